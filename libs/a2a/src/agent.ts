@@ -1,0 +1,31 @@
+import type { AgentExtension, AgentSkill } from './model.js';
+
+/**
+ * An agent as the platform knows it: a row of a tenant's catalog, one installed by the operator for every
+ * tenant (`BATON_AGENTS_DIR`), or a built-in.
+ */
+export interface Agent {
+  /** Catalog and installed agents: a uuid. Built-ins: their slug. Tasks refer to it. */
+  id: string;
+  slug: string;
+  origin: 'catalog' | 'installed' | 'builtin';
+  definition: AgentDefinition;
+}
+
+/** What an author declares about an agent: the card's fields and the runtime that executes it. */
+export interface AgentDefinition {
+  name: string;
+  description: string;
+  version: string;
+  /** A key of the runtime table (`echo`, `index`, `executor`). */
+  runtime: string;
+  /** Runtime-specific settings, validated by the runtime. */
+  config: Record<string, unknown>;
+  skills: AgentSkill[];
+  inputModes: string[];
+  outputModes: string[];
+  extensions: AgentExtension[];
+  provider?: { organization: string; url: string };
+  documentationUrl?: string;
+  iconUrl?: string;
+}

@@ -1,0 +1,24 @@
+import type { Agent } from './agent.js';
+
+export const SCOPES = ['agents:call', 'tasks:read', 'admin'] as const;
+/** What a token may do. `admin` includes the other two. */
+export type Scope = (typeof SCOPES)[number];
+
+/** Who calls, with what rights, about which agent. Passed explicitly everywhere, never ambient. */
+export interface CallContext {
+  tenantId: string;
+  tokenId: string;
+  scopes: readonly Scope[];
+  requestId: string;
+  /** The agent the path names, resolved in the caller's tenant. */
+  agent: Agent;
+  /** The profile of the path (`spec`, …). */
+  profile: string;
+  /** The protocol version asked for, as `major.minor`. */
+  version: string;
+  /** URIs of the `A2A-Extensions` header. */
+  extensions: readonly string[];
+  traceparent?: string;
+  /** `Last-Event-ID` of a resubscribe: the sequence after which to go on. */
+  lastEventId?: number;
+}

@@ -1,0 +1,97 @@
+import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
+
+/** How one kind of error looks on the wire: JSON-RPC code, HTTP status and `ErrorInfo.reason`. */
+export interface ErrorWire {
+  code: number;
+  http: number;
+  reason: string;
+}
+
+/** Every error a caller can get, by our name for it, as the specification writes it (A2A 1.0 §3.3.2, §5.4). */
+export const ERRORS = {
+  parse: { code: A2A_ERROR_CODE.PARSE_ERROR, http: 200, reason: 'PARSE_ERROR' },
+  'invalid-request': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 200, reason: 'INVALID_REQUEST' },
+  'method-not-found': { code: A2A_ERROR_CODE.METHOD_NOT_FOUND, http: 200, reason: 'METHOD_NOT_FOUND' },
+  'invalid-params': { code: A2A_ERROR_CODE.INVALID_PARAMS, http: 200, reason: 'INVALID_PARAMS' },
+  internal: { code: A2A_ERROR_CODE.INTERNAL_ERROR, http: 200, reason: 'INTERNAL_ERROR' },
+  'task-not-found': { code: A2A_ERROR_CODE.TASK_NOT_FOUND, http: 200, reason: 'TASK_NOT_FOUND' },
+  'agent-not-found': { code: A2A_ERROR_CODE.TASK_NOT_FOUND, http: 404, reason: 'AGENT_NOT_FOUND' },
+  'task-not-cancelable': {
+    code: A2A_ERROR_CODE.TASK_NOT_CANCELABLE,
+    http: 200,
+    reason: 'TASK_NOT_CANCELABLE',
+  },
+  'push-not-supported': {
+    code: A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED,
+    http: 200,
+    reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+  },
+  'unsupported-operation': {
+    code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION,
+    http: 200,
+    reason: 'UNSUPPORTED_OPERATION',
+  },
+  'content-type-not-supported': {
+    code: A2A_ERROR_CODE.CONTENT_TYPE_NOT_SUPPORTED,
+    http: 200,
+    reason: 'CONTENT_TYPE_NOT_SUPPORTED',
+  },
+  'agent-threw': { code: A2A_ERROR_CODE.INVALID_AGENT_RESPONSE, http: 200, reason: 'INVALID_AGENT_RESPONSE' },
+  'extended-card-not-configured': {
+    code: A2A_ERROR_CODE.EXTENDED_CARD_NOT_CONFIGURED,
+    http: 200,
+    reason: 'EXTENDED_AGENT_CARD_NOT_CONFIGURED',
+  },
+  'extension-required': {
+    code: A2A_ERROR_CODE.EXTENSION_SUPPORT_REQUIRED,
+    http: 200,
+    reason: 'EXTENSION_SUPPORT_REQUIRED',
+  },
+  'version-not-supported': {
+    code: A2A_ERROR_CODE.VERSION_NOT_SUPPORTED,
+    http: 200,
+    reason: 'VERSION_NOT_SUPPORTED',
+  },
+  unauthenticated: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 401, reason: 'UNAUTHENTICATED' },
+  forbidden: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 403, reason: 'PERMISSION_DENIED' },
+  'too-large': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 413, reason: 'REQUEST_TOO_LARGE' },
+  'media-type': {
+    code: A2A_ERROR_CODE.CONTENT_TYPE_NOT_SUPPORTED,
+    http: 415,
+    reason: 'UNSUPPORTED_MEDIA_TYPE',
+  },
+} satisfies Record<string, ErrorWire>;
+
+export type ErrorKind = keyof typeof ERRORS;
+
+/** One wrong field of a request, as `google.rpc.BadRequest` names it. */
+export interface FieldViolation {
+  /** Path of the field, e.g. `message.parts[0]`. */
+  field: string;
+  description: string;
+}
+
+/** An error a caller is told about. Its message is for the caller: never a stack, SQL or a secret. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError';
+
+  constructor(
+    readonly kind: ErrorKind,
+    message: string,
+    readonly detail: { metadata?: Record<string, string>; violations?: FieldViolation[] } = {},
+  ) {
+    super(message);
+  }
+
+  /** -32602 that names the wrong field and what to do about it. */
+  static invalidParams(field: string, description: string): ProtocolError {
+    return new ProtocolError('invalid-params', `${field}: ${description}`, {
+      violations: [{ field, description }],
+    });
+  }
+
+  /** -32001. The same for an unknown id and for one of another tenant. */
+  static taskNotFound(taskId: string): ProtocolError {
+    return new ProtocolError('task-not-found', `Task not found: ${taskId}`, { metadata: { taskId } });
+  }
+}

@@ -1,0 +1,37 @@
+import type { Agent, Message, StreamResponse, Task } from '@baton/a2a';
+
+/** One turn of a task, as a runtime gets it. */
+export interface Turn {
+  tenantId: string;
+  runId: string;
+  /** 1 for the first try; a higher number means that an earlier worker died in the middle of this turn. */
+  attempt: number;
+  agent: Agent;
+  /** The task as stored when the turn was claimed, with its history (the new message included). */
+  task: Task;
+  /** The message to answer. */
+  message: Message;
+  /** The tasks that `message.referenceTaskIds` names, as far as they exist in the tenant. */
+  referenceTasks: Task[];
+  /** Extension URIs the caller asked for. */
+  extensions: readonly string[];
+}
+
+/** What a runtime may say: an event, a bare message (the whole reply), or a task to be taken over. */
+export type AgentOutput = NonNullable<StreamResponse['payload']>;
+
+/**
+ * How a kind of agent is executed. `run` yields what the agent says, in order, and returns when the turn is
+ * over. A turn ends with a status that is terminal or interrupted, or with a bare message. When `signal`
+ * aborts (cancel, lost lease, shutdown) it must stop soon; what it yields afterwards is discarded.
+ * A thrown error fails the task.
+ */
+export interface AgentRuntime {
+  readonly name: string;
+  /** Check `definition.config` when an agent is created or loaded. Throws an Error with a plain reason. */
+  validate(config: Record<string, unknown>): void;
+  run(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput>;
+}
+
+/** Why a turn's signal was aborted; the value of `signal.reason`. */
+export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';

@@ -1,0 +1,152 @@
+import type {
+  Agent,
+  AgentDefinition,
+  EventPayload,
+  Message,
+  Scope,
+  Task,
+  TaskCut,
+  TaskState,
+} from '@baton/a2a';
+
+export interface Tenant {
+  id: string;
+  slug: string;
+  /** Slug of the agent that answers where no agent is named. */
+  defaultAgent: string;
+  createdAt: Date;
+}
+
+/** A tenant's bearer token. The secret itself is never stored. */
+export interface ApiToken {
+  id: string;
+  tenantId: string;
+  name: string;
+  /** First characters of the secret, kept so that a person can recognise it. */
+  prefix: string;
+  scopes: Scope[];
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  createdAt: Date;
+}
+
+/** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
+export type TurnOutcome = 'message' | 'agent-threw';
+
+/** A task with what the platform knows beyond the protocol. */
+export interface StoredTask extends TaskCut {
+  agentId: string;
+  outcome: TurnOutcome | null;
+}
+
+/** A new task, its first message and its first run; ids are made by the caller (uuid). */
+export interface NewTask {
+  tenantId: string;
+  agentId: string;
+  runId: string;
+  /** Submitted, with the user's message as its whole history. Becomes event 1. */
+  task: Task;
+  extensions: readonly string[];
+  traceparent?: string;
+}
+
+/** The next turn of an interrupted task. */
+export interface NextTurn {
+  tenantId: string;
+  agentId: string;
+  taskId: string;
+  runId: string;
+  message: Message;
+  extensions: readonly string[];
+  traceparent?: string;
+}
+
+export type NextTurnResult =
+  { ok: true; sequence: number; state: 'queued' } | { ok: false; reason: 'not-found' | 'terminal' | 'busy' };
+
+/** Identifies one try of a run. A writer whose attempt is not the task's current one can't append. */
+export interface RunKey {
+  tenantId: string;
+  taskId: string;
+  runId: string;
+  attempt: number;
+}
+
+/** A claimed run with everything the worker needs to start. */
+export interface ClaimedRun extends RunKey {
+  agentId: string;
+  /** The task as of the claim, history and folded artifacts included. */
+  cut: TaskCut;
+  /** The message this turn answers. */
+  message: Message;
+  /** Sequence of the event with which this turn was accepted. */
+  startSequence: number;
+  extensions: string[];
+  traceparent: string | null;
+  /** The `working` event the claim appended; absent when the task was already working. */
+  workingEvent: { sequence: number; payload: EventPayload } | null;
+}
+
+/** One event to append. Its sequence is assigned in the transaction. */
+export interface NewEvent {
+  payload: EventPayload;
+}
+
+/** What a batch does to the task besides its events. */
+export interface AppendBatch {
+  events: readonly NewEvent[];
+  /** Set when the batch ends the turn: the run is finished in the same transaction. */
+  end?: {
+    state: TaskState;
+    outcome: TurnOutcome | null;
+    /** Plain reason kept on the run when it failed. */
+    error?: string;
+    /** All artifacts as folded up to and including this batch; stored so that reads need not fold the log. */
+    artifacts: Task['artifacts'];
+  };
+  /** Keys merged into the task's metadata. */
+  metadata?: Record<string, unknown>;
+}
+
+/** `refused`: the task is terminal, or another attempt owns it. Nothing was written. */
+export type AppendResult = { ok: true; firstSequence: number } | { ok: false };
+
+export type CancelResult =
+  | { ok: true; cut: StoredTask; event: { sequence: number; payload: EventPayload }; runId: string | null }
+  | { ok: false; reason: 'not-found' | 'terminal' };
+
+/** ListTasks (A2A 1.0 §3.1.4). */
+export interface TaskFilter {
+  tenantId: string;
+  agentId: string;
+  contextId?: string;
+  state?: TaskState;
+  /** Status newer than this. */
+  since?: Date;
+  pageSize: number;
+  /** Position after which to go on: the last row of the page before. */
+  after?: { statusAt: Date; taskId: string };
+  historyLength?: number;
+  includeArtifacts: boolean;
+}
+
+/** A run the sweeper has put back, or found waiting, and that must be (re-)enqueued. */
+export interface RunToEnqueue {
+  tenantId: string;
+  taskId: string;
+  runId: string;
+  attempt: number;
+}
+
+/** A run that has used up its attempts; the task is failed with these events already appended. */
+export interface PoisonedRun extends RunToEnqueue {
+  event: { sequence: number; payload: EventPayload };
+}
+
+export interface NewAgent {
+  tenantId: string;
+  slug: string;
+  definition: AgentDefinition;
+}
+
+export type { Agent };

@@ -1,0 +1,67 @@
+/** What the queue carries: ids only. Everything else is in Postgres. */
+export interface RunJob {
+  tenantId: string;
+  taskId: string;
+  runId: string;
+  /** How often the run was claimed before; makes the job's id unique per try, so that adding twice is harmless. */
+  attempt: number;
+}
+
+/** One event as published: `json` is `serializePayload(payload)`. */
+export interface PublishedEvent {
+  sequence: number;
+  attempt: number;
+  json: string;
+}
+
+/** News about a task: the events after commit, or only their last sequence when they are too big to carry. */
+export interface TaskSignal {
+  lastSequence: number;
+  events: PublishedEvent[];
+}
+
+/** Broadcast to every process. */
+export type ControlMessage =
+  | { type: 'run-canceled'; tenantId: string; taskId: string; runId: string }
+  | { type: 'token-revoked'; tenantId: string; tokenId: string }
+  | { type: 'catalog-changed'; tenantId: string | null };
+
+export type Unsubscribe = () => void;
+
+/** A running consumer of run jobs. */
+export interface RunConsumer {
+  /** Stop taking jobs; resolves when the handlers in hand have returned. */
+  close(): Promise<void>;
+}
+
+/**
+ * The queue and the channels between processes. Nothing it holds is needed to rebuild: flush it and the
+ * sweeper re-enqueues every queued run from Postgres, and every relay re-reads its log.
+ * Two drivers: Redis (BullMQ + pub/sub; production) and Postgres (BullMQ's Postgres backend + LISTEN/NOTIFY).
+ */
+export abstract class Messaging {
+  abstract readonly driver: 'redis' | 'postgres';
+  /** Connect; rejects with a plain reason if the server can't be reached within `timeoutMs`. */
+  abstract start(timeoutMs: number): Promise<void>;
+  /** Put runs on the queue. Adding the same (runId, attempt) again while it waits is a no-op. Rejects fast (≤ 2 s) when the server is away. */
+  abstract enqueueRuns(jobs: readonly RunJob[]): Promise<void>;
+  /** Take jobs. The handler must never reject; a job whose process dies is delivered again. */
+  abstract consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): RunConsumer;
+  /** Tell every subscriber of the task. Never rejects: a lost signal is made up for by the relay. */
+  abstract publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void>;
+  /** Resolves when the subscription is in force: what is published from then on reaches `listener`. */
+  abstract subscribeTask(
+    tenantId: string,
+    taskId: string,
+    listener: (signal: TaskSignal) => void,
+  ): Promise<Unsubscribe>;
+  abstract publishControl(message: ControlMessage): Promise<void>;
+  abstract subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe>;
+  /** Called after a lost connection is back: signals may have been missed. */
+  abstract onReconnect(listener: () => void): Unsubscribe;
+  /** Rejects with a plain reason if the server does not answer. */
+  abstract ping(): Promise<void>;
+  /** Jobs waiting and active. */
+  abstract queueDepth(): Promise<{ waiting: number; active: number }>;
+  abstract close(): Promise<void>;
+}
