@@ -94,6 +94,11 @@ export interface NewEvent {
 
 /** What a batch does to the task besides its events. */
 export interface AppendBatch {
+  /**
+   * Head of the log as the writer knows it; the batch is refused if the log has moved on. It makes a retry
+   * after a lost connection safe: the batch can't be written twice.
+   */
+  afterSequence: number;
   events: readonly NewEvent[];
   /** Set when the batch ends the turn: the run is finished in the same transaction. */
   end?: {
