@@ -90,6 +90,8 @@ export interface ClaimedRun extends RunKey {
 /** One event to append. Its sequence is assigned in the transaction. */
 export interface NewEvent {
   payload: EventPayload;
+  /** `serializePayload(payload)`, made once for the log and the channel. */
+  json: string;
 }
 
 /** What a batch does to the task besides its events. */
