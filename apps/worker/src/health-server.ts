@@ -1,0 +1,65 @@
+import { Environment } from '@baton/config';
+import { Database } from '@baton/database';
+import { Messaging } from '@baton/messaging';
+import { Logger, Metrics } from '@baton/telemetry';
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+
+/** `/healthz`, `/readyz` and `/metrics` of a worker, when `WORKER_PORT` is set. */
+@Injectable()
+export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdown {
+  private server: Server | undefined;
+
+  constructor(
+    private readonly database: Database,
+    private readonly messaging: Messaging,
+    private readonly metrics: Metrics,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+  ) {}
+
+  async onApplicationBootstrap(): Promise<void> {
+    const { workerPort, host } = this.environment;
+    if (workerPort === undefined) return;
+    const server = createServer((request, response) => void this.answer(request.url ?? '/', response));
+    this.server = server;
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(workerPort, host, resolve);
+    });
+    this.logger.info({ workerPort }, 'worker health');
+  }
+
+  onApplicationShutdown(): void {
+    this.server?.close();
+    this.server?.closeAllConnections();
+  }
+
+  private async answer(url: string, response: ServerResponse): Promise<void> {
+    const path = url.split('?')[0];
+    if (path === '/healthz') return send(response, 200, 'application/json', '{"status":"ok"}');
+    if (path === '/readyz') return this.answerReady(response);
+    if (path === '/metrics') return send(response, 200, this.metrics.contentType, await this.metrics.render());
+    send(response, 404, 'application/json', '{"error":"not found"}');
+  }
+
+  private async answerReady(response: ServerResponse): Promise<void> {
+    const [postgres, messaging] = await Promise.all([
+      reasonOf(this.database.ping()),
+      reasonOf(this.messaging.ping()),
+    ]);
+    const ready = postgres === 'ok' && messaging === 'ok';
+    const body = JSON.stringify({ status: ready ? 'ready' : 'unavailable', checks: { postgres, messaging } });
+    send(response, ready ? 200 : 503, 'application/json', body);
+  }
+}
+
+const reasonOf = (check: Promise<unknown>): Promise<string> =>
+  check.then(
+    () => 'ok',
+    (error: unknown) => (error instanceof Error ? error.message : 'failed'),
+  );
+
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, { 'content-type': type }).end(body);
+}

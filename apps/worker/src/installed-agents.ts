@@ -1,0 +1,28 @@
+import { loadInstalledAgents } from '@baton/agents';
+import { Environment } from '@baton/config';
+import { AgentStore } from '@baton/database';
+import { Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+
+/** Registers the agents of `BATON_AGENTS_DIR` at boot, so that every API process knows them. */
+@Injectable()
+export class InstalledAgents implements OnModuleInit {
+  constructor(
+    private readonly agents: AgentStore,
+    private readonly messaging: Messaging,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    const { agentsDir } = this.environment;
+    if (!agentsDir) return;
+    const { agents, errors } = await loadInstalledAgents(agentsDir);
+    // One broken folder must not keep the others from working.
+    for (const error of errors) this.logger.error({ agentsDir }, error);
+    for (const { slug, definition, tenants } of agents) await this.agents.install(slug, definition, tenants);
+    if (agents.length > 0) await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
+    this.logger.info({ agentsDir, agents: agents.map(({ slug }) => slug) }, 'agents installed');
+  }
+}

@@ -1,0 +1,18 @@
+import { ConfigModule } from '@baton/config';
+import { DatabaseModule } from '@baton/database';
+import { MessagingModule } from '@baton/messaging';
+import { RunsModule } from '@baton/tasks';
+import { TelemetryModule } from '@baton/telemetry';
+import { Module } from '@nestjs/common';
+import { HealthServer } from './health-server.js';
+import { InstalledAgents } from './installed-agents.js';
+
+/**
+ * The composition root of a worker: runs and what they need. Left out on purpose: identity, profiles and
+ * operations. A worker answers no caller, so it holds nothing that could.
+ */
+@Module({
+  imports: [ConfigModule, TelemetryModule, DatabaseModule, MessagingModule, RunsModule],
+  providers: [InstalledAgents, HealthServer],
+})
+export class WorkerModule {}

@@ -1,0 +1,61 @@
+import type { Agent } from '@baton/a2a';
+import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
+import { AgentStore, TenantStore } from '@baton/database';
+import { Messaging, type Unsubscribe } from '@baton/messaging';
+import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+
+/** A changed catalog shows everywhere within this time even if the control message is lost. */
+const CACHE_MS = 1_000;
+const CACHE_SIZE = 10_000;
+/** Cached in place of an agent that does not exist. */
+const NONE = Symbol('no such agent');
+
+/** Finds agents as a tenant sees them: built-ins, its own catalog, and what the operator installed. */
+@Injectable()
+export class AgentDirectory extends AgentList implements OnModuleInit, OnModuleDestroy {
+  private readonly cache = new LRUCache<string, Agent | typeof NONE>({ max: CACHE_SIZE, ttl: CACHE_MS });
+  private stopControl: Unsubscribe | undefined;
+
+  constructor(
+    private readonly agents: AgentStore,
+    private readonly tenants: TenantStore,
+    private readonly messaging: Messaging,
+  ) {
+    super();
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.stopControl = await this.messaging.subscribeControl((message) => {
+      if (message.type === 'catalog-changed') this.cache.clear();
+    });
+  }
+
+  onModuleDestroy(): void {
+    this.stopControl?.();
+  }
+
+  /** The agent with that slug or id, or undefined when the tenant has none: never another tenant's. */
+  async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
+    const builtin = BUILTIN_AGENTS.find((agent) => agent.slug === slugOrId);
+    if (builtin) return builtin;
+    const key = `${tenantId}/${slugOrId}`;
+    let found = this.cache.get(key);
+    if (found === undefined) {
+      found = (await this.agents.find(tenantId, slugOrId)) ?? NONE;
+      this.cache.set(key, found);
+    }
+    return found === NONE ? undefined : found;
+  }
+
+  /** Every agent the tenant can call, built-ins first. */
+  override async list(tenantId: string): Promise<Agent[]> {
+    return [...BUILTIN_AGENTS, ...(await this.agents.list(tenantId))];
+  }
+
+  /** The agent that answers where none is named; `index` unless the operator has set another. */
+  async defaultAgent(tenantId: string): Promise<Agent | undefined> {
+    const tenant = await this.tenants.byId(tenantId);
+    return this.find(tenantId, tenant?.defaultAgent ?? 'index');
+  }
+}

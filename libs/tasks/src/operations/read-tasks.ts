@@ -1,0 +1,51 @@
+import {
+  type CallContext,
+  type GetTaskRequest,
+  type ListTasksRequest,
+  type ListTasksResponse,
+  ProtocolError,
+  type Task,
+  TaskState,
+  decodePageToken,
+  encodePageToken,
+} from '@baton/a2a';
+import { TaskStore } from '@baton/database';
+import { Injectable } from '@nestjs/common';
+
+const DEFAULT_PAGE_SIZE = 50;
+
+/** GetTask and ListTasks (A2A 1.0 §3.1.3, §3.1.4). */
+@Injectable()
+export class ReadOperations {
+  constructor(private readonly tasks: TaskStore) {}
+
+  /** The task at the head of its log. Not found when it is unknown, another tenant's or another agent's. */
+  async getTask(call: CallContext, request: GetTaskRequest): Promise<Task> {
+    const { historyLength } = request;
+    const stored = await this.tasks.get(call.tenantId, request.id, { historyLength });
+    if (!stored || stored.agentId !== call.agent.id) throw ProtocolError.taskNotFound(request.id);
+    return stored.task;
+  }
+
+  /** The agent's tasks in the caller's tenant, newest status first. */
+  async listTasks(call: CallContext, request: ListTasksRequest): Promise<ListTasksResponse> {
+    const pageSize = request.pageSize ?? DEFAULT_PAGE_SIZE;
+    const { tasks, total, more } = await this.tasks.list({
+      tenantId: call.tenantId,
+      agentId: call.agent.id,
+      contextId: request.contextId || undefined,
+      state: request.status === TaskState.TASK_STATE_UNSPECIFIED ? undefined : request.status,
+      since: request.statusTimestampAfter ? new Date(request.statusTimestampAfter) : undefined,
+      pageSize,
+      after: request.pageToken ? decodePageToken(request.pageToken) : undefined,
+      historyLength: request.historyLength,
+      includeArtifacts: request.includeArtifacts ?? false,
+    });
+    const last = tasks.at(-1)?.task;
+    const nextPageToken =
+      more && last?.status?.timestamp
+        ? encodePageToken({ statusAt: new Date(last.status.timestamp), taskId: last.id })
+        : '';
+    return { tasks: tasks.map(({ task }) => task), nextPageToken, pageSize, totalSize: total };
+  }
+}

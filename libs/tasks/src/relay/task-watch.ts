@@ -1,0 +1,122 @@
+import { type TaskEvent, endsTurn, isTerminal, parsePayload } from '@baton/a2a';
+import type { TaskStore } from '@baton/database';
+import type { PublishedEvent, TaskSignal } from '@baton/messaging';
+
+/** How many signalled events may wait for a slow reader before they are dropped and read from the log instead. */
+const MAX_PENDING = 512;
+const READ_LIMIT = 500;
+
+/** Which task a watch follows. */
+export interface TaskKey {
+  tenantId: string;
+  taskId: string;
+}
+
+/**
+ * One reader of one task's log: what the log holds after the cursor, then what is signalled live. Signals are
+ * only a short cut: on any gap the log is read again, so a lost, late or doubled signal changes nothing
+ * (invariant 8).
+ */
+export class TaskWatch {
+  private pending: PublishedEvent[] = [];
+  private stale: boolean;
+  private wake: (() => void) | undefined;
+
+  constructor(
+    readonly key: TaskKey,
+    private readonly store: Pick<TaskStore, 'readEvents'>,
+    private cursor: number,
+    /** Head of the log when the watch was made: an interruption at or before it lies in the past. */
+    private readonly headAtStart: number,
+    private readonly signal: AbortSignal,
+  ) {
+    this.stale = headAtStart > cursor;
+    signal.addEventListener('abort', () => this.wake?.(), { once: true });
+  }
+
+  /** Sequence of the last event that was yielded. */
+  get sequence(): number {
+    return this.cursor;
+  }
+
+  /** Leave out the events up to `sequence`: the reader has them from a snapshot. */
+  skipTo(sequence: number): void {
+    this.cursor = Math.max(this.cursor, sequence);
+  }
+
+  /** A signal arrived from the task's channel. */
+  notify(signal: TaskSignal): void {
+    if (signal.lastSequence <= this.cursor) return;
+    if (signal.events.length === 0 || this.pending.length + signal.events.length > MAX_PENDING) {
+      this.refresh();
+      return;
+    }
+    this.pending.push(...signal.events);
+    this.wake?.();
+  }
+
+  /** Signals may have been missed: read the log again. */
+  refresh(): void {
+    this.stale = true;
+    this.pending = [];
+    this.wake?.();
+  }
+
+  /**
+   * Every event after the cursor, in order, each once. Returns after the event that ends the turn, or when
+   * the signal aborts. Rejects when the log can't be read.
+   */
+  async *events(): AsyncGenerator<TaskEvent> {
+    while (!this.signal.aborted) {
+      const events = this.stale ? await this.readLog() : this.takePending();
+      for (const event of events) {
+        if (this.signal.aborted) return;
+        this.cursor = event.sequence;
+        yield event;
+        if (this.isLast(event)) return;
+      }
+      if (!this.stale && this.pending.length === 0) await this.news();
+    }
+  }
+
+  private async readLog(): Promise<TaskEvent[]> {
+    this.stale = false;
+    const { tenantId, taskId } = this.key;
+    const events = await this.store.readEvents(tenantId, taskId, this.cursor, READ_LIMIT);
+    if (events.length === READ_LIMIT) this.stale = true;
+    return events;
+  }
+
+  /** The signalled events that follow the cursor without a hole. */
+  private takePending(): TaskEvent[] {
+    const taken: TaskEvent[] = [];
+    let next = this.cursor + 1;
+    for (const event of this.pending) {
+      if (event.sequence < next) continue;
+      if (event.sequence > next) {
+        this.stale = true;
+        break;
+      }
+      taken.push({ sequence: event.sequence, attempt: event.attempt, payload: parsePayload(event.json) });
+      next += 1;
+    }
+    this.pending = [];
+    return taken;
+  }
+
+  private isLast({ sequence, payload }: TaskEvent): boolean {
+    const state = payload.$case === 'artifactUpdate' ? undefined : payload.value.status?.state;
+    if (state === undefined) return false;
+    return isTerminal(state) || (endsTurn(state) && sequence >= this.headAtStart);
+  }
+
+  private news(): Promise<void> {
+    return new Promise((resolve) => {
+      this.wake = () => {
+        this.wake = undefined;
+        resolve();
+      };
+      if (this.signal.aborted) this.wake();
+    });
+  }
+}

@@ -1,0 +1,155 @@
+import { ArtifactFold, type EventPayload, TaskState, serializePayload } from '@baton/a2a';
+import { type AppendBatch, type ClaimedRun, type NewEvent, RunStore, TaskStore, type TurnOutcome, isTransient } from '@baton/database';
+import type { Messaging } from '@baton/messaging';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A batch is appended at the latest this long after its first event. */
+const MAX_BATCH_MS = 5;
+/** … or when it holds this much, so that one append stays small. */
+const MAX_BATCH_BYTES = 64 * 1024;
+const MAX_BATCH_EVENTS = 256;
+const RETRY_MS = 100;
+
+/** The log refused the batch: the task has ended, or another attempt owns it. The run must stop. */
+export class AppendRefused extends Error {}
+
+/** How the turn ends; travels with the last batch so that event, task and run change in one transaction. */
+export interface TurnEnd {
+  state: TaskState;
+  outcome: TurnOutcome | null;
+  error?: string;
+}
+
+/** What the writer needs of its surroundings. */
+export interface WriterPorts {
+  runs: Pick<RunStore, 'append'>;
+  tasks: Pick<TaskStore, 'readEvents'>;
+  messaging: Pick<Messaging, 'publishTask'>;
+  /** Called once when the log refuses a batch in the background. */
+  onRefused: () => void;
+}
+
+/**
+ * Appends one run's events in batches and publishes each batch after its commit (invariant 3). Only the
+ * holder of the current attempt gets anything into the log (invariant 5).
+ */
+export class EventWriter {
+  private pending: NewEvent[] = [];
+  private pendingBytes = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private chain: Promise<void> = Promise.resolve();
+  private failure: Error | undefined;
+  private metadata: Record<string, unknown> | undefined;
+  private sequence: number;
+  private readonly fold: ArtifactFold;
+
+  constructor(
+    private readonly run: ClaimedRun,
+    private readonly ports: WriterPorts,
+  ) {
+    this.sequence = run.cut.sequence;
+    this.fold = new ArtifactFold(run.cut.task.artifacts);
+  }
+
+  /**
+   * Take one event in. Resolves at once while there is room, otherwise when the batch is in the log, so that
+   * an agent can't run ahead of Postgres. Rejects with `AppendRefused` when the run must stop.
+   */
+  async write(payload: EventPayload): Promise<void> {
+    if (this.failure) throw this.failure;
+    const json = serializePayload(payload);
+    this.pending.push({ payload, json });
+    this.pendingBytes += json.length;
+    this.fold.apply(payload);
+    if (payload.$case === 'statusUpdate' || this.isFull()) await this.flush();
+    else this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
+  }
+
+  /** Merge keys into the task's metadata, together with the next batch. */
+  mergeMetadata(metadata: Record<string, unknown>): void {
+    this.metadata = { ...this.metadata, ...metadata };
+  }
+
+  /** Append the last event together with everything before it, and end the run. */
+  async end(payload: EventPayload, end: TurnEnd): Promise<void> {
+    if (this.failure) throw this.failure;
+    this.pending.push({ payload, json: serializePayload(payload) });
+    this.fold.apply(payload);
+    await this.flush(end);
+  }
+
+  /** Append what waits. One append at a time; what gathers behind a slow one goes out as one batch. */
+  async flush(end?: TurnEnd): Promise<void> {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const appended = this.chain.then(() => this.append(end));
+    this.chain = appended.catch(() => undefined);
+    await appended;
+  }
+
+  /** The run is over or was stopped: what was not appended is forgotten. */
+  discard(): void {
+    clearTimeout(this.timer);
+    this.pending = [];
+    this.failure ??= new AppendRefused('the run is over');
+  }
+
+  private isFull(): boolean {
+    return this.pendingBytes >= MAX_BATCH_BYTES || this.pending.length >= MAX_BATCH_EVENTS;
+  }
+
+  private async append(end: TurnEnd | undefined): Promise<void> {
+    if (this.failure) throw this.failure;
+    const events = this.pending;
+    this.pending = [];
+    this.pendingBytes = 0;
+    if (events.length === 0) return;
+    const batch: AppendBatch = {
+      afterSequence: this.sequence,
+      events,
+      end: end && { ...end, artifacts: this.fold.artifacts() },
+      metadata: this.metadata,
+    };
+    this.metadata = undefined;
+    const written = await this.appendUntilKnown(batch).catch((error: unknown) => this.fail(error));
+    if (!written) return this.fail(new AppendRefused('the task has ended or another attempt owns it'));
+    const first = this.sequence + 1;
+    this.sequence += events.length;
+    const { tenantId, taskId, attempt } = this.run;
+    await this.ports.messaging.publishTask(tenantId, taskId, {
+      lastSequence: this.sequence,
+      events: events.map(({ json }, i) => ({ sequence: first + i, attempt, json })),
+    });
+  }
+
+  /**
+   * Try until Postgres has answered. After a lost connection nobody knows whether the batch was committed;
+   * the guard on the log's head makes the second try safe, and the log then says whose events they are.
+   */
+  private async appendUntilKnown(batch: AppendBatch): Promise<boolean> {
+    for (let tries = 0; ; tries++) {
+      try {
+        const result = await this.ports.runs.append(this.run, batch);
+        return result.ok || (tries > 0 && (await this.isInLog(batch.events.length)));
+      } catch (error) {
+        if (!isTransient(error)) throw error;
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  private async isInLog(count: number): Promise<boolean> {
+    const { tenantId, taskId, attempt } = this.run;
+    const events = await this.ports.tasks.readEvents(tenantId, taskId, this.sequence, count);
+    return events.length === count && events.every((event) => event.attempt === attempt);
+  }
+
+  private fail(error: unknown): never {
+    const failure = error instanceof Error ? error : new Error(String(error));
+    if (!this.failure) {
+      this.failure = failure;
+      this.ports.onRefused();
+    }
+    throw failure;
+  }
+}

@@ -1,0 +1,42 @@
+import { Environment } from '@baton/config';
+import { Messaging, type RunConsumer as QueueConsumer } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ActiveRuns } from './active-runs.js';
+import { RunExecutor } from './run-executor.js';
+
+/** Takes runs from the queue while the worker lives. */
+@Injectable()
+export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private consumer: QueueConsumer | undefined;
+
+  constructor(
+    private readonly messaging: Messaging,
+    private readonly executor: RunExecutor,
+    private readonly active: ActiveRuns,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    const { workerConcurrency } = this.environment;
+    this.consumer = this.messaging.consumeRuns(workerConcurrency, (job) => this.executor.execute(job));
+    this.logger.info({ workerId: this.executor.workerId, workerConcurrency }, 'worker takes runs');
+  }
+
+  /** Take no more runs, let those in hand finish within the grace time, hand the rest back to the queue. */
+  async beforeApplicationShutdown(): Promise<void> {
+    if (!this.consumer) return;
+    const finished = this.consumer.close();
+    const grace = new AbortController();
+    const graceOver = delay(this.environment.workerGraceMs, undefined, { signal: grace.signal });
+    await Promise.race([finished, graceOver.catch(() => undefined)]);
+    grace.abort();
+    if (this.active.size > 0) {
+      this.logger.info({ runs: this.active.size }, 'handing runs back');
+      this.active.stopAll('shutdown');
+    }
+    await finished;
+  }
+}

@@ -1,0 +1,169 @@
+import { type Agent, type Task, TaskState, serializePayload } from '@baton/a2a';
+import { type AgentOutput, RuntimeTable, type StopReason, type Turn } from '@baton/agents';
+import { Environment } from '@baton/config';
+import { type ClaimedRun, RunStore, TaskStore } from '@baton/database';
+import { Messaging, type RunJob } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { AgentDirectory } from '../agent-directory.js';
+import { ActiveRuns } from './active-runs.js';
+import { AppendRefused, EventWriter } from './event-writer.js';
+import { TurnFailure, TurnOutput } from './turn-output.js';
+
+/** How long a stopped runtime may take to wind up before it is left to itself. */
+const WIND_UP_MS = 5_000;
+const MAX_REFERENCE_TASKS = 16;
+
+/** The stores and channels a run needs. */
+@Injectable()
+export class RunPorts {
+  constructor(
+    readonly runs: RunStore,
+    readonly tasks: TaskStore,
+    readonly messaging: Messaging,
+  ) {}
+}
+
+/** Executes runs: claim, let the runtime speak, append what it says, end the turn. */
+@Injectable()
+export class RunExecutor {
+  /** Names this process in the log and on its leases. */
+  readonly workerId = `${process.pid.toString()}-${randomUUID().slice(0, 8)}`;
+
+  constructor(
+    private readonly ports: RunPorts,
+    private readonly active: ActiveRuns,
+    private readonly runtimes: RuntimeTable,
+    private readonly directory: AgentDirectory,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+  ) {}
+
+  /**
+   * Execute the run that a job names. Never rejects: whatever goes wrong, the run's row says what is left to
+   * do, and the sweeper finds it.
+   */
+  async execute(job: RunJob): Promise<void> {
+    const log = this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
+    try {
+      const { leaseMs } = this.environment;
+      const run = await this.ports.runs.claim(job.tenantId, job.runId, this.workerId, leaseMs);
+      // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
+      if (run) await this.executeClaimed(run, log);
+    } catch (error) {
+      log.error({ err: error }, 'run left to the sweeper');
+    }
+  }
+
+  private async executeClaimed(run: ClaimedRun, log: Logger): Promise<void> {
+    const controller = this.active.hold(run);
+    const writer = new EventWriter(run, { ...this.ports, onRefused: () => controller.abort('lease-lost') });
+    const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
+    try {
+      this.publishWorking(run);
+      await this.converse(run, writer, output, controller.signal);
+    } catch (error) {
+      if (error instanceof AppendRefused || controller.signal.aborted) {
+        log.info({ attempt: run.attempt, reason: controller.signal.reason as StopReason }, 'run stopped');
+      } else {
+        log.error({ err: error, attempt: run.attempt }, 'agent failed');
+        await this.failTurn(error, writer, output);
+      }
+    } finally {
+      writer.discard();
+      this.active.release(run);
+    }
+    if (controller.signal.reason === 'shutdown') await this.handBack(run);
+  }
+
+  /** Let the runtime speak until it has ended the turn; what it says afterwards is discarded. */
+  private async converse(run: ClaimedRun, writer: EventWriter, output: TurnOutput, signal: AbortSignal) {
+    const agent = await this.directory.find(run.tenantId, run.agentId);
+    if (!agent) throw new TurnFailure('The agent no longer exists');
+    const runtime = this.runtimes.get(agent.definition.runtime);
+    const outputs = runtime.run(await this.turnOf(run, agent), signal)[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const next = await untilStopped(outputs.next(), signal);
+        if (next.done) throw new TurnFailure('The agent returned without a final status');
+        if (await this.writeOutput(next.value, writer, output)) return;
+      }
+    } finally {
+      // A runtime that does not wind up must not hold up the worker.
+      const windUp = Promise.resolve(outputs.return?.()).catch(() => undefined);
+      if (signal.aborted) await Promise.race([windUp, timeout(WIND_UP_MS)]);
+    }
+  }
+
+  /** @returns whether the turn is over */
+  private async writeOutput(said: AgentOutput, writer: EventWriter, output: TurnOutput): Promise<boolean> {
+    for (const { payload, end } of output.entries(said)) {
+      this.checkSize(payload);
+      if (end) {
+        await writer.end(payload, end);
+        return true;
+      }
+      await writer.write(payload);
+    }
+    return false;
+  }
+
+  private async turnOf(run: ClaimedRun, agent: Agent): Promise<Turn> {
+    const { tenantId, runId, attempt, message, extensions, cut } = run;
+    const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
+    const found = await Promise.all(ids.map((id) => this.ports.tasks.get(tenantId, id)));
+    const referenceTasks = found.map((stored) => stored?.task).filter((task): task is Task => !!task);
+    return { tenantId, runId, attempt, agent, task: cut.task, message, referenceTasks, extensions };
+  }
+
+  private checkSize(payload: Parameters<typeof serializePayload>[0]): void {
+    if (payload.$case !== 'artifactUpdate') return;
+    const size = payload.value.artifact?.parts.reduce((sum, { content }) => {
+      const value: unknown = content?.value;
+      return sum + (typeof value === 'string' || Buffer.isBuffer(value) ? value.length : 0);
+    }, 0);
+    const { maxEventBytes } = this.environment;
+    if (size !== undefined && size > maxEventBytes) {
+      throw new TurnFailure(`The agent sent an event of more than ${maxEventBytes.toString()} bytes`);
+    }
+  }
+
+  /** End the turn as failed. The caller learns that it failed, the operator's log says why. */
+  private async failTurn(error: unknown, writer: EventWriter, output: TurnOutput): Promise<void> {
+    const own = error instanceof TurnFailure;
+    const text = own ? error.message : 'The agent stopped with an unexpected error';
+    const state = TaskState.TASK_STATE_FAILED;
+    const outcome = own ? null : 'agent-threw';
+    const reason = error instanceof Error ? error.message : String(error);
+    await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
+  }
+
+  private publishWorking(run: ClaimedRun): void {
+    if (!run.workingEvent) return;
+    const { sequence, payload } = run.workingEvent;
+    const event = { sequence, attempt: run.attempt, json: serializePayload(payload) };
+    void this.ports.messaging.publishTask(run.tenantId, run.taskId, { lastSequence: sequence, events: [event] });
+  }
+
+  private async handBack(run: ClaimedRun): Promise<void> {
+    if (!(await this.ports.runs.handBack(run))) return;
+    const { tenantId, taskId, runId, attempt } = run;
+    await this.ports.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
+  }
+}
+
+const timeout = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+
+/** The runtime's next output, or a rejection as soon as the run is stopped. */
+function untilStopped<T>(next: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(new AppendRefused('the run was stopped'));
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+    next.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}

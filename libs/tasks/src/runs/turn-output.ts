@@ -1,0 +1,151 @@
+import {
+  Artifact,
+  type EventPayload,
+  type Message,
+  Role,
+  type Task,
+  type TaskArtifactUpdateEvent,
+  TaskState,
+  type TaskStatus,
+  endsTurn,
+} from '@baton/a2a';
+import type { AgentOutput } from '@baton/agents';
+import type { ClaimedRun, TurnOutcome } from '@baton/database';
+import { isDeepStrictEqual } from 'node:util';
+import { v7 as uuid } from 'uuid';
+
+/** A failure whose message is meant for the caller. */
+export class TurnFailure extends Error {}
+
+/** What one thing an agent said means for the log. */
+export interface LogEntry {
+  payload: EventPayload;
+  /** Set when this event ends the turn. */
+  end?: { state: TaskState; outcome: TurnOutcome | null };
+}
+
+type Metadata = Record<string, unknown>;
+
+/**
+ * Turns what a runtime yields into events of this task's log: ids are the task's own whatever the agent
+ * wrote, times are the platform's, a bare message becomes a completed status, and a task that the agent
+ * hands over becomes the events that lead to it.
+ */
+export class TurnOutput {
+  private readonly seen = new Set<string>();
+  private readonly baseArtifacts: Map<string, Artifact>;
+
+  constructor(
+    private readonly run: ClaimedRun,
+    /** Called with metadata that the agent puts on the task. */
+    private readonly onMetadata: (metadata: Metadata) => void,
+  ) {
+    const base = run.attempt > 1 ? run.artifactsAtStart : run.cut.task.artifacts;
+    this.baseArtifacts = new Map(base.map((artifact) => [artifact.artifactId, artifact]));
+  }
+
+  /** The events that an output stands for, in order. */
+  entries(output: AgentOutput): LogEntry[] {
+    switch (output.$case) {
+      case 'statusUpdate':
+        if (output.value.metadata) this.onMetadata(output.value.metadata);
+        return [this.status(output.value.status, output.value.metadata)];
+      case 'artifactUpdate':
+        return [this.artifact(output.value)];
+      case 'message':
+        return [this.reply(output.value)];
+      case 'task':
+        return this.takeOver(output.value);
+    }
+  }
+
+  /** A status of this task, with a text of the platform's own. */
+  platformStatus(state: TaskState, text: string): EventPayload {
+    const message: Message = {
+      messageId: uuid(),
+      role: Role.ROLE_AGENT,
+      parts: [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }],
+      contextId: '',
+      taskId: '',
+      metadata: undefined,
+      extensions: [],
+      referenceTaskIds: [],
+    };
+    return this.status({ state, message, timestamp: undefined }, undefined).payload;
+  }
+
+  private status(status: TaskStatus | undefined, metadata: Metadata | undefined): LogEntry {
+    const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
+    if (state <= TaskState.TASK_STATE_UNSPECIFIED) throw new TurnFailure('The agent sent a status without a state');
+    const { id: taskId, contextId } = this.run.cut.task;
+    const message = status?.message && this.message(status.message);
+    const timestamp = new Date().toISOString();
+    return {
+      payload: {
+        $case: 'statusUpdate',
+        value: { taskId, contextId, status: { state, message, timestamp }, metadata },
+      },
+      ...(endsTurn(state) && { end: { state, outcome: null } }),
+    };
+  }
+
+  private reply(message: Message): LogEntry {
+    const entry = this.status(
+      { state: TaskState.TASK_STATE_COMPLETED, message, timestamp: undefined },
+      undefined,
+    );
+    return { ...entry, end: { state: TaskState.TASK_STATE_COMPLETED, outcome: 'message' } };
+  }
+
+  private artifact(update: TaskArtifactUpdateEvent): LogEntry {
+    const { artifact } = update;
+    if (!artifact?.artifactId) throw new TurnFailure('The agent sent an artifact without an artifactId');
+    const { id: taskId, contextId } = this.run.cut.task;
+    const first = !this.seen.has(artifact.artifactId);
+    this.seen.add(artifact.artifactId);
+    const value = { ...update, taskId, contextId };
+    return { payload: { $case: 'artifactUpdate', value: first ? this.firstChunk(value, artifact) : value } };
+  }
+
+  /**
+   * Invariant 10: the first chunk of a new attempt replaces what a dead attempt had sent. What an earlier
+   * turn had put into the artifact is kept by sending it again in front.
+   */
+  private firstChunk(update: TaskArtifactUpdateEvent, artifact: Artifact): TaskArtifactUpdateEvent {
+    if (!update.append) return update;
+    const base = this.baseArtifacts.get(artifact.artifactId);
+    if (base && this.run.attempt === 1) return update;
+    const parts = [...(base?.parts ?? []), ...artifact.parts];
+    return { ...update, append: false, artifact: { ...artifact, parts } };
+  }
+
+  /** A task that the agent hands over whole: its artifacts, its metadata and its status, if they say anything new. */
+  private takeOver(task: Task): LogEntry[] {
+    if (task.metadata) this.onMetadata(task.metadata);
+    const artifacts = task.artifacts
+      .filter((artifact) => !this.seen.has(artifact.artifactId) && this.isNews(artifact))
+      .map((artifact) => this.artifact({ ...NO_UPDATE, artifact, append: false, lastChunk: true }));
+    const { status } = task;
+    const saysNothing = !status || (OPENING.has(status.state) && !status.message);
+    return saysNothing ? artifacts : [...artifacts, this.status(status, undefined)];
+  }
+
+  /** Agents hand back the artifacts of earlier turns with their task; only changed ones are events. */
+  private isNews(artifact: Artifact): boolean {
+    const base = this.baseArtifacts.get(artifact.artifactId);
+    return !base || !isDeepStrictEqual(Artifact.toJSON(base), Artifact.toJSON(artifact));
+  }
+
+  private message(message: Message): Message {
+    const { id: taskId, contextId } = this.run.cut.task;
+    return { ...message, messageId: message.messageId || uuid(), role: Role.ROLE_AGENT, taskId, contextId };
+  }
+}
+
+const NO_UPDATE = { taskId: '', contextId: '', metadata: undefined };
+
+/** States a task is in anyway while its agent runs. */
+const OPENING: ReadonlySet<TaskState> = new Set([
+  TaskState.TASK_STATE_SUBMITTED,
+  TaskState.TASK_STATE_WORKING,
+]);

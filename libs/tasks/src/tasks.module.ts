@@ -1,0 +1,45 @@
+import { AgentList, AgentsModule } from '@baton/agents';
+import { Module } from '@nestjs/common';
+import { AgentDirectory } from './agent-directory.js';
+import { TurnIntake } from './operations/accept-turn.js';
+import { CancelOperation } from './operations/cancel-task.js';
+import { OperationTable } from './operations/operation-table.js';
+import { ReadOperations } from './operations/read-tasks.js';
+import { SendOperations } from './operations/send-message.js';
+import { SubscribeOperation } from './operations/subscribe-to-task.js';
+import { Relay } from './relay/relay.js';
+import { ActiveRuns } from './runs/active-runs.js';
+import { RunConsumer } from './runs/run-consumer.js';
+import { RunExecutor, RunPorts } from './runs/run-executor.js';
+import { Sweeper } from './runs/sweeper.js';
+
+/** The use cases, for the API: everything a caller can ask. It executes nothing. */
+@Module({
+  providers: [
+    AgentDirectory,
+    Relay,
+    TurnIntake,
+    SendOperations,
+    ReadOperations,
+    CancelOperation,
+    SubscribeOperation,
+    OperationTable,
+  ],
+  exports: [AgentDirectory, OperationTable, Relay],
+})
+export class TasksModule {}
+
+/** Finds agents, and gives the runtimes their view of the catalog. */
+@Module({
+  providers: [AgentDirectory, { provide: AgentList, useExisting: AgentDirectory }],
+  exports: [AgentDirectory, AgentList],
+})
+class DirectoryModule {}
+
+/** The runs, for workers: claiming, executing, sweeping. It answers no caller. */
+@Module({
+  imports: [DirectoryModule, AgentsModule.withCatalog(DirectoryModule)],
+  providers: [RunPorts, ActiveRuns, RunExecutor, RunConsumer, Sweeper],
+  exports: [ActiveRuns, RunExecutor],
+})
+export class RunsModule {}
