@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { loadEnvironment } from './environment.js';
+import { loadLocalEnvironment } from './local-environment.js';
+import { EnvironmentError } from './read-settings.js';
+import { localSettings, settings } from './settings.js';
+
+const DATABASE_URL = 'postgres://baton:hunter2@db:5432/baton';
+
+/** The sentences with which an environment is refused. */
+function problems(source: Record<string, string>): readonly string[] {
+  try {
+    loadEnvironment(source);
+  } catch (error) {
+    if (error instanceof EnvironmentError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('environment', () => {
+  it('needs only DATABASE_URL', () => {
+    const environment = loadEnvironment({ DATABASE_URL });
+    expect(environment).toMatchObject({ databaseUrl: DATABASE_URL, port: 8080, leaseMs: 5000 });
+    expect(environment.publicUrl).toBe('http://localhost:8080');
+    expect(environment.redisUrl).toBeUndefined();
+    expect(environment.workerPort).toBeUndefined();
+  });
+
+  it('takes an empty value as not set', () => {
+    const environment = loadEnvironment({ DATABASE_URL, REDIS_URL: '', PORT: ' ', WORKER_PORT: '' });
+    expect(environment).toMatchObject({ redisUrl: undefined, port: 8080, workerPort: undefined });
+  });
+
+  it('names every bad key at once, each with its remedy', () => {
+    expect(problems({ PORT: 'web', LOG_LEVEL: 'loud' })).toEqual([
+      'DATABASE_URL is not set: set it to a Postgres URL such as postgres://user:password@host:5432/baton.',
+      'PORT is "web": set it to a whole number from 0 to 65535.',
+      'LOG_LEVEL is "loud": set it to one of fatal, error, warn, info, debug, trace, silent.',
+    ]);
+  });
+
+  it.each([
+    ['DATABASE_URL', 'mysql://root:hunter2@db/baton'],
+    ['REDIS_URL', 'hunter2'],
+    ['BATON_MASTER_KEY', 'hunter2'],
+    ['CARD_SIGNING_KEY', '{"d":"hunter2"}'],
+  ])('never shows the value of %s', (key, value) => {
+    const [problem, ...others] = problems({ DATABASE_URL, [key]: value });
+    expect(problem).toMatch(new RegExp(`^${key} is not valid: set it to .+\\.$`));
+    expect(others).toEqual([]);
+    expect(problem).not.toContain('hunter2');
+  });
+
+  it('refuses a port, a limit and a heartbeat that can not work', () => {
+    expect(problems({ DATABASE_URL, PORT: '70000' })).toHaveLength(1);
+    expect(problems({ DATABASE_URL, MAX_ATTEMPTS: '0' })).toHaveLength(1);
+    expect(problems({ DATABASE_URL, LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '1500' })).toEqual([
+      'LEASE_HEARTBEAT_MS is 1500: set it to at most half of LEASE_MS (2000).',
+    ]);
+  });
+
+  it('reads keys and URLs in the forms people have them in', () => {
+    const environment = loadEnvironment({
+      DATABASE_URL,
+      PUBLIC_URL: 'https://agents.example.com/',
+      BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+      CARD_SIGNING_KEY: '-----BEGIN PRIVATE KEY-----\\nMIIE\\n-----END PRIVATE KEY-----\\n',
+    });
+    expect(environment.publicUrl).toBe('https://agents.example.com');
+    expect(environment.masterKey).toHaveLength(32);
+    expect(environment.cardSigningKey).toContain('KEY-----\nMIIE\n');
+  });
+
+  it('lets `npm start` do without any key', () => {
+    expect(loadLocalEnvironment({})).toMatchObject({ workers: 1, port: 8080, databaseUrl: undefined });
+  });
+});
+
+describe('.env.example', () => {
+  const root = join(__dirname, '../../..');
+  const text = readFileSync(join(root, '.env.example'), 'utf8');
+  const example = parseEnv(text);
+
+  it('has every key of the typed environment and no other', () => {
+    const keys = new Set([...Object.keys(settings.shape), ...Object.keys(localSettings.shape)]);
+    expect(Object.keys(example).sort()).toEqual([...keys].sort());
+  });
+
+  it('shows the defaults', () => {
+    expect(loadEnvironment(example)).toEqual(loadEnvironment({ DATABASE_URL: example.DATABASE_URL }));
+    expect(loadLocalEnvironment({ ...example, DATABASE_URL: '' })).toEqual(loadLocalEnvironment({}));
+  });
+
+  it('explains every key', () => {
+    const lines = text.split('\n');
+    const bare = lines.filter((line, i) => /^\w+=/.test(line) && !/^(#|\w+=)/.test(lines[i - 1] ?? ''));
+    expect(bare).toEqual([]);
+  });
+});

@@ -1,0 +1,94 @@
+import { resolve } from 'node:path';
+import type { z } from 'zod';
+import {
+  EnvironmentError,
+  type EnvironmentSource,
+  processEnvironment,
+  readSettings,
+} from './read-settings.js';
+import { settings } from './settings.js';
+
+type Settings = z.output<typeof settings>;
+
+/** The typed environment of a process; inject it by class. Every key is explained in `.env.example`. */
+export class Environment {
+  readonly databaseUrl: string;
+  readonly databasePoolSize: number;
+  /** Absent: messaging runs on Postgres. */
+  readonly redisUrl: string | undefined;
+
+  readonly port: number;
+  readonly host: string;
+  /** Where callers reach the API; without a slash at the end. */
+  readonly publicUrl: string;
+  readonly logLevel: Settings['LOG_LEVEL'];
+  /** Absolute path of the folder of installed agents. */
+  readonly agentsDir: string | undefined;
+  /** 32 bytes. */
+  readonly masterKey: Buffer | undefined;
+  /** PEM (PKCS8) or private JWK (JSON text). */
+  readonly cardSigningKey: string | undefined;
+
+  /** Port of the worker's health listener; absent = none. */
+  readonly workerPort: number | undefined;
+  readonly workerConcurrency: number;
+  readonly workerGraceMs: number;
+  readonly apiGraceMs: number;
+
+  readonly leaseMs: number;
+  readonly leaseHeartbeatMs: number;
+  readonly sweepMs: number;
+  readonly maxAttempts: number;
+  /** A queued run not enqueued for this long is enqueued again. */
+  readonly orphanMs: number;
+
+  readonly sseHeartbeatMs: number;
+  readonly sseBufferBytes: number;
+  readonly relayTickMs: number;
+  readonly bodyLimitBytes: number;
+  readonly maxEventBytes: number;
+  readonly tokenCacheMs: number;
+
+  constructor(values: Settings) {
+    this.databaseUrl = values.DATABASE_URL;
+    this.databasePoolSize = values.DATABASE_POOL_SIZE;
+    this.redisUrl = values.REDIS_URL;
+    this.port = values.PORT;
+    this.host = values.HOST;
+    this.publicUrl = values.PUBLIC_URL ?? `http://localhost:${values.PORT}`;
+    this.logLevel = values.LOG_LEVEL;
+    this.agentsDir = values.BATON_AGENTS_DIR && resolve(values.BATON_AGENTS_DIR);
+    this.masterKey = values.BATON_MASTER_KEY;
+    this.cardSigningKey = values.CARD_SIGNING_KEY;
+    this.workerPort = values.WORKER_PORT;
+    this.workerConcurrency = values.WORKER_CONCURRENCY;
+    this.workerGraceMs = values.WORKER_GRACE_MS;
+    this.apiGraceMs = values.API_GRACE_MS;
+    this.leaseMs = values.LEASE_MS;
+    this.leaseHeartbeatMs = values.LEASE_HEARTBEAT_MS;
+    this.sweepMs = values.SWEEP_MS;
+    this.maxAttempts = values.MAX_ATTEMPTS;
+    this.orphanMs = values.ORPHAN_MS;
+    this.sseHeartbeatMs = values.SSE_HEARTBEAT_MS;
+    this.sseBufferBytes = values.SSE_BUFFER_BYTES;
+    this.relayTickMs = values.RELAY_TICK_MS;
+    this.bodyLimitBytes = values.BODY_LIMIT_BYTES;
+    this.maxEventBytes = values.MAX_EVENT_BYTES;
+    this.tokenCacheMs = values.TOKEN_CACHE_MS;
+  }
+}
+
+/**
+ * Reads and checks the environment (by default that of the process, with `.env` of the working folder).
+ * Throws EnvironmentError with one sentence per bad key; the sentences never hold the value of a secret.
+ */
+export function loadEnvironment(source: EnvironmentSource = processEnvironment()): Environment {
+  const environment = new Environment(readSettings(settings, source));
+  // Two beats must fit into a lease, or one late beat costs a healthy worker its runs.
+  if (environment.leaseHeartbeatMs * 2 > environment.leaseMs) {
+    throw new EnvironmentError([
+      `LEASE_HEARTBEAT_MS is ${environment.leaseHeartbeatMs}: set it to at most half of LEASE_MS (${environment.leaseMs}).`,
+    ]);
+  }
+  return environment;
+}

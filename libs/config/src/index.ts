@@ -1,0 +1,4 @@
+export { ConfigModule } from './config.module.js';
+export { Environment, loadEnvironment } from './environment.js';
+export { type LocalEnvironment, loadLocalEnvironment } from './local-environment.js';
+export { EnvironmentError, type EnvironmentSource, processEnvironment } from './read-settings.js';

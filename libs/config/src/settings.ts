@@ -1,0 +1,103 @@
+import { z } from 'zod';
+
+/** A whole number within limits, as text. */
+function integer(min: number, max: number) {
+  const remedy = `set it to a whole number from ${min} to ${max}`;
+  return z
+    .string({ error: remedy })
+    .regex(/^\d{1,15}$/, { error: remedy })
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, { error: remedy });
+}
+
+const port = () => integer(0, 65_535);
+const milliseconds = () => integer(1, 86_400_000);
+
+/** A URL with one of these schemes. The remedy shows an example, never the value. */
+function url(schemes: readonly string[], remedy: string) {
+  const matches = (value: string) => URL.canParse(value) && schemes.includes(new URL(value).protocol);
+  return z.string({ error: remedy }).refine(matches, { error: remedy });
+}
+
+/** Standard base64 (44 characters) of exactly 32 bytes. */
+const masterKey = z
+  .string()
+  .regex(/^[A-Za-z0-9+/]{43}=$/, {
+    error: 'set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`',
+  })
+  .transform((text) => Buffer.from(text, 'base64'));
+
+function isPrivateJwk(text: string): boolean {
+  try {
+    const jwk: unknown = JSON.parse(text);
+    return typeof jwk === 'object' && jwk !== null && 'kty' in jwk && 'd' in jwk;
+  } catch {
+    return false;
+  }
+}
+
+/** PEM (PKCS8; `\n` may be written out, as env files often do) or a private JWK in JSON. */
+const signingKey = z
+  .string()
+  .transform((text) => text.trim().replaceAll('\\n', '\n'))
+  .refine((text) => text.startsWith('-----BEGIN PRIVATE KEY-----') || isPrivateJwk(text), {
+    error: 'set it to a private key in PEM (PKCS8) or JWK form',
+  });
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+/** Every key of the environment that the api, worker, migrate and cli processes read. */
+export const settings = z.object({
+  DATABASE_URL: url(
+    ['postgres:', 'postgresql:'],
+    'set it to a Postgres URL such as postgres://user:password@host:5432/baton',
+  ),
+  REDIS_URL: url(
+    ['redis:', 'rediss:'],
+    'set it to a Redis URL such as redis://host:6379, or leave it out to use Postgres for messaging',
+  ).optional(),
+  PORT: port().prefault('8080'),
+  HOST: z.string().prefault('0.0.0.0'),
+  PUBLIC_URL: url(['http:', 'https:'], 'set it to the http(s) URL that callers use')
+    .transform((value) => value.replace(/\/+$/, ''))
+    .optional(),
+  LOG_LEVEL: z.enum(LOG_LEVELS, { error: `set it to one of ${LOG_LEVELS.join(', ')}` }).prefault('info'),
+  BATON_AGENTS_DIR: z.string().optional(),
+  BATON_MASTER_KEY: masterKey.optional(),
+  CARD_SIGNING_KEY: signingKey.optional(),
+  DATABASE_POOL_SIZE: integer(1, 1000).prefault('16'),
+  WORKER_PORT: port().optional(),
+  WORKER_CONCURRENCY: integer(1, 10_000).prefault('100'),
+  WORKER_GRACE_MS: milliseconds().prefault('10000'),
+  API_GRACE_MS: milliseconds().prefault('5000'),
+  LEASE_MS: milliseconds().prefault('5000'),
+  LEASE_HEARTBEAT_MS: milliseconds().prefault('1500'),
+  SWEEP_MS: milliseconds().prefault('1000'),
+  MAX_ATTEMPTS: integer(1, 100).prefault('3'),
+  ORPHAN_MS: milliseconds().prefault('3000'),
+  SSE_HEARTBEAT_MS: milliseconds().prefault('15000'),
+  SSE_BUFFER_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
+  RELAY_TICK_MS: milliseconds().prefault('3000'),
+  BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
+  MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
+  TOKEN_CACHE_MS: milliseconds().prefault('1000'),
+});
+
+/** Keys that only `npm start` and the command line read, on a machine where Baton runs its own services. */
+export const localSettings = z.object({
+  BATON_HOME: z.string().prefault('.baton'),
+  WORKERS: integer(1, 64).prefault('1'),
+  PORT: settings.shape.PORT,
+  DATABASE_URL: settings.shape.DATABASE_URL.optional(),
+  REDIS_URL: settings.shape.REDIS_URL,
+  BATON_MASTER_KEY: settings.shape.BATON_MASTER_KEY,
+  BATON_AGENTS_DIR: settings.shape.BATON_AGENTS_DIR,
+});
+
+/** Keys whose values must never be shown: they hold a password or a key. */
+export const SECRET_KEYS: ReadonlySet<string> = new Set([
+  'DATABASE_URL',
+  'REDIS_URL',
+  'BATON_MASTER_KEY',
+  'CARD_SIGNING_KEY',
+]);
