@@ -1,0 +1,41 @@
+// Three projects: `unit` (pure and fast), `integration` (one library on real Postgres and Redis) and `e2e`.
+
+/** Nest 12 and some packages below it are ES modules; they are compiled to CommonJS for Jest. */
+const ES_MODULES =
+  '@nestjs|cookie|file-type|strtok3|token-types|uint8array-extras|@tokenizer|@borewit|@a2a-js|lru-cache';
+
+/** @type {import('jest').Config} */
+const base = {
+  rootDir: __dirname,
+  testEnvironment: 'node',
+  transform: {
+    '^.+\\.[cm]?[jt]s$': [
+      '@swc/jest',
+      {
+        jsc: {
+          parser: { syntax: 'typescript', decorators: true, dynamicImport: true },
+          transform: { legacyDecorator: true, decoratorMetadata: true },
+          target: 'es2022',
+          keepClassNames: true,
+        },
+        module: { type: 'commonjs' },
+      },
+    ],
+  },
+  transformIgnorePatterns: [`/node_modules/(?!(${ES_MODULES})/)`],
+  moduleNameMapper: {
+    '^@baton/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+  },
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.baton/'],
+};
+
+module.exports = {
+  projects: [
+    {
+      ...base,
+      displayName: 'unit',
+      testMatch: ['<rootDir>/{libs,apps}/**/*.spec.ts'],
+    },
+  ],
+};

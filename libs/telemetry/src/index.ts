@@ -1,0 +1,4 @@
+export { createLogger, type LogContext, Logger } from './logger.js';
+export { Metrics } from './metrics.js';
+export { NestLogger } from './nest-logger.js';
+export { TelemetryModule } from './telemetry.module.js';

@@ -1,0 +1,68 @@
+import type { Environment } from '@baton/config';
+import pino from 'pino';
+
+/** What a line is about; child loggers carry these ids into every line they write. */
+export interface LogContext {
+  requestId?: string;
+  tenantId?: string;
+  taskId?: string;
+  runId?: string;
+  [key: string]: unknown;
+}
+
+// Redaction has no "at any depth": two levels cover a field, and a field of headers or of an error's cause.
+const SECRET_FIELDS = ['authorization', 'Authorization', 'token', 'secret', 'password', 'masterKey'];
+const REDACTED = SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
+
+/** Structured log: one JSON object a line on standard output. Inject it by class. */
+export class Logger {
+  constructor(private readonly sink: pino.Logger) {}
+
+  /** A logger whose every line carries these fields as well. */
+  child(context: LogContext): Logger {
+    return new Logger(this.sink.child(context));
+  }
+
+  /** @param fields what happened, as data; an Error goes into `err` */
+  debug(message: string, fields: LogContext = {}): void {
+    this.sink.debug(fields, message);
+  }
+
+  info(message: string, fields: LogContext = {}): void {
+    this.sink.info(fields, message);
+  }
+
+  warn(message: string, fields: LogContext = {}): void {
+    this.sink.warn(fields, message);
+  }
+
+  error(message: string, fields: LogContext = {}): void {
+    this.sink.error(fields, message);
+  }
+
+  /** A logger that says nothing, for tests and short-lived commands. */
+  static silent(): Logger {
+    return new Logger(pino({ level: 'silent' }));
+  }
+}
+
+/**
+ * The root logger of a process.
+ *
+ * @param processName written into every line as `process`
+ * @param destination where lines go; standard output by default
+ */
+export function createLogger(
+  environment: Pick<Environment, 'logLevel'>,
+  processName?: string,
+  destination: pino.DestinationStream = pino.destination(1),
+): Logger {
+  const options: pino.LoggerOptions = {
+    level: environment.logLevel,
+    base: { ...(processName ? { process: processName } : {}), pid: process.pid },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    redact: { paths: REDACTED, censor: '[redacted]' },
+  };
+  return new Logger(pino(options, destination));
+}

@@ -1,0 +1,24 @@
+import { Metrics } from './metrics.js';
+
+describe('metrics', () => {
+  it('shows what was counted, under the content type of Prometheus', async () => {
+    const metrics = new Metrics();
+    metrics.runsFinished.inc({ outcome: 'completed' });
+    metrics.eventsAppended.inc(3);
+    const { contentType, body } = await metrics.render();
+    expect(contentType).toContain('text/plain');
+    expect(body).toContain('baton_runs_finished_total{outcome="completed"} 1');
+    expect(body).toContain('baton_events_appended_total 3');
+  });
+
+  it('brings gauges up to date before a scrape, and survives one that fails', async () => {
+    const metrics = new Metrics();
+    metrics.onScrape(() => Promise.reject(new Error('Redis is away')));
+    metrics.onScrape(() => Promise.resolve(metrics.queueDepth.set({ state: 'waiting' }, 7)));
+    expect((await metrics.render()).body).toContain('baton_queue_depth{state="waiting"} 7');
+  });
+
+  it('can live several times in one process', () => {
+    expect(() => [new Metrics(), new Metrics()]).not.toThrow();
+  });
+});

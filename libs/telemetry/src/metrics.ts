@@ -1,0 +1,60 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+const MILLISECONDS_TO_MINUTE = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60];
+
+/** What a process counts, in the form Prometheus reads. Times are in seconds. Inject it by class. */
+export class Metrics {
+  private readonly registry = new Registry();
+  private readonly refreshers: (() => Promise<void>)[] = [];
+
+  /** Jobs in the queue, by state (`waiting`, `active`). */
+  readonly queueDepth = this.gauge('baton_queue_depth', 'Jobs in the queue', ['state']);
+  /** Runs in Postgres, by state. */
+  readonly runs = this.gauge('baton_runs', 'Runs by state', ['state']);
+  /** Streams that this process serves now. */
+  readonly openStreams = this.gauge('baton_open_streams', 'Streams open in this process', []);
+  /** From an event's append to its relay to a caller. */
+  readonly eventLag = this.histogram('baton_event_lag_seconds', 'Append to relay of an event', []);
+  /** HTTP requests, by route and status; of a stream the time to its first frame. */
+  readonly requestDuration = this.histogram('baton_request_duration_seconds', 'Duration of requests', [
+    'route',
+    'method',
+    'status',
+  ]);
+  readonly eventsAppended = this.counter('baton_events_appended_total', 'Events appended to task logs', []);
+  /** Runs finished by this process, by outcome (`completed`, `failed`, `lost` …). */
+  readonly runsFinished = this.counter('baton_runs_finished_total', 'Runs finished', ['outcome']);
+
+  constructor() {
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** Have `refresh` bring gauges up to date before every scrape. One that rejects leaves the last values. */
+  onScrape(refresh: () => Promise<void>): void {
+    this.refreshers.push(refresh);
+  }
+
+  /** All metrics as text, with the content type to serve them under. */
+  async render(): Promise<{ contentType: string; body: string }> {
+    await Promise.allSettled(this.refreshers.map((refresh) => refresh()));
+    return { contentType: this.registry.contentType, body: await this.registry.metrics() };
+  }
+
+  private gauge<L extends string>(name: string, help: string, labelNames: L[]): Gauge<L> {
+    return new Gauge({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  private counter<L extends string>(name: string, help: string, labelNames: L[]): Counter<L> {
+    return new Counter({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  private histogram<L extends string>(name: string, help: string, labelNames: L[]): Histogram<L> {
+    return new Histogram({
+      name,
+      help,
+      labelNames,
+      buckets: MILLISECONDS_TO_MINUTE,
+      registers: [this.registry],
+    });
+  }
+}
