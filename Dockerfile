@@ -1,0 +1,27 @@
+# One image; api, worker and migrate are commands of it (see docker-compose.yml).
+FROM node:22-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts
+COPY nest-cli.json tsconfig.json tsconfig.build.json prisma.config.ts ./
+COPY prisma prisma
+COPY libs libs
+COPY apps apps
+RUN npm run build
+
+# Optional dependencies serve `npm start` only (embedded Postgres) and stay out of the image.
+FROM node:22-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --omit=optional --ignore-scripts
+
+FROM node:22-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY package.json ./
+COPY prisma prisma
+USER node
+EXPOSE 8080
+CMD ["node", "dist/apps/api/src/main.js"]
