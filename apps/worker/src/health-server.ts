@@ -27,7 +27,7 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
       server.once('error', reject);
       server.listen(workerPort, host, resolve);
     });
-    this.logger.info({ workerPort }, 'worker health');
+    this.logger.info('worker health', { workerPort });
   }
 
   onApplicationShutdown(): void {
@@ -39,7 +39,10 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
     const path = url.split('?')[0];
     if (path === '/healthz') return send(response, 200, 'application/json', '{"status":"ok"}');
     if (path === '/readyz') return this.answerReady(response);
-    if (path === '/metrics') return send(response, 200, this.metrics.contentType, await this.metrics.render());
+    if (path === '/metrics') {
+      const { contentType, body } = await this.metrics.render();
+      return send(response, 200, contentType, body);
+    }
     send(response, 404, 'application/json', '{"error":"not found"}');
   }
 

@@ -20,9 +20,9 @@ export class InstalledAgents implements OnModuleInit {
     if (!agentsDir) return;
     const { agents, errors } = await loadInstalledAgents(agentsDir);
     // One broken folder must not keep the others from working.
-    for (const error of errors) this.logger.error({ agentsDir }, error);
+    for (const error of errors) this.logger.error(error, { agentsDir });
     for (const { slug, definition, tenants } of agents) await this.agents.install(slug, definition, tenants);
     if (agents.length > 0) await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
-    this.logger.info({ agentsDir, agents: agents.map(({ slug }) => slug) }, 'agents installed');
+    this.logger.info('agents installed', { agentsDir, agents: agents.map(({ slug }) => slug) });
   }
 }

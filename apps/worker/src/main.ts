@@ -1,11 +1,11 @@
 import 'reflect-metadata';
-import { Logger } from '@baton/telemetry';
+import { Logger, NestLogger } from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
 import { WorkerModule } from './worker.module.js';
 
 async function main(): Promise<void> {
   const app = await NestFactory.createApplicationContext(WorkerModule, { bufferLogs: true, abortOnError: false });
-  app.useLogger(app.get(Logger));
+  app.useLogger(new NestLogger(app.get(Logger)));
   app.enableShutdownHooks(['SIGTERM', 'SIGINT']);
   // A parent that is gone can't stop us any more.
   process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'));

@@ -12,7 +12,7 @@ import { InstalledAgents } from './installed-agents.js';
  * operations. A worker answers no caller, so it holds nothing that could.
  */
 @Module({
-  imports: [ConfigModule, TelemetryModule, DatabaseModule, MessagingModule, RunsModule],
+  imports: [ConfigModule, TelemetryModule.named('worker'), DatabaseModule, MessagingModule, RunsModule],
   providers: [InstalledAgents, HealthServer],
 })
 export class WorkerModule {}

@@ -22,6 +22,7 @@ export {
   ListTasksResponse,
   CancelTaskRequest,
   SubscribeToTaskRequest,
+  taskStateToJSON,
 } from '@a2a-js/sdk';
 export type { AgentCapabilities, AgentExtension, AgentInterface, AgentSkill } from '@a2a-js/sdk';
 

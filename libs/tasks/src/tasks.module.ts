@@ -7,6 +7,7 @@ import { OperationTable } from './operations/operation-table.js';
 import { ReadOperations } from './operations/read-tasks.js';
 import { SendOperations } from './operations/send-message.js';
 import { SubscribeOperation } from './operations/subscribe-to-task.js';
+import { PlatformGauges } from './platform-gauges.js';
 import { Relay } from './relay/relay.js';
 import { ActiveRuns } from './runs/active-runs.js';
 import { RunConsumer } from './runs/run-consumer.js';
@@ -24,6 +25,7 @@ import { Sweeper } from './runs/sweeper.js';
     CancelOperation,
     SubscribeOperation,
     OperationTable,
+    PlatformGauges,
   ],
   exports: [AgentDirectory, OperationTable, Relay],
 })
@@ -39,7 +41,7 @@ class DirectoryModule {}
 /** The runs, for workers: claiming, executing, sweeping. It answers no caller. */
 @Module({
   imports: [DirectoryModule, AgentsModule.withCatalog(DirectoryModule)],
-  providers: [RunPorts, ActiveRuns, RunExecutor, RunConsumer, Sweeper],
+  providers: [RunPorts, ActiveRuns, RunExecutor, RunConsumer, Sweeper, PlatformGauges],
   exports: [ActiveRuns, RunExecutor],
 })
 export class RunsModule {}

@@ -110,7 +110,7 @@ export class TurnIntake {
     try {
       await this.messaging.enqueueRuns([run]);
     } catch (error) {
-      this.logger.warn({ err: error, ...run }, 'queue is away; the sweeper will enqueue the run');
+      this.logger.warn('queue is away; the sweeper will enqueue the run', { err: error, ...run });
     }
   }
 }

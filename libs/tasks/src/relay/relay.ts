@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
-import { Logger, Metrics } from '@baton/telemetry';
+import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { type TaskKey, TaskWatch } from './task-watch.js';
 
@@ -24,7 +24,6 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     private readonly messaging: Messaging,
     private readonly environment: Environment,
     private readonly logger: Logger,
-    private readonly metrics: Metrics,
   ) {}
 
   onModuleInit(): void {
@@ -65,7 +64,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
       () => {
         if (late) watch.refresh();
       },
-      (error: unknown) => this.logger.warn({ err: error }, 'task channel not subscribed; following the log only'),
+      (error: unknown) => this.logger.warn('task channel not subscribed; following the log only', { err: error }),
     );
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
@@ -98,11 +97,10 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
       const heads = await this.tasks.heads(watches.map((watch) => watch.key));
       for (const watch of watches) {
         const head = heads.get(watch.key.taskId) ?? 0;
-        this.metrics.observeLag(Math.max(0, head - watch.sequence));
         if (head > watch.sequence) watch.refresh();
       }
     } catch (error) {
-      this.logger.warn({ err: error }, 'relay tick failed');
+      this.logger.warn('relay tick failed', { err: error });
     } finally {
       this.ticking = false;
     }

@@ -72,7 +72,7 @@ export class ActiveRuns implements OnModuleInit, OnModuleDestroy {
       const held = await this.runs.heartbeat(keys, this.environment.leaseMs);
       await Promise.all(keys.filter(({ runId }) => !held.has(runId)).map((key) => this.stopLost(key)));
     } catch (error) {
-      this.logger.warn({ err: error }, 'lease heartbeat failed');
+      this.logger.warn('lease heartbeat failed', { err: error });
     } finally {
       this.beating = false;
     }

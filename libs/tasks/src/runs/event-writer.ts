@@ -1,6 +1,7 @@
 import { ArtifactFold, type EventPayload, TaskState, serializePayload } from '@baton/a2a';
 import { type AppendBatch, type ClaimedRun, type NewEvent, RunStore, TaskStore, type TurnOutcome, isTransient } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
+import type { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** A batch is appended at the latest this long after its first event. */
@@ -25,6 +26,7 @@ export interface WriterPorts {
   runs: Pick<RunStore, 'append'>;
   tasks: Pick<TaskStore, 'readEvents'>;
   messaging: Pick<Messaging, 'publishTask'>;
+  metrics: Pick<Metrics, 'eventsAppended' | 'eventLag'>;
   /** Called once when the log refuses a batch in the background. */
   onRefused: () => void;
 }
@@ -36,6 +38,8 @@ export interface WriterPorts {
 export class EventWriter {
   private pending: NewEvent[] = [];
   private pendingBytes = 0;
+  /** When the oldest pending event was said, in ms. */
+  private pendingSince = 0;
   private timer: NodeJS.Timeout | undefined;
   private chain: Promise<void> = Promise.resolve();
   private failure: Error | undefined;
@@ -57,10 +61,7 @@ export class EventWriter {
    */
   async write(payload: EventPayload): Promise<void> {
     if (this.failure) throw this.failure;
-    const json = serializePayload(payload);
-    this.pending.push({ payload, json });
-    this.pendingBytes += json.length;
-    this.fold.apply(payload);
+    this.take(payload);
     if (payload.$case === 'statusUpdate' || this.isFull()) await this.flush();
     else this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
   }
@@ -73,8 +74,7 @@ export class EventWriter {
   /** Append the last event together with everything before it, and end the run. */
   async end(payload: EventPayload, end: TurnEnd): Promise<void> {
     if (this.failure) throw this.failure;
-    this.pending.push({ payload, json: serializePayload(payload) });
-    this.fold.apply(payload);
+    this.take(payload);
     await this.flush(end);
   }
 
@@ -94,6 +94,14 @@ export class EventWriter {
     this.failure ??= new AppendRefused('the run is over');
   }
 
+  private take(payload: EventPayload): void {
+    const json = serializePayload(payload);
+    if (this.pending.length === 0) this.pendingSince = performance.now();
+    this.pending.push({ payload, json });
+    this.pendingBytes += json.length;
+    this.fold.apply(payload);
+  }
+
   private isFull(): boolean {
     return this.pendingBytes >= MAX_BATCH_BYTES || this.pending.length >= MAX_BATCH_EVENTS;
   }
@@ -101,6 +109,7 @@ export class EventWriter {
   private async append(end: TurnEnd | undefined): Promise<void> {
     if (this.failure) throw this.failure;
     const events = this.pending;
+    const since = this.pendingSince;
     this.pending = [];
     this.pendingBytes = 0;
     if (events.length === 0) return;
@@ -116,6 +125,8 @@ export class EventWriter {
     const first = this.sequence + 1;
     this.sequence += events.length;
     const { tenantId, taskId, attempt } = this.run;
+    this.ports.metrics.eventsAppended.inc(events.length);
+    this.ports.metrics.eventLag.observe((performance.now() - since) / 1000);
     await this.ports.messaging.publishTask(tenantId, taskId, {
       lastSequence: this.sequence,
       events: events.map(({ json }, i) => ({ sequence: first + i, attempt, json })),

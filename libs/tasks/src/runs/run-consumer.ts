@@ -22,7 +22,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
   onApplicationBootstrap(): void {
     const { workerConcurrency } = this.environment;
     this.consumer = this.messaging.consumeRuns(workerConcurrency, (job) => this.executor.execute(job));
-    this.logger.info({ workerId: this.executor.workerId, workerConcurrency }, 'worker takes runs');
+    this.logger.info('worker takes runs', { workerId: this.executor.workerId, workerConcurrency });
   }
 
   /** Take no more runs, let those in hand finish within the grace time, hand the rest back to the queue. */
@@ -34,7 +34,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     await Promise.race([finished, graceOver.catch(() => undefined)]);
     grace.abort();
     if (this.active.size > 0) {
-      this.logger.info({ runs: this.active.size }, 'handing runs back');
+      this.logger.info('handing runs back', { runs: this.active.size });
       this.active.stopAll('shutdown');
     }
     await finished;

@@ -1,9 +1,9 @@
-import { type Agent, type Task, TaskState, serializePayload } from '@baton/a2a';
+import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
 import { type AgentOutput, RuntimeTable, type StopReason, type Turn } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type ClaimedRun, RunStore, TaskStore } from '@baton/database';
 import { Messaging, type RunJob } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { AgentDirectory } from '../agent-directory.js';
@@ -22,6 +22,7 @@ export class RunPorts {
     readonly runs: RunStore,
     readonly tasks: TaskStore,
     readonly messaging: Messaging,
+    readonly metrics: Metrics,
   ) {}
 }
 
@@ -52,7 +53,7 @@ export class RunExecutor {
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
       if (run) await this.executeClaimed(run, log);
     } catch (error) {
-      log.error({ err: error }, 'run left to the sweeper');
+      log.error('run left to the sweeper', { err: error });
     }
   }
 
@@ -65,9 +66,9 @@ export class RunExecutor {
       await this.converse(run, writer, output, controller.signal);
     } catch (error) {
       if (error instanceof AppendRefused || controller.signal.aborted) {
-        log.info({ attempt: run.attempt, reason: controller.signal.reason as StopReason }, 'run stopped');
+        log.info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
       } else {
-        log.error({ err: error, attempt: run.attempt }, 'agent failed');
+        log.error('agent failed', { err: error, attempt: run.attempt });
         await this.failTurn(error, writer, output);
       }
     } finally {
@@ -102,6 +103,7 @@ export class RunExecutor {
       this.checkSize(payload);
       if (end) {
         await writer.end(payload, end);
+        this.ports.metrics.runsFinished.inc({ outcome: taskStateToJSON(end.state) });
         return true;
       }
       await writer.write(payload);
@@ -137,6 +139,7 @@ export class RunExecutor {
     const outcome = own ? null : 'agent-threw';
     const reason = error instanceof Error ? error.message : String(error);
     await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
+    this.ports.metrics.runsFinished.inc({ outcome: taskStateToJSON(state) });
   }
 
   private publishWorking(run: ClaimedRun): void {

@@ -52,7 +52,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     try {
       await this.sweep();
     } catch (error) {
-      this.logger.warn({ err: error }, 'sweep failed');
+      this.logger.warn('sweep failed', { err: error });
     }
     if (!this.stopped) this.schedule();
   }
@@ -60,7 +60,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
   private async failPoisoned(maxAttempts: number): Promise<void> {
     for (const run of await this.runs.failPoisoned(maxAttempts, LIMIT)) {
       const { tenantId, taskId, runId, attempt, event } = run;
-      this.logger.error({ tenantId, taskId, runId, attempt }, 'run failed: its worker died on every attempt');
+      this.logger.error('run failed: its worker died on every attempt', { tenantId, taskId, runId, attempt });
       const published = { sequence: event.sequence, attempt, json: serializePayload(event.payload) };
       await this.messaging.publishTask(tenantId, taskId, { lastSequence: event.sequence, events: [published] });
     }
@@ -68,11 +68,11 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
 
   private async enqueue(runs: RunToEnqueue[], why: string): Promise<void> {
     if (runs.length === 0) return;
-    this.logger.info({ count: runs.length, why }, 'runs enqueued again');
+    this.logger.info('runs enqueued again', { count: runs.length, why });
     try {
       await this.messaging.enqueueRuns(runs);
     } catch (error) {
-      this.logger.warn({ err: error }, 'queue is away');
+      this.logger.warn('queue is away', { err: error });
     }
   }
 }
