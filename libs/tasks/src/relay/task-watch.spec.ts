@@ -1,0 +1,125 @@
+import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
+import type { PublishedEvent } from '@baton/messaging';
+import { TaskWatch } from './task-watch.js';
+
+const KEY = { tenantId: 'tenant', taskId: 'task' };
+const { TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED, TASK_STATE_COMPLETED } = TaskState;
+
+function status(state: TaskState): EventPayload {
+  const value = { taskId: 'task', contextId: 'c', status: { state, message: undefined, timestamp: undefined } };
+  return { $case: 'statusUpdate', value: { ...value, metadata: undefined } };
+}
+
+/** A log in memory that counts how often it is read. */
+class FakeLog {
+  reads = 0;
+  readonly events: TaskEvent[] = [];
+
+  add(...states: TaskState[]): PublishedEvent[] {
+    return states.map((state) => {
+      const event = { sequence: this.events.length + 1, attempt: 1, payload: status(state) };
+      this.events.push(event);
+      return { sequence: event.sequence, attempt: 1, json: serializePayload(event.payload) };
+    });
+  }
+
+  async readEvents(_tenant: string, _task: string, after: number, limit: number): Promise<TaskEvent[]> {
+    this.reads += 1;
+    return this.events.filter(({ sequence }) => sequence > after).slice(0, limit);
+  }
+}
+
+const news = (events: PublishedEvent[]) => ({ lastSequence: events.at(-1)?.sequence ?? 0, events });
+
+async function collect(watch: TaskWatch): Promise<number[]> {
+  const sequences: number[] = [];
+  for await (const { sequence } of watch.events()) sequences.push(sequence);
+  return sequences;
+}
+
+describe('TaskWatch', () => {
+  let log: FakeLog;
+  let abort: AbortController;
+  const watchFrom = (cursor: number, head = cursor) => new TaskWatch(KEY, log, cursor, head, abort.signal);
+
+  beforeEach(() => {
+    log = new FakeLog();
+    abort = new AbortController();
+  });
+
+  it('yields signalled events without reading the log', async () => {
+    const watch = watchFrom(0);
+    const seen = collect(watch);
+    watch.notify(news(log.add(TASK_STATE_WORKING, TASK_STATE_WORKING)));
+    watch.notify(news(log.add(TASK_STATE_COMPLETED)));
+    expect(await seen).toEqual([1, 2, 3]);
+    expect(log.reads).toBe(0);
+  });
+
+  it('first yields what the log holds after the cursor', async () => {
+    log.add(TASK_STATE_WORKING, TASK_STATE_WORKING, TASK_STATE_COMPLETED);
+    expect(await collect(watchFrom(1, 3))).toEqual([2, 3]);
+  });
+
+  it('drops a signal that comes twice, late or out of order', async () => {
+    const [one, two, three] = log.add(TASK_STATE_WORKING, TASK_STATE_WORKING, TASK_STATE_COMPLETED);
+    const watch = watchFrom(0);
+    const seen = collect(watch);
+    watch.notify(news([two!]));
+    watch.notify(news([one!]));
+    watch.notify(news([two!, three!]));
+    expect(await seen).toEqual([1, 2, 3]);
+  });
+
+  it('reads the log again on a gap', async () => {
+    const events = log.add(TASK_STATE_WORKING, TASK_STATE_WORKING, TASK_STATE_WORKING, TASK_STATE_COMPLETED);
+    const watch = watchFrom(0);
+    const seen = collect(watch);
+    watch.notify(news(events.slice(0, 1)));
+    watch.notify(news(events.slice(3)));
+    expect(await seen).toEqual([1, 2, 3, 4]);
+    expect(log.reads).toBe(1);
+  });
+
+  it('reads the log for a signal that was too big to carry its events', async () => {
+    const watch = watchFrom(0);
+    const seen = collect(watch);
+    log.add(TASK_STATE_WORKING, TASK_STATE_COMPLETED);
+    watch.notify({ lastSequence: 2, events: [] });
+    expect(await seen).toEqual([1, 2]);
+  });
+
+  it('finds on refresh what was never signalled', async () => {
+    const watch = watchFrom(0);
+    const seen = collect(watch);
+    log.add(TASK_STATE_WORKING, TASK_STATE_COMPLETED);
+    watch.refresh();
+    expect(await seen).toEqual([1, 2]);
+  });
+
+  it('keeps no more than a bounded number of events for a slow reader, and loses none', async () => {
+    const watch = watchFrom(0);
+    for (let i = 0; i < 2_000; i++) watch.notify(news(log.add(TASK_STATE_WORKING)));
+    watch.notify(news(log.add(TASK_STATE_COMPLETED)));
+    const seen = await collect(watch);
+    expect(seen).toEqual(Array.from({ length: 2_001 }, (_, i) => i + 1));
+  });
+
+  it('ends at an interruption that is news, but not at one that lies in the past', async () => {
+    log.add(TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED);
+    expect(await collect(watchFrom(0, 3))).toEqual([1, 2, 3]);
+  });
+
+  it('ends when its signal aborts, also while it waits', async () => {
+    const seen = collect(watchFrom(0));
+    abort.abort();
+    expect(await seen).toEqual([]);
+  });
+
+  it('leaves out what the reader has from a snapshot', async () => {
+    const watch = watchFrom(0);
+    watch.notify(news(log.add(TASK_STATE_WORKING, TASK_STATE_WORKING, TASK_STATE_COMPLETED)));
+    watch.skipTo(2);
+    expect(await collect(watch)).toEqual([3]);
+  });
+});
