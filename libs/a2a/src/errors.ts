@@ -94,4 +94,12 @@ export class ProtocolError extends Error {
   static taskNotFound(taskId: string): ProtocolError {
     return new ProtocolError('task-not-found', `Task not found: ${taskId}`, { metadata: { taskId } });
   }
+
+  /** -32601. */
+  static methodNotFound(method: string): ProtocolError {
+    const shown = method.length > 128 ? `${method.slice(0, 128)}…` : method;
+    return new ProtocolError('method-not-found', `Method not found: ${shown}`, {
+      metadata: { method: shown },
+    });
+  }
 }

@@ -1,8 +1,17 @@
 export * from './model.js';
 export * from './agent.js';
+export * from './agent-card.js';
+export * from './artifact-fold.js';
 export * from './call-context.js';
 export * from './codec.js';
+export * from './envelope.js';
 export * from './errors.js';
+export * from './history.js';
 export * from './operation.js';
+export * from './page-token.js';
+export * from './profiles/index.js';
+export * from './profiles/profile.js';
+export { SPEC_PROFILE } from './profiles/spec/index.js';
+export * from './rpc-error.js';
 export * from './task-event.js';
 export * from './task-state.js';

@@ -1,0 +1,110 @@
+import { type ErrorKind, ProtocolError } from './errors.js';
+import { assertJsonLimits } from './json-limits.js';
+import type { RpcError } from './rpc-error.js';
+
+/** An id of a JSON-RPC request; answers echo it verbatim. */
+export type RpcId = string | number | null;
+
+/** A JSON-RPC 2.0 request whose `params` nobody has looked at yet. */
+export interface Envelope {
+  /** `null` if the request has none or says `null`. */
+  id: RpcId;
+  /** False for a notification: the work is done, nothing is answered. */
+  hasId: boolean;
+  method: string;
+  /** Checked by the codec of the method. */
+  params: unknown;
+}
+
+/** A request that is not an envelope. `id` is the caller's, as far as it could be read. */
+export class EnvelopeError extends ProtocolError {
+  constructor(
+    kind: ErrorKind,
+    message: string,
+    readonly id: RpcId,
+    detail: ProtocolError['detail'] = {},
+  ) {
+    super(kind, message, detail);
+  }
+}
+
+/** Ids are echoed in every frame of a stream, so their size is bounded. */
+const MAX_ID_LENGTH = 4096;
+
+/**
+ * Read a JSON-RPC 2.0 request. Throws `EnvelopeError`: `parse` for what is no JSON, `invalid-request` (naming
+ * the member) for what is no single request.
+ */
+export function decodeEnvelope(bodyText: string): Envelope {
+  const body = parseBody(bodyText);
+  if (Array.isArray(body)) {
+    throw refuse('batch requests are not supported: send one request per call', null);
+  }
+  if (typeof body !== 'object' || body === null) throw refuse('a request must be a JSON object', null);
+  const request = body as Record<string, unknown>;
+  const id = readId(request);
+  assertLimits(body, id);
+  if (request.jsonrpc !== '2.0') throw refuseField('jsonrpc', 'must be exactly "2.0"', id);
+  if (typeof request.method !== 'string' || request.method === '') {
+    throw refuseField('method', 'must be the name of a method, as a string', id);
+  }
+  return { id, hasId: Object.hasOwn(request, 'id'), method: request.method, params: request.params };
+}
+
+/** The answer to a request that went well. */
+export const encodeEnvelope = (
+  id: RpcId,
+  result: unknown,
+): { jsonrpc: '2.0'; id: RpcId; result: unknown } => ({
+  jsonrpc: '2.0',
+  id,
+  result,
+});
+
+/** The answer to a request that failed; `id` is `null` if it could not be read. */
+export const encodeErrorEnvelope = (
+  id: RpcId,
+  error: RpcError,
+): { jsonrpc: '2.0'; id: RpcId; error: RpcError } => ({ jsonrpc: '2.0', id, error });
+
+function parseBody(text: string): unknown {
+  if (text.trim() === '') {
+    throw new EnvelopeError('parse', 'the body is empty: send a JSON-RPC 2.0 request as JSON', null);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new EnvelopeError('parse', `the body is not JSON: ${(error as Error).message}`, null);
+  }
+}
+
+function readId(request: Record<string, unknown>): RpcId {
+  const { id } = request;
+  if (id === undefined || id === null) return null;
+  if (typeof id === 'string') {
+    if (id.length <= MAX_ID_LENGTH) return id;
+    throw refuseField('id', `must not be longer than ${MAX_ID_LENGTH} characters`, null);
+  }
+  if (typeof id !== 'number') throw refuseField('id', 'must be a string, an integer or null', null);
+  if (Number.isSafeInteger(id)) return id;
+  throw refuseField('id', 'must be an integer below 2^53: send larger or fractional ids as a string', null);
+}
+
+function assertLimits(body: object, id: RpcId): void {
+  try {
+    assertJsonLimits(body);
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    throw new EnvelopeError(error.kind, error.message, id, error.detail);
+  }
+}
+
+const refuse = (message: string, id: RpcId, field?: string): EnvelopeError =>
+  new EnvelopeError(
+    'invalid-request',
+    field ? `${field}: ${message}` : message,
+    id,
+    field ? { violations: [{ field, description: message }] } : {},
+  );
+
+const refuseField = (field: string, message: string, id: RpcId): EnvelopeError => refuse(message, id, field);
