@@ -9,7 +9,7 @@
  * - a unary result and a frame are the bare object, without the 1.0 wrapper member;
  * - push authentication has a list of `schemes`, of which the first is kept.
  */
-import { encodeCard } from '../../agent-card.js';
+import { encodeCard } from '../../cards/encode-card.js';
 import { defineCodec, type WriteResults } from '../define-codec.js';
 import { METHODS } from './decode.js';
 import { encodePayload } from './encode.js';

@@ -6,7 +6,7 @@
  * - a part whose data is null can't be told from one without content and is refused.
  */
 import { SendMessageResponse } from '@a2a-js/sdk';
-import { encodeCard } from '../../agent-card.js';
+import { encodeCard } from '../../cards/encode-card.js';
 import { StreamResponse, Task } from '../../model.js';
 import { defineCodec, type WriteResults } from '../define-codec.js';
 import { METHODS } from './decode.js';

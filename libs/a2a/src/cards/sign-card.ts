@@ -1,0 +1,64 @@
+import { createHash, createPrivateKey, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { generateAgentCardSignature } from '@a2a-js/sdk';
+import { AgentCard } from '../model.js';
+
+/** A private key that signs cards, with what its signatures say about it. */
+export interface CardSigningKey {
+  privateKey: KeyObject;
+  /** The key's own `kid` if it is a JWK with one, else its RFC 7638 thumbprint. */
+  kid: string;
+  /** JWS algorithm, by the kind of key. */
+  alg: string;
+}
+
+const EC_ALGORITHMS: Record<string, string> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' };
+/** Members of a public JWK that its thumbprint covers, sorted, by key type (RFC 7638 §3.2, RFC 8037 §2). */
+const THUMBPRINT_MEMBERS: Record<string, readonly string[]> = {
+  EC: ['crv', 'kty', 'x', 'y'],
+  OKP: ['crv', 'kty', 'x'],
+  RSA: ['e', 'kty', 'n'],
+};
+
+/** Read a private key from PEM (PKCS#8) or JWK text. Throws an Error with a plain reason, never the key. */
+export function parseSigningKey(text: string): CardSigningKey {
+  const { privateKey, kid } = readKey(text.trim());
+  const jwk = createPublicKey(privateKey).export({ format: 'jwk' });
+  const alg = algorithmOf(jwk);
+  if (!alg) throw new Error('a card signing key must be EC (P-256, P-384, P-521), Ed25519 or RSA');
+  return { privateKey, alg, kid: kid ?? thumbprint(jwk) };
+}
+
+/**
+ * The card with a signature (A2A 1.0 §8.4). It covers the card's JSON: canonicalizing the in-memory form
+ * with SDK 1.3 silently leaves `securitySchemes` out (a2aproject/a2a-js#663), and no other SDK would agree.
+ */
+export async function signCard(
+  card: AgentCard,
+  { privateKey, kid, alg }: CardSigningKey,
+): Promise<AgentCard> {
+  const sign = generateAgentCardSignature(privateKey, { alg, kid, typ: 'JOSE' });
+  const { signatures } = await sign(AgentCard.toJSON({ ...card, signatures: [] }) as AgentCard);
+  return { ...card, signatures };
+}
+
+function readKey(text: string): { privateKey: KeyObject; kid?: string } {
+  try {
+    if (!text.startsWith('{')) return { privateKey: createPrivateKey(text) };
+    const key = JSON.parse(text) as JsonWebKey;
+    const kid = typeof key.kid === 'string' && key.kid !== '' ? key.kid : undefined;
+    return { privateKey: createPrivateKey({ key, format: 'jwk' }), kid };
+  } catch {
+    throw new Error('a card signing key must be a private key as PEM (PKCS#8) or as a JWK in JSON');
+  }
+}
+
+function algorithmOf({ kty, crv }: JsonWebKey): string | undefined {
+  if (kty === 'RSA') return 'RS256';
+  return crv === 'Ed25519' ? 'EdDSA' : EC_ALGORITHMS[crv ?? ''];
+}
+
+function thumbprint(jwk: JsonWebKey): string {
+  const members = THUMBPRINT_MEMBERS[jwk.kty ?? ''] ?? [];
+  const canonical = JSON.stringify(Object.fromEntries(members.map((name) => [name, jwk[name]])));
+  return createHash('sha256').update(canonical).digest('base64url');
+}
