@@ -1,1 +1,4 @@
 export * from './messaging.js';
+export { createMessaging, type MessagingOptions } from './create-messaging.js';
+export { MessagingModule } from './messaging.module.js';
+export type { MessagingLog } from './quiet-log.js';

@@ -1,0 +1,99 @@
+import { PostgresConnection, type PostgresPoolConfig } from 'bullmq';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../../deadline.js';
+import type { QuietLog } from '../../quiet-log.js';
+
+const RETRY_MS = 250;
+const HEARTBEAT_MS = 5_000;
+const CLOSE_MS = 1_000;
+
+/** One LISTEN connection, from its opening until it is lost. */
+interface Session {
+  connection: PostgresConnection;
+  lost: Promise<unknown>;
+}
+
+/** What a listener tells. */
+interface ListenerEvents {
+  notified: (channel: string, payload: string) => void;
+  /** The connection was lost and is back: notifications may have been missed. */
+  reconnected: () => void;
+}
+
+/** The one LISTEN connection of a process. A lost connection is made anew until `close`. */
+export class PostgresListener {
+  private readonly stop = new AbortController();
+  private session: Session | undefined;
+
+  constructor(
+    private readonly config: PostgresPoolConfig,
+    private readonly channels: readonly string[],
+    private readonly events: ListenerEvents,
+    private readonly log: QuietLog,
+  ) {}
+
+  get connected(): boolean {
+    return this.session !== undefined;
+  }
+
+  /** Resolves when it listens; rejects if the server can't be reached. */
+  async start(): Promise<void> {
+    this.session = await this.listen();
+    void this.keepListening(this.session);
+  }
+
+  async close(): Promise<void> {
+    this.stop.abort();
+    const closed = this.session?.connection.close() ?? Promise.resolve();
+    await within(CLOSE_MS, closed, () => new Error('no answer')).catch(() => undefined);
+  }
+
+  private async keepListening(first: Session): Promise<void> {
+    let session: Session | undefined = first;
+    while (session) {
+      const error = await session.lost;
+      this.session = undefined;
+      session.connection.close().catch(() => undefined);
+      if (this.stop.signal.aborted) return;
+      this.log.warn('Postgres notifications lost; connecting again', error);
+      session = this.session = await this.listenAgain();
+      if (!session) return;
+      this.log.info('Postgres notifications are back');
+      this.events.reconnected();
+    }
+  }
+
+  private async listenAgain(): Promise<Session | undefined> {
+    while (!this.stop.signal.aborted) {
+      try {
+        const session = await this.listen();
+        if (!this.stop.signal.aborted) return session;
+        await session.connection.close();
+      } catch (error) {
+        this.log.warn('Postgres notifications: no connection', error);
+        await sleep(RETRY_MS, undefined, { signal: this.stop.signal }).catch(() => undefined);
+      }
+    }
+    return undefined;
+  }
+
+  private async listen(): Promise<Session> {
+    const connection = new PostgresConnection({ ...this.config, max: 1 });
+    const lost = new Promise((resolve) => connection.on('error', resolve).on('close', resolve));
+    try {
+      const client = await connection.getListenClient();
+      client.on('notification', ({ channel, payload }) => this.events.notified(channel, payload ?? ''));
+      await client.query(this.channels.map((channel) => `LISTEN "${channel}"`).join('; '));
+      // It may hear nothing for hours: asking is the only way to notice that the server is gone.
+      const beat = (): Promise<unknown> =>
+        within(HEARTBEAT_MS, client.query('SELECT 1'), () => new Error('no answer in time'));
+      const timer = setInterval(() => beat().catch((error) => connection.emit('error', error)), HEARTBEAT_MS);
+      timer.unref();
+      void lost.then(() => clearInterval(timer));
+      return { connection, lost };
+    } catch (error) {
+      connection.close().catch(() => undefined);
+      throw error;
+    }
+  }
+}

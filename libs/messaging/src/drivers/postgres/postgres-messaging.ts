@@ -1,0 +1,183 @@
+import {
+  createPostgresBackend,
+  PostgresConnection,
+  type PostgresConnectionOptions,
+  type PostgresQueueBackend,
+  withBackend,
+} from 'bullmq';
+import { ChannelListeners } from '../../channel-listeners.js';
+import { within } from '../../deadline.js';
+import {
+  type ControlMessage,
+  Messaging,
+  type RunConsumer,
+  type RunJob,
+  type TaskSignal,
+  type Unsubscribe,
+} from '../../messaging.js';
+import { type MessagingLog, QuietLog, reasonOf } from '../../quiet-log.js';
+import { RunQueue } from '../../run-queue.js';
+import { decodeSignal, encodeSignal } from '../../signal-frame.js';
+import { addressOf, poolConfig } from './postgres-config.js';
+import { PostgresListener } from './postgres-listener.js';
+import { PostgresPublisher } from './postgres-publisher.js';
+
+/** A payload of NOTIFY ends at 8,000 bytes; the rest is for the task's ids. */
+const SIGNAL_BYTES = 7_500;
+const PING_MS = 2_000;
+
+/**
+ * Messaging on Postgres alone, where no Redis is to be had: BullMQ's Postgres backend and LISTEN/NOTIFY (why:
+ * docs/adr/0002-postgres-channels.md). Two NOTIFY channels serve all tasks; each process picks out its own.
+ */
+export class PostgresMessaging extends Messaging {
+  readonly driver = 'postgres';
+  private readonly connection: PostgresConnection;
+  private readonly listener: PostgresListener;
+  private readonly publisher: PostgresPublisher;
+  private readonly listeners = new ChannelListeners();
+  private readonly log: QuietLog;
+  private readonly reconnectListeners = new Set<() => void>();
+  private queue: RunQueue<PostgresQueueBackend, PostgresConnectionOptions> | undefined;
+
+  /** @param namespace start of the names of the queue and the channels */
+  constructor(
+    private readonly databaseUrl: string,
+    log: MessagingLog,
+    private readonly namespace = 'baton',
+  ) {
+    super();
+    this.log = new QuietLog(log);
+    const config = poolConfig(databaseUrl);
+    this.connection = new PostgresConnection({ ...config, migrate: true });
+    this.connection.on('error', (error) => this.log.warn('Postgres connection lost (queue)', error));
+    this.publisher = new PostgresPublisher(this.connection.pool, this.log);
+    this.listener = new PostgresListener(
+      config,
+      [this.taskChannel, this.controlChannel],
+      {
+        notified: (channel, payload) => this.receive(channel, payload),
+        reconnected: () => this.reconnected(),
+      },
+      this.log,
+    );
+  }
+
+  override async start(timeoutMs: number): Promise<void> {
+    try {
+      await within(timeoutMs, this.open(), () => new Error('no answer in time'));
+    } catch (error) {
+      await this.close();
+      throw this.away(error);
+    }
+  }
+
+  override async enqueueRuns(jobs: readonly RunJob[]): Promise<void> {
+    await this.started.enqueue(jobs);
+  }
+
+  override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): RunConsumer {
+    return this.started.consume(concurrency, handle);
+  }
+
+  override publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
+    const key = taskKey(tenantId, taskId);
+    return this.publisher.publish(this.taskChannel, `${key}\n${encodeSignal(signal, SIGNAL_BYTES)}`);
+  }
+
+  override async subscribeTask(
+    tenantId: string,
+    taskId: string,
+    listener: (signal: TaskSignal) => void,
+  ): Promise<Unsubscribe> {
+    return this.listen(taskKey(tenantId, taskId), (text) => listener(decodeSignal(text)));
+  }
+
+  override publishControl(message: ControlMessage): Promise<void> {
+    return this.publisher.publish(this.controlChannel, JSON.stringify(message));
+  }
+
+  override async subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe> {
+    return this.listen(this.controlChannel, (text) => listener(JSON.parse(text) as ControlMessage));
+  }
+
+  override onReconnect(listener: () => void): Unsubscribe {
+    this.reconnectListeners.add(listener);
+    return () => this.reconnectListeners.delete(listener);
+  }
+
+  override async ping(): Promise<void> {
+    if (!this.listener.connected) throw this.away('no connection for notifications');
+    const answer = this.connection.pool.query('SELECT 1').catch((error: unknown) => {
+      throw this.away(error);
+    });
+    await within(PING_MS, answer, () => this.away('no answer in time'));
+  }
+
+  override queueDepth(): Promise<{ waiting: number; active: number }> {
+    return this.started.depth();
+  }
+
+  override async close(): Promise<void> {
+    await this.queue?.close();
+    await this.listener.close();
+    await this.connection.close();
+  }
+
+  private async open(): Promise<void> {
+    await this.connection.waitUntilReady();
+    this.queue = new RunQueue(
+      {
+        classes: withBackend<PostgresQueueBackend, PostgresConnectionOptions>(createPostgresBackend),
+        producer: this.connection.pool,
+        consumer: this.connection.pool,
+        name: `${this.namespace}-runs`,
+        prefix: this.namespace,
+        away: () => this.away('no answer in time'),
+      },
+      this.log,
+    );
+    await this.queue.ready();
+    await this.listener.start();
+  }
+
+  private get started(): RunQueue<PostgresQueueBackend, PostgresConnectionOptions> {
+    if (!this.queue) throw new Error('messaging is not started');
+    return this.queue;
+  }
+
+  private get taskChannel(): string {
+    return `${this.namespace}_tasks`;
+  }
+
+  private get controlChannel(): string {
+    return `${this.namespace}_control`;
+  }
+
+  /** Every process hears of every task: whose task it is stands in the first line. */
+  private receive(channel: string, payload: string): void {
+    const end = channel === this.taskChannel ? payload.indexOf('\n') : -1;
+    const key = end < 0 ? channel : payload.slice(0, end);
+    if (!this.listeners.has(key)) return;
+    this.listeners.dispatch(key, payload.slice(end + 1), (error) =>
+      this.log.warn('channel listener failed', error),
+    );
+  }
+
+  private listen(key: string, listener: (text: string) => void): Unsubscribe {
+    this.listeners.add(key, listener);
+    return () => void this.listeners.remove(key, listener);
+  }
+
+  private reconnected(): void {
+    for (const listener of this.reconnectListeners) listener();
+  }
+
+  private away(reason: unknown): Error {
+    return new Error(`Postgres at ${addressOf(this.databaseUrl)} does not answer: ${reasonOf(reason)}`);
+  }
+}
+
+function taskKey(tenantId: string, taskId: string): string {
+  return `${tenantId}:${taskId}`;
+}

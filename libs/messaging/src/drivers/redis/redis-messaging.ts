@@ -1,0 +1,145 @@
+import { type ConnectionOptions, createRedisBackend, type RedisQueueBackend, withBackend } from 'bullmq';
+import {
+  type ControlMessage,
+  Messaging,
+  type RunConsumer,
+  type RunJob,
+  type TaskSignal,
+  type Unsubscribe,
+} from '../../messaging.js';
+import { type MessagingLog, QuietLog } from '../../quiet-log.js';
+import { RunQueue } from '../../run-queue.js';
+import { decodeSignal, encodeSignal } from '../../signal-frame.js';
+import { RedisChannels } from './redis-channels.js';
+import { consumerOptions, RedisConnection } from './redis-connection.js';
+
+/** Events travel with their signal up to this size. */
+const SIGNAL_BYTES = 64 * 1024;
+/** What may be under way to a server that is slow to answer; more is dropped. */
+const UNDER_WAY_CHARS = 16 * 1024 * 1024;
+
+/** Messaging on Redis: BullMQ and pub/sub. The driver for production. */
+export class RedisMessaging extends Messaging {
+  readonly driver = 'redis';
+  private readonly connection: RedisConnection;
+  private readonly subscriber: RedisConnection;
+  private readonly channels: RedisChannels;
+  private readonly queue: RunQueue<RedisQueueBackend, ConnectionOptions>;
+  private readonly log: QuietLog;
+  private readonly reconnectListeners = new Set<() => void>();
+  private underWay = 0;
+
+  /**
+   * @param url `redis://` or `rediss://`
+   * @param namespace prefix of every key and channel
+   */
+  constructor(
+    url: string,
+    log: MessagingLog,
+    private readonly namespace = 'baton',
+  ) {
+    super();
+    this.log = new QuietLog(log);
+    this.connection = new RedisConnection(url, 'producer', this.log);
+    this.subscriber = new RedisConnection(url, 'subscriber', this.log);
+    this.channels = new RedisChannels(this.subscriber, () => this.reconnected(), this.log);
+    this.queue = new RunQueue(
+      {
+        classes: withBackend<RedisQueueBackend, ConnectionOptions>(createRedisBackend),
+        producer: this.connection.client,
+        consumer: consumerOptions(url),
+        name: 'runs',
+        prefix: namespace,
+        away: () => this.connection.away('no answer in time'),
+      },
+      this.log,
+    );
+  }
+
+  override async start(timeoutMs: number): Promise<void> {
+    try {
+      await Promise.all([this.connection.connect(timeoutMs), this.subscriber.connect(timeoutMs)]);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  override async enqueueRuns(jobs: readonly RunJob[]): Promise<void> {
+    if (!this.connection.connected) throw this.connection.away();
+    await this.queue.enqueue(jobs);
+  }
+
+  override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): RunConsumer {
+    return this.queue.consume(concurrency, handle);
+  }
+
+  override publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
+    return this.publish(this.taskChannel(tenantId, taskId), encodeSignal(signal, SIGNAL_BYTES));
+  }
+
+  override subscribeTask(
+    tenantId: string,
+    taskId: string,
+    listener: (signal: TaskSignal) => void,
+  ): Promise<Unsubscribe> {
+    return this.channels.subscribe(this.taskChannel(tenantId, taskId), (text) =>
+      listener(decodeSignal(text)),
+    );
+  }
+
+  override publishControl(message: ControlMessage): Promise<void> {
+    return this.publish(this.controlChannel, JSON.stringify(message));
+  }
+
+  override subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe> {
+    return this.channels.subscribe(this.controlChannel, (text) =>
+      listener(JSON.parse(text) as ControlMessage),
+    );
+  }
+
+  override onReconnect(listener: () => void): Unsubscribe {
+    this.reconnectListeners.add(listener);
+    return () => this.reconnectListeners.delete(listener);
+  }
+
+  override ping(): Promise<void> {
+    return this.connection.ping();
+  }
+
+  override async queueDepth(): Promise<{ waiting: number; active: number }> {
+    if (!this.connection.connected) throw this.connection.away();
+    return this.queue.depth();
+  }
+
+  override async close(): Promise<void> {
+    await this.queue.close();
+    this.channels.close();
+    this.connection.close();
+  }
+
+  private taskChannel(tenantId: string, taskId: string): string {
+    return `${this.namespace}:${tenantId}:task:${taskId}`;
+  }
+
+  private get controlChannel(): string {
+    return `${this.namespace}:control`;
+  }
+
+  /** Never rejects and never piles up: what can't be sent now is dropped, the relay's slow tick makes up. */
+  private async publish(channel: string, text: string): Promise<void> {
+    if (!this.connection.connected || this.underWay > UNDER_WAY_CHARS) return;
+    this.underWay += text.length;
+    try {
+      await this.connection.client.publish(channel, text);
+    } catch (error) {
+      this.log.warn('signal not published', error);
+    } finally {
+      this.underWay -= text.length;
+    }
+  }
+
+  private reconnected(): void {
+    for (const listener of this.reconnectListeners) listener();
+  }
+}

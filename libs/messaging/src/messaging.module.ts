@@ -1,0 +1,31 @@
+import { Environment } from '@baton/config';
+import { Logger } from '@baton/telemetry';
+import { Global, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { createMessaging } from './create-messaging.js';
+import { Messaging } from './messaging.js';
+
+const START_MS = 10_000;
+
+/** Provides Messaging, connected, to every module of a process, and closes it last. */
+@Global()
+@Module({
+  providers: [
+    {
+      provide: Messaging,
+      inject: [Environment, Logger],
+      useFactory: async ({ redisUrl, databaseUrl }: Environment, log: Logger): Promise<Messaging> => {
+        const messaging = createMessaging({ redisUrl, databaseUrl, log });
+        await messaging.start(START_MS);
+        return messaging;
+      },
+    },
+  ],
+  exports: [Messaging],
+})
+export class MessagingModule implements OnApplicationShutdown {
+  constructor(private readonly messaging: Messaging) {}
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.messaging.close();
+  }
+}

@@ -1,0 +1,97 @@
+import type { BackendClasses, IQueueBackend, Queue, Worker } from 'bullmq';
+import { within } from './deadline.js';
+import { decodeJob, type Job, jobIdOf } from './job-catalog.js';
+import type { RunConsumer, RunJob } from './messaging.js';
+import type { QuietLog } from './quiet-log.js';
+import { RunWorker } from './run-worker.js';
+
+/** How a driver runs BullMQ. */
+export interface QueueDriver<B extends IQueueBackend, C> {
+  classes: BackendClasses<B, C>;
+  /** Connection of the producer. */
+  producer: C;
+  /** Connection of a consumer. */
+  consumer: C;
+  /** Keeps installations on one server apart. */
+  name: string;
+  prefix: string;
+  /** The error for "the server does not answer". */
+  away: () => Error;
+}
+
+const ENQUEUE_MS = 1_800;
+const READ_MS = 2_000;
+
+/** The queue of runs on BullMQ, whichever server it lives on. */
+export class RunQueue<B extends IQueueBackend, C> {
+  private readonly queue: Pick<Queue, 'addBulk' | 'getJobCounts' | 'waitUntilReady' | 'close'>;
+  private readonly workers = new Set<RunWorker>();
+
+  constructor(
+    private readonly driver: QueueDriver<B, C>,
+    private readonly log: QuietLog,
+  ) {
+    const queue = new driver.classes.Queue(driver.name, {
+      connection: driver.producer,
+      prefix: driver.prefix,
+      // The producer must fail at once when the server is away, not wait for it.
+      skipWaitingForReady: true,
+      skipVersionCheck: true,
+      defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
+      // Nobody reads BullMQ's own events.
+      streams: { events: { maxLen: 100 } },
+    });
+    queue.on('error', (error) => log.warn('queue', error));
+    this.queue = queue as unknown as Queue;
+  }
+
+  ready(): Promise<unknown> {
+    return this.queue.waitUntilReady();
+  }
+
+  /** Rejects within 2 s if the server is away. */
+  async enqueue(runs: readonly RunJob[]): Promise<void> {
+    if (runs.length === 0) return;
+    const entries = runs.map(({ tenantId, taskId, runId, attempt }) => {
+      const job: Job = { name: 'run', data: { tenantId, taskId, runId, attempt } };
+      return { ...job, opts: { jobId: jobIdOf(job) } };
+    });
+    await within(ENQUEUE_MS, this.queue.addBulk(entries), this.driver.away);
+  }
+
+  consume(concurrency: number, execute: (job: RunJob) => Promise<void>): RunConsumer {
+    const open = (deliver: (name: string, data: unknown) => Promise<void>): Worker => {
+      const { classes, consumer, name, prefix } = this.driver;
+      const worker = new classes.Worker(name, (job) => deliver(job.name, job.data), {
+        connection: consumer,
+        prefix,
+        autorun: false,
+        concurrency,
+        lockDuration: 5_000,
+        stalledInterval: 2_500,
+        // Postgres decides when a run has failed; the queue only delivers, again and again if it must.
+        maxStalledCount: 1_000_000,
+        runRetryDelay: 500,
+      });
+      return worker as unknown as Worker;
+    };
+    const worker = new RunWorker(open, async (name, data) => execute(decodeJob(name, data).data), this.log);
+    this.workers.add(worker);
+    return {
+      close: async () => {
+        await worker.close();
+        this.workers.delete(worker);
+      },
+    };
+  }
+
+  async depth(): Promise<{ waiting: number; active: number }> {
+    const counts = await within(READ_MS, this.queue.getJobCounts('wait', 'active'), this.driver.away);
+    return { waiting: counts['wait'] ?? 0, active: counts['active'] ?? 0 };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.workers].map((worker) => worker.close()));
+    await this.queue.close().catch((error: unknown) => this.log.warn('closing the queue', error));
+  }
+}
