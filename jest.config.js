@@ -30,12 +30,26 @@ const base = {
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.baton/'],
 };
 
+/** Postgres and Redis for one run: see test/support/services.ts. */
+const withServices = {
+  globalSetup: '<rootDir>/test/support/global-setup.js',
+  globalTeardown: '<rootDir>/test/support/global-teardown.js',
+};
+
 module.exports = {
   projects: [
+    { ...base, displayName: 'unit', testMatch: ['<rootDir>/{libs,apps}/**/*.spec.ts'] },
     {
       ...base,
-      displayName: 'unit',
-      testMatch: ['<rootDir>/{libs,apps}/**/*.spec.ts'],
+      ...withServices,
+      displayName: 'integration',
+      testMatch: ['<rootDir>/{libs,apps}/**/*.int-spec.ts'],
+    },
+    {
+      ...base,
+      ...withServices,
+      displayName: 'e2e',
+      testMatch: ['<rootDir>/test/**/*.e2e-spec.ts', '<rootDir>/test/contracts/*.spec.ts'],
     },
   ],
 };

@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chownSync, closeSync, openSync, readFileSync, rmSync } from 'node:fs';
+import type { Writable } from 'node:stream';
+import type { Account } from './account.js';
+import { recordProcess, recordedProcess } from './process-identity.js';
+import { waitUntil } from './wait.js';
+
+const READY_TIMEOUT_MS = 30_000;
+
+/** How to run a server that belongs to us. */
+export interface ServiceCommand {
+  name: string;
+  command: string;
+  args: string[];
+  /** Where its output goes. */
+  logFile: string;
+  /** Where its process id is noted, so that a later start can stop one that outlived its parent. */
+  pidFile: string;
+  /** Asks the server to stop in good order. */
+  stopSignal: 'SIGINT' | 'SIGTERM';
+  /** Whom to run as; absent = as ourselves. */
+  account?: Account | undefined;
+}
+
+/** A server that runs as our child. */
+export interface ServiceProcess {
+  readonly pid: number;
+  /** Resolves when the process is gone, with the reason in words. Never rejects. */
+  readonly exited: Promise<string>;
+  /** Resolves when the process is gone; after `timeoutMs` it is killed. */
+  stop(timeoutMs?: number): Promise<void>;
+  kill(): void;
+}
+
+// The server must not outlive us, even if we are killed: a watcher waits on descriptor 3, whose other end is ours.
+// A line means that the server is gone already; the end of the pipe means that we are. `exec` gives the server the
+// shell's process id. The watcher is a grandchild, for Postgres minds children it did not make.
+const WATCHED = '( (read -r gone <&3 || kill -"$1" $$) & ); exec 3<&-; shift; exec "$@"';
+
+/** Starts the server. It is in a group of its own, so that Ctrl-C reaches us alone and we decide the order. */
+export function startService(service: ServiceCommand): ServiceProcess {
+  const { account } = service;
+  const log = openSync(service.logFile, 'a', 0o600);
+  if (account) chownSync(service.logFile, account.uid, account.gid);
+  const signal = service.stopSignal.slice(3);
+  const child = spawn('/bin/sh', ['-c', WATCHED, service.name, signal, service.command, ...service.args], {
+    stdio: ['ignore', log, log, 'pipe'],
+    detached: true,
+    cwd: '/',
+    ...(account ? { uid: account.uid, gid: account.gid } : {}),
+  });
+  closeSync(log);
+  const exited = exitOf(child, service);
+  if (child.pid) recordProcess(service.pidFile, child.pid);
+  const stop = async (timeoutMs = 20_000) => {
+    child.kill(service.stopSignal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    await exited;
+    clearTimeout(timer);
+  };
+  return { pid: child.pid ?? 0, exited, stop, kill: () => void child.kill('SIGKILL') };
+}
+
+function exitOf(child: ChildProcess, service: ServiceCommand): Promise<string> {
+  const lifeline = child.stdio[3] as Writable;
+  lifeline.on('error', () => undefined); // The watcher may be gone first.
+  return new Promise((resolve) => {
+    const gone = (reason: string) => {
+      lifeline.end('gone\n');
+      rmSync(service.pidFile, { force: true });
+      resolve(reason);
+    };
+    child.once('error', (error) => gone(error.message));
+    child.once('exit', (code, signal) => gone(signal ? `killed by ${signal}` : `exit code ${code}`));
+  });
+}
+
+/** Stops the server noted in `pidFile`, if it outlived an earlier start of ours. */
+export async function stopLeftover(pidFile: string, stopSignal: NodeJS.Signals): Promise<void> {
+  const pid = recordedProcess(pidFile);
+  if (pid === undefined) return;
+  process.kill(pid, stopSignal);
+  const gone = () => recordedProcess(pidFile) === undefined;
+  if (await waitUntil(gone, 15_000)) return;
+  process.kill(pid, 'SIGKILL');
+  await waitUntil(gone, 5000);
+}
+
+/** Resolves when `ready` holds; throws, with the end of the log, if the server ends or takes too long. */
+export async function waitUntilReady(
+  title: string,
+  service: ServiceProcess,
+  ready: () => boolean | Promise<boolean>,
+  logFile: string,
+): Promise<void> {
+  const failed = service.exited.then((reason) => {
+    throw new Error(`${title} ended while starting (${reason}). The end of ${logFile}:\n${tailOf(logFile)}`);
+  });
+  if (await Promise.race([waitUntil(ready, READY_TIMEOUT_MS), failed])) return;
+  service.kill();
+  throw new Error(`${title} was not ready within ${READY_TIMEOUT_MS / 1000} s; see ${logFile}.`);
+}
+
+/** The last lines of a server's log, for an error message. */
+function tailOf(logFile: string, lines = 5): string {
+  try {
+    return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
+  } catch {
+    return '';
+  }
+}

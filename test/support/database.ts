@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+
+/** Name of the migrated, empty database that every test's database is a copy of. */
+export const TEMPLATE = 'baton_template';
+
+/** A database for one test file. */
+export interface TestDatabase {
+  url: string;
+  /** Removes it, open connections or not. */
+  drop(): Promise<void>;
+}
+
+/** A fresh, migrated database on the test server. Its role is no superuser, so row-level security binds it. */
+export async function createDatabase(): Promise<TestDatabase> {
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  await asAdministrator(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
+  return {
+    url: databaseUrl(name),
+    drop: () => asAdministrator(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
+/** The URL of another database of the test server. */
+export function databaseUrl(name: string): string {
+  const url = new URL(process.env.TEST_DATABASE_URL ?? '');
+  url.pathname = `/${name}`;
+  return url.toString();
+}
+
+/** One statement outside of every test's database (a template must have no connections). */
+export async function asAdministrator(statement: string): Promise<void> {
+  const client = new Client({ connectionString: databaseUrl('postgres') });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}

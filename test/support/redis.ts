@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { findRedisBinary, type RunningRedis, startRedis } from '../../apps/local/src/services/index.js';
+
+/** The messaging drivers that can be tested here: Redis only where there is one. */
+export const DRIVERS: readonly ('redis' | 'postgres')[] = process.env.TEST_REDIS_URL
+  ? ['redis', 'postgres']
+  : ['postgres'];
+
+/** The URL of a logical database of the test Redis that no other test file uses. */
+export async function createRedisUrl(): Promise<string> {
+  const base = process.env.TEST_REDIS_URL;
+  if (!base) throw new Error('There is no Redis here: ask DRIVERS first.');
+  const redis = new Redis(base);
+  try {
+    return `${base}/${await redis.incr('databases-taken')}`;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** A Redis for one test alone, which it may flush, kill and bring back. */
+export interface PrivateRedis extends RunningRedis {
+  /** Ends it without a goodbye. */
+  crash(): Promise<void>;
+  /** Starts it again under the same URL. */
+  restart(): Promise<void>;
+  /** Stops it and removes its data. */
+  remove(): Promise<void>;
+}
+
+export async function startPrivateRedis(): Promise<PrivateRedis> {
+  const binary = findRedisBinary();
+  if (!binary) throw new Error('There is no Redis here: ask DRIVERS first.');
+  const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
+  let running = await startRedis(binary, folder);
+  const { url } = running;
+  return {
+    url,
+    get process() {
+      return running.process;
+    },
+    crash: async () => {
+      running.process.kill();
+      await running.process.exited;
+    },
+    restart: async () => {
+      running = await startRedis(binary, folder, { at: url });
+    },
+    remove: async () => {
+      await running.process.stop(5000);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

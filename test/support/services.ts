@@ -1,0 +1,77 @@
+import { execFile } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { findRedisBinary, startPostgres, startRedis } from '../../apps/local/src/services/index.js';
+import { asAdministrator, databaseUrl, TEMPLATE } from './database.js';
+
+const PREFIX = 'baton-test-';
+
+// A test database is thrown away, so it need not survive a power cut.
+const NOT_DURABLE = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  shared_buffers: '64MB',
+};
+
+/**
+ * Starts a Postgres and, if there is a binary, a Redis for one run of the tests, on free ports with data of their
+ * own, and puts their URLs into TEST_DATABASE_URL and TEST_REDIS_URL. Returns how to stop them and remove all.
+ */
+export async function startServices(): Promise<() => Promise<void>> {
+  removeLeftovers();
+  const folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  chmodSync(folder, 0o711);
+  const running: { stop(timeoutMs?: number): Promise<void> }[] = [];
+  const stop = async () => {
+    await Promise.all(running.map((service) => service.stop(5000)));
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const postgres = await startPostgres(join(folder, 'postgres'), {
+      settings: NOT_DURABLE,
+      roleAttributes: 'CREATEDB',
+    });
+    running.push(postgres.process);
+    process.env.TEST_DATABASE_URL = postgres.url;
+    await migrateTemplate();
+    const binary = findRedisBinary();
+    if (binary) {
+      const redis = await startRedis(binary, join(folder, 'redis'), { databases: 1024 });
+      running.push(redis.process);
+      process.env.TEST_REDIS_URL = redis.url;
+    } else {
+      console.log('\nNo redis-server or valkey-server on PATH: the tests on the Redis driver are left out.');
+    }
+    return stop;
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function migrateTemplate(): Promise<void> {
+  await asAdministrator(`CREATE DATABASE ${TEMPLATE}`);
+  if (!existsSync(join(__dirname, '../../prisma/migrate.mjs'))) return; // until it exists
+  const script = join(__dirname, '../../prisma/migrate.mjs');
+  const env = { ...process.env, DATABASE_URL: databaseUrl(TEMPLATE) };
+  await promisify(execFile)(process.execPath, [script], { env });
+}
+
+/** Folders of runs that were killed; their servers ended with them. */
+function removeLeftovers(): void {
+  for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(PREFIX))) {
+    const pid = Number(name.slice(PREFIX.length).split('-')[0]);
+    if (!isAlive(pid)) rmSync(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
