@@ -93,10 +93,13 @@ export async function waitUntilReady(
   ready: () => boolean | Promise<boolean>,
   logFile: string,
 ): Promise<void> {
-  const failed = service.exited.then((reason) => {
-    throw new Error(`${title} ended while starting (${reason}). The end of ${logFile}:\n${tailOf(logFile)}`);
-  });
-  if (await Promise.race([waitUntil(ready, READY_TIMEOUT_MS), failed])) return;
+  let ended: string | undefined;
+  void service.exited.then((reason) => (ended = reason));
+  const settled = await waitUntil(async () => ended !== undefined || (await ready()), READY_TIMEOUT_MS);
+  if (ended !== undefined) {
+    throw new Error(`${title} ended while starting (${ended}). The end of ${logFile}:\n${tailOf(logFile)}`);
+  }
+  if (settled) return;
   service.kill();
   throw new Error(`${title} was not ready within ${READY_TIMEOUT_MS / 1000} s; see ${logFile}.`);
 }
