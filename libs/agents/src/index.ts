@@ -1,1 +1,6 @@
+export { AgentList } from './agent-list.js';
+export { AgentsModule } from './agents.module.js';
+export { BUILTIN_AGENTS } from './builtins.js';
+export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';
 export * from './runtime.js';
+export { RuntimeTable } from './runtimes.js';

@@ -1,0 +1,74 @@
+import { Role, TaskState, type Message, type Part } from '@baton/a2a';
+import type { AgentOutput, Turn } from './runtime.js';
+
+/** A part that holds text. */
+export const textPart = (text: string): Part => ({
+  content: { $case: 'text', value: text },
+  metadata: undefined,
+  filename: '',
+  mediaType: 'text/plain',
+});
+
+/** A part that holds a JSON value. */
+export const dataPart = (value: unknown): Part => ({
+  content: { $case: 'data', value },
+  metadata: undefined,
+  filename: '',
+  mediaType: 'application/json',
+});
+
+/** A status of the turn's task, with a text for the caller if there is something to say. */
+export function status(turn: Turn, state: TaskState, text?: string): AgentOutput {
+  const { id: taskId, contextId } = turn.task;
+  const message = text === undefined ? undefined : statusMessage(turn, text);
+  const timestamp = new Date().toISOString();
+  return {
+    $case: 'statusUpdate',
+    value: { taskId, contextId, status: { state, message, timestamp }, metadata: undefined },
+  };
+}
+
+/** The turn's end when the reply is in its artifacts: no message, so that nothing is said twice. */
+export const completed = (turn: Turn): AgentOutput => status(turn, TaskState.TASK_STATE_COMPLETED);
+
+/** The turn's end when the agent can't do what it was asked. */
+export const failed = (turn: Turn, text: string): AgentOutput =>
+  status(turn, TaskState.TASK_STATE_FAILED, text);
+
+/** The turn's end when the agent needs an answer before it can go on. */
+export const inputRequired = (turn: Turn, question: string): AgentOutput =>
+  status(turn, TaskState.TASK_STATE_INPUT_REQUIRED, question);
+
+/** One chunk of an artifact of the turn's task. */
+export function artifactChunk(
+  turn: Turn,
+  artifact: { artifactId: string; name: string; parts: Part[] },
+  { append = false, lastChunk = true } = {},
+): AgentOutput {
+  const { id: taskId, contextId } = turn.task;
+  return {
+    $case: 'artifactUpdate',
+    value: {
+      taskId,
+      contextId,
+      artifact: { ...artifact, description: '', metadata: undefined, extensions: [] },
+      append,
+      lastChunk,
+      metadata: undefined,
+    },
+  };
+}
+
+/** The id comes from the run, so that another attempt of the same turn says the same message. */
+function statusMessage(turn: Turn, text: string): Message {
+  return {
+    messageId: `${turn.runId}-status`,
+    contextId: turn.task.contextId,
+    taskId: turn.task.id,
+    role: Role.ROLE_AGENT,
+    parts: [textPart(text)],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+}

@@ -1,0 +1,24 @@
+import type { Type } from '@nestjs/common';
+import type { AgentRuntime } from './runtime.js';
+import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
+import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
+import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
+
+/** Every runtime, one row each. To add one: its folder below `runtimes/`, and a row here. */
+export const RUNTIMES: readonly Type<AgentRuntime>[] = [EchoRuntime, ExecutorRuntime, IndexRuntime];
+
+/** Finds a runtime by the name an agent's definition gives. */
+export class RuntimeTable {
+  private readonly byName: ReadonlyMap<string, AgentRuntime>;
+
+  constructor(runtimes: readonly AgentRuntime[]) {
+    this.byName = new Map(runtimes.map((runtime) => [runtime.name, runtime]));
+  }
+
+  /** Throws an Error that lists the runtimes there are. */
+  get(name: string): AgentRuntime {
+    const runtime = this.byName.get(name);
+    if (runtime) return runtime;
+    throw new Error(`there is no runtime "${name}"; there are ${[...this.byName.keys()].join(', ')}`);
+  }
+}

@@ -1,0 +1,19 @@
+import type { InitializeHook, ResolveHook } from 'node:module';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+/** Module hooks for Node 20, which runs them on a thread of their own: see `sdk-fallback.ts`. */
+let platform: NodeRequire;
+
+export const initialize: InitializeHook<{ platform: string }> = (data) => {
+  platform = createRequire(data.platform);
+};
+
+export const resolve: ResolveHook = async (specifier, context, next) => {
+  try {
+    return await next(specifier, context);
+  } catch (error) {
+    if (!/^@a2a-js\/sdk(\/|$)/.test(specifier)) throw error;
+    return { url: pathToFileURL(platform.resolve(specifier)).href, shortCircuit: true };
+  }
+};
