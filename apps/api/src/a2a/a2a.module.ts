@@ -1,0 +1,20 @@
+import { IdentityModule } from '@baton/identity';
+import { TasksModule } from '@baton/tasks';
+import { Module } from '@nestjs/common';
+import { HttpModule } from '../http/http.module.js';
+import { Admission } from './admission.js';
+import { CardSheets } from './card-sheets.js';
+import { CardsController } from './cards.controller.js';
+import { DISPATCH_CONTROLLERS } from './dispatch.controller.js';
+import { Dispatcher } from './dispatcher.js';
+import { OpenStreams } from './open-streams.js';
+import { StreamSender } from './stream-sender.js';
+
+/** The A2A endpoints: JSON-RPC, its streams, and agent cards. */
+@Module({
+  imports: [HttpModule, IdentityModule, TasksModule],
+  controllers: [...DISPATCH_CONTROLLERS, CardsController],
+  providers: [Admission, Dispatcher, StreamSender, OpenStreams, CardSheets],
+  exports: [OpenStreams],
+})
+export class A2aModule {}

@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+import {
+  type AgentCard,
+  type CardForm,
+  type CardSigningKey,
+  encodeCard,
+  parseSigningKey,
+  signCard,
+} from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+
+/** A card ready to be sent. */
+export interface CardSheet {
+  json: string;
+  /** As the header has it, quotes included. */
+  etag: string;
+}
+
+/** Serializes agent cards and signs them, when a key is configured, once per content and form. */
+@Injectable()
+export class CardSheets {
+  private readonly signed = new LRUCache<string, CardSheet>({ max: 1_000 });
+  private readonly key: CardSigningKey | undefined;
+
+  /** Throws an Error with a plain reason if CARD_SIGNING_KEY can't be used. */
+  constructor({ cardSigningKey }: Environment) {
+    this.key = cardSigningKey === undefined ? undefined : parseSigningKey(cardSigningKey);
+  }
+
+  /**
+   * The card's JSON in one form, and its ETag. A signature is different every time it is made, also of the
+   * same card, so the tag is made of what is signed and is a weak one (RFC 9110 §8.8.1).
+   */
+  async sheet(card: AgentCard, form: CardForm): Promise<CardSheet> {
+    const json = JSON.stringify(encodeCard(card, form));
+    const hash = createHash('sha256').update(json).digest('base64url').slice(0, 27);
+    if (!this.key) return { json, etag: `"${hash}"` };
+    const etag = `W/"${hash}.${this.key.kid.replaceAll(/[^\w-]/g, '')}"`;
+    let sheet = this.signed.get(etag);
+    if (!sheet) {
+      sheet = { json: JSON.stringify(encodeCard(await signCard(card, this.key), form)), etag };
+      this.signed.set(etag, sheet);
+    }
+    return sheet;
+  }
+}

@@ -1,0 +1,148 @@
+import type {
+  CallContext,
+  OperationCall,
+  Profile,
+  StreamItem,
+  StreamingOperationName,
+  StreamingOperations,
+  UnaryOperationName,
+  UnaryOperations,
+} from '@baton/a2a';
+import { OperationTable } from '@baton/tasks';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { failureOf } from '../http/failure.js';
+import { CallerLeft } from '../http/read-body.js';
+import { notesOf } from '../http/request-notes.js';
+import { Traffic } from '../http/traffic.js';
+import { type AdmittedCall, Admission } from './admission.js';
+import { PeekedItems } from './peeked-items.js';
+import { RpcAnswer } from './rpc-answer.js';
+import { StreamSender } from './stream-sender.js';
+import { answeredTask, requestedTask } from './task-id-of.js';
+
+type UnaryCall = Extract<OperationCall, { operation: UnaryOperationName }>;
+type StreamingCall = Extract<OperationCall, { operation: StreamingOperationName }>;
+
+const STREAMING: ReadonlySet<string> = new Set<StreamingOperationName>([
+  'sendStreamingMessage',
+  'subscribeToTask',
+]);
+const isStreaming = (call: OperationCall): call is StreamingCall => STREAMING.has(call.operation);
+
+// One half of the operations each, spelt out: only so can the compiler tie a request's type to its operation.
+type UnaryTable = {
+  [K in UnaryOperationName]: (
+    context: CallContext,
+    request: UnaryOperations[K]['request'],
+    signal: AbortSignal,
+  ) => Promise<UnaryOperations[K]['result']>;
+};
+type StreamingTable = {
+  [K in StreamingOperationName]: (
+    context: CallContext,
+    request: StreamingOperations[K]['request'],
+    signal: AbortSignal,
+  ) => AsyncGenerator<StreamItem>;
+};
+
+/** From an HTTP request to an operation and back, for every profile alike. */
+@Injectable()
+export class Dispatcher {
+  constructor(
+    private readonly admission: Admission,
+    private readonly table: OperationTable,
+    private readonly sender: StreamSender,
+    private readonly traffic: Traffic,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Answer one request. Never rejects: whatever goes wrong becomes an answer, if anybody is there to read it. */
+  async dispatch(
+    profile: Profile,
+    agent: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
+    const answer = new RpcAnswer(profile, request, reply);
+    try {
+      const call = await this.admission.admit(profile, agent, answer);
+      notesOf(request).taskId = requestedTask(call.operation);
+      reply.headers(call.headers);
+      if (isStreaming(call.operation)) await this.stream(call.operation, call, answer);
+      else await this.answer(call.operation, call, answer);
+    } catch (error) {
+      if (error instanceof CallerLeft || reply.raw.destroyed) reply.hijack();
+      else answer.error(failureOf(error, request, this.logger));
+    }
+  }
+
+  private async answer(
+    { operation, request }: UnaryCall,
+    call: AdmittedCall,
+    answer: RpcAnswer,
+  ): Promise<void> {
+    const caller = abortedWhenGone(answer.reply);
+    this.traffic.add(caller);
+    try {
+      const result = await this.runUnary(operation, request, call.context, caller.signal);
+      notesOf(answer.request).taskId ??= answeredTask(result);
+      if (call.isNotification) answer.none();
+      else answer.result(call.codec.encodeResult(operation, result));
+    } finally {
+      this.traffic.remove(caller);
+    }
+  }
+
+  private async stream(
+    { operation, request }: StreamingCall,
+    call: AdmittedCall,
+    answer: RpcAnswer,
+  ): Promise<void> {
+    const caller = abortedWhenGone(answer.reply);
+    const items = new PeekedItems(this.runStreaming(operation, request, call.context, caller.signal));
+    const first = await items.peek(call.isNotification ? Infinity : undefined);
+    if (first?.payload.$case === 'task') notesOf(answer.request).taskId ??= first.payload.value.id;
+    if (call.isNotification) {
+      caller.abort();
+      answer.none();
+      return;
+    }
+    await this.sender.send(items, {
+      caller,
+      headers: { ...call.headers, 'x-request-id': answer.request.id },
+      request: answer.request,
+      reply: answer.reply,
+      item: (item) => answer.encodeResult(call.codec.encodeItem(item)),
+      error: (error) => answer.encodeError(failureOf(error, answer.request, this.logger)),
+    });
+  }
+
+  private runUnary<K extends UnaryOperationName>(
+    operation: K,
+    request: UnaryOperations[K]['request'],
+    context: CallContext,
+    signal: AbortSignal,
+  ): Promise<UnaryOperations[K]['result']> {
+    const operations: UnaryTable = this.table.operations;
+    return operations[operation](context, request, signal);
+  }
+
+  private runStreaming<K extends StreamingOperationName>(
+    operation: K,
+    request: StreamingOperations[K]['request'],
+    context: CallContext,
+    signal: AbortSignal,
+  ): AsyncGenerator<StreamItem> {
+    const operations: StreamingTable = this.table.operations;
+    return operations[operation](context, request, signal);
+  }
+}
+
+/** Aborted when the caller is gone. That ends our waiting, never a run. */
+function abortedWhenGone(reply: FastifyReply): AbortController {
+  const caller = new AbortController();
+  reply.raw.once('close', () => caller.abort());
+  return caller;
+}

@@ -1,0 +1,82 @@
+import {
+  type Codec,
+  EnvelopeError,
+  type Profile,
+  type ProtocolError,
+  type RpcId,
+  encodeEnvelope,
+  encodeErrorEnvelope,
+  encodeRpcError,
+  errorWire,
+} from '@baton/a2a';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { notesOf } from '../http/request-notes.js';
+import { requestedVersion } from './call-headers.js';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/**
+ * The answer to one JSON-RPC request: it knows the caller's id and protocol generation as far as they have
+ * been read, so that an error at any point comes out in the form the caller understands.
+ */
+export class RpcAnswer {
+  id: RpcId = null;
+  /** Set when the method is known; the family of the method wins over what the header says. */
+  codec: Codec | undefined;
+
+  constructor(
+    private readonly profile: Profile,
+    readonly request: FastifyRequest,
+    readonly reply: FastifyReply,
+  ) {}
+
+  /** HTTP 200 with `result`. */
+  result(result: unknown): void {
+    this.reply.status(200).header('content-type', JSON_TYPE).send(this.encodeResult(result));
+  }
+
+  /** The JSON of a good answer, or of one frame of a stream. */
+  encodeResult(result: unknown): string {
+    return JSON.stringify(encodeEnvelope(this.id, result));
+  }
+
+  /** HTTP 204: a notification went well. */
+  none(): void {
+    this.reply.status(204).send();
+  }
+
+  /** The error with its HTTP status, and `WWW-Authenticate` where the token is what is wrong (RFC 6750 §3). */
+  error(failure: ProtocolError): void {
+    if (failure instanceof EnvelopeError) this.id = failure.id;
+    const { http } = errorWire(failure.kind, this.profile.errors);
+    const challenge = challengeFor(failure);
+    if (challenge && !this.reply.hasHeader('www-authenticate')) {
+      this.reply.header('www-authenticate', challenge);
+    }
+    this.reply.status(http).header('content-type', JSON_TYPE).send(this.encodeError(failure));
+  }
+
+  /** The JSON of an error answer, or of the frame that ends a stream that failed. */
+  encodeError(failure: ProtocolError): string {
+    const error = encodeRpcError(failure, this.profile.errors, this.family());
+    notesOf(this.request).rpcError = error.code;
+    return JSON.stringify(encodeErrorEnvelope(this.id, error));
+  }
+
+  private family(): string {
+    if (this.codec) return this.codec.version;
+    try {
+      return this.profile.resolveVersion(requestedVersion(this.request));
+    } catch {
+      return '1.0';
+    }
+  }
+}
+
+/** `WWW-Authenticate` of a 401 or a 403. */
+export function challengeFor({ kind, detail }: ProtocolError): string | undefined {
+  if (kind === 'unauthenticated') return 'Bearer realm="baton"';
+  if (kind !== 'forbidden') return undefined;
+  const scope = detail.metadata?.missingScope;
+  return `Bearer realm="baton", error="insufficient_scope"${scope ? `, scope="${scope}"` : ''}`;
+}

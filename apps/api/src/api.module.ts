@@ -1,0 +1,26 @@
+import { ConfigModule, type Environment } from '@baton/config';
+import { DatabaseModule } from '@baton/database';
+import { MessagingModule } from '@baton/messaging';
+import { TelemetryModule } from '@baton/telemetry';
+import { type DynamicModule, Module } from '@nestjs/common';
+import { A2aModule } from './a2a/a2a.module.js';
+import { HealthModule } from './health/health.module.js';
+import { HttpModule } from './http/http.module.js';
+
+/** The composition root of the API: HTTP and the use cases. Left out on purpose: runtimes; it executes nothing. */
+@Module({
+  imports: [
+    TelemetryModule.named('api'),
+    DatabaseModule,
+    MessagingModule,
+    HttpModule,
+    A2aModule,
+    HealthModule,
+  ],
+})
+export class ApiModule {
+  /** @param environment read and checked before Nest starts, so that its errors are shown plainly */
+  static use(environment: Environment): DynamicModule {
+    return { module: ApiModule, imports: [ConfigModule.use(environment)] };
+  }
+}

@@ -1,0 +1,23 @@
+import { Logger, Metrics, NestLogger } from '@baton/telemetry';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyInstance } from 'fastify';
+import { CARD_PATHS } from './a2a/cards.controller.js';
+import { DISPATCH_ROUTES } from './a2a/dispatch-routes.js';
+import { refuseOtherMethods } from './http/other-methods.js';
+import { refuseWhileDraining } from './http/draining.js';
+import { logRequests } from './http/request-log.js';
+import { Traffic } from './http/traffic.js';
+
+/** What every API application has around its modules; call it before `init` or `listen`. */
+export function prepareApi(app: NestFastifyApplication): void {
+  const instance: FastifyInstance = app.getHttpAdapter().getInstance();
+  const logger = app.get(Logger);
+  app.useLogger(new NestLogger(logger));
+  const traffic = app.get(Traffic, { strict: false });
+  logRequests(instance, logger, app.get(Metrics), traffic);
+  refuseWhileDraining(instance, traffic);
+  for (const { path } of DISPATCH_ROUTES) refuseOtherMethods(instance, path, ['POST']);
+  for (const path of [...CARD_PATHS, '/healthz', '/readyz', '/metrics']) {
+    refuseOtherMethods(instance, path, ['GET']);
+  }
+}

@@ -1,0 +1,62 @@
+import { STATUS_CODES } from 'node:http';
+import { type Profile, ProtocolError, errorWire } from '@baton/a2a';
+import { Logger } from '@baton/telemetry';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { RpcAnswer, challengeFor } from '../a2a/rpc-answer.js';
+import { failureOf } from './failure.js';
+
+/** What is wrong with the URL or the HTTP method is said in HTTP's own words. */
+const PLAIN_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 414, 503]);
+
+/**
+ * What no controller has answered: a refused token, an unknown path, a request Fastify itself refuses, a bug.
+ * On a JSON-RPC path the answer is a JSON-RPC error, elsewhere `{"error": {code, status, message}}`.
+ */
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  constructor(private readonly logger: Logger) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<FastifyRequest>();
+    const reply = host.switchToHttp().getResponse<FastifyReply>();
+    if (reply.sent) return;
+    if (error instanceof HttpException && PLAIN_STATUSES.has(error.getStatus())) {
+      sendError(reply, error.getStatus(), plainReason(error.getStatus()), plainMessage(error, request));
+      return;
+    }
+    const failure = failureOf(error, request, this.logger);
+    const profile = profileOf(request);
+    if (profile) new RpcAnswer(profile, request, reply).error(failure);
+    else sendFailure(reply, failure);
+  }
+}
+
+/** A failure in the form of HTTP+JSON endpoints (A2A 1.0 §11.6). */
+export function sendFailure(reply: FastifyReply, failure: ProtocolError): void {
+  const { http, reason } = errorWire(failure.kind);
+  const challenge = challengeFor(failure);
+  if (challenge && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challenge);
+  sendError(reply, http === 200 ? 500 : http, reason, failure.message);
+}
+
+function sendError(reply: FastifyReply, code: number, status: string, message: string): void {
+  reply
+    .status(code)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify({ error: { code, status, message } }));
+}
+
+function profileOf(request: FastifyRequest): Profile | undefined {
+  const config = request.routeOptions.config as { profile?: Profile } | undefined;
+  return config?.profile;
+}
+
+const plainReason = (status: number): string =>
+  (STATUS_CODES[status] ?? 'error').toUpperCase().replaceAll(/\W+/g, '_');
+
+function plainMessage(error: HttpException, request: FastifyRequest): string {
+  if (error.getStatus() !== 404) return error.message;
+  const path = request.url.split('?', 1)[0] ?? '';
+  return `there is nothing at ${path.slice(0, 200)}`;
+}

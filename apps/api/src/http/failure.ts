@@ -1,0 +1,33 @@
+import { ProtocolError } from '@baton/a2a';
+import type { Logger } from '@baton/telemetry';
+import { HttpException } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { notesOf } from './request-notes.js';
+
+/**
+ * What a caller is told about an error: a ProtocolError as it is; what Nest and Fastify refuse by its HTTP
+ * status; anything else is logged with its stack, and the caller gets no more than the request's id.
+ */
+export function failureOf(error: unknown, request: FastifyRequest, logger: Logger): ProtocolError {
+  if (error instanceof ProtocolError) return error;
+  const refused = error instanceof HttpException ? refusalOf(error) : undefined;
+  if (refused) return refused;
+  const { streamedAt: _, ...notes } = notesOf(request);
+  logger.error('request failed', { err: error, requestId: request.id, ...notes });
+  return new ProtocolError('internal', 'Internal error', { metadata: { requestId: request.id } });
+}
+
+function refusalOf(error: HttpException): ProtocolError | undefined {
+  switch (error.getStatus()) {
+    case 401:
+      return new ProtocolError('unauthenticated', 'a valid bearer token is required');
+    case 403:
+      return new ProtocolError('forbidden', error.message);
+    case 413:
+      return new ProtocolError('too-large', error.message);
+    case 415:
+      return new ProtocolError('media-type', error.message);
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,51 @@
+import type { Logger, Metrics } from '@baton/telemetry';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { notesOf } from './request-notes.js';
+import type { Traffic } from './traffic.js';
+
+/** Asked every few seconds by machines: their lines would drown the others. */
+const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
+
+/**
+ * For every request: `x-request-id` on the answer, one log line, its duration in the metrics, and a place in
+ * `traffic`. The response's `close` is what ends a request, because it also comes when the caller has left.
+ */
+export function logRequests(
+  instance: FastifyInstance,
+  logger: Logger,
+  metrics: Metrics,
+  traffic: Traffic,
+): void {
+  instance.addHook('onRequest', (request, reply, done) => {
+    const startedAt = performance.now();
+    reply.header('x-request-id', request.id);
+    traffic.began();
+    reply.raw.once('close', () => {
+      traffic.ended();
+      const endedAt = performance.now();
+      const { streamedAt = endedAt } = notesOf(request);
+      const route = request.routeOptions.url ?? 'none';
+      const labels = { route, method: request.method, status: String(reply.raw.statusCode) };
+      metrics.requestDuration.observe(labels, (streamedAt - startedAt) / 1000);
+      // Whoever else listens for the end of this response may still have something to note.
+      setImmediate(writeLine, logger, request, reply, endedAt - startedAt);
+    });
+    done();
+  });
+}
+
+function writeLine(logger: Logger, request: FastifyRequest, reply: FastifyReply, ms: number): void {
+  const { streamedAt: _, ...notes } = notesOf(request);
+  const line = {
+    requestId: request.id,
+    method: request.method,
+    // Without the query: a token may have been put there by mistake.
+    path: request.url.split('?', 1)[0],
+    status: reply.raw.statusCode,
+    ms: Math.round(ms * 10) / 10,
+    ...(reply.raw.writableFinished ? {} : { callerLeft: true }),
+    ...notes,
+  };
+  if (QUIET_ROUTES.has(request.routeOptions.url ?? '')) logger.debug('request', line);
+  else logger.info('request', line);
+}

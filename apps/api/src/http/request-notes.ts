@@ -1,0 +1,30 @@
+import type { FastifyRequest } from 'fastify';
+
+/** What a request's log line says besides method, route, status and duration. Filled in as it becomes known. */
+export interface RequestNotes {
+  tenantId?: string;
+  agent?: string;
+  taskId?: string;
+  /** JSON-RPC method. */
+  rpcMethod?: string;
+  /** JSON-RPC error code of the answer. */
+  rpcError?: number;
+  /** How a stream ended. */
+  stream?: string;
+  /** Sequence of the last frame of a stream. */
+  lastSequence?: number;
+  /** When a stream's headers went out; its duration in the metrics ends here. */
+  streamedAt?: number;
+}
+
+const notesByRequest = new WeakMap<FastifyRequest, RequestNotes>();
+
+/** The notes of a request; there is always one object a request. */
+export function notesOf(request: FastifyRequest): RequestNotes {
+  let notes = notesByRequest.get(request);
+  if (!notes) {
+    notes = {};
+    notesByRequest.set(request, notes);
+  }
+  return notes;
+}
