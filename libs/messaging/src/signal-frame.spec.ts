@@ -1,0 +1,49 @@
+import fc from 'fast-check';
+import type { TaskSignal } from './messaging.js';
+import { decodeSignal, encodeSignal } from './signal-frame.js';
+
+const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json });
+
+const signals = fc.record({
+  lastSequence: fc.nat(),
+  events: fc.array(
+    fc.record({ sequence: fc.nat(), attempt: fc.nat(), json: fc.json({ stringUnit: 'binary' }) }),
+  ),
+});
+
+describe('a task signal on the wire', () => {
+  it('comes back as it was, whatever the JSON holds', () => {
+    fc.assert(
+      fc.property(signals, (signal: TaskSignal) => {
+        expect(decodeSignal(encodeSignal(signal, 1e9))).toEqual(signal);
+      }),
+    );
+  });
+
+  it('keeps the JSON of an event untouched, down to its spaces', () => {
+    const json = '{ "text" : "a\\nb",\n "n": 1.0 }';
+    const text = encodeSignal({ lastSequence: 3, events: [event(3, json)] }, 1_000);
+    expect(decodeSignal(text).events[0]?.json).toBe(json);
+  });
+
+  it('carries its last sequence only, when the events are too big', () => {
+    const events = [event(7, '"short"'), event(8, JSON.stringify('x'.repeat(1_000)))];
+    expect(decodeSignal(encodeSignal({ lastSequence: 8, events }, 1_000))).toEqual({
+      lastSequence: 8,
+      events: [],
+    });
+  });
+
+  it('counts bytes, not characters', () => {
+    const signal = { lastSequence: 1, events: [event(1, JSON.stringify('é'.repeat(600)))] };
+    expect(decodeSignal(encodeSignal(signal, 1_000)).events).toHaveLength(0);
+    expect(decodeSignal(encodeSignal(signal, 1_300)).events).toHaveLength(1);
+  });
+
+  it.each(['', 'x\n', '\n', '3', '3 4,1,5\n"ab"', '3 4,1,2\n"ab"', '3 4,1\n', '3 -4,1,2\n""', '3 4,1,x\n""'])(
+    'refuses %j',
+    (text) => {
+      expect(() => decodeSignal(text)).toThrow();
+    },
+  );
+});
