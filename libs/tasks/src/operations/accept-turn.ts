@@ -12,6 +12,7 @@ import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
+import { pushNotSupported } from './push-not-supported.js';
 import { Relay } from '../relay/relay.js';
 import type { TaskWatch } from '../relay/task-watch.js';
 
@@ -43,6 +44,7 @@ export class TurnIntake {
   async accept(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
     const message = request.message;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
+    if (request.configuration?.taskPushNotificationConfig) throw pushNotSupported();
     return message.taskId
       ? this.continueTask(call, message, signal)
       : this.createTask(call, message, request.metadata, signal);

@@ -2,6 +2,7 @@ import { ProtocolError } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CancelOperation } from './cancel-task.js';
 import type { Operations } from './operations.js';
+import { pushNotSupported } from './push-not-supported.js';
 import { ReadOperations } from './read-tasks.js';
 import { SendOperations } from './send-message.js';
 import { SubscribeOperation } from './subscribe-to-task.js';
@@ -19,15 +20,12 @@ export class OperationTable {
       listTasks: (call, request) => read.listTasks(call, request),
       cancelTask: (call, request) => cancel.cancelTask(call, request),
       subscribeToTask: (call, request, signal) => subscribe.subscribeToTask(call, request, signal),
-      pushNotificationConfig: refusePush,
+      pushNotificationConfig: async () => {
+        throw pushNotSupported();
+      },
       getExtendedAgentCard: refuseExtendedCard,
     };
   }
-}
-
-/** No agent declares `pushNotifications` yet (A2A 1.0 §3.1.7). */
-async function refusePush(): Promise<never> {
-  throw new ProtocolError('push-not-supported', 'This agent does not support push notifications');
 }
 
 /** No agent declares `extendedAgentCard` yet (A2A 1.0 §3.1.11). */

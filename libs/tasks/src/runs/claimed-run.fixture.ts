@@ -1,0 +1,56 @@
+import { type Artifact, type Message, type Part, Role, type Task, TaskState } from '@baton/a2a';
+import type { ClaimedRun } from '@baton/database';
+
+export const textPart = (text: string): Part => ({
+  content: { $case: 'text', value: text },
+  metadata: undefined,
+  filename: '',
+  mediaType: '',
+});
+
+export const artifact = (artifactId: string, ...texts: string[]): Artifact => ({
+  artifactId,
+  name: '',
+  description: '',
+  parts: texts.map(textPart),
+  metadata: undefined,
+  extensions: [],
+});
+
+export const message = (text: string, role = Role.ROLE_AGENT): Message => ({
+  messageId: 'm',
+  contextId: 'wrong',
+  taskId: 'wrong',
+  role,
+  parts: [textPart(text)],
+  metadata: undefined,
+  extensions: [],
+  referenceTaskIds: [],
+});
+
+/** A run as a worker claims it: sequence 1 is the task, sequence 2 `working`. */
+export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
+  const task: Task = {
+    id: 'task',
+    contextId: 'context',
+    status: { state: TaskState.TASK_STATE_WORKING, message: undefined, timestamp: undefined },
+    artifacts: [],
+    history: [],
+    metadata: undefined,
+  };
+  return {
+    tenantId: 'tenant',
+    taskId: 'task',
+    runId: 'run',
+    attempt: 1,
+    agentId: 'echo',
+    cut: { task, sequence: 2 },
+    message: message('hello', Role.ROLE_USER),
+    startSequence: 1,
+    artifactsAtStart: [],
+    extensions: [],
+    traceparent: null,
+    workingEvent: null,
+    ...overrides,
+  };
+}

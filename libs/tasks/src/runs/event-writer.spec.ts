@@ -1,0 +1,148 @@
+import { type EventPayload, type TaskEvent, TaskState } from '@baton/a2a';
+import type { AppendBatch, AppendResult } from '@baton/database';
+import type { TaskSignal } from '@baton/messaging';
+import { artifact, claimedRun } from './claimed-run.fixture.js';
+import { AppendRefused, EventWriter } from './event-writer.js';
+
+const chunk = (text: string): EventPayload => ({
+  $case: 'artifactUpdate',
+  value: {
+    taskId: 'task',
+    contextId: 'context',
+    artifact: artifact('a', text),
+    append: true,
+    lastChunk: false,
+    metadata: undefined,
+  },
+});
+const status = (state: TaskState): EventPayload => ({
+  $case: 'statusUpdate',
+  value: {
+    taskId: 'task',
+    contextId: 'context',
+    status: { state, message: undefined, timestamp: undefined },
+    metadata: undefined,
+  },
+});
+const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_WORKING: WORKING } = TaskState;
+const lostConnection = () => Object.assign(new Error('terminated'), { code: '57P01' });
+
+/** Postgres and the channel, as far as a writer sees them, in the order in which things happened. */
+class FakePorts {
+  readonly trace: string[] = [];
+  readonly log: TaskEvent[] = [];
+  readonly signals: TaskSignal[] = [];
+  refused = 0;
+  answer: (batch: AppendBatch) => Promise<AppendResult> = async (batch) => this.commit(batch);
+
+  readonly runs = { append: (_key: unknown, batch: AppendBatch) => this.answer(batch) };
+  readonly tasks = {
+    readEvents: async (_t: string, _k: string, after: number) => this.log.filter((e) => e.sequence > after),
+  };
+  readonly messaging = {
+    publishTask: async (_t: string, _k: string, signal: TaskSignal) => {
+      this.trace.push(`publish ${signal.lastSequence}`);
+      this.signals.push(signal);
+    },
+  };
+  readonly metrics = { eventsAppended: { inc: () => undefined }, eventLag: { observe: () => undefined } };
+  readonly onRefused = () => void (this.refused += 1);
+
+  commit(batch: AppendBatch): AppendResult {
+    const head = this.log.at(-1)?.sequence ?? 2;
+    if (batch.afterSequence !== head) return { ok: false };
+    this.trace.push(`commit ${batch.events.length}`);
+    batch.events.forEach(({ payload }, i) => this.log.push({ sequence: head + 1 + i, attempt: 1, payload }));
+    return { ok: true, firstSequence: head + 1 };
+  }
+}
+
+describe('EventWriter', () => {
+  let ports: FakePorts;
+  let writer: EventWriter;
+  beforeEach(() => {
+    ports = new FakePorts();
+    writer = new EventWriter(claimedRun(), ports as unknown as ConstructorParameters<typeof EventWriter>[1]);
+  });
+
+  it('appends what gathers as one batch, together with the end', async () => {
+    await writer.write(chunk('a'));
+    await writer.write(chunk('b'));
+    await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
+    expect(ports.trace).toEqual(['commit 3', 'publish 5']);
+    expect(ports.signals[0]?.events.map(({ sequence }) => sequence)).toEqual([3, 4, 5]);
+  });
+
+  it('hands over the folded artifacts with the end', async () => {
+    let end: AppendBatch['end'];
+    ports.answer = async (batch) => {
+      end = batch.end;
+      return ports.commit(batch);
+    };
+    await writer.write(chunk('a'));
+    await writer.write(chunk('b'));
+    await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
+    expect(end?.artifacts).toHaveLength(1);
+    expect(end?.artifacts[0]?.parts).toHaveLength(2);
+  });
+
+  it('appends a status at once', async () => {
+    await writer.write(status(WORKING));
+    expect(ports.trace).toEqual(['commit 1', 'publish 3']);
+  });
+
+  it('publishes nothing that was not committed (invariant 3)', async () => {
+    ports.answer = async () => ({ ok: false });
+    await expect(writer.write(status(WORKING))).rejects.toThrow(AppendRefused);
+    expect(ports.signals).toEqual([]);
+    expect(ports.refused).toBe(1);
+    await expect(writer.write(chunk('late'))).rejects.toThrow(AppendRefused);
+  });
+
+  it('keeps a full batch waiting until it is in the log', async () => {
+    let open = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    ports.answer = async (batch) => {
+      await gate;
+      return ports.commit(batch);
+    };
+    let done = false;
+    const big = writer.write(chunk('x'.repeat(70_000))).then(() => (done = true));
+    await Promise.resolve();
+    expect(done).toBe(false);
+    open();
+    await big;
+    expect(ports.trace).toEqual(['commit 1', 'publish 3']);
+  });
+
+  it('writes a batch once when the connection is lost after its commit', async () => {
+    let calls = 0;
+    ports.answer = async (batch) => {
+      calls += 1;
+      const result = ports.commit(batch);
+      if (calls === 1) throw lostConnection();
+      return result;
+    };
+    await writer.write(status(WORKING));
+    expect(ports.log).toHaveLength(1);
+    expect(ports.trace).toEqual(['commit 1', 'publish 3']);
+  });
+
+  it('tries again when the connection is lost before the commit', async () => {
+    let calls = 0;
+    ports.answer = async (batch) => {
+      calls += 1;
+      if (calls === 1) throw lostConnection();
+      return ports.commit(batch);
+    };
+    await writer.write(status(WORKING));
+    expect(ports.trace).toEqual(['commit 1', 'publish 3']);
+  });
+
+  it('forgets what was not appended when the run is stopped', async () => {
+    await writer.write(chunk('a'));
+    writer.discard();
+    await expect(writer.flush()).rejects.toThrow(AppendRefused);
+    expect(ports.trace).toEqual([]);
+  });
+});

@@ -1,0 +1,103 @@
+import { type Artifact, Role, TaskState } from '@baton/a2a';
+import type { AgentOutput } from '@baton/agents';
+import type { ClaimedRun } from '@baton/database';
+import { artifact, claimedRun, message } from './claimed-run.fixture.js';
+import { TurnFailure, TurnOutput } from './turn-output.js';
+
+const status = (state: TaskState, text?: string): AgentOutput => ({
+  $case: 'statusUpdate',
+  value: {
+    taskId: 'wrong',
+    contextId: 'wrong',
+    status: { state, message: text === undefined ? undefined : message(text, Role.ROLE_USER), timestamp: '1' },
+    metadata: { seen: true },
+  },
+});
+
+const chunk = (value: Artifact, append: boolean): AgentOutput => ({
+  $case: 'artifactUpdate',
+  value: { taskId: '', contextId: '', artifact: value, append, lastChunk: false, metadata: undefined },
+});
+
+const withArtifacts = (attempt: number, ...atStart: Artifact[]): ClaimedRun => {
+  const { cut } = claimedRun();
+  const task = { ...cut.task, artifacts: atStart };
+  return claimedRun({ attempt, artifactsAtStart: atStart, cut: { ...cut, task } });
+};
+
+const updateOf = (output: TurnOutput, said: AgentOutput) => {
+  const [entry] = output.entries(said);
+  if (entry?.payload.$case !== 'artifactUpdate') throw new Error('no artifact update');
+  return entry.payload.value;
+};
+const textsOf = (value: Artifact | undefined) => value?.parts.map(({ content }) => content?.value as unknown);
+
+describe('TurnOutput', () => {
+  it('puts the ids of the task, the role of the agent and the time of the platform on what an agent says', () => {
+    const metadata: object[] = [];
+    const output = new TurnOutput(claimedRun(), (added) => metadata.push(added));
+    const [entry] = output.entries(status(TaskState.TASK_STATE_WORKING, 'thinking'));
+    expect(entry?.payload.value).toMatchObject({
+      taskId: 'task',
+      contextId: 'context',
+      status: { message: { taskId: 'task', contextId: 'context', role: Role.ROLE_AGENT } },
+    });
+    const { status: stamped } = entry!.payload.value as { status: { timestamp: string } };
+    expect(stamped.timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(entry?.end).toBeUndefined();
+    expect(metadata).toEqual([{ seen: true }]);
+  });
+
+  it.each([TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_REJECTED, TaskState.TASK_STATE_INPUT_REQUIRED])(
+    'ends the turn with state %d',
+    (state) => {
+      const [entry] = new TurnOutput(claimedRun(), () => undefined).entries(status(state));
+      expect(entry?.end).toEqual({ state, outcome: null });
+    },
+  );
+
+  it('turns a bare message into a completed status that says so', () => {
+    const output = new TurnOutput(claimedRun(), () => undefined);
+    const [entry] = output.entries({ $case: 'message', value: message('hi') });
+    expect(entry?.end).toEqual({ state: TaskState.TASK_STATE_COMPLETED, outcome: 'message' });
+    expect(entry?.payload.$case).toBe('statusUpdate');
+  });
+
+  it('takes a task over: new artifacts and a status that says something become events', () => {
+    const known = artifact('old', 'kept');
+    const output = new TurnOutput(withArtifacts(1, known), () => undefined);
+    const task = { ...claimedRun().cut.task, artifacts: [known, artifact('new', 'fresh')] };
+    const entries = output.entries({ $case: 'task', value: task });
+    expect(entries.map(({ payload }) => payload.$case)).toEqual(['artifactUpdate']);
+    const done = { ...task, status: { state: TaskState.TASK_STATE_COMPLETED, message: undefined, timestamp: '' } };
+    expect(output.entries({ $case: 'task', value: done }).at(-1)?.end?.state).toBe(done.status.state);
+  });
+
+  it('refuses a status without a state and an artifact without an id', () => {
+    const output = new TurnOutput(claimedRun(), () => undefined);
+    expect(() => output.entries(status(TaskState.TASK_STATE_UNSPECIFIED))).toThrow(TurnFailure);
+    expect(() => output.entries(chunk(artifact('', 'x'), false))).toThrow(TurnFailure);
+  });
+
+  describe('invariant 10: the first chunk of a new attempt replaces what the dead one had sent', () => {
+    it('starts an artifact anew that the dead attempt had begun', () => {
+      const output = new TurnOutput(withArtifacts(2), () => undefined);
+      expect(updateOf(output, chunk(artifact('a', 'one'), true)).append).toBe(false);
+      expect(updateOf(output, chunk(artifact('a', 'two'), true)).append).toBe(true);
+    });
+
+    it('keeps what an earlier turn had put into it', () => {
+      const output = new TurnOutput(withArtifacts(2, artifact('a', 'earlier')), () => undefined);
+      const first = updateOf(output, chunk(artifact('a', 'now'), true));
+      expect(first.append).toBe(false);
+      expect(textsOf(first.artifact)).toEqual(['earlier', 'now']);
+    });
+
+    it('lets a first attempt go on with an artifact of an earlier turn', () => {
+      const output = new TurnOutput(withArtifacts(1, artifact('a', 'earlier')), () => undefined);
+      const first = updateOf(output, chunk(artifact('a', 'now'), true));
+      expect(first.append).toBe(true);
+      expect(textsOf(first.artifact)).toEqual(['now']);
+    });
+  });
+});

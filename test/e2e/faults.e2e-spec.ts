@@ -1,0 +1,138 @@
+import type { BatonProcess } from '../support/baton-process.js';
+import { DRIVERS } from '../support/index.js';
+import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+const RUNS = 20;
+const CHUNKS = 20;
+const LEASES = { LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '500', SWEEP_MS: '300' };
+
+const ended = (frame: Frame | undefined): boolean =>
+  frame?.data.result?.statusUpdate?.status.state === 'TASK_STATE_COMPLETED';
+const increasing = (frames: Frame[]): boolean => frames.every(({ id }, i) => i === 0 || id === frames[i - 1]!.id + 1);
+
+/** The reply as a caller folds it: a chunk without `append` replaces what was there. */
+function textOf(frames: Frame[]): string[] {
+  let texts: string[] = [];
+  for (const { data } of frames) {
+    const update = data.result?.artifactUpdate;
+    if (!update) continue;
+    const chunk = update.artifact.parts.map((part: { text: string }) => part.text) as string[];
+    texts = update.append ? [...texts, ...chunk] : chunk;
+  }
+  return texts;
+}
+
+describe.each(DRIVERS)('faults on %s', (driver) => {
+  let stack: Stack;
+  let caller: RawCaller;
+
+  beforeAll(async () => {
+    stack = await Stack.start({ driver, apis: 2, workers: 2, env: LEASES });
+    const { token } = await stack.createTenant();
+    caller = new RawCaller(stack.url(0), token);
+  }, 60_000);
+  afterAll(() => stack.stop());
+
+  /** A stream that comes back on the given API whenever its connection breaks. */
+  async function follow(text: string, again: () => string, onFrame: (frame: Frame) => void): Promise<Frame[]> {
+    const frames: Frame[] = [];
+    const take = async (stream: AsyncGenerator<Frame>): Promise<void> => {
+      for await (const frame of stream) {
+        frames.push(frame);
+        onFrame(frame);
+      }
+    };
+    const metadata = { echo: { chunks: CHUNKS, delayMs: 50 } };
+    await take(caller.stream('SendStreamingMessage', sendParams(text, { metadata }))).catch(() => undefined);
+    while (!ended(frames.at(-1))) {
+      const id = frames[0]!.data.result!.task.id as string;
+      const resumed = caller.at(again()).stream('SubscribeToTask', { id }, frames.at(-1)!.id);
+      await take(resumed).catch(() => undefined);
+    }
+    return frames;
+  }
+
+  /** Follows many runs at once and does the damage when all of them are in the middle. */
+  async function followAll(again: () => string, damage: () => Promise<void>): Promise<Frame[][]> {
+    let begun = 0;
+    let done: Promise<void> | undefined;
+    const seen = (frame: Frame): void => {
+      if (frame.id === 5) begun += 1;
+      if (begun === RUNS) done ??= damage();
+    };
+    const all = await Promise.all(Array.from({ length: RUNS }, (_, i) => follow(`run ${i}`, again, seen)));
+    await done;
+    return all;
+  }
+
+  function expectWhole(all: Frame[][]): void {
+    for (const [i, frames] of all.entries()) {
+      expect(frames[0]?.id).toBe(1);
+      expect(increasing(frames)).toBe(true);
+      expect(textOf(frames)).toEqual(Array(CHUNKS).fill(`run ${i}`));
+    }
+  }
+
+  it('brings back every run of a worker that was killed', async () => {
+    const victim = stack.workers[0] as BatonProcess;
+    const all = await followAll(
+      () => stack.url(0),
+      () => victim.kill(),
+    );
+    await stack.addWorker();
+    expectWhole(all);
+    // A second attempt starts the artifact anew: the log has more chunks than the reply.
+    const retried = all.filter((frames) => frames.length > CHUNKS + 3);
+    expect(retried.length).toBeGreaterThan(0);
+  }, 60_000);
+
+  it('lets callers of a killed API go on at the other one', async () => {
+    const all = await followAll(
+      () => stack.url(1),
+      () => stack.apis[0]!.kill(),
+    );
+    expectWhole(all);
+    stack.apis[0] = await stack.addApi();
+    caller = caller.at(stack.url(0));
+  }, 60_000);
+
+  it('lets runs of a stopped worker go on elsewhere', async () => {
+    const worker = await stack.addWorker({ WORKER_GRACE_MS: '1' });
+    let code: number | null | undefined;
+    const all = await followAll(
+      () => stack.url(0),
+      async () => {
+        code = await worker.stop();
+      },
+    );
+    expect(code).toBe(0);
+    expectWhole(all);
+  }, 60_000);
+
+  if (driver === 'redis') {
+    it('loses nothing when Redis is flushed and restarted', async () => {
+      const all = await followAll(
+        () => stack.url(0),
+        async () => {
+          await stack.redis!.flush();
+          await stack.redis!.crash();
+          await stack.redis!.restart();
+        },
+      );
+      expectWhole(all);
+    }, 60_000);
+
+    it('accepts a task while Redis is away and runs it afterwards', async () => {
+      await stack.redis!.crash();
+      const configuration = { returnImmediately: true };
+      const sent = await caller.call('SendMessage', { ...sendParams('kept'), configuration });
+      const id = sent.result!.task.id as string;
+      await stack.redis!.restart();
+      const frames: Frame[] = [];
+      for await (const frame of caller.stream('SubscribeToTask', { id }, 0)) frames.push(frame);
+      expect(ended(frames.at(-1))).toBe(true);
+      expect(textOf(frames)).toEqual(['kept']);
+    }, 60_000);
+  }
+});

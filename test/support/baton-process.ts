@@ -1,0 +1,67 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+
+const DIST = join(__dirname, '../../dist/apps');
+const START_TIMEOUT_MS = 20_000;
+
+/** A Baton process of a test: a real one, from the build. */
+export interface BatonProcess {
+  readonly kind: 'api' | 'worker';
+  /** Where an API answers; empty for a worker. */
+  readonly url: string;
+  readonly pid: number;
+  /** `kill -9`; resolves when the process is gone. */
+  kill(): Promise<void>;
+  /** Asks it to stop and waits until it has; its exit code. */
+  stop(): Promise<number | null>;
+  signal(name: NodeJS.Signals): void;
+  /** Everything it has logged. */
+  log(): string;
+}
+
+/** Start an API on a free port or a worker; resolves when it says that it is ready. */
+export async function startProcess(
+  kind: BatonProcess['kind'],
+  env: Record<string, string>,
+): Promise<BatonProcess> {
+  const child = spawn(process.execPath, [join(DIST, kind, 'src/main.js')], {
+    env: { ...process.env, LOG_LEVEL: 'info', HOST: '127.0.0.1', PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  const lines: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => lines.push(text));
+  }
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const url = await ready(kind, child, lines);
+  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    return exited;
+  };
+  return {
+    kind,
+    url,
+    pid: child.pid ?? 0,
+    kill: async () => void (await end('SIGKILL')),
+    stop: () => end('SIGTERM'),
+    signal: (name) => void child.kill(name),
+    log: () => lines.join(''),
+  };
+}
+
+function ready(kind: string, child: ChildProcess, lines: string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const fail = (why: string): void => {
+      clearTimeout(timer);
+      child.kill('SIGKILL');
+      reject(new Error(`The ${kind} process ${why}:\n${lines.join('')}`));
+    };
+    const timer = setTimeout(() => fail('did not get ready'), START_TIMEOUT_MS);
+    child.once('exit', () => fail('ended'));
+    child.once('message', (message: { url?: string }) => {
+      clearTimeout(timer);
+      child.removeAllListeners('exit');
+      resolve(message.url ?? '');
+    });
+  });
+}

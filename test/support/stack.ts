@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type BatonProcess, startProcess } from './baton-process.js';
+import { createDatabase, type TestDatabase } from './database.js';
+import { type PrivateRedis, startPrivateRedis } from './redis.js';
+
+const CLI = join(__dirname, '../../dist/apps/cli/src/main.js');
+
+export interface StackOptions {
+  driver: 'redis' | 'postgres';
+  apis?: number;
+  workers?: number;
+  env?: Record<string, string>;
+}
+
+/** A tenant of a test, with a token that may do everything a tenant may. */
+export interface TestTenant {
+  slug: string;
+  token: string;
+}
+
+/** A whole Baton of its own: database, Redis if the driver wants one, API and worker processes. */
+export class Stack {
+  readonly apis: BatonProcess[] = [];
+  readonly workers: BatonProcess[] = [];
+  private tenants = 0;
+
+  private constructor(
+    readonly database: TestDatabase,
+    readonly redis: PrivateRedis | undefined,
+    private readonly env: Record<string, string>,
+  ) {}
+
+  static async start({ driver, apis = 1, workers = 1, env = {} }: StackOptions): Promise<Stack> {
+    const database = await createDatabase();
+    const redis = driver === 'redis' ? await startPrivateRedis() : undefined;
+    const urls = { DATABASE_URL: database.url, REDIS_URL: redis?.url ?? '' };
+    const stack = new Stack(database, redis, { ...urls, ...env });
+    try {
+      const starting = [
+        ...Array.from({ length: apis }, () => stack.addApi()),
+        ...Array.from({ length: workers }, () => stack.addWorker()),
+      ];
+      await Promise.all(starting);
+      return stack;
+    } catch (error) {
+      await stack.stop();
+      throw error;
+    }
+  }
+
+  async addApi(): Promise<BatonProcess> {
+    const api = await startProcess('api', this.env);
+    this.apis.push(api);
+    return api;
+  }
+
+  async addWorker(env: Record<string, string> = {}): Promise<BatonProcess> {
+    const worker = await startProcess('worker', { ...this.env, ...env });
+    this.workers.push(worker);
+    return worker;
+  }
+
+  /** The URL of an agent on the n-th API process. */
+  url(api: number, agent = 'echo'): string {
+    const process = this.apis[api];
+    if (!process) throw new Error(`There is no API process ${api}.`);
+    return `${process.url}/agents/${agent}`;
+  }
+
+  /** A new tenant with a token, made as an operator makes them. */
+  async createTenant(...scopes: string[]): Promise<TestTenant> {
+    this.tenants += 1;
+    const slug = `tenant-${this.tenants}`;
+    await this.baton('tenants', 'create', slug);
+    return { slug, token: await this.createToken(slug, ...scopes) };
+  }
+
+  async createToken(slug: string, ...scopes: string[]): Promise<string> {
+    const wanted = scopes.length > 0 ? ['--scopes', scopes.join(',')] : [];
+    const { secret } = JSON.parse(await this.baton('tokens', 'create', '--tenant', slug, ...wanted, '--json')) as {
+      secret: string;
+    };
+    return secret;
+  }
+
+  /** Run the command line; what it printed. */
+  async baton(...args: string[]): Promise<string> {
+    const env = { ...process.env, ...this.env };
+    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], { env });
+    return stdout;
+  }
+
+  /** Stop everything and remove what it stored. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.apis, ...this.workers].map((process) => process.kill()));
+    await this.redis?.remove();
+    await this.database.drop();
+  }
+}
