@@ -1,0 +1,4 @@
+export { BearerGuard } from './bearer.guard.js';
+export { type Caller, callerOf } from './caller.js';
+export { IdentityModule } from './identity.module.js';
+export { type NewToken, type RefusedToken, TokenService, type Verification } from './token.service.js';

@@ -1,0 +1,111 @@
+import { randomBytes } from 'node:crypto';
+import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
+import type { TokenService } from './token.service.js';
+
+const guess = () => `baton_${randomBytes(32).toString('base64url')}`;
+
+describe('tokens', () => {
+  const setUp = async () => {
+    const tokens = new TokensInMemory();
+    const control = new ControlInMemory();
+    const one = tokenService(tokens, control);
+    const other = tokenService(tokens, control);
+    await Promise.all([one.onModuleInit(), other.onModuleInit()]);
+    return { tokens, control, one, other };
+  };
+  const issue = (service: TokenService, expiresAt: Date | null = null) =>
+    service.issue({ tenantId: 'acme', name: 'ci', scopes: ['agents:call'], expiresAt });
+
+  afterEach(() => jest.useRealTimers());
+
+  it('speak for their tenant, with their scopes', async () => {
+    const { one } = await setUp();
+    const { secret, token } = await issue(one);
+    expect(await one.verify(secret)).toEqual({
+      ok: true,
+      caller: { tenantId: 'acme', tokenId: token.id, scopes: ['agents:call'] },
+    });
+  });
+
+  it('are 32 random bytes, of which only the hash and the first characters are stored', async () => {
+    const { one, tokens } = await setUp();
+    const { secret, token } = await issue(one);
+    expect(Buffer.from(secret.replace('baton_', ''), 'base64url')).toHaveLength(32);
+    expect(tokens.rows[0]?.hash).toMatch(/^[0-9a-f]{64}$/);
+    expect(secret.startsWith(token.prefix)).toBe(true);
+    expect(JSON.stringify(tokens.rows)).not.toContain(secret.slice(token.prefix.length));
+  });
+
+  it('are looked up once for many calls at a time, known or not', async () => {
+    const { one, tokens } = await setUp();
+    const { secret } = await issue(one);
+    await Promise.all(Array.from({ length: 20 }, () => one.verify(secret)));
+    await one.verify(secret);
+    expect(tokens.reads).toBe(1);
+    const unknown = guess();
+    for (let i = 0; i < 5; i += 1)
+      expect(await one.verify(unknown)).toEqual({ ok: false, reason: 'unknown' });
+    expect(tokens.reads).toBe(2);
+  });
+
+  it.each(['', 'baton_', 'baton_short', `${guess()}x`, `other_${guess()}`, 'x'.repeat(100_000)])(
+    'what is not of their form is refused without asking the database: %.20s',
+    async (secret) => {
+      const { one, tokens } = await setUp();
+      expect(await one.verify(secret)).toEqual({ ok: false, reason: 'unknown' });
+      expect(tokens.reads).toBe(0);
+    },
+  );
+
+  it('stay in the cache however many guesses come in', async () => {
+    const { one, tokens } = await setUp();
+    const { secret } = await issue(one);
+    await one.verify(secret);
+    for (let i = 0; i < 12_000; i += 1) await one.verify(guess());
+    const before = tokens.reads;
+    await one.verify(secret);
+    expect(tokens.reads).toBe(before);
+  });
+
+  it('expire even while they are cached', async () => {
+    jest.useFakeTimers({ doNotFake: ['performance', 'nextTick', 'setImmediate', 'queueMicrotask'] });
+    const { one } = await setUp();
+    const { secret } = await issue(one, new Date(Date.now() + 500));
+    expect((await one.verify(secret)).ok).toBe(true);
+    jest.setSystemTime(Date.now() + 500);
+    expect(await one.verify(secret)).toEqual({ ok: false, reason: 'expired' });
+  });
+
+  it('are refused at once in every process after they were revoked in one', async () => {
+    const { one, other } = await setUp();
+    const { secret, token } = await issue(one);
+    expect([await one.verify(secret), await other.verify(secret)]).toMatchObject([
+      { ok: true },
+      { ok: true },
+    ]);
+    await one.revoke('acme', token.id);
+    for (const service of [one, other]) {
+      expect(await service.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+    }
+  });
+
+  it('are revoked even if nobody can be told, and then the cache soon forgets them', async () => {
+    const tokens = new TokensInMemory();
+    const control = new ControlInMemory();
+    const [one, other] = [tokenService(tokens, control, 20), tokenService(tokens, control, 20)];
+    await other.onModuleInit();
+    const { secret, token } = await issue(one);
+    await other.verify(secret);
+    control.isAway = true;
+    expect((await one.revoke('acme', token.id))?.revokedAt).toBeInstanceOf(Date);
+    while ((await other.verify(secret)).ok) await new Promise((resolve) => setImmediate(resolve));
+    expect(await other.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+  });
+
+  it("can't be revoked by another tenant", async () => {
+    const { one } = await setUp();
+    const { secret, token } = await issue(one);
+    expect(await one.revoke('other', token.id)).toBeUndefined();
+    expect((await one.verify(secret)).ok).toBe(true);
+  });
+});

@@ -1,0 +1,92 @@
+import type { Scope } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { type ApiToken, TokenStore } from '@baton/database';
+import { Messaging, type Unsubscribe } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import type { Caller } from './caller.js';
+import { TokenCache } from './token-cache.js';
+import { hashSecret, newSecret, prefixOf } from './token-secret.js';
+
+export type RefusedToken = 'unknown' | 'expired' | 'revoked';
+export type Verification = { ok: true; caller: Caller } | { ok: false; reason: RefusedToken };
+
+export interface NewToken {
+  tenantId: string;
+  name: string;
+  scopes: Scope[];
+  /** Null: it never expires. */
+  expiresAt: Date | null;
+}
+
+/**
+ * A tenant's bearer tokens: issue, verify, revoke. A revocation is in force everywhere within TOKEN_CACHE_MS, and
+ * as a rule at once, for every process is told.
+ */
+@Injectable()
+export class TokenService implements OnModuleInit, OnModuleDestroy {
+  private readonly cache: TokenCache;
+  private readonly subscriptions: Unsubscribe[] = [];
+
+  constructor(
+    private readonly tokens: TokenStore,
+    private readonly messaging: Messaging,
+    private readonly logger: Logger,
+    environment: Environment,
+  ) {
+    this.cache = new TokenCache(environment.tokenCacheMs, (hash) => tokens.byHash(hash));
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.subscriptions.push(
+      await this.messaging.subscribeControl((message) => {
+        if (message.type === 'token-revoked') this.cache.forget(message.tokenId);
+      }),
+      this.messaging.onReconnect(() => this.cache.clear()),
+    );
+  }
+
+  onModuleDestroy(): void {
+    for (const unsubscribe of this.subscriptions) unsubscribe();
+  }
+
+  /** A new token. Its secret is known only here and now: the database keeps its SHA-256. */
+  async issue({ tenantId, name, scopes, expiresAt }: NewToken): Promise<{ secret: string; token: ApiToken }> {
+    const secret = newSecret();
+    const hash = hashSecret(secret) ?? '';
+    const token = await this.tokens.create({
+      tenantId,
+      name,
+      hash,
+      prefix: prefixOf(secret),
+      scopes,
+      expiresAt,
+    });
+    return { secret, token };
+  }
+
+  /** Whom a secret speaks for, or why it does not. Rejects only when the database can't be asked. */
+  async verify(secret: string): Promise<Verification> {
+    const hash = hashSecret(secret);
+    const token = hash === undefined ? undefined : await this.cache.find(hash);
+    if (!token) return { ok: false, reason: 'unknown' };
+    if (token.revokedAt) return { ok: false, reason: 'revoked' };
+    // On every call: a token may expire while it is cached.
+    if (token.expiresAt && token.expiresAt.getTime() <= Date.now()) return { ok: false, reason: 'expired' };
+    return { ok: true, caller: { tenantId: token.tenantId, tokenId: token.id, scopes: token.scopes } };
+  }
+
+  /** Revokes for good, by id or prefix. Undefined if the tenant has no such token. */
+  async revoke(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
+    const token = await this.tokens.revoke(tenantId, idOrPrefix);
+    if (!token) return undefined;
+    this.cache.forget(token.id);
+    try {
+      await this.messaging.publishControl({ type: 'token-revoked', tenantId, tokenId: token.id });
+    } catch (err) {
+      // It is revoked all the same: no process trusts its cache for longer than TOKEN_CACHE_MS.
+      this.logger.warn('could not tell other processes of a revoked token', { err, tenantId });
+    }
+    return token;
+  }
+}
