@@ -25,6 +25,8 @@ export async function createRedisUrl(): Promise<string> {
 export interface PrivateRedis extends RunningRedis {
   /** Ends it without a goodbye. */
   crash(): Promise<void>;
+  /** Forgets everything. */
+  flush(): Promise<void>;
   /** Starts it again under the same URL. */
   restart(): Promise<void>;
   /** Stops it and removes its data. */
@@ -45,6 +47,10 @@ export async function startPrivateRedis(): Promise<PrivateRedis> {
     crash: async () => {
       running.process.kill();
       await running.process.exited;
+    },
+    flush: async () => {
+      const redis = new Redis(url);
+      await redis.flushall().finally(() => redis.disconnect());
     },
     restart: async () => {
       running = await startRedis(binary, folder, { at: url });

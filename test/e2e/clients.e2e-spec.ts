@@ -1,0 +1,154 @@
+import { Role, TaskState, type SendMessageRequest, type StreamResponse, type Task } from '@a2a-js/sdk';
+import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import { randomUUID } from 'node:crypto';
+import { DRIVERS } from '../support/index.js';
+import { Stack } from '../support/stack.js';
+
+const GENERATIONS = ['1.0', '0.3'] as const;
+
+function request(text: string, more: { echo?: object; taskId?: string } = {}): SendMessageRequest {
+  const content = { $case: 'text' as const, value: text };
+  return {
+    tenant: '',
+    message: {
+      messageId: randomUUID(),
+      role: Role.ROLE_USER,
+      parts: [{ content, metadata: undefined, filename: '', mediaType: '' }],
+      contextId: '',
+      taskId: more.taskId ?? '',
+      metadata: more.echo && { echo: more.echo },
+      extensions: [],
+      referenceTaskIds: [],
+    },
+    configuration: undefined,
+    metadata: undefined,
+  };
+}
+
+const textsOf = (task: Task): unknown[] =>
+  task.artifacts.flatMap(({ parts }) => parts.map(({ content }) => content?.value as unknown));
+
+async function collect(stream: AsyncGenerator<StreamResponse>): Promise<StreamResponse[]> {
+  const events: StreamResponse[] = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
+  let stack: Stack;
+  let fetchAs: typeof fetch;
+
+  beforeAll(async () => {
+    stack = await Stack.start({ driver, apis: 2, workers: 1 });
+    const { token } = await stack.createTenant();
+    fetchAs = (input, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set('authorization', `Bearer ${token}`);
+      return fetch(input, { ...init, headers });
+    };
+  }, 60_000);
+  afterAll(() => stack.stop());
+
+  /** A client of one generation, made from the agent's card as it finds it. */
+  async function connect(generation: (typeof GENERATIONS)[number], api = 0): Promise<Client> {
+    const legacyCompat = { enabled: generation === '0.3' };
+    const version = { 'a2a-version': generation };
+    const cardFetch: typeof fetch = (input, init) =>
+      fetchAs(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...version } });
+    const factory = new ClientFactory({
+      transports: [new JsonRpcTransportFactory({ fetchImpl: fetchAs, legacyCompat })],
+      cardResolver: new DefaultAgentCardResolver({ fetchImpl: cardFetch, legacyCompat }),
+    });
+    return factory.createFromUrl(`${stack.url(api)}/`);
+  }
+
+  describe.each(GENERATIONS)('of A2A %s', (generation) => {
+    let client: Client;
+    beforeAll(async () => {
+      client = await connect(generation);
+    });
+
+    it('send and get', async () => {
+      const sent = (await client.sendMessage(request('hello'))) as Task;
+      expect(sent.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+      expect(textsOf(sent)).toEqual(['hello']);
+      const got = await client.getTask({ tenant: '', id: sent.id });
+      expect(got.history).toHaveLength(1);
+      expect(textsOf(got)).toEqual(['hello']);
+    });
+
+    it('stream', async () => {
+      const events = await collect(client.sendMessageStream(request('hi', { echo: { chunks: 3 } })));
+      const kinds = events.map(({ payload }) => payload?.$case);
+      const updates = ['artifactUpdate', 'artifactUpdate', 'artifactUpdate'];
+      expect(kinds).toEqual(['task', 'statusUpdate', ...updates, 'statusUpdate']);
+    });
+
+    it('return at once and resubscribe on the other API', async () => {
+      const slow = request('later', { echo: { chunks: 5, delayMs: 50 } });
+      slow.configuration = {
+        returnImmediately: true,
+        acceptedOutputModes: [],
+        taskPushNotificationConfig: undefined,
+      };
+      const sent = (await client.sendMessage(slow)) as Task;
+      expect([TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING]).toContain(sent.status?.state);
+      const other = await connect(generation, 1);
+      const events = await collect(other.resubscribeTask({ tenant: '', id: sent.id }));
+      const last = events.at(-1)?.payload;
+      expect(last?.$case === 'statusUpdate' && last.value.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    });
+
+    it('cancel', async () => {
+      const slow = request('never', { echo: { chunks: 100, delayMs: 100 } });
+      const stream = client.sendMessageStream(slow);
+      const first = (await stream.next()).value as StreamResponse;
+      const id = first.payload?.$case === 'task' ? first.payload.value.id : '';
+      const canceled = await client.cancelTask({ tenant: '', id, metadata: undefined });
+      expect(canceled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
+      const last = (await collect(stream)).at(-1)?.payload;
+      expect(last?.$case === 'statusUpdate' && last.value.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
+    });
+
+    it('answer a question', async () => {
+      const asked = (await client.sendMessage(request('first', { echo: { askInput: true } }))) as Task;
+      expect(asked.status?.state).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+      const answered = (await client.sendMessage(request('second', { taskId: asked.id }))) as Task;
+      expect(answered.id).toBe(asked.id);
+      expect(answered.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+      expect(textsOf(answered)).toEqual(['second']);
+      expect(answered.history.map(({ role }) => role)).toEqual([Role.ROLE_USER, Role.ROLE_AGENT, Role.ROLE_USER]);
+    });
+
+    it('learn which error it was', async () => {
+      const missing = client.getTask({ tenant: '', id: randomUUID() });
+      await expect(missing).rejects.toMatchObject({ name: expect.stringContaining('TaskNotFound') as string });
+      const { id } = (await client.sendMessage(request('done'))) as Task;
+      const late = client.cancelTask({ tenant: '', id, metadata: undefined });
+      await expect(late).rejects.toMatchObject({ name: expect.stringContaining('TaskNotCancelable') as string });
+    });
+  });
+
+  it('list tasks in pages', async () => {
+    const client = await connect('1.0');
+    const contextId = randomUUID();
+    for (const text of ['a', 'b', 'c']) {
+      const sent = request(text);
+      sent.message!.contextId = contextId;
+      await client.sendMessage(sent);
+    }
+    const query = {
+      tenant: '',
+      contextId,
+      status: TaskState.TASK_STATE_UNSPECIFIED,
+      pageSize: 2,
+      pageToken: '',
+      statusTimestampAfter: undefined,
+      includeArtifacts: true,
+    };
+    const first = await client.listTasks(query);
+    const second = await client.listTasks({ ...query, pageToken: first.nextPageToken });
+    expect([...first.tasks, ...second.tasks].flatMap(textsOf)).toEqual(['c', 'b', 'a']);
+    expect([first.totalSize, second.nextPageToken]).toEqual([3, '']);
+  });
+});

@@ -1,0 +1,79 @@
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+/** Revocation must be in force in every process within this time. */
+const REVOCATION_MS = 2_000;
+
+describe('tenants', () => {
+  let stack: Stack;
+  beforeAll(async () => {
+    stack = await Stack.start({ driver: 'postgres', apis: 2, workers: 1 });
+  }, 60_000);
+  afterAll(() => stack.stop());
+
+  const post = (token: string, api = 0, method = 'ListTasks'): Promise<Response> =>
+    fetch(stack.url(api), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: method === 'ListTasks' ? {} : sendParams('x') }),
+    });
+
+  it('can neither see nor touch what another has: it looks as if it did not exist', async () => {
+    const [ours, theirs] = [await stack.createTenant(), await stack.createTenant()];
+    const us = new RawCaller(stack.url(0), ours.token);
+    const them = new RawCaller(stack.url(0), theirs.token);
+    const asked = await them.call('SendMessage', sendParams('secret', { metadata: { echo: { askInput: true } } }));
+    const { id } = asked.result!.task as { id: string };
+    const unknown = '0198c0de-0000-7000-8000-000000000000';
+    const calls: [string, (taskId: string) => object][] = [
+      ['GetTask', (taskId) => ({ id: taskId })],
+      ['CancelTask', (taskId) => ({ id: taskId })],
+      ['SubscribeToTask', (taskId) => ({ id: taskId })],
+      ['SendMessage', (taskId) => sendParams('mine now', { taskId })],
+      ['SendStreamingMessage', (taskId) => sendParams('mine now', { taskId })],
+    ];
+    for (const [method, params] of calls) {
+      const foreign = JSON.stringify(await us.call(method, params(id)));
+      expect(foreign).toContain('-32001');
+      expect(foreign.replaceAll(id, unknown)).toBe(JSON.stringify(await us.call(method, params(unknown))));
+    }
+    expect((await us.call('ListTasks', {})).result).toMatchObject({ tasks: [], totalSize: 0 });
+    expect((await them.call('GetTask', { id })).result?.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
+  });
+
+  it('are told what is wrong with their token', async () => {
+    const { slug } = await stack.createTenant();
+    for (const response of [await post('nonsense'), await fetch(stack.url(0), { method: 'POST' })]) {
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toMatch(/^Bearer/);
+    }
+    const reader = await stack.createToken(slug, 'tasks:read');
+    expect((await post(reader)).status).toBe(200);
+    const refused = await post(reader, 0, 'SendMessage');
+    expect(refused.status).toBe(403);
+    expect(await refused.text()).toContain('agents:call');
+  });
+
+  it('lose access in every process when a token is revoked', async () => {
+    const { slug, token } = await stack.createTenant();
+    expect([(await post(token, 0)).status, (await post(token, 1)).status]).toEqual([200, 200]);
+    await stack.baton('tokens', 'revoke', '--tenant', slug, token.slice(0, 12));
+    const revoked = performance.now();
+    for (const api of [0, 1]) {
+      while ((await post(token, api)).status === 200) {
+        expect(performance.now() - revoked).toBeLessThan(REVOCATION_MS);
+      }
+    }
+  });
+
+  it('get back what they sent, whatever characters it has', async () => {
+    const { token } = await stack.createTenant();
+    const text = 'NUL \u0000, lone \ud800, emoji 😀, "quotes" \\ and </script>';
+    const caller = new RawCaller(stack.url(0), token);
+    const sent = await caller.call('SendMessage', sendParams(text, { metadata: { constructor: '\u0000' } }));
+    expect(sent.result?.task.artifacts[0].parts[0].text).toBe(text);
+    const got = await caller.call('GetTask', { id: sent.result?.task.id });
+    expect(got.result?.history[0].parts[0].text).toBe(text);
+    expect(got.result?.history[0].metadata).toEqual({ constructor: '\u0000' });
+  });
+});
