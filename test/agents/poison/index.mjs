@@ -1,0 +1,4 @@
+export default {
+  execute: () => process.kill(process.pid, 'SIGKILL'),
+  cancelTask: async () => undefined,
+};
