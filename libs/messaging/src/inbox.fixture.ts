@@ -1,0 +1,29 @@
+/** What a listener was given, and a way to wait for it. */
+export class Inbox<T> {
+  readonly items: T[] = [];
+  private readonly waiting = new Set<() => void>();
+
+  readonly push = (item: T): void => {
+    this.items.push(item);
+    for (const check of this.waiting) check();
+  };
+
+  /** Resolves with everything received as soon as there are `count` items. */
+  async reach(count: number): Promise<T[]> {
+    await this.until(() => this.items.length >= count);
+    return this.items;
+  }
+
+  /** Resolves when the condition holds; it is asked whenever something arrives. */
+  until(condition: (items: readonly T[]) => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const check = (): void => {
+        if (!condition(this.items)) return;
+        this.waiting.delete(check);
+        resolve();
+      };
+      this.waiting.add(check);
+      check();
+    });
+  }
+}

@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DRIVERS } from '../../../test/support/index.js';
+import { Inbox } from './inbox.fixture.js';
+import { Installation, signalOf, someRun } from './installation.fixture.js';
+import type { ControlMessage, Messaging, RunJob, TaskSignal } from './messaging.js';
+
+jest.setTimeout(30_000);
+
+describe.each(DRIVERS)('messaging on %s', (driver) => {
+  let installation: Installation;
+  let one: Messaging;
+  let other: Messaging;
+
+  beforeEach(async () => {
+    installation = await Installation.on(driver);
+    [one, other] = await Promise.all([installation.process(), installation.process()]);
+  });
+  afterEach(() => installation.close());
+
+  const consume = (messaging: Messaging, inbox: Inbox<RunJob>) =>
+    messaging.consumeRuns(10, async (job) => inbox.push(job));
+
+  describe('the queue', () => {
+    it('gives each run to one of two workers', async () => {
+      const inbox = new Inbox<RunJob>();
+      consume(one, inbox);
+      consume(other, inbox);
+      const runs = Array.from({ length: 40 }, () => someRun());
+      await Promise.all([
+        ...runs.slice(20).map((run) => one.enqueueRuns([run])),
+        one.enqueueRuns(runs.slice(0, 20)),
+      ]);
+      const received = await inbox.reach(40);
+      expect(new Set(received.map(({ runId }) => runId))).toEqual(new Set(runs.map(({ runId }) => runId)));
+      expect(received).toHaveLength(40);
+    });
+
+    it('holds a run once, however often it is added', async () => {
+      const [run, last] = [someRun(), someRun()];
+      await one.enqueueRuns([run]);
+      await other.enqueueRuns([run]);
+      await one.enqueueRuns([run, last]);
+      expect(await other.queueDepth()).toEqual({ waiting: 2, active: 0 });
+      const inbox = new Inbox<RunJob>();
+      one.consumeRuns(1, async (job) => inbox.push(job));
+      expect(await inbox.reach(2)).toEqual([run, last]);
+    });
+
+    it('does not give out a run that is in hand a second time', async () => {
+      const run = someRun();
+      const inbox = new Inbox<RunJob>();
+      let finish = (): void => undefined;
+      one.consumeRuns(10, async (job) => {
+        inbox.push(job);
+        if (job.runId === run.runId) await new Promise<void>((resolve) => (finish = resolve));
+      });
+      await one.enqueueRuns([run]);
+      await inbox.reach(1);
+      expect(await one.queueDepth()).toEqual({ waiting: 0, active: 1 });
+      const next = someRun();
+      await one.enqueueRuns([run, next]);
+      expect(await inbox.reach(2)).toEqual([run, next]);
+      finish();
+    });
+
+    it('takes the next attempt of a run as another job', async () => {
+      const run = someRun();
+      await one.enqueueRuns([run, { ...run, attempt: 1 }]);
+      const inbox = new Inbox<RunJob>();
+      consume(other, inbox);
+      const attempts = (await inbox.reach(2)).map(({ attempt }) => attempt);
+      expect(attempts.sort()).toEqual([0, 1]);
+    });
+
+    it('goes on after a handler that fails', async () => {
+      const inbox = new Inbox<RunJob>();
+      one.consumeRuns(1, async (job) => {
+        inbox.push(job);
+        if (inbox.items.length === 1) throw new Error('the handler broke its promise');
+      });
+      const runs = [someRun(), someRun()];
+      await other.enqueueRuns(runs);
+      expect(await inbox.reach(2)).toEqual(runs);
+    });
+
+    it('gives a run to another worker when its process is killed', async () => {
+      const options = JSON.stringify({ ...installation.options, hold: true });
+      const script = join(__dirname, 'consumer-process.fixture.cjs');
+      const child = spawn(process.execPath, [script, options], { stdio: ['ignore', 'pipe', 'inherit'] });
+      const lines = new Inbox<string>();
+      createInterface(child.stdout).on('line', lines.push);
+      await lines.reach(1);
+      const run = someRun();
+      await one.enqueueRuns([run]);
+      expect(await lines.reach(2)).toEqual(['ready', run.runId]);
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+
+      const inbox = new Inbox<RunJob>();
+      consume(other, inbox);
+      expect(await inbox.reach(1)).toEqual([run]);
+    });
+
+    it('finishes what is in hand before a worker is closed, and takes no more', async () => {
+      const inbox = new Inbox<RunJob>();
+      let finish = (): void => undefined;
+      const consumer = one.consumeRuns(1, async (job) => {
+        inbox.push(job);
+        await new Promise<void>((resolve) => (finish = resolve));
+      });
+      const [run, later] = [someRun(), someRun()];
+      await one.enqueueRuns([run, later]);
+      await inbox.reach(1);
+      let closed = false;
+      const closing = consumer.close().then(() => (closed = true));
+      expect(await one.queueDepth()).toEqual({ waiting: 1, active: 1 });
+      expect(closed).toBe(false);
+      finish();
+      await closing;
+      expect(inbox.items).toEqual([run]);
+      expect(await one.queueDepth()).toEqual({ waiting: 1, active: 0 });
+    });
+  });
+
+  describe('task channels', () => {
+    const [tenantId, taskId] = [randomUUID(), randomUUID()];
+
+    it('lose nothing that is published after a subscription', async () => {
+      const inbox = new Inbox<string>();
+      const tasks = Array.from({ length: 200 }, () => randomUUID());
+      await Promise.all(
+        tasks.map(async (task) => {
+          await other.subscribeTask(tenantId, task, () => inbox.push(task));
+          await one.publishTask(tenantId, task, signalOf(1));
+        }),
+      );
+      expect(new Set(await inbox.reach(200))).toEqual(new Set(tasks));
+    });
+
+    it('keep the order of the publisher', async () => {
+      const inbox = new Inbox<number>();
+      await other.subscribeTask(tenantId, taskId, ({ lastSequence }) => inbox.push(lastSequence));
+      const sequences = Array.from({ length: 500 }, (_, index) => index + 1);
+      await Promise.all(sequences.map((sequence) => one.publishTask(tenantId, taskId, signalOf(sequence))));
+      expect(await inbox.reach(500)).toEqual(sequences);
+    });
+
+    it('carry the JSON of an event as it is', async () => {
+      const inbox = new Inbox<TaskSignal>();
+      await other.subscribeTask(tenantId, taskId, inbox.push);
+      const json = '{"text": "a\\u0000b \\ud800 é 漢 \\n", "n": 1.0}';
+      const signal = { lastSequence: 9, events: [{ sequence: 9, attempt: 2, json }] };
+      await one.publishTask(tenantId, taskId, signal);
+      expect(await inbox.reach(1)).toEqual([signal]);
+    });
+
+    it('tell only the last sequence when the events are too big', async () => {
+      const inbox = new Inbox<TaskSignal>();
+      await other.subscribeTask(tenantId, taskId, inbox.push);
+      const limit = driver === 'redis' ? 64 * 1024 : 7_500;
+      await one.publishTask(tenantId, taskId, signalOf(1, limit));
+      await one.publishTask(tenantId, taskId, signalOf(2, limit - 100));
+      const [big, small] = await inbox.reach(2);
+      expect(big).toEqual({ lastSequence: 1, events: [] });
+      expect(small?.events).toHaveLength(1);
+    });
+
+    it('reach every listener of the task until it leaves, and nobody else', async () => {
+      const inboxes = [new Inbox<number>(), new Inbox<number>(), new Inbox<number>()] as const;
+      const into = (inbox: Inbox<number>) => (signal: TaskSignal) => inbox.push(signal.lastSequence);
+      const leave = await other.subscribeTask(tenantId, taskId, into(inboxes[0]));
+      await other.subscribeTask(tenantId, taskId, into(inboxes[1]));
+      await other.subscribeTask(randomUUID(), taskId, into(inboxes[2]));
+      await one.publishTask(tenantId, taskId, signalOf(1));
+      await Promise.all([inboxes[0].reach(1), inboxes[1].reach(1)]);
+      leave();
+      leave();
+      await one.publishTask(tenantId, taskId, signalOf(2));
+      expect(await inboxes[1].reach(2)).toEqual([1, 2]);
+      expect(inboxes[0].items).toEqual([1]);
+      expect(inboxes[2].items).toEqual([]);
+    });
+
+    it('can be left and joined again at once', async () => {
+      const inbox = new Inbox<number>();
+      for (let round = 1; round <= 50; round++) {
+        const leave = await other.subscribeTask(tenantId, taskId, (signal) =>
+          inbox.push(signal.lastSequence),
+        );
+        await one.publishTask(tenantId, taskId, signalOf(round));
+        await inbox.reach(round);
+        leave();
+      }
+      expect(inbox.items).toHaveLength(50);
+    });
+  });
+
+  it('tells every process of a control message, the sender too', async () => {
+    const inboxes = [new Inbox<ControlMessage>(), new Inbox<ControlMessage>()] as const;
+    await one.subscribeControl(inboxes[0].push);
+    await other.subscribeControl(inboxes[1].push);
+    const message: ControlMessage = { type: 'token-revoked', tenantId: 't', tokenId: 'k' };
+    await one.publishControl(message);
+    for (const inbox of inboxes) expect(await inbox.reach(1)).toEqual([message]);
+  });
+
+  it('says that it is there', async () => {
+    await expect(one.ping()).resolves.toBeUndefined();
+  });
+
+  it('says plainly, and without the password, that the server can not be reached', async () => {
+    const nowhere = 'user:s3cret@127.0.0.1:1';
+    const messaging = installation.create({
+      redisUrl: driver === 'redis' ? `redis://${nowhere}` : undefined,
+      databaseUrl: `postgres://${nowhere}/baton`,
+    });
+    const failure = await messaging.start(1_000).catch((error: Error) => error.message);
+    expect(failure).toMatch(/at 127\.0\.0\.1:1 does not answer: .*ECONNREFUSED/);
+    expect(failure).not.toContain('s3cret');
+  });
+});
