@@ -16,7 +16,7 @@ export async function listen(app: NestFastifyApplication): Promise<string> {
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
   const [address] = fastify.addresses();
   const publicUrl = app.get(PublicUrl, { strict: false });
-  if (address) publicUrl.listening(address.port);
+  if (typeof address === 'object') publicUrl.listening(address.port);
   return publicUrl.value;
 }
 

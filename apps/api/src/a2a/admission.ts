@@ -56,7 +56,7 @@ export class Admission {
     const codec = profile.codecFor(method);
     answer.codec = codec;
     profile.resolveVersion(requestedVersion(request), method);
-    if (!codec) throw methodNotFound(method);
+    if (!codec) throw ProtocolError.methodNotFound(method);
     const operation = codec.decode(method, params);
     const agent = await this.agents.find(tenantId, slugOrId);
     if (!agent) throw agentNotFound(slugOrId);
@@ -83,11 +83,6 @@ export class Admission {
       },
     };
   }
-}
-
-function methodNotFound(method: string): ProtocolError {
-  const shown = method.slice(0, 100);
-  return new ProtocolError('method-not-found', `Method not found: ${shown}`, { metadata: { method: shown } });
 }
 
 /** The same for an agent that does not exist and for another tenant's. */

@@ -1,0 +1,244 @@
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { StreamItem } from '@baton/a2a';
+import { type SseEncoding, type SseOptions, SseStream } from './sse-stream.js';
+
+/** A response whose reader takes nothing until `drain` is called. */
+class SlowResponse extends EventEmitter {
+  readonly writes: string[] = [];
+  readonly timeouts: number[] = [];
+  head: Record<string, string> | undefined;
+  flushed = false;
+  ended = false;
+  destroyed = false;
+  writableLength = 0;
+  private onIdle: (() => void) | undefined;
+
+  constructor(private readonly takes = Infinity) {
+    super();
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.writableLength > this.takes;
+  }
+
+  get text(): string {
+    return this.writes.join('');
+  }
+
+  writeHead(_status: number, head: Record<string, string>): void {
+    this.head = head;
+  }
+
+  flushHeaders(): void {
+    this.flushed = true;
+  }
+
+  write(text: string): boolean {
+    this.writes.push(text);
+    if (this.takes !== Infinity) this.writableLength += text.length;
+    this.emit('written');
+    return !this.writableNeedDrain;
+  }
+
+  drain(): void {
+    this.writableLength = 0;
+    this.emit('drain');
+  }
+
+  setTimeout(ms: number, onIdle?: () => void): void {
+    this.timeouts.push(ms);
+    if (onIdle) this.onIdle = onIdle;
+  }
+
+  /** The socket made no progress for as long as it was told to wait. */
+  idle(): void {
+    this.onIdle?.();
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  leave(): void {
+    this.destroyed = true;
+    this.emit('close');
+  }
+
+  destroy(): void {
+    this.leave();
+  }
+}
+
+const encoding: SseEncoding = {
+  item: (item) => JSON.stringify({ result: item.sequence }),
+  error: (error) => JSON.stringify({ error: (error as Error).message }),
+};
+
+function open(response: SlowResponse, options: Partial<SseOptions> = {}) {
+  const caller = new AbortController();
+  const stream = new SseStream(response as unknown as ServerResponse, caller, {
+    headers: { 'x-request-id': 'r1' },
+    heartbeatMs: 60_000,
+    bufferBytes: 1024,
+    ...options,
+  });
+  stream.open();
+  return { stream, caller };
+}
+
+const item = (sequence: number): StreamItem => ({ sequence, payload: {} as StreamItem['payload'] });
+
+async function* items(count: number, seen: number[] = []): AsyncGenerator<StreamItem> {
+  for (let sequence = 1; sequence <= count; sequence += 1) {
+    seen.push(sequence);
+    yield item(sequence);
+  }
+}
+
+/** One item, and then silence until the signal aborts. */
+async function* silentAfterOne(signal: AbortSignal): AsyncGenerator<StreamItem> {
+  yield item(1);
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('SSE stream', () => {
+  it('sends its headers before there is anything to say', () => {
+    const response = new SlowResponse();
+    const { stream } = open(response);
+    expect(response.head).toMatchObject({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+      'x-request-id': 'r1',
+    });
+    expect(response.flushed).toBe(true);
+    stream.close('shutdown', 'the end');
+  });
+
+  it('writes id and data of each item, in order, and ends', async () => {
+    const response = new SlowResponse();
+    const { stream, caller } = open(response);
+    await expect(stream.pipe(items(2), encoding)).resolves.toBe('completed');
+    expect(response.text).toBe('id: 1\ndata: {"result":1}\n\nid: 2\ndata: {"result":2}\n\n');
+    expect(response.ended).toBe(true);
+    expect(caller.signal.aborted).toBe(true);
+  });
+
+  it('puts items that are ready together into one write', async () => {
+    const response = new SlowResponse();
+    await open(response).stream.pipe(items(20), encoding);
+    expect(response.writes).toHaveLength(1);
+  });
+
+  it('does not hold back an item because no other follows', async () => {
+    const response = new SlowResponse();
+    const { stream, caller } = open(response);
+    const written = new Promise((resolve) => response.once('written', resolve));
+    const done = stream.pipe(silentAfterOne(caller.signal), encoding);
+    await written;
+    expect(response.text).toContain('id: 1\n');
+    stream.close('shutdown', 'over');
+    await done;
+  });
+
+  it('stops asking for items when the buffer is full, and goes on where it was after the reader took them', async () => {
+    const response = new SlowResponse(10);
+    const seen: number[] = [];
+    const { stream } = open(response, { bufferBytes: 100 });
+    const done = stream.pipe(items(50, seen), encoding);
+    await turn();
+    expect(seen.length).toBeLessThan(10);
+    const drained = setInterval(() => response.drain(), 0);
+    await done;
+    clearInterval(drained);
+    expect([...response.text.matchAll(/id: (\d+)/g)].map(([, id]) => Number(id))).toEqual(seen);
+    expect(seen).toHaveLength(50);
+  });
+
+  it('closes a reader that takes nothing, says why, and leaves it able to resume', async () => {
+    const response = new SlowResponse(10);
+    const { stream, caller } = open(response, { bufferBytes: 50 });
+    const done = stream.pipe(items(1000), encoding);
+    await turn();
+    response.idle();
+    await expect(done).resolves.toBe('fell-behind');
+    expect(response.text).toMatch(/: closed: the reader fell behind; resume with Last-Event-ID: \d+\n\n$/);
+    expect(response.ended).toBe(true);
+    expect(caller.signal.aborted).toBe(true);
+  });
+
+  it('leaves a reader alone that has taken everything, however quiet the task is', async () => {
+    const response = new SlowResponse();
+    const { stream, caller } = open(response);
+    const done = stream.pipe(silentAfterOne(caller.signal), encoding);
+    await turn();
+    response.idle();
+    expect(response.ended).toBe(false);
+    stream.close('shutdown', 'over');
+    await done;
+  });
+
+  it('aborts its source and forgets its listeners when the caller leaves', async () => {
+    const response = new SlowResponse();
+    const ends: string[] = [];
+    const { stream, caller } = open(response, { onEnd: (end) => ends.push(end) });
+    const done = stream.pipe(silentAfterOne(caller.signal), encoding);
+    await turn();
+    response.leave();
+    await expect(done).resolves.toBe('caller-left');
+    expect(caller.signal.aborted).toBe(true);
+    expect(response.listenerCount('close') + response.listenerCount('drain')).toBe(0);
+    expect(ends).toEqual(['caller-left']);
+  });
+
+  it('notices a caller that has left before the stream was opened', async () => {
+    const response = new SlowResponse();
+    response.destroyed = true;
+    const { stream, caller } = open(response);
+    await expect(stream.pipe(silentAfterOne(caller.signal), encoding)).resolves.toBe('caller-left');
+    expect(response.writes).toEqual([]);
+  });
+
+  it('ends with an error frame when its source fails', async () => {
+    async function* failing(): AsyncGenerator<StreamItem> {
+      yield item(1);
+      throw new Error('no more');
+    }
+    const response = new SlowResponse();
+    await expect(open(response).stream.pipe(failing(), encoding)).resolves.toBe('failed');
+    expect(response.text).toBe('id: 1\ndata: {"result":1}\n\ndata: {"error":"no more"}\n\n');
+    expect(response.ended).toBe(true);
+  });
+
+  it('says nothing to a source that fails because the stream was closed', async () => {
+    const response = new SlowResponse();
+    const { stream, caller } = open(response);
+    async function* failing(): AsyncGenerator<StreamItem> {
+      yield* silentAfterOne(caller.signal);
+      throw new Error('aborted');
+    }
+    const done = stream.pipe(failing(), encoding);
+    await turn();
+    stream.close('shutdown', 'this server is shutting down');
+    await expect(done).resolves.toBe('shutdown');
+    expect(response.text).not.toContain('aborted');
+    expect(response.text).toMatch(
+      /: closed: this server is shutting down; resume with Last-Event-ID: 1\n\n$/,
+    );
+  });
+
+  it('keeps an idle connection busy with heartbeats, and stops them with the stream', async () => {
+    const response = new SlowResponse();
+    const { stream } = open(response, { heartbeatMs: 1 });
+    const beat = new Promise((resolve) => response.once('written', resolve));
+    await beat;
+    expect(response.text).toBe(': heartbeat\n\n');
+    stream.close('shutdown', 'over');
+    const { length } = response.writes;
+    await turn();
+    expect(response.writes).toHaveLength(length);
+  });
+});

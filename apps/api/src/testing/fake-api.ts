@@ -1,0 +1,178 @@
+import type { Agent, Scope } from '@baton/a2a';
+import { ConfigModule, loadEnvironment } from '@baton/config';
+import { AgentStore, Database, RunStore, TaskStore, TenantStore, TokenStore } from '@baton/database';
+import { TokenService, type Verification } from '@baton/identity';
+import { Messaging } from '@baton/messaging';
+import { AgentDirectory, OperationTable, type Operations, TasksModule } from '@baton/tasks';
+import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
+import { Global, Module } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
+import { A2aModule } from '../a2a/a2a.module.js';
+import { prepareApi } from '../create-api.js';
+import { HealthModule } from '../health/health.module.js';
+import { createFastifyAdapter } from '../http/fastify-adapter.js';
+import { HttpModule } from '../http/http.module.js';
+import { listen, shutDown } from '../serve.js';
+
+/** Tokens of the tenant `tenant-1`, by their secret. Any other secret is refused. */
+const TOKENS: Record<string, readonly Scope[]> = {
+  caller: ['agents:call'],
+  reader: ['tasks:read'],
+  admin: ['admin'],
+  nobody: [],
+};
+
+/** An agent of `tenant-1`; change what a test is about. */
+export function agentOf(definition: Partial<Agent['definition']> = {}, slug = 'echo'): Agent {
+  return {
+    id: slug,
+    slug,
+    origin: 'builtin',
+    definition: {
+      name: slug,
+      description: `The agent ${slug}`,
+      version: '1.0.0',
+      runtime: slug,
+      config: {},
+      skills: [],
+      inputModes: [],
+      outputModes: [],
+      extensions: [],
+      ...definition,
+    },
+  };
+}
+
+/** Postgres and messaging as the health checks see them; a test may break them. */
+export interface FakeServices {
+  ping(): Promise<void>;
+  pendingMigrations(): Promise<string[]>;
+  countByState(): Promise<Record<string, number>>;
+}
+
+/** A whole API over loopback whose use cases are the test's own. */
+export interface FakeApi {
+  app: NestFastifyApplication;
+  url: string;
+  /** What each operation does; one that is not set fails as a bug would. */
+  operations: Partial<Operations>;
+  agents: Agent[];
+  database: FakeServices;
+  messaging: { ping(): Promise<void> };
+  /** Every line of the log, parsed. */
+  log: Record<string, unknown>[];
+  /** POST a JSON-RPC request to `/agents/echo` with a token that may call. */
+  rpc(body: unknown, headers?: Record<string, string>, path?: string): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** @param source environment on top of the defaults, e.g. `{ SSE_HEARTBEAT_MS: '10' }` */
+export async function startFakeApi(source: Record<string, string> = {}): Promise<FakeApi> {
+  const environment = loadEnvironment({
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    API_GRACE_MS: '200',
+    ...source,
+  });
+  const fakes = createFakes();
+  const testing = await Test.createTestingModule({
+    imports: [
+      ConfigModule.use(environment),
+      TelemetryModule,
+      fakesModule(fakes),
+      HttpModule,
+      A2aModule,
+      HealthModule,
+    ],
+  })
+    .overrideModule(TasksModule)
+    .useModule(tasksModule(fakes))
+    .overrideProvider(TokenService)
+    .useValue({ verify })
+    .overrideProvider(Logger)
+    .useValue(
+      createLogger({ logLevel: 'debug' }, 'api', { write: (line) => fakes.log.push(JSON.parse(line)) }),
+    )
+    .compile();
+  const app = testing.createNestApplication<NestFastifyApplication>(createFastifyAdapter(environment), {
+    bodyParser: false,
+  });
+  prepareApi(app);
+  await listen(app);
+  const url = await app.getUrl();
+  return {
+    ...fakes,
+    app,
+    url,
+    rpc: (body, headers, path = '/agents/echo') => post(url + path, body, headers),
+    close: () => shutDown(app),
+  };
+}
+
+type Fakes = Pick<FakeApi, 'operations' | 'agents' | 'database' | 'messaging' | 'log'>;
+
+const createFakes = (): Fakes => ({
+  operations: {},
+  agents: [agentOf(), agentOf({}, 'index')],
+  database: {
+    ping: async () => undefined,
+    pendingMigrations: async () => [],
+    countByState: async () => ({ queued: 2 }),
+  },
+  messaging: { ping: async () => undefined },
+  log: [],
+});
+
+function fakesModule({ database, messaging }: Fakes): new () => object {
+  const unused = [TaskStore, TenantStore, TokenStore, AgentStore];
+  const providers = [
+    ...unused.map((provide) => ({ provide, useValue: {} })),
+    {
+      provide: Database,
+      useValue: { ping: () => database.ping(), pendingMigrations: () => database.pendingMigrations() },
+    },
+    { provide: RunStore, useValue: { countByState: () => database.countByState() } },
+    {
+      provide: Messaging,
+      useValue: {
+        driver: 'postgres',
+        ping: () => messaging.ping(),
+        queueDepth: async () => ({ waiting: 3, active: 1 }),
+      },
+    },
+  ];
+  @Global()
+  @Module({ providers, exports: providers.map(({ provide }) => provide) })
+  class FakesModule {}
+  return FakesModule;
+}
+
+function tasksModule({ operations, agents }: Fakes): new () => object {
+  const find = async (_tenantId: string, slugOrId: string) => agents.find(({ slug }) => slug === slugOrId);
+  const directory = { find, list: async () => agents, defaultAgent: () => find('', 'index') };
+  @Module({
+    providers: [
+      { provide: OperationTable, useValue: { operations } },
+      { provide: AgentDirectory, useValue: directory },
+    ],
+    exports: [OperationTable, AgentDirectory],
+  })
+  class FakeTasksModule {}
+  return FakeTasksModule;
+}
+
+async function verify(secret: string): Promise<Verification> {
+  const scopes = TOKENS[secret];
+  if (!scopes) return { ok: false, reason: 'unknown' };
+  return { ok: true, caller: { tenantId: 'tenant-1', tokenId: `token-${secret}`, scopes } };
+}
+
+function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(url, {
+    method: 'POST',
+    headers: { authorization: 'Bearer caller', 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
+  });
+}
