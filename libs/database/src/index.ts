@@ -1,4 +1,11 @@
 export * from './records.js';
-export * from './task.store.js';
-export * from './run.store.js';
-export * from './catalog.store.js';
+export { Database, type DatabaseOptions } from './database.js';
+export { DatabaseModule } from './database.module.js';
+export { CatalogClient, NameTakenError } from './catalog-client.js';
+export { DatabaseUnavailableError, isTransient } from './transient.js';
+export { migrate } from './migrate.js';
+export { TaskStore } from './task.store.js';
+export { RunStore } from './run.store.js';
+export { TenantStore } from './tenant.store.js';
+export { TokenStore } from './token.store.js';
+export { AgentStore } from './agent.store.js';

@@ -77,6 +77,11 @@ export interface ClaimedRun extends RunKey {
   agentId: string;
   /** The task as of the claim, history and folded artifacts included. */
   cut: TaskCut;
+  /**
+   * The artifacts as they were when the turn was accepted. They differ from the cut's when an earlier attempt
+   * died in the middle of the turn: what it had sent is to be replaced, what earlier turns left is to be kept.
+   */
+  artifactsAtStart: Task['artifacts'];
   /** The message this turn answers. */
   message: Message;
   /** Sequence of the event with which this turn was accepted. */

@@ -1,21 +1,123 @@
+import { Artifact, Message, TaskState } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { appendValues } from './append-batch.js';
+import { Database } from './database.js';
+import { failPoisonedRun } from './poisoned-run.js';
 import type { AppendBatch, AppendResult, ClaimedRun, PoisonedRun, RunKey, RunToEnqueue } from './records.js';
+import * as sql from './run-sql.js';
+import { statusEvent, statusNow, storedTask } from './task-row.js';
+import { isUuid } from './uuid.js';
 
 /** Runs: claim, append, heartbeat, sweep. */
-export declare class RunStore {
+@Injectable()
+export class RunStore {
+  constructor(private readonly database: Database) {}
+
   /** Compare-and-set: queued, or running with an expired lease → running, attempt + 1. Undefined: somebody else has it, or it is over. */
-  claim(tenantId: string, runId: string, workerId: string, leaseMs: number): Promise<ClaimedRun | undefined>;
-  /** Append a batch; refused if the attempt is not current or the task is terminal. */
-  append(key: RunKey, batch: AppendBatch): Promise<AppendResult>;
+  async claim(
+    tenantId: string,
+    runId: string,
+    workerId: string,
+    leaseMs: number,
+  ): Promise<ClaimedRun | undefined> {
+    if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
+    const working = statusNow(TaskState.TASK_STATE_WORKING);
+    const [[claimed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
+      [sql.CLAIM, [tenantId, runId, workerId, leaseMs, working.json, working.at]],
+      [sql.READ_CLAIMED, [tenantId, runId, workerId]],
+    ]);
+    if (!claimed || !row) return undefined;
+    const { attempt, started, sequence } = claimed as sql.ClaimRow;
+    const task = row as sql.ClaimedTaskRow;
+    const { agentId, ...cut } = storedTask(task);
+    const payload = statusEvent(cut.task.id, cut.task.contextId, working.status);
+    return {
+      ...{ tenantId, taskId: cut.task.id, runId, attempt, agentId },
+      cut: { task: cut.task, sequence: cut.sequence },
+      // Folded artifacts are stored when a turn ends, so they are those the turn began with.
+      artifactsAtStart: task.artifacts.map((artifact) => Artifact.fromJSON(artifact)),
+      message: Message.fromJSON(task.message),
+      startSequence: task.start_sequence,
+      extensions: task.extensions ?? [],
+      traceparent: task.traceparent,
+      workingEvent: started ? { sequence, payload } : null,
+    };
+  }
+
+  /**
+   * Append a batch in one statement: events, history, task and, at the end of the turn, the run. Refused if
+   * the attempt is not current, the task is terminal or the log has moved on; then nothing was written.
+   */
+  async append(key: RunKey, batch: AppendBatch): Promise<AppendResult> {
+    const rows = batch.metadata
+      ? await this.appendWithMetadata(key, batch)
+      : await this.appendEvents(key, batch);
+    return rows.length > 0 ? { ok: true, firstSequence: batch.afterSequence + 1 } : { ok: false };
+  }
+
   /** Extend the leases; returns the run ids that are still held. The others must stop. */
-  heartbeat(keys: readonly RunKey[], leaseMs: number): Promise<Set<string>>;
-  /** Give a run back to the queue (shutdown); it does not count as an attempt that died. */
-  handBack(key: RunKey): Promise<boolean>;
+  async heartbeat(keys: readonly RunKey[], leaseMs: number): Promise<Set<string>> {
+    if (keys.length === 0) return new Set();
+    const rows = await this.database.systemQuery<{ id: string }>(sql.HEARTBEAT, [
+      keys.map(({ tenantId }) => tenantId),
+      keys.map(({ runId }) => runId),
+      keys.map(({ attempt }) => attempt),
+      leaseMs,
+    ]);
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /**
+   * Give a run back to the queue (shutdown); it does not count as an attempt that died. The attempt stays: it
+   * is a fencing token and never goes back; what counts against a run are its expired leases (`deaths`).
+   */
+  async handBack({ tenantId, runId, attempt }: RunKey): Promise<boolean> {
+    const rows = await this.database.tenantQuery(tenantId, sql.HAND_BACK, [tenantId, runId, attempt]);
+    return rows.length > 0;
+  }
+
   /** Expired leases: back to queued if attempts remain. */
-  reclaimExpired(maxAttempts: number, limit: number): Promise<RunToEnqueue[]>;
+  async reclaimExpired(maxAttempts: number, limit: number): Promise<RunToEnqueue[]> {
+    const rows = await this.database.systemQuery<sql.RunRow>(sql.RECLAIM_EXPIRED, [maxAttempts, limit]);
+    return rows.map(sql.runOf);
+  }
+
   /** Expired leases whose attempts are used up: run and task failed, with the reason. */
-  failPoisoned(maxAttempts: number, limit: number): Promise<PoisonedRun[]>;
+  async failPoisoned(maxAttempts: number, limit: number): Promise<PoisonedRun[]> {
+    return this.database.inSystem(async (transaction) => {
+      const found = await transaction.query<sql.PoisonedRow>(sql.FIND_POISONED, [maxAttempts, limit]);
+      const failed = await Promise.all(found.map((row) => failPoisonedRun(transaction, row)));
+      return failed.filter((run) => run !== undefined);
+    });
+  }
+
   /** Queued runs not enqueued in the last `olderThanMs`; marks them as enqueued now. */
-  takeOrphans(olderThanMs: number, limit: number): Promise<RunToEnqueue[]>;
-  /** Number of runs by state, for metrics. */
-  countByState(): Promise<Record<string, number>>;
+  async takeOrphans(olderThanMs: number, limit: number): Promise<RunToEnqueue[]> {
+    const rows = await this.database.systemQuery<sql.RunRow>(sql.TAKE_ORPHANS, [olderThanMs, limit]);
+    return rows.map(sql.runOf);
+  }
+
+  /** Number of queued and running runs, for metrics. Finished ones are not counted: there is no end to them. */
+  async countByState(): Promise<Record<string, number>> {
+    const rows = await this.database.systemQuery<{ state: string; count: number }>(sql.COUNT_ACTIVE, []);
+    return { queued: 0, running: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
+  }
+
+  private async appendEvents(key: RunKey, batch: AppendBatch): Promise<object[]> {
+    const statement = batch.end ? sql.APPEND_END : sql.APPEND;
+    return this.database.tenantQuery(key.tenantId, statement, appendValues(key, batch, undefined));
+  }
+
+  /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
+  private async appendWithMetadata(key: RunKey, batch: AppendBatch): Promise<object[]> {
+    return this.database.inTenant(key.tenantId, async (transaction) => {
+      const [row] = await transaction.query<{ metadata: object | null }>(sql.READ_METADATA, [
+        key.tenantId,
+        key.taskId,
+      ]);
+      const merged = { ...row?.metadata, ...batch.metadata };
+      const statement = batch.end ? sql.APPEND_END : sql.APPEND;
+      return transaction.query(statement, appendValues(key, batch, merged));
+    });
+  }
 }

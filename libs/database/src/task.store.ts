@@ -1,23 +1,119 @@
-import type { TaskEvent } from '@baton/a2a';
+import { Message, StreamResponse, TaskState, type TaskEvent, isTerminal, parsePayload } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { Database } from './database.js';
 import type { CancelResult, NewTask, NextTurn, NextTurnResult, StoredTask, TaskFilter } from './records.js';
+import { listStatement } from './task-list.js';
+import { type TaskRow, artifactsJson, statusEvent, statusNow, storedTask } from './task-row.js';
+import * as sql from './task-sql.js';
+import { isUuid } from './uuid.js';
+
+/** Largest `integer` of Postgres. */
+const MAX_INT = 2_147_483_647;
 
 /** Tasks and their logs, as callers see them. Every method works inside one tenant (row-level security). */
-export declare class TaskStore {
+@Injectable()
+export class TaskStore {
+  constructor(private readonly database: Database) {}
+
   /** One transaction: task, message, event 1 and a queued run. */
-  create(input: NewTask): Promise<void>;
+  async create({ tenantId, agentId, runId, task, extensions, traceparent }: NewTask): Promise<void> {
+    const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
+    const { status, history, metadata } = event.task;
+    if (history?.length !== 1) throw new TypeError('A new task has one message');
+    const state = task.status?.state ?? TaskState.TASK_STATE_SUBMITTED;
+    const statusAt = task.status?.timestamp ? new Date(task.status.timestamp) : new Date();
+    const values = [
+      ...[tenantId, task.id, agentId, task.contextId, state, JSON.stringify(status), statusAt],
+      ...[metadata && JSON.stringify(metadata), JSON.stringify(history[0]), JSON.stringify(event)],
+      ...[runId, extensions, traceparent],
+    ];
+    await this.database.tenantQuery(tenantId, sql.CREATE, values);
+  }
+
   /** One transaction: the message, a `submitted` event and a queued run; refused unless the task is interrupted. */
-  continue(input: NextTurn): Promise<NextTurnResult>;
+  async continue(input: NextTurn): Promise<NextTurnResult> {
+    const { tenantId, agentId, taskId, runId, message, extensions, traceparent } = input;
+    if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
+    const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
+    const said = JSON.stringify(Message.toJSON(message));
+    const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
+    const [row] = await this.database.tenantQuery<sql.ChangedRow>(tenantId, sql.CONTINUE, values);
+    if (!row) return { ok: false, reason: 'not-found' };
+    if (row.sequence !== null) return { ok: true, sequence: row.sequence, state: 'queued' };
+    return { ok: false, reason: isTerminal(row.state) ? 'terminal' : 'busy' };
+  }
+
   /** The task at the head of its log; snapshot and sequence come from one statement, so neither is older. */
-  get(
+  async get(
     tenantId: string,
     taskId: string,
-    options?: { historyLength?: number; artifacts?: boolean },
-  ): Promise<StoredTask | undefined>;
-  list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number; more: boolean }>;
+    options: { historyLength?: number; artifacts?: boolean } = {},
+  ): Promise<StoredTask | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    const statement = options.artifacts === false ? sql.GET_WITHOUT_ARTIFACTS : sql.GET;
+    const values = [tenantId, taskId, historyLimit(options.historyLength)];
+    const [row] = await this.database.tenantQuery<TaskRow>(tenantId, statement, values);
+    return row && storedTask(row);
+  }
+
+  /** One page, newest status first. `total` counts the tasks of all pages. */
+  async list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number; more: boolean }> {
+    const { page, count } = listStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
+    const [rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, [page, count]);
+    const tasks = rows.slice(0, filter.pageSize).map((row) => storedTask(row as TaskRow));
+    return { tasks, total: (counted as { total: number }).total, more: rows.length > filter.pageSize };
+  }
+
   /** Compare-and-set to `canceled`, with its event; finishes the active run as canceled. */
-  cancel(tenantId: string, agentId: string, taskId: string): Promise<CancelResult>;
+  async cancel(tenantId: string, agentId: string, taskId: string): Promise<CancelResult> {
+    if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
+    const { status, json, at } = statusNow(TaskState.TASK_STATE_CANCELED);
+    const [[changed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
+      [sql.CANCEL, [tenantId, taskId, agentId, json, at]],
+      [sql.GET, [tenantId, taskId, null]],
+    ]);
+    if (!changed || !row) return { ok: false, reason: 'not-found' };
+    const { sequence, run_id: runId } = changed as sql.CanceledRow;
+    if (sequence === null) return { ok: false, reason: 'terminal' };
+    const cut = storedTask(row as TaskRow);
+    await this.keepArtifacts(tenantId, cut);
+    return {
+      ok: true,
+      cut,
+      event: { sequence, payload: statusEvent(taskId, cut.task.contextId, status) },
+      runId,
+    };
+  }
+
   /** Events after `after`, in order, at most `limit`. */
-  readEvents(tenantId: string, taskId: string, after: number, limit: number): Promise<TaskEvent[]>;
-  /** Head sequence of many tasks at once (across tenants), for the relay's slow tick. */
-  heads(keys: readonly { tenantId: string; taskId: string }[]): Promise<Map<string, number>>;
+  async readEvents(tenantId: string, taskId: string, after: number, limit: number): Promise<TaskEvent[]> {
+    if (!isUuid(taskId)) return [];
+    const values = [tenantId, taskId, Math.min(after, MAX_INT), Math.min(limit, MAX_INT)];
+    const rows = await this.database.tenantQuery<sql.EventRow>(tenantId, sql.READ_EVENTS, values);
+    return rows.map(({ sequence, attempt, json }) => ({ sequence, attempt, payload: parsePayload(json) }));
+  }
+
+  /** Head sequence of many tasks at once (across tenants), by task id, for the relay's slow tick. */
+  async heads(keys: readonly { tenantId: string; taskId: string }[]): Promise<Map<string, number>> {
+    const known = keys.filter(({ tenantId, taskId }) => isUuid(tenantId) && isUuid(taskId));
+    if (known.length === 0) return new Map();
+    const values = [known.map(({ tenantId }) => tenantId), known.map(({ taskId }) => taskId)];
+    const rows = await this.database.systemQuery<sql.HeadRow>(sql.HEADS, values);
+    return new Map(rows.map(({ id, last_sequence }) => [id, last_sequence]));
+  }
+
+  /** Keep the folded artifacts of a task that has ended without its writer, so that no read folds them again. */
+  private async keepArtifacts(tenantId: string, { task, sequence }: StoredTask): Promise<void> {
+    const values = [tenantId, task.id, sequence, artifactsJson(task.artifacts)];
+    // The cancel is committed; its caller must not be told otherwise because of this.
+    await this.database.tenantQuery(tenantId, sql.KEEP_ARTIFACTS, values).catch(() => undefined);
+  }
 }
+
+/** ProtoJSON of event 1, as far as the task's row needs it. */
+interface CreatedEvent {
+  task: { status?: object; history?: object[]; metadata?: object };
+}
+
+const historyLimit = (length: number | undefined): number | null =>
+  length === undefined ? null : Math.min(length, MAX_INT);

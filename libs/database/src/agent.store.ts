@@ -1,0 +1,83 @@
+import type { Agent, AgentDefinition } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { CatalogClient } from './catalog-client.js';
+import type { InstalledAgent, Prisma } from './generated/client.js';
+import type { NewAgent } from './records.js';
+import { isUuid } from './uuid.js';
+
+/** Agents: a tenant's own rows, and those installed for every tenant. */
+@Injectable()
+export class AgentStore {
+  constructor(private readonly catalog: CatalogClient) {}
+
+  /** Rejects with `NameTakenError` if the tenant has an agent of that slug. */
+  async create({ tenantId, slug, definition }: NewAgent): Promise<Agent> {
+    const data = { tenantId, slug, definition: json(definition) };
+    const taken = `The tenant already has an agent '${slug}'`;
+    return agentOf(
+      'catalog',
+      await this.catalog.insert(taken, (prisma) => prisma.catalogAgent.create({ data })),
+    );
+  }
+
+  /** The tenant's own agents and the installed ones it may use, by slug; its own hide those of the same slug. */
+  async list(tenantId: string): Promise<Agent[]> {
+    const [own, installed] = await this.catalog.run(async (prisma) =>
+      Promise.all([prisma.catalogAgent.findMany({ where: { tenantId } }), prisma.installedAgent.findMany()]),
+    );
+    const open = await this.openTo(tenantId, installed);
+    const bySlug = new Map(open.map((row) => [row.slug, agentOf('installed', row)]));
+    for (const row of own) bySlug.set(row.slug, agentOf('catalog', row));
+    return [...bySlug.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1));
+  }
+
+  /** By slug or id: the tenant's own first, then the installed ones. */
+  async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
+    const where = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
+    const [own, installed] = await this.catalog.run(async (prisma) =>
+      Promise.all([
+        prisma.catalogAgent.findFirst({ where: { tenantId, ...where } }),
+        prisma.installedAgent.findMany({ where }),
+      ]),
+    );
+    if (own) return agentOf('catalog', own);
+    const [open] = await this.openTo(tenantId, installed);
+    return open && agentOf('installed', open);
+  }
+
+  /** @returns whether the tenant had such an agent */
+  async remove(tenantId: string, slug: string): Promise<boolean> {
+    const { count } = await this.catalog.run((prisma) =>
+      prisma.catalogAgent.deleteMany({ where: { tenantId, slug } }),
+    );
+    return count > 0;
+  }
+
+  /**
+   * Called by a worker at boot for each folder of BATON_AGENTS_DIR; workers that do it at once agree.
+   * @param tenants slugs or ids of the tenants that may use it; null = every tenant
+   */
+  async install(slug: string, definition: AgentDefinition, tenants: string[] | null): Promise<void> {
+    const data = { definition: json(definition), everyTenant: tenants === null, tenants: tenants ?? [] };
+    await this.catalog.run((prisma) =>
+      prisma.installedAgent.upsert({ where: { slug }, create: { slug, ...data }, update: data }),
+    );
+  }
+
+  private async openTo(tenantId: string, agents: InstalledAgent[]): Promise<InstalledAgent[]> {
+    if (agents.every(({ everyTenant }) => everyTenant)) return agents;
+    const tenant = await this.catalog.run((prisma) => prisma.tenant.findUnique({ where: { id: tenantId } }));
+    const names = [tenantId, tenant?.slug];
+    return agents.filter((agent) => agent.everyTenant || agent.tenants.some((name) => names.includes(name)));
+  }
+}
+
+const json = (definition: AgentDefinition): Prisma.InputJsonObject =>
+  definition as unknown as Prisma.InputJsonObject;
+
+const agentOf = (origin: Agent['origin'], row: { id: string; slug: string; definition: unknown }): Agent => ({
+  id: row.id,
+  slug: row.slug,
+  origin,
+  definition: row.definition as AgentDefinition,
+});

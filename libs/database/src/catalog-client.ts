@@ -1,0 +1,61 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { Pool } from 'pg';
+import { PrismaClient } from './generated/client.js';
+import { plainError } from './transient.js';
+
+/** The catalog is small and cached by its readers. */
+const POOL_SIZE = 4;
+const CONNECT_TIMEOUT_MS = 10_000;
+const STATEMENT_TIMEOUT_MS = 15_000;
+
+/** A slug (or another unique name) that is taken already. Its message is for the operator. */
+export class NameTakenError extends Error {
+  override readonly name = 'NameTakenError';
+}
+
+/**
+ * Prisma for tenants, tokens and agents, on connections of its own that work across tenants
+ * (`baton.tenant = system`): a token is looked up before its tenant is known.
+ */
+export class CatalogClient {
+  readonly prisma: PrismaClient;
+  private readonly pool: Pool;
+
+  constructor(databaseUrl: string) {
+    this.pool = new Pool({
+      connectionString: databaseUrl,
+      max: POOL_SIZE,
+      application_name: 'baton-catalog',
+      keepAlive: true,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      onConnect: async (client) => {
+        await client.query(`SET baton.tenant = 'system'`);
+      },
+    });
+    this.pool.on('error', () => undefined);
+    this.pool.on('connect', (client) => client.on('error', () => undefined));
+    this.prisma = new PrismaClient({ adapter: new PrismaPg(this.pool) });
+  }
+
+  /** Run a query; a lost connection rejects with `DatabaseUnavailableError`. */
+  async run<T>(query: (prisma: PrismaClient) => Promise<T>): Promise<T> {
+    return query(this.prisma).catch((error: unknown) => {
+      throw plainError(error);
+    });
+  }
+
+  /** Like `run`, for an insert: rejects with `NameTakenError` if a unique name is taken. */
+  async insert<T>(taken: string, query: (prisma: PrismaClient) => Promise<T>): Promise<T> {
+    return this.run(query).catch((error: unknown) => {
+      throw (error as { code?: string }).code === 'P2002'
+        ? new NameTakenError(taken, { cause: error })
+        : error;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.prisma.$disconnect();
+    if (!this.pool.ending) await this.pool.end();
+  }
+}

@@ -1,0 +1,218 @@
+import { TaskState } from '@baton/a2a';
+import type { Statement } from './database.js';
+import type { RunToEnqueue } from './records.js';
+import { TERMINAL_STATES, type TaskRow, statusEventSql, taskColumns } from './task-row.js';
+
+// Whatever changes a task and its run locks the task first: two statements never wait for each other.
+
+export interface ClaimRow {
+  attempt: number;
+  /** The task was not working yet: the claim wrote the event at `sequence`. */
+  started: boolean;
+  sequence: number;
+}
+export type ClaimedTaskRow = TaskRow & {
+  artifacts: object[];
+  message: object;
+  start_sequence: number;
+  extensions: string[] | null;
+  traceparent: string | null;
+};
+export interface RunRow {
+  tenant_id: string;
+  task_id: string;
+  run_id: string;
+  attempt: number;
+}
+export type PoisonedRow = RunRow & { deaths: number; context_id: string };
+
+export const runOf = (row: RunRow): RunToEnqueue => ({
+  tenantId: row.tenant_id,
+  taskId: row.task_id,
+  runId: row.run_id,
+  attempt: row.attempt,
+});
+
+const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
+const WORKING = TaskState.TASK_STATE_WORKING.toString();
+/** The clock, not the start of the transaction: it may have waited for a lock. */
+const leaseEnd = (milliseconds: string): string =>
+  `clock_timestamp() + ${milliseconds} * interval '1 millisecond'`;
+
+/** $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at */
+export const CLAIM: Statement = {
+  name: 'run-claim',
+  text: `
+WITH held AS (
+  SELECT t.id, t.state FROM runs r
+  JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id AND t.active_run_id = r.id
+  WHERE r.tenant_id = $1 AND r.id = $2
+  FOR UPDATE OF t
+), run AS (
+  UPDATE runs r SET state = 'running', attempt = r.attempt + 1, worker_id = $3,
+    deaths = r.deaths + (r.state = 'running')::int, lease_expires_at = ${leaseEnd('$4::int')}
+  FROM held
+  WHERE r.tenant_id = $1 AND r.id = $2
+    AND (r.state = 'queued' OR r.state = 'running' AND r.lease_expires_at < now())
+  RETURNING r.attempt
+), task AS (
+  UPDATE tasks t SET attempt = run.attempt, state = ${WORKING},
+    status = CASE held.state WHEN ${WORKING} THEN t.status ELSE $5 END,
+    status_at = CASE held.state WHEN ${WORKING} THEN t.status_at ELSE $6 END,
+    last_sequence = t.last_sequence + CASE held.state WHEN ${WORKING} THEN 0 ELSE 1 END
+  FROM held, run WHERE t.tenant_id = $1 AND t.id = held.id
+  RETURNING t.id, t.context_id, t.last_sequence, t.attempt, held.state <> ${WORKING} AS started
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
+  SELECT $1, t.id, t.last_sequence, t.attempt, ${statusEventSql('$5')} FROM task t WHERE t.started
+)
+SELECT attempt, started, last_sequence AS sequence FROM task`,
+};
+
+/** What the claim before it in the same transaction got: $1 tenant $2 run $3 worker */
+export const READ_CLAIMED: Statement = {
+  name: 'run-read-claimed',
+  text: `
+SELECT ${taskColumns('NULL', true)}, r.start_sequence, r.extensions, r.traceparent,
+  (SELECT message FROM task_messages
+   WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
+FROM runs r JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id
+WHERE r.tenant_id = $1 AND r.id = $2 AND r.worker_id = $3 AND r.state = 'running'`,
+};
+
+/**
+ * $1 tenant $2 task $3 run $4 attempt $5 head the writer knows $6 number of events $7 events (JSON array)
+ * $8 state $9 status $10 at $11 positions and $12 texts of the messages said $13 metadata.
+ * With `end`: $14 artifacts $15 outcome $16 state of the run $17 its error.
+ */
+const append = (name: string, end: boolean): Statement => ({
+  name,
+  text: `
+WITH task AS (
+  UPDATE tasks SET last_sequence = last_sequence + $6::int,
+    state = COALESCE($8::smallint, state), status = COALESCE($9::json, status),
+    status_at = COALESCE($10::timestamptz, status_at), metadata = COALESCE($13::json, metadata)
+    ${
+      end
+        ? `, active_run_id = NULL, outcome = $15,
+    artifacts = $14, artifacts_sequence = last_sequence + $6::int`
+        : ''
+    }
+  WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 AND last_sequence = $5
+    AND state NOT IN (${TERMINAL_STATES})
+  RETURNING id
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
+  SELECT $1, task.id, $5 + e.position, $4, e.payload
+  FROM task, json_array_elements($7::json) WITH ORDINALITY AS e(payload, position)
+), message AS (
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message)
+  SELECT $1, task.id, $5 + m.position, m.message::json
+  FROM task, unnest($11::int[], $12::text[]) AS m(position, message)
+)${
+    end
+      ? `, run AS (
+  UPDATE runs r SET state = $16, error = $17, finished_at = now(), lease_expires_at = NULL
+  FROM task WHERE r.tenant_id = $1 AND r.id = $3
+)`
+      : ''
+  }
+SELECT id FROM task`,
+});
+
+export const APPEND = append('run-append', false);
+export const APPEND_END = append('run-append-end', true);
+
+/** Locks the task before its metadata are merged: $1 tenant $2 task */
+export const READ_METADATA: Statement = {
+  name: 'run-read-metadata',
+  text: 'SELECT metadata FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+};
+
+/** $1 tenants $2 runs $3 attempts $4 lease in ms */
+export const HEARTBEAT: Statement = {
+  name: 'run-heartbeat',
+  text: `
+UPDATE runs r SET lease_expires_at = ${leaseEnd('$4::int')}
+FROM unnest($1::uuid[], $2::uuid[], $3::int[]) AS k(tenant_id, run_id, attempt)
+WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.attempt = k.attempt AND r.state = 'running'
+RETURNING r.id`,
+};
+
+/** $1 tenant $2 run $3 attempt */
+export const HAND_BACK: Statement = {
+  name: 'run-hand-back',
+  text: `
+UPDATE runs SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()
+WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'
+RETURNING id`,
+};
+
+/** $1 most attempts $2 limit */
+export const RECLAIM_EXPIRED: Statement = {
+  name: 'run-reclaim-expired',
+  text: `
+WITH expired AS (
+  SELECT tenant_id, id FROM runs
+  WHERE state = 'running' AND lease_expires_at < now() AND deaths + 1 < $1
+  ORDER BY lease_expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, worker_id = NULL, lease_expires_at = NULL,
+  enqueued_at = now()
+FROM expired e WHERE r.tenant_id = e.tenant_id AND r.id = e.id
+RETURNING ${RUN_COLUMNS}`,
+};
+
+/** $1 age in ms $2 limit */
+export const TAKE_ORPHANS: Statement = {
+  name: 'run-take-orphans',
+  text: `
+WITH orphan AS (
+  SELECT tenant_id, id FROM runs
+  WHERE state = 'queued' AND enqueued_at < now() - $1::int * interval '1 millisecond'
+  ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+UPDATE runs r SET enqueued_at = now()
+FROM orphan o WHERE r.tenant_id = o.tenant_id AND r.id = o.id
+RETURNING ${RUN_COLUMNS}`,
+};
+
+/** $1 most attempts $2 limit. Locks the tasks. */
+export const FIND_POISONED: Statement = {
+  name: 'run-find-poisoned',
+  text: `
+SELECT ${RUN_COLUMNS}, r.deaths + 1 AS deaths, t.context_id
+FROM runs r JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id AND t.active_run_id = r.id
+WHERE r.state = 'running' AND r.lease_expires_at < now() AND r.deaths + 1 >= $1
+ORDER BY r.lease_expires_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED`,
+};
+
+/** $1 tenant $2 task $3 run $4 attempt $5 status $6 at $7 message $8 reason */
+export const FAIL_POISONED: Statement = {
+  name: 'run-fail-poisoned',
+  text: `
+WITH run AS (
+  UPDATE runs SET state = 'failed', deaths = deaths + 1, error = $8, finished_at = now(), lease_expires_at = NULL
+  WHERE tenant_id = $1 AND id = $3 AND attempt = $4 AND state = 'running' AND lease_expires_at < now()
+  RETURNING id
+), task AS (
+  UPDATE tasks t SET state = ${TaskState.TASK_STATE_FAILED}, status = $5, status_at = $6,
+    last_sequence = t.last_sequence + 1, active_run_id = NULL
+  FROM run WHERE t.tenant_id = $1 AND t.id = $2 AND t.active_run_id = run.id
+  RETURNING t.id, t.context_id, t.last_sequence
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
+  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')} FROM task t
+), message AS (
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, t.id, t.last_sequence, $7 FROM task t
+)
+SELECT last_sequence AS sequence FROM task`,
+};
+
+export const COUNT_ACTIVE: Statement = {
+  name: 'run-count-active',
+  text: `
+SELECT state, count(*)::int AS count FROM runs WHERE state = 'queued' GROUP BY state
+UNION ALL
+SELECT state, count(*)::int AS count FROM runs WHERE state = 'running' GROUP BY state`,
+};

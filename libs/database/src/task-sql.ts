@@ -1,0 +1,119 @@
+import { TaskState } from '@baton/a2a';
+import type { Statement } from './database.js';
+import { INTERRUPTED_STATES, TERMINAL_STATES, statusEventSql, taskColumns } from './task-row.js';
+
+/** What became of a guarded change: the state found, and the event's sequence; null = refused. */
+export interface ChangedRow {
+  state: TaskState;
+  sequence: number | null;
+}
+export type CanceledRow = ChangedRow & { run_id: string | null };
+export interface EventRow {
+  sequence: number;
+  attempt: number;
+  json: string;
+}
+export interface HeadRow {
+  id: string;
+  last_sequence: number;
+}
+
+/** $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run … */
+export const CREATE: Statement = {
+  name: 'task-create',
+  text: `
+WITH task AS (
+  INSERT INTO tasks (tenant_id, id, agent_id, context_id, state, status, status_at, metadata,
+    last_sequence, artifacts_sequence, active_run_id)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, 1, $11)
+), message AS (
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message) VALUES ($1, $2, 1, $9)
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload) VALUES ($1, $2, 1, 0, $10)
+)
+INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent)
+VALUES ($1, $11, $2, 'queued', 1, $12, $13)`,
+};
+
+/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent */
+export const CONTINUE: Statement = {
+  name: 'task-continue',
+  text: `
+WITH held AS (
+  SELECT state, active_run_id FROM tasks WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
+), task AS (
+  UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
+    last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL
+  FROM held
+  WHERE t.tenant_id = $1 AND t.id = $2
+    AND held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL
+  RETURNING t.id, t.context_id, t.last_sequence
+), message AS (
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message)
+  SELECT $1, t.id, t.last_sequence, $7 FROM task t
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
+  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')} FROM task t
+), run AS (
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent)
+  SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9 FROM task t
+)
+SELECT held.state, task.last_sequence AS sequence FROM held LEFT JOIN task ON true`,
+};
+
+/** $1 tenant $2 task $3 agent $4 status $5 at. `held` reads the run before the update forgets it. */
+export const CANCEL: Statement = {
+  name: 'task-cancel',
+  text: `
+WITH held AS (
+  SELECT state, active_run_id FROM tasks WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
+), task AS (
+  UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = $4, status_at = $5,
+    last_sequence = t.last_sequence + 1, active_run_id = NULL
+  FROM held
+  WHERE t.tenant_id = $1 AND t.id = $2 AND held.state NOT IN (${TERMINAL_STATES})
+  RETURNING t.id, t.context_id, t.last_sequence
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
+  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$4')} FROM task t
+), run AS (
+  UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
+  FROM held, task WHERE r.tenant_id = $1 AND r.id = held.active_run_id AND r.state IN ('queued', 'running')
+)
+SELECT held.state, held.active_run_id AS run_id, task.last_sequence AS sequence
+FROM held LEFT JOIN task ON true`,
+};
+
+const get = (name: string, artifacts: boolean): Statement => ({
+  name,
+  text: `SELECT ${taskColumns('$3::int', artifacts)} FROM tasks t WHERE t.tenant_id = $1 AND t.id = $2`,
+});
+
+/** $1 tenant $2 task $3 history length, NULL = all */
+export const GET = get('task-get', true);
+export const GET_WITHOUT_ARTIFACTS = get('task-get-without-artifacts', false);
+
+/** $1 tenant $2 task $3 sequence the artifacts are folded to $4 artifacts */
+export const KEEP_ARTIFACTS: Statement = {
+  name: 'task-keep-artifacts',
+  text: `
+UPDATE tasks SET artifacts = $4, artifacts_sequence = $3
+WHERE tenant_id = $1 AND id = $2 AND last_sequence = $3 AND artifacts_sequence < $3`,
+};
+
+/** $1 tenant $2 task $3 after $4 limit */
+export const READ_EVENTS: Statement = {
+  name: 'task-read-events',
+  text: `
+SELECT sequence, attempt, payload::text AS json FROM task_events
+WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4`,
+};
+
+/** $1 tenants $2 tasks */
+export const HEADS: Statement = {
+  name: 'task-heads',
+  text: `
+SELECT t.id, t.last_sequence
+FROM unnest($1::uuid[], $2::uuid[]) AS k(tenant_id, task_id)
+JOIN tasks t ON t.tenant_id = k.tenant_id AND t.id = k.task_id`,
+};

@@ -1,0 +1,281 @@
+import { TaskState } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import {
+  type Stores,
+  chunk,
+  endTurn,
+  newTask,
+  openStores,
+  startTask,
+  status,
+  textMessage,
+  texts,
+} from '../test/fixture.js';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openStores();
+});
+afterAll(async () => stores.close());
+
+const {
+  TASK_STATE_CANCELED,
+  TASK_STATE_COMPLETED,
+  TASK_STATE_INPUT_REQUIRED,
+  TASK_STATE_SUBMITTED,
+  TASK_STATE_WORKING,
+} = TaskState;
+
+describe('a new task', () => {
+  it('is read as it was sent, at sequence 1', async () => {
+    const input = newTask({ task: { metadata: { topic: 'x', ['__proto__x']: 1 } } });
+    await stores.tasks.create(input);
+    const stored = await stores.tasks.get(input.tenantId, input.task.id);
+    expect(stored).toEqual({ task: input.task, sequence: 1, agentId: 'echo', outcome: null });
+    const [event] = await stores.tasks.readEvents(input.tenantId, input.task.id, 0, 10);
+    expect(event).toEqual({ sequence: 1, attempt: 0, payload: { $case: 'task', value: input.task } });
+  });
+
+  it('keeps NUL and lone surrogates of the caller', async () => {
+    const text = 'nul \u0000, half \ud83d of a pair, pair \u{1f600}';
+    const input = newTask({ text, task: { metadata: { [text]: text } } });
+    const run = await startTask(stores, input);
+    expect(run.message.parts).toEqual(input.task.history[0]?.parts);
+    const said = status(run, TASK_STATE_WORKING, textMessage(text));
+    await stores.runs.append(run, {
+      afterSequence: 2,
+      events: [chunk(run, text), said],
+      metadata: { more: text },
+    });
+    const stored = await stores.tasks.get(input.tenantId, input.task.id);
+    expect(stored?.task.metadata).toEqual({ [text]: text, more: text });
+    expect(texts(stored!.task)).toEqual([text]);
+    expect(stored?.task.history.map(({ parts }) => parts[0]?.content?.value)).toEqual([text, text]);
+    expect(stored?.task.status?.message?.parts[0]?.content?.value).toBe(text);
+  });
+
+  it('is not found under an id that is no uuid, nor by another tenant', async () => {
+    const { tenantId, task } = newTask();
+    expect(await stores.tasks.get(tenantId, 'nonsense')).toBeUndefined();
+    expect(await stores.tasks.readEvents(tenantId, "' OR 1=1", 0, 1)).toEqual([]);
+    expect(await stores.tasks.cancel(tenantId, 'echo', 'nonsense')).toEqual({
+      ok: false,
+      reason: 'not-found',
+    });
+    await stores.tasks.create({ ...newTask({ tenantId }), task });
+    expect(await stores.tasks.get(randomUUID(), task.id)).toBeUndefined();
+    expect(await stores.tasks.cancel(randomUUID(), 'echo', task.id)).toEqual({
+      ok: false,
+      reason: 'not-found',
+    });
+    expect(await stores.tasks.cancel(tenantId, 'other', task.id)).toEqual({ ok: false, reason: 'not-found' });
+  });
+
+  it('takes a context id of any length', async () => {
+    const contextId = 'c'.repeat(20_000);
+    const input = newTask({ task: { contextId } });
+    await stores.tasks.create(input);
+    const { tenantId, agentId } = input;
+    const page = await stores.tasks.list({
+      tenantId,
+      agentId,
+      contextId,
+      pageSize: 10,
+      includeArtifacts: false,
+    });
+    expect(page.tasks).toHaveLength(1);
+  });
+});
+
+describe('reading', () => {
+  it('gives the last n messages, or none', async () => {
+    const run = await startTask(stores);
+    for (const [i, text] of ['a', 'b', 'c'].entries()) {
+      const events = [status(run, TASK_STATE_WORKING, textMessage(text))];
+      expect(await stores.runs.append(run, { afterSequence: 2 + i, events })).toEqual({
+        ok: true,
+        firstSequence: 3 + i,
+      });
+    }
+    const history = async (historyLength?: number) => {
+      const stored = await stores.tasks.get(run.tenantId, run.taskId, { historyLength });
+      return stored?.task.history.map(({ parts }) => parts[0]?.content?.value);
+    };
+    expect(await history()).toEqual(['hello', 'a', 'b', 'c']);
+    expect(await history(2)).toEqual(['b', 'c']);
+    expect(await history(0)).toEqual([]);
+    expect(await history(2 ** 40)).toEqual(['hello', 'a', 'b', 'c']);
+  });
+
+  it('folds the artifacts from the log, before and after the end of the turn', async () => {
+    const run = await startTask(stores);
+    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a', false), chunk(run, 'b')] });
+    const before = await stores.tasks.get(run.tenantId, run.taskId);
+    expect(texts(before!.task)).toEqual(['a', 'b']);
+    expect(before?.sequence).toBe(4);
+    await endTurn(
+      stores,
+      run,
+      4,
+      TASK_STATE_COMPLETED,
+      [chunk(run, 'c')],
+      [
+        {
+          ...before!.task.artifacts[0]!,
+          parts: [...textMessage('a').parts, ...textMessage('b').parts, ...textMessage('c').parts],
+        },
+      ],
+    );
+    const after = await stores.tasks.get(run.tenantId, run.taskId);
+    expect(texts(after!.task)).toEqual(['a', 'b', 'c']);
+    expect(after?.sequence).toBe(6);
+    const without = await stores.tasks.get(run.tenantId, run.taskId, { artifacts: false });
+    expect(without?.task.artifacts).toEqual([]);
+  });
+
+  it('never shows a terminal status with an older prefix of the log', async () => {
+    const run = await startTask(stores);
+    let over = false;
+    const writer = (async () => {
+      for (let head = 2; head < 60; head++) {
+        await stores.runs.append(run, { afterSequence: head, events: [chunk(run, String(head))] });
+      }
+      await stores.tasks.cancel(run.tenantId, 'echo', run.taskId);
+      over = true;
+    })();
+    while (!over) {
+      const stored = await stores.tasks.get(run.tenantId, run.taskId);
+      const { task, sequence } = stored!;
+      const canceled = task.status?.state === TASK_STATE_CANCELED;
+      expect(texts(task)).toHaveLength(sequence - 2 - (canceled ? 1 : 0));
+      if (canceled) expect(sequence).toBe(61);
+    }
+    await writer;
+  });
+
+  it('reads the log in order, after a sequence and up to a limit', async () => {
+    const run = await startTask(stores);
+    await stores.runs.append(run, {
+      afterSequence: 2,
+      events: ['a', 'b', 'c'].map((text) => chunk(run, text)),
+    });
+    const read = async (after: number, limit: number) =>
+      (await stores.tasks.readEvents(run.tenantId, run.taskId, after, limit)).map(({ sequence }) => sequence);
+    expect(await read(0, 100)).toEqual([1, 2, 3, 4, 5]);
+    expect(await read(2, 2)).toEqual([3, 4]);
+    expect(await read(5, 10)).toEqual([]);
+    expect(await read(2 ** 50, 2 ** 50)).toEqual([]);
+  });
+
+  it('tells the heads of many tasks at once', async () => {
+    const [one, two] = [await startTask(stores), newTask()];
+    await stores.tasks.create(two);
+    const keys = [one, { tenantId: two.tenantId, taskId: two.task.id }];
+    const unknown = [
+      { tenantId: one.tenantId, taskId: randomUUID() },
+      { tenantId: 'x', taskId: 'y' },
+    ];
+    const heads = await stores.tasks.heads([...keys, ...unknown]);
+    expect(heads).toEqual(
+      new Map([
+        [one.taskId, 2],
+        [two.task.id, 1],
+      ]),
+    );
+  });
+});
+
+describe('the next turn', () => {
+  const next = (run: { tenantId: string; taskId: string }) => ({
+    ...{ tenantId: run.tenantId, taskId: run.taskId, agentId: 'echo', runId: randomUUID(), extensions: [] },
+    message: textMessage('more'),
+  });
+
+  it('is accepted by an interrupted task only, once', async () => {
+    const run = await startTask(stores);
+    expect(await stores.tasks.continue(next(run))).toEqual({ ok: false, reason: 'busy' });
+    await endTurn(stores, run, 2, TASK_STATE_INPUT_REQUIRED);
+    const turns = await Promise.all([1, 2, 3, 4, 5].map(() => stores.tasks.continue(next(run))));
+    expect(turns.filter(({ ok }) => ok)).toEqual([{ ok: true, sequence: 4, state: 'queued' }]);
+    expect(turns.filter(({ ok }) => !ok)).toEqual(Array(4).fill({ ok: false, reason: 'busy' }));
+    const stored = await stores.tasks.get(run.tenantId, run.taskId);
+    expect(stored?.task.status?.state).toBe(TASK_STATE_SUBMITTED);
+    expect(stored?.task.history.map(({ parts }) => parts[0]?.content?.value)).toEqual(['hello', 'more']);
+  });
+
+  it('is claimed with its message and the artifacts of the turns before', async () => {
+    const first = await startTask(stores);
+    const artifacts = [{ ...artifactOf(chunk(first, 'kept')) }];
+    await endTurn(stores, first, 2, TASK_STATE_INPUT_REQUIRED, [chunk(first, 'kept')], artifacts);
+    const turn = next(first);
+    await stores.tasks.continue(turn);
+    const run = await stores.runs.claim(turn.tenantId, turn.runId, 'other', 1000);
+    expect(run).toMatchObject({
+      attempt: 1,
+      startSequence: 5,
+      message: turn.message,
+      workingEvent: { sequence: 6 },
+    });
+    expect(texts({ artifacts: run!.artifactsAtStart })).toEqual(['kept']);
+    expect(texts(run!.cut.task)).toEqual(['kept']);
+    expect(await stores.runs.append(first, { afterSequence: 6, events: [chunk(first, 'late')] })).toEqual({
+      ok: false,
+    });
+  });
+
+  it('is refused by a task that has ended, is unknown or belongs to another agent', async () => {
+    const run = await startTask(stores);
+    await endTurn(stores, run, 2);
+    expect(await stores.tasks.continue(next(run))).toEqual({ ok: false, reason: 'terminal' });
+    const missing = { ok: false, reason: 'not-found' };
+    expect(await stores.tasks.continue(next({ ...run, taskId: randomUUID() }))).toEqual(missing);
+    expect(await stores.tasks.continue({ ...next(run), agentId: 'other' })).toEqual(missing);
+    expect(await stores.tasks.continue(next({ ...run, taskId: '1' }))).toEqual(missing);
+  });
+});
+
+describe('cancel', () => {
+  it('ends the task with one event and takes the run from its worker', async () => {
+    const run = await startTask(stores);
+    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a')] });
+    const result = await stores.tasks.cancel(run.tenantId, 'echo', run.taskId);
+    expect(result).toMatchObject({
+      ok: true,
+      runId: run.runId,
+      event: { sequence: 4 },
+      cut: { sequence: 4 },
+    });
+    expect(await stores.runs.append(run, { afterSequence: 4, events: [chunk(run, 'late')] })).toEqual({
+      ok: false,
+    });
+    expect(await stores.runs.heartbeat([run], 1000)).toEqual(new Set());
+    expect(await stores.runs.claim(run.tenantId, run.runId, 'other', 1000)).toBeUndefined();
+    expect(await stores.tasks.cancel(run.tenantId, 'echo', run.taskId)).toEqual({
+      ok: false,
+      reason: 'terminal',
+    });
+    const events = await stores.tasks.readEvents(run.tenantId, run.taskId, 0, 100);
+    expect(result.ok && result.event.payload).toEqual(events.at(-1)?.payload);
+    expect(texts((await stores.tasks.get(run.tenantId, run.taskId))!.task)).toEqual(['a']);
+  });
+
+  it('wins or loses against the last append, never both', async () => {
+    for (let i = 0; i < 20; i++) {
+      const run = await startTask(stores);
+      const [ended, canceled] = await Promise.all([
+        endTurn(stores, run, 2),
+        stores.tasks.cancel(run.tenantId, 'echo', run.taskId),
+      ]);
+      expect(ended.ok).toBe(!canceled.ok);
+      const events = await stores.tasks.readEvents(run.tenantId, run.taskId, 0, 100);
+      expect(events.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+      const stored = await stores.tasks.get(run.tenantId, run.taskId);
+      expect(stored?.task.status?.state).toBe(ended.ok ? TASK_STATE_COMPLETED : TASK_STATE_CANCELED);
+    }
+  });
+});
+
+function artifactOf({ payload }: ReturnType<typeof chunk>) {
+  if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) throw new Error('no artifact');
+  return payload.value.artifact;
+}

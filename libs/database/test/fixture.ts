@@ -1,0 +1,119 @@
+import { type EventPayload, type Message, Role, type Task, TaskState, serializePayload } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import { createDatabase } from '../../../test/support/index.js';
+import { Database, RunStore, TaskStore } from '../src/index.js';
+import type { ClaimedRun, NewEvent, NewTask, RunKey } from '../src/index.js';
+
+/** A fresh database with the stores on it. */
+export async function openStores(poolSize = 8) {
+  const { url, drop } = await createDatabase();
+  const database = new Database({ url, poolSize });
+  const close = async (): Promise<void> => {
+    await database.close();
+    await drop();
+  };
+  return { url, database, tasks: new TaskStore(database), runs: new RunStore(database), close };
+}
+
+export type Stores = Awaited<ReturnType<typeof openStores>>;
+
+export const textMessage = (text: string, ids: Partial<Message> = {}): Message => ({
+  messageId: randomUUID(),
+  contextId: '',
+  taskId: '',
+  role: Role.ROLE_USER,
+  parts: [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }],
+  metadata: undefined,
+  extensions: [],
+  referenceTaskIds: [],
+  ...ids,
+});
+
+/** A task as an operation hands it over. */
+export function newTask(
+  overrides: { tenantId?: string; agentId?: string; text?: string; task?: Partial<Task> } = {},
+) {
+  const id = randomUUID();
+  const task: Task = {
+    id,
+    contextId: randomUUID(),
+    status: {
+      state: TaskState.TASK_STATE_SUBMITTED,
+      message: undefined,
+      timestamp: new Date().toISOString(),
+    },
+    artifacts: [],
+    history: [textMessage(overrides.text ?? 'hello', { taskId: id })],
+    metadata: undefined,
+    ...overrides.task,
+  };
+  const input: NewTask = {
+    tenantId: overrides.tenantId ?? randomUUID(),
+    agentId: overrides.agentId ?? 'echo',
+    runId: randomUUID(),
+    task,
+    extensions: [],
+  };
+  return input;
+}
+
+export const entry = (payload: EventPayload): NewEvent => ({ payload, json: serializePayload(payload) });
+
+export const status = (run: RunKey, state: TaskState, message?: Message): NewEvent =>
+  entry({
+    $case: 'statusUpdate',
+    value: {
+      taskId: run.taskId,
+      contextId: '',
+      status: { state, message, timestamp: new Date().toISOString() },
+      metadata: undefined,
+    },
+  });
+
+export const chunk = (run: RunKey, text: string, append = true): NewEvent =>
+  entry({
+    $case: 'artifactUpdate',
+    value: {
+      taskId: run.taskId,
+      contextId: '',
+      artifact: {
+        artifactId: 'reply',
+        name: '',
+        description: '',
+        parts: textMessage(text).parts,
+        metadata: undefined,
+        extensions: [],
+      },
+      append,
+      lastChunk: false,
+      metadata: undefined,
+    },
+  });
+
+export const texts = (task: Pick<Task, 'artifacts'>): unknown[] =>
+  task.artifacts.flatMap(({ parts }) => parts.map(({ content }) => content?.value));
+
+const LEASE_MS = 30_000;
+
+/** A new task whose run a worker has claimed. */
+export async function startTask({ tasks, runs }: Stores, input: NewTask = newTask()): Promise<ClaimedRun> {
+  await tasks.create(input);
+  const run = await runs.claim(input.tenantId, input.runId, 'worker', LEASE_MS);
+  if (!run) throw new Error('not claimed');
+  return run;
+}
+
+/** End the turn of a run whose log is at `afterSequence`. */
+export const endTurn = (
+  { runs }: Stores,
+  run: RunKey,
+  afterSequence: number,
+  state: TaskState = TaskState.TASK_STATE_COMPLETED,
+  events: NewEvent[] = [],
+  artifacts: Task['artifacts'] = [],
+) =>
+  runs.append(run, {
+    afterSequence,
+    events: [...events, status(run, state)],
+    end: { state, outcome: null, artifacts },
+  });
