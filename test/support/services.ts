@@ -1,9 +1,8 @@
-import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { findRedisBinary, startPostgres, startRedis } from '../../apps/local/src/services/index.js';
+import { migrate } from '../../libs/database/src/migrate.js';
 import { asAdministrator, databaseUrl, TEMPLATE } from './database.js';
 
 const PREFIX = 'baton-test-';
@@ -54,10 +53,7 @@ export async function startServices(): Promise<() => Promise<void>> {
 
 async function migrateTemplate(): Promise<void> {
   await asAdministrator(`CREATE DATABASE ${TEMPLATE}`);
-  if (!existsSync(join(__dirname, '../../prisma/migrate.mjs'))) return; // until it exists
-  const script = join(__dirname, '../../prisma/migrate.mjs');
-  const env = { ...process.env, DATABASE_URL: databaseUrl(TEMPLATE) };
-  await promisify(execFile)(process.execPath, [script], { env });
+  await migrate(databaseUrl(TEMPLATE));
 }
 
 /** Folders of runs that were killed; their servers ended with them. */
