@@ -17,7 +17,11 @@ export async function together(call, clients, seconds) {
   const end = start + seconds * 1000;
   let done = 0;
   const client = async () => {
-    while (performance.now() < end) done += (await call()) ?? 1;
+    while (performance.now() < end) {
+      // Not `done += await …`: that would read `done` before the call and lose what others added meanwhile.
+      const count = await call();
+      done += count ?? 1;
+    }
   };
   await Promise.all(Array.from({ length: clients }, client));
   return done / ((performance.now() - start) / 1000);
