@@ -1,0 +1,70 @@
+import { parseAgentDefinition } from './agent-definition.js';
+import { ProtocolError } from './errors.js';
+
+const minimal = { name: 'N', description: 'D', runtime: 'executor' };
+
+function fieldsOf(raw: unknown): string[] {
+  try {
+    parseAgentDefinition(raw);
+  } catch (error) {
+    const { kind, detail, message } = error as ProtocolError;
+    expect(kind).toBe('invalid-params');
+    const fields = detail.violations?.map(({ field }) => field) ?? [];
+    for (const field of fields) expect(message).toContain(`${field}: `);
+    return fields;
+  }
+  return [];
+}
+
+describe('an agent definition', () => {
+  it('needs little', () => {
+    expect(parseAgentDefinition(minimal)).toEqual({
+      ...minimal,
+      version: '1.0.0',
+      config: {},
+      skills: [],
+      inputModes: [],
+      outputModes: [],
+      extensions: [],
+    });
+  });
+
+  it('may say much', () => {
+    const raw = {
+      ...minimal,
+      version: '2.1.0',
+      config: { module: './agent.mjs' },
+      skills: [{ id: 's', name: 'S', description: 'd', tags: ['t'] }],
+      inputModes: ['text/plain'],
+      extensions: [{ uri: 'urn:x', required: true }],
+      provider: { organization: 'O', url: 'https://o.example' },
+      documentationUrl: 'https://o.example/docs',
+      tenants: ['demo'],
+    };
+    expect(parseAgentDefinition(raw)).toMatchObject({
+      ...raw,
+      skills: [{ id: 's', examples: [], inputModes: [], securityRequirements: [] }],
+      extensions: [{ uri: 'urn:x', description: '', required: true, params: undefined }],
+    });
+  });
+
+  it.each([
+    [undefined, ['agent']],
+    ['text', ['agent']],
+    [[], ['agent']],
+    [{}, ['name', 'description', 'runtime']],
+    [{ ...minimal, name: ' ' }, ['name']],
+    [{ ...minimal, skills: [{ id: 's', name: 5, description: 'd' }] }, ['skills[0].name']],
+    [{ ...minimal, config: [] }, ['config']],
+    [{ ...minimal, provider: { organization: 'O', url: 'nowhere' } }, ['provider.url']],
+    [{ ...minimal, iconUrl: 7 }, ['iconUrl']],
+    [{ ...minimal, tenants: 'demo' }, ['tenants']],
+    [{ ...minimal, desciption: 'typo' }, ['agent']],
+  ])('refuses %j at %j', (raw, fields) => {
+    expect(fieldsOf(raw)).toEqual(fields);
+  });
+
+  it('names a key it does not know', () => {
+    expect(() => parseAgentDefinition({ ...minimal, desciption: 'typo' })).toThrow(/"desciption"/);
+  });
+});

@@ -1,0 +1,147 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
+import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
+import type { Agent } from '../agent.js';
+import { buildAgentCard } from './build-card.js';
+import { type CardForm, encodeCard } from './encode-card.js';
+import { parseSigningKey, signCard } from './sign-card.js';
+
+const agent: Agent = {
+  id: 'echo',
+  slug: 'echo',
+  origin: 'builtin',
+  definition: {
+    name: 'Echo',
+    description: 'Says it again',
+    version: '1.0.0',
+    runtime: 'echo',
+    config: {},
+    skills: [],
+    inputModes: [],
+    outputModes: ['text/plain'],
+    extensions: [{ uri: 'urn:x', description: 'd', required: true, params: undefined }],
+    provider: { organization: 'Acme', url: 'https://acme.example' },
+  },
+};
+const ENDPOINT = 'https://host/base/agents/echo';
+const card = buildAgentCard(agent, 'https://host/base/');
+const serve = (form: CardForm) => () => Promise.resolve(Response.json(encodeCard(card, form)));
+
+describe('P-11: an agent card', () => {
+  it('lists every binding and version at the address of the agent', () => {
+    expect(card.supportedInterfaces).toEqual([
+      { url: ENDPOINT, protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: '' },
+      { url: ENDPOINT, protocolBinding: 'JSONRPC', protocolVersion: '0.3', tenant: '' },
+    ]);
+  });
+
+  it('always names a skill and its modes', () => {
+    expect(card.skills).toMatchObject([
+      { id: 'echo', name: 'Echo', description: 'Says it again', tags: ['echo'] },
+    ]);
+    expect(card.defaultInputModes).toEqual(['text/plain', 'application/json']);
+    expect(card.defaultOutputModes).toEqual(['text/plain']);
+  });
+
+  it('asked for 1.0 has no field of an older version', () => {
+    const json = encodeCard(card, '1.0');
+    expect(AgentCard.toJSON(AgentCard.fromJSON(json))).toEqual(json);
+    expect(json).toMatchObject({
+      securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+      capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
+    });
+  });
+
+  it.each(['1.0', 'both'] as const)('in the form %s is read whole by the SDK client', async (form) => {
+    const resolved = await new DefaultAgentCardResolver({ fetchImpl: serve(form) }).resolve('https://host');
+    expect(AgentCard.fromJSON(form === 'both' ? resolved : AgentCard.toJSON(resolved))).toEqual({
+      ...card,
+      documentationUrl: undefined,
+      iconUrl: undefined,
+    });
+    const factory = new ClientFactory({ transports: [new JsonRpcTransportFactory()] });
+    await expect(factory.createFromAgentCard(resolved)).resolves.toBeDefined();
+  });
+
+  it.each(['both', '0.2'] as const)('in the form %s is read by a 0.3 client', (form) => {
+    const json = encodeCard(card, form);
+    expect(json).toMatchObject({
+      protocolVersion: '0.3.0',
+      url: ENDPOINT,
+      preferredTransport: 'JSONRPC',
+      additionalInterfaces: [{ url: ENDPOINT, transport: 'JSONRPC' }],
+      security: [{ bearer: [] }],
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      capabilities: { streaming: true, pushNotifications: false, extensions: [{ uri: 'urn:x' }] },
+      provider: { organization: 'Acme', url: 'https://acme.example' },
+      skills: [{ id: 'echo', tags: ['echo'] }],
+      supportsAuthenticatedExtendedCard: false,
+    });
+    expect(parseLegacyAgentCard(json)).toMatchObject({
+      name: 'Echo',
+      supportedInterfaces: expect.arrayContaining([
+        expect.objectContaining({ url: ENDPOINT, protocolBinding: 'JSONRPC' }),
+      ]),
+      securitySchemes: { bearer: { scheme: { $case: 'httpAuthSecurityScheme' } } },
+    });
+  });
+
+  it('of agent.json is an old card through and through', () => {
+    const json = encodeCard(card, '0.2');
+    expect(isLegacyAgentCard(json)).toBe(true);
+    expect(json).not.toHaveProperty('supportedInterfaces');
+    expect(isLegacyAgentCard(encodeCard(card, 'both'))).toBe(false);
+  });
+});
+
+describe('a signed card', () => {
+  const jwkOf = (key: KeyObject, kid?: string) => JSON.stringify({ ...key.export({ format: 'jwk' }), kid });
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const ed = generateKeyPairSync('ed25519');
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const pem = (key: KeyObject) => key.export({ format: 'pem', type: 'pkcs8' }).toString();
+
+  it.each([
+    ['EC as PEM', pem(ec.privateKey), ec.publicKey, 'ES256'],
+    ['EC as JWK', jwkOf(ec.privateKey, 'k-1'), ec.publicKey, 'ES256'],
+    ['Ed25519', pem(ed.privateKey), ed.publicKey, 'EdDSA'],
+    ['RSA', pem(rsa.privateKey), rsa.publicKey, 'RS256'],
+  ])('with an %s key verifies with the SDK in either form', async (_what, text, publicKey, alg) => {
+    const key = parseSigningKey(text);
+    expect(key.alg).toBe(alg);
+    const signed = await signCard(card, key);
+    for (const form of ['1.0', 'both'] as const) {
+      const read = encodeCard(signed, form) as unknown as AgentCard;
+      const verify = verifyAgentCardSignature((kid) => {
+        expect(kid).toBe(key.kid);
+        return Promise.resolve(publicKey);
+      });
+      await expect(verify(read)).resolves.toBeUndefined();
+    }
+  });
+
+  it('covers the security schemes', async () => {
+    const signed = encodeCard(await signCard(card, parseSigningKey(pem(ec.privateKey))), '1.0');
+    const tampered = { ...signed, securitySchemes: {} } as unknown as AgentCard;
+    const debug = jest.spyOn(console, 'debug').mockReturnValue();
+    await expect(verifyAgentCardSignature(() => Promise.resolve(ec.publicKey))(tampered)).rejects.toThrow();
+    debug.mockRestore();
+  });
+
+  it('names its key: the JWK its own way, any other by thumbprint', () => {
+    expect(parseSigningKey(jwkOf(ec.privateKey, 'k-1')).kid).toBe('k-1');
+    expect(parseSigningKey(jwkOf(ec.privateKey)).kid).toBe(parseSigningKey(pem(ec.privateKey)).kid);
+    // The example of RFC 8037 A.3.
+    const jwk =
+      '{"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}';
+    expect(parseSigningKey(jwk).kid).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
+  });
+
+  it.each(['', 'not a key', '{"kty":"oct","k":"AAAA"}', '{', pem(generateKeyPairSync('x25519').privateKey)])(
+    'refuses %j without repeating it',
+    (text) => {
+      expect(() => parseSigningKey(text)).toThrow(/^a card signing key must be /);
+    },
+  );
+});

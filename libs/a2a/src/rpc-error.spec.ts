@@ -1,0 +1,100 @@
+import { LegacyJsonRpcTransport } from '@a2a-js/sdk/compat/v0_3/client';
+import { JsonRpcTransportFactory, type Transport } from '@a2a-js/sdk/client';
+import * as sdk from '@a2a-js/sdk/errors';
+import { encodeErrorEnvelope } from './envelope.js';
+import { ERRORS, type ErrorKind, ProtocolError } from './errors.js';
+import { encodeRpcError, errorWire } from './rpc-error.js';
+
+const CLASSES: Partial<Record<ErrorKind, new () => Error>> = {
+  'task-not-found': sdk.TaskNotFoundError,
+  'agent-not-found': sdk.TaskNotFoundError,
+  'task-not-cancelable': sdk.TaskNotCancelableError,
+  'push-not-supported': sdk.PushNotificationNotSupportedError,
+  'unsupported-operation': sdk.UnsupportedOperationError,
+  'content-type-not-supported': sdk.ContentTypeNotSupportedError,
+  'agent-threw': sdk.InvalidAgentResponseError,
+  'extended-card-not-configured': sdk.ExtendedAgentCardNotConfiguredError,
+  'extension-required': sdk.ExtensionSupportRequiredError,
+  'version-not-supported': sdk.VersionNotSupportedError,
+  'invalid-params': sdk.RequestMalformedError,
+  'invalid-request': sdk.RequestMalformedError,
+  parse: sdk.RequestMalformedError,
+  'method-not-found': sdk.RequestMalformedError,
+};
+
+const fetchOf = (version: string, kind: ErrorKind) => () => {
+  const error = encodeRpcError(new ProtocolError(kind, 'what to do', { metadata: { a: 'b' } }), {}, version);
+  return Promise.resolve(Response.json(encodeErrorEnvelope(1, error)));
+};
+
+const connect: Record<string, (kind: ErrorKind) => Promise<Transport>> = {
+  '1.0': (kind) =>
+    new JsonRpcTransportFactory({ fetchImpl: fetchOf('1.0', kind) }).create('http://x', {} as never),
+  '0.3': async (kind) =>
+    new LegacyJsonRpcTransport({ endpoint: 'http://x', fetchImpl: fetchOf('0.3', kind) }) as Transport,
+};
+
+describe.each(['1.0', '0.3'])('an SDK client of version %s', (version) => {
+  it.each(Object.entries(CLASSES))('reads %s as the error it is', async (kind, expected) => {
+    const client = await connect[version]?.(kind as ErrorKind);
+    const error: unknown = await client
+      ?.getTask({ tenant: '', id: 'x', historyLength: 0 })
+      .catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(expected);
+    expect(error).toMatchObject({ message: 'what to do', envelopeCode: ERRORS[kind as ErrorKind].code });
+  });
+});
+
+describe('an error on the wire', () => {
+  it('P-10: has an ErrorInfo', () => {
+    expect(encodeRpcError(ProtocolError.taskNotFound('t-1'))).toEqual({
+      code: -32001,
+      message: 'Task not found: t-1',
+      data: [
+        {
+          '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+          reason: 'TASK_NOT_FOUND',
+          domain: 'a2a-protocol.org',
+          metadata: { taskId: 't-1' },
+        },
+      ],
+    });
+  });
+
+  it('P-10: names wrong fields in a BadRequest', () => {
+    const { code, data } = encodeRpcError(ProtocolError.invalidParams('message.parts', 'is required'));
+    expect(code).toBe(-32602);
+    expect(data).toEqual([
+      expect.objectContaining({ reason: 'INVALID_PARAMS' }),
+      {
+        '@type': 'type.googleapis.com/google.rpc.BadRequest',
+        fieldViolations: [{ field: 'message.parts', description: 'is required' }],
+      },
+    ]);
+  });
+
+  it('has its data in one object for a 0.3 client', () => {
+    expect(
+      encodeRpcError(ProtocolError.invalidParams('message.parts', 'is required'), {}, '0.3').data,
+    ).toEqual({
+      '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+      reason: 'INVALID_PARAMS',
+      domain: 'a2a-protocol.org',
+      fieldViolations: [{ field: 'message.parts', description: 'is required' }],
+    });
+  });
+
+  it('takes the code and status a profile writes instead', () => {
+    const overrides = { 'version-not-supported': { code: -32007 } };
+    expect(encodeRpcError(new ProtocolError('version-not-supported', 'm'), overrides).code).toBe(-32007);
+    expect(errorWire('version-not-supported', overrides)).toEqual({
+      ...ERRORS['version-not-supported'],
+      code: -32007,
+    });
+    expect(errorWire('parse', overrides)).toEqual(ERRORS.parse);
+  });
+
+  it('does not repeat an endless method name', () => {
+    expect(ProtocolError.methodNotFound('x'.repeat(1e6)).message.length).toBeLessThan(200);
+  });
+});
