@@ -1,0 +1,95 @@
+// Who may import whom (docs/architecture.md). Each rule is named after what it forbids.
+
+/** What each library may import of the others; what is missing here may import all of them. */
+const MAY_IMPORT = {
+  a2a: [],
+  config: [],
+  telemetry: ['config'],
+  database: ['a2a', 'config', 'telemetry'],
+  messaging: ['a2a', 'config', 'telemetry'],
+  identity: ['a2a', 'config', 'telemetry', 'database', 'messaging'],
+  agents: ['a2a', 'config', 'telemetry'],
+};
+
+const TESTS =
+  '\\.(spec|int-spec|e2e-spec|fixture)\\.c?ts$|\\.fixture\\.cjs$|/testing/|^libs/[^/]+/test/|^test/';
+
+const layers = Object.entries(MAY_IMPORT).map(([lib, others]) => ({
+  name: `${lib}-imports-only-${others.length > 0 ? others.join('-') : 'nothing-of-ours'}`,
+  severity: 'error',
+  from: { path: `^libs/${lib}/`, pathNot: TESTS },
+  to: { path: '^(libs|apps)/', pathNot: `^libs/(${[lib, ...others].join('|')})/` },
+}));
+
+/** A package that one library alone may import. */
+const onlyIn = (lib, name, packages) => ({
+  name,
+  severity: 'error',
+  from: { path: '^(libs|apps)/', pathNot: [`^libs/${lib}/`, TESTS] },
+  to: { path: `node_modules/(${packages})/` },
+});
+
+module.exports = {
+  forbidden: [
+    ...layers,
+    {
+      name: 'a2a-is-pure',
+      comment: 'No Nest, no I/O: the protocol can be tested and reused by itself.',
+      severity: 'error',
+      from: { path: '^libs/a2a/', pathNot: TESTS },
+      to: {
+        path: 'node_modules/(@nestjs|fastify|pino|ioredis|pg)/|^(node:)?(fs|net|http|https|child_process)$',
+      },
+    },
+    {
+      name: 'libs-do-not-import-apps',
+      severity: 'error',
+      from: { path: '^libs/', pathNot: TESTS },
+      to: { path: '^apps/' },
+    },
+    {
+      name: 'apps-do-not-import-each-other',
+      severity: 'error',
+      from: { path: '^apps/([^/]+)/', pathNot: TESTS },
+      to: { path: '^apps/', pathNot: '^apps/$1/' },
+    },
+    {
+      name: 'libs-are-entered-through-their-index',
+      comment: 'Across libraries: @baton/<lib>, never a file inside.',
+      severity: 'error',
+      from: { path: '^(libs|apps)/([^/]+)/', pathNot: TESTS },
+      to: { path: '^libs/([^/]+)/', pathNot: ['^$1/$2/', '^libs/[^/]+/src/index\\.ts$'] },
+    },
+    {
+      name: 'product-code-does-not-import-tests',
+      severity: 'error',
+      from: { path: '^(libs|apps)/', pathNot: TESTS },
+      to: { path: TESTS },
+    },
+    onlyIn('database', 'only-database-imports-prisma-or-pg', '@prisma|prisma|pg|pg-pool'),
+    onlyIn('messaging', 'only-messaging-imports-bullmq-or-ioredis', 'bullmq|ioredis'),
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'no-dev-dependency-in-product-code',
+      severity: 'error',
+      from: { path: '^(libs|apps)/', pathNot: TESTS },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['type-only'] },
+    },
+    { name: 'nothing-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
+  ],
+  options: {
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '(^|/)dist/|libs/database/src/generated/' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['require', 'node', 'import', 'default', 'types'],
+    },
+  },
+};
