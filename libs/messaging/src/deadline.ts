@@ -1,11 +1,11 @@
 /**
  * Waits for `work`, but not longer than `ms`.
- * Rejects as `work` does, or with `reason()` when the time is up (the work itself is not stopped).
+ * Rejects as `work` does, or with `reason` when the time is up (the work itself is not stopped).
  */
-export async function within<T>(ms: number, work: Promise<T>, reason: () => Error): Promise<T> {
+export async function within<T>(ms: number, work: Promise<T>, reason: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(reason()), ms);
+    timer = setTimeout(() => reject(new Error(reason)), ms);
   });
   try {
     return await Promise.race([work, late]);

@@ -1,5 +1,4 @@
 import type { BackendClasses, IQueueBackend, Queue, Worker } from 'bullmq';
-import { within } from './deadline.js';
 import { decodeJob, type Job, jobIdOf } from './job-catalog.js';
 import type { RunConsumer, RunJob } from './messaging.js';
 import type { QuietLog } from './quiet-log.js';
@@ -15,12 +14,7 @@ export interface QueueDriver<B extends IQueueBackend, C> {
   /** Keeps installations on one server apart. */
   name: string;
   prefix: string;
-  /** The error for "the server does not answer". */
-  away: () => Error;
 }
-
-const ENQUEUE_MS = 1_800;
-const READ_MS = 2_000;
 
 /** The queue of runs on BullMQ, whichever server it lives on. */
 export class RunQueue<B extends IQueueBackend, C> {
@@ -49,7 +43,7 @@ export class RunQueue<B extends IQueueBackend, C> {
     return this.queue.waitUntilReady();
   }
 
-  /** Rejects within 2 s if the server is away. */
+  /** Puts the runs on the queue; one that is there already is left alone. */
   async enqueue(runs: readonly RunJob[]): Promise<void> {
     if (runs.length === 0) return;
     const entries = runs.map(({ tenantId, taskId, runId, attempt }) => {
@@ -58,11 +52,8 @@ export class RunQueue<B extends IQueueBackend, C> {
     });
     const [first] = entries;
     // On Postgres a bulk makes a temporary table: for one job that is ten times the work of adding it.
-    const added: Promise<unknown> =
-      first && entries.length === 1
-        ? this.queue.add(first.name, first.data, first.opts)
-        : this.queue.addBulk(entries);
-    await within(ENQUEUE_MS, added, this.driver.away);
+    if (first && entries.length === 1) await this.queue.add(first.name, first.data, first.opts);
+    else await this.queue.addBulk(entries);
   }
 
   consume(concurrency: number, execute: (job: RunJob) => Promise<void>): RunConsumer {
@@ -92,7 +83,7 @@ export class RunQueue<B extends IQueueBackend, C> {
   }
 
   async depth(): Promise<{ waiting: number; active: number }> {
-    const counts = await within(READ_MS, this.queue.getJobCounts('wait', 'active'), this.driver.away);
+    const counts = await this.queue.getJobCounts('wait', 'active');
     return { waiting: counts['wait'] ?? 0, active: counts['active'] ?? 0 };
   }
 

@@ -65,14 +65,12 @@ export class RunWorker {
     do {
       await Promise.all(this.inHand);
       // Acknowledging the last jobs needs the server; without it their locks expire by themselves.
-      const done = await within(CLOSE_MS, closed, () => new Error('the server does not answer')).then(
+      const done = await within(CLOSE_MS, closed, 'the server does not answer').then(
         () => true,
         (error: unknown) => this.inHand.size === 0 && this.log.warn('closing the queue worker', error),
       );
       if (done) return;
     } while (this.inHand.size > 0);
-    await within(CLOSE_MS, Promise.resolve(this.worker?.disconnect()), () => new Error()).catch(
-      () => undefined,
-    );
+    await within(CLOSE_MS, Promise.resolve(this.worker?.disconnect()), '').catch(() => undefined);
   }
 }

@@ -45,7 +45,7 @@ export class PostgresListener {
   async close(): Promise<void> {
     this.stop.abort();
     const closed = this.session?.connection.close() ?? Promise.resolve();
-    await within(CLOSE_MS, closed, () => new Error('no answer')).catch(() => undefined);
+    await within(CLOSE_MS, closed, 'no answer').catch(() => undefined);
   }
 
   private async keepListening(first: Session): Promise<void> {
@@ -86,7 +86,7 @@ export class PostgresListener {
       await client.query(this.channels.map((channel) => `LISTEN "${channel}"`).join('; '));
       // It may hear nothing for hours: asking is the only way to notice that the server is gone.
       const beat = (): Promise<unknown> =>
-        within(HEARTBEAT_MS, client.query('SELECT 1'), () => new Error('no answer in time'));
+        within(HEARTBEAT_MS, client.query('SELECT 1'), 'no answer in time');
       const timer = setInterval(() => beat().catch((error) => connection.emit('error', error)), HEARTBEAT_MS);
       timer.unref();
       void lost.then(() => clearInterval(timer));

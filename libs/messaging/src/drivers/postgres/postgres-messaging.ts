@@ -24,7 +24,8 @@ import { PostgresPublisher } from './postgres-publisher.js';
 
 /** A payload of NOTIFY ends at 8,000 bytes; the rest is for the task's ids. */
 const SIGNAL_BYTES = 7_500;
-const PING_MS = 2_000;
+const ENQUEUE_MS = 1_800;
+const READ_MS = 2_000;
 
 /**
  * Messaging on Postgres alone, where no Redis is to be had: BullMQ's Postgres backend and LISTEN/NOTIFY (why:
@@ -65,15 +66,15 @@ export class PostgresMessaging extends Messaging {
 
   override async start(timeoutMs: number): Promise<void> {
     try {
-      await within(timeoutMs, this.open(), () => new Error('no answer in time'));
+      await this.ask(timeoutMs, () => this.open());
     } catch (error) {
       await this.close();
-      throw this.away(error);
+      throw error;
     }
   }
 
   override async enqueueRuns(jobs: readonly RunJob[]): Promise<void> {
-    await this.started.enqueue(jobs);
+    await this.ask(ENQUEUE_MS, () => this.started.enqueue(jobs));
   }
 
   override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): RunConsumer {
@@ -108,14 +109,11 @@ export class PostgresMessaging extends Messaging {
 
   override async ping(): Promise<void> {
     if (!this.listener.connected) throw this.away('no connection for notifications');
-    const answer = this.connection.pool.query('SELECT 1').catch((error: unknown) => {
-      throw this.away(error);
-    });
-    await within(PING_MS, answer, () => this.away('no answer in time'));
+    await this.ask(READ_MS, () => this.connection.pool.query('SELECT 1'));
   }
 
   override queueDepth(): Promise<{ waiting: number; active: number }> {
-    return this.started.depth();
+    return this.ask(READ_MS, () => this.started.depth());
   }
 
   override async close(): Promise<void> {
@@ -133,7 +131,6 @@ export class PostgresMessaging extends Messaging {
         consumer: this.connection.pool,
         name: `${this.namespace}-runs`,
         prefix: this.namespace,
-        away: () => this.away('no answer in time'),
       },
       this.log,
     );
@@ -171,6 +168,15 @@ export class PostgresMessaging extends Messaging {
 
   private reconnected(): void {
     for (const listener of this.reconnectListeners) listener();
+  }
+
+  /** What the work answers; rejects with a plain reason if it does not within `ms`. */
+  private async ask<T>(ms: number, work: () => Promise<T>): Promise<T> {
+    try {
+      return await within(ms, work(), 'no answer in time');
+    } catch (error) {
+      throw this.away(error);
+    }
   }
 
   private away(reason: unknown): Error {

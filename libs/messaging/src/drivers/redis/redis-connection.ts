@@ -60,22 +60,32 @@ export class RedisConnection {
   async connect(timeoutMs: number): Promise<void> {
     const ready = new Promise<void>((resolve) => this.client.once('ready', resolve));
     this.client.connect().catch((error: unknown) => (this.lastError = error));
-    await within(timeoutMs, ready, () => this.away());
+    await within(timeoutMs, ready, 'no answer in time').catch(() => {
+      throw this.away();
+    });
   }
 
   /** Rejects with a plain reason if the server does not answer. */
   async ping(): Promise<void> {
+    await this.ask(PING_MS, () => this.client.ping());
+  }
+
+  /** What the command answers; rejects with a plain reason if it does not within `ms`, at once if nobody is there. */
+  async ask<T>(ms: number, command: () => Promise<T>): Promise<T> {
     if (!this.connected) throw this.away();
-    const answer = this.client.ping().catch((error: unknown) => {
-      this.lastError = error;
-      throw this.away();
-    });
-    await within(PING_MS, answer, () => this.away('no answer in time'));
+    try {
+      return await within(ms, command(), 'no answer in time');
+    } catch (error) {
+      throw this.away(error);
+    }
   }
 
   /** The error that says so; never holds the password of the URL. */
   away(reason: unknown = this.lastError): Error {
-    return new Error(`Redis at ${this.address} does not answer: ${reasonOf(reason)}`);
+    const text = reasonOf(reason);
+    // What ioredis says in the moment between a broken connection and its notice of it.
+    const plain = text.startsWith("Stream isn't writeable") ? 'connection lost' : text;
+    return new Error(`Redis at ${this.address} does not answer: ${plain}`);
   }
 
   close(): void {

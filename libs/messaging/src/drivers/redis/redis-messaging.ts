@@ -15,6 +15,8 @@ import { consumerOptions, RedisConnection } from './redis-connection.js';
 
 /** Events travel with their signal up to this size. */
 const SIGNAL_BYTES = 64 * 1024;
+const ENQUEUE_MS = 1_800;
+const READ_MS = 2_000;
 /** What may be under way to a server that is slow to answer; more is dropped. */
 const UNDER_WAY_CHARS = 16 * 1024 * 1024;
 
@@ -50,7 +52,6 @@ export class RedisMessaging extends Messaging {
         consumer: consumerOptions(url),
         name: 'runs',
         prefix: namespace,
-        away: () => this.connection.away('no answer in time'),
       },
       this.log,
     );
@@ -66,8 +67,7 @@ export class RedisMessaging extends Messaging {
   }
 
   override async enqueueRuns(jobs: readonly RunJob[]): Promise<void> {
-    if (!this.connection.connected) throw this.connection.away();
-    await this.queue.enqueue(jobs);
+    await this.connection.ask(ENQUEUE_MS, () => this.queue.enqueue(jobs));
   }
 
   override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): RunConsumer {
@@ -107,9 +107,8 @@ export class RedisMessaging extends Messaging {
     return this.connection.ping();
   }
 
-  override async queueDepth(): Promise<{ waiting: number; active: number }> {
-    if (!this.connection.connected) throw this.connection.away();
-    return this.queue.depth();
+  override queueDepth(): Promise<{ waiting: number; active: number }> {
+    return this.connection.ask(READ_MS, () => this.queue.depth());
   }
 
   override async close(): Promise<void> {

@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { asAdministrator } from '../../../../../test/support/database.js';
+import { Inbox } from '../../inbox.fixture.js';
+import { Installation, signalOf, someRun } from '../../installation.fixture.js';
+import type { ControlMessage, Messaging, RunJob, TaskSignal } from '../../messaging.js';
+
+jest.setTimeout(60_000);
+
+describe('messaging when Postgres fails', () => {
+  const [tenantId, taskId] = [randomUUID(), randomUUID()];
+  let installation: Installation;
+  let database: string;
+  let api: Messaging;
+  let worker: Messaging;
+  let runs: Inbox<RunJob>;
+
+  beforeEach(async () => {
+    installation = await Installation.on('postgres');
+    database = new URL(installation.options.databaseUrl).pathname.slice(1);
+    [api, worker] = await Promise.all([installation.process(), installation.process()]);
+    runs = new Inbox();
+  });
+  afterEach(async () => {
+    await allowConnections(true);
+    await installation.close();
+  });
+
+  const allowConnections = (allowed: boolean): Promise<void> =>
+    asAdministrator(`ALTER DATABASE ${database} ALLOW_CONNECTIONS ${allowed}`);
+
+  const cutConnections = (): Promise<void> =>
+    asAdministrator(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`);
+
+  const connectionBack = (messaging: Messaging): Promise<void> =>
+    new Promise((resolve) => void messaging.onReconnect(resolve));
+
+  it('starts many processes at once on an empty database', async () => {
+    const fresh = await Installation.on('postgres');
+    try {
+      const processes = await Promise.all(Array.from({ length: 5 }, () => fresh.process()));
+      processes[0]?.consumeRuns(1, async (job) => runs.push(job));
+      await processes[4]?.enqueueRuns([someRun()]);
+      await runs.reach(1);
+    } finally {
+      await fresh.close();
+    }
+  });
+
+  it('comes back after all its connections were cut: runs and signals flow, relays are told', async () => {
+    const signals = new Inbox<TaskSignal>();
+    const control = new Inbox<ControlMessage>();
+    worker.consumeRuns(10, async (job) => runs.push(job));
+    await api.subscribeTask(tenantId, taskId, signals.push);
+    await api.subscribeControl(control.push);
+    await api.enqueueRuns([someRun()]);
+    await runs.reach(1);
+
+    const back = Promise.all([connectionBack(api), connectionBack(worker)]);
+    await cutConnections();
+    await back;
+
+    await worker.publishTask(tenantId, taskId, signalOf(1));
+    await worker.publishControl({ type: 'catalog-changed', tenantId: null });
+    await api.enqueueRuns([someRun()]);
+    await Promise.all([signals.reach(1), control.reach(1), runs.reach(2)]);
+  });
+
+  it('refuses runs within two seconds while Postgres is away, and works on its return', async () => {
+    worker.consumeRuns(10, async (job) => runs.push(job));
+    const back = Promise.all([connectionBack(api), connectionBack(worker)]);
+    await allowConnections(false);
+    await cutConnections();
+
+    const before = performance.now();
+    await expect(api.enqueueRuns([someRun()])).rejects.toThrow();
+    await expect(api.ping()).rejects.toThrow(/^Postgres at 127\.0\.0\.1:\d+ does not answer: /);
+    expect(performance.now() - before).toBeLessThan(4_000);
+    await api.publishTask(tenantId, taskId, signalOf(1));
+    const late = worker.consumeRuns(10, async (job) => runs.push(job));
+
+    await allowConnections(true);
+    await back;
+    await api.enqueueRuns([someRun()]);
+    await runs.reach(1);
+    await late.close();
+  });
+});

@@ -1,0 +1,161 @@
+import { Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
+import { DRIVERS, type PrivateRedis, startPrivateRedis } from '../../../../../test/support/index.js';
+import { Inbox } from '../../inbox.fixture.js';
+import { Installation, signalOf, someRun } from '../../installation.fixture.js';
+import type { ControlMessage, Messaging, RunJob, TaskSignal } from '../../messaging.js';
+
+jest.setTimeout(60_000);
+
+const withRedis = DRIVERS.includes('redis') ? describe : describe.skip;
+
+withRedis('messaging when Redis fails', () => {
+  const [tenantId, taskId] = [randomUUID(), randomUUID()];
+  let redis: PrivateRedis;
+  let installation: Installation;
+  let api: Messaging;
+  let worker: Messaging;
+  let runs: Inbox<RunJob>;
+
+  beforeAll(async () => {
+    redis = await startPrivateRedis();
+  });
+  afterAll(() => redis.remove());
+
+  beforeEach(async () => {
+    installation = await Installation.on('redis', redis.url);
+    [api, worker] = await Promise.all([installation.process(), installation.process()]);
+    runs = new Inbox();
+  });
+  afterEach(() => installation.close());
+
+  const flush = async (): Promise<void> => {
+    const client = new Redis(redis.url);
+    await client.flushall();
+    client.disconnect();
+  };
+
+  /** Enqueue as the API does until it works: a caller would be told, the sweeper would come back. */
+  const enqueueWhenBack = async (run: RunJob): Promise<void> => {
+    const accepted = await api.enqueueRuns([run]).then(
+      () => true,
+      () => new Promise<boolean>((resolve) => setTimeout(resolve, 20, false)),
+    );
+    if (!accepted) await enqueueWhenBack(run);
+  };
+
+  const connectionBack = (messaging: Messaging): Promise<void> =>
+    new Promise((resolve) => void messaging.onReconnect(resolve));
+
+  it('gives out new runs after FLUSHALL, to a worker that was waiting for one', async () => {
+    worker.consumeRuns(10, async (job) => runs.push(job));
+    await api.enqueueRuns([someRun()]);
+    await runs.reach(1);
+    await flush();
+    const run = someRun();
+    await api.enqueueRuns([run]);
+    expect((await runs.reach(2))[1]).toEqual(run);
+  });
+
+  it('outlives FLUSHALL while runs are in hand', async () => {
+    const finish: (() => void)[] = [];
+    worker.consumeRuns(2, async (job) => {
+      runs.push(job);
+      if (runs.items.length <= 2) await new Promise<void>((resolve) => finish.push(resolve));
+    });
+    await api.enqueueRuns([someRun(), someRun()]);
+    await runs.reach(2);
+    await flush();
+    const [next, last] = [someRun(), someRun()];
+    await api.enqueueRuns([next, last]);
+    for (const done of finish) done();
+    const received = (await runs.reach(4)).slice(2).map(({ runId }) => runId);
+    expect(received.sort()).toEqual([next.runId, last.runId].sort());
+  });
+
+  it('comes back after a crash: runs, signals and control messages flow, relays are told', async () => {
+    const signals = new Inbox<TaskSignal>();
+    const control = new Inbox<ControlMessage>();
+    worker.consumeRuns(10, async (job) => runs.push(job));
+    await api.subscribeTask(tenantId, taskId, signals.push);
+    await api.subscribeControl(control.push);
+    const back = Promise.all([connectionBack(api), connectionBack(worker)]);
+    await redis.crash();
+    await redis.restart();
+    await back;
+
+    await worker.publishTask(tenantId, taskId, signalOf(1));
+    await worker.publishControl({ type: 'catalog-changed', tenantId: null });
+    await enqueueWhenBack(someRun());
+    await Promise.all([signals.reach(1), control.reach(1), runs.reach(1)]);
+  });
+
+  describe('while Redis is away', () => {
+    let away = false;
+
+    beforeEach(async () => {
+      await redis.crash();
+      away = true;
+    });
+    afterEach(() => comeBack());
+
+    const comeBack = async (): Promise<void> => {
+      if (away) await redis.restart();
+      away = false;
+    };
+
+    it('refuses runs within two seconds, saying why without the password', async () => {
+      const { password } = new URL(redis.url);
+      for (const attempt of [() => api.enqueueRuns([someRun()]), () => api.ping(), () => api.queueDepth()]) {
+        const before = performance.now();
+        const reason = await attempt().catch((error: Error) => error.message);
+        expect(reason).toMatch(/^Redis at 127\.0\.0\.1:\d+ does not answer: /);
+        expect(reason).not.toContain(password);
+        expect(performance.now() - before).toBeLessThan(2_000);
+      }
+    });
+
+    it('drops signals instead of failing or keeping them', async () => {
+      await api.publishTask(tenantId, taskId, signalOf(1));
+      await api.publishControl({ type: 'catalog-changed', tenantId: null });
+      const signals = new Inbox<number>();
+      const back = connectionBack(api);
+      const subscribed = api.subscribeTask(tenantId, taskId, (signal) => signals.push(signal.lastSequence));
+      await comeBack();
+      await Promise.all([back, subscribed]);
+      await api.publishTask(tenantId, taskId, signalOf(2));
+      expect(await signals.reach(1)).toEqual([2]);
+    });
+
+    it('closes all the same', async () => {
+      const consumer = worker.consumeRuns(10, async (job) => runs.push(job));
+      await consumer.close();
+      await Promise.all([api.close(), worker.close()]);
+    });
+
+    it('lets a worker start that finds it later', async () => {
+      worker.consumeRuns(10, async (job) => runs.push(job));
+      await comeBack();
+      const run = someRun();
+      await enqueueWhenBack(run);
+      expect(await runs.reach(1)).toEqual([run]);
+    });
+  });
+
+  it('does not wait for a Redis that is there but silent', async () => {
+    worker.consumeRuns(10, async (job) => runs.push(job));
+    const pid = Number(redis.process.pid);
+    process.kill(pid, 'SIGSTOP');
+    try {
+      const before = performance.now();
+      await expect(api.enqueueRuns([someRun()])).rejects.toThrow('no answer in time');
+      await expect(api.ping()).rejects.toThrow(/does not answer/);
+      expect(performance.now() - before).toBeLessThan(4_500);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    const run = someRun();
+    await enqueueWhenBack(run);
+    await runs.until((items) => items.some(({ runId }) => runId === run.runId));
+  });
+});
