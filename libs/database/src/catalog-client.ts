@@ -35,7 +35,7 @@ export class CatalogClient {
     });
     this.pool.on('error', () => undefined);
     this.pool.on('connect', (client) => client.on('error', () => undefined));
-    this.prisma = new PrismaClient({ adapter: new PrismaPg(this.pool) });
+    this.prisma = new PrismaClient({ adapter: new PrismaPg(this.pool), errorFormat: 'minimal' });
   }
 
   /** Run a query; a lost connection rejects with `DatabaseUnavailableError`. */

@@ -10,7 +10,7 @@ import {
   status,
   textMessage,
   texts,
-} from '../test/fixture.js';
+} from './stores.fixture.js';
 
 let stores: Stores;
 beforeAll(async () => {

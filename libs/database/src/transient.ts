@@ -1,9 +1,12 @@
+import { types } from 'node:util';
+
 /** Postgres can't be reached, or the connection was lost; the same call may succeed a moment later. */
 export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError';
 }
 
-const SOCKET_CODES = new Set([
+/** Codes of the socket, and Prisma's for a server that it can't reach or that hung up. */
+const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'ECONNABORTED',
@@ -13,6 +16,10 @@ const SOCKET_CODES = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  'P1001',
+  'P1002',
+  'P1008',
+  'P1017',
 ]);
 
 /** The driver reports a lost connection by its message alone. */
@@ -22,28 +29,20 @@ const CONNECTION_MESSAGE =
 /** SQLSTATEs of a server that is going away, coming up or full. */
 const CONNECTION_STATE = /^(08|53|57P0[1-5])/;
 
-/** Deadlock, serialization failure, lock or statement timeout; and Prisma's codes for a lost connection. */
-const RETRYABLE_CODES = new Set([
-  '40001',
-  '40P01',
-  '55P03',
-  '57014',
-  'P1001',
-  'P1002',
-  'P1008',
-  'P1017',
-  'P2024',
-  'P2034',
-]);
+/** Deadlock, serialization failure, lock or statement timeout; and the like from Prisma. */
+const RETRYABLE_CODES = new Set(['40001', '40P01', '55P03', '57014', 'P2024', 'P2034']);
 
 const codeOf = (error: Error): string => {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' ? code : '';
 };
 
+/** Errors of the socket may come from another realm than this code's. */
+const isError = (value: unknown): value is Error => value instanceof Error || types.isNativeError(value);
+
 const isConnectionError = (error: Error): boolean => {
   const code = codeOf(error);
-  return SOCKET_CODES.has(code) || CONNECTION_STATE.test(code) || CONNECTION_MESSAGE.test(error.message);
+  return CONNECTION_CODES.has(code) || CONNECTION_STATE.test(code) || CONNECTION_MESSAGE.test(error.message);
 };
 
 /**
@@ -52,14 +51,15 @@ const isConnectionError = (error: Error): boolean => {
  * committed, so whatever is repeated must be safe to repeat.
  */
 export function isTransient(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!isError(error)) return false;
   if (error instanceof DatabaseUnavailableError || isConnectionError(error)) return true;
   return RETRYABLE_CODES.has(codeOf(error)) || isTransient(error.cause);
 }
 
 /** A connection error as one plain sentence; any other error as it is. */
 export function plainError(error: unknown): unknown {
-  if (!(error instanceof Error) || !isConnectionError(error)) return error;
-  const reason = error.message || codeOf(error);
+  if (!isError(error) || !isConnectionError(error)) return error;
+  // Prisma puts the reason last.
+  const reason = error.message.trim().split('\n').at(-1) || codeOf(error);
   return new DatabaseUnavailableError(`Postgres is not available: ${reason}`, { cause: error });
 }

@@ -1,8 +1,12 @@
 import { type EventPayload, type Message, Role, type Task, TaskState, serializePayload } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { createDatabase } from '../../../test/support/index.js';
-import { Database, RunStore, TaskStore } from '../src/index.js';
-import type { ClaimedRun, NewEvent, NewTask, RunKey } from '../src/index.js';
+import { Database, RunStore, TaskStore } from './index.js';
+import type { ClaimedRun, NewEvent, NewTask, RunKey } from './index.js';
+
+/** SQL across tenants, for what no store offers. */
+export const sql = ({ database }: Pick<Stores, 'database'>, text: string): Promise<object[]> =>
+  database.systemQuery({ text }, []);
 
 /** A fresh database with the stores on it. */
 export async function openStores(poolSize = 8) {
