@@ -1,0 +1,16 @@
+import type { EnvironmentSource } from '@baton/config';
+import type { Terminal } from './output.js';
+
+/** What a command has to work with besides its arguments. */
+export interface Cli {
+  /** The environment variables. */
+  source: EnvironmentSource;
+  terminal: Terminal;
+}
+
+/** The option that every command has. */
+export interface JsonOption {
+  json?: boolean;
+}
+
+export const JSON_OPTION = ['--json', 'print JSON instead of text'] as const;

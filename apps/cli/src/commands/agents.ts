@@ -1,0 +1,190 @@
+import { type Agent, type AgentDefinition, assertAgentSlug, parseAgentDefinition } from '@baton/a2a';
+import { BUILTIN_AGENTS } from '@baton/agents';
+import type { Environment } from '@baton/config';
+import type { Tenant } from '@baton/database';
+import type { Command } from 'commander';
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { withPlatform } from '../connection.js';
+import { withMessaging } from '../messaging.js';
+import { OperatorError } from '../operator-error.js';
+import { oneLine, printJson, printTable } from '../output.js';
+import { requireAgent } from '../require-agent.js';
+import { withRuntimes } from '../runtimes.js';
+import { requireTenant } from './tenants.js';
+
+const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
+const UNTOLD = 'Messaging does not answer: running processes notice the change within a second or two.';
+
+interface TenantOption extends JsonOption {
+  tenant: string;
+}
+
+interface CreateOptions extends TenantOption {
+  file: string;
+  slug?: string;
+}
+
+/** `baton agents …`: the agents of a tenant. */
+export function addAgentCommands(program: Command, cli: Cli): void {
+  const agents = program.command('agents').description('the agents of a tenant');
+
+  agents
+    .command('list')
+    .description('list the agents a tenant can call')
+    .requiredOption('--tenant <slug>', 'whose agents')
+    .option(...JSON_OPTION)
+    .action((options: TenantOption) => listAgents(cli, options));
+
+  agents
+    .command('create')
+    .description('add an agent to the catalog of a tenant')
+    .requiredOption('--tenant <slug>', 'whose agent it is')
+    .requiredOption('--file <agent.yaml>', 'its definition: name, description, runtime, …')
+    .option('--slug <slug>', 'its name in URLs (default: made from the name in the file)')
+    .option(...JSON_OPTION)
+    .action((options: CreateOptions) => createAgent(cli, options));
+
+  agents
+    .command('remove')
+    .description('remove an agent from the catalog of a tenant')
+    .requiredOption('--tenant <slug>', 'whose agent it is')
+    .argument('<agent>', 'its slug or id')
+    .option(...JSON_OPTION)
+    .action((agent: string, options: TenantOption) => removeAgent(cli, agent, options));
+}
+
+/** The slug that a name suggests: `Trip planner` becomes `trip-planner`. */
+export const slugOf = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9\s_-]/g, '')
+    .replace(/[\s_-]+/g, '-')
+    .slice(0, 63)
+    .replace(/^-|-$/g, '');
+
+async function listAgents({ source, terminal }: Cli, { tenant, json }: TenantOption): Promise<void> {
+  const { agents, defaultAgent } = await withPlatform(source, async (platform) => {
+    const { id, defaultAgent } = await requireTenant(platform.tenants, tenant);
+    return { agents: [...BUILTIN_AGENTS, ...(await platform.agents.list(id))], defaultAgent };
+  });
+  const records = agents.map((agent) => ({ ...recordOf(agent), default: agent.slug === defaultAgent }));
+  if (json) return printJson(terminal, records);
+  const rows = records.map((agent) => [
+    agent.slug,
+    agent.name,
+    agent.runtime,
+    agent.origin,
+    agent.default ? 'yes' : '',
+    oneLine(agent.description, 60),
+  ]);
+  printTable(terminal, TITLES, rows, '');
+}
+
+async function createAgent({ source, terminal }: Cli, options: CreateOptions): Promise<void> {
+  const { tenant, file, json } = options;
+  const definition = readDefinition(file);
+  const slug = options.slug ?? slugOf(definition.name);
+  assertAgentSlug(slug);
+  await withPlatform(source, async ({ environment, tenants, agents }) => {
+    const { id: tenantId } = await requireTenant(tenants, tenant);
+    await assertRunnable(environment, file, definition);
+    const agent = await agents.create({ tenantId, slug, definition });
+    if (json) printJson(terminal, recordOf(agent));
+    else terminal.out(`Agent ${slug} is in the catalog of ${tenant}: npx baton send ${slug} "hello"`);
+    if (!(await announce(environment, tenantId))) terminal.err(UNTOLD);
+  });
+}
+
+async function removeAgent({ source, terminal }: Cli, name: string, options: TenantOption): Promise<void> {
+  const { tenant: slug, json } = options;
+  await withPlatform(source, async ({ environment, tenants, agents }) => {
+    const tenant = await requireTenant(tenants, slug);
+    const agent = await requireAgent(agents, tenant, name);
+    assertRemovable(agent, tenant);
+    await agents.remove(tenant.id, agent.slug);
+    if (json) printJson(terminal, recordOf(agent));
+    else terminal.out(`Agent ${agent.slug} is removed from the catalog of ${slug}.`);
+    if (!(await announce(environment, tenant.id))) terminal.err(UNTOLD);
+  });
+}
+
+function assertRemovable({ slug, origin }: Agent, { slug: tenant, defaultAgent }: Tenant): void {
+  if (origin === 'builtin') {
+    throw new OperatorError(`"${slug}" is built in: only agents of the catalog can be removed.`);
+  }
+  if (origin === 'installed') {
+    throw new OperatorError(
+      `"${slug}" is installed on the workers: remove its folder from BATON_AGENTS_DIR.`,
+    );
+  }
+  if (slug === defaultAgent) {
+    throw new OperatorError(
+      `"${slug}" is the default agent of tenant "${tenant}": set another first, npx baton tenants set ${tenant} --default-agent index`,
+    );
+  }
+}
+
+/** Tell every process. @returns whether messaging took it */
+const announce = (environment: Environment, tenantId: string): Promise<boolean> =>
+  withMessaging(environment, async (messaging, answers) => {
+    if (answers) await messaging.publishControl({ type: 'catalog-changed', tenantId });
+    return answers;
+  });
+
+/** Throws OperatorError that begins with the file's path and names every wrong field. */
+function readDefinition(file: string): AgentDefinition {
+  const { tenants, ...definition } = inFile(file, () => parseAgentDefinition(parse(readText(file))));
+  if (tenants) {
+    throw new OperatorError(
+      `${file}: tenants: is for installed agents; this one is for the tenant of --tenant alone.`,
+    );
+  }
+  return definition;
+}
+
+/** Throws OperatorError unless a runtime can run the definition from the catalog. */
+async function assertRunnable(environment: Environment, file: string, { runtime, config }: AgentDefinition) {
+  // The catalog holds no code: see ExecutorRuntime.
+  if (runtime === 'executor') {
+    throw new OperatorError(
+      `${file}: runtime: an executor brings code, so it is not created here: put its folder into BATON_AGENTS_DIR of the workers.`,
+    );
+  }
+  await withRuntimes(environment, (runtimes) => inFile(file, () => runtimes.get(runtime).validate(config)));
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const reason =
+      code === 'ENOENT' ? 'there is no such file' : `it can not be read (${code ?? 'unknown reason'})`;
+    throw new Error(reason, { cause: error });
+  }
+}
+
+/** Whatever goes wrong in `work` is said of the file, in one line. */
+function inFile<T>(file: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    // A YAML error shows the line below its first sentence.
+    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
+    throw new OperatorError(`${file}: ${reason.replace(/[:.]$/, '')}.`, { cause: error });
+  }
+}
+
+/** Without the runtime's settings: they may hold what is not for everybody's eyes. */
+const recordOf = ({ id, slug, origin, definition: { name, description, version, runtime } }: Agent) => ({
+  id,
+  slug,
+  name,
+  description,
+  version,
+  runtime,
+  origin,
+});

@@ -1,0 +1,82 @@
+import type { Tenant, TenantStore } from '@baton/database';
+import type { Command } from 'commander';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { type Platform, withPlatform } from '../connection.js';
+import { OperatorError } from '../operator-error.js';
+import { formatTime, printJson, printTable } from '../output.js';
+
+const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const TITLES = ['slug', 'default agent', 'created (utc)', 'id'];
+
+/** `baton tenants …`: who is served. */
+export function addTenantCommands(program: Command, { source, terminal }: Cli): void {
+  const tenants = program.command('tenants').description('who is served, each apart from all others');
+
+  const print = (tenant: Tenant, { json }: JsonOption) =>
+    json ? printJson(terminal, tenant) : printTable(terminal, TITLES, [rowOf(tenant)], '');
+
+  tenants
+    .command('create')
+    .description('create a tenant')
+    .argument('<slug>', 'its name: lower-case letters, digits and hyphens')
+    .option(...JSON_OPTION)
+    .action(async (slug: string, options: JsonOption) => {
+      assertSlug(slug);
+      print(await withPlatform(source, ({ tenants }) => tenants.create(slug)), options);
+    });
+
+  tenants
+    .command('list')
+    .description('list the tenants')
+    .option(...JSON_OPTION)
+    .action(async ({ json }: JsonOption) => {
+      const all = await withPlatform(source, ({ tenants }) => tenants.list());
+      if (json) printJson(terminal, all);
+      else printTable(terminal, TITLES, all.map(rowOf), 'No tenants yet: npx baton tenants create <slug>');
+    });
+
+  tenants
+    .command('set')
+    .description("change a tenant's settings")
+    .argument('<slug>', 'the tenant')
+    .requiredOption('--default-agent <agent>', 'the agent that answers where no agent is named')
+    .option(...JSON_OPTION)
+    .action(async (slug: string, options: JsonOption & { defaultAgent: string }) => {
+      print(
+        await withPlatform(source, (platform) => setDefaultAgent(platform, slug, options.defaultAgent)),
+        options,
+      );
+    });
+}
+
+/** The tenant of that slug. Throws OperatorError if there is none. */
+export async function requireTenant(tenants: TenantStore, slug: string): Promise<Tenant> {
+  const tenant = await tenants.bySlug(slug);
+  return tenant ?? unknownTenant(slug);
+}
+
+async function setDefaultAgent({ tenants, agents }: Platform, slug: string, name: string): Promise<Tenant> {
+  const { id } = await requireTenant(tenants, slug);
+  // Loaded here only: the other commands start faster without the agents.
+  const { requireAgent } = await import('../require-agent.js');
+  const agent = await requireAgent(agents, { id, slug }, name);
+  return (await tenants.setDefaultAgent(slug, agent.slug)) ?? unknownTenant(slug);
+}
+
+function unknownTenant(slug: string): never {
+  throw new OperatorError(`There is no tenant "${slug}": npx baton tenants list shows those there are.`);
+}
+
+function assertSlug(slug: string): void {
+  if (SLUG.test(slug)) return;
+  throw new OperatorError(
+    `"${slug}" can not name a tenant: use 1 to 63 lower-case letters, digits or hyphens, beginning and ending with a letter or digit.`,
+  );
+}
+
+const rowOf = ({ slug, defaultAgent, createdAt, id }: Tenant): string[] => [
+  slug,
+  defaultAgent,
+  formatTime(createdAt),
+  id,
+];

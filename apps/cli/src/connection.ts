@@ -1,0 +1,61 @@
+import {
+  type Environment,
+  type EnvironmentSource,
+  loadEnvironment,
+  loadLocalEnvironment,
+} from '@baton/config';
+import { AgentStore, CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import { join } from 'node:path';
+import { OperatorError } from './operator-error.js';
+import { readStateFile } from './state-file.js';
+
+/** What the operators' commands work with. */
+export interface Platform {
+  environment: Environment;
+  tenants: TenantStore;
+  tokens: TokenStore;
+  agents: AgentStore;
+}
+
+/** Do `work` on the platform that `source` describes, and close every connection after it. */
+export async function withPlatform<T>(
+  source: EnvironmentSource,
+  work: (platform: Platform) => Promise<T>,
+): Promise<T> {
+  const environment = findEnvironment(source);
+  const catalog = new CatalogClient(environment.databaseUrl);
+  try {
+    return await work({
+      environment,
+      tenants: new TenantStore(catalog),
+      tokens: new TokenStore(catalog),
+      agents: new AgentStore(catalog),
+    });
+  } finally {
+    await catalog.close();
+  }
+}
+
+/**
+ * The environment of the platform: DATABASE_URL, or else the services of the `npm start` that runs in this
+ * folder (`<BATON_HOME>/runtime.json`). Throws EnvironmentError or OperatorError.
+ */
+export function findEnvironment(source: EnvironmentSource): Environment {
+  const local = loadLocalEnvironment(source);
+  const running = readStateFile(join(local.home, 'runtime.json'));
+  const databaseUrl = local.databaseUrl ?? textOf(running?.databaseUrl);
+  if (databaseUrl === undefined) {
+    throw new OperatorError(
+      'No database is known: set DATABASE_URL, or start Baton with `npm start` in this folder.',
+    );
+  }
+  // The processes of `npm start` talk over a Redis of their own, whoever runs their database.
+  const ownRedisUrl = databaseUrl === running?.databaseUrl ? textOf(running.redisUrl) : undefined;
+  return loadEnvironment({
+    ...source,
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: local.redisUrl ?? ownRedisUrl,
+  });
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

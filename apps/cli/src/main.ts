@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+import 'reflect-metadata';
+import { processEnvironment } from '@baton/config';
+import { run } from './program.js';
+
+// `baton tasks watch … | head`: a reader that has seen enough is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+const terminal = {
+  out: (text: string) => void process.stdout.write(`${text}\n`),
+  err: (text: string) => void process.stderr.write(`${text}\n`),
+};
+
+void run(process.argv.slice(2), { source: processEnvironment(), terminal }).then((code) => {
+  process.exitCode = code;
+});

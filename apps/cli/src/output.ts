@@ -1,0 +1,57 @@
+/** Where a command writes. */
+export interface Terminal {
+  /** What was asked for: tables, JSON, an agent's answer. */
+  out(text: string): void;
+  /** Everything else: errors and notes. */
+  err(text: string): void;
+}
+
+const GAP = '  ';
+// C0 and C1 controls but tab and newline: names and answers come from others and must not drive the terminal.
+// eslint-disable-next-line no-control-regex
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** The text without the characters a terminal would act upon. */
+export const printable = (text: string): string => text.replace(CONTROLS, '');
+
+/** The text in one line of at most `length` characters. */
+export function oneLine(text: string, length = 100): string {
+  const line = printable(text).replace(/\s+/g, ' ').trim();
+  return line.length > length ? `${line.slice(0, length - 1)}…` : line;
+}
+
+/** A point in time as `2026-12-31 23:59` (UTC); `-` for none. */
+export const formatTime = (time: Date | null): string =>
+  time ? time.toISOString().slice(0, 16).replace('T', ' ') : '-';
+
+/** Columns aligned at the left, two spaces apart, the titles in the first line. */
+export function formatTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [
+    titles.map((title) => title.toUpperCase()),
+    ...rows.map((row) => row.map((cell) => oneLine(cell))),
+  ];
+  const widths = titles.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join(GAP)
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** Print one value as JSON. */
+export const printJson = (terminal: Terminal, value: unknown): void =>
+  terminal.out(JSON.stringify(value, null, 2));
+
+/** Print records as a table, or a sentence when there are none. */
+export function printTable(
+  terminal: Terminal,
+  titles: readonly string[],
+  rows: readonly (readonly string[])[],
+  none: string,
+): void {
+  if (rows.length > 0) terminal.out(formatTable(titles, rows));
+  else terminal.err(none);
+}

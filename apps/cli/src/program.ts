@@ -1,0 +1,62 @@
+import { Command, CommanderError } from 'commander';
+import type { Cli } from './cli.js';
+
+/** What each command adds to the program. Loaded when it is asked for: a command starts faster without the others. */
+const COMMANDS: Readonly<
+  Record<string, { summary: string; add: (program: Command, cli: Cli) => Promise<void> }>
+> = {
+  tenants: {
+    summary: 'who is served: create, list, set',
+    add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
+  },
+  tokens: {
+    summary: "a tenant's bearer tokens: create, list, revoke",
+    add: async (...args) => (await import('./commands/tokens.js')).addTokenCommands(...args),
+  },
+  agents: {
+    summary: "a tenant's agents: list, create, remove",
+    add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
+  },
+};
+
+/**
+ * Run one command. Never rejects: what goes wrong is one sentence on the error stream.
+ *
+ * @param args what follows the program's name
+ * @returns the exit code: 0, or 1 if the command failed
+ */
+export async function run(args: readonly string[], cli: Cli): Promise<number> {
+  try {
+    const program = await buildProgram(args, cli);
+    await program.parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    // Commander has said what is wrong itself; to ask for help is no error.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 1;
+    const { explain } = await import('./explain.js');
+    cli.terminal.err(explain(error));
+    return 1;
+  }
+}
+
+async function buildProgram(args: readonly string[], cli: Cli): Promise<Command> {
+  const program = createProgram(cli);
+  for (const [name, { summary, add }] of Object.entries(COMMANDS)) {
+    if (args.includes(name)) await add(program, cli);
+    else program.command(name).summary(summary);
+  }
+  return program;
+}
+
+function createProgram({ terminal }: Cli): Command {
+  return new Command('baton')
+    .description("The operators' command line of Baton")
+    .exitOverride()
+    .showHelpAfterError('(--help shows how it is called)')
+    .configureOutput({
+      writeOut: (text) => terminal.out(text.trimEnd()),
+      writeErr: (text) => terminal.err(text.trimEnd()),
+      outputError: (text, write) =>
+        write(text.replace(/^error: (.)/, (_, first: string) => first.toUpperCase()).replace(/\n$/, '.')),
+    });
+}
