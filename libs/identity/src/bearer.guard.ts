@@ -17,7 +17,7 @@ interface Reply {
 export class BearerGuard extends AuthGuard('bearer') {
   /** @param challenge passport's `WWW-Authenticate`; absent when the header itself is malformed */
   override handleRequest<Caller>(
-    error: unknown,
+    error: Error | null,
     caller: Caller | false,
     challenge: unknown,
     context: ExecutionContext,

@@ -10,6 +10,8 @@ const REASONS: Record<RefusedToken, string> = {
   revoked: 'the token was revoked',
 };
 
+type HttpRequest = Parameters<Strategy<never>['authenticate']>[0];
+
 /** Passport's `bearer`: finds the caller of the token in the `Authorization` header (RFC 6750 §2.1). */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
@@ -18,8 +20,9 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   }
 
   /** Only the header counts: a token in a URL or a form ends up in logs. */
-  override authenticate(request: Parameters<Strategy<never>['authenticate']>[0]): void {
-    super.authenticate({ headers: request.headers } as typeof request);
+  override authenticate(request: HttpRequest): void {
+    const onlyHeaders: Pick<HttpRequest, 'headers'> = { headers: request.headers };
+    super.authenticate(onlyHeaders as HttpRequest);
   }
 
   /** Passport passes the elements of an array on: no user, and why. */

@@ -14,7 +14,10 @@ describe('metrics', () => {
   it('brings gauges up to date before a scrape, and survives one that fails', async () => {
     const metrics = new Metrics();
     metrics.onScrape(() => Promise.reject(new Error('Redis is away')));
-    metrics.onScrape(() => Promise.resolve(metrics.queueDepth.set({ state: 'waiting' }, 7)));
+    metrics.onScrape(() => {
+      metrics.queueDepth.set({ state: 'waiting' }, 7);
+      return Promise.resolve();
+    });
     expect((await metrics.render()).body).toContain('baton_queue_depth{state="waiting"} 7');
   });
 

@@ -21,6 +21,8 @@ export interface PostgresOptions {
   settings?: Record<string, string>;
   /** Attributes of the role `baton`, e.g. `CREATEDB`. */
   roleAttributes?: string;
+  /** Brings it back under the URL it had before. */
+  at?: string;
 }
 
 // Durable (fsync and synchronous_commit stay on); no replicas, so the log of writes need not serve any.
@@ -55,7 +57,7 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
   const passwordFile = join(folder, 'password');
   if (!existsSync(data)) await create(binaries, data, passwordFile, account, options.roleAttributes);
 
-  const port = await freePort();
+  const port = options.at === undefined ? await freePort() : Number(new URL(options.at).port);
   const logFile = join(state, 'postgres.log');
   const settings = { ...SETTINGS, ...options.settings, port: String(port) };
   const process = startService({

@@ -105,7 +105,7 @@ export async function waitUntilReady(
 }
 
 /** The last lines of a server's log, for an error message. */
-function tailOf(logFile: string, lines = 5): string {
+export function tailOf(logFile: string, lines = 5): string {
   try {
     return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
   } catch {

@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { recordProcess } from './services/process-identity.js';
+import { tailOf } from './services/service-process.js';
+import { waitUntil } from './services/wait.js';
+import { StartError } from './start-error.js';
+import type { RunningProcess } from './supervisor.js';
+
+const READY_TIMEOUT_MS = 30_000;
+
+/** One of our own processes to start from the build. */
+export interface AppCommand {
+  app: 'api' | 'worker';
+  environment: Record<string, string>;
+  /** Answers 200 as soon as the process is ready. */
+  readyUrl: string;
+  logFile: string;
+  /** Where its process id is noted while it runs. */
+  pidFile: string;
+}
+
+/**
+ * Starts an API or a worker process and waits until it is ready. It ends by itself when we do, for it sees the
+ * channel between us close. Throws with the end of its log if it does not get ready.
+ */
+export async function startApp(command: AppCommand): Promise<RunningProcess> {
+  const main = join(__dirname, '../..', command.app, 'src/main.js');
+  if (!existsSync(main)) throw new StartError(`${main} is missing: run \`npm run build\` first.`);
+  const log = openSync(command.logFile, 'a', 0o600);
+  const child = spawn(process.execPath, [main], {
+    env: { ...process.env, ...command.environment },
+    stdio: ['ignore', log, log, 'ipc'],
+    // A group of its own: Ctrl-C reaches us alone, and we decide the order.
+    detached: true,
+  });
+  closeSync(log);
+  if (child.pid) recordProcess(command.pidFile, child.pid);
+  const running = runningProcess(child, command.pidFile);
+  await waitUntilReady(running, command);
+  return running;
+}
+
+function runningProcess(child: ChildProcess, pidFile: string): RunningProcess {
+  const exited = new Promise<string>((resolve) => {
+    const gone = (reason: string) => {
+      rmSync(pidFile, { force: true });
+      resolve(reason);
+    };
+    child.once('error', (error) => gone(error.message));
+    child.once('exit', (code, signal) => gone(signal ? `killed by ${signal}` : `exit code ${code ?? '?'}`));
+  });
+  const stop = async (timeoutMs: number) => {
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    await exited;
+    clearTimeout(timer);
+  };
+  return { exited, stop, kill: () => void child.kill('SIGKILL') };
+}
+
+async function waitUntilReady(
+  running: RunningProcess,
+  { app, readyUrl, logFile }: AppCommand,
+): Promise<void> {
+  let ended: string | undefined;
+  void running.exited.then((reason) => (ended = reason));
+  const settled = await waitUntil(
+    async () => ended !== undefined || (await answersOk(readyUrl)),
+    READY_TIMEOUT_MS,
+  );
+  if (settled && ended === undefined) return;
+  running.kill();
+  const what = ended === undefined ? `was not ready within ${READY_TIMEOUT_MS / 1000} s` : `ended (${ended})`;
+  throw new StartError(`The ${app} process ${what}. The end of ${logFile}:\n${tailOf(logFile)}`);
+}
+
+const answersOk = (url: string): Promise<boolean> =>
+  fetch(url, { signal: AbortSignal.timeout(2000) }).then(
+    async (response) => {
+      await response.body?.cancel();
+      return response.ok;
+    },
+    () => false,
+  );

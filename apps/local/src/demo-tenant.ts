@@ -1,0 +1,49 @@
+import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import type { Environment } from '@baton/config';
+import { TokenService } from '@baton/identity';
+import { createMessaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import type { Demo, Home } from './home.js';
+
+const SLUG = 'demo';
+const MESSAGING_MS = 5000;
+
+/**
+ * The tenant `demo` and a token of it, made at the first start and kept in `demo.json`; a token that is no longer
+ * good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
+ */
+export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
+  const catalog = new CatalogClient(environment.databaseUrl);
+  const log = Logger.silent();
+  const { databaseUrl, redisUrl } = environment;
+  const messaging = createMessaging({ databaseUrl, redisUrl, log });
+  try {
+    await messaging.start(MESSAGING_MS);
+    const tenants = new TenantStore(catalog);
+    const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG));
+    const tokens = new TokenService(new TokenStore(catalog), messaging, log, environment);
+    const token = (await keptToken(tokens, home, tenant.id)) ?? (await newToken(tokens, tenant.id));
+    const demo = { url: environment.publicUrl, tenant: SLUG, token };
+    home.writeDemo(demo);
+    return demo;
+  } finally {
+    await Promise.all([messaging.close(), catalog.close()]);
+  }
+}
+
+async function keptToken(tokens: TokenService, home: Home, tenantId: string): Promise<string | undefined> {
+  const token = home.readDemo()?.token;
+  if (token === undefined) return undefined;
+  const verification = await tokens.verify(token);
+  return verification.ok && verification.caller.tenantId === tenantId ? token : undefined;
+}
+
+async function newToken(tokens: TokenService, tenantId: string): Promise<string> {
+  const { secret } = await tokens.issue({
+    tenantId,
+    name: 'npm start',
+    scopes: ['agents:call', 'tasks:read'],
+    expiresAt: null,
+  });
+  return secret;
+}

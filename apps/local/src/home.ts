@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { recordedProcess, recordProcess } from './services/process-identity.js';
+import { reasonOf, StartError } from './start-error.js';
+
+/** What `.baton/demo.json` says. */
+export interface Demo {
+  url: string;
+  tenant: string;
+  token: string;
+}
+
+/** The services in use, for the command line (`.baton/runtime.json`). */
+export interface Runtime {
+  databaseUrl: string;
+  redisUrl: string | null;
+}
+
+/**
+ * The folder (BATON_HOME) in which `npm start` keeps its state. One process at a time has it. Files with secrets
+ * are for its owner alone.
+ */
+export class Home {
+  private constructor(readonly path: string) {}
+
+  /** Makes the folder and takes it. Throws StartError if it can't be written, or another process has it. */
+  static claim(path: string): Home {
+    const home = new Home(path);
+    try {
+      // As root, Postgres runs as another user, who must be able to pass through.
+      mkdirSync(path, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
+      mkdirSync(home.file('logs'), { recursive: true, mode: 0o700 });
+      home.lock();
+    } catch (error) {
+      if (error instanceof StartError) throw error;
+      throw new StartError(
+        `The folder ${path} can't be written (${reasonOf(error)}): set BATON_HOME to one that can.`,
+      );
+    }
+    return home;
+  }
+
+  /** Gives the folder up. */
+  release(): void {
+    rmSync(this.file('runtime.json'), { force: true });
+    rmSync(this.file('lock'), { force: true });
+  }
+
+  file(...names: string[]): string {
+    return join(this.path, ...names);
+  }
+
+  /** The path as a person in the working folder would write it. */
+  shown(...names: string[]): string {
+    const short = relative(process.cwd(), this.file(...names));
+    return short.startsWith('..') ? this.file(...names) : short;
+  }
+
+  /** The key made at the first start, as BATON_MASTER_KEY wants it. */
+  masterKey(): string {
+    const file = this.file('master-key');
+    if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
+    return readFileSync(file, 'utf8').trim();
+  }
+
+  /** The demo tenant's token of an earlier start. */
+  readDemo(): Demo | undefined {
+    try {
+      return JSON.parse(readFileSync(this.file('demo.json'), 'utf8')) as Demo;
+    } catch {
+      return undefined; // None yet, or broken: a new one is issued.
+    }
+  }
+
+  writeDemo(demo: Demo): void {
+    this.writeSecret('demo.json', demo);
+  }
+
+  writeRuntime(runtime: Runtime): void {
+    this.writeSecret('runtime.json', runtime);
+  }
+
+  private writeSecret(name: string, content: object): void {
+    const file = this.file(name);
+    rmSync(file, { force: true }); // The mode counts only for a new file.
+    writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  }
+
+  private lock(): void {
+    const lock = this.file('lock');
+    const mine = `${lock}.${process.pid}`;
+    recordProcess(mine, process.pid);
+    try {
+      if (recordedProcess(lock) === undefined) rmSync(lock, { force: true });
+      linkSync(mine, lock); // Fails if it is there: of two that start at once, one gets it.
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      throw new StartError(
+        `Baton is already running from ${this.path} (process ${recordedProcess(lock) ?? 'unknown'}): stop it ` +
+          'first, or give this one a folder and a port of its own, e.g. `BATON_HOME=.baton2 PORT=8081 npm start`.',
+      );
+    } finally {
+      rmSync(mine, { force: true });
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import { type EnvironmentSource, loadEnvironment, type LocalEnvironment } from '@baton/config';
+import { migrate } from '@baton/database';
+import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
+import { prepareDemo } from './demo-tenant.js';
+import type { Demo, Home } from './home.js';
+import { postgresService, redisService } from './own-services.js';
+import { claimPort } from './port.js';
+import { StartError } from './start-error.js';
+import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
+
+/** What came up, for the person at the terminal. */
+export interface Started {
+  demo: Demo;
+  notes: string[];
+}
+
+/**
+ * Everything `npm start` runs: the services, then one API and the workers. Stops in the opposite order, so that
+ * nobody loses what it still needs.
+ */
+export class LocalBaton {
+  /** In the order in which they are stopped; those of one row at the same time. */
+  private readonly rows: Supervisor[][] = [];
+  private stopping: Promise<void> | undefined;
+
+  constructor(
+    private readonly local: LocalEnvironment,
+    private readonly home: Home,
+    private readonly source: EnvironmentSource,
+    private readonly events: SupervisorEvents,
+  ) {}
+
+  /** Rejects with the reason if anything does not come up; `stop` then ends what did. */
+  async start(): Promise<Started> {
+    await stopLeftoverApps(this.home, this.local.workers);
+    const port = await claimPort(this.local.port, this.source.HOST?.trim() || '0.0.0.0');
+    const postgres = postgresService(this.local, this.home);
+    const redis = redisService(this.local, this.home);
+    await this.launch(postgres.supervised);
+    await this.launch(redis.supervised);
+    const variables = this.variables(postgres.url() ?? '', redis.url() ?? '', port);
+    const environment = loadEnvironment({ ...this.source, ...variables });
+    await migrate(environment.databaseUrl);
+    const demo = await prepareDemo(environment, this.home);
+    this.home.writeRuntime({ databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null });
+    const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
+    const workers = numbers.map((number) => workerProcess(this.home, environment, variables, number));
+    await Promise.all([this.launch(workers), this.launch([apiProcess(this.home, environment, variables)])]);
+    return { demo, notes: [postgres.note, redis.note, this.agentsNote()] };
+  }
+
+  /** Stops everything in good order. The same promise however often it is called. */
+  stop(): Promise<void> {
+    this.stopping ??= this.stopRows();
+    return this.stopping;
+  }
+
+  /** Ends everything at once. */
+  kill(): void {
+    for (const supervisor of this.rows.flat()) supervisor.kill();
+  }
+
+  private async stopRows(): Promise<void> {
+    for (const row of this.rows) await Promise.all(row.map((supervisor) => supervisor.stop()));
+    this.home.release();
+  }
+
+  /** Starts a row of processes, which will be stopped before all rows that were started earlier. */
+  private async launch(processes: Supervised[]): Promise<void> {
+    if (this.stopping) throw new StartError('Stopped before everything was up.');
+    const row = processes.map((process) => new Supervisor(process, this.events));
+    this.rows.unshift(row);
+    await Promise.all(row.map((supervisor) => supervisor.start()));
+  }
+
+  private variables(databaseUrl: string, redisUrl: string, port: number): Record<string, string> {
+    return {
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: redisUrl,
+      PORT: String(port),
+      ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.masterKey() }),
+    };
+  }
+
+  private agentsNote(): string {
+    const { agentsDir } = this.local;
+    return agentsDir
+      ? `Agents: echo and index (built in), and those in ${agentsDir}.`
+      : 'Agents: echo and index (built in); BATON_AGENTS_DIR names a folder with your own.';
+  }
+}
