@@ -35,7 +35,9 @@ describe('a JSON-RPC envelope', () => {
     ['no JSON', '{"jsonrpc": ', /not JSON/],
     ['an unquoted word', 'hello', /not JSON/],
   ])('refuses %s as a parse error', (_what, body, message) => {
-    expect(refusal(body)).toMatchObject({ kind: 'parse', id: null, message: expect.stringMatching(message) });
+    const error = refusal(body);
+    expect(error).toMatchObject({ kind: 'parse', id: null });
+    expect(error.message).toMatch(message);
   });
 
   it('refuses a batch and says what to do instead', () => {
@@ -76,11 +78,9 @@ describe('a JSON-RPC envelope', () => {
       '{"jsonrpc":"2.0","id":3,"method":"m","params":{"constructor":{"prototype":{}}}}',
     ],
   ])('refuses the key %s by name, with the id', (key, body) => {
-    expect(refusal(body)).toMatchObject({
-      kind: 'invalid-request',
-      id: 3,
-      message: expect.stringContaining(`"${key}"`),
-    });
+    const error = refusal(body);
+    expect(error).toMatchObject({ kind: 'invalid-request', id: 3 });
+    expect(error.message).toContain(`"${key}"`);
   });
 
   it('takes a member called constructor that pollutes nothing', () => {

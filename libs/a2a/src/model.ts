@@ -14,7 +14,6 @@ export {
   TaskPushNotificationConfig,
   TaskState,
   TaskStatus,
-  TaskStatusUpdateEvent,
   SendMessageRequest,
   SendMessageConfiguration,
   GetTaskRequest,

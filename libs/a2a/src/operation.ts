@@ -28,7 +28,7 @@ export interface UnaryOperations {
   cancelTask: { request: CancelTaskRequest; result: Task };
   /** Create, get, list and delete of push notification configs; refused until an agent supports push. */
   pushNotificationConfig: { request: { taskId: string }; result: never };
-  getExtendedAgentCard: { request: Record<never, never>; result: AgentCard };
+  getExtendedAgentCard: { request: Record<string, never>; result: AgentCard };
 }
 
 /** Every streaming operation; each yields `StreamItem`s. */

@@ -1,9 +1,8 @@
-import { LegacyJsonRpcTransport } from '@a2a-js/sdk/compat/v0_3/client';
-import { JsonRpcTransportFactory, type Transport } from '@a2a-js/sdk/client';
 import * as sdk from '@a2a-js/sdk/errors';
 import { encodeErrorEnvelope } from './envelope.js';
 import { ERRORS, type ErrorKind, ProtocolError } from './errors.js';
 import { encodeRpcError, errorWire } from './rpc-error.js';
+import { connectSdkClient } from './testing/sdk-client.js';
 
 const CLASSES: Partial<Record<ErrorKind, new () => Error>> = {
   'task-not-found': sdk.TaskNotFoundError,
@@ -22,24 +21,16 @@ const CLASSES: Partial<Record<ErrorKind, new () => Error>> = {
   'method-not-found': sdk.RequestMalformedError,
 };
 
-const fetchOf = (version: string, kind: ErrorKind) => () => {
+/** What a server says that fails with an error of this kind. */
+const failWith = (version: string, kind: ErrorKind) => (): Response => {
   const error = encodeRpcError(new ProtocolError(kind, 'what to do', { metadata: { a: 'b' } }), {}, version);
-  return Promise.resolve(Response.json(encodeErrorEnvelope(1, error)));
+  return Response.json(encodeErrorEnvelope(1, error));
 };
 
-const connect: Record<string, (kind: ErrorKind) => Promise<Transport>> = {
-  '1.0': (kind) =>
-    new JsonRpcTransportFactory({ fetchImpl: fetchOf('1.0', kind) }).create('http://x', {} as never),
-  '0.3': async (kind) =>
-    new LegacyJsonRpcTransport({ endpoint: 'http://x', fetchImpl: fetchOf('0.3', kind) }) as Transport,
-};
-
-describe.each(['1.0', '0.3'])('an SDK client of version %s', (version) => {
+describe.each(['1.0', '0.3'] as const)('an SDK client of version %s', (version) => {
   it.each(Object.entries(CLASSES))('reads %s as the error it is', async (kind, expected) => {
-    const client = await connect[version]?.(kind as ErrorKind);
-    const error: unknown = await client
-      ?.getTask({ tenant: '', id: 'x', historyLength: 0 })
-      .catch((e: unknown) => e);
+    const client = await connectSdkClient(version, failWith(version, kind as ErrorKind));
+    const error: unknown = await client.getTask({ tenant: '', id: 'x' }).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(expected);
     expect(error).toMatchObject({ message: 'what to do', envelopeCode: ERRORS[kind as ErrorKind].code });
   });

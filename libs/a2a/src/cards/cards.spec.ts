@@ -78,13 +78,15 @@ describe('P-11: an agent card', () => {
       skills: [{ id: 'echo', tags: ['echo'] }],
       supportsAuthenticatedExtendedCard: false,
     });
-    expect(parseLegacyAgentCard(json)).toMatchObject({
-      name: 'Echo',
-      supportedInterfaces: expect.arrayContaining([
-        expect.objectContaining({ url: ENDPOINT, protocolBinding: 'JSONRPC' }),
-      ]),
-      securitySchemes: { bearer: { scheme: { $case: 'httpAuthSecurityScheme' } } },
+    const read = parseLegacyAgentCard(json);
+    expect(read.name).toBe('Echo');
+    expect(read.supportedInterfaces).toContainEqual({
+      url: ENDPOINT,
+      protocolBinding: 'JSONRPC',
+      protocolVersion: '0.3.0',
+      tenant: '',
     });
+    expect(read.securitySchemes.bearer?.scheme?.$case).toBe('httpAuthSecurityScheme');
   });
 
   it('of agent.json is an old card through and through', () => {

@@ -14,7 +14,7 @@ export interface Family {
   version: string;
   methods: ReadonlyMap<string, ReadParams>;
   results: WriteResults;
-  encodeItem(item: StreamItem): unknown;
+  encodeItem: (item: StreamItem) => unknown;
 }
 
 export const defineCodec = ({ version, methods, results, encodeItem }: Family): Codec => ({

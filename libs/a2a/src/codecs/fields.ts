@@ -107,7 +107,7 @@ export class Fields {
 
   strings(name: string): string[] {
     const value = this.get(name) ?? [];
-    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value as string[];
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
     throw this.refuse(name, 'must be a list of strings');
   }
 

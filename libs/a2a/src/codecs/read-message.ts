@@ -5,7 +5,7 @@ import { readPart } from './read-part.js';
 /** How a family writes the role of a caller. */
 export interface RoleGrammar {
   user: string;
-  parse(value: unknown): Role;
+  parse: (value: unknown) => Role;
 }
 
 /**

@@ -1,13 +1,11 @@
-import { LegacyJsonRpcTransport } from '@a2a-js/sdk/compat/v0_3/client';
-import { JsonRpcTransportFactory, type Transport } from '@a2a-js/sdk/client';
 import fc from 'fast-check';
 import { decodeEnvelope, encodeEnvelope } from '../envelope.js';
 import { ProtocolError } from '../errors.js';
 import { type Message, type Part, Role, type Task, TaskState } from '../model.js';
 import type { StreamItem } from '../operation.js';
 import { SPEC_PROFILE } from '../profiles/spec/index.js';
-
-const URL = 'http://localhost/agents/echo';
+import { artifactEvent, sampleArtifact, sampleMessage, sampleTask, statusEvent } from '../testing/samples.js';
+import { connectSdkClient } from '../testing/sdk-client.js';
 
 /** What a server with our codecs answers to one request: a task whose history is the message it was sent. */
 function answer(body: string): Response {
@@ -26,67 +24,20 @@ function answer(body: string): Response {
   return new Response(frames.join(''), { headers: { 'content-type': 'text/event-stream' } });
 }
 
-const fetchImpl = (_url: unknown, init?: RequestInit): Promise<Response> =>
-  Promise.resolve(answer(String(init?.body)));
+const taskOf = (message: Message): Task => sampleTask({ history: [message] });
 
-const clients: [string, () => Promise<Transport>][] = [
-  ['1.0', () => new JsonRpcTransportFactory({ fetchImpl }).create(URL, {} as never)],
-  ['0.3', () => Promise.resolve(new LegacyJsonRpcTransport({ endpoint: URL, fetchImpl }) as Transport)],
-];
-
-const taskOf = (message: Message): Task => ({
-  id: 'task-1',
-  contextId: 'context-1',
-  status: {
-    state: TaskState.TASK_STATE_SUBMITTED,
-    message: undefined,
-    timestamp: '2026-01-31T12:00:00.000Z',
-  },
-  artifacts: [],
-  history: [message],
-  metadata: undefined,
-});
-
-const streamOf = (task: Task): StreamItem[] => [
-  { sequence: 1, payload: { $case: 'task', value: task } },
-  {
-    sequence: 2,
-    payload: {
-      $case: 'artifactUpdate',
-      value: {
-        taskId: task.id,
-        contextId: task.contextId,
-        artifact: {
-          artifactId: 'a',
-          name: 'n',
-          description: '',
-          parts: task.history[0]?.parts ?? [],
-          metadata: undefined,
-          extensions: [],
-        },
-        append: true,
-        lastChunk: true,
-        metadata: { chunk: 1 },
-      },
+const streamOf = (task: Task): StreamItem[] => {
+  const { parts } = task.history[0] as Message;
+  const reply = sampleMessage({ role: Role.ROLE_AGENT, parts });
+  return [
+    { sequence: 1, payload: { $case: 'task', value: task } },
+    {
+      sequence: 2,
+      payload: artifactEvent(sampleArtifact({ name: 'n', parts, metadata: { b: 1 } }), true, true),
     },
-  },
-  {
-    sequence: 3,
-    payload: {
-      $case: 'statusUpdate',
-      value: {
-        taskId: task.id,
-        contextId: task.contextId,
-        status: {
-          state: TaskState.TASK_STATE_INPUT_REQUIRED,
-          message: { ...(task.history[0] as Message), role: Role.ROLE_AGENT },
-          timestamp: '2026-01-31T12:00:01.000Z',
-        },
-        metadata: undefined,
-      },
-    },
-  },
-];
+    { sequence: 3, payload: statusEvent(TaskState.TASK_STATE_INPUT_REQUIRED, reply) },
+  ];
+};
 
 const bare = { filename: '', mediaType: '' };
 /** What JSON can carry (it has no -0), without the keys an envelope refuses. */
@@ -127,16 +78,7 @@ const part: fc.Arbitrary<Part> = fc.oneof(
     mediaType: fc.string(),
   }),
 );
-const messageOf = (parts: Part[]): Message => ({
-  messageId: 'm-1',
-  contextId: 'c-1',
-  taskId: '',
-  role: Role.ROLE_USER,
-  parts,
-  metadata: undefined,
-  extensions: [],
-  referenceTaskIds: [],
-});
+const messageOf = (parts: Part[]): Message => sampleMessage({ parts, taskId: '' });
 const requestOf = (message: Message) => ({
   tenant: '',
   message,
@@ -144,9 +86,9 @@ const requestOf = (message: Message) => ({
   metadata: undefined,
 });
 
-describe.each(clients)('an SDK client of version %s', (_version, connect) => {
+describe.each(['1.0', '0.3'] as const)('an SDK client of version %s', (version) => {
   it('gets back exactly the parts it sent, whatever is in them', async () => {
-    const client = await connect();
+    const client = await connectSdkClient(version, answer);
     await fc.assert(
       fc.asyncProperty(fc.array(part, { minLength: 1, maxLength: 4 }), async (parts) => {
         const task = (await client.sendMessage(requestOf(messageOf(parts)))) as Task;
@@ -157,7 +99,7 @@ describe.each(clients)('an SDK client of version %s', (_version, connect) => {
   });
 
   it('reads every frame of a stream', async () => {
-    const client = await connect();
+    const client = await connectSdkClient(version, answer);
     const message = messageOf([
       { content: { $case: 'text', value: 'NUL \0 and half a pair \ud83d' }, metadata: undefined, ...bare },
     ]);

@@ -3,6 +3,7 @@
  * - methods are paths (`message/send`); there is no list of tasks;
  * - roles are `user`, `agent`; states are lower case with hyphens (`input-required`), unset is `unknown`;
  * - objects carry `kind`; parts are `{kind: "text" | "file" | "data"}`, a file is `{file: {bytes | uri}}`;
+ * - text and data parts have neither file name nor media type: those of a 1.0 part are left out;
  * - `data` must be an object: other values travel as `{value}` with metadata `data_part_compat`;
  * - a status event carries `final`, true when the turn is over;
  * - `configuration.blocking: false` is `returnImmediately: true`; left out it blocks;

@@ -1,0 +1,17 @@
+import { JsonRpcTransportFactory, type Transport } from '@a2a-js/sdk/client';
+import { LegacyJsonRpcTransport } from '@a2a-js/sdk/compat/v0_3/client';
+
+const ENDPOINT = 'http://localhost/agents/echo';
+
+/** An unmodified SDK client of either generation over a `fetch` of ours: `answer` gets each request's body. */
+export function connectSdkClient(
+  version: '1.0' | '0.3',
+  answer: (body: string) => Response,
+): Promise<Transport> {
+  const fetchImpl: typeof fetch = (_url, init) => Promise.resolve(answer(init?.body as string));
+  if (version === '0.3')
+    return Promise.resolve(new LegacyJsonRpcTransport({ endpoint: ENDPOINT, fetchImpl }));
+  // The SDK declares its options as a class that it does not export.
+  // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
+  return new JsonRpcTransportFactory({ fetchImpl }).create(ENDPOINT, {} as never);
+}
