@@ -100,8 +100,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     bodyParser: false,
   });
   prepareApi(app);
-  await listen(app);
-  const url = await app.getUrl();
+  const url = await listen(app);
   return {
     ...fakes,
     app,

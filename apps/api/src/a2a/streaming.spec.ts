@@ -1,0 +1,226 @@
+import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { ProtocolError, type StreamItem, TaskState } from '@baton/a2a';
+import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { request, sampleTask, statusItem, taskItem } from '../testing/samples.js';
+
+let api: FakeApi;
+
+beforeEach(async () => {
+  api = await startFakeApi({ SSE_HEARTBEAT_MS: '20' });
+});
+afterEach(() => api.close());
+
+/** Makes `SendStreamingMessage` and `SubscribeToTask` yield what the generator yields. */
+function serve(source: (signal: AbortSignal) => AsyncGenerator<StreamItem>): AbortSignal[] {
+  const signals: AbortSignal[] = [];
+  const run = (_call: unknown, _request: unknown, signal: AbortSignal) => {
+    signals.push(signal);
+    return source(signal);
+  };
+  Object.assign(api.operations, { sendStreamingMessage: run, subscribeToTask: run });
+  return signals;
+}
+
+async function* whole(): AsyncGenerator<StreamItem> {
+  yield taskItem();
+  yield statusItem(2, TaskState.TASK_STATE_WORKING);
+  yield statusItem(3, TaskState.TASK_STATE_COMPLETED);
+}
+
+/** The task, and then nothing until the signal aborts. */
+async function* open(signal: AbortSignal): AsyncGenerator<StreamItem> {
+  yield taskItem(7);
+  await aborted(signal);
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+/** Reads until the text matches, and leaves the stream open. */
+function reader(response: Response) {
+  const source = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  return {
+    async until(pattern: RegExp): Promise<string> {
+      while (!pattern.test(text)) {
+        const { value, done } = await source.read();
+        if (done) throw new Error(`the stream ended before ${String(pattern)}: ${text}`);
+        text += value;
+      }
+      return text;
+    },
+    async rest(): Promise<string> {
+      for (let next = await source.read(); !next.done; next = await source.read()) text += next.value;
+      return text;
+    },
+    leave: () => source.cancel(),
+  };
+}
+
+const HEADERS = { authorization: 'Bearer caller', 'content-type': 'application/json' };
+
+describe('a stream', () => {
+  it('is server-sent events: each frame an envelope with the caller’s id, under its sequence', async () => {
+    serve(whole);
+    const response = await api.rpc(request.stream, { 'x-request-id': 'r-1' });
+    expect(response.status).toBe(200);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+      'x-request-id': 'r-1',
+    });
+    const frames = (await response.text()).split('\n\n').slice(0, -1);
+    expect(frames.map((frame) => frame.split('\n')[0])).toEqual(['id: 1', 'id: 2', 'id: 3']);
+    const data = frames.map((frame) => JSON.parse(frame.split('\ndata: ')[1]!) as Record<string, unknown>);
+    expect(data.map(({ id }) => id)).toEqual(['s', 's', 's']);
+    expect(data[0]).toMatchObject({ jsonrpc: '2.0', result: { task: { id: 'task-1' } } });
+    expect(data[2]).toMatchObject({
+      result: { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } },
+    });
+  });
+
+  it('carries the extensions that are active', async () => {
+    const extension = { uri: 'urn:a', required: true, description: '', params: undefined };
+    api.agents.push(agentOf({ extensions: [extension] }, 'extended'));
+    serve(whole);
+    const response = await api.rpc(request.stream, { 'a2a-extensions': 'urn:a' }, '/agents/extended');
+    expect(response.headers.get('a2a-extensions')).toBe('urn:a');
+    await response.text();
+  });
+
+  it('is refused as a plain JSON answer when it fails before its first item', async () => {
+    serve(async function* () {
+      throw ProtocolError.taskNotFound('task-1');
+      yield taskItem();
+    });
+    const response = await api.rpc(request.subscribe);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+    expect(await response.json()).toMatchObject({ id: 3, error: { code: -32001 } });
+  });
+
+  it('says in a last frame what went wrong in the middle, and nothing of our insides', async () => {
+    serve(async function* () {
+      yield taskItem();
+      throw new Error('connection to 10.0.0.3 lost');
+    });
+    const text = await (await api.rpc(request.stream)).text();
+    const last = text.trim().split('\n\n').at(-1)!;
+    expect(last).not.toContain('id:');
+    expect(JSON.parse(last.replace('data: ', ''))).toMatchObject({ id: 's', error: { code: -32603 } });
+    expect(text).not.toContain('10.0.0.3');
+  });
+
+  it('opens without an item when nothing is new, and beats', async () => {
+    serve(async function* (signal) {
+      await aborted(signal);
+    });
+    const response = await api.rpc(request.subscribe, { 'last-event-id': '4' });
+    const stream = reader(response);
+    expect(await stream.until(/(: heartbeat\n\n){2}/)).toMatch(/^(: heartbeat\n\n)+$/);
+    await stream.leave();
+  });
+
+  it('tells the operation where to go on', async () => {
+    const seen: unknown[] = [];
+    api.operations.subscribeToTask = async function* (call) {
+      seen.push(call.lastEventId);
+      yield taskItem();
+    };
+    await (await api.rpc(request.subscribe, { 'last-event-id': '41' })).text();
+    await (await api.rpc(request.subscribe)).text();
+    expect(seen).toEqual([41, undefined]);
+  });
+
+  it('ends its source when the caller leaves', async () => {
+    const signals = serve(open);
+    const stream = reader(await api.rpc(request.stream));
+    await stream.until(/id: 7/);
+    await stream.leave();
+    await aborted(signals[0]!);
+    while (!api.log.some(({ stream: end }) => end === 'caller-left')) await new Promise(setImmediate);
+  });
+
+  it('closes a reader that stops reading, without holding more for it than the limit', async () => {
+    await api.close();
+    api = await startFakeApi({ SSE_HEARTBEAT_MS: '50', SSE_BUFFER_BYTES: '65536' });
+    let produced = 0;
+    const big = sampleTask({ metadata: { filler: 'x'.repeat(50_000) } });
+    const signals = serve(async function* (signal) {
+      while (!signal.aborted) yield { sequence: (produced += 1), payload: { $case: 'task', value: big } };
+    });
+    const upload = httpRequest(`${api.url}/agents/echo`, { method: 'POST', headers: HEADERS });
+    const response = await new Promise<IncomingMessage>((resolve) => {
+      upload.on('response', resolve).end(JSON.stringify(request.stream));
+    });
+    await new Promise((resolve) => response.once('readable', resolve));
+    await aborted(signals[0]!);
+    response.destroy();
+    while (!api.log.some(({ stream: end }) => end === 'fell-behind')) await new Promise(setImmediate);
+    // What the kernel takes on both sides is not ours to limit; without a limit it would be far more.
+    expect(produced).toBeLessThan(2_000);
+  });
+
+  it('ends its source when the caller leaves before the first item', async () => {
+    const signals = serve(async function* (signal) {
+      await aborted(signal);
+    });
+    const leaving = new AbortController();
+    const call = fetch(`${api.url}/agents/echo`, {
+      method: 'POST',
+      headers: HEADERS,
+      body: JSON.stringify(request.stream),
+      signal: leaving.signal,
+    });
+    while (signals.length === 0) await new Promise(setImmediate);
+    leaving.abort();
+    await expect(call).rejects.toThrow('aborted');
+    await aborted(signals[0]!);
+  });
+
+  it('ends without a final event when the server shuts down, so that the caller resumes', async () => {
+    serve(open);
+    const stream = reader(await api.rpc(request.stream));
+    await stream.until(/id: 7/);
+    await api.close();
+    const text = await stream.rest();
+    expect(text).toMatch(/: closed: this server is shutting down; resume with Last-Event-ID: 7\n\n$/);
+    api = await startFakeApi();
+  });
+
+  it('of a notification is started and answered with 204', async () => {
+    const signals = serve(open);
+    const { id: _, ...notification } = request.stream;
+    const response = await api.rpc(notification);
+    expect(response.status).toBe(204);
+    expect(signals).toHaveLength(1);
+    await aborted(signals[0]!);
+  });
+});
+
+describe('a blocking call', () => {
+  it('stops waiting when its caller leaves', async () => {
+    const signals: AbortSignal[] = [];
+    api.operations.sendMessage = async (_call, _request, signal) => {
+      signals.push(signal);
+      await aborted(signal);
+      throw new Error('nobody reads this');
+    };
+    const leaving = new AbortController();
+    const call = fetch(`${api.url}/agents/echo`, {
+      method: 'POST',
+      headers: HEADERS,
+      body: JSON.stringify(request.send),
+      signal: leaving.signal,
+    });
+    while (signals.length === 0) await new Promise(setImmediate);
+    leaving.abort();
+    await expect(call).rejects.toThrow('aborted');
+    await aborted(signals[0]!);
+    while (!api.log.some(({ callerLeft }) => callerLeft)) await new Promise(setImmediate);
+    expect(api.log.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+});

@@ -1,0 +1,70 @@
+import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { request, taskItem } from '../testing/samples.js';
+
+let api: FakeApi;
+
+beforeEach(async () => {
+  api = await startFakeApi();
+});
+afterEach(() => api.close());
+
+const readyz = async () => {
+  const response = await fetch(`${api.url}/readyz`);
+  const { ready, checks } = (await response.json()) as { ready: boolean; checks: Record<string, string> };
+  return { status: response.status, ready, checks };
+};
+
+describe('health', () => {
+  it('is alive as long as it answers, whatever is broken behind it', async () => {
+    api.database.ping = async () => Promise.reject(new Error('gone'));
+    const response = await fetch(`${api.url}/healthz`);
+    expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
+  });
+
+  it('is ready when everything behind it answers', async () => {
+    expect(await readyz()).toEqual({
+      status: 200,
+      ready: true,
+      checks: { postgres: 'ok', migrations: 'ok', 'messaging (postgres)': 'ok', server: 'ok' },
+    });
+  });
+
+  it('names each thing that is in the way', async () => {
+    api.database.ping = async () => Promise.reject(new Error('connection refused'));
+    api.database.pendingMigrations = async () => ['0002_runs'];
+    api.messaging.ping = async () => Promise.reject(new Error('no route'));
+    const { status, ready, checks } = await readyz();
+    expect([status, ready]).toEqual([503, false]);
+    expect(checks).toMatchObject({ postgres: 'connection refused', 'messaging (postgres)': 'no route' });
+    expect(checks.migrations).toContain('npm run migrate');
+    expect(checks.migrations).toContain('0002_runs');
+  });
+
+  it('counts queue, runs, streams and requests for Prometheus', async () => {
+    api.operations.sendStreamingMessage = async function* () {
+      yield taskItem();
+      await new Promise(() => undefined);
+    };
+    const leaving = new AbortController();
+    const stream = await fetch(`${api.url}/agents/echo`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer caller', 'content-type': 'application/json' },
+      body: JSON.stringify(request.stream),
+      signal: leaving.signal,
+    });
+    await api.rpc({});
+    const response = await fetch(`${api.url}/metrics`);
+    expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
+    const text = await response.text();
+    expect(stream.status).toBe(200);
+    for (const line of [
+      'baton_queue_depth{state="waiting"} 3',
+      'baton_runs{state="queued"} 2',
+      'baton_open_streams 1',
+      'baton_request_duration_seconds_count{route="/agents/:agent",method="POST",status="200"} 1',
+    ]) {
+      expect(text).toContain(line);
+    }
+    leaving.abort();
+  });
+});

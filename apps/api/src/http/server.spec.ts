@@ -1,0 +1,139 @@
+import { connect } from 'node:net';
+import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { request, sampleTask } from '../testing/samples.js';
+
+let api: FakeApi;
+
+beforeEach(async () => {
+  api = await startFakeApi();
+  api.operations.getTask = async () => sampleTask();
+});
+afterEach(() => api.close());
+
+/** The whole answer to bytes written as they are. */
+function raw(text: string): Promise<string> {
+  const { hostname, port } = new URL(api.url);
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(Number(port), hostname, () => socket.write(text));
+    socket.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk));
+    socket.on('end', () => resolve(answer)).on('error', reject);
+  });
+}
+
+describe('what the server does with a URL', () => {
+  it.each(['/', '/agents', '/agents/echo/nothing', '/v1/a2a/foo', '/agents/echo/..%2f..'])(
+    'answers 404 in JSON for %s',
+    async (path) => {
+      const response = await fetch(api.url + path, { method: 'POST', body: '{}' });
+      expect([response.status, await response.json()]).toMatchObject([
+        404,
+        { error: { code: 404, status: 'NOT_FOUND' } },
+      ]);
+    },
+  );
+
+  it.each(['/agents/%zz', '/agents/%', '/%c0%ae'])(
+    'answers 4xx in JSON for the malformed %s',
+    async (path) => {
+      const answer = await raw(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1.1 4\d\d /);
+      expect(JSON.parse(answer.slice(answer.indexOf('{')).replace(/\r\n0\r\n\r\n$/, ''))).toHaveProperty(
+        'error',
+      );
+    },
+  );
+
+  it('answers 414 for a name longer than any agent has', async () => {
+    expect((await api.rpc(request.get, {}, `/agents/${'a'.repeat(300)}`)).status).toBe(414);
+  });
+
+  it.each(['GET', 'PUT', 'PATCH', 'DELETE'])('answers 405 to %s where JSON-RPC is spoken', async (method) => {
+    const response = await fetch(`${api.url}/agents/echo`, { method });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST, OPTIONS']);
+    expect(await response.json()).toMatchObject({ error: { code: 405 } });
+  });
+
+  it('answers OPTIONS with what there is, and HEAD as GET without its body', async () => {
+    const options = await fetch(`${api.url}/agents/echo/`, { method: 'OPTIONS' });
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'POST, OPTIONS']);
+    const head = await fetch(`${api.url}/.well-known/agent-card.json`, { method: 'HEAD' });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    const post = await fetch(`${api.url}/healthz`, { method: 'POST' });
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+  });
+});
+
+describe('the request’s id', () => {
+  it.each([
+    ['abc-123', 'abc-123'],
+    ['a'.repeat(200), expect.stringMatching(/^[\da-f-]{36}$/)],
+    ['<script>', expect.stringMatching(/^[\da-f-]{36}$/)],
+  ])('of a caller who sends %j', async (given, answered) => {
+    const response = await api.rpc(request.get, { 'x-request-id': given });
+    expect(response.headers.get('x-request-id')).toEqual(answered);
+  });
+});
+
+describe('the log', () => {
+  const lines = () => api.log.filter(({ msg, path }) => msg === 'request' && path === '/agents/echo');
+
+  it('has one line a request, with ids and without the token', async () => {
+    await api.rpc(request.get, { 'x-request-id': 'line-1' }, '/agents/echo?access_token=hunter2');
+    while (lines().length === 0) await new Promise(setImmediate);
+    expect(lines()).toHaveLength(1);
+    expect(lines()[0]).toMatchObject({
+      requestId: 'line-1',
+      method: 'POST',
+      status: 200,
+      tenantId: 'tenant-1',
+      taskId: 'task-1',
+      agent: 'echo',
+      rpcMethod: 'GetTask',
+      ms: expect.any(Number),
+    });
+    expect(JSON.stringify(api.log)).not.toMatch(/Bearer|hunter2/);
+  });
+
+  it('says which error was answered', async () => {
+    await api.rpc('{');
+    while (lines().length === 0) await new Promise(setImmediate);
+    expect(lines()[0]).toMatchObject({ rpcError: -32700, status: 200 });
+  });
+});
+
+describe('shutting down', () => {
+  it('lets calls in hand finish, and takes no new ones', async () => {
+    let finish = (): void => undefined;
+    const started = new Promise<void>((resolve) => {
+      api.operations.sendMessage = async () => {
+        resolve();
+        await new Promise<void>((done) => (finish = done));
+        return { $case: 'task', value: sampleTask() };
+      };
+    });
+    const call = api.rpc(request.send);
+    await started;
+    const closed = api.close();
+    await expect(fetch(`${api.url}/healthz`)).rejects.toThrow();
+    finish();
+    expect((await call).status).toBe(200);
+    await closed;
+    api = await startFakeApi();
+  });
+
+  it('has calls that would block longer answer with what they have', async () => {
+    const started = new Promise<void>((resolve) => {
+      api.operations.sendMessage = async (_call, _request, signal) => {
+        resolve();
+        await new Promise<void>((done) => signal.addEventListener('abort', () => done()));
+        return { $case: 'task', value: sampleTask() };
+      };
+    });
+    const call = api.rpc(request.send);
+    await started;
+    await api.close();
+    expect((await call).status).toBe(200);
+    api = await startFakeApi();
+  });
+});
