@@ -25,25 +25,32 @@ export async function* converse(
   signal: AbortSignal,
   logger: Logger,
 ): AsyncGenerator<AgentOutput> {
-  if (signal.aborted) return;
+  // A function, because the compiler takes what it has once read of a signal for settled.
+  const stopped = (): boolean => signal.aborted;
+  if (stopped()) return;
   const execution = new Execution(executor, turn, logger);
   const stop = (): void => execution.stop();
   signal.addEventListener('abort', stop, { once: true });
   let held: TaskStatus | undefined;
   try {
     for await (const output of execution.bus.outputs()) {
+      // Nobody hears it any more; this only waits for the executor to wind up.
+      if (stopped()) continue;
       const said = execution.own(output);
       if (said.$case === 'task') {
-        held = endsTurn(said.value.status?.state ?? 0) ? said.value.status : undefined;
+        held = endsTheTurn(said.value.status) ? said.value.status : undefined;
         yield held ? { ...said, value: { ...said.value, status: undefined } } : said;
         continue;
       }
-      if (said.$case === 'statusUpdate') held = undefined;
-      if (endsTheTurn(said)) execution.over = true;
+      if (said.$case === 'statusUpdate') {
+        held = undefined;
+        execution.over = endsTheTurn(said.value.status);
+      }
+      if (said.$case === 'message') execution.over = true;
       yield said;
       if (execution.over) return;
     }
-    if (signal.aborted) return;
+    if (stopped()) return;
     execution.throwIfFailed();
     execution.over = true;
     if (held) yield statusOf(turn, held);
@@ -128,9 +135,8 @@ class Execution {
   }
 }
 
-const endsTheTurn = (output: AgentOutput): boolean =>
-  output.$case === 'message' ||
-  (output.$case === 'statusUpdate' && endsTurn(output.value.status?.state ?? 0));
+const endsTheTurn = (status: TaskStatus | undefined): boolean =>
+  status !== undefined && endsTurn(status.state);
 
 function statusOf({ task }: Turn, status: TaskStatus): AgentOutput {
   return {

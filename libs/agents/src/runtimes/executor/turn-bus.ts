@@ -45,13 +45,15 @@ export class TurnBus extends DefaultExecutionEventBus {
  * The event as the platform's own: fields that a JavaScript author left out are filled in, and changes that
  * the executor makes to its object after publishing do not reach the log.
  */
-function copyOf(event: AgentExecutionEvent): AgentOutput {
-  if (!KINDS.includes(event?.kind) || typeof event.data !== 'object' || event.data === null) {
+function copyOf(event: AgentExecutionEvent | undefined): AgentOutput {
+  // Authors of JavaScript have no compiler to tell them.
+  const { kind, data } = (event ?? {}) as Partial<AgentExecutionEvent>;
+  if (kind === undefined || !KINDS.includes(kind) || typeof data !== 'object') {
     throw new TypeError(`publish() takes {kind, data}, kind being one of ${KINDS.join(', ')}`);
   }
-  const payload = { $case: event.kind, value: event.data } as AgentOutput;
+  const payload = { $case: kind, value: data } as AgentOutput;
   const json: unknown = JSON.parse(JSON.stringify(StreamResponse.toJSON({ payload })));
   const copy = StreamResponse.fromJSON(json).payload;
-  if (!copy) throw new TypeError(`publish() was given an empty ${event.kind}`);
+  if (!copy) throw new TypeError(`publish() was given an empty ${kind}`);
   return copy;
 }

@@ -1,0 +1,145 @@
+import { TaskState, endsTurn } from '@baton/a2a';
+import { Logger } from '@baton/telemetry';
+import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
+import { artifactChunk, completed, textPart } from './reply.js';
+import type { AgentOutput, AgentRuntime, Turn } from './runtime.js';
+import { BUILTIN_AGENTS } from './builtins.js';
+import { RuntimeTable } from './runtimes.js';
+import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
+import { converse } from './runtimes/executor/converse.js';
+import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
+import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
+import { FixedAgents, agent, collect, firstTurn, summary, userMessage } from './testing/turns.js';
+
+/** What the executor runtime runs here: five chunks, then completed; stops where it is when told to. */
+class ChunkExecutor implements AgentExecutor {
+  private canceled = false;
+
+  async execute(...[, bus]: Parameters<AgentExecutor['execute']>): Promise<void> {
+    const turn = firstTurn('hi');
+    for (let i = 0; i < 5 && !this.canceled; i++) {
+      publish(
+        bus,
+        artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [textPart('x')] }, { append: i > 0 }),
+      );
+      await Promise.resolve();
+    }
+    if (!this.canceled) publish(bus, completed(turn));
+  }
+
+  cancelTask(): Promise<void> {
+    this.canceled = true;
+    return Promise.resolve();
+  }
+}
+
+const publish = (bus: Parameters<AgentExecutor['execute']>[1], { $case, value }: AgentOutput): void =>
+  bus.publish((AgentEvent[$case] as (data: unknown) => Parameters<typeof bus.publish>[0])(value));
+
+/** Every runtime with a message that makes it say something. */
+const RUNTIMES: Record<string, { run: AgentRuntime['run']; metadata?: Record<string, unknown> }> = {
+  echo: { run: (...turn) => new EchoRuntime().run(...turn), metadata: { echo: { chunks: 5 } } },
+  executor: { run: (turn, signal) => converse(new ChunkExecutor(), turn, signal, Logger.silent()) },
+  index: {
+    run: (...turn) => new IndexRuntime(new FixedAgents([agent('echo')])).run(...turn),
+  },
+};
+
+describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata }) => {
+  const turn = (fields: Partial<Turn> = {}): Turn => firstTurn(userMessage('hello', { metadata }), fields);
+  const never = new AbortController().signal;
+
+  it('ends its turn with its only status that ends turns', async () => {
+    const outputs = await collect(run(turn(), never));
+    const ends = outputs.map((output) =>
+      output.$case === 'statusUpdate'
+        ? endsTurn(output.value.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED)
+        : output.$case === 'message',
+    );
+    expect(ends.pop()).toBe(true);
+    expect(ends).not.toContain(true);
+  });
+
+  it('speaks for its own task', async () => {
+    for await (const { value } of run(turn(), never)) {
+      expect(value).toMatchObject({ taskId: 'task-1', contextId: 'context-1' });
+    }
+  });
+
+  it('begins each artifact anew and then appends to it', async () => {
+    const begun = new Set<string>();
+    for await (const { $case, value } of run(turn(), never)) {
+      if ($case !== 'artifactUpdate') continue;
+      const { artifactId } = value.artifact ?? { artifactId: '' };
+      expect(value.append).toBe(begun.has(artifactId));
+      begun.add(artifactId);
+    }
+  });
+
+  it('says the same in another attempt', async () => {
+    const first = summary(await collect(run(turn(), never)));
+    expect(summary(await collect(run(turn({ attempt: 2 }), never)))).toEqual(first);
+  });
+
+  it('leaves the turn it was given as it was', async () => {
+    const given = turn();
+    const before = structuredClone(given);
+    await collect(run(given, never));
+    expect(given).toEqual(before);
+  });
+
+  it('stops at once, wherever it is stopped', async () => {
+    const { length } = await collect(run(turn(), never));
+    for (let said = 0; said < length; said++) {
+      const stop = new AbortController();
+      const outputs = run(turn(), stop.signal)[Symbol.asyncIterator]();
+      for (let i = 0; i < said; i++) await outputs.next();
+      stop.abort('canceled');
+      const rest = await collect({ [Symbol.asyncIterator]: () => outputs });
+      expect(rest.length).toBeLessThanOrEqual(1);
+    }
+  });
+});
+
+describe('the runtime table', () => {
+  const none = { agentsDir: undefined } as never;
+  const table = new RuntimeTable([
+    new EchoRuntime(),
+    new ExecutorRuntime(none, Logger.silent()),
+    new IndexRuntime(new FixedAgents([])),
+  ]);
+
+  it('has the runtime of every built-in agent, which accepts its settings', () => {
+    for (const { slug, definition } of BUILTIN_AGENTS) {
+      const runtime = table.get(definition.runtime);
+      expect(runtime.name).toBe(slug);
+      expect(() => runtime.validate(definition.config)).not.toThrow();
+      expect(() => runtime.validate({ speed: 9 })).toThrow('config.speed');
+    }
+  });
+
+  it('says which runtimes there are to whoever asks for another', () => {
+    expect(() => table.get('llm')).toThrow('there is no runtime "llm"; there are echo, executor, index');
+  });
+});
+
+describe('the executor runtime', () => {
+  const runtime = (agentsDir?: string) => new ExecutorRuntime({ agentsDir } as never, Logger.silent());
+  const run = (turn: Turn, agentsDir?: string) =>
+    collect(runtime(agentsDir).run(turn, new AbortController().signal));
+
+  it.each(['/etc/passwd', '../other/index.js', 'a/../../b.js', ''])('takes no module at %j', (module) => {
+    expect(() => runtime().validate({ module })).toThrow('config.module');
+  });
+
+  it('takes a module inside the folder, and no other setting', () => {
+    expect(() => runtime().validate({ module: 'dist/index.js' })).not.toThrow();
+    expect(() => runtime().validate({ modul: 'x' })).toThrow('modul');
+  });
+
+  it("runs no code for a tenant's own agent, and none without a folder of agents", async () => {
+    const own = { ...agent('countdown'), origin: 'catalog' as const };
+    await expect(run(firstTurn('hi', { agent: own }), '/agents')).rejects.toThrow('not an installed agent');
+    await expect(run(firstTurn('hi'))).rejects.toThrow('BATON_AGENTS_DIR is not set');
+  });
+});

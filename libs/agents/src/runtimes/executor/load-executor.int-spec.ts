@@ -1,0 +1,148 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import * as ts from 'typescript';
+
+/** Loads a folder's executor and prints the kinds of events it publishes, or why it could not be loaded. */
+const PROBE = `
+const { loadExecutor } = require('./load-executor.js');
+const [, , folder, file] = process.argv;
+const bus = { publish: (event) => kinds.push(event.kind), finished() {} };
+const kinds = [];
+const userMessage = { messageId: 'm', role: 1, parts: [{ content: { $case: 'text', value: '1' } }] };
+loadExecutor(folder, file)
+  .then((create) => create().execute({ taskId: 't', contextId: 'c', userMessage }, bus))
+  .then(() => console.log(kinds.join(' ')), (error) => console.log('Error: ' + error.message));
+`;
+const SOURCES = ['load-executor.ts', 'sdk-fallback.ts', 'sdk-fallback-hooks.mts'];
+const ROOT = join(__dirname, '../../../../..');
+
+// Jest has a module system of its own, so these tests run the compiled files in a Node of their own.
+let home: string;
+
+beforeAll(async () => {
+  home = await realpath(await mkdtemp(join(tmpdir(), 'baton-executors-')));
+  await mkdir(join(home, 'platform/node_modules'), { recursive: true });
+  await symlink(join(ROOT, 'node_modules/@a2a-js'), join(home, 'platform/node_modules/@a2a-js'));
+  await writeFile(join(home, 'package.json'), '{}');
+  for (const name of SOURCES) await compile(name);
+  await writeFile(join(home, 'platform/probe.js'), PROBE);
+});
+
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+async function compile(name: string): Promise<void> {
+  const { outputText } = ts.transpileModule(await readFile(join(__dirname, name), 'utf8'), {
+    fileName: name,
+    compilerOptions: {
+      module: ts.ModuleKind.NodeNext,
+      target: ts.ScriptTarget.ES2023,
+      esModuleInterop: true,
+    },
+  });
+  await writeFile(join(home, 'platform', name.replace(/ts$/, 'js')), outputText);
+}
+
+/** An agent's folder with these files, outside of every `node_modules`. */
+async function folder(name: string, files: Record<string, string>): Promise<string> {
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(home, name, path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
+  return join(home, name);
+}
+
+async function probe(path: string, module?: string): Promise<string> {
+  const args = [join(home, 'platform/probe.js'), path, ...(module === undefined ? [] : [module])];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env: {} });
+  return stdout.trim();
+}
+
+const BODY = '{ execute(_, bus) { bus.publish(AgentEvent.message({})); } cancelTask() {} }';
+const ESM = "import { AgentEvent } from '@a2a-js/sdk/server';\n";
+const CJS = "const { AgentEvent } = require('@a2a-js/sdk/server');\n";
+
+describe('an executor module without an SDK of its own', () => {
+  it.each([
+    ['an ES module with a class', 'index.mjs', `${ESM}export default class ${BODY}`],
+    ['an ES module with an instance', 'index.mjs', `${ESM}export default new (class ${BODY})();`],
+    ['a CommonJS module', 'index.cjs', `${CJS}module.exports = class ${BODY};`],
+    [
+      'CommonJS compiled from TypeScript',
+      'index.js',
+      `${CJS}Object.defineProperty(exports, '__esModule', { value: true });exports.default = class ${BODY};`,
+    ],
+    [
+      'an older kind of class',
+      'index.cjs',
+      `${CJS}function Old() {}
+       Old.prototype.execute = async (_, bus) => bus.publish(AgentEvent.message({}));
+       Old.prototype.cancelTask = async () => {};
+       module.exports = Old;`,
+    ],
+  ])('runs as %s', async (name, file, text) => {
+    const path = await folder(name.replaceAll(' ', '-'), { [file]: text });
+    expect(await probe(path)).toBe('message');
+  });
+
+  it('may be any file of the folder, with modules beside it', async () => {
+    const path = await folder('nested', {
+      'dist/main.mjs': "import Executor from './executor.mjs';\nexport default Executor;",
+      'dist/executor.mjs': `${ESM}export default class ${BODY}`,
+    });
+    expect(await probe(path, 'dist/main.mjs')).toBe('message');
+  });
+
+  it('uses the SDK of its folder where there is one', async () => {
+    const own = 'export const AgentEvent = { message: () => ({ kind: "own" }) };';
+    const path = await folder('own-sdk', {
+      'index.mjs': `${ESM}export default class ${BODY}`,
+      'node_modules/@a2a-js/sdk/package.json': '{"type":"module","exports":{"./server":"./server.js"}}',
+      'node_modules/@a2a-js/sdk/server.js': own,
+    });
+    expect(await probe(path)).toBe('own');
+  });
+
+  it.each(['countdown', 'trip-planner', 'greeter'])('runs the example %s', async (name) => {
+    await cp(join(ROOT, 'examples/agents', name), join(home, name), { recursive: true });
+    expect(await probe(join(home, name))).toMatch(/^(message|task .*statusUpdate)$/);
+  });
+});
+
+describe('an executor module that can not be used', () => {
+  it.each([
+    ['is not there', {}, ': has no module index.js, index.mjs, index.cjs'],
+    ['is TypeScript', { 'index.ts': '' }, 'TypeScript must be compiled first'],
+    ['exports nothing', { 'index.mjs': 'export const a = 1;' }, '/index.mjs: has no default export'],
+    [
+      'has no execute',
+      { 'index.mjs': 'export default {};' },
+      '/index.mjs: its default export has no execute()',
+    ],
+    [
+      'has no cancelTask',
+      { 'index.cjs': 'module.exports = class { execute() {} };' },
+      '/index.cjs: its default export has no cancelTask()',
+    ],
+    ['throws', { 'index.mjs': 'throw new Error("boom");' }, '/index.mjs: could not be loaded: boom'],
+    ['is not JavaScript', { 'index.mjs': 'export {{' }, '/index.mjs: could not be loaded: Unexpected token'],
+    [
+      'lacks a package',
+      { 'index.mjs': "import 'no-such-package';" },
+      "could not be loaded: Cannot find package 'no-such-package'",
+    ],
+    [
+      'asks the SDK for what it does not have',
+      { 'index.cjs': "require('@a2a-js/sdk/no-such-part');" },
+      "could not be loaded: Cannot find module '@a2a-js/sdk/no-such-part'",
+    ],
+  ])('is named when it %s', async (name, files, reason) => {
+    const path = await folder(name.replaceAll(' ', '-'), { 'README.md': '', ...files });
+    const said = await probe(path);
+    expect(said).toContain(`Error: ${path}`);
+    expect(said).toContain(reason);
+  });
+});

@@ -1,0 +1,112 @@
+import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a';
+import { AgentList } from '../agent-list.js';
+import { textPart } from '../reply.js';
+import type { AgentOutput, Turn } from '../runtime.js';
+
+/** A user's message. */
+export function userMessage(parts: string | Part[], fields: Partial<Message> = {}): Message {
+  return {
+    messageId: 'm-1',
+    contextId: 'context-1',
+    taskId: 'task-1',
+    role: Role.ROLE_USER,
+    parts: typeof parts === 'string' ? [textPart(parts)] : parts,
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+    ...fields,
+  };
+}
+
+/** The first turn of a task, as a worker would hand it to a runtime. */
+export function firstTurn(message: Message | string, fields: Partial<Turn> = {}): Turn {
+  const asked = typeof message === 'string' ? userMessage(message) : message;
+  return turnWith([asked], fields);
+}
+
+/** A later turn: the last of `history` is the message to answer. */
+export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
+  const message = history.at(-1);
+  if (!message) throw new Error('a turn needs a message');
+  return {
+    tenantId: 'tenant-1',
+    runId: `run-${message.messageId}`,
+    attempt: 1,
+    agent: agent('tester'),
+    task: {
+      id: 'task-1',
+      contextId: 'context-1',
+      status: { state: TaskState.TASK_STATE_WORKING, message: undefined, timestamp: undefined },
+      artifacts: [],
+      history,
+      metadata: undefined,
+    },
+    message,
+    referenceTasks: [],
+    extensions: [],
+    ...fields,
+  };
+}
+
+export function agent(slug: string, runtime = 'executor'): Agent {
+  return {
+    id: slug,
+    slug,
+    origin: 'installed',
+    definition: {
+      name: slug,
+      description: `Agent ${slug}`,
+      version: '1.0.0',
+      runtime,
+      config: {},
+      skills: [],
+      inputModes: [],
+      outputModes: [],
+      extensions: [],
+    },
+  };
+}
+
+/** A catalog that has these agents, whoever asks. */
+export class FixedAgents extends AgentList {
+  readonly asked: string[] = [];
+
+  constructor(private readonly agents: Agent[]) {
+    super();
+  }
+
+  override list(tenantId: string): Promise<Agent[]> {
+    this.asked.push(tenantId);
+    return Promise.resolve(this.agents);
+  }
+}
+
+/** Everything a runtime says. */
+export async function collect(outputs: AsyncIterable<AgentOutput>): Promise<AgentOutput[]> {
+  const all: AgentOutput[] = [];
+  for await (const output of outputs) all.push(output);
+  return all;
+}
+
+/** What a caller would notice of outputs: kinds, states, texts and artifact flags; no times. */
+export function summary(outputs: readonly AgentOutput[]): unknown[] {
+  return outputs.map((output) => {
+    switch (output.$case) {
+      case 'message':
+        return { message: textOf(output.value.parts) };
+      case 'task':
+        return { task: output.value.status?.state };
+      case 'statusUpdate': {
+        const { state, message } = output.value.status ?? {};
+        return { state, ...(message && { text: textOf(message.parts) }) };
+      }
+      case 'artifactUpdate': {
+        const { artifact, append, lastChunk } = output.value;
+        return { artifact: artifact?.artifactId, append, lastChunk, text: textOf(artifact?.parts ?? []) };
+      }
+    }
+  });
+}
+
+export const textOf = (parts: readonly Part[]): string =>
+  parts.map(({ content }) => (content?.$case === 'text' ? content.value : '')).join('');
