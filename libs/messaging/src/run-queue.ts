@@ -35,8 +35,9 @@ export class RunQueue<B extends IQueueBackend, C> {
       // Nobody reads BullMQ's own events.
       streams: { events: { maxLen: 100 } },
     });
-    queue.on('error', (error) => log.warn('queue', error));
-    this.queue = queue as unknown as Queue;
+    // Its calls reject, and its connection reports by itself.
+    queue.on('error', () => undefined);
+    this.queue = queue;
   }
 
   ready(): Promise<unknown> {

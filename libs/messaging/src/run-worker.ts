@@ -1,4 +1,4 @@
-import type { Worker } from 'bullmq';
+import type { IQueueBackend, Worker } from 'bullmq';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { within } from './deadline.js';
 import type { QuietLog } from './quiet-log.js';
@@ -6,6 +6,7 @@ import type { QuietLog } from './quiet-log.js';
 type Deliver = (name: string, data: unknown) => Promise<void>;
 
 const REOPEN_MS = 1_000;
+const RETRY_MS = 250;
 const CLOSE_MS = 2_000;
 
 /** One BullMQ worker: opened until it holds, and closed without hanging on a server that is away. */
@@ -32,13 +33,14 @@ export class RunWorker {
 
   /** BullMQ keeps a failed first connection for good, so a worker that could not connect is replaced. */
   private async run(): Promise<void> {
-    while (!this.stop.signal.aborted) {
+    while (!this.stopped()) {
       const worker = this.open((name, data) => this.deliver(name, data));
       this.worker = worker;
+      paceRetries(worker.getBackend());
       worker.on('error', (error) => this.log.warn('queue worker', error));
       try {
         await worker.waitUntilReady();
-        if (this.stop.signal.aborted) return;
+        if (this.stopped()) return;
         worker.run().catch((error: unknown) => this.log.warn('queue worker stopped', error));
         return;
       } catch (error) {
@@ -47,6 +49,10 @@ export class RunWorker {
         await sleep(REOPEN_MS, undefined, { signal: this.stop.signal }).catch(() => undefined);
       }
     }
+  }
+
+  private stopped(): boolean {
+    return this.stop.signal.aborted;
   }
 
   private async deliver(name: string, data: unknown): Promise<void> {
@@ -73,4 +79,17 @@ export class RunWorker {
     } while (this.inHand.size > 0);
     await within(CLOSE_MS, Promise.resolve(this.worker?.disconnect()), '').catch(() => undefined);
   }
+}
+
+/** BullMQ asks for the next job again at once when the server refuses it: a busy loop, were it not for this. */
+function paceRetries(backend: Pick<IQueueBackend, 'moveToActive'>): void {
+  const moveToActive = backend.moveToActive.bind(backend);
+  backend.moveToActive = async (...request): Promise<unknown[]> => {
+    try {
+      return (await moveToActive(...request)) as unknown[];
+    } catch (error) {
+      await sleep(RETRY_MS);
+      throw error;
+    }
+  };
 }

@@ -49,25 +49,26 @@ export class PostgresListener {
   }
 
   private async keepListening(first: Session): Promise<void> {
-    let session: Session | undefined = first;
-    while (session) {
+    let session = first;
+    for (;;) {
       const error = await session.lost;
       this.session = undefined;
       session.connection.close().catch(() => undefined);
-      if (this.stop.signal.aborted) return;
+      if (this.stopped()) return;
       this.log.warn('Postgres notifications lost; connecting again', error);
-      session = this.session = await this.listenAgain();
-      if (!session) return;
+      const next = (this.session = await this.listenAgain());
+      if (!next) return;
+      session = next;
       this.log.info('Postgres notifications are back');
       this.events.reconnected();
     }
   }
 
   private async listenAgain(): Promise<Session | undefined> {
-    while (!this.stop.signal.aborted) {
+    while (!this.stopped()) {
       try {
         const session = await this.listen();
-        if (!this.stop.signal.aborted) return session;
+        if (!this.stopped()) return session;
         await session.connection.close();
       } catch (error) {
         this.log.warn('Postgres notifications: no connection', error);
@@ -75,6 +76,10 @@ export class PostgresListener {
       }
     }
     return undefined;
+  }
+
+  private stopped(): boolean {
+    return this.stop.signal.aborted;
   }
 
   private async listen(): Promise<Session> {
@@ -87,7 +92,9 @@ export class PostgresListener {
       // It may hear nothing for hours: asking is the only way to notice that the server is gone.
       const beat = (): Promise<unknown> =>
         within(HEARTBEAT_MS, client.query('SELECT 1'), 'no answer in time');
-      const timer = setInterval(() => beat().catch((error) => connection.emit('error', error)), HEARTBEAT_MS);
+      const timer = setInterval(() => {
+        beat().catch((error: unknown) => connection.emit('error', error));
+      }, HEARTBEAT_MS);
       timer.unref();
       void lost.then(() => clearInterval(timer));
       return { connection, lost };

@@ -16,6 +16,7 @@ import {
   type Unsubscribe,
 } from '../../messaging.js';
 import { type MessagingLog, QuietLog, reasonOf } from '../../quiet-log.js';
+import { ReconnectListeners } from '../../reconnect-listeners.js';
 import { RunQueue } from '../../run-queue.js';
 import { decodeSignal, encodeSignal } from '../../signal-frame.js';
 import { addressOf, poolConfig } from './postgres-config.js';
@@ -38,7 +39,7 @@ export class PostgresMessaging extends Messaging {
   private readonly publisher: PostgresPublisher;
   private readonly listeners = new ChannelListeners();
   private readonly log: QuietLog;
-  private readonly reconnectListeners = new Set<() => void>();
+  private readonly reconnects: ReconnectListeners;
   private queue: RunQueue<PostgresQueueBackend, PostgresConnectionOptions> | undefined;
 
   /** @param namespace start of the names of the queue and the channels */
@@ -49,6 +50,7 @@ export class PostgresMessaging extends Messaging {
   ) {
     super();
     this.log = new QuietLog(log);
+    this.reconnects = new ReconnectListeners(this.log);
     const config = poolConfig(databaseUrl);
     this.connection = new PostgresConnection({ ...config, migrate: true });
     this.connection.on('error', (error) => this.log.warn('Postgres connection lost (queue)', error));
@@ -58,7 +60,7 @@ export class PostgresMessaging extends Messaging {
       [this.taskChannel, this.controlChannel],
       {
         notified: (channel, payload) => this.receive(channel, payload),
-        reconnected: () => this.reconnected(),
+        reconnected: () => this.reconnects.call(),
       },
       this.log,
     );
@@ -86,7 +88,7 @@ export class PostgresMessaging extends Messaging {
     return this.publisher.publish(this.taskChannel, `${key}\n${encodeSignal(signal, SIGNAL_BYTES)}`);
   }
 
-  override async subscribeTask(
+  override subscribeTask(
     tenantId: string,
     taskId: string,
     listener: (signal: TaskSignal) => void,
@@ -98,13 +100,12 @@ export class PostgresMessaging extends Messaging {
     return this.publisher.publish(this.controlChannel, JSON.stringify(message));
   }
 
-  override async subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe> {
+  override subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe> {
     return this.listen(this.controlChannel, (text) => listener(JSON.parse(text) as ControlMessage));
   }
 
   override onReconnect(listener: () => void): Unsubscribe {
-    this.reconnectListeners.add(listener);
-    return () => this.reconnectListeners.delete(listener);
+    return this.reconnects.add(listener);
   }
 
   override async ping(): Promise<void> {
@@ -161,13 +162,9 @@ export class PostgresMessaging extends Messaging {
     );
   }
 
-  private listen(key: string, listener: (text: string) => void): Unsubscribe {
+  private listen(key: string, listener: (text: string) => void): Promise<Unsubscribe> {
     this.listeners.add(key, listener);
-    return () => void this.listeners.remove(key, listener);
-  }
-
-  private reconnected(): void {
-    for (const listener of this.reconnectListeners) listener();
+    return Promise.resolve(() => void this.listeners.remove(key, listener));
   }
 
   /** What the work answers; rejects with a plain reason if it does not within `ms`. */
@@ -180,7 +177,9 @@ export class PostgresMessaging extends Messaging {
   }
 
   private away(reason: unknown): Error {
-    return new Error(`Postgres at ${addressOf(this.databaseUrl)} does not answer: ${reasonOf(reason)}`);
+    const answered = reason instanceof Error && 'severity' in reason;
+    const where = `Postgres at ${addressOf(this.databaseUrl)}`;
+    return new Error(`${where} ${answered ? 'answers' : 'does not answer'}: ${reasonOf(reason)}`);
   }
 }
 

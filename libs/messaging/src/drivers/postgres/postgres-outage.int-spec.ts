@@ -73,7 +73,7 @@ describe('messaging when Postgres fails', () => {
 
     const before = performance.now();
     await expect(api.enqueueRuns([someRun()])).rejects.toThrow();
-    await expect(api.ping()).rejects.toThrow(/^Postgres at 127\.0\.0\.1:\d+ does not answer: /);
+    await expect(api.ping()).rejects.toThrow(/^Postgres at 127\.0\.0\.1:\d+ (does not answer|answers): /);
     expect(performance.now() - before).toBeLessThan(4_000);
     await api.publishTask(tenantId, taskId, signalOf(1));
     const late = worker.consumeRuns(10, async (job) => runs.push(job));

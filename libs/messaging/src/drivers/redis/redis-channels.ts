@@ -1,7 +1,7 @@
 import { ChannelListeners } from '../../channel-listeners.js';
 import type { Unsubscribe } from '../../messaging.js';
 import type { QuietLog } from '../../quiet-log.js';
-import { RedisConnection } from './redis-connection.js';
+import type { RedisConnection } from './redis-connection.js';
 
 const BATCH = 1_000;
 const HEARTBEAT_MS = 5_000;
@@ -32,7 +32,7 @@ export class RedisChannels {
     client.on('close', () => this.forget());
     client.on('ready', () => void this.restore());
     // A subscriber may hear nothing for hours: asking is the only way to notice that the server is gone.
-    this.heartbeat = setInterval(() => client.ping().catch(() => undefined), HEARTBEAT_MS);
+    this.heartbeat = setInterval(() => void client.ping().catch(() => undefined), HEARTBEAT_MS);
     this.heartbeat.unref();
   }
 
@@ -82,13 +82,17 @@ export class RedisChannels {
     this.changed = new Set();
     if (!this.connection.connected) return;
     const gone = changed.filter((channel) => this.sent.has(channel) && !this.listeners.has(channel));
-    const added = changed.filter((channel) => !this.sent.has(channel) && this.listeners.has(channel));
+    const added = changed.filter((channel) => this.isNew(channel));
     for (const channel of gone) {
       this.sent.delete(channel);
       this.inForce.delete(channel);
     }
     if (gone.length > 0) this.connection.client.unsubscribe(...gone).catch(() => undefined);
     if (added.length > 0) await this.sendSubscribe(added);
+  }
+
+  private isNew(channel: string): boolean {
+    return !this.sent.has(channel) && this.listeners.has(channel);
   }
 
   private async sendSubscribe(channels: string[]): Promise<void> {
@@ -117,7 +121,7 @@ export class RedisChannels {
   private async restore(): Promise<void> {
     const channels = this.listeners.channels();
     for (let from = 0; from < channels.length; from += BATCH) {
-      const wanted = channels.slice(from, from + BATCH).filter((channel) => !this.sent.has(channel));
+      const wanted = channels.slice(from, from + BATCH).filter((channel) => this.isNew(channel));
       if (wanted.length > 0) await this.sendSubscribe(wanted);
     }
     if (!this.connection.connected) return;

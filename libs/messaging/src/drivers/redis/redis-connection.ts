@@ -85,7 +85,8 @@ export class RedisConnection {
     const text = reasonOf(reason);
     // What ioredis says in the moment between a broken connection and its notice of it.
     const plain = text.startsWith("Stream isn't writeable") ? 'connection lost' : text;
-    return new Error(`Redis at ${this.address} does not answer: ${plain}`);
+    const answered = reason instanceof Error && reason.name === 'ReplyError';
+    return new Error(`Redis at ${this.address} ${answered ? 'answers' : 'does not answer'}: ${plain}`);
   }
 
   close(): void {
@@ -96,7 +97,7 @@ export class RedisConnection {
   private markLost(): void {
     if (this.lost) return;
     this.lost = true;
-    this.log.warn(`Redis connection lost (${this.purpose})`, this.away());
+    this.log.warn(`Redis connection lost (${this.purpose})`, this.lastError);
   }
 
   private markFound(): void {

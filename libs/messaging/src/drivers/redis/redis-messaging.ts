@@ -8,6 +8,7 @@ import {
   type Unsubscribe,
 } from '../../messaging.js';
 import { type MessagingLog, QuietLog } from '../../quiet-log.js';
+import { ReconnectListeners } from '../../reconnect-listeners.js';
 import { RunQueue } from '../../run-queue.js';
 import { decodeSignal, encodeSignal } from '../../signal-frame.js';
 import { RedisChannels } from './redis-channels.js';
@@ -28,7 +29,7 @@ export class RedisMessaging extends Messaging {
   private readonly channels: RedisChannels;
   private readonly queue: RunQueue<RedisQueueBackend, ConnectionOptions>;
   private readonly log: QuietLog;
-  private readonly reconnectListeners = new Set<() => void>();
+  private readonly reconnects: ReconnectListeners;
   private underWay = 0;
 
   /**
@@ -42,9 +43,10 @@ export class RedisMessaging extends Messaging {
   ) {
     super();
     this.log = new QuietLog(log);
+    this.reconnects = new ReconnectListeners(this.log);
     this.connection = new RedisConnection(url, 'producer', this.log);
     this.subscriber = new RedisConnection(url, 'subscriber', this.log);
-    this.channels = new RedisChannels(this.subscriber, () => this.reconnected(), this.log);
+    this.channels = new RedisChannels(this.subscriber, () => this.reconnects.call(), this.log);
     this.queue = new RunQueue(
       {
         classes: withBackend<RedisQueueBackend, ConnectionOptions>(createRedisBackend),
@@ -99,8 +101,7 @@ export class RedisMessaging extends Messaging {
   }
 
   override onReconnect(listener: () => void): Unsubscribe {
-    this.reconnectListeners.add(listener);
-    return () => this.reconnectListeners.delete(listener);
+    return this.reconnects.add(listener);
   }
 
   override ping(): Promise<void> {
@@ -136,9 +137,5 @@ export class RedisMessaging extends Messaging {
     } finally {
       this.underWay -= text.length;
     }
-  }
-
-  private reconnected(): void {
-    for (const listener of this.reconnectListeners) listener();
   }
 }
