@@ -35,7 +35,7 @@ describe('the card of an agent', () => {
       url: `${api.url}/agents/echo`,
       preferredTransport: 'JSONRPC',
       protocolVersion: '0.3.0',
-      supportedInterfaces: expect.any(Array),
+      supportedInterfaces: expect.any(Array) as unknown,
     });
   });
 
@@ -53,10 +53,10 @@ describe('the card of an agent', () => {
     const first = await get(CARD);
     const etag = first.headers.get('etag')!;
     expect(Object.fromEntries(first.headers)).toMatchObject({
-      'cache-control': expect.stringMatching(/^private, max-age=\d+$/),
+      'cache-control': expect.stringMatching(/^private, max-age=\d+$/) as unknown,
       'content-type': 'application/json; charset=utf-8',
       vary: 'Authorization, A2A-Version',
-      etag: expect.stringMatching(/^"[\w-]+"$/),
+      etag: expect.stringMatching(/^"[\w-]+"$/) as unknown,
     });
     for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
       const again = await get(CARD, { ...AUTHORIZED, 'if-none-match': tag });
@@ -94,7 +94,7 @@ describe('the card of an agent', () => {
     const response = await get('/agents/.well-known/agent-card.json');
     expect([response.status, await response.json()]).toMatchObject([
       404,
-      { error: { message: expect.stringContaining('slash at its end') } },
+      { error: { message: expect.stringContaining('slash at its end') as unknown } },
     ]);
   });
 });
@@ -130,7 +130,9 @@ describe('with a signing key', () => {
   it('cards are signed, and their tag stays the same', async () => {
     const fetchCard = (headers = {}) => fetch(signing.url + CARD, { headers: { ...AUTHORIZED, ...headers } });
     const response = await fetchCard();
-    expect(await response.json()).toMatchObject({ signatures: [{ protected: expect.any(String) }] });
+    expect(await response.json()).toMatchObject({
+      signatures: [{ protected: expect.any(String) as unknown }],
+    });
     const etag = response.headers.get('etag')!;
     expect(etag).toMatch(/^W\/"/);
     expect((await fetchCard({ 'if-none-match': etag })).status).toBe(304);

@@ -39,8 +39,8 @@ export class Readiness {
     if (pending.length > 0) throw new Error(`run \`npm run migrate\`: ${pending.join(', ')} not applied`);
   }
 
-  private async assertServing(): Promise<void> {
-    if (this.traffic.draining) throw new Error('shutting down');
+  private assertServing(): Promise<void> {
+    return this.traffic.draining ? Promise.reject(new Error('shutting down')) : Promise.resolve();
   }
 }
 

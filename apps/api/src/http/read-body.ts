@@ -26,7 +26,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
       request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
       outcome();
     };
-    const onEnd = (): void => settle(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    const onEnd = (): void => settle(() => resolve(Buffer.concat(chunks)));
     const onGone = (): void =>
       settle(() => reject(new CallerLeft('the request was not received completely')));
     request.on('end', onEnd).on('error', onGone).on('close', onGone);

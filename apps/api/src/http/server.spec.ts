@@ -90,7 +90,7 @@ describe('the log', () => {
       taskId: 'task-1',
       agent: 'echo',
       rpcMethod: 'GetTask',
-      ms: expect.any(Number),
+      ms: expect.any(Number) as unknown,
     });
     expect(JSON.stringify(api.log)).not.toMatch(/Bearer|hunter2/);
   });

@@ -93,7 +93,9 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     .useValue({ verify })
     .overrideProvider(Logger)
     .useValue(
-      createLogger({ logLevel: 'debug' }, 'api', { write: (line) => fakes.log.push(JSON.parse(line)) }),
+      createLogger({ logLevel: 'debug' }, 'api', {
+        write: (line) => fakes.log.push(JSON.parse(line) as Record<string, unknown>),
+      }),
     )
     .compile();
   const app = testing.createNestApplication<NestFastifyApplication>(createFastifyAdapter(environment), {
