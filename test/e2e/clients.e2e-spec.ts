@@ -52,9 +52,12 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
   /** A client of one generation, made from the agent's card as it finds it. */
   async function connect(generation: (typeof GENERATIONS)[number], api = 0): Promise<Client> {
     const legacyCompat = { enabled: generation === '0.3' };
-    const version = { 'a2a-version': generation };
-    const cardFetch: typeof fetch = (input, init) =>
-      fetchAs(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...version } });
+    // The resolver asks for the 1.0 card; a client of 0.3 is one that reads the other.
+    const cardFetch: typeof fetch = (input, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set('a2a-version', generation);
+      return fetchAs(input, { ...init, headers });
+    };
     const factory = new ClientFactory({
       transports: [new JsonRpcTransportFactory({ fetchImpl: fetchAs, legacyCompat })],
       cardResolver: new DefaultAgentCardResolver({ fetchImpl: cardFetch, legacyCompat }),

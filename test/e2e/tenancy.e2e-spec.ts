@@ -57,7 +57,8 @@ describe('tenants', () => {
   it('lose access in every process when a token is revoked', async () => {
     const { slug, token } = await stack.createTenant();
     expect([(await post(token, 0)).status, (await post(token, 1)).status]).toEqual([200, 200]);
-    await stack.baton('tokens', 'revoke', '--tenant', slug, token.slice(0, 12));
+    const [listed] = JSON.parse(await stack.baton('tokens', 'list', '--tenant', slug, '--json')) as { id: string }[];
+    await stack.baton('tokens', 'revoke', '--tenant', slug, listed!.id);
     const revoked = performance.now();
     for (const api of [0, 1]) {
       while ((await post(token, api)).status === 200) {

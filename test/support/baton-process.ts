@@ -57,10 +57,11 @@ function ready(kind: string, child: ChildProcess, lines: string[]): Promise<stri
       reject(new Error(`The ${kind} process ${why}:\n${lines.join('')}`));
     };
     const timer = setTimeout(() => fail('did not get ready'), START_TIMEOUT_MS);
-    child.once('exit', () => fail('ended'));
+    const ended = (): void => fail('ended');
+    child.once('exit', ended);
     child.once('message', (message: { url?: string }) => {
       clearTimeout(timer);
-      child.removeAllListeners('exit');
+      child.removeListener('exit', ended);
       resolve(message.url ?? '');
     });
   });

@@ -79,10 +79,8 @@ export class Stack {
 
   async createToken(slug: string, ...scopes: string[]): Promise<string> {
     const wanted = scopes.length > 0 ? ['--scopes', scopes.join(',')] : [];
-    const { secret } = JSON.parse(await this.baton('tokens', 'create', '--tenant', slug, ...wanted, '--json')) as {
-      secret: string;
-    };
-    return secret;
+    const made = await this.baton('tokens', 'create', '--tenant', slug, ...wanted, '--json');
+    return (JSON.parse(made) as { token: string }).token;
   }
 
   /** Run the command line; what it printed. */

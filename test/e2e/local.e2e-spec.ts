@@ -1,0 +1,210 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { childrenOf, isRunning, LocalRun, temporaryHome } from '../support/local-run.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+
+interface Demo {
+  url: string;
+  tenant: string;
+  token: string;
+}
+
+/** Commands of which a machine may have none. */
+const has = (command: string): boolean =>
+  (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, command)));
+
+const linuxIt = process.platform === 'linux' ? it : it.skip;
+
+describe('npm start', () => {
+  const home = temporaryHome();
+  const environment = { BATON_HOME: home.path, PORT: '0' };
+  const runs: LocalRun[] = [];
+  const start = (more: Record<string, string> = {}): LocalRun => {
+    const run = new LocalRun({ ...environment, ...more });
+    runs.push(run);
+    return run;
+  };
+  const demo = (): Demo => JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as Demo;
+  const echo = (): RawCaller => new RawCaller(`${demo().url}/agents/echo`, demo().token);
+  const send = async (text: string): Promise<{ id: string; status: { state: string } }> => {
+    const { result } = await echo().call('SendMessage', sendParams(text));
+    return result?.task as { id: string; status: { state: string } };
+  };
+
+  afterAll(async () => {
+    for (const run of runs) run.signal('SIGTERM');
+    await Promise.all(runs.map((run) => run.exited));
+    home.remove();
+  });
+
+  let first: LocalRun;
+  let taskId: string;
+
+  it('comes up on a bare machine with a tenant, a token and a call that streams', async () => {
+    first = start();
+    await first.ready();
+    expect(demo().tenant).toBe('demo');
+    expect(first.output).toContain(`URL     ${demo().url}`);
+    expect(first.output).toContain(`Token   ${demo().token}`);
+    const frames = [];
+    const params = sendParams('Hello', { metadata: { echo: { chunks: 3 } } });
+    for await (const frame of echo().stream('SendStreamingMessage', params)) frames.push(frame);
+    expect(frames.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(frames.at(-1)?.data.result?.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
+    taskId = frames[0]?.data.result?.task.id as string;
+  }, 60_000);
+
+  (has('curl') ? it : it.skip)('prints a command that can be run as it stands', async () => {
+    const command = first.output.slice(first.output.indexOf('curl -N'), first.output.indexOf('\n\nCtrl-C'));
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command]);
+    expect(stdout).toMatch(/^id: 1\ndata: /);
+    expect(stdout).toContain('TASK_STATE_COMPLETED');
+  });
+
+  it('keeps what is secret for its owner', () => {
+    for (const name of ['demo.json', 'runtime.json', 'master-key', 'logs/api.log', 'postgres/password']) {
+      expect([name, (statSync(join(home.path, name)).mode & 0o077).toString(8)]).toEqual([name, '0']);
+    }
+  });
+
+  it('refuses to run twice from one folder, and leaves the first alone', async () => {
+    const second = start();
+    expect(await second.exited).toBe(1);
+    expect(second.output).toMatch(
+      /^Baton is already running from .+: stop it first, or give this one a folder/,
+    );
+    expect((await send('still there')).status.state).toBe('TASK_STATE_COMPLETED');
+  });
+
+  linuxIt(
+    'starts a process again that dies, and says so',
+    async () => {
+      const worker = childrenOf(first.pid).find(({ command }) => command.includes('apps/worker'));
+      process.kill(worker?.pid ?? 0, 'SIGKILL');
+      await first.printed('Worker 1 is back.');
+      expect(first.output).toContain('Worker 1 ended (killed by SIGKILL). It is started again in 0.5 s.');
+      expect((await send('after a crash')).status.state).toBe('TASK_STATE_COMPLETED');
+    },
+    30_000,
+  );
+
+  it('stops everything on Ctrl-C, and finds its tasks and its token when started again', async () => {
+    const processes = process.platform === 'linux' ? childrenOf(first.pid) : [];
+    const before = demo();
+    first.signal('SIGINT');
+    expect(await first.exited).toBe(0);
+    expect(processes.filter(({ pid }) => isRunning(pid))).toEqual([]);
+    expect(existsSync(join(home.path, 'runtime.json'))).toBe(false);
+
+    const again = start();
+    await again.ready();
+    expect(demo().token).toBe(before.token);
+    const { result } = await echo().call('GetTask', { id: taskId });
+    expect(result).toMatchObject({ id: taskId, status: { state: 'TASK_STATE_COMPLETED' } });
+    first = again;
+  }, 60_000);
+
+  linuxIt(
+    'leaves nothing running when it is killed itself, and starts again',
+    async () => {
+      const processes = childrenOf(first.pid);
+      expect(processes.length).toBeGreaterThanOrEqual(3);
+      first.signal('SIGKILL');
+      await first.exited;
+      const again = start();
+      await again.ready();
+      expect(processes.filter(({ pid }) => isRunning(pid))).toEqual([]);
+      expect((await echo().call('GetTask', { id: taskId })).result?.id).toBe(taskId);
+      first = again;
+    },
+    60_000,
+  );
+
+  it('makes a new token when the old one is no longer good', async () => {
+    first.signal('SIGTERM');
+    expect(await first.exited).toBe(0);
+    writeFileSync(join(home.path, 'demo.json'), JSON.stringify({ ...demo(), token: 'baton_forged' }));
+    first = start({ PATH: '' });
+    await first.ready();
+    expect((await send('hello')).status.state).toBe('TASK_STATE_COMPLETED');
+  }, 60_000);
+
+  it('does without Redis where there is none, and says so in one line', () => {
+    const note = first.output.split('\n').find((line) => line.includes('Messaging:'));
+    expect(note).toMatch(/Messaging: Postgres, for there is neither REDIS_URL nor redis-server/);
+  });
+});
+
+describe('npm start says in one sentence what is wrong, and leaves nothing running', () => {
+  const home = temporaryHome();
+  afterAll(() => home.remove());
+
+  /** Runs to its end; what it printed. */
+  const fail = async (environment: Record<string, string>): Promise<string> => {
+    const run = new LocalRun({ BATON_HOME: home.path, PORT: '0', ...environment });
+    expect(await run.exited).toBe(1);
+    expect(existsSync(join(home.path, 'lock'))).toBe(false);
+    return run.output;
+  };
+
+  it('when the port is taken', async () => {
+    const server = await new Promise<Server>((resolve) => {
+      const listening = createServer().listen(0, () => resolve(listening));
+    });
+    const { port } = server.address() as { port: number };
+    const output = await fail({ PORT: String(port) });
+    expect(output).toBe(
+      `Port ${port} is taken: stop what uses it, or choose another, e.g. \`PORT=${port + 1} npm start\`.\n`,
+    );
+    server.close();
+  });
+
+  it('when the folder can not be written', async () => {
+    const file = join(home.path, '..', 'file');
+    writeFileSync(file, '');
+    const output = await fail({ BATON_HOME: join(file, 'home') });
+    expect(output).toMatch(
+      /^The folder .+ can't be written \(ENOTDIR.*\): set BATON_HOME to one that can\.\n$/,
+    );
+  });
+
+  it('when a key of the environment is wrong', async () => {
+    expect(await fail({ WORKERS: 'many' })).toBe(
+      'WORKERS is "many": set it to a whole number from 1 to 64.\n',
+    );
+    expect(await fail({ LEASE_MS: '1', DATABASE_URL: 'postgres://127.0.0.1:1/x' })).toMatch(
+      /LEASE_HEARTBEAT_MS/,
+    );
+  });
+
+  it('when the database or the Redis it was given does not answer', async () => {
+    const nowhere = '127.0.0.1:1';
+    expect(await fail({ DATABASE_URL: `postgres://baton:hunter2@${nowhere}/baton` })).not.toContain(
+      'hunter2',
+    );
+    const output = await fail({
+      DATABASE_URL: process.env.TEST_DATABASE_URL ?? '',
+      REDIS_URL: `redis://${nowhere}`,
+    });
+    expect(output).toMatch(/Redis/);
+    expect(output.trim().split('\n')).toHaveLength(1);
+  });
+
+  it('and when it is interrupted while it starts', async () => {
+    const run = new LocalRun({ BATON_HOME: home.path, PORT: '0' });
+    await new Promise<void>((resolve) => {
+      const timer = setInterval(() => {
+        if (!existsSync(join(home.path, 'postgres', 'process.json'))) return;
+        clearInterval(timer);
+        resolve();
+      }, 5);
+    });
+    run.signal('SIGINT');
+    expect(await run.exited).toBe(0);
+    expect(existsSync(join(home.path, 'postgres', 'process.json'))).toBe(false);
+    expect(existsSync(join(home.path, 'lock'))).toBe(false);
+  });
+});

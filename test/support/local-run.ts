@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const MAIN = join(__dirname, '../../dist/apps/local/src/main.js');
+const TIMEOUT_MS = 40_000;
+
+/** A folder for BATON_HOME that everybody may pass through, and how to remove it. */
+export function temporaryHome(): { path: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
+  chmodSync(folder, 0o711);
+  return { path: join(folder, 'home'), remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** One `npm start` of a test. */
+export class LocalRun {
+  private text = '';
+  private readonly child: ChildProcess;
+  private readonly listeners = new Set<() => void>();
+  /** The exit code; null if it was killed. */
+  readonly exited: Promise<number | null>;
+
+  /** @param environment on top of ours, without the services the tests themselves use */
+  constructor(environment: Record<string, string>) {
+    this.child = spawn(process.execPath, [MAIN], {
+      env: { ...process.env, DATABASE_URL: '', REDIS_URL: '', ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (chunk: string) => {
+        this.text += chunk;
+        for (const listener of this.listeners) listener();
+      });
+    }
+    this.exited = new Promise((resolve) => {
+      this.child.once('close', (code) => {
+        resolve(code);
+        for (const listener of this.listeners) listener();
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  /** All it has printed. */
+  get output(): string {
+    return this.text;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.child.kill(name);
+  }
+
+  /** Resolves when it has printed this; rejects if it ends or takes too long. */
+  printed(part: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle = (error?: Error): void => {
+        clearTimeout(timer);
+        this.listeners.delete(look);
+        if (error) reject(error);
+        else resolve();
+      };
+      const fail = (why: string): void =>
+        settle(new Error(`"${part}" was not printed: ${why}\n${this.text}`));
+      const timer = setTimeout(() => fail('time is up'), TIMEOUT_MS);
+      const look = (): void => {
+        if (this.text.includes(part)) settle();
+        else if (this.child.exitCode !== null || this.child.signalCode !== null) fail('it has ended');
+      };
+      this.listeners.add(look);
+      look();
+    });
+  }
+
+  /** Resolves when everything is up. */
+  ready(): Promise<void> {
+    return this.printed('Ctrl-C stops everything');
+  }
+}
+
+/** The ids of the processes whose parent this is, by the name of their program. */
+export function childrenOf(pid: number): { pid: number; command: string }[] {
+  const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean);
+  return ids.map((id) => ({ pid: Number(id), command: commandOf(Number(id)) }));
+}
+
+function commandOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+}
+
+/** Whether a process is there and not merely waiting to be reaped. */
+export function isRunning(pid: number): boolean {
+  try {
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return false;
+  }
+}
