@@ -33,6 +33,8 @@ export class AgentStore {
 
   /** By slug or id: the tenant's own first, then the installed ones. */
   async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
+    // Postgres has no text with U+0000, so nothing is called that.
+    if (slugOrId.includes('\0')) return undefined;
     const where = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
     const [own, installed] = await this.catalog.run(async (prisma) =>
       Promise.all([

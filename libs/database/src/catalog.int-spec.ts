@@ -81,6 +81,7 @@ describe('agents', () => {
     expect(await agents.find(one.id, 'helper')).toEqual(own);
     expect(await agents.find(one.id, own.id)).toEqual(own);
     expect(await agents.find(two.id, own.id)).toBeUndefined();
+    expect(await agents.find(two.id, 'help\0er')).toBeUndefined();
     expect(await agents.find(two.id, 'helper')).toMatchObject({ origin: 'installed' });
     expect(await agents.list(one.id)).toEqual([own]);
     const taken = agents.create({ tenantId: one.id, slug: 'helper', definition: definition('x') });
@@ -112,4 +113,13 @@ it('a catalog that can not be reached is an error to try again after', async () 
   expect(isTransient(error)).toBe(true);
   expect((error as Error).message).toMatch(/^Postgres is not available/);
   await nowhere.close();
+});
+
+it('every model of the schema is what the migrations have made', async () => {
+  const { tenant, apiToken, catalogAgent, installedAgent, task, run, taskEvent, taskMessage } =
+    catalog.prisma;
+  const reads = [task, run, taskEvent, taskMessage, tenant, apiToken, catalogAgent, installedAgent].map(
+    (model) => (model as typeof task).findFirst(),
+  );
+  await expect(Promise.all(reads)).resolves.toHaveLength(8);
 });

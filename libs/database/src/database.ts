@@ -1,4 +1,4 @@
-import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg';
+import { type Client, Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg';
 import { migrationNames } from './migrations-folder.js';
 import { plainError } from './transient.js';
 import { isUuid } from './uuid.js';
@@ -111,11 +111,12 @@ export class Database {
 
   private async pipeline(scope: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
     const client = await this.connect();
-    const results = await Promise.allSettled([
+    const sent = inOnePacket(client, () => [
       client.query(begin(scope)),
       ...calls.map(([statement, values]) => client.query({ ...statement, values: [...values] })),
       client.query('COMMIT'),
     ]);
+    const results = await Promise.allSettled(sent);
     release(client);
     const [, ...answers] = results.map(resultOf);
     assertCommitted(answers.pop());
@@ -150,10 +151,21 @@ export class Database {
 
 const begin = (scope: string): string => `BEGIN; SET LOCAL baton.tenant = '${scope}'`;
 
+/** What `send` writes leaves as one packet; a packet a statement would cost half of this process's time. */
+function inOnePacket<T>(client: PoolClient, send: () => T): T {
+  const { stream } = (client as PoolClient & Pick<Client, 'connection'>).connection;
+  stream.cork();
+  try {
+    return send();
+  } finally {
+    stream.uncork();
+  }
+}
+
 /** Only a uuid gets into the text of a statement. */
 function tenantScope(tenantId: string): string {
   if (!isUuid(tenantId)) throw new TypeError('A tenant id must be a uuid');
-  return tenantId.toLowerCase();
+  return tenantId;
 }
 
 const rethrowPlain = (error: unknown): never => {

@@ -3,7 +3,8 @@ import type { Statement } from './database.js';
 import type { RunToEnqueue } from './records.js';
 import { TERMINAL_STATES, type TaskRow, statusEventSql, taskColumns } from './task-row.js';
 
-// Whatever changes a task and its run locks the task first: two statements never wait for each other.
+// Whatever changes a task and its run locks the task first, and what locks many rows holds runs only or skips
+// what is locked: no two statements ever wait for each other.
 
 export interface ClaimRow {
   attempt: number;
@@ -177,14 +178,14 @@ FROM orphan o WHERE r.tenant_id = o.tenant_id AND r.id = o.id
 RETURNING ${RUN_COLUMNS}`,
 };
 
-/** $1 most attempts $2 limit. Locks the tasks. */
+/** $1 most attempts $2 limit. Locks tasks and runs, and never waits for one: heartbeats lock many runs. */
 export const FIND_POISONED: Statement = {
   name: 'run-find-poisoned',
   text: `
 SELECT ${RUN_COLUMNS}, r.deaths + 1 AS deaths, t.context_id
 FROM runs r JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id AND t.active_run_id = r.id
 WHERE r.state = 'running' AND r.lease_expires_at < now() AND r.deaths + 1 >= $1
-ORDER BY r.lease_expires_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED`,
+ORDER BY r.lease_expires_at LIMIT $2 FOR UPDATE OF t, r SKIP LOCKED`,
 };
 
 /** $1 tenant $2 task $3 run $4 attempt $5 status $6 at $7 message $8 reason */

@@ -23,9 +23,9 @@ export const CREATE: Statement = {
   name: 'task-create',
   text: `
 WITH task AS (
-  INSERT INTO tasks (tenant_id, id, agent_id, context_id, state, status, status_at, metadata,
+  INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, 1, $11)
+  VALUES ($1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11)
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) VALUES ($1, $2, 1, $9)
 ), event AS (
