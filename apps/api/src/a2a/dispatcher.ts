@@ -105,7 +105,7 @@ export class Dispatcher {
     const first = await items.peek(call.isNotification ? Infinity : undefined);
     if (first?.payload.$case === 'task') notesOf(answer.request).taskId ??= first.payload.value.id;
     if (call.isNotification) {
-      caller.abort();
+      caller.abort(CALLER_GONE);
       answer.none();
       return;
     }
@@ -140,9 +140,14 @@ export class Dispatcher {
   }
 }
 
+// One for all: an abort without a reason makes a DOMException with a stack, once a request.
+const CALLER_GONE = new Error('nobody waits for this answer any more');
+
 /** Aborted when the caller is gone. That ends our waiting, never a run. */
 function abortedWhenGone(reply: FastifyReply): AbortController {
   const caller = new AbortController();
-  reply.raw.once('close', () => caller.abort());
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) caller.abort(CALLER_GONE);
+  });
   return caller;
 }

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { StreamItem } from '@baton/a2a';
 
 /** A refusal comes within this time; a stream that stays silent longer has been accepted and opens empty. */
@@ -17,12 +16,14 @@ export class PeekedItems implements AsyncIterableIterator<StreamItem> {
   async peek(ms = PEEK_MS): Promise<StreamItem | undefined> {
     this.first = this.items.next();
     if (ms === Infinity) return valueOf(await this.first);
-    const timer = new AbortController();
-    const late = delay(ms, undefined, { signal: timer.signal }).catch(() => undefined);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(resolve, ms);
+    });
     try {
       return valueOf(await Promise.race([this.first, late]));
     } finally {
-      timer.abort();
+      clearTimeout(timer);
     }
   }
 

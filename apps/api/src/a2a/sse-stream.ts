@@ -8,6 +8,9 @@ const STALL_HEARTBEATS = 2;
 /** How long a closed stream may take to hand over what is still buffered. */
 const LINGER_MS = 5_000;
 
+// One for all: an abort without a reason makes a DOMException with a stack, once a stream.
+const STREAM_OVER = new Error('the stream is over');
+
 /** How a stream of items becomes text on the wire. */
 export interface SseEncoding {
   /** The JSON of one frame's `data:` line. */
@@ -140,7 +143,7 @@ export class SseStream {
     this.response.setTimeout(0);
     this.response.removeListener('timeout', this.onIdle);
     this.wake?.();
-    this.caller.abort();
+    this.caller.abort(STREAM_OVER);
   }
 
   private readonly onHeartbeat = (): void => {
