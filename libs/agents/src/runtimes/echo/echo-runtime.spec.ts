@@ -80,7 +80,8 @@ describe('echo', () => {
     expect(status).toMatchObject({ role: Role.ROLE_AGENT, taskId: 'task-1' });
     // A caller may well ask the same again: it is an answer all the same.
     const answer = asking('second', { askInput: true }, { messageId: 'm-2' });
-    const history = [question, status as Message, answer];
+    // What the agent had said is no turn, however much it was.
+    const history = [question, { ...(status as Message), messageId: 'm-0' }, status as Message, answer];
     expect(
       summary(await collect(new EchoRuntime().run(turnWith(history), new AbortController().signal))),
     ).toEqual([{ artifact: 'echo-2', append: false, lastChunk: true, text: 'second' }, COMPLETED]);

@@ -147,12 +147,16 @@ describe('an executor', () => {
     const executor = new Fake((bus) => {
       bus.publish(AgentEvent.statusUpdate({ status } as never));
       status.state = TASK_STATE_COMPLETED;
-      bus.publish(AgentEvent.artifactUpdate({ artifact: { artifactId: 'a' } } as never));
+      const metadata = { step: 1 };
+      bus.publish(AgentEvent.artifactUpdate({ artifact: { artifactId: 'a', metadata } } as never));
+      metadata.step = 2;
       bus.publish(AgentEvent.statusUpdate({ status } as never));
     });
     const [first, second] = await run(executor);
     expect(first).toMatchObject({ value: { taskId: 'task-1', status: { state: TASK_STATE_WORKING } } });
-    expect(second).toMatchObject({ value: { append: false, artifact: { parts: [], extensions: [] } } });
+    expect(second).toMatchObject({
+      value: { append: false, artifact: { parts: [], extensions: [], metadata: { step: 1 } } },
+    });
   });
 
   it('speaks for its own task only', async () => {
