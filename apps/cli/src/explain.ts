@@ -1,3 +1,4 @@
+import { A2AError } from '@a2a-js/sdk/errors';
 import { ProtocolError } from '@baton/a2a';
 import { EnvironmentError } from '@baton/config';
 import { isTransient, NameTakenError } from '@baton/database';
@@ -23,9 +24,11 @@ const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [
 export function explain(error: unknown): string {
   if (error instanceof OperatorError || error instanceof EnvironmentError) return error.message;
   if (error instanceof NameTakenError) return `${error.message}: choose another slug.`;
+  const answer = chain(error).find((each) => each instanceof A2AError);
+  if (answer) return `The server answers: ${reasonOf(answer)}.`;
   if (error instanceof ProtocolError) return `${error.message}.`;
-  const codes = codesOf(error);
-  const known = REMEDIES.find((remedy) => remedy.codes.some((code) => codes.includes(code)));
+  const codes = chain(error).map((each) => (each as { code?: unknown }).code);
+  const known = REMEDIES.find((remedy) => codes.some((code) => remedy.codes.includes(String(code))));
   if (known) return known.sentence;
   if (isTransient(error)) {
     return `Postgres is not available (${reasonOf(error)}): check that it runs and that DATABASE_URL names it, or start Baton with \`npm start\` in this folder.`;
@@ -33,12 +36,8 @@ export function explain(error: unknown): string {
   return `Something unexpected went wrong: ${reasonOf(error)}.`;
 }
 
-/** The codes of an error and of everything that caused it. */
-function codesOf(error: unknown): string[] {
-  if (!(error instanceof Error)) return [];
-  const { code } = error as { code?: unknown };
-  return [...(typeof code === 'string' ? [code] : []), ...codesOf(error.cause)];
-}
+/** An error and everything that caused it. */
+const chain = (error: unknown): Error[] => (error instanceof Error ? [error, ...chain(error.cause)] : []);
 
 /** Prisma shows the calling code first; what happened is in the last line. */
 function reasonOf(error: unknown): string {

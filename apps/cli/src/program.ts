@@ -17,6 +17,14 @@ const COMMANDS: Readonly<
     summary: "a tenant's agents: list, create, remove",
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
+  send: {
+    summary: 'send a message to an agent and print its answer',
+    add: async (...args) => (await import('./commands/send.js')).addSendCommand(...args),
+  },
+  watch: {
+    summary: 'print the events of a task until it has ended',
+    add: async (...args) => (await import('./commands/watch.js')).addWatchCommand(...args),
+  },
 };
 
 /**

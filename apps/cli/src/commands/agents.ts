@@ -1,17 +1,15 @@
-import { type Agent, type AgentDefinition, assertAgentSlug, parseAgentDefinition } from '@baton/a2a';
+import { type Agent, assertAgentSlug } from '@baton/a2a';
 import { BUILTIN_AGENTS } from '@baton/agents';
 import type { Environment } from '@baton/config';
 import type { Tenant } from '@baton/database';
 import type { Command } from 'commander';
-import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { assertRunnable, readDefinition } from '../agent-file.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { withPlatform } from '../connection.js';
 import { withMessaging } from '../messaging.js';
 import { OperatorError } from '../operator-error.js';
 import { oneLine, printJson, printTable } from '../output.js';
 import { requireAgent } from '../require-agent.js';
-import { withRuntimes } from '../runtimes.js';
 import { requireTenant } from './tenants.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
@@ -71,7 +69,6 @@ async function listAgents({ source, terminal }: Cli, { tenant, json }: TenantOpt
     return { agents: [...BUILTIN_AGENTS, ...(await platform.agents.list(id))], defaultAgent };
   });
   const records = agents.map((agent) => ({ ...recordOf(agent), default: agent.slug === defaultAgent }));
-  if (json) return printJson(terminal, records);
   const rows = records.map((agent) => [
     agent.slug,
     agent.name,
@@ -80,7 +77,8 @@ async function listAgents({ source, terminal }: Cli, { tenant, json }: TenantOpt
     agent.default ? 'yes' : '',
     oneLine(agent.description, 60),
   ]);
-  printTable(terminal, TITLES, rows, '');
+  if (json) printJson(terminal, records);
+  else printTable(terminal, TITLES, rows, '');
 }
 
 async function createAgent({ source, terminal }: Cli, options: CreateOptions): Promise<void> {
@@ -133,50 +131,6 @@ const announce = (environment: Environment, tenantId: string): Promise<boolean> 
     if (answers) await messaging.publishControl({ type: 'catalog-changed', tenantId });
     return answers;
   });
-
-/** Throws OperatorError that begins with the file's path and names every wrong field. */
-function readDefinition(file: string): AgentDefinition {
-  const { tenants, ...definition } = inFile(file, () => parseAgentDefinition(parse(readText(file))));
-  if (tenants) {
-    throw new OperatorError(
-      `${file}: tenants: is for installed agents; this one is for the tenant of --tenant alone.`,
-    );
-  }
-  return definition;
-}
-
-/** Throws OperatorError unless a runtime can run the definition from the catalog. */
-async function assertRunnable(environment: Environment, file: string, { runtime, config }: AgentDefinition) {
-  // The catalog holds no code: see ExecutorRuntime.
-  if (runtime === 'executor') {
-    throw new OperatorError(
-      `${file}: runtime: an executor brings code, so it is not created here: put its folder into BATON_AGENTS_DIR of the workers.`,
-    );
-  }
-  await withRuntimes(environment, (runtimes) => inFile(file, () => runtimes.get(runtime).validate(config)));
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const reason =
-      code === 'ENOENT' ? 'there is no such file' : `it can not be read (${code ?? 'unknown reason'})`;
-    throw new Error(reason, { cause: error });
-  }
-}
-
-/** Whatever goes wrong in `work` is said of the file, in one line. */
-function inFile<T>(file: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    // A YAML error shows the line below its first sentence.
-    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
-    throw new OperatorError(`${file}: ${reason.replace(/[:.]$/, '')}.`, { cause: error });
-  }
-}
 
 /** Without the runtime's settings: they may hold what is not for everybody's eyes. */
 const recordOf = ({ id, slug, origin, definition: { name, description, version, runtime } }: Agent) => ({

@@ -85,18 +85,21 @@ async function createToken({ source, terminal }: Cli, options: CreateOptions): P
       }),
     );
   });
-  if (json) return printJson(terminal, { token: secret, tenant, ...recordOf(token) });
-  terminal.out(secret);
-  terminal.err('This is the only time the token is shown: keep it safe now.');
+  if (json) {
+    printJson(terminal, { token: secret, tenant, ...recordOf(token) });
+  } else {
+    terminal.out(secret);
+    terminal.err('This is the only time the token is shown: keep it safe now.');
+  }
 }
 
 async function listTokens({ source, terminal }: Cli, { tenant, json }: TenantOption): Promise<void> {
   const tokens = await withPlatform(source, async ({ tenants, tokens }) =>
     tokens.list((await requireTenant(tenants, tenant)).id),
   );
-  if (json) return printJson(terminal, tokens.map(recordOf));
   const none = `No tokens yet: npx baton tokens create --tenant ${tenant}`;
-  printTable(terminal, TITLES, tokens.map(rowOf), none);
+  if (json) printJson(terminal, tokens.map(recordOf));
+  else printTable(terminal, TITLES, tokens.map(rowOf), none);
 }
 
 async function revokeToken(
@@ -125,7 +128,7 @@ const noSuchToken = (tenant: string): OperatorError =>
   );
 
 const untold = (cacheMs: number): string =>
-  `The token is revoked, but messaging does not answer: processes may take it for another ${String(cacheMs / 1000)} s.`;
+  `The token is revoked, but messaging does not answer: processes may take it for another ${cacheMs / 1000} s.`;
 
 function stateOf({ revokedAt, expiresAt }: ApiToken): 'revoked' | 'expired' | 'active' {
   if (revokedAt) return 'revoked';

@@ -1,0 +1,69 @@
+import { Message, type Part, StreamResponse, Task, TaskState } from '@baton/a2a';
+import { oneLine, printable } from '../output.js';
+import { type NumberedEvent, type Payload, stateName } from './agent-client.js';
+
+const KINDS = { task: 'task', message: 'message', statusUpdate: 'status', artifactUpdate: 'artifact' };
+
+/** One event as one line: `   2  status    working`. */
+export function eventLine({ sequence, payload }: NumberedEvent): string {
+  const number = (sequence === undefined ? '-' : String(sequence)).padStart(4);
+  return `${number}  ${KINDS[payload.$case].padEnd(8)}  ${describe(payload)}`;
+}
+
+/** One event as JSON in one line: its sequence, and the event in the form of the protocol (A2A 1.0). */
+export const eventJson = ({ sequence, payload }: NumberedEvent): string =>
+  JSON.stringify({ sequence: sequence ?? null, event: StreamResponse.toJSON({ payload }) });
+
+/** An answer in the form of the protocol: `{"task": …}` or `{"message": …}`. */
+export const replyJson = (reply: Task | Message): unknown =>
+  isTask(reply) ? { task: Task.toJSON(reply) } : { message: Message.toJSON(reply) };
+
+/** What the agent said, for people: its artifacts, then its last message. */
+export function replyText(reply: Task | Message): string {
+  if (!isTask(reply)) return textOf(reply.parts);
+  const artifacts = reply.artifacts.map(({ parts }) => textOf(parts));
+  return [...artifacts, statusText(reply.status)].filter((text) => text !== '').join('\n');
+}
+
+export const isTask = (reply: Task | Message): reply is Task => !('messageId' in reply);
+
+/** The text of parts, what is no text as JSON or by its name. */
+export const textOf = (parts: readonly Part[]): string => printable(parts.map(partText).join(''));
+
+/** The text of a status' message. */
+export const statusText = (status: Task['status']): string => textOf(status?.message?.parts ?? []);
+
+function describe(payload: Payload): string {
+  switch (payload.$case) {
+    case 'task':
+      return `${payload.value.id} ${stateLine(payload.value.status)}`;
+    case 'statusUpdate':
+      return stateLine(payload.value.status);
+    case 'artifactUpdate': {
+      const { artifact, append } = payload.value;
+      const name = artifact?.name || artifact?.artifactId || '';
+      return oneLine(`${name}${append ? '+' : ''}: ${textOf(artifact?.parts ?? [])}`);
+    }
+    case 'message':
+      return oneLine(textOf(payload.value.parts));
+  }
+}
+
+function stateLine(status: Task['status']): string {
+  const text = oneLine(statusText(status));
+  const state = stateName(status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
+  return text === '' ? state : `${state}: ${text}`;
+}
+
+function partText({ content, filename, mediaType }: Part): string {
+  switch (content?.$case) {
+    case 'text':
+      return content.value;
+    case 'data':
+      return JSON.stringify(content.value);
+    case 'url':
+      return content.value;
+    default:
+      return `[${filename || mediaType || 'file'}]`;
+  }
+}
