@@ -94,7 +94,11 @@ describe.each(DRIVERS)('cancel on %s', (driver) => {
 describe('a run that kills its worker again and again', () => {
   let stack: Stack;
   beforeAll(async () => {
-    stack = await Stack.start({ driver: 'postgres', workers: 4, env: { BATON_AGENTS_DIR: AGENTS, ...LEASES } });
+    stack = await Stack.start({
+      driver: 'postgres',
+      workers: 4,
+      env: { BATON_AGENTS_DIR: AGENTS, ...LEASES },
+    });
   }, 60_000);
   afterAll(() => stack.stop());
 

@@ -1,5 +1,10 @@
 import { Role, TaskState, type SendMessageRequest, type StreamResponse, type Task } from '@a2a-js/sdk';
-import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import {
+  type Client,
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+} from '@a2a-js/sdk/client';
 import { randomUUID } from 'node:crypto';
 import { DRIVERS } from '../support/index.js';
 import { Stack } from '../support/stack.js';
@@ -88,7 +93,8 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
     });
 
     it('return at once and resubscribe on the other API', async () => {
-      const slow = request('later', { echo: { chunks: 5, delayMs: 50 } });
+      const other = await connect(generation, 1);
+      const slow = request('later', { echo: { chunks: 5, delayMs: 200 } });
       slow.configuration = {
         returnImmediately: true,
         acceptedOutputModes: [],
@@ -96,7 +102,6 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
       };
       const sent = (await client.sendMessage(slow)) as Task;
       expect([TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING]).toContain(sent.status?.state);
-      const other = await connect(generation, 1);
       const events = await collect(other.resubscribeTask({ tenant: '', id: sent.id }));
       const last = events.at(-1)?.payload;
       expect(last?.$case === 'statusUpdate' && last.value.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
@@ -120,15 +125,23 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
       expect(answered.id).toBe(asked.id);
       expect(answered.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
       expect(textsOf(answered)).toEqual(['second']);
-      expect(answered.history.map(({ role }) => role)).toEqual([Role.ROLE_USER, Role.ROLE_AGENT, Role.ROLE_USER]);
+      expect(answered.history.map(({ role }) => role)).toEqual([
+        Role.ROLE_USER,
+        Role.ROLE_AGENT,
+        Role.ROLE_USER,
+      ]);
     });
 
     it('learn which error it was', async () => {
       const missing = client.getTask({ tenant: '', id: randomUUID() });
-      await expect(missing).rejects.toMatchObject({ name: expect.stringContaining('TaskNotFound') as string });
+      await expect(missing).rejects.toMatchObject({
+        name: expect.stringContaining('TaskNotFound') as string,
+      });
       const { id } = (await client.sendMessage(request('done'))) as Task;
       const late = client.cancelTask({ tenant: '', id, metadata: undefined });
-      await expect(late).rejects.toMatchObject({ name: expect.stringContaining('TaskNotCancelable') as string });
+      await expect(late).rejects.toMatchObject({
+        name: expect.stringContaining('TaskNotCancelable') as string,
+      });
     });
   });
 

@@ -9,7 +9,8 @@ const LEASES = { LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '500', SWEEP_MS: '300' };
 
 const ended = (frame: Frame | undefined): boolean =>
   frame?.data.result?.statusUpdate?.status.state === 'TASK_STATE_COMPLETED';
-const increasing = (frames: Frame[]): boolean => frames.every(({ id }, i) => i === 0 || id === frames[i - 1]!.id + 1);
+const increasing = (frames: Frame[]): boolean =>
+  frames.every(({ id }, i) => i === 0 || id === frames[i - 1]!.id + 1);
 
 /** The reply as a caller folds it: a chunk without `append` replaces what was there. */
 function textOf(frames: Frame[]): string[] {
@@ -35,7 +36,11 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
   afterAll(() => stack.stop());
 
   /** A stream that comes back on the given API whenever its connection breaks. */
-  async function follow(text: string, again: () => string, onFrame: (frame: Frame) => void): Promise<Frame[]> {
+  async function follow(
+    text: string,
+    again: () => string,
+    onFrame: (frame: Frame) => void,
+  ): Promise<Frame[]> {
     const frames: Frame[] = [];
     const take = async (stream: AsyncGenerator<Frame>): Promise<void> => {
       for await (const frame of stream) {

@@ -73,7 +73,11 @@ describe.each(DRIVERS)('streams over four processes on %s', (driver) => {
       const watchers = await Promise.all(oneTo(AT_ONCE).map((i) => watch(n + i)));
       for (const [i, watcher] of watchers.entries()) {
         expect(watcher.sequences).toEqual(oneTo(LAST));
-        expect(watcher.text).toBe(Array(CHUNKS).fill(`task ${n + i + 1}`).join('|'));
+        expect(watcher.text).toBe(
+          Array(CHUNKS)
+            .fill(`task ${n + i + 1}`)
+            .join('|'),
+        );
         expect(watcher.frames.at(-1)?.data.result?.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
       }
     }

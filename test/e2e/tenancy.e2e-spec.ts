@@ -15,14 +15,22 @@ describe('tenants', () => {
     fetch(stack.url(api), {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'a2a-version': '1.0' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: method === 'ListTasks' ? {} : sendParams('x') }),
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method,
+        params: method === 'ListTasks' ? {} : sendParams('x'),
+      }),
     });
 
   it('can neither see nor touch what another has: it looks as if it did not exist', async () => {
     const [ours, theirs] = [await stack.createTenant(), await stack.createTenant()];
     const us = new RawCaller(stack.url(0), ours.token);
     const them = new RawCaller(stack.url(0), theirs.token);
-    const asked = await them.call('SendMessage', sendParams('secret', { metadata: { echo: { askInput: true } } }));
+    const asked = await them.call(
+      'SendMessage',
+      sendParams('secret', { metadata: { echo: { askInput: true } } }),
+    );
     const { id } = asked.result!.task as { id: string };
     const unknown = '0198c0de-0000-7000-8000-000000000000';
     const calls: [string, (taskId: string) => object][] = [
@@ -57,7 +65,9 @@ describe('tenants', () => {
   it('lose access in every process when a token is revoked', async () => {
     const { slug, token } = await stack.createTenant();
     expect([(await post(token, 0)).status, (await post(token, 1)).status]).toEqual([200, 200]);
-    const [listed] = JSON.parse(await stack.baton('tokens', 'list', '--tenant', slug, '--json')) as { id: string }[];
+    const [listed] = JSON.parse(await stack.baton('tokens', 'list', '--tenant', slug, '--json')) as {
+      id: string;
+    }[];
     await stack.baton('tokens', 'revoke', '--tenant', slug, listed!.id);
     const revoked = performance.now();
     for (const api of [0, 1]) {

@@ -83,7 +83,10 @@ export class RawCaller {
 }
 
 /** Params of a send in the 1.0 form. */
-export const sendParams = (text: string, more: { metadata?: object; taskId?: string; contextId?: string } = {}) => ({
+export const sendParams = (
+  text: string,
+  more: { metadata?: object; taskId?: string; contextId?: string } = {},
+) => ({
   message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more },
 });
 

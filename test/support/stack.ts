@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type BatonProcess, startProcess } from './baton-process.js';
@@ -90,9 +91,18 @@ export class Stack {
     return stdout;
   }
 
+  /** What the processes have said, for a person who looks into a failure: set TEST_LOGS to a folder. */
+  private keepLogs(processes: BatonProcess[]): void {
+    const folder = process.env.TEST_LOGS;
+    if (folder === undefined) return;
+    for (const { kind, pid, log } of processes) writeFileSync(join(folder, `${kind}-${pid}.log`), log());
+  }
+
   /** Stop everything and remove what it stored. */
   async stop(): Promise<void> {
-    await Promise.all([...this.apis, ...this.workers].map((process) => process.kill()));
+    const processes = [...this.apis, ...this.workers];
+    await Promise.all(processes.map((process) => process.kill()));
+    this.keepLogs(processes);
     await this.redis?.remove();
     await this.database.drop();
   }

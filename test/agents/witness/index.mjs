@@ -12,7 +12,9 @@ export default class Witness {
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(WORKING), metadata: undefined }));
     await new Promise((resolve) => (this.#stop = resolve));
     // An agent that goes on talking after it was canceled.
-    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(CANCELED), metadata: undefined }));
+    bus.publish(
+      AgentEvent.statusUpdate({ taskId, contextId, status: status(CANCELED), metadata: undefined }),
+    );
     bus.finished();
   }
 

@@ -92,7 +92,10 @@ export class TurnIntake {
     if (!stored || stored.agentId !== agent.id) throw ProtocolError.taskNotFound(taskId);
     const { contextId } = stored.task;
     if (message.contextId && message.contextId !== contextId) {
-      throw ProtocolError.invalidParams('message.contextId', `contradicts the task, which is in another context`);
+      throw ProtocolError.invalidParams(
+        'message.contextId',
+        `contradicts the task, which is in another context`,
+      );
     }
     const runId = uuid();
     const turn = { tenantId, agentId: agent.id, taskId, runId, message: { ...message, contextId } };

@@ -12,7 +12,12 @@ import { SubscribeOperation } from './subscribe-to-task.js';
 export class OperationTable {
   readonly operations: Operations;
 
-  constructor(send: SendOperations, read: ReadOperations, cancel: CancelOperation, subscribe: SubscribeOperation) {
+  constructor(
+    send: SendOperations,
+    read: ReadOperations,
+    cancel: CancelOperation,
+    subscribe: SubscribeOperation,
+  ) {
     this.operations = {
       sendMessage: (call, request, signal) => send.sendMessage(call, request, signal),
       sendStreamingMessage: (call, request, signal) => send.sendStreamingMessage(call, request, signal),

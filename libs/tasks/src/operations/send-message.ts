@@ -22,7 +22,11 @@ export class SendOperations {
   ) {}
 
   /** Blocks until the turn ends, unless `returnImmediately`. Rejects with `agent-threw` if the agent did. */
-  async sendMessage(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<SendResult> {
+  async sendMessage(
+    call: CallContext,
+    request: SendMessageRequest,
+    signal: AbortSignal,
+  ): Promise<SendResult> {
     const historyLength = request.configuration?.historyLength;
     const watching = new AbortController();
     try {
@@ -49,7 +53,11 @@ export class SendOperations {
   ): AsyncGenerator<StreamItem> {
     const watching = new AbortController();
     try {
-      const { cut, watch } = await this.intake.accept(call, request, AbortSignal.any([signal, watching.signal]));
+      const { cut, watch } = await this.intake.accept(
+        call,
+        request,
+        AbortSignal.any([signal, watching.signal]),
+      );
       const history = historyTail(cut.task.history, request.configuration?.historyLength);
       yield { sequence: cut.sequence, payload: { $case: 'task', value: { ...cut.task, history } } };
       if (!turnIsOver(cut.task)) yield* watch.events();

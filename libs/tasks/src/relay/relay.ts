@@ -64,7 +64,8 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
       () => {
         if (late) watch.refresh();
       },
-      (error: unknown) => this.logger.warn('task channel not subscribed; following the log only', { err: error }),
+      (error: unknown) =>
+        this.logger.warn('task channel not subscribed; following the log only', { err: error }),
     );
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {

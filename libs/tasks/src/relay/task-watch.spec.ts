@@ -6,7 +6,11 @@ const KEY = { tenantId: 'tenant', taskId: 'task' };
 const { TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED, TASK_STATE_COMPLETED } = TaskState;
 
 function status(state: TaskState): EventPayload {
-  const value = { taskId: 'task', contextId: 'c', status: { state, message: undefined, timestamp: undefined } };
+  const value = {
+    taskId: 'task',
+    contextId: 'c',
+    status: { state, message: undefined, timestamp: undefined },
+  };
   return { $case: 'statusUpdate', value: { ...value, metadata: undefined } };
 }
 

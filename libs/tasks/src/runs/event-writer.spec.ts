@@ -46,7 +46,7 @@ class FakePorts {
     },
   };
   readonly metrics = { eventsAppended: { inc: () => undefined }, eventLag: { observe: () => undefined } };
-  readonly onRefused = () => void (this.refused += 1);
+  readonly onFailure = () => void (this.refused += 1);
 
   commit(batch: AppendBatch): AppendResult {
     const head = this.log.at(-1)?.sequence ?? 2;
@@ -84,6 +84,25 @@ describe('EventWriter', () => {
     await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
     expect(end?.artifacts).toHaveLength(1);
     expect(end?.artifacts[0]?.parts).toHaveLength(2);
+  });
+
+  it('says that the turn ends when the last event goes out with a batch that was already under way', async () => {
+    let open = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const ends: (TaskState | undefined)[] = [];
+    ports.answer = async (batch) => {
+      await gate;
+      ends.push(batch.end?.state);
+      return ports.commit(batch);
+    };
+    const first = writer.write(status(WORKING));
+    await writer.write(chunk('a'));
+    const flushed = writer.flush();
+    const ended = writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
+    open();
+    await Promise.all([first, flushed, ended]);
+    expect(ports.trace.filter((line) => line.startsWith('commit'))).toEqual(['commit 2', 'commit 1']);
+    expect(ends).toEqual([undefined, COMPLETED]);
   });
 
   it('appends a status at once', async () => {

@@ -1,5 +1,13 @@
 import { ArtifactFold, type EventPayload, TaskState, serializePayload } from '@baton/a2a';
-import { type AppendBatch, type ClaimedRun, type NewEvent, RunStore, TaskStore, type TurnOutcome, isTransient } from '@baton/database';
+import {
+  type AppendBatch,
+  type ClaimedRun,
+  type NewEvent,
+  RunStore,
+  TaskStore,
+  type TurnOutcome,
+  isTransient,
+} from '@baton/database';
 import type { Messaging } from '@baton/messaging';
 import type { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,8 +35,8 @@ export interface WriterPorts {
   tasks: Pick<TaskStore, 'readEvents'>;
   messaging: Pick<Messaging, 'publishTask'>;
   metrics: Pick<Metrics, 'eventsAppended' | 'eventLag'>;
-  /** Called once when the log refuses a batch in the background. */
-  onRefused: () => void;
+  /** Called once, when a batch could not be appended: the run must stop. */
+  onFailure: (error: Error) => void;
 }
 
 /**
@@ -43,6 +51,7 @@ export class EventWriter {
   private timer: NodeJS.Timeout | undefined;
   private chain: Promise<void> = Promise.resolve();
   private failure: Error | undefined;
+  private ending: TurnEnd | undefined;
   private metadata: Record<string, unknown> | undefined;
   private sequence: number;
   private readonly fold: ArtifactFold;
@@ -75,14 +84,16 @@ export class EventWriter {
   async end(payload: EventPayload, end: TurnEnd): Promise<void> {
     if (this.failure) throw this.failure;
     this.take(payload);
-    await this.flush(end);
+    // Not an argument of the flush: one that is already under way takes this event along.
+    this.ending = end;
+    await this.flush();
   }
 
   /** Append what waits. One append at a time; what gathers behind a slow one goes out as one batch. */
-  async flush(end?: TurnEnd): Promise<void> {
+  async flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const appended = this.chain.then(() => this.append(end));
+    const appended = this.chain.then(() => this.append());
     this.chain = appended.catch(() => undefined);
     await appended;
   }
@@ -106,10 +117,11 @@ export class EventWriter {
     return this.pendingBytes >= MAX_BATCH_BYTES || this.pending.length >= MAX_BATCH_EVENTS;
   }
 
-  private async append(end: TurnEnd | undefined): Promise<void> {
+  private async append(): Promise<void> {
     if (this.failure) throw this.failure;
     const events = this.pending;
     const since = this.pendingSince;
+    const end = this.ending;
     this.pending = [];
     this.pendingBytes = 0;
     if (events.length === 0) return;
@@ -159,7 +171,7 @@ export class EventWriter {
     const failure = error instanceof Error ? error : new Error(String(error));
     if (!this.failure) {
       this.failure = failure;
-      this.ports.onRefused();
+      this.ports.onFailure(failure);
     }
     throw failure;
   }

@@ -59,7 +59,11 @@ export class RunExecutor {
 
   private async executeClaimed(run: ClaimedRun, log: Logger): Promise<void> {
     const controller = this.active.hold(run);
-    const writer = new EventWriter(run, { ...this.ports, onRefused: () => controller.abort('lease-lost') });
+    const onFailure = (error: Error): void => {
+      if (!(error instanceof AppendRefused)) log.error('append failed', { err: error });
+      controller.abort('lease-lost');
+    };
+    const writer = new EventWriter(run, { ...this.ports, onFailure });
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     try {
       this.publishWorking(run);
@@ -146,7 +150,10 @@ export class RunExecutor {
     if (!run.workingEvent) return;
     const { sequence, payload } = run.workingEvent;
     const event = { sequence, attempt: run.attempt, json: serializePayload(payload) };
-    void this.ports.messaging.publishTask(run.tenantId, run.taskId, { lastSequence: sequence, events: [event] });
+    void this.ports.messaging.publishTask(run.tenantId, run.taskId, {
+      lastSequence: sequence,
+      events: [event],
+    });
   }
 
   private async handBack(run: ClaimedRun): Promise<void> {

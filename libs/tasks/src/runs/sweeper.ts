@@ -62,7 +62,10 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
       const { tenantId, taskId, runId, attempt, event } = run;
       this.logger.error('run failed: its worker died on every attempt', { tenantId, taskId, runId, attempt });
       const published = { sequence: event.sequence, attempt, json: serializePayload(event.payload) };
-      await this.messaging.publishTask(tenantId, taskId, { lastSequence: event.sequence, events: [published] });
+      await this.messaging.publishTask(tenantId, taskId, {
+        lastSequence: event.sequence,
+        events: [published],
+      });
     }
   }
 

@@ -9,7 +9,11 @@ const status = (state: TaskState, text?: string): AgentOutput => ({
   value: {
     taskId: 'wrong',
     contextId: 'wrong',
-    status: { state, message: text === undefined ? undefined : message(text, Role.ROLE_USER), timestamp: '1' },
+    status: {
+      state,
+      message: text === undefined ? undefined : message(text, Role.ROLE_USER),
+      timestamp: '1',
+    },
     metadata: { seen: true },
   },
 });
@@ -48,13 +52,14 @@ describe('TurnOutput', () => {
     expect(metadata).toEqual([{ seen: true }]);
   });
 
-  it.each([TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_REJECTED, TaskState.TASK_STATE_INPUT_REQUIRED])(
-    'ends the turn with state %d',
-    (state) => {
-      const [entry] = new TurnOutput(claimedRun(), () => undefined).entries(status(state));
-      expect(entry?.end).toEqual({ state, outcome: null });
-    },
-  );
+  it.each([
+    TaskState.TASK_STATE_COMPLETED,
+    TaskState.TASK_STATE_REJECTED,
+    TaskState.TASK_STATE_INPUT_REQUIRED,
+  ])('ends the turn with state %d', (state) => {
+    const [entry] = new TurnOutput(claimedRun(), () => undefined).entries(status(state));
+    expect(entry?.end).toEqual({ state, outcome: null });
+  });
 
   it('turns a bare message into a completed status that says so', () => {
     const output = new TurnOutput(claimedRun(), () => undefined);
@@ -69,7 +74,10 @@ describe('TurnOutput', () => {
     const task = { ...claimedRun().cut.task, artifacts: [known, artifact('new', 'fresh')] };
     const entries = output.entries({ $case: 'task', value: task });
     expect(entries.map(({ payload }) => payload.$case)).toEqual(['artifactUpdate']);
-    const done = { ...task, status: { state: TaskState.TASK_STATE_COMPLETED, message: undefined, timestamp: '' } };
+    const done = {
+      ...task,
+      status: { state: TaskState.TASK_STATE_COMPLETED, message: undefined, timestamp: '' },
+    };
     expect(output.entries({ $case: 'task', value: done }).at(-1)?.end?.state).toBe(done.status.state);
   });
 

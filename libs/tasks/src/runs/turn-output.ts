@@ -76,7 +76,8 @@ export class TurnOutput {
 
   private status(status: TaskStatus | undefined, metadata: Metadata | undefined): LogEntry {
     const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
-    if (state <= TaskState.TASK_STATE_UNSPECIFIED) throw new TurnFailure('The agent sent a status without a state');
+    if (state <= TaskState.TASK_STATE_UNSPECIFIED)
+      throw new TurnFailure('The agent sent a status without a state');
     const { id: taskId, contextId } = this.run.cut.task;
     const message = status?.message && this.message(status.message);
     const timestamp = new Date().toISOString();
