@@ -13,7 +13,8 @@ async function main(): Promise<void> {
   const app = await NestFactory.create<NestFastifyApplication>(
     ApiModule.use(environment),
     createFastifyAdapter(environment),
-    { bodyParser: false, bufferLogs: true, abortOnError: false },
+    // Silent until `prepareApi` gives it our log: what fails before is said in one sentence below.
+    { bodyParser: false, logger: false, abortOnError: false },
   );
   prepareApi(app);
   const url = await listen(app).catch((error: unknown) => {

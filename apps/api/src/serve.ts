@@ -12,8 +12,9 @@ const FLUSH_MS = 500;
 /** Listen as the environment says. Resolves with the URL under which callers reach the server. */
 export async function listen(app: NestFastifyApplication): Promise<string> {
   const { host, port } = app.get(Environment);
-  await app.listen({ host, port });
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
+  await app.init();
+  await fastify.listen({ host, port });
   const [address] = fastify.addresses();
   const publicUrl = app.get(PublicUrl, { strict: false });
   if (typeof address === 'object') publicUrl.listening(address.port);

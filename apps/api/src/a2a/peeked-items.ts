@@ -18,7 +18,7 @@ export class PeekedItems implements AsyncIterableIterator<StreamItem> {
     if (ms === Infinity) return valueOf(await this.first);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(resolve, ms);
+      timer = setTimeout(() => resolve(undefined), ms);
     });
     try {
       return valueOf(await Promise.race([this.first, late]));
