@@ -3,8 +3,12 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { waitUntil } from '../../apps/local/src/services/wait.js';
 import { childrenOf, isRunning, LocalRun, temporaryHome } from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
+
+// Whole starts and stops, on a machine that may be busy.
+jest.setTimeout(60_000);
 
 interface Demo {
   url: string;
@@ -55,7 +59,7 @@ describe('npm start', () => {
     expect(frames.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6]);
     expect(frames.at(-1)?.data.result?.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
     taskId = frames[0]?.data.result?.task.id as string;
-  }, 60_000);
+  });
 
   (has('curl') ? it : it.skip)('prints a command that can be run as it stands', async () => {
     const command = first.output.slice(first.output.indexOf('curl -N'), first.output.indexOf('\n\nCtrl-C'));
@@ -105,7 +109,7 @@ describe('npm start', () => {
     const { result } = await echo().call('GetTask', { id: taskId });
     expect(result).toMatchObject({ id: taskId, status: { state: 'TASK_STATE_COMPLETED' } });
     first = again;
-  }, 60_000);
+  });
 
   linuxIt(
     'leaves nothing running when it is killed itself, and starts again',
@@ -130,7 +134,7 @@ describe('npm start', () => {
     first = start({ PATH: '' });
     await first.ready();
     expect((await send('hello')).status.state).toBe('TASK_STATE_COMPLETED');
-  }, 60_000);
+  });
 
   it('does without Redis where there is none, and says so in one line', () => {
     const note = first.output.split('\n').find((line) => line.includes('Messaging:'));
@@ -195,13 +199,8 @@ describe('npm start says in one sentence what is wrong, and leaves nothing runni
 
   it('and when it is interrupted while it starts', async () => {
     const run = new LocalRun({ BATON_HOME: home.path, PORT: '0' });
-    await new Promise<void>((resolve) => {
-      const timer = setInterval(() => {
-        if (!existsSync(join(home.path, 'postgres', 'process.json'))) return;
-        clearInterval(timer);
-        resolve();
-      }, 5);
-    });
+    const isUp = (): boolean => existsSync(join(home.path, 'postgres', 'process.json'));
+    expect(await waitUntil(isUp, 20_000, 5)).toBe(true);
     run.signal('SIGINT');
     expect(await run.exited).toBe(0);
     expect(existsSync(join(home.path, 'postgres', 'process.json'))).toBe(false);

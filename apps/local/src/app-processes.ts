@@ -41,7 +41,7 @@ export function workerProcess(
   number: number,
 ): Supervised {
   return {
-    title: `The worker ${number}`,
+    title: `Worker ${number}`,
     stopTimeoutMs: environment.workerGraceMs + MARGIN_MS,
     start: async () => {
       const port = await freePort();

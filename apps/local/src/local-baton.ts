@@ -5,7 +5,7 @@ import { prepareDemo } from './demo-tenant.js';
 import type { Demo, Home } from './home.js';
 import { postgresService, redisService } from './own-services.js';
 import { claimPort } from './port.js';
-import { StartError } from './start-error.js';
+import { orTell, StartError } from './start-error.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
 /** What came up, for the person at the terminal. */
@@ -40,8 +40,8 @@ export class LocalBaton {
     await this.launch(redis.supervised);
     const variables = this.variables(postgres.url() ?? '', redis.url() ?? '', port);
     const environment = loadEnvironment({ ...this.source, ...variables });
-    await migrate(environment.databaseUrl);
-    const demo = await prepareDemo(environment, this.home);
+    await orTell(migrate(environment.databaseUrl), postgres.remedy);
+    const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
     this.home.writeRuntime({ databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null });
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
     const workers = numbers.map((number) => workerProcess(this.home, environment, variables, number));

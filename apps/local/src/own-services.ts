@@ -5,6 +5,7 @@ import { findRedisBinary, startPostgres, startRedis } from './services/index.js'
 import type { Supervised } from './supervisor.js';
 
 const STOP_MS = 20_000;
+const LOOK = 'Look into its log, which lies beside its data.';
 
 /** A service that may be ours to run. */
 export interface Service {
@@ -12,6 +13,8 @@ export interface Service {
   url(): string | undefined;
   /** One line for the person at the terminal. */
   note: string;
+  /** What to do when it does not answer. */
+  remedy: string;
   /** How to run it; empty if somebody else does. */
   supervised: Supervised[];
 }
@@ -19,12 +22,18 @@ export interface Service {
 /** The Postgres of DATABASE_URL, or one of our own. */
 export function postgresService({ databaseUrl }: LocalEnvironment, home: Home): Service {
   if (databaseUrl !== undefined) {
-    return { url: () => databaseUrl, note: 'Postgres: the one of DATABASE_URL.', supervised: [] };
+    return {
+      url: () => databaseUrl,
+      note: 'Postgres: the one of DATABASE_URL.',
+      remedy: 'Start it or mend DATABASE_URL; without DATABASE_URL an embedded one is used.',
+      supervised: [],
+    };
   }
   let url: string | undefined;
   return {
     url: () => url,
     note: `Postgres: embedded, its data in ${home.shown('postgres')}.`,
+    remedy: LOOK,
     supervised: [
       {
         title: 'Postgres',
@@ -42,7 +51,12 @@ export function postgresService({ databaseUrl }: LocalEnvironment, home: Home): 
 /** The Redis of REDIS_URL, or one of our own if there is a program for it, or none. */
 export function redisService({ redisUrl }: LocalEnvironment, home: Home): Service {
   if (redisUrl !== undefined) {
-    return { url: () => redisUrl, note: 'Messaging: the Redis of REDIS_URL.', supervised: [] };
+    return {
+      url: () => redisUrl,
+      note: 'Messaging: the Redis of REDIS_URL.',
+      remedy: 'Start it or mend REDIS_URL; without REDIS_URL a private one or Postgres is used.',
+      supervised: [],
+    };
   }
   const binary = findRedisBinary();
   if (binary === undefined) {
@@ -51,6 +65,7 @@ export function redisService({ redisUrl }: LocalEnvironment, home: Home): Servic
       note:
         'Messaging: Postgres, for there is neither REDIS_URL nor redis-server or valkey-server on PATH. All ' +
         'features work; install Redis for more tasks per second, as in production.',
+      remedy: LOOK,
       supervised: [],
     };
   }
@@ -58,6 +73,7 @@ export function redisService({ redisUrl }: LocalEnvironment, home: Home): Servic
   return {
     url: () => url,
     note: `Messaging: a private ${basename(binary)}, its data in ${home.shown('redis')}.`,
+    remedy: LOOK,
     supervised: [
       {
         title: 'Redis',

@@ -5,3 +5,9 @@ export class StartError extends Error {
 
 /** Whatever was thrown, as text for a person. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The same promise, whose rejection tells the person at the terminal what to do about it. */
+export const orTell = <T>(promise: Promise<T>, remedy: string): Promise<T> =>
+  promise.catch((error: unknown) => {
+    throw new StartError(`${reasonOf(error)}. ${remedy}`);
+  });

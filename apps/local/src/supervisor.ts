@@ -12,7 +12,7 @@ export interface RunningProcess {
 
 /** How to keep one process running. */
 export interface Supervised {
-  /** As a sentence starts: `The worker 2`. */
+  /** As a sentence starts: `Worker 2`. */
   title: string;
   /** Resolves when the process is ready. */
   start(): Promise<RunningProcess>;
