@@ -2,7 +2,7 @@ import type { Agent } from '@baton/a2a';
 import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
 import { AgentStore, TenantStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
-import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 
 /** A changed catalog shows everywhere within this time even if the control message is lost. */
@@ -13,7 +13,7 @@ const NONE = Symbol('no such agent');
 
 /** Finds agents as a tenant sees them: built-ins, its own catalog, and what the operator installed. */
 @Injectable()
-export class AgentDirectory extends AgentList implements OnModuleInit, OnModuleDestroy {
+export class AgentDirectory extends AgentList implements OnModuleInit, OnApplicationShutdown {
   private readonly cache = new LRUCache<string, Agent | typeof NONE>({ max: CACHE_SIZE, ttl: CACHE_MS });
   private stopControl: Unsubscribe | undefined;
 
@@ -31,7 +31,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnModuleD
     });
   }
 
-  onModuleDestroy(): void {
+  onApplicationShutdown(): void {
     this.stopControl?.();
   }
 

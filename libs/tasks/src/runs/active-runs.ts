@@ -4,14 +4,14 @@ import { Environment } from '@baton/config';
 import { type RunKey, RunStore, TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 
 /**
  * The runs this worker holds: keeps their leases alive and stops those that were canceled or lost. A cancel
  * arrives by control message; the heartbeat is the fallback when that message is lost.
  */
 @Injectable()
-export class ActiveRuns implements OnModuleInit, OnModuleDestroy {
+export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   private readonly active = new Map<string, { key: RunKey; controller: AbortController }>();
   private timer: NodeJS.Timeout | undefined;
   private beating = false;
@@ -33,7 +33,8 @@ export class ActiveRuns implements OnModuleInit, OnModuleDestroy {
     this.timer.unref();
   }
 
-  onModuleDestroy(): void {
+  /** Not earlier: while the last runs finish, their leases must live. */
+  onApplicationShutdown(): void {
     clearInterval(this.timer);
     this.stopControl?.();
   }
