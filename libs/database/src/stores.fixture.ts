@@ -94,8 +94,13 @@ export const chunk = (run: RunKey, text: string, append = true): NewEvent =>
     },
   });
 
+/** What the parts of all artifacts say. */
 export const texts = (task: Pick<Task, 'artifacts'>): unknown[] =>
-  task.artifacts.flatMap(({ parts }) => parts.map(({ content }) => content?.value));
+  task.artifacts.flatMap(({ parts }) => parts.map((part): unknown => part.content?.value));
+
+/** What each message says first. */
+export const saidIn = (messages: readonly Message[]): unknown[] =>
+  messages.map(({ parts }): unknown => parts[0]?.content?.value);
 
 const LEASE_MS = 30_000;
 

@@ -6,6 +6,7 @@ import {
   endTurn,
   newTask,
   openStores,
+  saidIn,
   startTask,
   status,
   textMessage,
@@ -50,7 +51,7 @@ describe('a new task', () => {
     const stored = await stores.tasks.get(input.tenantId, input.task.id);
     expect(stored?.task.metadata).toEqual({ [text]: text, more: text });
     expect(texts(stored!.task)).toEqual([text]);
-    expect(stored?.task.history.map(({ parts }) => parts[0]?.content?.value)).toEqual([text, text]);
+    expect(saidIn(stored!.task.history)).toEqual([text, text]);
     expect(stored?.task.status?.message?.parts[0]?.content?.value).toBe(text);
   });
 
@@ -99,7 +100,7 @@ describe('reading', () => {
     }
     const history = async (historyLength?: number) => {
       const stored = await stores.tasks.get(run.tenantId, run.taskId, { historyLength });
-      return stored?.task.history.map(({ parts }) => parts[0]?.content?.value);
+      return saidIn(stored!.task.history);
     };
     expect(await history()).toEqual(['hello', 'a', 'b', 'c']);
     expect(await history(2)).toEqual(['b', 'c']);
@@ -135,22 +136,23 @@ describe('reading', () => {
 
   it('never shows a terminal status with an older prefix of the log', async () => {
     const run = await startTask(stores);
-    let over = false;
-    const writer = (async () => {
+    const write = async (): Promise<void> => {
       for (let head = 2; head < 60; head++) {
         await stores.runs.append(run, { afterSequence: head, events: [chunk(run, String(head))] });
       }
       await stores.tasks.cancel(run.tenantId, 'echo', run.taskId);
-      over = true;
-    })();
-    while (!over) {
-      const stored = await stores.tasks.get(run.tenantId, run.taskId);
-      const { task, sequence } = stored!;
-      const canceled = task.status?.state === TASK_STATE_CANCELED;
-      expect(texts(task)).toHaveLength(sequence - 2 - (canceled ? 1 : 0));
-      if (canceled) expect(sequence).toBe(61);
-    }
-    await writer;
+    };
+    const read = async (): Promise<void> => {
+      for (;;) {
+        const { task, sequence } = (await stores.tasks.get(run.tenantId, run.taskId))!;
+        const canceled = task.status?.state === TASK_STATE_CANCELED;
+        expect(texts(task)).toHaveLength(sequence - 2 - (canceled ? 1 : 0));
+        if (!canceled) continue;
+        expect(sequence).toBe(61);
+        return;
+      }
+    };
+    await Promise.all([write(), read(), read()]);
   });
 
   it('reads the log in order, after a sequence and up to a limit', async () => {
@@ -200,7 +202,7 @@ describe('the next turn', () => {
     expect(turns.filter(({ ok }) => !ok)).toEqual(Array(4).fill({ ok: false, reason: 'busy' }));
     const stored = await stores.tasks.get(run.tenantId, run.taskId);
     expect(stored?.task.status?.state).toBe(TASK_STATE_SUBMITTED);
-    expect(stored?.task.history.map(({ parts }) => parts[0]?.content?.value)).toEqual(['hello', 'more']);
+    expect(saidIn(stored!.task.history)).toEqual(['hello', 'more']);
   });
 
   it('is claimed with its message and the artifacts of the turns before', async () => {
