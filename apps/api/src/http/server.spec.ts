@@ -105,10 +105,12 @@ describe('the log', () => {
 describe('shutting down', () => {
   it('lets calls in hand finish, and takes no new ones', async () => {
     let finish = (): void => undefined;
+    let hurried: boolean | undefined;
     const started = new Promise<void>((resolve) => {
-      api.operations.sendMessage = async () => {
+      api.operations.sendMessage = async (_call, _request, signal) => {
         resolve();
         await new Promise<void>((done) => (finish = done));
+        hurried = signal.aborted;
         return { $case: 'task', value: sampleTask() };
       };
     });
@@ -118,6 +120,7 @@ describe('shutting down', () => {
     await expect(fetch(`${api.url}/healthz`)).rejects.toThrow();
     finish();
     expect((await call).status).toBe(200);
+    expect(hurried).toBe(false);
     await closed;
     api = await startFakeApi();
   });
