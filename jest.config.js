@@ -38,7 +38,7 @@ const withServices = {
 
 module.exports = {
   projects: [
-    { ...base, displayName: 'unit', testMatch: ['<rootDir>/{libs,apps}/**/*.spec.ts'] },
+    { ...base, displayName: 'unit', testMatch: ['<rootDir>/{libs,apps,test/docs}/**/*.spec.ts'] },
     {
       ...base,
       ...withServices,
