@@ -42,7 +42,9 @@ export async function startProcess(
     kind,
     url,
     pid: child.pid ?? 0,
-    kill: async () => void (await end('SIGKILL')),
+    kill: async () => {
+      await end('SIGKILL');
+    },
     stop: () => end('SIGTERM'),
     signal: (name) => void child.kill(name),
     log: () => lines.join(''),

@@ -37,11 +37,11 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
 
   private async answer(url: string, response: ServerResponse): Promise<void> {
     const path = url.split('?')[0];
-    if (path === '/healthz') return send(response, 200, 'application/json', '{"status":"ok"}');
+    if (path === '/healthz') return void send(response, 200, 'application/json', '{"status":"ok"}');
     if (path === '/readyz') return this.answerReady(response);
     if (path === '/metrics') {
       const { contentType, body } = await this.metrics.render();
-      return send(response, 200, contentType, body);
+      return void send(response, 200, contentType, body);
     }
     send(response, 404, 'application/json', '{"error":"not found"}');
   }

@@ -36,7 +36,7 @@ export class SendOperations {
         const history = historyTail(cut.task.history, historyLength);
         return { $case: 'task', value: { ...cut.task, history } };
       }
-      if (!turnIsOver(cut.task)) for await (const event of watch.events()) void event;
+      if (!turnIsOver(cut.task)) for await (const _ of watch.events());
       const stored = await this.tasks.get(call.tenantId, cut.task.id, { historyLength });
       if (!stored) throw ProtocolError.taskNotFound(cut.task.id);
       return replyOf(stored);

@@ -70,6 +70,7 @@ export class TaskWatch {
     while (!this.signal.aborted) {
       const events = this.stale ? await this.readLog() : this.takePending();
       for (const event of events) {
+        // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- it may abort between two events
         if (this.signal.aborted) return;
         this.cursor = event.sequence;
         yield event;

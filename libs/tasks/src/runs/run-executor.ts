@@ -63,7 +63,8 @@ export class RunExecutor {
       if (!(error instanceof AppendRefused)) log.error('append failed', { err: error });
       controller.abort('lease-lost');
     };
-    const writer = new EventWriter(run, { ...this.ports, onFailure });
+    const { runs, tasks, messaging, metrics } = this.ports;
+    const writer = new EventWriter(run, { runs, tasks, messaging, metrics, onFailure });
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     try {
       this.publishWorking(run);
