@@ -18,6 +18,8 @@ export default defineConfig(
         'error',
         { ignoreArrowShorthand: true, ignoreVoidOperator: true, ignoreVoidReturningFunctions: true },
       ],
+      // `void` marks what is returned on purpose and is nothing.
+      '@typescript-eslint/no-meaningless-void-operator': 'off',
       // Nest and the SDK declare their options as classes and take plain objects for them.
       '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       // Nest's modules are classes with a decorator and nothing in them.
