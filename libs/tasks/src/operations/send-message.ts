@@ -11,6 +11,7 @@ import {
 } from '@baton/a2a';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
 import { TurnIntake } from './accept-turn.js';
 
 /** SendMessage and SendStreamingMessage (A2A 1.0 §3.1.1, §3.1.2). */
@@ -41,7 +42,7 @@ export class SendOperations {
       if (!stored) throw ProtocolError.taskNotFound(cut.task.id);
       return replyOf(stored);
     } finally {
-      watching.abort();
+      watching.abort(NO_LONGER_WATCHED);
     }
   }
 
@@ -62,7 +63,7 @@ export class SendOperations {
       yield { sequence: cut.sequence, payload: { $case: 'task', value: { ...cut.task, history } } };
       if (!turnIsOver(cut.task)) yield* watch.events();
     } finally {
-      watching.abort();
+      watching.abort(NO_LONGER_WATCHED);
     }
   }
 }

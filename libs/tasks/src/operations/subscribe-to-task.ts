@@ -9,6 +9,7 @@ import {
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { Relay } from '../relay/relay.js';
+import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
 
 /** SubscribeToTask (A2A 1.0 §3.1.6) and tasks/resubscribe (0.3 §7.9). */
 @Injectable()
@@ -50,7 +51,7 @@ export class SubscribeOperation {
       watch.refresh();
       yield* watch.events();
     } finally {
-      watching.abort();
+      watching.abort(NO_LONGER_WATCHED);
     }
   }
 }

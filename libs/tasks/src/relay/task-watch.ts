@@ -6,6 +6,9 @@ import type { PublishedEvent, TaskSignal } from '@baton/messaging';
 const MAX_PENDING = 512;
 const READ_LIMIT = 500;
 
+/** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
+export const NO_LONGER_WATCHED = new Error('nobody watches the task any more');
+
 /** Which task a watch follows. */
 export interface TaskKey {
   tenantId: string;
