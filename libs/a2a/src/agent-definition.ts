@@ -37,6 +37,7 @@ const definition = z.strictObject({
   inputModes: texts,
   outputModes: texts,
   extensions: z.array(extension).default([]),
+  a2aEnabled: z.boolean().optional(),
   provider: z.strictObject({ organization: text, url }).optional(),
   documentationUrl: url.optional(),
   iconUrl: url.optional(),

@@ -25,7 +25,12 @@ export interface AgentDefinition {
   inputModes: string[];
   outputModes: string[];
   extensions: AgentExtension[];
+  /** False hides the agent from callers who may only reach enabled ones (`isEnabled`); left out = enabled. */
+  a2aEnabled?: boolean;
   provider?: { organization: string; url: string };
   documentationUrl?: string;
   iconUrl?: string;
 }
+
+/** Whether the agent answers where only enabled agents do. */
+export const isEnabled = ({ definition }: Agent): boolean => definition.a2aEnabled !== false;

@@ -1,4 +1,5 @@
 import type { Agent } from './agent.js';
+import type { OperationRules } from './operation-rules.js';
 
 export const SCOPES = ['agents:call', 'tasks:read', 'admin'] as const;
 /** What a token may do. `admin` includes the other two. */
@@ -14,6 +15,10 @@ export interface CallContext {
   agent: Agent;
   /** The profile of the path (`spec`, …). */
   profile: string;
+  /** What operations do differently for the profile and the family of the method (`rulesFor`). */
+  rules: OperationRules;
+  /** The id the caller has chosen for the task it sends a message to (0.1 family). */
+  clientTaskId?: string;
   /** The protocol version asked for, as `major.minor`. */
   version: string;
   /** URIs of the `A2A-Extensions` header. */

@@ -21,6 +21,8 @@ export const ERRORS = {
     http: 200,
     reason: 'TASK_NOT_CANCELABLE',
   },
+  /** A message for a task that was canceled; some clients tell it from other ends. */
+  'task-canceled': { code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION, http: 200, reason: 'UNSUPPORTED_OPERATION' },
   'push-not-supported': {
     code: A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED,
     http: 200,
@@ -52,6 +54,8 @@ export const ERRORS = {
     http: 200,
     reason: 'VERSION_NOT_SUPPORTED',
   },
+  /** What is wrong with the HTTP request itself, where a profile says so by its status. */
+  'bad-request': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 400, reason: 'INVALID_REQUEST' },
   unauthenticated: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 401, reason: 'UNAUTHENTICATED' },
   forbidden: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 403, reason: 'PERMISSION_DENIED' },
   'too-large': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 413, reason: 'REQUEST_TOO_LARGE' },

@@ -14,6 +14,7 @@ export {
   TaskPushNotificationConfig,
   TaskState,
   TaskStatus,
+  TaskStatusUpdateEvent,
   SendMessageRequest,
   SendMessageConfiguration,
   GetTaskRequest,

@@ -1,5 +1,6 @@
 import type {
   AgentCard,
+  Artifact,
   CancelTaskRequest,
   GetTaskRequest,
   ListTasksRequest,
@@ -18,7 +19,14 @@ export interface StreamItem {
 }
 
 /** A send answers with the task, or with a bare message when that is what the agent replied. */
-export type SendResult = { $case: 'task'; value: Task } | { $case: 'message'; value: Message };
+export type SendResult =
+  | {
+      $case: 'task';
+      value: Task;
+      /** The task's artifacts as they were when the message was accepted; unset = it had none. */
+      priorArtifacts?: readonly Artifact[];
+    }
+  | { $case: 'message'; value: Message };
 
 /** Every unary operation of A2A 1.0 §3.1 with its canonical request and result. */
 export interface UnaryOperations {
@@ -49,3 +57,9 @@ export type OperationCall =
   | {
       [K in StreamingOperationName]: { operation: K; request: StreamingOperations[K]['request'] };
     }[StreamingOperationName];
+
+/** A call with what a family says besides the canonical request. */
+export type DecodedCall = OperationCall & {
+  /** The id the caller has chosen for the task of this message; it is an alias, not the task's own id. */
+  clientTaskId?: string;
+};

@@ -3,8 +3,23 @@ import { ERRORS, type ErrorKind, type ErrorWire, type ProtocolError } from './er
 
 const BAD_REQUEST_TYPE = 'type.googleapis.com/google.rpc.BadRequest';
 
+/** What one profile writes differently from the specification about one kind of error. */
+export interface ErrorOverride extends Partial<ErrorWire> {
+  message?: (error: ProtocolError) => string;
+  /** The whole `data` member, made of the error and of the ErrorInfo it would hold otherwise. */
+  data?: (error: ProtocolError, info: ErrorInfo) => unknown;
+}
+
 /** What one profile writes differently from the specification, by error kind. */
-export type ErrorOverrides = Partial<Record<ErrorKind, Partial<ErrorWire>>>;
+export type ErrorOverrides = Partial<Record<ErrorKind, ErrorOverride>>;
+
+/** `google.rpc.ErrorInfo` in JSON. */
+export interface ErrorInfo {
+  '@type': string;
+  reason: string;
+  domain: string;
+  metadata?: Record<string, string>;
+}
 
 /** The `error` member of a JSON-RPC answer. */
 export interface RpcError {
@@ -14,10 +29,10 @@ export interface RpcError {
 }
 
 /** The wire form of an error kind: the specification's, with what the profile writes differently. */
-export const errorWire = (kind: ErrorKind, overrides: ErrorOverrides = {}): ErrorWire => ({
-  ...ERRORS[kind],
-  ...overrides[kind],
-});
+export function errorWire(kind: ErrorKind, overrides: ErrorOverrides = {}): ErrorWire {
+  const { code, http, reason }: ErrorWire = { ...ERRORS[kind], ...overrides[kind] };
+  return { code, http, reason };
+}
 
 /**
  * The `error` member of a JSON-RPC answer. `data` holds `google.rpc.ErrorInfo` and, where fields are wrong,
@@ -31,14 +46,17 @@ export function encodeRpcError(
 ): RpcError {
   const { code, reason } = errorWire(error.kind, overrides);
   const { metadata, violations } = error.detail;
-  const info = {
+  const override = overrides[error.kind];
+  const message = override?.message?.(error) ?? error.message;
+  const info: ErrorInfo = {
     '@type': ERROR_INFO_TYPE,
     reason,
     domain: A2A_ERROR_DOMAIN,
     ...(metadata && { metadata }),
   };
+  if (override?.data) return { code, message, data: override.data(error, info) };
   const fields = violations && { fieldViolations: violations };
-  if (version.startsWith('0.')) return { code, message: error.message, data: { ...info, ...fields } };
+  if (version.startsWith('0.')) return { code, message, data: { ...info, ...fields } };
   const data = fields ? [info, { '@type': BAD_REQUEST_TYPE, ...fields }] : [info];
-  return { code, message: error.message, data };
+  return { code, message, data };
 }

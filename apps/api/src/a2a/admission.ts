@@ -5,6 +5,7 @@ import {
   type Profile,
   ProtocolError,
   decodeEnvelope,
+  rulesFor,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
@@ -75,6 +76,8 @@ export class Admission {
         requestId: request.id,
         agent,
         profile: profile.name,
+        rules: rulesFor(profile, codec),
+        clientTaskId: operation.clientTaskId,
         // Of the family, not of the header: the header validates and never changes what a method does.
         version: codec.version,
         extensions: extensions.active,

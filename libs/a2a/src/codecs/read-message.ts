@@ -9,14 +9,18 @@ export interface RoleGrammar {
 }
 
 /**
- * Decode and validate the `message` of a send. Members are the same in 0.3 and 1.0; roles and parts are not.
- * Throws `invalid-params`.
+ * Decode and validate the `message` of a send. Members are the same in all families; roles and parts are not.
+ * Where the messageId may be left out it then is empty. Throws `invalid-params`.
  */
-export function readMessage(params: Fields, roles: RoleGrammar): Message {
+export function readMessage(
+  params: Fields,
+  roles: RoleGrammar,
+  messageId: 'required' | 'optional' = 'required',
+): Message {
   const message = params.child('message');
   if (!message) throw params.refuse('message', 'is required and must be an object');
   return {
-    messageId: message.requiredId('messageId'),
+    messageId: messageId === 'required' ? message.requiredId('messageId') : message.id('messageId'),
     contextId: message.contextId(),
     taskId: message.id('taskId'),
     role: readRole(message, roles),

@@ -17,7 +17,8 @@ import type { ReadParams } from '../define-codec.js';
 import { readMessage } from '../read-message.js';
 import { readPushConfig } from '../read-push-config.js';
 
-const ROLES = {
+/** The roles of 0.3, and of 0.1 before it. */
+export const ROLES = {
   user: 'user',
   parse: (value: unknown) =>
     value === 'user' ? Role.ROLE_USER : value === 'agent' ? Role.ROLE_AGENT : Role.UNRECOGNIZED,
@@ -31,13 +32,17 @@ const pushCall =
     request: { taskId: params.requiredId(name) },
   });
 
+const streamCall =
+  (messageId: 'required' | 'optional') =>
+  (params: Fields): OperationCall => ({
+    operation: 'sendStreamingMessage',
+    request: readSend(params, messageId),
+  });
+
 /** Every JSON-RPC method of A2A 0.3 (§7) and how its params become an operation. */
 export const METHODS: ReadonlyMap<string, ReadParams> = new Map<string, ReadParams>([
   [LEGACY_METHOD_MESSAGE_SEND, (params) => ({ operation: 'sendMessage', request: readSend(params) })],
-  [
-    LEGACY_METHOD_MESSAGE_STREAM,
-    (params) => ({ operation: 'sendStreamingMessage', request: readSend(params) }),
-  ],
+  [LEGACY_METHOD_MESSAGE_STREAM, streamCall('required')],
   [LEGACY_METHOD_TASKS_GET, (params) => ({ operation: 'getTask', request: readGetTask(params) })],
   [LEGACY_METHOD_TASKS_CANCEL, (params) => ({ operation: 'cancelTask', request: readCancelTask(params) })],
   [
@@ -51,13 +56,19 @@ export const METHODS: ReadonlyMap<string, ReadParams> = new Map<string, ReadPara
   [LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD, () => ({ operation: 'getExtendedAgentCard', request: {} })],
 ]);
 
-function readSend(params: Fields): SendMessageRequest {
+/** The same with a `message/stream` that may leave the messageId out. */
+export const METHODS_WITH_LAX_STREAM: ReadonlyMap<string, ReadParams> = new Map([
+  ...METHODS,
+  [LEGACY_METHOD_MESSAGE_STREAM, streamCall('optional')],
+]);
+
+function readSend(params: Fields, messageId: 'required' | 'optional' = 'required'): SendMessageRequest {
   const kind = params.child('message')?.get('kind') ?? 'message';
   if (kind !== 'message') throw params.refuse('message.kind', 'must be "message"');
   const configuration = params.child('configuration');
   return {
     tenant: '',
-    message: readMessage(params, ROLES),
+    message: readMessage(params, ROLES, messageId),
     configuration: configuration && readConfiguration(configuration),
     metadata: params.object('metadata'),
   };

@@ -11,7 +11,7 @@
  * - push authentication has a list of `schemes`, of which the first is kept.
  */
 import { encodeCard } from '../../cards/encode-card.js';
-import { defineCodec, type WriteResults } from '../define-codec.js';
+import { defineCodec, type Family, type WriteResults } from '../define-codec.js';
 import { METHODS } from './decode.js';
 import { encodePayload } from './encode.js';
 
@@ -27,9 +27,11 @@ const RESULTS: WriteResults = {
   getExtendedAgentCard: (card) => encodeCard(card, '0.2'),
 };
 
-export const V0_3_CODEC = defineCodec({
+export const V0_3_FAMILY: Family = {
   version: '0.3',
   methods: METHODS,
   results: RESULTS,
   encodeItem: ({ payload }) => encodePayload(payload),
-});
+};
+
+export const V0_3_CODEC = defineCodec(V0_3_FAMILY);

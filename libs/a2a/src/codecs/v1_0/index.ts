@@ -8,7 +8,7 @@
 import { SendMessageResponse } from '@a2a-js/sdk';
 import { encodeCard } from '../../cards/encode-card.js';
 import { StreamResponse, Task } from '../../model.js';
-import { defineCodec, type WriteResults } from '../define-codec.js';
+import { defineCodec, type Family, type WriteResults } from '../define-codec.js';
 import { METHODS } from './decode.js';
 
 const RESULTS: WriteResults = {
@@ -20,9 +20,11 @@ const RESULTS: WriteResults = {
   getExtendedAgentCard: (card) => encodeCard(card, '1.0'),
 };
 
-export const V1_0_CODEC = defineCodec({
+export const V1_0_FAMILY: Family = {
   version: '1.0',
   methods: METHODS,
   results: RESULTS,
   encodeItem: ({ payload }) => StreamResponse.toJSON({ payload }),
-});
+};
+
+export const V1_0_CODEC = defineCodec(V1_0_FAMILY);
