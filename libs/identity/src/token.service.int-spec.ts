@@ -6,8 +6,6 @@ import { setImmediate } from 'node:timers/promises';
 import { createDatabase, createRedisUrl, DRIVERS, type TestDatabase } from '../../../test/support/index.js';
 import { TokenService } from './token.service.js';
 
-jest.setTimeout(30_000);
-
 /** What one process has: connections of its own, and a cache that would hold a token far longer than a test. */
 interface Process {
   tokens: TokenService;
