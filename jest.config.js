@@ -34,6 +34,7 @@ const base = {
 const withServices = {
   globalSetup: '<rootDir>/test/support/global-setup.js',
   globalTeardown: '<rootDir>/test/support/global-teardown.js',
+  setupFilesAfterEnv: ['<rootDir>/test/support/patience.js'],
 };
 
 module.exports = {

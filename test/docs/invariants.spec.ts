@@ -5,7 +5,9 @@ const ROOT = join(__dirname, '../..');
 
 /** Every test that docs/invariants.md names, by the number of its invariant. */
 function namedTests(): [string, string][] {
-  const rows = readFileSync(join(ROOT, 'docs/invariants.md'), 'utf8').matchAll(/^\| (\d+) \|.*\| (.*) \|$/gm);
+  const rows = readFileSync(join(ROOT, 'docs/invariants.md'), 'utf8').matchAll(
+    /^\| (\d+) +\|.*\| (.*?) +\|$/gm,
+  );
   return [...rows].flatMap(([, number, tests]) =>
     [...tests!.matchAll(/`([^`]+)`/g)].map(([, name]): [string, string] => [number!, name!]),
   );

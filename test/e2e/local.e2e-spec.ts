@@ -7,9 +7,6 @@ import { waitUntil } from '../../apps/local/src/services/wait.js';
 import { childrenOf, isRunning, LocalRun, temporaryHome } from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 
-// Whole starts and stops, on a machine that may be busy.
-jest.setTimeout(60_000);
-
 interface Demo {
   url: string;
   tenant: string;

@@ -109,14 +109,13 @@ describe('tokens', () => {
   it('are revoked by id or prefix, and every process is told', async () => {
     const byPrefix = await json<Token>('tokens create --tenant holder');
     const byId = await json<Token>('tokens create --tenant holder');
-    const { heard, messaging } = await listen();
+    const heard = await listen();
     await json(`tokens revoke --tenant holder ${byPrefix.prefix}`);
     expect(await json(`tokens revoke --tenant holder ${byId.id}`)).toMatchObject({ state: 'revoked' });
     expect(await heard(2)).toMatchObject([
       { type: 'token-revoked', tokenId: byPrefix.id },
       { type: 'token-revoked', tokenId: byId.id },
     ]);
-    await messaging.close();
   });
 
   it('are refused with a remedy: unknown tenant, scope, time or token', async () => {
@@ -154,7 +153,7 @@ describe('agents', () => {
   beforeAll(() => json('tenants create maker'));
 
   it('are created from a file, listed beside the built-ins and removed; every process is told', async () => {
-    const { heard, messaging } = await listen();
+    const heard = await listen();
     const agent = await json(`agents create --tenant maker --file ${file(ECHO)}`);
     expect(agent).toMatchObject({ slug: 'second-echo', origin: 'catalog', runtime: 'echo' });
     const slugs = (await json<{ slug: string }[]>('agents list --tenant maker')).map(({ slug }) => slug);
@@ -162,7 +161,6 @@ describe('agents', () => {
     await json('agents remove --tenant maker second-echo');
     expect(await json('agents list --tenant maker')).toHaveLength(2);
     expect(await heard(2)).toMatchObject([{ type: 'catalog-changed' }, { type: 'catalog-changed' }]);
-    await messaging.close();
   });
 
   it.each([
@@ -229,22 +227,25 @@ describe('the database', () => {
   });
 });
 
-/** What the running processes hear while commands run. */
-async function listen(): Promise<{
-  messaging: Messaging;
-  heard: (count: number) => Promise<ControlMessage[]>;
-}> {
-  const messaging = createMessaging({ databaseUrl: database.url, log: Logger.silent() });
-  await messaging.start(10_000);
+let listening: Messaging | undefined;
+
+afterEach(async () => {
+  await listening?.close();
+  listening = undefined;
+});
+
+/** @returns waits for as many messages as the running processes should hear from now on */
+async function listen(): Promise<(count: number) => Promise<ControlMessage[]>> {
   const messages: ControlMessage[] = [];
   let news = (): void => undefined;
-  await messaging.subscribeControl((message) => {
+  listening = createMessaging({ databaseUrl: database.url, log: Logger.silent() });
+  await listening.start(10_000);
+  await listening.subscribeControl((message) => {
     messages.push(message);
     news();
   });
-  const heard = async (count: number): Promise<ControlMessage[]> => {
+  return async (count) => {
     while (messages.length < count) await new Promise<void>((resolve) => (news = resolve));
     return messages;
   };
-  return { messaging, heard };
 }

@@ -2,3 +2,4 @@ export { AgentDirectory } from './agent-directory.js';
 export { OperationTable } from './operations/operation-table.js';
 export type { Operations } from './operations/operations.js';
 export { RunsModule, TasksModule } from './tasks.module.js';
+export { PlatformGauges } from './platform-gauges.js';

@@ -19,6 +19,7 @@ export class PlatformGauges implements OnModuleInit {
       this.metrics.queueDepth.set({ state: 'active' }, active);
     });
     this.metrics.onScrape(async () => {
+      this.metrics.runs.reset();
       for (const [state, count] of Object.entries(await this.runs.countByState())) {
         this.metrics.runs.set({ state }, count);
       }

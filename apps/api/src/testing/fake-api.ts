@@ -3,7 +3,7 @@ import { ConfigModule, loadEnvironment } from '@baton/config';
 import { AgentStore, Database, RunStore, TaskStore, TenantStore, TokenStore } from '@baton/database';
 import { TokenService, type Verification } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
-import { AgentDirectory, OperationTable, type Operations, TasksModule } from '@baton/tasks';
+import { AgentDirectory, OperationTable, type Operations, PlatformGauges, TasksModule } from '@baton/tasks';
 import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
 import { Global, Module } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -157,6 +157,7 @@ function tasksModule({ operations, agents }: Fakes): new () => object {
     providers: [
       { provide: OperationTable, useValue: { operations } },
       { provide: AgentDirectory, useValue: directory },
+      PlatformGauges,
     ],
     exports: [OperationTable, AgentDirectory],
   })

@@ -11,7 +11,5 @@ export function connectSdkClient(
   const fetchImpl: typeof fetch = (_url, init) => Promise.resolve(answer(init?.body as string));
   if (version === '0.3')
     return Promise.resolve(new LegacyJsonRpcTransport({ endpoint: ENDPOINT, fetchImpl }));
-  // The SDK declares its options as a class that it does not export.
-  // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
   return new JsonRpcTransportFactory({ fetchImpl }).create(ENDPOINT, {} as never);
 }

@@ -1,0 +1,96 @@
+import { loadEnvironment } from '@baton/config';
+import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import { createMessaging, type Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { setImmediate } from 'node:timers/promises';
+import { createDatabase, createRedisUrl, DRIVERS, type TestDatabase } from '../../../test/support/index.js';
+import { TokenService } from './token.service.js';
+
+/** What one process has: connections of its own, and a cache that would hold a token far longer than a test. */
+interface Process {
+  tokens: TokenService;
+  messaging: Messaging;
+  catalog: CatalogClient;
+}
+
+describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
+  let database: TestDatabase;
+  let tenants: TenantStore;
+  let one: Process;
+  let other: Process;
+
+  beforeAll(async () => {
+    database = await createDatabase();
+    const redisUrl = driver === 'redis' ? await createRedisUrl() : undefined;
+    const start = async (): Promise<Process> => {
+      const environment = loadEnvironment({ DATABASE_URL: database.url, TOKEN_CACHE_MS: '60000' });
+      const catalog = new CatalogClient(database.url);
+      const log = Logger.silent();
+      const messaging = createMessaging({ redisUrl, databaseUrl: database.url, log });
+      await messaging.start(5000);
+      const tokens = new TokenService(new TokenStore(catalog), messaging, log, environment);
+      await tokens.onModuleInit();
+      return { tokens, messaging, catalog };
+    };
+    [one, other] = await Promise.all([start(), start()]);
+    tenants = new TenantStore(one.catalog);
+  });
+
+  afterAll(async () => {
+    for (const { tokens, messaging, catalog } of [one, other]) {
+      tokens.onModuleDestroy();
+      await messaging.close();
+      await catalog.close();
+    }
+    await database.drop();
+  });
+
+  const issue = async (slug: string, expiresAt: Date | null = null) => {
+    const tenant = await tenants.create(slug);
+    const issued = await one.tokens.issue({
+      tenantId: tenant.id,
+      name: 'ci',
+      scopes: ['agents:call', 'tasks:read'],
+      expiresAt,
+    });
+    return { tenant, ...issued };
+  };
+
+  it('a token issued in one is good in the other', async () => {
+    const { tenant, secret, token } = await issue('issued');
+    expect(await other.tokens.verify(secret)).toEqual({
+      ok: true,
+      caller: { tenantId: tenant.id, tokenId: token.id, scopes: ['agents:call', 'tasks:read'] },
+    });
+    expect(await other.tokens.verify(`${secret.slice(0, -1)}${secret.endsWith('A') ? 'B' : 'A'}`)).toEqual({
+      ok: false,
+      reason: 'unknown',
+    });
+  });
+
+  it('a token that has expired is refused by both', async () => {
+    const { secret } = await issue('expired', new Date(Date.now() - 1));
+    for (const { tokens } of [one, other]) {
+      expect(await tokens.verify(secret)).toEqual({ ok: false, reason: 'expired' });
+    }
+  });
+
+  it('a token revoked in one is refused by the other in less than 2 s, though it is in its cache', async () => {
+    const { tenant, secret, token } = await issue('revoked');
+    expect((await other.tokens.verify(secret)).ok).toBe(true);
+    const since = performance.now();
+    expect((await one.tokens.revoke(tenant.id, token.prefix))?.id).toBe(token.id);
+    expect(await one.tokens.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+    const inTime = (): boolean => performance.now() - since < 2000;
+    while (inTime() && (await other.tokens.verify(secret)).ok) await setImmediate();
+    expect(await other.tokens.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+    expect(inTime()).toBe(true);
+  });
+
+  it('another tenant can not revoke it', async () => {
+    const { secret, token } = await issue('kept');
+    const stranger = await tenants.create('stranger');
+    expect(await one.tokens.revoke(stranger.id, token.id)).toBeUndefined();
+    expect((await other.tokens.verify(secret)).ok).toBe(true);
+  });
+});
