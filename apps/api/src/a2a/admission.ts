@@ -48,8 +48,7 @@ export class Admission {
     const { request } = answer;
     const notes = notesOf(request);
     const { tenantId, tokenId, scopes } = callerOf(request);
-    notes.tenantId = tenantId;
-    notes.agent = slugOrId;
+    Object.assign(notes, { tenantId, agent: slugOrId });
     const envelope = decodeEnvelope(await readRpcBody(request.raw, this.environment.bodyLimitBytes));
     const { id, method, params } = envelope;
     answer.id = id;

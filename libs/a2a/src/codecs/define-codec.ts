@@ -72,15 +72,15 @@ export const checkFirst = (
     ]),
   );
 
-const shapeResults = (results: WriteResults, { task: shape }: Shape): WriteResults => ({
+const shapeResults = (results: WriteResults, shape: Shape): WriteResults => ({
   ...results,
   sendMessage: (result, context) =>
     results.sendMessage(
-      result.$case === 'task' ? { ...result, value: shape(result.value, context) } : result,
+      result.$case === 'task' ? { ...result, value: shape.task(result.value, context) } : result,
       context,
     ),
-  getTask: (task, context) => results.getTask(shape(task, context), context),
-  cancelTask: (task, context) => results.cancelTask(shape(task, context), context),
+  getTask: (task, context) => results.getTask(shape.task(task, context), context),
+  cancelTask: (task, context) => results.cancelTask(shape.task(task, context), context),
   listTasks: ({ tasks, ...page }, context) =>
-    results.listTasks({ tasks: tasks.map((task) => shape(task, context)), ...page }, context),
+    results.listTasks({ tasks: tasks.map((task) => shape.task(task, context)), ...page }, context),
 });
