@@ -7,8 +7,8 @@ export interface OperationRules {
   reply: 'task-or-message' | 'task';
   /** What a blocking send says of an agent that threw: the error, or the failed task. */
   agentThrew: 'error' | 'failed-task';
-  /** A blocking send answers with the task as it is after this many ms, and the run goes on; unset = never. */
-  waitLimitMs?: number;
+  /** Whether a blocking send waits until the turn ends, or only as long as the operator lets it (the run goes on). */
+  wait: 'for-the-turn' | 'limited';
   /** Whether get, cancel and subscribe find the tasks of the call's agent, or any task of the tenant. */
   taskScope: 'agent' | 'tenant';
   /** Set where callers choose the ids of their tasks: sends, gets and cancels look ids up as aliases first. */
@@ -40,6 +40,7 @@ export interface ClientTaskIdRule {
 export const SPEC_RULES: OperationRules = {
   reply: 'task-or-message',
   agentThrew: 'error',
+  wait: 'for-the-turn',
   taskScope: 'agent',
   cancelAgain: 'refused',
   cancelMetadata: 'ignored',

@@ -13,6 +13,8 @@ export interface Turn {
   message: Message;
   /** The tasks that `message.referenceTaskIds` names, as far as they exist in the tenant. */
   referenceTasks: Task[];
+  /** The earlier tasks of the same context and agent, oldest first: the conversation so far. Read when asked for. */
+  earlierTasks: () => Promise<Task[]>;
   /** Extension URIs the caller asked for. */
   extensions: readonly string[];
 }

@@ -42,6 +42,8 @@ export class Environment {
   /** A queued run not enqueued for this long is enqueued again. */
   readonly orphanMs: number;
 
+  /** How long a blocking send waits where a profile's callers give up. */
+  readonly sendWaitMs: number;
   readonly sseHeartbeatMs: number;
   readonly sseBufferBytes: number;
   readonly relayTickMs: number;
@@ -69,6 +71,7 @@ export class Environment {
     this.sweepMs = values.SWEEP_MS;
     this.maxAttempts = values.MAX_ATTEMPTS;
     this.orphanMs = values.ORPHAN_MS;
+    this.sendWaitMs = values.SEND_WAIT_MS;
     this.sseHeartbeatMs = values.SSE_HEARTBEAT_MS;
     this.sseBufferBytes = values.SSE_BUFFER_BYTES;
     this.relayTickMs = values.RELAY_TICK_MS;

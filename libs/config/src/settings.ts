@@ -75,6 +75,7 @@ export const settings = z.object({
   SWEEP_MS: milliseconds().prefault('1000'),
   MAX_ATTEMPTS: integer(1, 100).prefault('3'),
   ORPHAN_MS: milliseconds().prefault('3000'),
+  SEND_WAIT_MS: milliseconds().prefault('30000'),
   SSE_HEARTBEAT_MS: milliseconds().prefault('15000'),
   SSE_BUFFER_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   RELAY_TICK_MS: milliseconds().prefault('3000'),

@@ -1,6 +1,6 @@
 import type { Agent } from '@baton/a2a';
 import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
-import { AgentStore, TenantStore } from '@baton/database';
+import { AgentStore, TaskStore, TenantStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
@@ -20,6 +20,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
   constructor(
     private readonly agents: AgentStore,
     private readonly tenants: TenantStore,
+    private readonly tasks: TaskStore,
     private readonly messaging: Messaging,
   ) {
     super();
@@ -51,6 +52,19 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
   /** Every agent the tenant can call, built-ins first. */
   override async list(tenantId: string): Promise<Agent[]> {
     return [...BUILTIN_AGENTS, ...(await this.agents.list(tenantId))];
+  }
+
+  /** The agents of the tenant's own catalog. */
+  async own(tenantId: string): Promise<Agent[]> {
+    return (await this.agents.list(tenantId)).filter(({ origin }) => origin === 'catalog');
+  }
+
+  /** The agent of a task, which is named by its id or by an alias that a caller of the profile has chosen. */
+  async ofTask(tenantId: string, profile: string, idOrAlias: string): Promise<Agent | undefined> {
+    const alias = await this.tasks.findAlias({ tenantId, profile, clientId: idOrAlias });
+    const taskId = alias?.taskId ?? idOrAlias;
+    const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
+    return stored && this.find(tenantId, stored.agentId);
   }
 
   /** The agent that answers where none is named; `index` unless the operator has set another. */

@@ -3,3 +3,4 @@ export { OperationTable } from './operations/operation-table.js';
 export type { Operations } from './operations/operations.js';
 export { RunsModule, TasksModule } from './tasks.module.js';
 export { PlatformGauges } from './platform-gauges.js';
+export { RequestListing } from './operations/request-listing.js';

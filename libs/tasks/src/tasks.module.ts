@@ -2,6 +2,10 @@ import { AgentList, AgentsModule } from '@baton/agents';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
 import { TurnIntake } from './operations/accept-turn.js';
+import { Conversation } from './operations/conversation.js';
+import { TaskFinder } from './operations/find-task.js';
+import { MessagePlacement } from './operations/place-message.js';
+import { RequestListing } from './operations/request-listing.js';
 import { CancelOperation } from './operations/cancel-task.js';
 import { OperationTable } from './operations/operation-table.js';
 import { ReadOperations } from './operations/read-tasks.js';
@@ -19,7 +23,11 @@ import { Sweeper } from './runs/sweeper.js';
   providers: [
     AgentDirectory,
     Relay,
+    TaskFinder,
+    Conversation,
     TurnIntake,
+    MessagePlacement,
+    RequestListing,
     SendOperations,
     ReadOperations,
     CancelOperation,
@@ -27,7 +35,7 @@ import { Sweeper } from './runs/sweeper.js';
     OperationTable,
     PlatformGauges,
   ],
-  exports: [AgentDirectory, OperationTable, Relay],
+  exports: [AgentDirectory, RequestListing, OperationTable, Relay],
 })
 export class TasksModule {}
 

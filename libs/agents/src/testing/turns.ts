@@ -43,6 +43,7 @@ export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
     },
     message,
     referenceTasks: [],
+    earlierTasks: async () => [],
     extensions: [],
     ...fields,
   };

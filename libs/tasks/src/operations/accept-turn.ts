@@ -12,15 +12,21 @@ import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
-import { pushNotSupported } from './push-not-supported.js';
 import { Relay } from '../relay/relay.js';
 import type { TaskWatch } from '../relay/task-watch.js';
+import { TaskFinder } from './find-task.js';
 
 /** A turn that is in Postgres, and a watch that misses none of its events. */
 export interface AcceptedTurn {
-  /** The task as of the event with which the turn was accepted. */
+  /** The task as of the event with which the turn was accepted, or as it is when a repeated call joined it. */
   cut: TaskCut;
   watch: TaskWatch;
+}
+
+/** The id that a caller has chosen for a task, and the task it named before. */
+export interface TaskAlias {
+  clientId: string;
+  previousTaskId?: string | undefined;
 }
 
 /**
@@ -32,82 +38,74 @@ export interface AcceptedTurn {
 export class TurnIntake {
   constructor(
     private readonly tasks: TaskStore,
+    private readonly finder: TaskFinder,
     private readonly messaging: Messaging,
     private readonly relay: Relay,
     private readonly logger: Logger,
   ) {}
 
   /**
-   * Accept the message as a new task, or as the next turn of the interrupted task it names.
-   * @throws ProtocolError if the named task is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
+   * Accept a message as a new task.
+   * @returns undefined if another call has just given the alias to a task of its own; nothing was written then
    */
-  async accept(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
-    const message = request.message;
-    if (!message) throw ProtocolError.invalidParams('message', 'is required');
-    if (request.configuration?.taskPushNotificationConfig) throw pushNotSupported();
-    return message.taskId
-      ? this.continueTask(call, message, signal)
-      : this.createTask(call, message, request.metadata, signal);
-  }
-
-  private async createTask(
+  async createTask(
     call: CallContext,
+    request: SendMessageRequest,
     message: Message,
-    metadata: Task['metadata'],
     signal: AbortSignal,
-  ): Promise<AcceptedTurn> {
-    const taskId = uuid();
-    const contextId = message.contextId || uuid();
-    const task: Task = {
-      id: taskId,
-      contextId,
-      status: {
-        state: TaskState.TASK_STATE_SUBMITTED,
-        message: undefined,
-        timestamp: new Date().toISOString(),
-      },
-      artifacts: [],
-      history: [{ ...message, taskId, contextId }],
-      metadata,
-    };
-    const { tenantId, agent, extensions, traceparent } = call;
-    const run = { tenantId, taskId, runId: uuid(), attempt: 0 };
+    alias?: TaskAlias,
+  ): Promise<AcceptedTurn | undefined> {
+    const task = newTask(message, request.metadata);
+    const { tenantId, agent, extensions, traceparent, profile, rules } = call;
+    const run = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
     // Subscribing does not need the row: both at once, and the run is enqueued when both are done.
-    const [watch] = await Promise.all([
-      this.relay.watch({ tenantId, taskId }, 1, 1, signal),
-      this.tasks.create({ tenantId, agentId: agent.id, runId: run.runId, task, extensions, traceparent }),
+    const [watch, { created }] = await Promise.all([
+      this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal, rules.streamEnds),
+      this.tasks.create({
+        ...{ tenantId, agentId: agent.id, runId: run.runId, task, extensions, traceparent },
+        alias: alias && { profile, ...alias },
+      }),
     ]);
+    if (!created) return undefined;
     await this.enqueue(run);
     return { cut: { task, sequence: 1 }, watch };
   }
 
-  private async continueTask(
-    call: CallContext,
-    message: Message,
-    signal: AbortSignal,
-  ): Promise<AcceptedTurn> {
-    const { tenantId, agent, extensions, traceparent } = call;
-    const { taskId } = message;
-    const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
-    if (!stored || stored.agentId !== agent.id) throw ProtocolError.taskNotFound(taskId);
-    const { contextId } = stored.task;
+  /**
+   * Accept a message as the next turn of an interrupted task.
+   * @throws ProtocolError if the task is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
+   */
+  async continueTask(call: CallContext, message: Message, signal: AbortSignal): Promise<AcceptedTurn> {
+    const stored = await this.finder.find(call, message.taskId, { historyLength: 0, artifacts: false });
+    const { id: taskId, contextId, status } = stored.task;
     if (message.contextId && message.contextId !== contextId) {
       throw ProtocolError.invalidParams(
         'message.contextId',
-        `contradicts the task, which is in another context`,
+        'contradicts the task, which is in another context',
       );
     }
+    const { tenantId, extensions, traceparent, rules } = call;
     const runId = uuid();
-    const turn = { tenantId, agentId: agent.id, taskId, runId, message: { ...message, contextId } };
-    const accepted = await this.tasks.continue({ ...turn, extensions, traceparent });
-    if (!accepted.ok) throw refusal(taskId, accepted);
+    const turn = { tenantId, agentId: stored.agentId, taskId, runId };
+    const said = { ...message, taskId, contextId };
+    const accepted = await this.tasks.continue({ ...turn, message: said, extensions, traceparent });
+    if (!accepted.ok) throw refusal(taskId, accepted, status?.state);
     const { sequence } = accepted;
-    const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal);
+    const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal, rules.streamEnds);
     const cut = await this.tasks.get(tenantId, taskId);
     await this.enqueue({ tenantId, taskId, runId, attempt: 0 });
     if (!cut) throw ProtocolError.taskNotFound(taskId);
     // A cancel may have come in between: what the snapshot shows must not follow it once more.
     watch.skipTo(cut.sequence);
+    return { cut, watch };
+  }
+
+  /** Wait for the task there is, as a repeated call does. */
+  async join(call: CallContext, cut: TaskCut, signal: AbortSignal): Promise<AcceptedTurn> {
+    const key = { tenantId: call.tenantId, taskId: cut.task.id };
+    const watch = await this.relay.watch(key, cut.sequence, cut.sequence, signal, call.rules.streamEnds);
+    // The subscription came after the snapshot: what happened between them is only in the log.
+    watch.refresh();
     return { cut, watch };
   }
 
@@ -120,11 +118,32 @@ export class TurnIntake {
   }
 }
 
-function refusal(taskId: string, { reason }: Extract<NextTurnResult, { ok: false }>): ProtocolError {
+function newTask(message: Message, metadata: Task['metadata']): Task {
+  const id = uuid();
+  const contextId = message.contextId || uuid();
+  const timestamp = new Date().toISOString();
+  return {
+    id,
+    contextId,
+    status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
+    artifacts: [],
+    history: [{ ...message, taskId: id, contextId }],
+    metadata,
+  };
+}
+
+function refusal(
+  taskId: string,
+  { reason }: Extract<NextTurnResult, { ok: false }>,
+  state: TaskState | undefined,
+): ProtocolError {
   if (reason === 'not-found') return ProtocolError.taskNotFound(taskId);
   const why =
     reason === 'terminal'
       ? 'the task has ended; send a message without taskId to start a new one'
       : 'the task is still working; wait until it asks for input, or cancel it';
-  return new ProtocolError('unsupported-operation', `message.taskId: ${why}`, { metadata: { taskId } });
+  const canceled = reason === 'terminal' && state === TaskState.TASK_STATE_CANCELED;
+  return new ProtocolError(canceled ? 'task-canceled' : 'unsupported-operation', `message.taskId: ${why}`, {
+    metadata: { taskId },
+  });
 }

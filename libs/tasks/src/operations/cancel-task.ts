@@ -3,17 +3,20 @@ import {
   type CancelTaskRequest,
   ProtocolError,
   type Task,
+  TaskState,
   serializePayload,
 } from '@baton/a2a';
 import { TaskStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
+import { TaskFinder } from './find-task.js';
 
 /** CancelTask (A2A 1.0 §3.1.5). */
 @Injectable()
 export class CancelOperation {
   constructor(
     private readonly tasks: TaskStore,
+    private readonly finder: TaskFinder,
     private readonly messaging: Messaging,
   ) {}
 
@@ -22,15 +25,13 @@ export class CancelOperation {
    * If that message is lost, the worker's next heartbeat finds out.
    */
   async cancelTask(call: CallContext, request: CancelTaskRequest): Promise<Task> {
-    const { tenantId } = call;
-    const taskId = request.id;
-    const result = await this.tasks.cancel(tenantId, call.agent.id, taskId);
-    if (!result.ok && result.reason === 'not-found') throw ProtocolError.taskNotFound(taskId);
-    if (!result.ok) {
-      throw new ProtocolError('task-not-cancelable', 'The task has ended and can no longer be canceled', {
-        metadata: { taskId },
-      });
-    }
+    const { tenantId, rules } = call;
+    const taskId = await this.finder.idOf(call, request.id);
+    const agentId = rules.taskScope === 'tenant' ? null : call.agent.id;
+    const metadata = rules.cancelMetadata === 'kept' ? request.metadata : undefined;
+    const result = await this.tasks.cancel(tenantId, agentId, taskId, { metadata });
+    if (!result.ok && result.reason === 'not-found') throw ProtocolError.taskNotFound(request.id);
+    if (!result.ok) return this.endedTask(call, request.id);
     const { cut, event, runId } = result;
     const json = serializePayload(event.payload);
     const published = { sequence: event.sequence, attempt: 0, json };
@@ -39,5 +40,15 @@ export class CancelOperation {
       runId && this.messaging.publishControl({ type: 'run-canceled', tenantId, taskId, runId }),
     ]);
     return cut.task;
+  }
+
+  /** A task that has ended: a profile may say that canceling a canceled one is no error. */
+  private async endedTask(call: CallContext, id: string): Promise<Task> {
+    const { task } = await this.finder.find(call, id);
+    const canceled = task.status?.state === TaskState.TASK_STATE_CANCELED;
+    if (canceled && call.rules.cancelAgain === 'returns-it') return task;
+    throw new ProtocolError('task-not-cancelable', 'The task has ended and can no longer be canceled', {
+      metadata: { taskId: id },
+    });
   }
 }

@@ -3,7 +3,6 @@ import {
   type GetTaskRequest,
   type ListTasksRequest,
   type ListTasksResponse,
-  ProtocolError,
   type Task,
   TaskState,
   decodePageToken,
@@ -11,20 +10,27 @@ import {
 } from '@baton/a2a';
 import { TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { Conversation } from './conversation.js';
+import { TaskFinder } from './find-task.js';
 
 const DEFAULT_PAGE_SIZE = 50;
 
 /** GetTask and ListTasks (A2A 1.0 §3.1.3, §3.1.4). */
 @Injectable()
 export class ReadOperations {
-  constructor(private readonly tasks: TaskStore) {}
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly finder: TaskFinder,
+    private readonly conversation: Conversation,
+  ) {}
 
   /** The task at the head of its log. Not found when it is unknown, another tenant's or another agent's. */
   async getTask(call: CallContext, request: GetTaskRequest): Promise<Task> {
     const { historyLength } = request;
-    const stored = await this.tasks.get(call.tenantId, request.id, { historyLength });
-    if (!stored || stored.agentId !== call.agent.id) throw ProtocolError.taskNotFound(request.id);
-    return stored.task;
+    if (call.rules.history === 'task')
+      return (await this.finder.find(call, request.id, { historyLength })).task;
+    const { task } = await this.finder.find(call, request.id);
+    return this.conversation.withHistory(call, task, historyLength);
   }
 
   /** The agent's tasks in the caller's tenant, newest status first. */

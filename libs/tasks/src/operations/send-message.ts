@@ -7,19 +7,23 @@ import {
   type Task,
   TaskState,
   endsTurn,
-  historyTail,
 } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
-import { TurnIntake } from './accept-turn.js';
+import type { AcceptedTurn } from './accept-turn.js';
+import { Conversation } from './conversation.js';
+import { MessagePlacement } from './place-message.js';
 
 /** SendMessage and SendStreamingMessage (A2A 1.0 §3.1.1, §3.1.2). */
 @Injectable()
 export class SendOperations {
   constructor(
-    private readonly intake: TurnIntake,
+    private readonly placement: MessagePlacement,
+    private readonly conversation: Conversation,
     private readonly tasks: TaskStore,
+    private readonly environment: Environment,
   ) {}
 
   /** Blocks until the turn ends, unless `returnImmediately`. Rejects with `agent-threw` if the agent did. */
@@ -30,20 +34,31 @@ export class SendOperations {
   ): Promise<SendResult> {
     const historyLength = request.configuration?.historyLength;
     const watching = new AbortController();
+    const limit = this.waitLimit(call, watching);
     try {
-      const both = AbortSignal.any([signal, watching.signal]);
-      const { cut, watch } = await this.intake.accept(call, request, both);
+      const turn = await this.placement.place(call, request, AbortSignal.any([signal, watching.signal]));
+      const priorArtifacts = turn.cut.task.artifacts;
       if (request.configuration?.returnImmediately) {
-        const history = historyTail(cut.task.history, historyLength);
-        return { $case: 'task', value: { ...cut.task, history } };
+        const value = await this.conversation.withHistory(call, turn.cut.task, historyLength);
+        return { $case: 'task', value, priorArtifacts };
       }
-      if (!turnIsOver(cut.task)) for await (const _ of watch.events());
-      const stored = await this.tasks.get(call.tenantId, cut.task.id, { historyLength });
-      if (!stored) throw ProtocolError.taskNotFound(cut.task.id);
-      return replyOf(stored);
+      await turnEnd(turn);
+      const stored = await this.tasks.get(call.tenantId, turn.cut.task.id);
+      if (!stored) throw ProtocolError.taskNotFound(turn.cut.task.id);
+      const task = await this.conversation.withHistory(call, stored.task, historyLength);
+      return replyOf(call, { ...stored, task }, priorArtifacts);
     } finally {
+      clearTimeout(limit);
       watching.abort(NO_LONGER_WATCHED);
     }
+  }
+
+  /** Where a profile's callers wait only so long: the waiting ends, the run goes on. */
+  private waitLimit({ rules }: CallContext, watching: AbortController): NodeJS.Timeout | undefined {
+    if (rules.wait !== 'limited') return undefined;
+    return setTimeout(() => {
+      watching.abort(NO_LONGER_WATCHED);
+    }, this.environment.sendWaitMs);
   }
 
   /** The task as accepted, then every event up to the one that ends the turn. */
@@ -54,13 +69,14 @@ export class SendOperations {
   ): AsyncGenerator<StreamItem> {
     const watching = new AbortController();
     try {
-      const { cut, watch } = await this.intake.accept(
+      const { cut, watch } = await this.placement.place(
         call,
         request,
         AbortSignal.any([signal, watching.signal]),
       );
-      const history = historyTail(cut.task.history, request.configuration?.historyLength);
-      yield { sequence: cut.sequence, payload: { $case: 'task', value: { ...cut.task, history } } };
+      const { configuration } = request;
+      const value = await this.conversation.withHistory(call, cut.task, configuration?.historyLength);
+      yield { sequence: cut.sequence, payload: { $case: 'task', value } };
       if (!turnIsOver(cut.task)) yield* watch.events();
     } finally {
       watching.abort(NO_LONGER_WATCHED);
@@ -68,18 +84,28 @@ export class SendOperations {
   }
 }
 
-/** A cancel can overtake the turn between its acceptance and the first look at it. */
+async function turnEnd({ cut, watch }: AcceptedTurn): Promise<void> {
+  if (turnIsOver(cut.task)) return;
+  for await (const event of watch.events()) void event;
+}
+
+/** A cancel can overtake the turn before the first look at it; a repeated call joins a task that has ended. */
 const turnIsOver = (task: Task): boolean => task.status !== undefined && endsTurn(task.status.state);
 
 /** What a blocking caller gets: the task, the agent's bare message, or the error that the agent threw. */
-function replyOf({ task, outcome }: StoredTask): SendResult {
+function replyOf(
+  { rules }: CallContext,
+  { task, outcome }: StoredTask,
+  priorArtifacts: Task['artifacts'],
+): SendResult {
   const { status } = task;
-  if (outcome === 'agent-threw' && status?.state === TaskState.TASK_STATE_FAILED) {
+  const threw = outcome === 'agent-threw' && status?.state === TaskState.TASK_STATE_FAILED;
+  if (threw && rules.agentThrew === 'error') {
     throw new ProtocolError('agent-threw', 'The agent stopped with an error; the task has failed', {
       metadata: { taskId: task.id },
     });
   }
-  const over = status && endsTurn(status.state);
-  if (over && outcome === 'message' && status.message) return { $case: 'message', value: status.message };
-  return { $case: 'task', value: task };
+  const bare = outcome === 'message' && rules.reply === 'task-or-message';
+  if (bare && turnIsOver(task) && status?.message) return { $case: 'message', value: status.message };
+  return { $case: 'task', value: task, priorArtifacts };
 }

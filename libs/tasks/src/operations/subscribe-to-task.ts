@@ -3,50 +3,67 @@ import {
   ProtocolError,
   type StreamItem,
   type SubscribeToTaskRequest,
-  isTerminal,
+  type TaskEvent,
   TaskState,
+  isInterrupted,
+  isTerminal,
 } from '@baton/a2a';
-import { type StoredTask, TaskStore } from '@baton/database';
+import type { StoredTask } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { Relay } from '../relay/relay.js';
 import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
+import { TaskFinder } from './find-task.js';
 
 /** SubscribeToTask (A2A 1.0 §3.1.6) and tasks/resubscribe (0.3 §7.9). */
 @Injectable()
 export class SubscribeOperation {
   constructor(
-    private readonly tasks: TaskStore,
+    private readonly finder: TaskFinder,
     private readonly relay: Relay,
   ) {}
 
   /**
    * With `Last-Event-ID`, exactly the events after it, also of a task that has ended meanwhile. Without it,
    * the task as it is now, cut at a sequence, and only later events: an older `append` after a snapshot
-   * would double the artifact (invariant 9).
+   * would double the artifact (invariant 9). Where a profile replays instead, the whole log from event 1.
    */
   async *subscribeToTask(
     call: CallContext,
     request: SubscribeToTaskRequest,
     signal: AbortSignal,
   ): AsyncGenerator<StreamItem> {
-    const { tenantId, lastEventId } = call;
-    const stored = await this.tasks.get(tenantId, request.id, { artifacts: lastEventId === undefined });
-    if (!stored || stored.agentId !== call.agent.id) throw ProtocolError.taskNotFound(request.id);
-    const terminal = isTerminal(stored.task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
+    const { lastEventId } = call;
+    const stored = await this.finder.find(call, request.id);
+    const terminal = isTerminal(stateOf(stored));
     if (lastEventId === undefined && terminal) {
-      yield finalStatus(call, stored);
+      yield finalItem(call, stored);
       return;
     }
-    const cursor = cursorOf(stored, lastEventId);
-    if (lastEventId === undefined) {
+    // A replay is read from event 1 also when it is resumed: its frames depend on those before them, and the
+    // encoder leaves out what the caller has.
+    const replays = call.rules.subscribe === 'replay';
+    const cursor = replays ? 0 : cursorOf(stored, lastEventId);
+    if (lastEventId === undefined && !replays) {
       yield { sequence: stored.sequence, payload: { $case: 'task', value: stored.task } };
     }
     if (terminal && cursor === stored.sequence) return;
+    for await (const event of this.follow(call, stored, cursor, signal)) {
+      if (replays && liesInThePast(event, stored)) continue;
+      yield event;
+    }
+  }
+
+  private async *follow(
+    call: CallContext,
+    { task, sequence }: StoredTask,
+    cursor: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<TaskEvent> {
     const watching = new AbortController();
     try {
-      const key = { tenantId, taskId: request.id };
+      const key = { tenantId: call.tenantId, taskId: task.id };
       const both = AbortSignal.any([signal, watching.signal]);
-      const watch = await this.relay.watch(key, cursor, stored.sequence, both);
+      const watch = await this.relay.watch(key, cursor, sequence, both);
       // The subscription came after the snapshot: what happened between them is only in the log.
       watch.refresh();
       yield* watch.events();
@@ -55,6 +72,14 @@ export class SubscribeOperation {
     }
   }
 }
+
+const stateOf = ({ task }: StoredTask): TaskState => task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
+
+/** An interruption that was answered long ago would end a replayed stream too early for its reader. */
+const liesInThePast = ({ sequence, payload }: TaskEvent, stored: StoredTask): boolean =>
+  payload.$case === 'statusUpdate' &&
+  sequence < stored.sequence &&
+  isInterrupted(payload.value.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
 
 function cursorOf(stored: StoredTask, lastEventId: number | undefined): number {
   if (lastEventId === undefined) return stored.sequence;
@@ -65,8 +90,12 @@ function cursorOf(stored: StoredTask, lastEventId: number | undefined): number {
   );
 }
 
-/** A terminal task has nothing to follow: 1.0 refuses (§3.1.6), 0.3 gets its final status once more. */
-function finalStatus(call: CallContext, { task, sequence }: StoredTask): StreamItem {
+/**
+ * A terminal task has nothing to follow: 1.0 refuses (§3.1.6), 0.3 gets its final status once more, and a
+ * profile that replays gets the task.
+ */
+function finalItem(call: CallContext, { task, sequence }: StoredTask): StreamItem {
+  if (call.rules.subscribe === 'replay') return { sequence, payload: { $case: 'task', value: task } };
   if (call.version !== '0.3') {
     throw new ProtocolError('unsupported-operation', 'The task has ended; read it with GetTask', {
       metadata: { taskId: task.id },

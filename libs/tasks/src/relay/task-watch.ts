@@ -32,6 +32,8 @@ export class TaskWatch {
     /** Head of the log when the watch was made: an interruption at or before it lies in the past. */
     private readonly headAtStart: number,
     private readonly signal: AbortSignal,
+    /** Whether the watch ends with the turn, or goes on over interruptions until the task has ended. */
+    private readonly ends: 'with-turn' | 'with-task' = 'with-turn',
   ) {
     this.stale = headAtStart > cursor;
     signal.addEventListener('abort', () => this.wake?.(), { once: true });
@@ -111,7 +113,8 @@ export class TaskWatch {
   private isLast({ sequence, payload }: TaskEvent): boolean {
     const state = payload.$case === 'artifactUpdate' ? undefined : payload.value.status?.state;
     if (state === undefined) return false;
-    return isTerminal(state) || (endsTurn(state) && sequence >= this.headAtStart);
+    if (isTerminal(state)) return true;
+    return this.ends === 'with-turn' && endsTurn(state) && sequence >= this.headAtStart;
   }
 
   private news(): Promise<void> {

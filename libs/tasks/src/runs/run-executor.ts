@@ -14,6 +14,8 @@ import { TurnFailure, TurnOutput } from './turn-output.js';
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
 const MAX_REFERENCE_TASKS = 16;
+/** How far back a conversation goes. */
+const MAX_EARLIER_TASKS = 16;
 
 /** The stores and channels a run needs. */
 @Injectable()
@@ -121,7 +123,19 @@ export class RunExecutor {
     const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
     const found = await Promise.all(ids.map((id) => this.ports.tasks.get(tenantId, id)));
     const referenceTasks = found.map((stored) => stored?.task).filter((task): task is Task => !!task);
-    return { tenantId, runId, attempt, agent, task: cut.task, message, referenceTasks, extensions };
+    const { task } = cut;
+    const earlierTasks = async (): Promise<Task[]> => {
+      const { contextId, id } = task;
+      const earlier = await this.ports.tasks.listContext(
+        tenantId,
+        agent.id,
+        contextId,
+        id,
+        MAX_EARLIER_TASKS,
+      );
+      return earlier.map((stored) => stored.task);
+    };
+    return { tenantId, runId, attempt, agent, task, message, referenceTasks, earlierTasks, extensions };
   }
 
   private checkSize(payload: Parameters<typeof serializePayload>[0]): void {

@@ -38,7 +38,7 @@ export const SOCIETY_PROFILE = defineProfile({
   parts: { always: ['text'], refusal: 'invalid-params' },
   rules: {
     reply: 'task',
-    waitLimitMs: 30_000,
+    wait: 'limited',
     clientTaskIds: { joins: 'working-task', canceled: 'new-turn' },
   },
   card: { path: '/.well-known/agent.json', encode: encodeRootCard },

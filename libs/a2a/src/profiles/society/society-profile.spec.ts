@@ -138,7 +138,7 @@ describe('society', () => {
 
   it('S-8 S-9 takes 1 MiB and waits 30 s', () => {
     expect(society.bodyLimit).toBe('small');
-    expect(society.rules.waitLimitMs).toBe(30_000);
+    expect(society.rules.wait).toBe('limited');
   });
 
   it('an agent that threw is an internal error', () => {

@@ -83,7 +83,7 @@ class Execution {
 
   private async execute(): Promise<void> {
     try {
-      await this.executor.execute(requestContext(this.turn), this.bus);
+      await this.executor.execute(await requestContext(this.turn), this.bus);
     } catch (error) {
       this.failure = { error };
       if (this.over) this.log('executor threw after the end of its turn', error);

@@ -5,10 +5,11 @@ import { historyBefore } from '../../turn.js';
 
 /**
  * What the SDK's own server would give an executor for this turn: the message with both ids filled in, the
- * stored task from the second turn on (none in the first), the referenced tasks if any were named, and only
- * those requested extensions that the agent declares.
+ * stored task from the second turn on (none in the first), the referenced tasks, and only those requested
+ * extensions that the agent declares. The earlier tasks of the context stand among the references: a caller
+ * that names the context goes on with a conversation, and an executor has no other way to know of it.
  */
-export function requestContext(turn: Turn): RequestContext {
+export async function requestContext(turn: Turn): Promise<RequestContext> {
   const { tenantId, task, message, referenceTasks } = turn;
   const declared = new Set(turn.agent.definition.extensions.map(({ uri }) => uri));
   const call = new ServerCallContext({
@@ -23,7 +24,10 @@ export function requestContext(turn: Turn): RequestContext {
     configuration: undefined,
     metadata: undefined,
   };
-  const references = message.referenceTaskIds.length > 0 ? structuredClone(referenceTasks) : undefined;
+  const named = new Set(referenceTasks.map(({ id }) => id));
+  const earlier = (await turn.earlierTasks()).filter(({ id }) => !named.has(id));
+  const known = structuredClone([...earlier, ...referenceTasks]);
+  const references = known.length > 0 || message.referenceTaskIds.length > 0 ? known : undefined;
   return new RequestContext(request, task.id, task.contextId, call, storedTask(turn), references);
 }
 

@@ -1,0 +1,22 @@
+import { type StoredTask, TaskStore } from '@baton/database';
+import { Injectable } from '@nestjs/common';
+
+/** Where a page of requests goes on: after this task. */
+export interface RequestPosition {
+  statusAt: Date;
+  taskId: string;
+}
+
+/** Every task of a tenant, whichever agent it belongs to, newest status first. */
+@Injectable()
+export class RequestListing {
+  constructor(private readonly tasks: TaskStore) {}
+
+  async list(
+    tenantId: string,
+    page: { limit: number; after?: RequestPosition },
+  ): Promise<{ tasks: StoredTask[]; more: boolean }> {
+    const { limit, after } = page;
+    return this.tasks.list({ tenantId, pageSize: limit, after, historyLength: 0, includeArtifacts: false });
+  }
+}
