@@ -116,10 +116,11 @@ it('a catalog that can not be reached is an error to try again after', async () 
 });
 
 it('every model of the schema is what the migrations have made', async () => {
-  const { tenant, apiToken, catalogAgent, installedAgent, task, run, taskEvent, taskMessage } =
-    catalog.prisma;
-  const reads = [task, run, taskEvent, taskMessage, tenant, apiToken, catalogAgent, installedAgent].map(
-    (model) => (model as typeof task).findFirst(),
+  const { tenant, apiToken, catalogAgent, installedAgent, hostBinding } = catalog.prisma;
+  const { task, run, taskEvent, taskMessage, taskAlias } = catalog.prisma;
+  const kept = [tenant, apiToken, catalogAgent, installedAgent, hostBinding];
+  const reads = [task, run, taskEvent, taskMessage, taskAlias, ...kept].map((model) =>
+    (model as typeof task).findFirst(),
   );
-  await expect(Promise.all(reads)).resolves.toHaveLength(8);
+  await expect(Promise.all(reads)).resolves.toHaveLength(10);
 });

@@ -9,7 +9,10 @@ beforeAll(async () => {
 });
 afterAll(async () => stores.close());
 
-const TABLES = ['tenants', 'api_tokens', 'agents', 'tasks', 'runs', 'task_events', 'task_messages'];
+const TABLES = [
+  ...['tenants', 'api_tokens', 'agents', 'hosts'],
+  ...['tasks', 'runs', 'task_events', 'task_messages', 'task_aliases'],
+];
 
 describe('row-level security', () => {
   it('binds the role of the processes, which is no superuser', async () => {
@@ -161,7 +164,10 @@ describe('a lost connection', () => {
 it('tells which migrations are missing', async () => {
   expect(await stores.database.pendingMigrations()).toEqual([]);
   await sql(stores, 'ALTER TABLE _prisma_migrations RENAME TO away');
-  expect(await stores.database.pendingMigrations()).toEqual(['20261120000000_init']);
+  expect(await stores.database.pendingMigrations()).toEqual([
+    '20261120000000_init',
+    '20261121000000_profiles',
+  ]);
   await sql(stores, 'ALTER TABLE away RENAME TO _prisma_migrations');
 });
 

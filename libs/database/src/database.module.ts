@@ -3,12 +3,13 @@ import { Global, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { AgentStore } from './agent.store.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
+import { HostStore } from './host.store.js';
 import { RunStore } from './run.store.js';
 import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
 import { TokenStore } from './token.store.js';
 
-const STORES = [TaskStore, RunStore, TenantStore, TokenStore, AgentStore];
+const STORES = [TaskStore, RunStore, TenantStore, TokenStore, AgentStore, HostStore];
 
 /** The stores of a process and their connections, which are closed last, when nobody needs them any more. */
 @Global()

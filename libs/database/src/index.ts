@@ -9,3 +9,4 @@ export { RunStore } from './run.store.js';
 export { TenantStore } from './tenant.store.js';
 export { TokenStore } from './token.store.js';
 export { AgentStore } from './agent.store.js';
+export { HostStore, hostName } from './host.store.js';

@@ -18,10 +18,10 @@ it('several processes at once migrate an empty database once; again does nothing
   await asAdministrator(`CREATE DATABASE ${name}`);
   const database = new Database({ url: databaseUrl(name), poolSize: 1 });
   try {
-    expect(await database.pendingMigrations()).toEqual(['20261120000000_init']);
+    expect(await database.pendingMigrations()).toEqual(['20261120000000_init', '20261121000000_profiles']);
     const printed = await Promise.all([1, 2, 3].map(() => migrate(databaseUrl(name))));
     expect(printed.sort()).toEqual([
-      'Applied: 20261120000000_init',
+      'Applied: 20261120000000_init, 20261121000000_profiles',
       'The database is up to date.',
       'The database is up to date.',
     ]);

@@ -48,6 +48,25 @@ export interface NewTask {
   task: Task;
   extensions: readonly string[];
   traceparent?: string;
+  /** The id under which the caller knows the task. */
+  alias?: NewAlias;
+}
+
+/** An id that a caller has chosen; it names one task per tenant, agent and profile. */
+export interface TaskAlias {
+  profile: string;
+  clientId: string;
+}
+
+export interface NewAlias extends TaskAlias {
+  /** The task that the id names until now, and no longer; unset: the id is new. */
+  previousTaskId?: string;
+}
+
+/** `created: false`: the alias names another task, which is `taskId`, and nothing was written. */
+export interface CreatedTask {
+  created: boolean;
+  taskId: string;
 }
 
 /** The next turn of an interrupted task. */
@@ -130,7 +149,8 @@ export type CancelResult =
 /** ListTasks (A2A 1.0 §3.1.4). */
 export interface TaskFilter {
   tenantId: string;
-  agentId: string;
+  /** Unset: the tasks of every agent. */
+  agentId?: string;
   contextId?: string;
   state?: TaskState;
   /** Status newer than this. */
@@ -159,6 +179,17 @@ export interface NewAgent {
   tenantId: string;
   slug: string;
   definition: AgentDefinition;
+}
+
+/** A host name whose calls that name no agent go to this one. */
+export interface HostBinding {
+  /** In lower case, without a port. */
+  host: string;
+  tenantId: string;
+  /** Slug of the agent. */
+  agent: string;
+  /** Whether callers without a token may call it. */
+  public: boolean;
 }
 
 export type { Agent };

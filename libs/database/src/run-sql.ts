@@ -25,6 +25,9 @@ export interface RunRow {
   run_id: string;
   attempt: number;
 }
+export interface MetadataRow {
+  metadata: object | null;
+}
 export type PoisonedRow = RunRow & { deaths: number; context_id: string };
 
 export const runOf = (row: RunRow): RunToEnqueue => ({

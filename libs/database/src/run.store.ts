@@ -111,10 +111,7 @@ export class RunStore {
   /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
   private async appendWithMetadata(key: RunKey, batch: AppendBatch): Promise<object[]> {
     return this.database.inTenant(key.tenantId, async (transaction) => {
-      const [row] = await transaction.query<{ metadata: object | null }>(sql.READ_METADATA, [
-        key.tenantId,
-        key.taskId,
-      ]);
+      const [row] = await transaction.query<sql.MetadataRow>(sql.READ_METADATA, [key.tenantId, key.taskId]);
       const merged = { ...row?.metadata, ...batch.metadata };
       const statement = batch.end ? sql.APPEND_END : sql.APPEND;
       return transaction.query(statement, appendValues(key, batch, merged));

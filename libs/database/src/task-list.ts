@@ -55,7 +55,7 @@ function matching({
 }: Omit<TaskFilter, 'historyLength'>): Conditions {
   const where = new Conditions();
   where.add(`t.tenant_id = ${where.value(tenantId)}`);
-  where.add(`t.agent_id = ${where.value(agentId)}`);
+  if (agentId !== undefined) where.add(`t.agent_id = ${where.value(agentId)}`);
   if (contextId !== undefined) {
     // The key is in the index, the id decides.
     const id = where.value(contextId);

@@ -8,6 +8,10 @@ export interface ChangedRow {
   sequence: number | null;
 }
 export type CanceledRow = ChangedRow & { run_id: string | null };
+export interface AliasRow {
+  task_id: string;
+  agent_id: string;
+}
 export interface EventRow {
   sequence: number;
   attempt: number;
@@ -18,21 +22,59 @@ export interface HeadRow {
   last_sequence: number;
 }
 
-/** $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run … */
-export const CREATE: Statement = {
-  name: 'task-create',
+/** What the id of a caller is found by. */
+const clientKey = (clientId: string): string => `sha256(convert_to(${clientId}, 'UTF8'))`;
+
+/**
+ * Says which task the alias names from now on: the new one if the alias is new, or still names the previous
+ * one. Creates of the same alias wait here for each other.
+ */
+const ALIAS = `alias AS (
+  INSERT INTO task_aliases AS a (tenant_id, agent_id, profile, client_key, client_id, task_id)
+  VALUES ($1, $3, $14, ${clientKey('$15')}, $15, $2)
+  ON CONFLICT (tenant_id, profile, client_key, agent_id) DO UPDATE
+    SET task_id = CASE WHEN a.task_id = $16 THEN EXCLUDED.task_id ELSE a.task_id END
+  RETURNING a.task_id
+), `;
+
+/** The same rows whether or not there is an alias; with one, only if it names the new task. */
+const create = (name: string, alias: string, condition: string, taskId: string): Statement => ({
+  name,
   text: `
-WITH task AS (
+WITH ${alias}task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id)
-  VALUES ($1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11)
+  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11 ${condition}
 ), message AS (
-  INSERT INTO task_messages (tenant_id, task_id, sequence, message) VALUES ($1, $2, 1, $9)
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, $2, 1, $9 ${condition}
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload) VALUES ($1, $2, 1, 0, $10)
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload) SELECT $1, $2, 1, 0, $10 ${condition}
+), run AS (
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent)
+  SELECT $1, $11, $2, 'queued', 1, $12, $13 ${condition}
 )
-INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent)
-VALUES ($1, $11, $2, 'queued', 1, $12, $13)`,
+SELECT ${taskId} AS task_id`,
+});
+
+/** $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run … */
+export const CREATE = create('task-create', '', '', '$2::uuid');
+/** … $14 profile $15 client id $16 previous task */
+export const CREATE_ALIASED = create(
+  'task-create-aliased',
+  ALIAS,
+  'FROM alias WHERE alias.task_id = $2',
+  'alias.task_id FROM alias',
+);
+
+/** $1 tenant $2 profile $3 client id $4 agent, NULL = any: then the newest of its tasks */
+export const FIND_ALIAS: Statement = {
+  name: 'task-find-alias',
+  text: `
+SELECT a.task_id, a.agent_id FROM task_aliases a
+JOIN tasks t ON t.tenant_id = a.tenant_id AND t.id = a.task_id
+WHERE a.tenant_id = $1 AND a.profile = $2 AND a.client_key = ${clientKey('$3')}
+  AND ($4::text IS NULL OR a.agent_id = $4)
+ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
 /** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent */
@@ -61,15 +103,19 @@ WITH held AS (
 SELECT held.state, task.last_sequence AS sequence FROM held LEFT JOIN task ON true`,
 };
 
-/** $1 tenant $2 task $3 agent $4 status $5 at. `held` reads the run before the update forgets it. */
+/**
+ * $1 tenant $2 task $3 agent, NULL = any $4 status $5 at $6 metadata, NULL = as they are. `held` reads the run
+ * before the update forgets it.
+ */
 export const CANCEL: Statement = {
   name: 'task-cancel',
   text: `
 WITH held AS (
-  SELECT state, active_run_id FROM tasks WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
+  SELECT state, active_run_id FROM tasks
+  WHERE tenant_id = $1 AND id = $2 AND ($3::text IS NULL OR agent_id = $3) FOR UPDATE
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = $4, status_at = $5,
-    last_sequence = t.last_sequence + 1, active_run_id = NULL
+    last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce($6::json, t.metadata)
   FROM held
   WHERE t.tenant_id = $1 AND t.id = $2 AND held.state NOT IN (${TERMINAL_STATES})
   RETURNING t.id, t.context_id, t.last_sequence
@@ -92,6 +138,18 @@ const get = (name: string, artifacts: boolean): Statement => ({
 /** $1 tenant $2 task $3 history length, NULL = all */
 export const GET = get('task-get', true);
 export const GET_WITHOUT_ARTIFACTS = get('task-get-without-artifacts', false);
+
+/** $1 tenant $2 agent $3 context $4 the task before which they were created $5 limit */
+export const LIST_CONTEXT: Statement = {
+  name: 'task-list-context',
+  text: `
+SELECT ${taskColumns('NULL::int', true)} FROM (
+  SELECT c.* FROM tasks c JOIN tasks b ON b.tenant_id = $1 AND b.id = $4
+  WHERE c.tenant_id = $1 AND c.agent_id = $2 AND c.context_key = md5($3)::uuid AND c.context_id = $3
+    AND (c.created_at, c.id) < (b.created_at, b.id)
+  ORDER BY c.created_at DESC, c.id DESC LIMIT $5
+) t ORDER BY t.created_at, t.id`,
+};
 
 /** $1 tenant $2 task $3 sequence the artifacts are folded to $4 artifacts */
 export const KEEP_ARTIFACTS: Statement = {

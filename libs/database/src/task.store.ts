@@ -1,7 +1,17 @@
 import { Message, StreamResponse, TaskState, type TaskEvent, isTerminal, parsePayload } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database } from './database.js';
-import type { CancelResult, NewTask, NextTurn, NextTurnResult, StoredTask, TaskFilter } from './records.js';
+import { Database, type Values } from './database.js';
+import type {
+  CancelResult,
+  CreatedTask,
+  NewTask,
+  NextTurn,
+  NextTurnResult,
+  StoredTask,
+  TaskAlias,
+  TaskFilter,
+} from './records.js';
+import { type MetadataRow, READ_METADATA } from './run-sql.js';
 import { listStatement } from './task-list.js';
 import { type TaskRow, artifactsJson, statusEvent, statusNow, storedTask } from './task-row.js';
 import * as sql from './task-sql.js';
@@ -15,8 +25,12 @@ const MAX_INT = 2_147_483_647;
 export class TaskStore {
   constructor(private readonly database: Database) {}
 
-  /** One transaction: task, message, event 1 and a queued run. */
-  async create({ tenantId, agentId, runId, task, extensions, traceparent }: NewTask): Promise<void> {
+  /**
+   * One transaction: task, message, event 1 and a queued run; and the alias, if the task has one. Of several
+   * creates with the same alias (and the same previous task) one creates its task, the others learn its id.
+   */
+  async create({ alias, ...input }: NewTask): Promise<CreatedTask> {
+    const { tenantId, agentId, runId, task, extensions, traceparent } = input;
     const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
     const { status, history, metadata } = event.task;
     if (history?.length !== 1) throw new TypeError('A new task has one message');
@@ -27,7 +41,29 @@ export class TaskStore {
       ...[metadata && JSON.stringify(metadata), JSON.stringify(history[0]), JSON.stringify(event)],
       ...[runId, extensions, traceparent],
     ];
-    await this.database.tenantQuery(tenantId, sql.CREATE, values);
+    const [row] = alias
+      ? await this.database.tenantQuery<sql.AliasRow>(tenantId, sql.CREATE_ALIASED, [
+          ...values,
+          ...[alias.profile, alias.clientId, alias.previousTaskId],
+        ])
+      : await this.database.tenantQuery<sql.AliasRow>(tenantId, sql.CREATE, values);
+    const taskId = row?.task_id ?? task.id;
+    return { created: taskId === task.id, taskId };
+  }
+
+  /**
+   * The task that a caller's id names.
+   * @param alias.agentId unset: of any agent of the tenant; if several have such a task, the newest
+   */
+  async findAlias(
+    alias: TaskAlias & { tenantId: string; agentId?: string },
+  ): Promise<{ taskId: string; agentId: string } | undefined> {
+    const { tenantId, agentId, profile, clientId } = alias;
+    // Postgres has no text with U+0000, so nothing is called that.
+    if (clientId.includes('\0')) return undefined;
+    const values = [tenantId, profile, clientId, agentId];
+    const [row] = await this.database.tenantQuery<sql.AliasRow>(tenantId, sql.FIND_ALIAS, values);
+    return row && { taskId: row.task_id, agentId: row.agent_id };
   }
 
   /** One transaction: the message, a `submitted` event and a queued run; refused unless the task is interrupted. */
@@ -64,18 +100,41 @@ export class TaskStore {
     return { tasks, total: (counted as { total: number }).total, more: rows.length > filter.pageSize };
   }
 
-  /** Compare-and-set to `canceled`, with its event; finishes the active run as canceled. */
-  async cancel(tenantId: string, agentId: string, taskId: string): Promise<CancelResult> {
+  /** The last `limit` tasks of the context that were created before that task, whatever their state; oldest first. */
+  async listContext(
+    tenantId: string,
+    agentId: string,
+    contextId: string,
+    beforeTaskId: string,
+    limit: number,
+  ): Promise<StoredTask[]> {
+    if (!isUuid(beforeTaskId)) return [];
+    const values = [tenantId, agentId, contextId, beforeTaskId, limit];
+    const rows = await this.database.tenantQuery<TaskRow>(tenantId, sql.LIST_CONTEXT, values);
+    return rows.map(storedTask);
+  }
+
+  /**
+   * Compare-and-set to `canceled`, with its event; finishes the active run as canceled.
+   * @param agentId null = whichever agent the task belongs to
+   * @param options.metadata keys merged into the task's metadata, if it is canceled by this call
+   */
+  async cancel(
+    tenantId: string,
+    agentId: string | null,
+    taskId: string,
+    options: { metadata?: object } = {},
+  ): Promise<CancelResult> {
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { status, json, at } = statusNow(TaskState.TASK_STATE_CANCELED);
-    const [[changed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
-      [sql.CANCEL, [tenantId, taskId, agentId, json, at]],
-      [sql.GET, [tenantId, taskId, null]],
-    ]);
+    const values = [tenantId, taskId, agentId, json, at];
+    const [changed, row] = options.metadata
+      ? await this.cancelWithMetadata(tenantId, taskId, values, options.metadata)
+      : await this.cancelAsItIs(tenantId, taskId, values);
     if (!changed || !row) return { ok: false, reason: 'not-found' };
-    const { sequence, run_id: runId } = changed as sql.CanceledRow;
+    const { sequence, run_id: runId } = changed;
     if (sequence === null) return { ok: false, reason: 'terminal' };
-    const cut = storedTask(row as TaskRow);
+    const cut = storedTask(row);
     await this.keepArtifacts(tenantId, cut);
     return {
       ok: true,
@@ -102,6 +161,30 @@ export class TaskStore {
     return new Map(rows.map(({ id, last_sequence }) => [id, last_sequence]));
   }
 
+  private async cancelAsItIs(tenantId: string, taskId: string, values: Values): Promise<Canceled> {
+    const [[changed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
+      [sql.CANCEL, [...values, null]],
+      [sql.GET, [tenantId, taskId, null]],
+    ]);
+    return [changed, row] as Canceled;
+  }
+
+  /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
+  private async cancelWithMetadata(
+    tenantId: string,
+    taskId: string,
+    values: Values,
+    metadata: object,
+  ): Promise<Canceled> {
+    return this.database.inTenant(tenantId, async (transaction) => {
+      const [task] = await transaction.query<MetadataRow>(READ_METADATA, [tenantId, taskId]);
+      const merged = JSON.stringify({ ...task?.metadata, ...metadata });
+      const [changed] = await transaction.query<sql.CanceledRow>(sql.CANCEL, [...values, merged]);
+      const [row] = await transaction.query<TaskRow>(sql.GET, [tenantId, taskId, null]);
+      return [changed, row];
+    });
+  }
+
   /** Keep the folded artifacts of a task that has ended without its writer, so that no read folds them again. */
   private async keepArtifacts(tenantId: string, { task, sequence }: StoredTask): Promise<void> {
     const values = [tenantId, task.id, sequence, artifactsJson(task.artifacts)];
@@ -114,6 +197,8 @@ export class TaskStore {
 interface CreatedEvent {
   task: { status?: object; history?: object[]; metadata?: object };
 }
+
+type Canceled = [changed: sql.CanceledRow | undefined, row: TaskRow | undefined];
 
 const historyLimit = (length: number | undefined): number | null =>
   length === undefined ? null : Math.min(length, MAX_INT);
