@@ -38,7 +38,7 @@ const ALIAS = `alias AS (
 ), `;
 
 /** The same rows whether or not there is an alias; with one, only if it names the new task. */
-const create = (name: string, alias: string, condition: string, taskId: string): Statement => ({
+const create = (name: string, alias: string, condition: string, result: string): Statement => ({
   name,
   text: `
 WITH ${alias}task AS (
@@ -53,17 +53,17 @@ WITH ${alias}task AS (
   INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent)
   SELECT $1, $11, $2, 'queued', 1, $12, $13 ${condition}
 )
-SELECT ${taskId} AS task_id`,
+SELECT ${result}`,
 });
 
 /** $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run … */
-export const CREATE = create('task-create', '', '', '$2::uuid');
+export const CREATE = create('task-create', '', '', '$2::uuid AS task_id');
 /** … $14 profile $15 client id $16 previous task */
 export const CREATE_ALIASED = create(
   'task-create-aliased',
   ALIAS,
   'FROM alias WHERE alias.task_id = $2',
-  'alias.task_id FROM alias',
+  'task_id FROM alias',
 );
 
 /** $1 tenant $2 profile $3 client id $4 agent, NULL = any: then the newest of its tasks */
