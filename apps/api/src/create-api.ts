@@ -2,7 +2,7 @@ import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
 import { CARD_PATHS } from './a2a/cards.controller.js';
-import { DISPATCH_ROUTES } from './a2a/dispatch-routes.js';
+import { RPC_PATHS } from './a2a/dispatch.controller.js';
 import { refuseOtherMethods } from './http/other-methods.js';
 import { refuseWhileDraining } from './http/draining.js';
 import { logRequests } from './http/request-log.js';
@@ -16,7 +16,7 @@ export function prepareApi(app: NestFastifyApplication): void {
   const traffic = app.get(Traffic, { strict: false });
   logRequests(instance, logger, app.get(Metrics), traffic);
   refuseWhileDraining(instance, traffic);
-  for (const { path } of DISPATCH_ROUTES) refuseOtherMethods(instance, path, ['POST']);
+  for (const { path } of RPC_PATHS) refuseOtherMethods(instance, path, ['POST']);
   for (const path of [...CARD_PATHS, '/healthz', '/readyz', '/metrics']) {
     refuseOtherMethods(instance, path, ['GET']);
   }

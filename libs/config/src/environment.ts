@@ -48,6 +48,8 @@ export class Environment {
   readonly sseBufferBytes: number;
   readonly relayTickMs: number;
   readonly bodyLimitBytes: number;
+  /** On the paths whose profile has small bodies. */
+  readonly smallBodyLimitBytes: number;
   readonly maxEventBytes: number;
   readonly tokenCacheMs: number;
 
@@ -76,6 +78,7 @@ export class Environment {
     this.sseBufferBytes = values.SSE_BUFFER_BYTES;
     this.relayTickMs = values.RELAY_TICK_MS;
     this.bodyLimitBytes = values.BODY_LIMIT_BYTES;
+    this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;
     this.maxEventBytes = values.MAX_EVENT_BYTES;
     this.tokenCacheMs = values.TOKEN_CACHE_MS;
   }

@@ -80,6 +80,7 @@ export const settings = z.object({
   SSE_BUFFER_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   RELAY_TICK_MS: milliseconds().prefault('3000'),
   BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
+  SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
   TOKEN_CACHE_MS: milliseconds().prefault('1000'),
 });

@@ -1,8 +1,10 @@
 import { IdentityModule } from '@baton/identity';
 import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
+import { HostsModule } from '../hosts/hosts.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { Admission } from './admission.js';
+import { AgentFinder } from './agent-finder.js';
 import { CardSheets } from './card-sheets.js';
 import { CardsController } from './cards.controller.js';
 import { DISPATCH_CONTROLLERS } from './dispatch.controller.js';
@@ -12,9 +14,9 @@ import { StreamSender } from './stream-sender.js';
 
 /** The A2A endpoints: JSON-RPC, its streams, and agent cards. */
 @Module({
-  imports: [HttpModule, IdentityModule, TasksModule],
+  imports: [HttpModule, HostsModule, IdentityModule, TasksModule],
   controllers: [...DISPATCH_CONTROLLERS, CardsController],
-  providers: [Admission, Dispatcher, StreamSender, OpenStreams, CardSheets],
+  providers: [AgentFinder, Admission, Dispatcher, StreamSender, OpenStreams, CardSheets],
   exports: [OpenStreams],
 })
 export class A2aModule {}

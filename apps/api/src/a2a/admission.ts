@@ -1,26 +1,34 @@
 import {
+  type Agent,
   type CallContext,
   type Codec,
-  type OperationCall,
-  type Profile,
+  type DecodedCall,
+  type Envelope,
+  type RpcPath,
   ProtocolError,
+  assertAccept,
+  assertEnvelopeId,
+  assertParts,
   decodeEnvelope,
+  profileFor,
   rulesFor,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
-import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
+import { agentOfHost } from '../hosts/host.guard.js';
 import { notesOf } from '../http/request-notes.js';
+import { AgentFinder } from './agent-finder.js';
 import { lastEventId, requestedVersion, traceparent } from './call-headers.js';
 import { negotiateExtensions } from './extensions.js';
+import { isStreaming } from './kinds-of-calls.js';
 import { readRpcBody } from './read-rpc-body.js';
 import type { RpcAnswer } from './rpc-answer.js';
-import { requireScopeFor } from './scopes.js';
+import { requireScopeFor, requireTokenFor } from './scopes.js';
 
 /** A request that has passed every check, ready to be carried out. */
 export interface AdmittedCall {
-  operation: OperationCall;
+  operation: DecodedCall;
   context: CallContext;
   codec: Codec;
   /** Nobody waits for the result, only for errors (JSON-RPC 2.0 §4.1). */
@@ -32,35 +40,33 @@ export interface AdmittedCall {
 /**
  * From an HTTP request to a canonical one. Where several things are wrong, the first of these is answered: URL
  * and HTTP method (404, 405), token (401), media type (415), size (413), JSON and envelope (-32700, -32600),
- * version (-32009), method (-32601), params (-32602), agent (404), scope (403), Last-Event-ID (-32602),
+ * version (-32009), method (-32601), params (-32602), agent (404), scope (403), parts, Last-Event-ID (-32602),
  * extensions (-32008), and then what the operation says. The envelope comes before the version so that every
- * refusal from there on carries the caller's id.
+ * refusal from there on carries the caller's id; a profile may want the version right after the token.
  */
 @Injectable()
 export class Admission {
   constructor(
-    private readonly agents: AgentDirectory,
+    private readonly agents: AgentFinder,
     private readonly environment: Environment,
   ) {}
 
-  /** @param answer learns the id and the family as they are read, so that a refusal comes out in their form */
-  async admit(profile: Profile, slugOrId: string, answer: RpcAnswer): Promise<AdmittedCall> {
+  /** @param answer learns id, profile and family as they are read, so that a refusal comes out in their form */
+  async admit(path: RpcPath, slugOrId: string | undefined, answer: RpcAnswer): Promise<AdmittedCall> {
     const { request } = answer;
-    const notes = notesOf(request);
     const { tenantId, tokenId, scopes } = callerOf(request);
-    Object.assign(notes, { tenantId, agent: slugOrId });
-    const envelope = decodeEnvelope(await readRpcBody(request.raw, this.environment.bodyLimitBytes));
-    const { id, method, params } = envelope;
-    answer.id = id;
-    notes.rpcMethod = method.slice(0, 64);
-    const codec = profile.codecFor(method);
-    answer.codec = codec;
-    profile.resolveVersion(requestedVersion(request), method);
-    if (!codec) throw ProtocolError.methodNotFound(method);
-    const operation = codec.decode(method, params);
-    const agent = await this.agents.find(tenantId, slugOrId);
-    if (!agent) throw agentNotFound(slugOrId);
+    const notes = notesOf(request);
+    notes.tenantId = tenantId;
+    notes.agent = slugOrId;
+    const envelope = await this.readEnvelope(path, answer);
+    const codec = codecOf(envelope, answer);
+    const operation = codec.decode(envelope.method, envelope.params);
+    assertAccept(answer.profile, request.headers.accept, isStreaming(operation));
+    const agent = await this.agentOf(operation, slugOrId, envelope, answer);
+    notes.agent = agent.slug;
     requireScopeFor(operation.operation, scopes);
+    requireTokenFor(operation.operation, request);
+    if ('message' in operation.request) assertParts(answer.profile.parts, operation.request.message, agent);
     const after = lastEventId(request);
     const extensions = negotiateExtensions(request, agent);
     return {
@@ -74,8 +80,8 @@ export class Admission {
         scopes,
         requestId: request.id,
         agent,
-        profile: profile.name,
-        rules: rulesFor(profile, codec),
+        profile: answer.profile.name,
+        rules: rulesFor(answer.profile, codec),
         clientTaskId: operation.clientTaskId,
         // Of the family, not of the header: the header validates and never changes what a method does.
         version: codec.version,
@@ -85,11 +91,38 @@ export class Admission {
       },
     };
   }
+
+  private async readEnvelope(path: RpcPath, answer: RpcAnswer): Promise<Envelope> {
+    const { request, profile } = answer;
+    if (profile.versionCheck === 'before-body') profile.resolveVersion(requestedVersion(request));
+    const { bodyLimitBytes, smallBodyLimitBytes } = this.environment;
+    const limit = profile.bodyLimit === 'small' ? smallBodyLimitBytes : bodyLimitBytes;
+    const envelope = decodeEnvelope(await readRpcBody(request.raw, limit));
+    answer.id = envelope.id;
+    answer.profile = profileFor(path, envelope.method);
+    notesOf(request).rpcMethod = envelope.method.slice(0, 64);
+    assertEnvelopeId(answer.profile, envelope);
+    return envelope;
+  }
+
+  private agentOf(
+    call: DecodedCall,
+    path: string | undefined,
+    { params }: Envelope,
+    { request, profile }: RpcAnswer,
+  ): Promise<Agent> {
+    const choice = profile.chooseAgent({ path, params, call });
+    const { tenantId } = callerOf(request);
+    return this.agents.find(choice, { tenantId, profile, hostAgent: agentOfHost(request) }, call);
+  }
 }
 
-/** The same for an agent that does not exist and for another tenant's. */
-export function agentNotFound(slugOrId: string): ProtocolError {
-  return new ProtocolError('agent-not-found', `Agent not found: ${slugOrId}`, {
-    metadata: { agent: slugOrId },
-  });
+/** The codec of the method, and with it the family in which everything from here on is answered. */
+function codecOf({ method }: Envelope, answer: RpcAnswer): Codec {
+  const { profile, request } = answer;
+  const codec = profile.codecFor(method);
+  answer.codec = codec;
+  profile.resolveVersion(requestedVersion(request), method);
+  if (!codec) throw ProtocolError.methodNotFound(method);
+  return codec;
 }

@@ -4,7 +4,7 @@ import { AgentDirectory } from '@baton/tasks';
 import { Controller, Get, Param, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { PublicUrl } from '../http/public-url.js';
-import { agentNotFound } from './admission.js';
+import { agentNotFound } from './agent-finder.js';
 import { requestedVersion } from './call-headers.js';
 import { CardSheets } from './card-sheets.js';
 import { OptionalBearerGuard } from './optional-bearer.guard.js';

@@ -1,12 +1,14 @@
-import type {
-  CallContext,
-  OperationCall,
-  Profile,
-  StreamItem,
-  StreamingOperationName,
-  StreamingOperations,
-  UnaryOperationName,
-  UnaryOperations,
+import {
+  type CallContext,
+  type RpcPath,
+  type StreamItem,
+  type StreamingOperationName,
+  type StreamingOperations,
+  type UnaryOperationName,
+  type UnaryOperations,
+  answerContextOf,
+  frameRecord,
+  sseRecord,
 } from '@baton/a2a';
 import { OperationTable } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
@@ -17,19 +19,13 @@ import { CallerLeft } from '../http/read-body.js';
 import { notesOf } from '../http/request-notes.js';
 import { Traffic } from '../http/traffic.js';
 import { type AdmittedCall, Admission } from './admission.js';
+import { abortedWhenGone, CALLER_GONE } from './caller-gone.js';
+import { isStreaming, type StreamingCall, type UnaryCall } from './kinds-of-calls.js';
 import { PeekedItems } from './peeked-items.js';
 import { RpcAnswer } from './rpc-answer.js';
+import type { SseEncoding } from './sse-stream.js';
 import { StreamSender } from './stream-sender.js';
 import { answeredTask, requestedTask } from './task-id-of.js';
-
-type UnaryCall = Extract<OperationCall, { operation: UnaryOperationName }>;
-type StreamingCall = Extract<OperationCall, { operation: StreamingOperationName }>;
-
-const STREAMING: ReadonlySet<string> = new Set<StreamingOperationName>([
-  'sendStreamingMessage',
-  'subscribeToTask',
-]);
-const isStreaming = (call: OperationCall): call is StreamingCall => STREAMING.has(call.operation);
 
 // One half of the operations each, spelt out: only so can the compiler tie a request's type to its operation.
 type UnaryTable = {
@@ -60,14 +56,14 @@ export class Dispatcher {
 
   /** Answer one request. Never rejects: whatever goes wrong becomes an answer, if anybody is there to read it. */
   async dispatch(
-    profile: Profile,
-    agent: string,
+    path: RpcPath,
+    agent: string | undefined,
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<void> {
-    const answer = new RpcAnswer(profile, request, reply);
+    const answer = new RpcAnswer(path, request, reply);
     try {
-      const call = await this.admission.admit(profile, agent, answer);
+      const call = await this.admission.admit(path, agent, answer);
       notesOf(request).taskId = requestedTask(call.operation);
       reply.headers(call.headers);
       if (isStreaming(call.operation)) await this.stream(call.operation, call, answer);
@@ -89,7 +85,10 @@ export class Dispatcher {
       const result = await this.runUnary(operation, request, call.context, caller.signal);
       notesOf(answer.request).taskId ??= answeredTask(result);
       if (call.isNotification) answer.none();
-      else answer.result(call.codec.encodeResult(operation, result));
+      else
+        answer.result(
+          call.codec.encodeResult(operation, result, answerContextOf(call.context, call.operation)),
+        );
     } finally {
       this.traffic.remove(caller);
     }
@@ -114,9 +113,25 @@ export class Dispatcher {
       headers: { ...call.headers, 'x-request-id': answer.request.id },
       request: answer.request,
       reply: answer.reply,
-      item: (item) => answer.encodeResult(call.codec.encodeItem(item)),
-      error: (error) => answer.encodeError(failureOf(error, answer.request, this.logger)),
+      ...this.encodingFor(call, answer),
     });
+  }
+
+  private encodingFor({ codec, context, operation }: AdmittedCall, answer: RpcAnswer): SseEncoding {
+    const { framing } = codec;
+    const encode = codec.streamEncoder(answerContextOf(context, operation));
+    const envelope = (result: unknown): string => answer.encodeResult(result);
+    return {
+      item: (item) =>
+        encode(item).map((frame) => ({
+          sequence: frame.sequence,
+          text: frameRecord(framing, frame, envelope),
+        })),
+      error: (error) =>
+        sseRecord(answer.encodeError(failureOf(error, answer.request, this.logger)), {
+          event: framing.errorEvent,
+        }),
+    };
   }
 
   private runUnary<K extends UnaryOperationName>(
@@ -138,16 +153,4 @@ export class Dispatcher {
     const operations: StreamingTable = this.table.operations;
     return operations[operation](context, request, signal);
   }
-}
-
-// One for all: an abort without a reason makes a DOMException with a stack, once a request.
-const CALLER_GONE = new Error('nobody waits for this answer any more');
-
-/** Aborted when the caller is gone. That ends our waiting, never a run. */
-function abortedWhenGone(reply: FastifyReply): AbortController {
-  const caller = new AbortController();
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) caller.abort(CALLER_GONE);
-  });
-  return caller;
 }

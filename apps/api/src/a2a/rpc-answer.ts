@@ -4,10 +4,12 @@ import {
   type Profile,
   type ProtocolError,
   type RpcId,
+  type RpcPath,
   encodeEnvelope,
   encodeErrorEnvelope,
   encodeRpcError,
   errorWire,
+  profileFor,
 } from '@baton/a2a';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { notesOf } from '../http/request-notes.js';
@@ -23,19 +25,23 @@ export class RpcAnswer {
   id: RpcId = null;
   /** Set when the method is known; the family of the method wins over what the header says. */
   codec: Codec | undefined;
+  /** Of the path, and then of the method, where several share the path. */
+  profile: Profile;
 
   constructor(
-    private readonly profile: Profile,
+    path: RpcPath,
     readonly request: FastifyRequest,
     readonly reply: FastifyReply,
-  ) {}
+  ) {
+    this.profile = profileFor(path);
+  }
 
   /** HTTP 200 with `result`. */
   result(result: unknown): void {
     this.reply.status(200).header('content-type', JSON_TYPE).send(this.encodeResult(result));
   }
 
-  /** The JSON of a good answer, or of one frame of a stream. */
+  /** The JSON of a good answer, or of an enveloped frame of a stream. */
   encodeResult(result: unknown): string {
     return JSON.stringify(encodeEnvelope(this.id, result));
   }

@@ -1,4 +1,5 @@
 import { type OperationName, ProtocolError, type Scope } from '@baton/a2a';
+import type { FastifyRequest } from 'fastify';
 
 const READ: readonly Scope[] = ['tasks:read', 'agents:call'];
 const CALL: readonly Scope[] = ['agents:call'];
@@ -23,4 +24,13 @@ export function requireScopeFor(operation: OperationName, scopes: readonly Scope
   throw new ProtocolError('forbidden', `the token lacks the scope ${missing}`, {
     metadata: { missingScope: enough[0] ?? '' },
   });
+}
+
+/**
+ * Throws `unauthenticated` where a caller without a token, let in by the host it called, asks for more than
+ * tasks whose ids it knows: everyone who has none is the same caller, and a list would show them each other's.
+ */
+export function requireTokenFor(operation: OperationName, { headers }: FastifyRequest): void {
+  if (operation !== 'listTasks' || headers.authorization !== undefined) return;
+  throw new ProtocolError('unauthenticated', 'a bearer token is required to list tasks');
 }

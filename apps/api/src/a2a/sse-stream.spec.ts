@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type { StreamItem } from '@baton/a2a';
+import { type StreamItem, sseRecord } from '@baton/a2a';
 import { type SseEncoding, type SseOptions, SseStream } from './sse-stream.js';
 
 /** A response whose reader takes nothing until `drain` is called. */
@@ -71,8 +71,8 @@ class SlowResponse extends EventEmitter {
 }
 
 const encoding: SseEncoding = {
-  item: (item) => JSON.stringify({ result: item.sequence }),
-  error: (error) => JSON.stringify({ error: (error as Error).message }),
+  item: ({ sequence }) => [{ sequence, text: sseRecord(JSON.stringify({ result: sequence }), { sequence }) }],
+  error: (error) => sseRecord(JSON.stringify({ error: (error as Error).message }), {}),
 };
 
 function open(response: SlowResponse, options: Partial<SseOptions> = {}) {

@@ -11,11 +11,18 @@ const LINGER_MS = 5_000;
 // One for all: an abort without a reason makes a DOMException with a stack, once a stream.
 const STREAM_OVER = new Error('the stream is over');
 
+/** One event of a stream as it goes out. */
+export interface SseRecord {
+  /** Whoever has read it goes on after this sequence. */
+  sequence: number;
+  text: string;
+}
+
 /** How a stream of items becomes text on the wire. */
 export interface SseEncoding {
-  /** The JSON of one frame's `data:` line. */
-  item(item: StreamItem): string;
-  /** The JSON of the last frame of a stream that fails. */
+  /** The records of an item: none, one or several. */
+  item(item: StreamItem): SseRecord[];
+  /** The record that ends a stream which fails. */
   error(error: unknown): string;
 }
 
@@ -75,13 +82,15 @@ export class SseStream {
     try {
       for await (const item of items) {
         if (this.end) break;
-        this.lastSequence = item.sequence;
-        this.write(`id: ${String(item.sequence)}\ndata: ${encoding.item(item)}\n\n`);
+        for (const { sequence, text } of encoding.item(item)) {
+          this.lastSequence = sequence;
+          this.write(text);
+        }
         if (this.isFull) await this.room();
       }
       this.finish('completed');
     } catch (error) {
-      if (!this.end) this.write(`data: ${encoding.error(error)}\n\n`);
+      if (!this.end) this.write(encoding.error(error));
       this.finish('failed');
     }
     return this.end ?? 'completed';

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { type Profile, ProtocolError, errorWire } from '@baton/a2a';
+import { ProtocolError, type RpcPath, errorWire } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -26,8 +26,8 @@ export class ErrorFilter implements ExceptionFilter {
       return;
     }
     const failure = failureOf(error, request, this.logger);
-    const profile = profileOf(request);
-    if (profile) new RpcAnswer(profile, request, reply).error(failure);
+    const rpcPath = rpcPathOf(request);
+    if (rpcPath) new RpcAnswer(rpcPath, request, reply).error(failure);
     else sendFailure(reply, failure);
   }
 }
@@ -47,9 +47,9 @@ function sendError(reply: FastifyReply, code: number, status: string, message: s
     .send(JSON.stringify({ error: { code, status, message } }));
 }
 
-function profileOf(request: FastifyRequest): Profile | undefined {
-  const config = request.routeOptions.config as { profile?: Profile } | undefined;
-  return config?.profile;
+function rpcPathOf(request: FastifyRequest): RpcPath | undefined {
+  const config = request.routeOptions.config as { rpcPath?: RpcPath } | undefined;
+  return config?.rpcPath;
 }
 
 const plainReason = (status: number): string =>

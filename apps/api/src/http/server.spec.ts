@@ -22,7 +22,7 @@ function raw(text: string): Promise<string> {
 }
 
 describe('what the server does with a URL', () => {
-  it.each(['/', '/agents', '/agents/echo/nothing', '/v1/a2a/foo', '/agents/echo/..%2f..'])(
+  it.each(['/agents', '/agents/echo/nothing', '/v1/a2a/foo', '/agents/echo/..%2f..'])(
     'answers 404 in JSON for %s',
     async (path) => {
       const response = await fetch(api.url + path, { method: 'POST', body: '{}' });

@@ -1,6 +1,15 @@
 import type { Agent, Scope } from '@baton/a2a';
 import { ConfigModule, loadEnvironment } from '@baton/config';
-import { AgentStore, Database, RunStore, TaskStore, TenantStore, TokenStore } from '@baton/database';
+import {
+  AgentStore,
+  Database,
+  type HostBinding,
+  HostStore,
+  RunStore,
+  TaskStore,
+  TenantStore,
+  TokenStore,
+} from '@baton/database';
 import { TokenService, type Verification } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { AgentDirectory, OperationTable, type Operations, PlatformGauges, TasksModule } from '@baton/tasks';
@@ -15,12 +24,13 @@ import { createFastifyAdapter } from '../http/fastify-adapter.js';
 import { HttpModule } from '../http/http.module.js';
 import { listen, shutDown } from '../serve.js';
 
-/** Tokens of the tenant `tenant-1`, by their secret. Any other secret is refused. */
-const TOKENS: Record<string, readonly Scope[]> = {
-  caller: ['agents:call'],
-  reader: ['tasks:read'],
-  admin: ['admin'],
-  nobody: [],
+/** Tokens by their secret, of `tenant-1` unless another is named. Any other secret is refused. */
+const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = {
+  caller: { scopes: ['agents:call'] },
+  reader: { scopes: ['tasks:read'] },
+  admin: { scopes: ['admin'] },
+  nobody: { scopes: [] },
+  stranger: { scopes: ['agents:call'], tenantId: 'tenant-2' },
 };
 
 /** An agent of `tenant-1`; change what a test is about. */
@@ -58,6 +68,12 @@ export interface FakeApi {
   /** What each operation does; one that is not set fails as a bug would. */
   operations: Partial<Operations>;
   agents: Agent[];
+  /** Those of `agents` that are in the tenant's own catalog. */
+  own: Agent[];
+  /** Slug of the agent that a task belongs to, by the id of the task. */
+  agentOfTask: Record<string, string>;
+  /** Host names that the operator has bound. A binding is looked up at most once a second. */
+  hosts: HostBinding[];
   database: FakeServices;
   messaging: { ping(): Promise<void> };
   /** Every line of the log, parsed. */
@@ -112,11 +128,14 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
   };
 }
 
-type Fakes = Pick<FakeApi, 'operations' | 'agents' | 'database' | 'messaging' | 'log'>;
+type Fakes = Omit<FakeApi, 'app' | 'url' | 'rpc' | 'close'>;
 
 const createFakes = (): Fakes => ({
   operations: {},
   agents: [agentOf(), agentOf({}, 'index')],
+  own: [],
+  agentOfTask: {},
+  hosts: [],
   database: {
     ping: async () => undefined,
     pendingMigrations: async () => [],
@@ -126,7 +145,7 @@ const createFakes = (): Fakes => ({
   log: [],
 });
 
-function fakesModule({ database, messaging }: Fakes): new () => object {
+function fakesModule({ database, messaging, hosts }: Fakes): new () => object {
   const unused = [TaskStore, TenantStore, TokenStore, AgentStore];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
@@ -134,12 +153,17 @@ function fakesModule({ database, messaging }: Fakes): new () => object {
       provide: Database,
       useValue: { ping: () => database.ping(), pendingMigrations: () => database.pendingMigrations() },
     },
+    {
+      provide: HostStore,
+      useValue: { find: async (name: string) => hosts.find(({ host }) => host === name) },
+    },
     { provide: RunStore, useValue: { countByState: () => database.countByState() } },
     {
       provide: Messaging,
       useValue: {
         driver: 'postgres',
         ping: () => messaging.ping(),
+        subscribeControl: async () => () => undefined,
         queueDepth: async () => ({ waiting: 3, active: 1 }),
       },
     },
@@ -150,9 +174,15 @@ function fakesModule({ database, messaging }: Fakes): new () => object {
   return FakesModule;
 }
 
-function tasksModule({ operations, agents }: Fakes): new () => object {
+function tasksModule({ operations, agents, own, agentOfTask }: Fakes): new () => object {
   const find = async (_tenantId: string, slugOrId: string) => agents.find(({ slug }) => slug === slugOrId);
-  const directory = { find, list: async () => agents, defaultAgent: () => find('', 'index') };
+  const directory = {
+    find,
+    list: async () => agents,
+    own: async () => own,
+    ofTask: async (_tenantId: string, _profile: string, id: string) => find('', agentOfTask[id] ?? ''),
+    defaultAgent: () => find('', 'index'),
+  };
   @Module({
     providers: [
       { provide: OperationTable, useValue: { operations } },
@@ -166,9 +196,10 @@ function tasksModule({ operations, agents }: Fakes): new () => object {
 }
 
 async function verify(secret: string): Promise<Verification> {
-  const scopes = TOKENS[secret];
-  if (!scopes) return { ok: false, reason: 'unknown' };
-  return { ok: true, caller: { tenantId: 'tenant-1', tokenId: `token-${secret}`, scopes } };
+  const token = TOKENS[secret];
+  if (!token) return { ok: false, reason: 'unknown' };
+  const { scopes, tenantId = 'tenant-1' } = token;
+  return { ok: true, caller: { tenantId, tokenId: `token-${secret}`, scopes } };
 }
 
 function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
