@@ -38,3 +38,15 @@ export async function asAdministrator(statement: string): Promise<void> {
     await client.end();
   }
 }
+
+/** What happens while a table is missing from a test's database. */
+export async function withoutTable<T>(url: string, table: string, act: () => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`ALTER TABLE ${table} RENAME TO ${table}_away`);
+    return await act().finally(() => client.query(`ALTER TABLE ${table}_away RENAME TO ${table}`));
+  } finally {
+    await client.end();
+  }
+}
