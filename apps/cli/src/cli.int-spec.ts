@@ -1,49 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CatalogClient, TokenStore } from '@baton/database';
-import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
-import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
-import { run } from './program.js';
-
-let database: TestDatabase;
-let folder: string;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  folder = mkdtempSync(join(tmpdir(), 'baton-cli-'));
-});
-
-afterAll(async () => {
-  await database.drop();
-  rmSync(folder, { recursive: true });
-});
-
-/** What an operator sees of one command. */
-async function baton(line: string, env: Record<string, string> = { DATABASE_URL: database.url }) {
-  const out: string[] = [];
-  const err: string[] = [];
-  const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
-  const code = await run(line.split(' '), { source: { BATON_HOME: folder, ...env }, terminal });
-  return { code, out: out.join('\n'), err: err.join('\n') };
-}
-
-/** The JSON a command that must succeed prints. */
-async function json<T>(line: string): Promise<T> {
-  const { code, out, err } = await baton(`${line} --json`);
-  expect({ code, err }).toEqual({ code: 0, err: '' });
-  return JSON.parse(out) as T;
-}
-
-/** The one sentence of a command that must fail. */
-async function refusal(line: string, env?: Record<string, string>): Promise<string> {
-  const { code, out, err } = await baton(line, env);
-  expect({ code, out }).toEqual({ code: 1, out: '' });
-  expect(err).not.toMatch(/\n\s+at |prisma\./);
-  return err;
-}
+import { AgentStore, CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import { baton, database, folder, json, listen, refusal } from './operator.fixture.js';
 
 describe('tenants', () => {
   it('are created and listed', async () => {
@@ -163,6 +122,17 @@ describe('agents', () => {
     expect(await heard(2)).toMatchObject([{ type: 'catalog-changed' }, { type: 'catalog-changed' }]);
   });
 
+  it('may be closed to the callers of other systems', async () => {
+    await json(`agents create --tenant maker --file ${file(`${ECHO}a2aEnabled: false\n`)} --slug closed`);
+    const catalog = new CatalogClient(database.url);
+    const { id } = (await new TenantStore(catalog).bySlug('maker'))!;
+    expect((await new AgentStore(catalog).find(id, 'closed'))?.definition.a2aEnabled).toBe(false);
+    await catalog.close();
+    await json('agents remove --tenant maker closed');
+    const wrong = file(`${ECHO}a2aEnabled: perhaps\n`);
+    expect(await refusal(`agents create --tenant maker --file ${wrong}`)).toMatch(/a2aEnabled: /);
+  });
+
   it.each([
     ['name: A\ndescription: b\nruntime: abacus\n', /there is no runtime "abacus"; there are echo, /],
     [`${ECHO}config: {loud: true}\n`, /config\.loud: the echo runtime takes no settings\.$/],
@@ -226,26 +196,3 @@ describe('the database', () => {
     ).toBe('The database is not migrated: run npm run migrate.');
   });
 });
-
-let listening: Messaging | undefined;
-
-afterEach(async () => {
-  await listening?.close();
-  listening = undefined;
-});
-
-/** @returns waits for as many messages as the running processes should hear from now on */
-async function listen(): Promise<(count: number) => Promise<ControlMessage[]>> {
-  const messages: ControlMessage[] = [];
-  let news = (): void => undefined;
-  listening = createMessaging({ databaseUrl: database.url, log: Logger.silent() });
-  await listening.start(10_000);
-  await listening.subscribeControl((message) => {
-    messages.push(message);
-    news();
-  });
-  return async (count) => {
-    while (messages.length < count) await new Promise<void>((resolve) => (news = resolve));
-    return messages;
-  };
-}

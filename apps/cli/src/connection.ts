@@ -4,7 +4,7 @@ import {
   loadEnvironment,
   loadLocalEnvironment,
 } from '@baton/config';
-import { AgentStore, CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import { AgentStore, CatalogClient, HostStore, TenantStore, TokenStore } from '@baton/database';
 import { join } from 'node:path';
 import { OperatorError } from './operator-error.js';
 import { readStateFile } from './state-file.js';
@@ -15,6 +15,7 @@ export interface Platform {
   tenants: TenantStore;
   tokens: TokenStore;
   agents: AgentStore;
+  hosts: HostStore;
 }
 
 /** Do `work` on the platform that `source` describes, and close every connection after it. */
@@ -30,6 +31,7 @@ export async function withPlatform<T>(
       tenants: new TenantStore(catalog),
       tokens: new TokenStore(catalog),
       agents: new AgentStore(catalog),
+      hosts: new HostStore(catalog),
     });
   } finally {
     await catalog.close();

@@ -17,6 +17,10 @@ const COMMANDS: Readonly<
     summary: "a tenant's agents: list, create, remove",
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
+  hosts: {
+    summary: 'host names that are bound to an agent: bind, list, unbind',
+    add: async (...args) => (await import('./commands/hosts.js')).addHostCommands(...args),
+  },
   send: {
     summary: 'send a message to an agent and print its answer',
     add: async (...args) => (await import('./commands/send.js')).addSendCommand(...args),

@@ -1,19 +1,17 @@
 import { type Agent, assertAgentSlug } from '@baton/a2a';
 import { BUILTIN_AGENTS } from '@baton/agents';
-import type { Environment } from '@baton/config';
 import type { Tenant } from '@baton/database';
 import type { Command } from 'commander';
+import { announceCatalog } from '../announce.js';
 import { assertRunnable, readDefinition } from '../agent-file.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { withPlatform } from '../connection.js';
-import { withMessaging } from '../messaging.js';
 import { OperatorError } from '../operator-error.js';
 import { oneLine, printJson, printTable } from '../output.js';
 import { requireAgent } from '../require-agent.js';
 import { requireTenant } from './tenants.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
-const UNTOLD = 'Messaging does not answer: running processes notice the change within a second or two.';
 
 interface TenantOption extends JsonOption {
   tenant: string;
@@ -92,7 +90,7 @@ async function createAgent({ source, terminal }: Cli, options: CreateOptions): P
     const agent = await agents.create({ tenantId, slug, definition });
     if (json) printJson(terminal, recordOf(agent));
     else terminal.out(`Agent ${slug} is in the catalog of ${tenant}: npx baton send ${slug} "hello"`);
-    if (!(await announce(environment, tenantId))) terminal.err(UNTOLD);
+    await announceCatalog(terminal, environment, tenantId);
   });
 }
 
@@ -105,7 +103,7 @@ async function removeAgent({ source, terminal }: Cli, name: string, options: Ten
     await agents.remove(tenant.id, agent.slug);
     if (json) printJson(terminal, recordOf(agent));
     else terminal.out(`Agent ${agent.slug} is removed from the catalog of ${slug}.`);
-    if (!(await announce(environment, tenant.id))) terminal.err(UNTOLD);
+    await announceCatalog(terminal, environment, tenant.id);
   });
 }
 
@@ -124,13 +122,6 @@ function assertRemovable({ slug, origin }: Agent, { slug: tenant, defaultAgent }
     );
   }
 }
-
-/** Tell every process. @returns whether messaging took it */
-const announce = (environment: Environment, tenantId: string): Promise<boolean> =>
-  withMessaging(environment, async (messaging, answers) => {
-    if (answers) await messaging.publishControl({ type: 'catalog-changed', tenantId });
-    return answers;
-  });
 
 /** Without the runtime's settings: they may hold what is not for everybody's eyes. */
 const recordOf = ({ id, slug, origin, definition: { name, description, version, runtime } }: Agent) => ({
