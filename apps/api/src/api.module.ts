@@ -6,6 +6,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { A2aModule } from './a2a/a2a.module.js';
 import { HealthModule } from './health/health.module.js';
 import { HttpModule } from './http/http.module.js';
+import { NativeModule } from './native/native.module.js';
 
 /** The composition root of the API: HTTP and the use cases. Left out on purpose: runtimes; it executes nothing. */
 @Module({
@@ -15,6 +16,7 @@ import { HttpModule } from './http/http.module.js';
     MessagingModule,
     HttpModule,
     A2aModule,
+    NativeModule,
     HealthModule,
   ],
 })

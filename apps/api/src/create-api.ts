@@ -1,12 +1,13 @@
 import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
-import { CARD_PATHS } from './a2a/cards.controller.js';
 import { RPC_PATHS } from './a2a/dispatch.controller.js';
+import { CARD_PATHS } from './a2a/profile-cards.controller.js';
 import { refuseOtherMethods } from './http/other-methods.js';
 import { refuseWhileDraining } from './http/draining.js';
 import { logRequests } from './http/request-log.js';
 import { Traffic } from './http/traffic.js';
+import { REQUEST_PATHS } from './native/requests.controller.js';
 
 /** What every API application has around its modules; call it before `init` or `listen`. */
 export function prepareApi(app: NestFastifyApplication): void {
@@ -17,6 +18,7 @@ export function prepareApi(app: NestFastifyApplication): void {
   logRequests(instance, logger, app.get(Metrics), traffic);
   refuseWhileDraining(instance, traffic);
   for (const { path } of RPC_PATHS) refuseOtherMethods(instance, path, ['POST']);
+  for (const [path, method] of REQUEST_PATHS) refuseOtherMethods(instance, path, [method]);
   for (const path of [...CARD_PATHS, '/healthz', '/readyz', '/metrics']) {
     refuseOtherMethods(instance, path, ['GET']);
   }

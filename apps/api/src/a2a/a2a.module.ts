@@ -10,13 +10,15 @@ import { CardsController } from './cards.controller.js';
 import { DISPATCH_CONTROLLERS } from './dispatch.controller.js';
 import { Dispatcher } from './dispatcher.js';
 import { OpenStreams } from './open-streams.js';
+import { PROFILE_CARD_CONTROLLERS } from './profile-cards.controller.js';
+import { RootCardsController } from './root-cards.controller.js';
 import { StreamSender } from './stream-sender.js';
 
 /** The A2A endpoints: JSON-RPC, its streams, and agent cards. */
 @Module({
   imports: [HttpModule, HostsModule, IdentityModule, TasksModule],
-  controllers: [...DISPATCH_CONTROLLERS, CardsController],
+  controllers: [...DISPATCH_CONTROLLERS, CardsController, RootCardsController, ...PROFILE_CARD_CONTROLLERS],
   providers: [AgentFinder, Admission, Dispatcher, StreamSender, OpenStreams, CardSheets],
-  exports: [OpenStreams],
+  exports: [OpenStreams, StreamSender],
 })
 export class A2aModule {}

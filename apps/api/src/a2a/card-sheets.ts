@@ -5,11 +5,14 @@ import {
   type CardSigningKey,
   encodeCard,
   parseSigningKey,
+  parseVersion,
   signCard,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
+import { requestedVersion } from './call-headers.js';
 
 /** A card ready to be sent. */
 export interface CardSheet {
@@ -34,9 +37,9 @@ export class CardSheets {
    * same card, so the tag is made of what is signed and is a weak one (RFC 9110 §8.8.1).
    */
   async sheet(card: AgentCard, form: CardForm): Promise<CardSheet> {
-    const json = JSON.stringify(encodeCard(card, form));
-    const hash = createHash('sha256').update(json).digest('base64url').slice(0, 27);
-    if (!this.key) return { json, etag: `"${hash}"` };
+    const unsigned = this.unsigned(encodeCard(card, form));
+    if (!this.key) return unsigned;
+    const hash = unsigned.etag.slice(1, -1);
     const etag = `W/"${hash}.${this.key.kid.replaceAll(/[^\w-]/g, '')}"`;
     let sheet = this.signed.get(etag);
     if (!sheet) {
@@ -45,4 +48,18 @@ export class CardSheets {
     }
     return sheet;
   }
+
+  /** A card that is in its final form. */
+  unsigned(card: Record<string, unknown>): CardSheet {
+    const json = JSON.stringify(card);
+    const hash = createHash('sha256').update(json).digest('base64url').slice(0, 27);
+    return { json, etag: `"${hash}"` };
+  }
+}
+
+/** Asked as 1.0 or as 0.3 the card is of that generation only, otherwise of both (wire contract P-11). */
+export function cardFormFor(request: FastifyRequest): CardForm {
+  const version = parseVersion(requestedVersion(request) ?? '');
+  if (version === '1.0') return '1.0';
+  return version === '0.3' ? '0.2' : 'both';
 }

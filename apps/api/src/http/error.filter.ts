@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { ProtocolError, type RpcPath, errorWire } from '@baton/a2a';
+import { type ErrorKind, ProtocolError, type RpcPath, errorWire } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -8,6 +8,9 @@ import { failureOf } from './failure.js';
 
 /** What is wrong with the URL or the HTTP method is said in HTTP's own words. */
 const PLAIN_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 414, 503]);
+
+/** Where JSON-RPC has no HTTP status for an error of its own, and a plain endpoint has. */
+const STATUS_OF: Partial<Record<ErrorKind, number>> = { 'task-not-found': 404, 'invalid-params': 400 };
 
 /**
  * What no controller has answered: a refused token, an unknown path, a request Fastify itself refuses, a bug.
@@ -37,7 +40,8 @@ export function sendFailure(reply: FastifyReply, failure: ProtocolError): void {
   const { http, reason } = errorWire(failure.kind);
   const challenge = challengeFor(failure);
   if (challenge && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challenge);
-  sendError(reply, http === 200 ? 500 : http, reason, failure.message);
+  const status = STATUS_OF[failure.kind] ?? (http === 200 ? 500 : http);
+  sendError(reply, status, reason, failure.message);
 }
 
 function sendError(reply: FastifyReply, code: number, status: string, message: string): void {

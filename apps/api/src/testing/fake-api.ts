@@ -12,7 +12,14 @@ import {
 } from '@baton/database';
 import { TokenService, type Verification } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
-import { AgentDirectory, OperationTable, type Operations, PlatformGauges, TasksModule } from '@baton/tasks';
+import {
+  AgentDirectory,
+  OperationTable,
+  type Operations,
+  PlatformGauges,
+  RequestListing,
+  TasksModule,
+} from '@baton/tasks';
 import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
 import { Global, Module } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -22,6 +29,7 @@ import { prepareApi } from '../create-api.js';
 import { HealthModule } from '../health/health.module.js';
 import { createFastifyAdapter } from '../http/fastify-adapter.js';
 import { HttpModule } from '../http/http.module.js';
+import { NativeModule } from '../native/native.module.js';
 import { listen, shutDown } from '../serve.js';
 
 /** Tokens by their secret, of `tenant-1` unless another is named. Any other secret is refused. */
@@ -74,6 +82,8 @@ export interface FakeApi {
   agentOfTask: Record<string, string>;
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
+  /** What the list of requests is made of. */
+  listing: Pick<RequestListing, 'list'>;
   database: FakeServices;
   messaging: { ping(): Promise<void> };
   /** Every line of the log, parsed. */
@@ -100,6 +110,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       fakesModule(fakes),
       HttpModule,
       A2aModule,
+      NativeModule,
       HealthModule,
     ],
   })
@@ -136,6 +147,7 @@ const createFakes = (): Fakes => ({
   own: [],
   agentOfTask: {},
   hosts: [],
+  listing: { list: async () => ({ tasks: [], more: false }) },
   database: {
     ping: async () => undefined,
     pendingMigrations: async () => [],
@@ -174,7 +186,7 @@ function fakesModule({ database, messaging, hosts }: Fakes): new () => object {
   return FakesModule;
 }
 
-function tasksModule({ operations, agents, own, agentOfTask }: Fakes): new () => object {
+function tasksModule({ operations, agents, own, agentOfTask, listing }: Fakes): new () => object {
   const find = async (_tenantId: string, slugOrId: string) => agents.find(({ slug }) => slug === slugOrId);
   const directory = {
     find,
@@ -187,9 +199,13 @@ function tasksModule({ operations, agents, own, agentOfTask }: Fakes): new () =>
     providers: [
       { provide: OperationTable, useValue: { operations } },
       { provide: AgentDirectory, useValue: directory },
+      {
+        provide: RequestListing,
+        useValue: { list: (...page: Parameters<RequestListing['list']>) => listing.list(...page) },
+      },
       PlatformGauges,
     ],
-    exports: [OperationTable, AgentDirectory],
+    exports: [OperationTable, AgentDirectory, RequestListing],
   })
   class FakeTasksModule {}
   return FakeTasksModule;

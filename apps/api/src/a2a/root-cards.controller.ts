@@ -1,0 +1,93 @@
+import { type Agent, type CardForm, buildAgentCard, PROFILES, type ProfileCard } from '@baton/a2a';
+import { callerOf } from '@baton/identity';
+import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { HostBindings } from '../hosts/host-bindings.js';
+import { PublicUrl } from '../http/public-url.js';
+import { AgentFinder } from './agent-finder.js';
+import { type CardSheet, cardFormFor, CardSheets } from './card-sheets.js';
+import { OptionalBearerGuard } from './optional-bearer.guard.js';
+import { buildRootCard } from './root-card.js';
+import { sendCard } from './send-card.js';
+import { SERVER_AGENT } from './server-agent.js';
+
+const FLAT_CARD = '/.well-known/agent.json';
+
+/** How the profile at the root writes the flat card, if one does. */
+const FLAT_PROFILE_CARD = Object.values(PROFILES)
+  .map(({ card }: { card?: ProfileCard }) => card)
+  .find((card) => card?.path === FLAT_CARD);
+
+/** Whose card stands at the root for a caller. */
+interface RootAgent {
+  agent: Agent;
+  /** Where the agent answers at the root of a host it is bound to, without a slash at the end. */
+  origin?: string;
+}
+
+/**
+ * The card at the root: of the agent that the host name is bound to, for whoever may call it; of the tenant's
+ * default agent for other callers with a token; of the server for everybody else.
+ */
+@Controller()
+@UseGuards(OptionalBearerGuard)
+export class RootCardsController {
+  constructor(
+    private readonly agents: AgentFinder,
+    private readonly hosts: HostBindings,
+    private readonly sheets: CardSheets,
+    private readonly publicUrl: PublicUrl,
+  ) {}
+
+  @Get('.well-known/agent-card.json')
+  async card(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    const root = await this.rootAgent(request);
+    await sendCard(
+      await this.sheet(root, cardFormFor(request), request),
+      audienceOf(request),
+      request,
+      reply,
+    );
+  }
+
+  /** Where Society's clients look, and those of 0.2. */
+  @Get(FLAT_CARD)
+  async flatCard(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    const root = await this.rootAgent(request);
+    const { agent, origin } = root;
+    const sheet =
+      origin !== undefined && FLAT_PROFILE_CARD
+        ? this.sheets.unsigned(withoutToken(FLAT_PROFILE_CARD.encode(agent, origin), request))
+        : await this.sheet(root, '0.2', request);
+    await sendCard(sheet, audienceOf(request), request, reply);
+  }
+
+  private sheet({ agent, origin }: RootAgent, form: CardForm, request: FastifyRequest): Promise<CardSheet> {
+    const card =
+      origin === undefined
+        ? buildAgentCard(agent, this.publicUrl.value)
+        : buildRootCard(agent, origin, hasToken(request));
+    return this.sheets.sheet(card, form);
+  }
+
+  private async rootAgent(request: FastifyRequest): Promise<RootAgent> {
+    const binding = await this.hosts.of(request);
+    const tenantId = hasToken(request) ? callerOf(request).tenantId : undefined;
+    const isOpen = binding?.public && tenantId === undefined;
+    if (binding && (isOpen || binding.tenantId === tenantId)) {
+      const origin = `${new URL(this.publicUrl.value).protocol}//${request.headers.host ?? binding.host}`;
+      return { agent: await this.agents.named(binding.tenantId, binding.agent), origin };
+    }
+    if (tenantId === undefined) return { agent: SERVER_AGENT };
+    return { agent: await this.agents.defaultAgent(tenantId) };
+  }
+}
+
+const hasToken = ({ headers }: FastifyRequest): boolean => headers.authorization !== undefined;
+
+const audienceOf = (request: FastifyRequest): 'public' | 'private' =>
+  hasToken(request) ? 'private' : 'public';
+
+/** Who was let in without a token is told that none is needed. */
+const withoutToken = (card: Record<string, unknown>, request: FastifyRequest): Record<string, unknown> =>
+  hasToken(request) ? card : { ...card, security: [] };

@@ -1,0 +1,14 @@
+import { IdentityModule } from '@baton/identity';
+import { TasksModule } from '@baton/tasks';
+import { Module } from '@nestjs/common';
+import { A2aModule } from '../a2a/a2a.module.js';
+import { RequestCalls } from './request-calls.js';
+import { RequestsController } from './requests.controller.js';
+
+/** Baton's own endpoints, beside A2A: a tenant's tasks as requests, and their logs. */
+@Module({
+  imports: [A2aModule, IdentityModule, TasksModule],
+  controllers: [RequestsController],
+  providers: [RequestCalls],
+})
+export class NativeModule {}

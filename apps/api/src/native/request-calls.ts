@@ -1,0 +1,39 @@
+import { type CallContext, type OperationName, ProtocolError, SPEC_RULES } from '@baton/a2a';
+import { callerOf } from '@baton/identity';
+import { AgentDirectory } from '@baton/tasks';
+import { Injectable } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { traceparent } from '../a2a/call-headers.js';
+import { requireScopeFor } from '../a2a/scopes.js';
+import { notesOf } from '../http/request-notes.js';
+
+/** Requests are the tasks of Arbiter's clients, and of everybody else in the tenant. */
+const PROFILE = 'arbiter';
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+/** Makes the operations callable for a task of the tenant, whichever agent it belongs to. */
+@Injectable()
+export class RequestCalls {
+  constructor(private readonly agents: AgentDirectory) {}
+
+  /** Throws `forbidden`, and `task-not-found` for an unknown id or another tenant's. */
+  async callFor(operation: OperationName, id: string, request: FastifyRequest): Promise<CallContext> {
+    const { tenantId, tokenId, scopes } = callerOf(request);
+    Object.assign(notesOf(request), { tenantId, taskId: id });
+    requireScopeFor(operation, scopes);
+    const agent = UUID.test(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;
+    if (!agent) throw ProtocolError.taskNotFound(id);
+    return {
+      tenantId,
+      tokenId,
+      scopes,
+      requestId: request.id,
+      agent,
+      profile: PROFILE,
+      rules: { ...SPEC_RULES, taskScope: 'tenant' },
+      version: '1.0',
+      extensions: [],
+      traceparent: traceparent(request),
+    };
+  }
+}

@@ -1,0 +1,24 @@
+import { type StreamItem, StreamResponse, Task, type TaskState, taskStateToJSON } from '@baton/a2a';
+
+/** A task as a request, in short. */
+export const encodeRequest = (task: Task, agentId: string): Record<string, unknown> => ({
+  request_id: task.id,
+  agent_id: agentId,
+  context_id: task.contextId,
+  state: task.status && stateName(task.status.state),
+  updated_at: task.status?.timestamp,
+});
+
+/** The same with the whole task in the JSON of A2A 1.0. */
+export const encodeRequestWithTask = (task: Task, agentId: string): Record<string, unknown> => ({
+  ...encodeRequest(task, agentId),
+  task: Task.toJSON(task),
+});
+
+/** One event of the log: the StreamResponse of A2A 1.0 as JSON, with its sequence as `seq`. */
+export const encodeEvent = ({ sequence, payload }: StreamItem): string =>
+  JSON.stringify({ seq: sequence, ...(StreamResponse.toJSON({ payload }) as object) });
+
+/** `TASK_STATE_INPUT_REQUIRED` is `input-required`. */
+const stateName = (state: TaskState): string =>
+  taskStateToJSON(state).replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');

@@ -1,0 +1,137 @@
+import { ProtocolError, decodePageToken, encodePageToken, sseRecord } from '@baton/a2a';
+import { BearerGuard, callerOf } from '@baton/identity';
+import { OperationTable, RequestListing } from '@baton/tasks';
+import { Logger } from '@baton/telemetry';
+import { Controller, Get, HttpCode, Param, Post, Query, Req, Res, UseGuards } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { lastEventId } from '../a2a/call-headers.js';
+import { abortedWhenGone } from '../a2a/caller-gone.js';
+import { PeekedItems } from '../a2a/peeked-items.js';
+import { requireScopeFor } from '../a2a/scopes.js';
+import { StreamSender } from '../a2a/stream-sender.js';
+import { failureOf } from '../http/failure.js';
+import { RequestCalls } from './request-calls.js';
+import { encodeEvent, encodeRequest, encodeRequestWithTask } from './request-json.js';
+
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 100;
+
+/** Every path below, with its method; others are refused. */
+export const REQUEST_PATHS: readonly (readonly [string, 'GET' | 'POST'])[] = [
+  ['/v1/requests', 'GET'],
+  ['/v1/requests/:id', 'GET'],
+  ['/v1/requests/:id/events', 'GET'],
+  ['/v1/requests/:id/cancel', 'POST'],
+];
+
+/** A tenant's tasks, of all its agents and profiles, without the envelopes of A2A (wire contract A-39, A-44). */
+@Controller('v1/requests')
+@UseGuards(BearerGuard)
+export class RequestsController {
+  constructor(
+    private readonly calls: RequestCalls,
+    private readonly table: OperationTable,
+    private readonly listing: RequestListing,
+    private readonly sender: StreamSender,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Newest status first: `{requests, next_cursor}`; the cursor is null on the last page. */
+  @Get()
+  async list(
+    @Req() request: FastifyRequest,
+    @Query('limit') limit?: string,
+    @Query('cursor') cursor?: string,
+  ): Promise<Record<string, unknown>> {
+    const { tenantId, scopes } = callerOf(request);
+    requireScopeFor('listTasks', scopes);
+    const after = cursor ? decodePageToken(cursor) : undefined;
+    const { tasks, more } = await this.listing.list(tenantId, { limit: readLimit(limit), after });
+    const last = tasks.at(-1)?.task;
+    const statusAt = last?.status?.timestamp;
+    return {
+      requests: tasks.map(({ task, agentId }) => encodeRequest(task, agentId)),
+      next_cursor:
+        more && statusAt ? encodePageToken({ statusAt: new Date(statusAt), taskId: last.id }) : null,
+    };
+  }
+
+  @Get(':id')
+  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Record<string, unknown>> {
+    const call = await this.calls.callFor('getTask', id, request);
+    const signal = new AbortController().signal;
+    const task = await this.table.operations.getTask(
+      call,
+      { tenant: '', id, historyLength: undefined },
+      signal,
+    );
+    return encodeRequestWithTask(task, call.agent.id);
+  }
+
+  /** The log after `since_seq` (or `Last-Event-ID`), then live until the task has ended or asks back. */
+  @Get(':id/events')
+  async events(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Query('since_seq') since?: string,
+  ): Promise<void> {
+    const call = await this.calls.callFor('subscribeToTask', id, request);
+    const caller = abortedWhenGone(reply);
+    const after = lastEventId(request) ?? readSequence(since);
+    const items = new PeekedItems(
+      this.table.operations.subscribeToTask(
+        { ...call, lastEventId: after },
+        { tenant: '', id },
+        caller.signal,
+      ),
+    );
+    await items.peek();
+    await this.sender.send(items, {
+      caller,
+      headers: { 'x-request-id': request.id },
+      request,
+      reply,
+      item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
+      error: (error) => {
+        const { kind, message } = failureOf(error, request, this.logger);
+        return sseRecord(JSON.stringify({ error: { status: kind, message } }), { event: 'error' });
+      },
+    });
+  }
+
+  /** 200 `{request_id, cancelled: true}`, or 404 with the reason. */
+  @Post(':id/cancel')
+  @HttpCode(200)
+  async cancel(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Record<string, unknown>> {
+    try {
+      const call = await this.calls.callFor('cancelTask', id, request);
+      const signal = new AbortController().signal;
+      await this.table.operations.cancelTask(call, { tenant: '', id, metadata: undefined }, signal);
+      return { request_id: id, cancelled: true };
+    } catch (error) {
+      if (!(error instanceof ProtocolError) || !NOT_CANCELED.has(error.kind)) throw error;
+      reply.status(404);
+      return { request_id: id, cancelled: false, reason: error.message };
+    }
+  }
+}
+
+const NOT_CANCELED: ReadonlySet<string> = new Set(['task-not-found', 'task-not-cancelable']);
+
+function readLimit(text: string | undefined): number {
+  if (text === undefined || text === '') return DEFAULT_LIMIT;
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
+  throw ProtocolError.invalidParams('limit', `must be a whole number from 1 to ${String(MAX_LIMIT)}`);
+}
+
+function readSequence(text: string | undefined): number {
+  if (text === undefined || text === '') return 0;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw ProtocolError.invalidParams('since_seq', 'must be the sequence of an event: 0, 1, 2 …');
+}
