@@ -26,8 +26,8 @@ describeContract(
       ]),
   },
   (api) => {
-    const call = (method: string, params: object, id: unknown = 'req-1', host = HOST, watch?: Watch) =>
-      api.post('/', { jsonrpc: '2.0', id, method, params }, { Host: host }, watch);
+    const call = (method: string, params: object, id: unknown = 'req-1', host = HOST) =>
+      api.post('/', { jsonrpc: '2.0', id, method, params }, { Host: host });
     const message = (text: string, more: object = {}) => ({
       role: 'user',
       parts: [{ kind: 'text', text }],
@@ -36,8 +36,11 @@ describeContract(
     });
     const send = (text: string, more: object = {}): Promise<Answer> =>
       call('message/send', { message: message(text, more), metadata: {} }, 1);
-    const stream = (text: string, host = HOST, watch?: Watch): Promise<Answer> =>
-      call('message/stream', { message: message(text, { messageId: undefined }) }, 'stream-001', host, watch);
+    const stream = (text: string, host = HOST, watch?: Watch): Promise<Answer> => {
+      const params = { message: message(text, { messageId: undefined }) };
+      const body = { jsonrpc: '2.0', id: 'stream-001', method: 'message/stream', params };
+      return api.post('/', body, { Host: host, Accept: 'text/event-stream' }, watch);
+    };
 
     it('C-1 `jsonrpc` must be "2.0"', async () => {
       for (const jsonrpc of [undefined, '1.0', 2]) {

@@ -108,7 +108,7 @@ describeContract(
     });
 
     it('O-6 the result is the bare task, and both its ids work', async () => {
-      const id = nextId();
+      const id = 'task-summary';
       const answer = await send('Summarize this document', {}, id, { metadata: { source: 'workflow' } });
       const { result } = answer.json;
       expect(Object.keys(result).sort()).toEqual(['artifacts', 'history', 'id', 'metadata', 'status']);
@@ -124,7 +124,7 @@ describeContract(
         { type: 'text', text: 'see' },
         { type: 'data', data: { a: [1, null] } },
       ];
-      const answer = await send('', { parts });
+      const answer = await send('', { parts }, 'task-artifacts');
       expect(answer.json.result.artifacts).toEqual([
         { name: 'echo', description: expect.any(String), parts, index: 0 },
       ]);
@@ -167,7 +167,9 @@ describeContract(
     });
 
     it('O-10 `tasks/sendSubscribe` streams `event: status` with the bare full task to a terminal state', async () => {
-      const answer = await subscribe(nextId(), 'echo', undefined, { metadata: { echo: { chunks: 2 } } });
+      const answer = await subscribe('task-stream', 'echo', undefined, {
+        metadata: { echo: { chunks: 2 } },
+      });
       expect(answer.headers['content-type']).toMatch(/^text\/event-stream/);
       expect(answer.records.map(({ event }) => event)).toEqual(answer.records.map(() => 'status'));
       for (const { data } of answer.records) {

@@ -63,7 +63,7 @@ const answerOf = (request: WireRequest, response: http.IncomingMessage, text: st
   headers: response.headers,
   text,
   get json() {
-    return JSON.parse(text) as Wired;
+    return JSON.parse(text);
   },
   get records() {
     const records = text.split('\n\n').filter(Boolean).map(parseRecord);
@@ -87,7 +87,7 @@ function parseRecord(text: string): SseRecord {
   const record: SseRecord = {};
   for (const line of text.split('\n')) {
     const [, field, value] = /^(\w*): ?(.*)$/.exec(line) ?? [];
-    if (field === 'data') record.data = JSON.parse(value!) as Wired;
+    if (field === 'data') record.data = JSON.parse(value!);
     else if (field === '') record.comment = value!;
     else if (field === 'event' || field === 'id') record[field] = value!;
   }
