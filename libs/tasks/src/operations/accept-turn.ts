@@ -56,11 +56,11 @@ export class TurnIntake {
     alias?: TaskAlias,
   ): Promise<AcceptedTurn | undefined> {
     const task = newTask(message, request.metadata);
-    const { tenantId, agent, extensions, traceparent, profile, rules } = call;
+    const { tenantId, agent, extensions, traceparent, profile } = call;
     const run = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
     // Subscribing does not need the row: both at once, and the run is enqueued when both are done.
     const [watch, { created }] = await Promise.all([
-      this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal, rules.streamEnds),
+      this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
       this.tasks.create({
         ...{ tenantId, agentId: agent.id, runId: run.runId, task, extensions, traceparent },
         alias: alias && { profile, ...alias },
@@ -84,14 +84,14 @@ export class TurnIntake {
         'contradicts the task, which is in another context',
       );
     }
-    const { tenantId, extensions, traceparent, rules } = call;
+    const { tenantId, extensions, traceparent } = call;
     const runId = uuid();
     const turn = { tenantId, agentId: stored.agentId, taskId, runId };
-    const said = { ...message, taskId, contextId };
+    const said = { ...named(message), taskId, contextId };
     const accepted = await this.tasks.continue({ ...turn, message: said, extensions, traceparent });
     if (!accepted.ok) throw refusal(taskId, accepted, status?.state);
     const { sequence } = accepted;
-    const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal, rules.streamEnds);
+    const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal);
     const cut = await this.tasks.get(tenantId, taskId);
     await this.enqueue({ tenantId, taskId, runId, attempt: 0 });
     if (!cut) throw ProtocolError.taskNotFound(taskId);
@@ -103,7 +103,7 @@ export class TurnIntake {
   /** Wait for the task there is, as a repeated call does. */
   async join(call: CallContext, cut: TaskCut, signal: AbortSignal): Promise<AcceptedTurn> {
     const key = { tenantId: call.tenantId, taskId: cut.task.id };
-    const watch = await this.relay.watch(key, cut.sequence, cut.sequence, signal, call.rules.streamEnds);
+    const watch = await this.relay.watch(key, cut.sequence, cut.sequence, signal);
     // The subscription came after the snapshot: what happened between them is only in the log.
     watch.refresh();
     return { cut, watch };
@@ -118,6 +118,9 @@ export class TurnIntake {
   }
 }
 
+/** Some families let callers leave the message's id out. */
+const named = (message: Message): Message => ({ ...message, messageId: message.messageId || uuid() });
+
 function newTask(message: Message, metadata: Task['metadata']): Task {
   const id = uuid();
   const contextId = message.contextId || uuid();
@@ -127,7 +130,7 @@ function newTask(message: Message, metadata: Task['metadata']): Task {
     contextId,
     status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
     artifacts: [],
-    history: [{ ...message, taskId: id, contextId }],
+    history: [{ ...named(message), taskId: id, contextId }],
     metadata,
   };
 }

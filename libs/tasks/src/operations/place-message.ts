@@ -7,7 +7,6 @@ import {
 } from '@baton/a2a';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { v7 as uuid } from 'uuid';
 import { type AcceptedTurn, type TaskAlias, TurnIntake } from './accept-turn.js';
 import { pushNotSupported } from './push-not-supported.js';
 
@@ -27,8 +26,7 @@ export class MessagePlacement {
    * @throws ProtocolError if the task it names is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
    */
   async place(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
-    const { configuration } = request;
-    const message = request.message && { ...request.message, messageId: request.message.messageId || uuid() };
+    const { message, configuration } = request;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
     if (configuration?.taskPushNotificationConfig) throw pushNotSupported();
     if (call.clientTaskId !== undefined && call.rules.clientTaskIds) {

@@ -7,6 +7,7 @@ import {
   type Task,
   TaskState,
   endsTurn,
+  isTerminal,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
@@ -77,7 +78,7 @@ export class SendOperations {
       const { configuration } = request;
       const value = await this.conversation.withHistory(call, cut.task, configuration?.historyLength);
       yield { sequence: cut.sequence, payload: { $case: 'task', value } };
-      if (!turnIsOver(cut.task)) yield* watch.events();
+      if (!streamIsOver(call, cut.task)) yield* watch.events(call.rules.streamEnds);
     } finally {
       watching.abort(NO_LONGER_WATCHED);
     }
@@ -91,6 +92,12 @@ async function turnEnd({ cut, watch }: AcceptedTurn): Promise<void> {
 
 /** A cancel can overtake the turn before the first look at it; a repeated call joins a task that has ended. */
 const turnIsOver = (task: Task): boolean => task.status !== undefined && endsTurn(task.status.state);
+
+/** A stream that goes on over interruptions is over only when the task is. */
+const streamIsOver = ({ rules }: CallContext, task: Task): boolean =>
+  rules.streamEnds === 'with-turn'
+    ? turnIsOver(task)
+    : task.status !== undefined && isTerminal(task.status.state);
 
 /** What a blocking caller gets: the task, the agent's bare message, or the error that the agent threw. */
 function replyOf(

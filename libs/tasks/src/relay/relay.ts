@@ -41,16 +41,9 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
    * Start to follow a task after `cursor`. When this resolves, no later event can be missed.
    * @param head the newest sequence the caller knows of; events up to it are read from the log
    * @param signal ends the watch and frees its subscription
-   * @param ends `with-task`: go on over interruptions until the task has ended
    */
-  async watch(
-    key: TaskKey,
-    cursor: number,
-    head: number,
-    signal: AbortSignal,
-    ends: 'with-turn' | 'with-task' = 'with-turn',
-  ): Promise<TaskWatch> {
-    const watch = new TaskWatch(key, this.tasks, cursor, head, signal, ends);
+  async watch(key: TaskKey, cursor: number, head: number, signal: AbortSignal): Promise<TaskWatch> {
+    const watch = new TaskWatch(key, this.tasks, cursor, head, signal);
     if (signal.aborted) return watch;
     this.watches.add(watch);
     const subscription = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) => watch.notify(news));

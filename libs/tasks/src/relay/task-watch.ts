@@ -32,8 +32,6 @@ export class TaskWatch {
     /** Head of the log when the watch was made: an interruption at or before it lies in the past. */
     private readonly headAtStart: number,
     private readonly signal: AbortSignal,
-    /** Whether the watch ends with the turn, or goes on over interruptions until the task has ended. */
-    private readonly ends: 'with-turn' | 'with-task' = 'with-turn',
   ) {
     this.stale = headAtStart > cursor;
     signal.addEventListener('abort', () => this.wake?.(), { once: true });
@@ -70,8 +68,9 @@ export class TaskWatch {
   /**
    * Every event after the cursor, in order, each once. Returns after the event that ends the turn, or when
    * the signal aborts. Rejects when the log can't be read.
+   * @param ends `with-task`: go on over interruptions until the task has ended
    */
-  async *events(): AsyncGenerator<TaskEvent> {
+  async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<TaskEvent> {
     while (!this.signal.aborted) {
       const events = this.stale ? await this.readLog() : this.takePending();
       for (const event of events) {
@@ -79,7 +78,7 @@ export class TaskWatch {
         if (this.signal.aborted) return;
         this.cursor = event.sequence;
         yield event;
-        if (this.isLast(event)) return;
+        if (this.isLast(event, ends)) return;
       }
       if (!this.stale && this.pending.length === 0) await this.news();
     }
@@ -110,11 +109,11 @@ export class TaskWatch {
     return taken;
   }
 
-  private isLast({ sequence, payload }: TaskEvent): boolean {
+  private isLast({ sequence, payload }: TaskEvent, ends: 'with-turn' | 'with-task'): boolean {
     const state = payload.$case === 'artifactUpdate' ? undefined : payload.value.status?.state;
     if (state === undefined) return false;
     if (isTerminal(state)) return true;
-    return this.ends === 'with-turn' && endsTurn(state) && sequence >= this.headAtStart;
+    return ends === 'with-turn' && endsTurn(state) && sequence >= this.headAtStart;
   }
 
   private news(): Promise<void> {
