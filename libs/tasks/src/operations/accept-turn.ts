@@ -20,6 +20,8 @@ import { TaskFinder } from './find-task.js';
 export interface AcceptedTurn {
   /** The task as of the event with which the turn was accepted, or as it is when a repeated call joined it. */
   cut: TaskCut;
+  /** The artifacts that the turns before this one have made. */
+  priorArtifacts: Task['artifacts'];
   watch: TaskWatch;
 }
 
@@ -68,7 +70,7 @@ export class TurnIntake {
     ]);
     if (!created) return undefined;
     await this.enqueue(run);
-    return { cut: { task, sequence: 1 }, watch };
+    return { cut: { task, sequence: 1 }, priorArtifacts: [], watch };
   }
 
   /**
@@ -97,7 +99,7 @@ export class TurnIntake {
     if (!cut) throw ProtocolError.taskNotFound(taskId);
     // A cancel may have come in between: what the snapshot shows must not follow it once more.
     watch.skipTo(cut.sequence);
-    return { cut, watch };
+    return { cut, priorArtifacts: cut.task.artifacts, watch };
   }
 
   /** Wait for the task there is, as a repeated call does. */
@@ -106,7 +108,8 @@ export class TurnIntake {
     const watch = await this.relay.watch(key, cut.sequence, cut.sequence, signal);
     // The subscription came after the snapshot: what happened between them is only in the log.
     watch.refresh();
-    return { cut, watch };
+    // What the task has made so far is part of the reply that the repeated call asks for.
+    return { cut, priorArtifacts: [], watch };
   }
 
   private async enqueue(run: RunJob): Promise<void> {

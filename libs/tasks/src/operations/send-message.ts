@@ -38,7 +38,7 @@ export class SendOperations {
     const limit = this.waitLimit(call, watching);
     try {
       const turn = await this.placement.place(call, request, AbortSignal.any([signal, watching.signal]));
-      const priorArtifacts = turn.cut.task.artifacts;
+      const { priorArtifacts } = turn;
       if (request.configuration?.returnImmediately) {
         const value = await this.conversation.withHistory(call, turn.cut.task, historyLength);
         return { $case: 'task', value, priorArtifacts };
