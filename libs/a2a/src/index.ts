@@ -21,7 +21,6 @@ export * from './profiles/part-rule.js';
 export * from './profiles/profile.js';
 export * from './profiles/request-rules.js';
 export * from './reply.js';
-export { SPEC_PROFILE } from './profiles/spec/index.js';
 export * from './rpc-error.js';
 export * from './sse-record.js';
 export * from './task-event.js';

@@ -69,7 +69,7 @@ const SENDS: ReadonlySet<string> = new Set<OperationCall['operation']>([
 ]);
 
 /** The same for an agent that does not exist and for another tenant's. */
-export function agentNotFound(slugOrId: string): ProtocolError {
+function agentNotFound(slugOrId: string): ProtocolError {
   return new ProtocolError('agent-not-found', `Agent not found: ${slugOrId}`, {
     metadata: { agent: slugOrId },
   });

@@ -27,15 +27,15 @@ export class HostGuard extends BearerGuard {
         throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
       }
     }
-    if (binding?.tenantId === callerOf(request).tenantId) agents.set(request, binding.agent);
+    if (binding?.tenantId === callerOf(request).tenantId) agentsByRequest.set(request, binding.agent);
     return true;
   }
 }
 
-const agents = new WeakMap<FastifyRequest, string>();
+const agentsByRequest = new WeakMap<FastifyRequest, string>();
 
 /** Slug of the agent that the host is bound to, if it is one of the caller's tenant. */
-export const agentOfHost = (request: FastifyRequest): string | undefined => agents.get(request);
+export const agentOfHost = (request: FastifyRequest): string | undefined => agentsByRequest.get(request);
 
 const guestOf = ({ tenantId, host }: HostBinding): Caller => ({
   tenantId,

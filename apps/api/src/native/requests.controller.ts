@@ -1,4 +1,4 @@
-import { ProtocolError, decodePageToken, encodePageToken, sseRecord } from '@baton/a2a';
+import { ProtocolError, decodePageToken, encodePageToken, errorWire, sseRecord } from '@baton/a2a';
 import { BearerGuard, callerOf } from '@baton/identity';
 import { OperationTable, RequestListing } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
@@ -68,7 +68,10 @@ export class RequestsController {
     return encodeRequestWithTask(task, call.agent.id);
   }
 
-  /** The log after `since_seq` (or `Last-Event-ID`), then live until the task has ended or asks back. */
+  /**
+   * The log after `since_seq` (or `Last-Event-ID`, which wins), then live until the task has ended or waits for
+   * its caller: `id: <sequence>` and `data:` as `encodeEvent` has it.
+   */
   @Get(':id/events')
   async events(
     @Param('id') id: string,
@@ -95,7 +98,8 @@ export class RequestsController {
       item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
       error: (error) => {
         const { kind, message } = failureOf(error, request, this.logger);
-        return sseRecord(JSON.stringify({ error: { status: kind, message } }), { event: 'error' });
+        const { reason: status } = errorWire(kind);
+        return sseRecord(JSON.stringify({ error: { status, message } }), { event: 'error' });
       },
     });
   }
