@@ -38,6 +38,11 @@ export const runOf = (row: RunRow): RunToEnqueue => ({
 });
 
 const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
+/**
+ * A value and not a join: the index then finds the one row whatever the planner believes. A plan that is made
+ * while the tables are empty and kept would read all the tenant's tasks at every claim.
+ */
+const TASK_OF_RUN = '(SELECT task_id FROM runs WHERE tenant_id = $1 AND id = $2)';
 const WORKING = TaskState.TASK_STATE_WORKING.toString();
 /** The clock, not the start of the transaction: it may have waited for a lock. */
 const leaseEnd = (milliseconds: string): string =>
@@ -48,10 +53,9 @@ export const CLAIM: Statement = {
   name: 'run-claim',
   text: `
 WITH held AS (
-  SELECT t.id, t.state FROM runs r
-  JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id AND t.active_run_id = r.id
-  WHERE r.tenant_id = $1 AND r.id = $2
-  FOR UPDATE OF t
+  SELECT t.id, t.state FROM tasks t
+  WHERE t.tenant_id = $1 AND t.id = ${TASK_OF_RUN} AND t.active_run_id = $2
+  FOR UPDATE
 ), run AS (
   UPDATE runs r SET state = 'running', attempt = r.attempt + 1, worker_id = $3,
     deaths = r.deaths + (r.state = 'running')::int, lease_expires_at = ${leaseEnd('$4::int')}
@@ -64,7 +68,7 @@ WITH held AS (
     status = CASE held.state WHEN ${WORKING} THEN t.status ELSE $5 END,
     status_at = CASE held.state WHEN ${WORKING} THEN t.status_at ELSE $6 END,
     last_sequence = t.last_sequence + CASE held.state WHEN ${WORKING} THEN 0 ELSE 1 END
-  FROM held, run WHERE t.tenant_id = $1 AND t.id = held.id
+  FROM held, run WHERE t.tenant_id = $1 AND t.id = (SELECT id FROM held)
   RETURNING t.id, t.context_id, t.last_sequence, t.attempt, held.state <> ${WORKING} AS started
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
@@ -80,8 +84,9 @@ export const READ_CLAIMED: Statement = {
 SELECT ${taskColumns('NULL', true)}, r.start_sequence, r.extensions, r.traceparent,
   (SELECT message FROM task_messages
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
-FROM runs r JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id
-WHERE r.tenant_id = $1 AND r.id = $2 AND r.worker_id = $3 AND r.state = 'running'`,
+FROM runs r, tasks t
+WHERE t.tenant_id = $1 AND t.id = ${TASK_OF_RUN}
+  AND r.tenant_id = $1 AND r.id = $2 AND r.worker_id = $3 AND r.state = 'running'`,
 };
 
 /**

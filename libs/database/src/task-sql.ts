@@ -124,7 +124,7 @@ WITH held AS (
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$4')} FROM task t
 ), run AS (
   UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
-  FROM held, task WHERE r.tenant_id = $1 AND r.id = held.active_run_id AND r.state IN ('queued', 'running')
+  FROM task WHERE r.tenant_id = $1 AND r.id = (SELECT active_run_id FROM held) AND r.state IN ('queued', 'running')
 )
 SELECT held.state, held.active_run_id AS run_id, task.last_sequence AS sequence
 FROM held LEFT JOIN task ON true`,
