@@ -1,5 +1,6 @@
 import { ConfigModule, type Environment } from '@baton/config';
 import { DatabaseModule } from '@baton/database';
+import { LimitsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
@@ -14,6 +15,7 @@ import { NativeModule } from './native/native.module.js';
     TelemetryModule.named('api'),
     DatabaseModule,
     MessagingModule,
+    LimitsModule,
     HttpModule,
     A2aModule,
     NativeModule,

@@ -1,5 +1,6 @@
 import { ConfigModule } from '@baton/config';
 import { DatabaseModule } from '@baton/database';
+import { LimitsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
 import { RunsModule } from '@baton/tasks';
 import { TelemetryModule } from '@baton/telemetry';
@@ -8,11 +9,18 @@ import { HealthServer } from './health-server.js';
 import { InstalledAgents } from './installed-agents.js';
 
 /**
- * The composition root of a worker: runs and what they need. Left out on purpose: identity, profiles and
+ * The composition root of a worker: runs and what they need. Left out on purpose: tokens, profiles and
  * operations. A worker answers no caller, so it holds nothing that could.
  */
 @Module({
-  imports: [ConfigModule, TelemetryModule.named('worker'), DatabaseModule, MessagingModule, RunsModule],
+  imports: [
+    ConfigModule,
+    TelemetryModule.named('worker'),
+    DatabaseModule,
+    MessagingModule,
+    LimitsModule,
+    RunsModule,
+  ],
   providers: [InstalledAgents, HealthServer],
 })
 export class WorkerModule {}

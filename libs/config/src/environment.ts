@@ -10,6 +10,9 @@ import { settings } from './settings.js';
 
 type Settings = z.output<typeof settings>;
 
+/** The limits of a tenant as the environment sets them; null = none. */
+export type DefaultLimits = ReturnType<typeof defaultLimits>;
+
 /** The typed environment of a process; inject it by class. Every key is explained in `.env.example`. */
 export class Environment {
   readonly databaseUrl: string;
@@ -53,6 +56,9 @@ export class Environment {
   readonly maxEventBytes: number;
   readonly tokenCacheMs: number;
 
+  /** What holds for tenants for whom the operator has set nothing else; null = no limit. */
+  readonly defaultLimits: DefaultLimits;
+
   constructor(values: Settings) {
     this.databaseUrl = values.DATABASE_URL;
     this.databasePoolSize = values.DATABASE_POOL_SIZE;
@@ -81,7 +87,22 @@ export class Environment {
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;
     this.maxEventBytes = values.MAX_EVENT_BYTES;
     this.tokenCacheMs = values.TOKEN_CACHE_MS;
+    this.defaultLimits = defaultLimits(values);
   }
+}
+
+function defaultLimits(values: Settings) {
+  return {
+    requestsPerSecond: values.LIMIT_REQUESTS_PER_SECOND ?? null,
+    runsAtOnce: values.LIMIT_RUNS_AT_ONCE ?? null,
+    tasksWaiting: values.LIMIT_TASKS_WAITING ?? null,
+    openStreams: values.LIMIT_OPEN_STREAMS ?? null,
+    bodyBytes: values.LIMIT_BODY_BYTES ?? null,
+    storedBytes: values.LIMIT_STORED_BYTES ?? null,
+    eventBytes: values.LIMIT_EVENT_BYTES ?? null,
+    eventsPerRun: values.LIMIT_EVENTS_PER_RUN ?? null,
+    retentionDays: values.LIMIT_RETENTION_DAYS ?? null,
+  };
 }
 
 /**

@@ -13,6 +13,19 @@ function integer(min: number, max: number) {
 const port = () => integer(0, 65_535);
 const milliseconds = () => integer(1, 86_400_000);
 
+/** A limit of every tenant for whom the operator has set no other; not set = no limit. */
+const limit = () => integer(1, 999_999_999_999_999).optional();
+
+/** Days, fractions allowed. */
+const days = () => {
+  const remedy = 'set it to a number of days, such as 30 or 0.5';
+  return z
+    .string({ error: remedy })
+    .regex(/^\d{1,5}(\.\d{1,6})?$/, { error: remedy })
+    .transform(Number)
+    .refine((value) => value > 0, { error: remedy });
+};
+
 /** A URL with one of these schemes. The remedy shows an example, never the value. */
 function url(schemes: readonly string[], remedy: string) {
   const matches = (value: string) => URL.canParse(value) && schemes.includes(new URL(value).protocol);
@@ -83,6 +96,15 @@ export const settings = z.object({
   SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
   TOKEN_CACHE_MS: milliseconds().prefault('1000'),
+  LIMIT_REQUESTS_PER_SECOND: limit(),
+  LIMIT_RUNS_AT_ONCE: limit(),
+  LIMIT_TASKS_WAITING: limit(),
+  LIMIT_OPEN_STREAMS: limit(),
+  LIMIT_BODY_BYTES: limit(),
+  LIMIT_STORED_BYTES: limit(),
+  LIMIT_EVENT_BYTES: limit(),
+  LIMIT_EVENTS_PER_RUN: limit(),
+  LIMIT_RETENTION_DAYS: days().optional(),
 });
 
 /** Keys that only `npm start` and the command line read, on a machine where Baton runs its own services. */

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from './catalog-client.js';
-import type { Tenant } from './records.js';
+import type { Tenant as TenantRow } from './generated/client.js';
+import type { LimitOverrides, Tenant } from './records.js';
 import { isUuid } from './uuid.js';
 
 /** Tenants. */
@@ -11,20 +12,25 @@ export class TenantStore {
   /** Rejects with `NameTakenError` if the slug is taken. */
   async create(slug: string): Promise<Tenant> {
     const taken = `There is already a tenant '${slug}'`;
-    return this.catalog.insert(taken, (prisma) => prisma.tenant.create({ data: { slug } }));
+    return this.catalog.insert(taken, async (prisma) =>
+      tenantOf(await prisma.tenant.create({ data: { slug } })),
+    );
   }
 
   async list(): Promise<Tenant[]> {
-    return this.catalog.run((prisma) => prisma.tenant.findMany({ orderBy: { slug: 'asc' } }));
+    const rows = await this.catalog.run((prisma) => prisma.tenant.findMany({ orderBy: { slug: 'asc' } }));
+    return rows.map(tenantOf);
   }
 
   async bySlug(slug: string): Promise<Tenant | undefined> {
-    return (await this.catalog.run((prisma) => prisma.tenant.findUnique({ where: { slug } }))) ?? undefined;
+    const row = await this.catalog.run((prisma) => prisma.tenant.findUnique({ where: { slug } }));
+    return row ? tenantOf(row) : undefined;
   }
 
   async byId(id: string): Promise<Tenant | undefined> {
     if (!isUuid(id)) return undefined;
-    return (await this.catalog.run((prisma) => prisma.tenant.findUnique({ where: { id } }))) ?? undefined;
+    const row = await this.catalog.run((prisma) => prisma.tenant.findUnique({ where: { id } }));
+    return row ? tenantOf(row) : undefined;
   }
 
   /** Undefined: there is no such tenant. */
@@ -33,6 +39,8 @@ export class TenantStore {
     const [tenant] = await this.catalog.run((prisma) =>
       prisma.tenant.updateManyAndReturn({ where: { slug }, data }),
     );
-    return tenant;
+    return tenant && tenantOf(tenant);
   }
 }
+
+const tenantOf = ({ limits, ...row }: TenantRow): Tenant => ({ ...row, limits: limits as LimitOverrides });

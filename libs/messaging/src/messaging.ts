@@ -24,6 +24,7 @@ export interface TaskSignal {
 export type ControlMessage =
   | { type: 'run-canceled'; tenantId: string; taskId: string; runId: string }
   | { type: 'token-revoked'; tenantId: string; tokenId: string }
+  | { type: 'limits-changed'; tenantId: string }
   | { type: 'catalog-changed'; tenantId: string | null };
 
 export type Unsubscribe = () => void;
