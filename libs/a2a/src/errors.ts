@@ -64,6 +64,8 @@ export const ERRORS = {
     http: 415,
     reason: 'UNSUPPORTED_MEDIA_TYPE',
   },
+  /** Over a limit of the tenant; a code of our own in the range that JSON-RPC 2.0 §5.1 leaves to servers. */
+  'limit-exceeded': { code: -32029, http: 429, reason: 'LIMIT_EXCEEDED' },
 } satisfies Record<string, ErrorWire>;
 
 export type ErrorKind = keyof typeof ERRORS;
@@ -75,6 +77,14 @@ export interface FieldViolation {
   description: string;
 }
 
+/** What an error says besides its message. */
+export interface ErrorDetail {
+  metadata?: Record<string, string>;
+  violations?: FieldViolation[];
+  /** When the same request may be sent again, in whole seconds from now. */
+  retryAfterSeconds?: number;
+}
+
 /** An error a caller is told about. Its message is for the caller: never a stack, SQL or a secret. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
@@ -82,7 +92,7 @@ export class ProtocolError extends Error {
   constructor(
     readonly kind: ErrorKind,
     message: string,
-    readonly detail: { metadata?: Record<string, string>; violations?: FieldViolation[] } = {},
+    readonly detail: ErrorDetail = {},
   ) {
     super(message);
   }
@@ -97,6 +107,23 @@ export class ProtocolError extends Error {
   /** -32001. The same for an unknown id and for one of another tenant. */
   static taskNotFound(taskId: string): ProtocolError {
     return new ProtocolError('task-not-found', `Task not found: ${taskId}`, { metadata: { taskId } });
+  }
+
+  /**
+   * -32029 with HTTP 429: the request would go over a limit of the tenant, and nothing of it was done.
+   * @param limit the limit's name, e.g. `openStreams`
+   * @param max what it allows
+   * @param remedy what the caller can do, as the rest of a sentence: `close one, or ask the operator for more`
+   */
+  static limitExceeded(limit: string, max: number, retryAfterSeconds: number, remedy: string): ProtocolError {
+    return new ProtocolError(
+      'limit-exceeded',
+      `the limit ${limit} of this tenant is reached, which is ${max}: ${remedy}`,
+      {
+        metadata: { limit, max: String(max), retryAfterSeconds: String(retryAfterSeconds) },
+        retryAfterSeconds,
+      },
+    );
   }
 
   /** -32601. */

@@ -1,6 +1,8 @@
 import * as sdk from '@a2a-js/sdk/errors';
 import { encodeErrorEnvelope } from './envelope.js';
 import { ERRORS, type ErrorKind, ProtocolError } from './errors.js';
+import { PROFILES } from './profiles/index.js';
+import type { Profile } from './profiles/profile.js';
 import { encodeRpcError, errorWire } from './rpc-error.js';
 import { connectSdkClient } from './testing/sdk-client.js';
 
@@ -72,6 +74,45 @@ describe('an error on the wire', () => {
       reason: 'INVALID_PARAMS',
       domain: 'a2a-protocol.org',
       fieldViolations: [{ field: 'message.parts', description: 'is required' }],
+    });
+  });
+
+  describe('over a limit of the tenant', () => {
+    const over = ProtocolError.limitExceeded('openStreams', 5, 2, 'close one');
+    const info = {
+      '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+      reason: 'LIMIT_EXCEEDED',
+      domain: 'a2a-protocol.org',
+      metadata: { limit: 'openStreams', max: '5', retryAfterSeconds: '2' },
+    };
+    const message = 'the limit openStreams of this tenant is reached, which is 5: close one';
+
+    it('is -32029 with HTTP 429, and says when to come back', () => {
+      expect(encodeRpcError(over)).toEqual({
+        code: -32029,
+        message,
+        data: [info, { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '2s' }],
+      });
+      expect(errorWire('limit-exceeded').http).toBe(429);
+    });
+
+    it.each(['0.3', '0.1'])('is one object for a client of %s', (version) => {
+      expect(encodeRpcError(over, {}, version)).toEqual({
+        code: -32029,
+        message,
+        data: { ...info, retryDelay: '2s' },
+      });
+    });
+
+    it.each(Object.values<Profile>(PROFILES))('is the same to clients of $name', ({ errors }) => {
+      expect(encodeRpcError(over, errors, '0.3')).toEqual(encodeRpcError(over, {}, '0.3'));
+      expect(errorWire('limit-exceeded', errors)).toEqual({
+        code: -32029,
+        http: 429,
+        reason: 'LIMIT_EXCEEDED',
+      });
+      const taken = Object.values(errors).map((override) => override?.code);
+      expect(taken).not.toContain(-32029);
     });
   });
 

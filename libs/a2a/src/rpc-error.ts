@@ -2,6 +2,7 @@ import { A2A_ERROR_DOMAIN, ERROR_INFO_TYPE } from '@a2a-js/sdk/errors';
 import { ERRORS, type ErrorKind, type ErrorWire, type ProtocolError } from './errors.js';
 
 const BAD_REQUEST_TYPE = 'type.googleapis.com/google.rpc.BadRequest';
+const RETRY_INFO_TYPE = 'type.googleapis.com/google.rpc.RetryInfo';
 
 /** What one profile writes differently from the specification about one kind of error. */
 export interface ErrorOverride extends Partial<ErrorWire> {
@@ -36,8 +37,9 @@ export function errorWire(kind: ErrorKind, overrides: ErrorOverrides = {}): Erro
 
 /**
  * The `error` member of a JSON-RPC answer. `data` holds `google.rpc.ErrorInfo` and, where fields are wrong,
- * `google.rpc.BadRequest` (A2A 1.0 §9.5). Version `0.3` gets one object instead of the list: clients of that
- * generation read `data` as a map and some fail on a list.
+ * `google.rpc.BadRequest` (A2A 1.0 §9.5); where the same request may be sent again later, `google.rpc.RetryInfo`.
+ * Version `0.3` gets one object instead of the list: clients of that generation read `data` as a map and some
+ * fail on a list.
  */
 export function encodeRpcError(
   error: ProtocolError,
@@ -45,7 +47,7 @@ export function encodeRpcError(
   version = '1.0',
 ): RpcError {
   const { code, reason } = errorWire(error.kind, overrides);
-  const { metadata, violations } = error.detail;
+  const { metadata, violations, retryAfterSeconds } = error.detail;
   const override = overrides[error.kind];
   const message = override?.message?.(error) ?? error.message;
   const info: ErrorInfo = {
@@ -56,7 +58,10 @@ export function encodeRpcError(
   };
   if (override?.data) return { code, message, data: override.data(error, info) };
   const fields = violations && { fieldViolations: violations };
-  if (version.startsWith('0.')) return { code, message, data: { ...info, ...fields } };
-  const data = fields ? [info, { '@type': BAD_REQUEST_TYPE, ...fields }] : [info];
+  const retry = retryAfterSeconds !== undefined && { retryDelay: `${retryAfterSeconds}s` };
+  if (version.startsWith('0.')) return { code, message, data: { ...info, ...fields, ...retry } };
+  const data: unknown[] = [info];
+  if (fields) data.push({ '@type': BAD_REQUEST_TYPE, ...fields });
+  if (retry) data.push({ '@type': RETRY_INFO_TYPE, ...retry });
   return { code, message, data };
 }

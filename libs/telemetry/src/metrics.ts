@@ -21,6 +21,8 @@ export class Metrics {
     'method',
     'status',
   ]);
+  /** Requests refused and runs ended because a tenant was over a limit, by the limit's name. */
+  readonly limitExceeded = this.counter('baton_limit_exceeded_total', 'Over a limit of a tenant', ['limit']);
   readonly eventsAppended = this.counter('baton_events_appended_total', 'Events appended to task logs', []);
   /** Runs finished by this process, by outcome (`completed`, `failed`, `lost` …). */
   readonly runsFinished = this.counter('baton_runs_finished_total', 'Runs finished', ['outcome']);

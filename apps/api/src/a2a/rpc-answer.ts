@@ -12,6 +12,7 @@ import {
   profileFor,
 } from '@baton/a2a';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { setErrorHeaders } from '../http/error-headers.js';
 import { notesOf } from '../http/request-notes.js';
 import { requestedVersion } from './call-headers.js';
 
@@ -51,14 +52,11 @@ export class RpcAnswer {
     this.reply.status(204).send();
   }
 
-  /** The error with its HTTP status, and `WWW-Authenticate` where the token is what is wrong (RFC 6750 §3). */
+  /** The error with its HTTP status and headers. */
   error(failure: ProtocolError): void {
     if (failure instanceof EnvelopeError) this.id = failure.id;
     const { http } = errorWire(failure.kind, this.profile.errors);
-    const challenge = challengeFor(failure);
-    if (challenge && !this.reply.hasHeader('www-authenticate')) {
-      this.reply.header('www-authenticate', challenge);
-    }
+    setErrorHeaders(this.reply, failure);
     this.reply.status(http).header('content-type', JSON_TYPE).send(this.encodeError(failure));
   }
 
@@ -77,12 +75,4 @@ export class RpcAnswer {
       return '1.0';
     }
   }
-}
-
-/** `WWW-Authenticate` of a 401 or a 403. */
-export function challengeFor({ kind, detail }: ProtocolError): string | undefined {
-  if (kind === 'unauthenticated') return 'Bearer realm="baton"';
-  if (kind !== 'forbidden') return undefined;
-  const scope = detail.metadata?.missingScope;
-  return `Bearer realm="baton", error="insufficient_scope"${scope ? `, scope="${scope}"` : ''}`;
 }

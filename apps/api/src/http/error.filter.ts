@@ -3,7 +3,8 @@ import { type ErrorKind, ProtocolError, type RpcPath, errorWire } from '@baton/a
 import { Logger } from '@baton/telemetry';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { RpcAnswer, challengeFor } from '../a2a/rpc-answer.js';
+import { RpcAnswer } from '../a2a/rpc-answer.js';
+import { setErrorHeaders } from './error-headers.js';
 import { failureOf } from './failure.js';
 
 /** What is wrong with the URL or the HTTP method is said in HTTP's own words. */
@@ -38,8 +39,7 @@ export class ErrorFilter implements ExceptionFilter {
 /** A failure in the form of HTTP+JSON endpoints (A2A 1.0 §11.6). */
 export function sendFailure(reply: FastifyReply, failure: ProtocolError): void {
   const { http, reason } = errorWire(failure.kind);
-  const challenge = challengeFor(failure);
-  if (challenge && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challenge);
+  setErrorHeaders(reply, failure);
   const status = STATUS_OF[failure.kind] ?? (http === 200 ? 500 : http);
   sendError(reply, status, reason, failure.message);
 }

@@ -1,15 +1,22 @@
-import { ProtocolError } from '@baton/a2a';
+import { type ErrorKind, ProtocolError } from '@baton/a2a';
 import type { Logger } from '@baton/telemetry';
 import { HttpException } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { notesOf } from './request-notes.js';
+
+/** Kinds of errors that name a limit of the tenant. */
+const LIMIT_KINDS: ReadonlySet<ErrorKind> = new Set(['limit-exceeded', 'too-large']);
 
 /**
  * What a caller is told about an error: a ProtocolError as it is; what Nest and Fastify refuse by its HTTP
  * status; anything else is logged with its stack, and the caller gets no more than the request's id.
  */
 export function failureOf(error: unknown, request: FastifyRequest, logger: Logger): ProtocolError {
-  if (error instanceof ProtocolError) return error;
+  if (error instanceof ProtocolError) {
+    const limit = LIMIT_KINDS.has(error.kind) ? error.detail.metadata?.limit : undefined;
+    if (limit !== undefined) notesOf(request).limit = limit;
+    return error;
+  }
   const refused = error instanceof HttpException ? refusalOf(error) : undefined;
   if (refused) return refused;
   const { streamedAt: _, ...notes } = notesOf(request);

@@ -23,10 +23,11 @@ export function logRequests(
     reply.raw.once('close', () => {
       traffic.ended();
       const endedAt = performance.now();
-      const { streamedAt = endedAt } = notesOf(request);
+      const { streamedAt = endedAt, limit } = notesOf(request);
       const route = request.routeOptions.url ?? 'none';
       const labels = { route, method: request.method, status: String(reply.raw.statusCode) };
       metrics.requestDuration.observe(labels, (streamedAt - startedAt) / 1000);
+      if (limit !== undefined) metrics.limitExceeded.inc({ limit });
       // Whoever else listens for the end of this response may still have something to note.
       setImmediate(writeLine, logger, request, reply, endedAt - startedAt);
     });

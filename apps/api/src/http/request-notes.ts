@@ -9,6 +9,8 @@ export interface RequestNotes {
   rpcMethod?: string;
   /** JSON-RPC error code of the answer. */
   rpcError?: number;
+  /** The limit of the tenant that the request was refused for. */
+  limit?: string;
   /** How a stream ended. */
   stream?: string;
   /** Sequence of the last frame of a stream. */

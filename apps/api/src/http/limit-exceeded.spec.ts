@@ -1,0 +1,70 @@
+import { ProtocolError, rpcPaths } from '@baton/a2a';
+import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { legacyRequest, request } from '../testing/samples.js';
+
+let api: FakeApi;
+
+const over = () => ProtocolError.limitExceeded('tasksWaiting', 3, 2, 'wait until some have run');
+
+beforeEach(async () => {
+  api = await startFakeApi();
+  Object.assign(api.operations, {
+    sendMessage: async () => Promise.reject(over()),
+    // eslint-disable-next-line require-yield -- it is refused before its first item
+    async *sendStreamingMessage() {
+      throw over();
+    },
+  });
+  api.listing.list = async () => Promise.reject(over());
+});
+afterEach(() => api.close());
+
+describe('a tenant over a limit', () => {
+  const INFO = {
+    reason: 'LIMIT_EXCEEDED',
+    metadata: { limit: 'tasksWaiting', max: '3', retryAfterSeconds: '2' },
+  };
+
+  const paths = rpcPaths().map(({ path }) => path.replace(':agent', 'echo'));
+
+  it.each(paths.flatMap((path) => [request.send, request.stream].map(({ method }) => [path, method])))(
+    'is refused at %s by %s with 429, Retry-After and its id',
+    async (path, method) => {
+      const sent = { ...request.send, id: 'mine', method };
+      const headers: Record<string, string> = { accept: 'application/json, text/event-stream' };
+      if (path.startsWith('/v1/a2a')) headers['a2a-version'] = '1.0';
+      const body =
+        path === '/a2a' ? { ...sent, params: { ...sent.params, metadata: { agent: 'echo' } } } : sent;
+      const response = await api.rpc(body, headers, path);
+      expect([response.status, response.headers.get('retry-after')]).toEqual([429, '2']);
+      expect(await response.json()).toMatchObject({
+        id: 'mine',
+        error: {
+          code: -32029,
+          message: expect.stringMatching(/tasksWaiting.* 3: wait until/) as unknown,
+          data: [INFO, { retryDelay: '2s' }],
+        },
+      });
+    },
+  );
+
+  it('gets its data as one object in 0.3', async () => {
+    const { error } = (await (await api.rpc(legacyRequest.send)).json()) as { error: { data: unknown } };
+    expect(error.data).toMatchObject({ ...INFO, retryDelay: '2s' });
+  });
+
+  it('is told so on plain endpoints as well', async () => {
+    const response = await fetch(`${api.url}/v1/requests`, { headers: { authorization: 'Bearer caller' } });
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '2']);
+    expect(await response.json()).toMatchObject({ error: { code: 429, status: 'LIMIT_EXCEEDED' } });
+  });
+
+  it('is counted and stands in the log', async () => {
+    await (await api.rpc(request.send)).text();
+    const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
+    expect(await metrics()).toContain('baton_limit_exceeded_total{limit="tasksWaiting"} 1');
+    expect(api.log).toContainEqual(
+      expect.objectContaining({ msg: 'request', status: 429, tenantId: 'tenant-1', limit: 'tasksWaiting' }),
+    );
+  });
+});
