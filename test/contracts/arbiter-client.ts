@@ -1,5 +1,5 @@
 import type { Contract } from '../support/contract.js';
-import type { Answer, Headers, Watch } from '../support/wire.js';
+import { type Answer, freshId, type Headers, type Watch } from '../support/wire.js';
 
 interface CallOptions {
   agent?: string;
@@ -19,7 +19,7 @@ export function arbiterClient(api: Contract) {
 
   const message = (text: string, more: object = {}) => ({
     role: 'user',
-    messageId: 'm-1',
+    messageId: freshId(),
     parts: [{ kind: 'text', text }],
     contextId: 'c-42',
     ...more,

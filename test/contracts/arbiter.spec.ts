@@ -155,10 +155,10 @@ describeContract('arbiter', { prepare, headers: { 'A2A-Version': '1.0' } }, (api
   });
 
   it('A-20 `history` is the user’s message and the agent’s reply', async () => {
-    const { id, history } = (await send('hello')).json.result;
+    const { id, history } = (await send('hello', { messageId: 'm-20' })).json.result;
     expect(history).toHaveLength(2);
     expect(history).toMatchObject([
-      { role: 'user', messageId: 'm-1', parts: [{ kind: 'text', text: 'hello' }] },
+      { role: 'user', messageId: 'm-20', parts: [{ kind: 'text', text: 'hello' }] },
       { role: 'agent', messageId: `${id}-r`, parts: [{ kind: 'text', text: 'hello' }] },
     ]);
   });

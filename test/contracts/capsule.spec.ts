@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { describeContract } from '../support/contract.js';
 import { withoutTable } from '../support/database.js';
 import type { Answer, Watch } from '../support/wire.js';
@@ -31,7 +32,7 @@ describeContract(
     const message = (text: string, more: object = {}) => ({
       role: 'user',
       parts: [{ kind: 'text', text }],
-      messageId: '9229e770-767c-417b-a0b0-f0741243c589',
+      messageId: randomUUID(),
       ...more,
     });
     const send = (text: string, more: object = {}): Promise<Answer> =>

@@ -1,11 +1,11 @@
 import { describeContract } from '../support/contract.js';
-import type { Answer, Headers, Wired } from '../support/wire.js';
+import { type Answer, freshId, type Headers, type Wired } from '../support/wire.js';
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 const HEADERS: Headers = { Accept: 'application/json, text/event-stream' };
-const legacy = { role: 'user', messageId: 'm-1', parts: [{ kind: 'text', text: 'hi' }] };
-const oldest = { role: 'user', parts: [{ type: 'text', text: 'hi' }] };
-const current = { role: 'ROLE_USER', messageId: 'm-1', parts: [{ text: 'hi' }] };
+const legacy = () => ({ role: 'user', messageId: freshId(), parts: [{ kind: 'text', text: 'hi' }] });
+const oldest = () => ({ role: 'user', parts: [{ type: 'text', text: 'hi' }] });
+const current = () => ({ role: 'ROLE_USER', messageId: freshId(), parts: [{ text: 'hi' }] });
 
 /** Every way in to the agent `echo`: where it is, how a task is made and looked at there. */
 const WAYS = [
@@ -29,7 +29,7 @@ describeContract('cross-profile', { headers: HEADERS, prepare }, (api) => {
   const stateOf = ({ json }: Answer): Wired => json.result?.status?.state;
 
   it.each(WAYS)('a task made through $way is there through every other', async ({ path, send, message }) => {
-    const params = send === 'tasks/send' ? { id: `task${path}`, message } : { message };
+    const params = send === 'tasks/send' ? { id: `task${path}`, message: message() } : { message: message() };
     expect((await call(path, send, params)).json.error).toBeUndefined();
     const id = await newest();
     for (const other of WAYS) {
@@ -43,7 +43,7 @@ describeContract('cross-profile', { headers: HEADERS, prepare }, (api) => {
   });
 
   it.each(WAYS)('another tenant’s task is not found through $way', async ({ path, get }) => {
-    await call('/agents/echo', 'SendMessage', { message: current });
+    await call('/agents/echo', 'SendMessage', { message: current() });
     const id = await newest();
     const foreign = await call(path, get, { id }, api.stranger);
     const unknown = await call(path, get, { id: UNKNOWN }, api.stranger);
@@ -58,7 +58,7 @@ describeContract('cross-profile', { headers: HEADERS, prepare }, (api) => {
     ['/v1/agents/nobody/a2a', 200, -32003],
     ['/v1/agent-systems/nobody/a2a', 200, -32003],
   ])('an unknown agent at %s is HTTP %i and %i', async (path, http, code) => {
-    const answer = await call(path, 'message/send', { message: legacy });
+    const answer = await call(path, 'message/send', { message: legacy() });
     expect([answer.status, answer.json.error.code]).toEqual([http, code]);
   });
 
@@ -77,7 +77,8 @@ describeContract('cross-profile', { headers: HEADERS, prepare }, (api) => {
   it.each(WAYS.filter(({ way }) => way !== 'langsmith'))(
     'a notification at $way is done and answered with 204, one that fails with its error',
     async ({ path, send, message }) => {
-      const params = send === 'tasks/send' ? { id: `note${path}`, message } : { message };
+      const params =
+        send === 'tasks/send' ? { id: `note${path}`, message: message() } : { message: message() };
       const done = await api.post(path, { jsonrpc: '2.0', method: send, params });
       expect([done.status, done.text]).toEqual([204, '']);
       const failed = await api.post(path, { jsonrpc: '2.0', method: send, params: {} });
@@ -86,7 +87,7 @@ describeContract('cross-profile', { headers: HEADERS, prepare }, (api) => {
   );
 
   it.each(WAYS)('a bad HTTP request at $way has its status', async ({ path, send, message }) => {
-    const body = { jsonrpc: '2.0', id: 1, method: send, params: { id: 'x', message } };
+    const body = { jsonrpc: '2.0', id: 1, method: send, params: { id: 'x', message: message() } };
     expect((await api.post(path, body, { 'content-type': 'text/plain' })).status).toBe(415);
     const bare = await api.post(path, body, { authorization: undefined });
     expect([bare.status, bare.headers['www-authenticate']]).toEqual([401, expect.stringMatching(/^Bearer/)]);

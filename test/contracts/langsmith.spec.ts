@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describeContract } from '../support/contract.js';
-import type { Answer, Headers, Watch } from '../support/wire.js';
+import { type Answer, freshId, type Headers, type Watch } from '../support/wire.js';
 
 const JSON_ONLY = 'application/json';
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
@@ -17,7 +17,7 @@ describeContract(
     const message = (text: string, more: object = {}) => ({
       role: 'user',
       parts: [{ kind: 'text', text }] as object[],
-      messageId: 'msg-1',
+      messageId: freshId('msg'),
       ...more,
     });
     const call = (method: string, params: object, to = assistant, headers: Headers = {}, watch?: Watch) =>
@@ -141,10 +141,10 @@ describeContract(
     });
 
     it('L-14 `tasks/get` takes `historyLength`', async () => {
-      const { id } = (await send('hi')).json.result;
+      const { id } = (await send('hi', { messageId: 'msg-14' })).json.result;
       const historyOf = async (historyLength?: number) =>
         (await call('tasks/get', { id, historyLength })).json.result.history as object[] | undefined;
-      expect(await historyOf()).toMatchObject([{ role: 'user', messageId: 'msg-1' }]);
+      expect(await historyOf()).toMatchObject([{ role: 'user', messageId: 'msg-14' }]);
       expect((await historyOf(0)) ?? []).toEqual([]);
       expect(await historyOf(1)).toHaveLength(1);
     });

@@ -1,5 +1,5 @@
 import type { Contract } from '../support/contract.js';
-import type { Answer, Headers, Watch } from '../support/wire.js';
+import { type Answer, freshId, type Headers, type Watch } from '../support/wire.js';
 
 interface CallOptions {
   agent?: string;
@@ -17,14 +17,14 @@ export function specClient(api: Contract) {
       return api.post(path(agent), body, { 'A2A-Version': version, ...headers }, watch);
     };
   const message = (text: string, more: object = {}) => ({
-    messageId: 'm-1',
+    messageId: freshId(),
     role: 'ROLE_USER',
     parts: [{ text }],
     ...more,
   });
   const legacyMessage = (text: string, more: object = {}) => ({
     kind: 'message',
-    messageId: 'm-1',
+    messageId: freshId(),
     role: 'user',
     parts: [{ kind: 'text', text }],
     ...more,

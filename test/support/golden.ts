@@ -5,6 +5,8 @@ import type { Answer } from './wire.js';
 const FOLDER = join(__dirname, '../contracts/golden');
 /** Headers of answers that clients look at. */
 const SHOWN = ['content-type', 'www-authenticate', 'cache-control', 'retry-after', 'a2a-extensions'];
+/** What `freshId` makes. */
+const FRESH_ID = /\b(m|msg)-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g;
 const UUID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g;
 
 /**
@@ -46,5 +48,6 @@ function mask(transcript: string): string {
     .replace(/Bearer baton_\S+/g, 'Bearer <token>')
     .replace(/(127\.0\.0\.1|localhost):\d+/g, '<host>')
     .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>')
+    .replace(FRESH_ID, '$1-1')
     .replace(UUID, numbered);
 }

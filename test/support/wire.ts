@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 
 /** A header that is `undefined` is not sent. */
@@ -13,6 +14,9 @@ export interface WireRequest {
   /** Sent as it is; an object is sent as its JSON. */
   body?: string | object;
 }
+
+/** An id for a message that is a new one, however often the same is said. Golden transcripts show it as `<prefix>-1`. */
+export const freshId = (prefix = 'm'): string => `${prefix}-${randomUUID()}`;
 
 /** One server-sent event, or a comment. */
 export interface SseRecord {

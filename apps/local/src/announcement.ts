@@ -7,7 +7,8 @@ const EXAMPLE = {
   method: 'SendStreamingMessage',
   params: {
     message: {
-      messageId: 'hello-1',
+      // Filled in by the shell: the same message again would join the first task, and stream nothing.
+      messageId: 'hello-$(date +%s)',
       role: 'ROLE_USER',
       parts: [{ text: 'Hello, Baton!' }],
       metadata: { echo: { chunks: 5, delayMs: 300 } },
@@ -36,7 +37,7 @@ export function announcement(
     `curl -N ${demo.url}/agents/echo \\`,
     `  -H 'Authorization: Bearer ${demo.token}' \\`,
     `  -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\`,
-    `  -d '${JSON.stringify(EXAMPLE)}'`,
+    `  -d '${JSON.stringify(EXAMPLE).replace(/\$\(.+?\)/, `'"$&"'`)}'`,
     '',
     'Ctrl-C stops everything; the tasks are kept.',
   ].join('\n');

@@ -24,6 +24,8 @@ export interface CallContext {
   /** URIs of the `A2A-Extensions` header. */
   extensions: readonly string[];
   traceparent?: string;
+  /** What the `Idempotency-Key` header of a send says. */
+  idempotencyKey?: string;
   /** `Last-Event-ID` of a resubscribe: the sequence after which to go on. */
   lastEventId?: number;
 }

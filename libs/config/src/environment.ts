@@ -55,6 +55,8 @@ export class Environment {
   readonly smallBodyLimitBytes: number;
   readonly maxEventBytes: number;
   readonly tokenCacheMs: number;
+  /** How long a message that comes again joins the task that it has made. */
+  readonly idempotencyHours: number;
 
   /** What holds for tenants for whom the operator has set nothing else; null = no limit. */
   readonly defaultLimits: DefaultLimits;
@@ -88,6 +90,7 @@ export class Environment {
     this.maxEventBytes = values.MAX_EVENT_BYTES;
     this.tokenCacheMs = values.TOKEN_CACHE_MS;
     this.defaultLimits = defaultLimits(values);
+    this.idempotencyHours = values.IDEMPOTENCY_HOURS;
   }
 }
 

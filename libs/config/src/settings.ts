@@ -105,6 +105,7 @@ export const settings = z.object({
   LIMIT_EVENT_BYTES: limit(),
   LIMIT_EVENTS_PER_RUN: limit(),
   LIMIT_RETENTION_DAYS: days().optional(),
+  IDEMPOTENCY_HOURS: integer(1, 8760).prefault('24'),
 });
 
 /** Keys that only `npm start` and the command line read, on a machine where Baton runs its own services. */

@@ -35,7 +35,11 @@ describe('a task with an id of its caller', () => {
   it('is found by that id, with its agent or without', async () => {
     const input = newTask();
     const { tenantId, task } = input;
-    expect(await stores.tasks.create(aliased(input))).toEqual({ created: true, taskId: task.id });
+    expect(await stores.tasks.create(aliased(input))).toEqual({
+      created: true,
+      taskId: task.id,
+      content: null,
+    });
     const named = { taskId: task.id, agentId: 'echo' };
     expect(await find(tenantId)).toEqual(named);
     expect(await find(tenantId, { agentId: 'echo' })).toEqual(named);
@@ -100,7 +104,11 @@ describe('a new turn under the same id', () => {
     expect(await stores.tasks.get(tenantId, previousTaskId)).toBeDefined();
     expect(await written(tenantId)).toContainEqual({ table: 'tasks', rows: 2 });
     const late = aliased(newTask({ tenantId }), { previousTaskId });
-    expect(await stores.tasks.create(late)).toEqual({ created: false, taskId: created[0]?.taskId });
+    expect(await stores.tasks.create(late)).toEqual({
+      created: false,
+      taskId: created[0]?.taskId,
+      content: null,
+    });
   });
 });
 

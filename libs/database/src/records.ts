@@ -74,8 +74,27 @@ export interface NewTask {
   task: Task;
   extensions: readonly string[];
   traceparent?: string;
-  /** The id under which the caller knows the task. */
+  /** The id under which the caller knows the task; such a task has no key. */
   alias?: NewAlias;
+  key?: MessageKey;
+}
+
+/** By what a message that comes again is known. */
+export interface MessageKey {
+  /** SHA-256. */
+  hash: Buffer;
+  /** SHA-256 of what was said, where the key itself does not say it. */
+  content: Buffer | null;
+  /** How long it is known. */
+  hours: number;
+  /** A task that is no longer there: if the key names it, it counts as new. */
+  goneTaskId?: string;
+}
+
+/** What a message with the same key has made. */
+export interface EarlierTurn {
+  taskId: string;
+  content: Buffer | null;
 }
 
 /** An id that a caller has chosen; it names one task per tenant, agent and profile. */
@@ -89,10 +108,9 @@ export interface NewAlias extends TaskAlias {
   previousTaskId?: string;
 }
 
-/** `created: false`: the alias names another task, which is `taskId`, and nothing was written. */
-export interface CreatedTask {
+/** `created: false`: alias or key name another task, which is `taskId`, and nothing was written. */
+export interface CreatedTask extends EarlierTurn {
   created: boolean;
-  taskId: string;
 }
 
 /** The next turn of an interrupted task. */
@@ -104,10 +122,14 @@ export interface NextTurn {
   message: Message;
   extensions: readonly string[];
   traceparent?: string;
+  key?: MessageKey;
 }
 
+/** `repeated`: the key names an earlier turn, and nothing was written. */
 export type NextTurnResult =
-  { ok: true; sequence: number; state: 'queued' } | { ok: false; reason: 'not-found' | 'terminal' | 'busy' };
+  | { ok: true; sequence: number; state: 'queued' }
+  | { ok: false; reason: 'not-found' | 'terminal' | 'busy' }
+  | { ok: false; reason: 'repeated'; earlier: EarlierTurn };
 
 /** Identifies one try of a run. A writer whose attempt is not the task's current one can't append. */
 export interface RunKey {

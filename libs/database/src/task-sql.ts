@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement } from './database.js';
+import { knownCte } from './message-key-sql.js';
 import { INTERRUPTED_STATES, TERMINAL_STATES, statusEventSql, taskColumns } from './task-row.js';
 
 /** What became of a guarded change: the state found, and the event's sequence; null = refused. */
@@ -37,11 +38,11 @@ const ALIAS = `alias AS (
   RETURNING a.task_id
 ), `;
 
-/** The same rows whether or not there is an alias; with one, only if it names the new task. */
-const create = (name: string, alias: string, condition: string, result: string): Statement => ({
+/** The same rows whether or not an id names the task; with one, only if it names this one. */
+const create = (name: string, id: string, condition: string, result: string): Statement => ({
   name,
   text: `
-WITH ${alias}task AS (
+WITH ${id}task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id)
   SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11 ${condition}
@@ -65,6 +66,13 @@ export const CREATE_ALIASED = create(
   'FROM alias WHERE alias.task_id = $2',
   'task_id FROM alias',
 );
+/** … $14 key $15 content $16 hours $17 task that is gone */
+export const CREATE_KEYED = create(
+  'task-create-keyed',
+  `${knownCte(14, '1')}, `,
+  'FROM known WHERE known.task_id = $2',
+  'task_id, content FROM known',
+);
 
 /** $1 tenant $2 profile $3 client id $4 agent, NULL = any: then the newest of its tasks */
 export const FIND_ALIAS: Statement = {
@@ -77,18 +85,20 @@ WHERE a.tenant_id = $1 AND a.profile = $2 AND a.client_key = ${clientKey('$3')}
 ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
-/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent */
-export const CONTINUE: Statement = {
-  name: 'task-continue',
+const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL`;
+
+/** The same rows whether or not the message has a key; with one, only if it names this turn. */
+const next = (name: string, known: string, from: string, condition: string): Statement => ({
+  name,
   text: `
 WITH held AS (
-  SELECT state, active_run_id FROM tasks WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
-), task AS (
+  SELECT state, active_run_id, last_sequence FROM tasks
+  WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
+), ${known}task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL
-  FROM held
-  WHERE t.tenant_id = $1 AND t.id = $2
-    AND held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL
+  FROM ${from}
+  WHERE t.tenant_id = $1 AND t.id = $2 AND ${TAKES_A_TURN} ${condition}
   RETURNING t.id, t.context_id, t.last_sequence
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message)
@@ -101,7 +111,17 @@ WITH held AS (
   SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9 FROM task t
 )
 SELECT held.state, task.last_sequence AS sequence FROM held LEFT JOIN task ON true`,
-};
+});
+
+/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent */
+export const CONTINUE = next('task-continue', '', 'held', '');
+/** … $10 key $11 content $12 hours $13 task that is gone */
+export const CONTINUE_KEYED = next(
+  'task-continue-keyed',
+  `${knownCte(10, 'held.last_sequence + 1', `FROM held WHERE ${TAKES_A_TURN}`)}, `,
+  'held, known',
+  'AND known.task_id = $2 AND known.sequence = held.last_sequence + 1',
+);
 
 /**
  * $1 tenant $2 task $3 agent, NULL = any $4 status $5 at $6 metadata, NULL = as they are. `held` reads the run

@@ -1,9 +1,12 @@
 import { Message, StreamResponse, TaskState, type TaskEvent, isTerminal, parsePayload } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Values } from './database.js';
+import { FIND_KEY, type KnownRow, keyValues } from './message-key-sql.js';
 import type {
   CancelResult,
   CreatedTask,
+  EarlierTurn,
+  MessageKey,
   NewTask,
   NextTurn,
   NextTurnResult,
@@ -26,10 +29,10 @@ export class TaskStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * One transaction: task, message, event 1 and a queued run; and the alias, if the task has one. Of several
-   * creates with the same alias (and the same previous task) one creates its task, the others learn its id.
+   * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
+   * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
    */
-  async create({ alias, ...input }: NewTask): Promise<CreatedTask> {
+  async create({ alias, key, ...input }: NewTask): Promise<CreatedTask> {
     const { tenantId, agentId, runId, task, extensions, traceparent } = input;
     const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
     const { status, history, metadata } = event.task;
@@ -41,14 +44,15 @@ export class TaskStore {
       ...[metadata && JSON.stringify(metadata), JSON.stringify(history[0]), JSON.stringify(event)],
       ...[runId, extensions, traceparent],
     ];
-    const [row] = alias
-      ? await this.database.tenantQuery<sql.AliasRow>(tenantId, sql.CREATE_ALIASED, [
-          ...values,
-          ...[alias.profile, alias.clientId, alias.previousTaskId],
-        ])
-      : await this.database.tenantQuery<sql.AliasRow>(tenantId, sql.CREATE, values);
+    const named: Values = alias
+      ? [alias.profile, alias.clientId, alias.previousTaskId]
+      : key
+        ? keyValues(key)
+        : [];
+    const statement = alias ? sql.CREATE_ALIASED : key ? sql.CREATE_KEYED : sql.CREATE;
+    const [row] = await this.database.tenantQuery<CreatedRow>(tenantId, statement, [...values, ...named]);
     const taskId = row?.task_id ?? task.id;
-    return { created: taskId === task.id, taskId };
+    return { created: taskId === task.id, taskId, content: row?.content ?? null };
   }
 
   /**
@@ -66,16 +70,23 @@ export class TaskStore {
     return row && { taskId: row.task_id, agentId: row.agent_id };
   }
 
-  /** One transaction: the message, a `submitted` event and a queued run; refused unless the task is interrupted. */
+  /**
+   * One transaction: the message, a `submitted` event and a queued run, and the message's key if it has one.
+   * Refused unless the task is interrupted, or if the key is known.
+   */
   async continue(input: NextTurn): Promise<NextTurnResult> {
-    const { tenantId, agentId, taskId, runId, message, extensions, traceparent } = input;
+    const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
     const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
-    const [row] = await this.database.tenantQuery<sql.ChangedRow>(tenantId, sql.CONTINUE, values);
+    const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
+    const keyed = key ? [...values, ...keyValues(key)] : values;
+    const [row] = await this.database.tenantQuery<sql.ChangedRow>(tenantId, statement, keyed);
     if (!row) return { ok: false, reason: 'not-found' };
     if (row.sequence !== null) return { ok: true, sequence: row.sequence, state: 'queued' };
+    const earlier = key && (await this.earlierTurn(tenantId, key));
+    if (earlier) return { ok: false, reason: 'repeated', earlier };
     return { ok: false, reason: isTerminal(row.state) ? 'terminal' : 'busy' };
   }
 
@@ -161,6 +172,14 @@ export class TaskStore {
     return new Map(rows.map(({ id, last_sequence }) => [id, last_sequence]));
   }
 
+  private async earlierTurn(
+    tenantId: string,
+    { hash, goneTaskId }: MessageKey,
+  ): Promise<EarlierTurn | undefined> {
+    const [row] = await this.database.tenantQuery<KnownRow>(tenantId, FIND_KEY, [tenantId, hash, goneTaskId]);
+    return row && { taskId: row.task_id, content: row.content };
+  }
+
   private async cancelAsItIs(tenantId: string, taskId: string, values: Values): Promise<Canceled> {
     const [[changed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
       [sql.CANCEL, [...values, null]],
@@ -197,6 +216,8 @@ export class TaskStore {
 interface CreatedEvent {
   task: { status?: object; history?: object[]; metadata?: object };
 }
+
+type CreatedRow = Pick<KnownRow, 'task_id'> & Partial<KnownRow>;
 
 type Canceled = [changed: sql.CanceledRow | undefined, row: TaskRow | undefined];
 

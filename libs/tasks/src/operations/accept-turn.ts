@@ -7,7 +7,7 @@ import {
   type TaskCut,
   TaskState,
 } from '@baton/a2a';
-import { type NextTurnResult, TaskStore } from '@baton/database';
+import { type EarlierTurn, type MessageKey, type NextTurnResult, TaskStore } from '@baton/database';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -48,36 +48,46 @@ export class TurnIntake {
 
   /**
    * Accept a message as a new task.
-   * @returns undefined if another call has just given the alias to a task of its own; nothing was written then
+   * @returns what there is already under the message's key, or under the alias; nothing was written then
    */
   async createTask(
     call: CallContext,
     request: SendMessageRequest,
     message: Message,
     signal: AbortSignal,
-    alias?: TaskAlias,
-  ): Promise<AcceptedTurn | undefined> {
+    { alias, key }: { alias?: TaskAlias; key?: MessageKey | undefined },
+  ): Promise<AcceptedTurn | EarlierTurn> {
     const task = newTask(message, request.metadata);
     const { tenantId, agent, extensions, traceparent, profile } = call;
     const run = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
     // Subscribing does not need the row: both at once, and the run is enqueued when both are done.
-    const [watch, { created }] = await Promise.all([
+    const [watch, { created, ...earlier }] = await Promise.all([
       this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
       this.tasks.create({
         ...{ tenantId, agentId: agent.id, runId: run.runId, task, extensions, traceparent },
         alias: alias && { profile, ...alias },
+        key,
       }),
     ]);
-    if (!created) return undefined;
+    if (!created) {
+      this.relay.leave(watch);
+      return earlier;
+    }
     await this.enqueue(run);
     return { cut: { task, sequence: 1 }, priorArtifacts: [], watch };
   }
 
   /**
    * Accept a message as the next turn of an interrupted task.
+   * @returns what there is already under the message's key; nothing was written then
    * @throws ProtocolError if the task is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
    */
-  async continueTask(call: CallContext, message: Message, signal: AbortSignal): Promise<AcceptedTurn> {
+  async continueTask(
+    call: CallContext,
+    message: Message,
+    signal: AbortSignal,
+    key?: MessageKey,
+  ): Promise<AcceptedTurn | EarlierTurn> {
     const stored = await this.finder.find(call, message.taskId, { historyLength: 0, artifacts: false });
     const { id: taskId, contextId, status } = stored.task;
     if (message.contextId && message.contextId !== contextId) {
@@ -90,7 +100,8 @@ export class TurnIntake {
     const runId = uuid();
     const turn = { tenantId, agentId: stored.agentId, taskId, runId };
     const said = { ...named(message), taskId, contextId };
-    const accepted = await this.tasks.continue({ ...turn, message: said, extensions, traceparent });
+    const accepted = await this.tasks.continue({ ...turn, message: said, extensions, traceparent, key });
+    if (!accepted.ok && accepted.reason === 'repeated') return accepted.earlier;
     if (!accepted.ok) throw refusal(taskId, accepted, status?.state);
     const { sequence } = accepted;
     const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal);
@@ -140,7 +151,7 @@ function newTask(message: Message, metadata: Task['metadata']): Task {
 
 function refusal(
   taskId: string,
-  { reason }: Extract<NextTurnResult, { ok: false }>,
+  { reason }: Exclude<NextTurnResult, { ok: true } | { reason: 'repeated' }>,
   state: TaskState | undefined,
 ): ProtocolError {
   if (reason === 'not-found') return ProtocolError.taskNotFound(taskId);

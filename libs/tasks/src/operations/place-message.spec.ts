@@ -8,7 +8,8 @@ import {
   type SendMessageRequest,
   TaskState,
 } from '@baton/a2a';
-import type { StoredTask } from '@baton/database';
+import { loadEnvironment } from '@baton/config';
+import type { EarlierTurn, MessageKey, StoredTask } from '@baton/database';
 import { claimedRun, message as said } from '../runs/claimed-run.fixture.js';
 import { MessagePlacement } from './place-message.js';
 
@@ -20,13 +21,14 @@ const request = (message: Message): SendMessageRequest => ({
   metadata: undefined,
 });
 
-const call = (clientTaskId?: string): CallContext =>
+const call = (clientTaskId?: string, idempotencyKey?: string): CallContext =>
   ({
     tenantId: 'tenant',
     agent: { id: 'echo' },
     profile: 'orloj',
     rules: { ...SPEC_RULES, clientTaskIds: RULE },
     clientTaskId,
+    idempotencyKey,
   }) as CallContext;
 
 const stored = (state: TaskState, ...history: Message[]): StoredTask => {
@@ -42,6 +44,8 @@ class Surroundings {
   looks: (StoredTask | undefined)[] = [];
   /** How often another caller is faster. */
   losses = 0;
+  /** What the same message, or another one under its key, has made earlier. */
+  earlier: EarlierTurn | undefined;
 
   readonly tasks = {
     findAlias: async () => (this.looks[0] ? { taskId: 'task', agentId: 'echo' } : undefined),
@@ -53,19 +57,27 @@ class Surroundings {
       _request: unknown,
       message: Message,
       _signal: unknown,
-      alias?: object,
+      { alias, key }: { alias?: object; key?: MessageKey },
     ) => {
-      this.asked.push(`create ${JSON.stringify(alias ?? null)} in ${message.contextId || 'a new context'}`);
-      if (this.losses-- > 0) return undefined;
-      return {};
+      const turn = this.placed(
+        `create ${JSON.stringify(alias ?? null)} in ${message.contextId || 'a new context'}`,
+        key,
+      );
+      return this.losses-- > 0 ? { taskId: 'faster', content: null } : turn;
     },
-    continueTask: async (_call: unknown, message: Message) => this.done(`continue ${message.taskId}`),
+    continueTask: async (_call: unknown, message: Message, _signal: unknown, key?: MessageKey) =>
+      this.placed(`continue ${message.taskId}`, key),
     join: async () => this.done('join'),
   };
 
+  private placed(what: string, key?: MessageKey): object {
+    const turn = this.done(what);
+    return key && this.earlier && this.earlier.taskId !== key.goneTaskId ? this.earlier : turn;
+  }
+
   private done(what: string): object {
     this.asked.push(what);
-    return {};
+    return { watch: {} };
   }
 }
 
@@ -74,12 +86,14 @@ const { signal } = new AbortController();
 
 describe('MessagePlacement', () => {
   let behind: Surroundings;
-  const place = (clientTaskId?: string, sent = message) =>
-    new MessagePlacement(behind.intake as never, behind.tasks as never).place(
-      call(clientTaskId),
+  const environment = loadEnvironment({ DATABASE_URL: 'postgres://localhost/none' });
+  const placeFor = (context: CallContext, sent = message) =>
+    new MessagePlacement(behind.intake as never, behind.tasks as never, environment).place(
+      context,
       request(sent),
       signal,
     );
+  const place = (clientTaskId?: string) => placeFor(call(clientTaskId));
   beforeEach(() => (behind = new Surroundings()));
 
   it('makes a task of a message that names none', async () => {
@@ -120,5 +134,52 @@ describe('MessagePlacement', () => {
   it('gives up on an id that others fight for', async () => {
     behind.losses = 100;
     await expect(place('mine')).rejects.toBeInstanceOf(ProtocolError);
+  });
+
+  describe('of a message that comes again', () => {
+    const earlier = { taskId: 'task', content: null };
+
+    it('joins the task that the first one has made', async () => {
+      behind.earlier = earlier;
+      behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
+      await place();
+      expect(behind.asked).toEqual(['create null in a new context', 'join']);
+    });
+
+    it('joins the turn that the first one has made', async () => {
+      behind.earlier = earlier;
+      behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
+      await placeFor(call(), { ...message, taskId: 'task' });
+      expect(behind.asked).toEqual(['continue task', 'join']);
+    });
+
+    it('makes another task if that one is gone', async () => {
+      behind.earlier = earlier;
+      behind.looks = [undefined];
+      await place();
+      expect(behind.asked).toEqual(['create null in a new context', 'create null in a new context']);
+    });
+
+    it('knows one without an id by nothing, or by its Idempotency-Key', async () => {
+      behind.earlier = earlier;
+      const nameless = { ...message, messageId: '' };
+      await placeFor(call(), nameless);
+      expect(behind.asked).toEqual(['create null in a new context']);
+      behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
+      await placeFor(call(undefined, 'key'), nameless);
+      expect(behind.asked.at(-1)).toBe('join');
+    });
+
+    it('refuses another message under the same Idempotency-Key, unless the first task is gone', async () => {
+      behind.earlier = { taskId: 'task', content: Buffer.from('something else') };
+      behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
+      await expect(placeFor(call(undefined, 'key'))).rejects.toMatchObject({
+        kind: 'invalid-params',
+        message: expect.stringContaining('Idempotency-Key: "key"') as string,
+      });
+      behind.asked.length = 0;
+      await placeFor(call(undefined, 'key'));
+      expect(behind.asked).toEqual(['create null in a new context', 'create null in a new context']);
+    });
   });
 });

@@ -5,9 +5,11 @@ import {
   type SendMessageRequest,
   turnOfAlias,
 } from '@baton/a2a';
-import { type StoredTask, TaskStore } from '@baton/database';
+import { Environment } from '@baton/config';
+import { type EarlierTurn, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { type AcceptedTurn, type TaskAlias, TurnIntake } from './accept-turn.js';
+import { messageKey } from './message-key.js';
 import { pushNotSupported } from './push-not-supported.js';
 
 /** Two callers that give one id to a message at once settle within this many looks. */
@@ -19,6 +21,7 @@ export class MessagePlacement {
   constructor(
     private readonly intake: TurnIntake,
     private readonly tasks: TaskStore,
+    private readonly environment: Environment,
   ) {}
 
   /**
@@ -32,8 +35,31 @@ export class MessagePlacement {
     if (call.clientTaskId !== undefined && call.rules.clientTaskIds) {
       return this.placeUnderAlias(call, request, message, call.clientTaskId, signal);
     }
-    if (message.taskId) return this.intake.continueTask(call, message, signal);
-    return accepted(await this.intake.createTask(call, request, message, signal));
+    return this.placeOnce(call, request, message, signal);
+  }
+
+  /** The same message makes one turn, however often it comes; later ones join it. */
+  private async placeOnce(
+    call: CallContext,
+    request: SendMessageRequest,
+    message: Message,
+    signal: AbortSignal,
+  ): Promise<AcceptedTurn> {
+    const sent = messageKey(call, request, message);
+    const hours = this.environment.idempotencyHours;
+    let goneTaskId: string | undefined;
+    for (let look = 0; look < MAX_LOOKS; look++) {
+      const key = sent && { ...sent, hours, goneTaskId };
+      const turn = message.taskId
+        ? await this.intake.continueTask(call, message, signal, key)
+        : await this.intake.createTask(call, request, message, signal, { key });
+      if ('watch' in turn) return turn;
+      const stored = await this.tasks.get(call.tenantId, turn.taskId);
+      if (stored && !isSameContent(sent?.content, turn.content)) throw usedOtherwise(call);
+      if (stored) return this.intake.join(call, stored, signal);
+      goneTaskId = turn.taskId;
+    }
+    throw new ProtocolError('internal', 'The same message came too often at once: send it again');
   }
 
   /** The caller has chosen the id: it may have used it before, and its meaning depends on that task. */
@@ -53,7 +79,7 @@ export class MessagePlacement {
       const turn =
         stored?.agentId === agent.id
           ? await this.placeAfter(call, request, message, stored, alias, signal)
-          : await this.intake.createTask(call, request, message, signal, alias);
+          : created(await this.intake.createTask(call, request, message, signal, { alias }));
       if (turn) return turn;
     }
     throw new ProtocolError('internal', 'Too many messages came under this id at once: send it again');
@@ -74,15 +100,25 @@ export class MessagePlacement {
       case 'join':
         return this.intake.join(call, stored, signal);
       case 'answer':
-        return this.intake.continueTask(call, { ...message, taskId, contextId }, signal);
+        return created(await this.intake.continueTask(call, { ...message, taskId, contextId }, signal));
       case 'new-turn':
-        return this.intake.createTask(call, request, { ...message, contextId }, signal, alias);
+        return created(
+          await this.intake.createTask(call, request, { ...message, contextId }, signal, { alias }),
+        );
     }
   }
 }
 
-/** Without an alias there is nobody to lose against. */
-function accepted(turn: AcceptedTurn | undefined): AcceptedTurn {
-  if (!turn) throw new Error('a task without an alias was not created');
-  return turn;
-}
+/** Undefined: another call was faster with the alias. */
+const created = (turn: AcceptedTurn | EarlierTurn): AcceptedTurn | undefined =>
+  'watch' in turn ? turn : undefined;
+
+const isSameContent = (sent: Buffer | null | undefined, first: Buffer | null): boolean =>
+  !sent || !first || sent.equals(first);
+
+/** The Idempotency-Key belongs to another message. */
+const usedOtherwise = ({ idempotencyKey }: CallContext): ProtocolError =>
+  ProtocolError.invalidParams(
+    'Idempotency-Key',
+    `"${idempotencyKey ?? ''}" was sent before with another message: send each message under a key of its own`,
+  );

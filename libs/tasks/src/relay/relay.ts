@@ -14,7 +14,7 @@ const SUBSCRIBE_WAIT_MS = 500;
  */
 @Injectable()
 export class Relay implements OnModuleInit, OnModuleDestroy {
-  private readonly watches = new Set<TaskWatch>();
+  private readonly watches = new Map<TaskWatch, Promise<Unsubscribe>>();
   private timer: NodeJS.Timeout | undefined;
   private stopReconnect: Unsubscribe | undefined;
   private ticking = false;
@@ -45,11 +45,21 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   async watch(key: TaskKey, cursor: number, head: number, signal: AbortSignal): Promise<TaskWatch> {
     const watch = new TaskWatch(key, this.tasks, cursor, head, signal);
     if (signal.aborted) return watch;
-    this.watches.add(watch);
     const subscription = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) => watch.notify(news));
-    signal.addEventListener('abort', () => this.release(watch, subscription), { once: true });
+    this.watches.set(watch, subscription);
+    signal.addEventListener('abort', () => this.leave(watch), { once: true });
     await this.settle(watch, subscription);
     return watch;
+  }
+
+  /** Free the watch's subscription before its signal does: nobody reads it. */
+  leave(watch: TaskWatch): void {
+    const subscription = this.watches.get(watch);
+    this.watches.delete(watch);
+    subscription?.then(
+      (unsubscribe) => unsubscribe(),
+      () => undefined,
+    );
   }
 
   /** Number of watches open in this process. */
@@ -78,23 +88,15 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     clearTimeout(timer);
   }
 
-  private release(watch: TaskWatch, subscription: Promise<Unsubscribe>): void {
-    this.watches.delete(watch);
-    subscription.then(
-      (unsubscribe) => unsubscribe(),
-      () => undefined,
-    );
-  }
-
   private refreshAll(): void {
-    for (const watch of this.watches) watch.refresh();
+    for (const watch of this.watches.keys()) watch.refresh();
   }
 
   private async tick(): Promise<void> {
     if (this.ticking || this.watches.size === 0) return;
     this.ticking = true;
     try {
-      const watches = [...this.watches];
+      const watches = [...this.watches.keys()];
       const heads = await this.tasks.heads(watches.map((watch) => watch.key));
       for (const watch of watches) {
         const head = heads.get(watch.key.taskId) ?? 0;
