@@ -49,6 +49,7 @@ export class Environment {
   readonly sendWaitMs: number;
   readonly sseHeartbeatMs: number;
   readonly sseBufferBytes: number;
+  readonly sseStallMs: number;
   readonly relayTickMs: number;
   readonly bodyLimitBytes: number;
   /** On the paths whose profile has small bodies. */
@@ -84,6 +85,7 @@ export class Environment {
     this.sendWaitMs = values.SEND_WAIT_MS;
     this.sseHeartbeatMs = values.SSE_HEARTBEAT_MS;
     this.sseBufferBytes = values.SSE_BUFFER_BYTES;
+    this.sseStallMs = values.SSE_STALL_MS;
     this.relayTickMs = values.RELAY_TICK_MS;
     this.bodyLimitBytes = values.BODY_LIMIT_BYTES;
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;

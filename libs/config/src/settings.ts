@@ -91,6 +91,7 @@ export const settings = z.object({
   SEND_WAIT_MS: milliseconds().prefault('30000'),
   SSE_HEARTBEAT_MS: milliseconds().prefault('15000'),
   SSE_BUFFER_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
+  SSE_STALL_MS: milliseconds().prefault('30000'),
   RELAY_TICK_MS: milliseconds().prefault('3000'),
   BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
   SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),

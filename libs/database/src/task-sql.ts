@@ -18,6 +18,10 @@ export interface EventRow {
   attempt: number;
   json: string;
 }
+export interface PageRow extends EventRow {
+  /** How many events the page would have without its limit of bytes. */
+  found: number;
+}
 export interface HeadRow {
   id: string;
   last_sequence: number;
@@ -185,6 +189,24 @@ export const READ_EVENTS: Statement = {
   text: `
 SELECT sequence, attempt, payload::text AS json FROM task_events
 WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4`,
+};
+
+/**
+ * $1 tenant $2 task $3 after $4 limit $5 bytes. The first event and those after it as long as the ones before them
+ * are smaller than $5 as they are stored, which is known without reading them.
+ */
+export const READ_PAGE: Statement = {
+  name: 'task-read-page',
+  text: `
+SELECT sequence, attempt, payload::text AS json, found FROM (
+  SELECT sequence, attempt, payload, (count(*) OVER ())::int AS found,
+    sum(pg_column_size(payload)) OVER (ORDER BY sequence) - pg_column_size(payload) AS bytes_before
+  FROM (
+    SELECT sequence, attempt, payload FROM task_events
+    WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4
+  ) page
+) sized
+WHERE bytes_before < $5 ORDER BY sequence`,
 };
 
 /** $1 tenants $2 tasks */

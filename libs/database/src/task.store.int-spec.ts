@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import {
   type Stores,
   chunk,
@@ -167,6 +167,23 @@ describe('reading', () => {
     expect(await read(2, 2)).toEqual([3, 4]);
     expect(await read(5, 10)).toEqual([]);
     expect(await read(2 ** 50, 2 ** 50)).toEqual([]);
+  });
+
+  it('reads its log page by page, each of a bounded size', async () => {
+    const run = await startTask(stores);
+    const noise = () => randomBytes(40_000).toString('base64');
+    const large = Array.from({ length: 6 }, () => chunk(run, noise()));
+    await stores.runs.append(run, { afterSequence: 2, events: large });
+    const page = async (after: number, limit: number, bytes: number) => {
+      const { events, more } = await stores.tasks.readPage(run, after, { limit, bytes });
+      return [events.map(({ sequence }) => sequence), more];
+    };
+    expect(await page(0, 100, 2 ** 30)).toEqual([[1, 2, 3, 4, 5, 6, 7, 8], false]);
+    expect(await page(2, 100, 100_000)).toEqual([[3, 4], true]);
+    expect(await page(2, 100, 1)).toEqual([[3], true]);
+    expect(await page(6, 100, 1_000_000)).toEqual([[7, 8], false]);
+    expect(await page(0, 2, 2 ** 30)).toEqual([[1, 2], true]);
+    expect(await page(8, 100, 1)).toEqual([[], false]);
   });
 
   it('tells the heads of many tasks at once', async () => {

@@ -160,7 +160,23 @@ export class TaskStore {
     if (!isUuid(taskId)) return [];
     const values = [tenantId, taskId, Math.min(after, MAX_INT), Math.min(limit, MAX_INT)];
     const rows = await this.database.tenantQuery<sql.EventRow>(tenantId, sql.READ_EVENTS, values);
-    return rows.map(({ sequence, attempt, json }) => ({ sequence, attempt, payload: parsePayload(json) }));
+    return rows.map(taskEvent);
+  }
+
+  /**
+   * The next events after `after`, in order: at most `limit`, and about `bytes` as they are stored, but at least
+   * one if there is one. `more`: whether there may be events after them.
+   */
+  async readPage(
+    { tenantId, taskId }: { tenantId: string; taskId: string },
+    after: number,
+    { limit, bytes }: { limit: number; bytes: number },
+  ): Promise<{ events: TaskEvent[]; more: boolean }> {
+    if (!isUuid(taskId)) return { events: [], more: false };
+    const values = [tenantId, taskId, Math.min(after, MAX_INT), limit, bytes];
+    const rows = await this.database.tenantQuery<sql.PageRow>(tenantId, sql.READ_PAGE, values);
+    const found = rows[0]?.found ?? 0;
+    return { events: rows.map(taskEvent), more: found === limit || found > rows.length };
   }
 
   /** Head sequence of many tasks at once (across tenants), by task id, for the relay's slow tick. */
@@ -211,6 +227,12 @@ export class TaskStore {
     await this.database.tenantQuery(tenantId, sql.KEEP_ARTIFACTS, values).catch(() => undefined);
   }
 }
+
+const taskEvent = ({ sequence, attempt, json }: sql.EventRow): TaskEvent => ({
+  sequence,
+  attempt,
+  payload: parsePayload(json),
+});
 
 /** ProtoJSON of event 1, as far as the task's row needs it. */
 interface CreatedEvent {

@@ -1,25 +1,19 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type StreamItem, sseRecord } from '@baton/a2a';
-import { type SseEncoding, type SseOptions, SseStream } from './sse-stream.js';
+import { type SseEncoding, type SseOptions, SseStream, type StreamEnd } from './sse-stream.js';
 
-/** A response whose reader takes nothing until `drain` is called. */
+/** A response whose reader takes at most `takes` writes until `drain` is called. */
 class SlowResponse extends EventEmitter {
   readonly writes: string[] = [];
-  readonly timeouts: number[] = [];
   head: Record<string, string> | undefined;
   flushed = false;
   ended = false;
   destroyed = false;
-  writableLength = 0;
-  private onIdle: (() => void) | undefined;
+  private readonly waiting: (() => void)[] = [];
 
-  constructor(private readonly takes = Infinity) {
+  constructor(private takes = Infinity) {
     super();
-  }
-
-  get writableNeedDrain(): boolean {
-    return this.writableLength > this.takes;
   }
 
   get text(): string {
@@ -34,30 +28,23 @@ class SlowResponse extends EventEmitter {
     this.flushed = true;
   }
 
-  write(text: string): boolean {
-    this.writes.push(text);
-    if (this.takes !== Infinity) this.writableLength += text.length;
-    this.emit('written');
-    return !this.writableNeedDrain;
+  write(bytes: Buffer, taken: () => void): boolean {
+    this.writes.push(bytes.toString());
+    this.emit('written', bytes);
+    if (this.takes > 0) setImmediate(taken);
+    else this.waiting.push(taken);
+    this.takes -= 1;
+    return this.takes > 0;
   }
 
   drain(): void {
-    this.writableLength = 0;
-    this.emit('drain');
-  }
-
-  setTimeout(ms: number, onIdle?: () => void): void {
-    this.timeouts.push(ms);
-    if (onIdle) this.onIdle = onIdle;
-  }
-
-  /** The socket made no progress for as long as it was told to wait. */
-  idle(): void {
-    this.onIdle?.();
+    this.takes = Infinity;
+    for (const taken of this.waiting.splice(0)) taken();
   }
 
   end(): void {
     this.ended = true;
+    this.emit('ended');
   }
 
   leave(): void {
@@ -81,6 +68,7 @@ function open(response: SlowResponse, options: Partial<SseOptions> = {}) {
     headers: { 'x-request-id': 'r1' },
     heartbeatMs: 60_000,
     bufferBytes: 1024,
+    stallMs: 60_000,
     ...options,
   });
   stream.open();
@@ -145,38 +133,59 @@ describe('SSE stream', () => {
   });
 
   it('stops asking for items when the buffer is full, and goes on where it was after the reader took them', async () => {
-    const response = new SlowResponse(10);
+    const response = new SlowResponse(0);
     const seen: number[] = [];
     const { stream } = open(response, { bufferBytes: 100 });
     const done = stream.pipe(items(50, seen), encoding);
-    await turn();
+    for (let n = 0; n < 100; n += 1) await turn();
     expect(seen.length).toBeLessThan(10);
-    const drained = setInterval(() => response.drain(), 0);
+    response.drain();
     await done;
-    clearInterval(drained);
     expect([...response.text.matchAll(/id: (\d+)/g)].map(([, id]) => Number(id))).toEqual(seen);
     expect(seen).toHaveLength(50);
   });
 
+  it('hands a large frame over in pieces, each a sign of life of its reader', async () => {
+    const response = new SlowResponse();
+    const text = 'ü€😀'.repeat(50_000);
+    const large: SseEncoding = { ...encoding, item: ({ sequence }) => [{ sequence, text }] };
+    const sent: Buffer[] = [];
+    response.on('written', (bytes: Buffer) => sent.push(bytes));
+    await open(response).stream.pipe(items(1), large);
+    expect(Buffer.concat(sent).toString()).toBe(text);
+    expect(Math.max(...sent.map(({ length }) => length))).toBeLessThanOrEqual(64 * 1024);
+  });
+
   it('closes a reader that takes nothing, says why, and leaves it able to resume', async () => {
-    const response = new SlowResponse(10);
-    const { stream, caller } = open(response, { bufferBytes: 50 });
-    const done = stream.pipe(items(1000), encoding);
-    await turn();
-    response.idle();
-    await expect(done).resolves.toBe('fell-behind');
+    const response = new SlowResponse(0);
+    const ended = new Promise<StreamEnd>((onEnd) => {
+      const { stream, caller } = open(response, { bufferBytes: 50, stallMs: 5, onEnd });
+      void stream.pipe(items(1000), encoding);
+      caller.signal.addEventListener('abort', () => response.emit('aborted'));
+    });
+    const aborted = new Promise((resolve) => response.once('aborted', resolve));
+    await expect(ended).resolves.toBe('fell-behind');
+    await aborted;
+    expect(response.ended).toBe(false);
+    const over = new Promise((resolve) => response.once('ended', resolve));
+    response.drain();
+    await over;
     expect(response.text).toMatch(/: closed: the reader fell behind; resume with Last-Event-ID: \d+\n\n$/);
-    expect(response.ended).toBe(true);
-    expect(caller.signal.aborted).toBe(true);
+  });
+
+  it('cuts a reader off that stalls after the last event', async () => {
+    const response = new SlowResponse(0);
+    const { stream } = open(response, { stallMs: 5 });
+    await expect(stream.pipe(items(3), encoding)).resolves.toBe('completed');
+    expect(response.destroyed).toBe(true);
   });
 
   it('leaves a reader alone that has taken everything, however quiet the task is', async () => {
     const response = new SlowResponse();
-    const { stream, caller } = open(response);
+    const { stream, caller } = open(response, { stallMs: 1, heartbeatMs: 3 });
     const done = stream.pipe(silentAfterOne(caller.signal), encoding);
-    await turn();
-    response.idle();
-    expect(response.ended).toBe(false);
+    while (response.writes.length < 5) await turn();
+    expect(caller.signal.aborted).toBe(false);
     stream.close('shutdown', 'over');
     await done;
   });
@@ -190,7 +199,7 @@ describe('SSE stream', () => {
     response.leave();
     await expect(done).resolves.toBe('caller-left');
     expect(caller.signal.aborted).toBe(true);
-    expect(response.listenerCount('close') + response.listenerCount('drain')).toBe(0);
+    expect(response.listenerCount('close')).toBe(0);
     expect(ends).toEqual(['caller-left']);
   });
 
@@ -236,7 +245,9 @@ describe('SSE stream', () => {
     const beat = new Promise((resolve) => response.once('written', resolve));
     await beat;
     expect(response.text).toBe(': heartbeat\n\n');
+    const over = new Promise((resolve) => response.once('ended', resolve));
     stream.close('shutdown', 'over');
+    await over;
     const { length } = response.writes;
     await turn();
     expect(response.writes).toHaveLength(length);

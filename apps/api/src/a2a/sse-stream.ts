@@ -1,11 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { StreamItem } from '@baton/a2a';
+import { ReaderBuffer } from './reader-buffer.js';
 
-/** Frames that are ready within one turn of the event loop go out in one write, up to about this many characters. */
-const BATCH_CHARS = 64 * 1024;
-/** A reader that takes nothing for this many heartbeats is closed. */
-const STALL_HEARTBEATS = 2;
-/** How long a closed stream may take to hand over what is still buffered. */
+/** How long a stream that was closed early may take to hand over what is still buffered. */
 const LINGER_MS = 5_000;
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a stream.
@@ -29,8 +26,10 @@ export interface SseEncoding {
 export interface SseOptions {
   headers: Record<string, string>;
   heartbeatMs: number;
-  /** Bytes that may wait for the reader before the source is paused. */
+  /** How much may wait for the reader before the source is paused. */
   bufferBytes: number;
+  /** How long a reader may take nothing of what waits for it before it is closed. */
+  stallMs: number;
   /** Told once, as soon as the stream is over. */
   onEnd?(end: StreamEnd): void;
 }
@@ -47,16 +46,18 @@ export class SseStream {
   /** Sequence of the last frame written; 0 before the first. */
   lastSequence = 0;
   private end: StreamEnd | undefined;
-  private pending = '';
-  private scheduled: NodeJS.Immediate | undefined;
+  private ending: Promise<void> | undefined;
   private heartbeat: NodeJS.Timeout | undefined;
-  private wake: (() => void) | undefined;
+  private readonly buffer: ReaderBuffer;
 
   constructor(
     private readonly response: ServerResponse,
     private readonly caller: AbortController,
     private readonly options: SseOptions,
-  ) {}
+  ) {
+    const { bufferBytes: limit, stallMs } = options;
+    this.buffer = new ReaderBuffer(response, { limit, stallMs, onStall: () => this.onStall() });
+  }
 
   /** Send the headers at once, so that the caller knows of its stream before there is an event. */
   open(): void {
@@ -69,108 +70,77 @@ export class SseStream {
     });
     response.flushHeaders();
     response.once('close', this.onClose);
-    response.on('drain', this.onDrain);
     response.on('error', this.onError);
-    // The socket's own timer counts a write that makes no progress as idle, and heartbeats start it anew.
-    response.setTimeout(options.heartbeatMs * STALL_HEARTBEATS, this.onIdle);
     this.heartbeat = setInterval(this.onHeartbeat, options.heartbeatMs);
     if (response.destroyed) this.onClose();
   }
 
-  /** Write frames until the source ends or fails, the caller leaves or falls behind, or `close` is called. */
+  /**
+   * Write frames until the source ends or fails, the caller leaves or falls behind, or `close` is called.
+   * Resolves when the reader has taken them, or will take no more.
+   */
   async pipe(items: AsyncIterable<StreamItem>, encoding: SseEncoding): Promise<StreamEnd> {
     try {
       for await (const item of items) {
         if (this.end) break;
         for (const { sequence, text } of encoding.item(item)) {
           this.lastSequence = sequence;
-          this.write(text);
+          this.buffer.add(text);
         }
-        if (this.isFull) await this.room();
+        if (this.buffer.isFull) await this.buffer.taken();
       }
       this.finish('completed');
     } catch (error) {
-      if (!this.end) this.write(encoding.error(error));
+      if (!this.end) this.buffer.add(encoding.error(error));
       this.finish('failed');
     }
+    await this.ending;
     return this.end ?? 'completed';
   }
 
   /** End early with a comment that says why. There is no final event, so the caller resumes. */
   close(end: 'fell-behind' | 'shutdown', reason: string): void {
     if (this.end) return;
-    this.write(`: closed: ${reason}; resume with Last-Event-ID: ${String(this.lastSequence)}\n\n`);
+    this.buffer.add(`: closed: ${reason}; resume with Last-Event-ID: ${String(this.lastSequence)}\n\n`);
     this.finish(end);
   }
 
-  private write(text: string): void {
-    this.pending += text;
-    if (this.pending.length >= BATCH_CHARS) this.flush();
-    else this.scheduled ??= setImmediate(this.flush);
-  }
-
-  private readonly flush = (): void => {
-    clearImmediate(this.scheduled);
-    this.scheduled = undefined;
-    const text = this.pending;
-    this.pending = '';
-    if (text && !this.response.destroyed) this.response.write(text);
-  };
-
-  private get isFull(): boolean {
-    return this.pending.length + this.response.writableLength >= this.options.bufferBytes;
-  }
-
-  /** Resolves when the reader has taken everything, or the stream is over. */
-  private async room(): Promise<void> {
-    this.flush();
-    if (!this.end && this.response.writableNeedDrain) {
-      await new Promise<void>((resolve) => {
-        this.wake = resolve;
-      });
-    }
-  }
-
+  /** The source is over at once; the reader may still take what waits for it. */
   private finish(end: StreamEnd): void {
     if (this.end) return;
     this.end = end;
     this.options.onEnd?.(end);
-    this.flush();
-    this.release();
-    const { response } = this;
-    if (response.destroyed) return;
-    response.end();
-    const linger = setTimeout(() => response.destroy(), LINGER_MS).unref();
-    response.once('close', () => clearTimeout(linger));
+    clearInterval(this.heartbeat);
+    this.caller.abort(STREAM_OVER);
+    if (this.response.destroyed) this.buffer.close();
+    else this.ending = this.endResponse(end === 'completed' || end === 'failed' ? undefined : LINGER_MS);
   }
 
-  private release(): void {
-    clearInterval(this.heartbeat);
-    clearImmediate(this.scheduled);
-    this.response.removeListener('close', this.onClose);
-    this.response.removeListener('drain', this.onDrain);
-    this.response.setTimeout(0);
-    this.response.removeListener('timeout', this.onIdle);
-    this.wake?.();
-    this.caller.abort(STREAM_OVER);
+  /** @param lingerMs how long the rest may take; not set: for as long as the reader takes of it */
+  private async endResponse(lingerMs: number | undefined): Promise<void> {
+    const { response, buffer, options } = this;
+    const destroy = (): void => void response.destroy();
+    const linger = lingerMs === undefined ? undefined : setTimeout(destroy, lingerMs).unref();
+    await buffer.taken();
+    clearTimeout(linger);
+    response.end();
+    const last = setTimeout(destroy, lingerMs ?? options.stallMs).unref();
+    response.once('close', () => clearTimeout(last));
+  }
+
+  private onStall(): void {
+    if (this.end) this.response.destroy();
+    else this.close('fell-behind', 'the reader fell behind');
   }
 
   private readonly onHeartbeat = (): void => {
     // What waits already keeps the connection busy; a comment behind it would only take memory.
-    if (this.response.writableLength === 0 && this.pending === '') this.write(': heartbeat\n\n');
-  };
-
-  private readonly onDrain = (): void => {
-    this.wake?.();
-    this.wake = undefined;
-  };
-
-  private readonly onIdle = (): void => {
-    if (this.response.writableLength > 0) this.close('fell-behind', 'the reader fell behind');
+    if (this.buffer.isEmpty) this.buffer.add(': heartbeat\n\n');
   };
 
   private readonly onClose = (): void => {
     this.finish('caller-left');
+    this.buffer.close();
   };
 
   /** A broken connection also closes the response, which is where it is dealt with. */

@@ -26,14 +26,18 @@ export class StreamSender {
   /** Resolves when the stream is over, however it ended. */
   async send(items: AsyncIterable<StreamItem>, target: StreamTarget): Promise<void> {
     const { caller, headers, request, reply } = target;
-    const { sseHeartbeatMs: heartbeatMs, sseBufferBytes: bufferBytes } = this.environment;
+    const {
+      sseHeartbeatMs: heartbeatMs,
+      sseBufferBytes: bufferBytes,
+      sseStallMs: stallMs,
+    } = this.environment;
     const notes = notesOf(request);
     const onEnd = (end: StreamEnd): void => {
       notes.stream = end;
       notes.lastSequence = stream.lastSequence;
     };
     reply.hijack();
-    const stream = new SseStream(reply.raw, caller, { headers, heartbeatMs, bufferBytes, onEnd });
+    const stream = new SseStream(reply.raw, caller, { headers, heartbeatMs, bufferBytes, stallMs, onEnd });
     this.streams.add(stream);
     try {
       stream.open();

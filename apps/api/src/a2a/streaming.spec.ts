@@ -146,7 +146,7 @@ describe('a stream', () => {
 
   it('closes a reader that stops reading, without holding more for it than the limit', async () => {
     await api.close();
-    api = await startFakeApi({ SSE_HEARTBEAT_MS: '50', SSE_BUFFER_BYTES: '65536' });
+    api = await startFakeApi({ SSE_STALL_MS: '100', SSE_BUFFER_BYTES: '65536' });
     let produced = 0;
     const big = sampleTask({ metadata: { filler: 'x'.repeat(50_000) } });
     const signals = serve(async function* (signal) {

@@ -97,7 +97,9 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     this.ticking = true;
     try {
       const watches = [...this.watches.keys()];
-      const heads = await this.tasks.heads(watches.map((watch) => watch.key));
+      // Thousands may watch one task: it is asked for once.
+      const keys = new Map(watches.map(({ key }) => [key.taskId, key]));
+      const heads = await this.tasks.heads([...keys.values()]);
       for (const watch of watches) {
         const head = heads.get(watch.key.taskId) ?? 0;
         if (head > watch.sequence) watch.refresh();

@@ -27,9 +27,10 @@ class FakeLog {
     });
   }
 
-  async readEvents(_tenant: string, _task: string, after: number, limit: number): Promise<TaskEvent[]> {
+  async readPage(_key: unknown, after: number, { limit }: { limit: number }) {
     this.reads += 1;
-    return this.events.filter(({ sequence }) => sequence > after).slice(0, limit);
+    const later = this.events.filter(({ sequence }) => sequence > after);
+    return { events: later.slice(0, limit), more: later.length > limit };
   }
 }
 
@@ -107,6 +108,22 @@ describe('TaskWatch', () => {
     watch.notify(news(log.add(TASK_STATE_COMPLETED)));
     const seen = await collect(watch);
     expect(seen).toEqual(Array.from({ length: 2_001 }, (_, i) => i + 1));
+  });
+
+  it('keeps no more than a bounded size of large events for a slow reader', async () => {
+    const watch = watchFrom(0);
+    const large = (): PublishedEvent[] =>
+      log.add(TASK_STATE_WORKING).map((event) => ({ ...event, json: event.json + ' '.repeat(50_000) }));
+    for (let i = 0; i < 5; i++) watch.notify(news(large()));
+    const first = watch.events();
+    await first.next();
+    expect(log.reads).toBe(0);
+    for (let i = 0; i < 7; i++) watch.notify(news(large()));
+    watch.notify(news(log.add(TASK_STATE_COMPLETED)));
+    const rest: number[] = [];
+    for await (const { sequence } of first) rest.push(sequence);
+    expect(rest).toEqual(Array.from({ length: 12 }, (_, i) => i + 2));
+    expect(log.reads).toBeGreaterThan(0);
   });
 
   it('ends at an interruption that is news, but not at one that lies in the past', async () => {

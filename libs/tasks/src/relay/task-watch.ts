@@ -2,9 +2,11 @@ import { type TaskEvent, endsTurn, isTerminal, parsePayload } from '@baton/a2a';
 import type { TaskStore } from '@baton/database';
 import type { PublishedEvent, TaskSignal } from '@baton/messaging';
 
-/** How many signalled events may wait for a slow reader before they are dropped and read from the log instead. */
+/** How much may wait for a slow reader, in events and characters, before it is dropped and read from the log instead. */
 const MAX_PENDING = 512;
-const READ_LIMIT = 500;
+const MAX_PENDING_CHARS = 256 * 1024;
+/** What is read from the log at a time. Events may be large, and there may be many readers. */
+const PAGE = { limit: 500, bytes: 512 * 1024 };
 
 /** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
 export const NO_LONGER_WATCHED = new Error('nobody watches the task any more');
@@ -22,12 +24,13 @@ export interface TaskKey {
  */
 export class TaskWatch {
   private pending: PublishedEvent[] = [];
+  private pendingChars = 0;
   private stale: boolean;
   private wake: (() => void) | undefined;
 
   constructor(
     readonly key: TaskKey,
-    private readonly store: Pick<TaskStore, 'readEvents'>,
+    private readonly store: Pick<TaskStore, 'readPage'>,
     private cursor: number,
     /** Head of the log when the watch was made: an interruption at or before it lies in the past. */
     private readonly headAtStart: number,
@@ -50,18 +53,17 @@ export class TaskWatch {
   /** A signal arrived from the task's channel. */
   notify(signal: TaskSignal): void {
     if (signal.lastSequence <= this.cursor) return;
-    if (signal.events.length === 0 || this.pending.length + signal.events.length > MAX_PENDING) {
-      this.refresh();
-      return;
-    }
     this.pending.push(...signal.events);
-    this.wake?.();
+    for (const { json } of signal.events) this.pendingChars += json.length;
+    const tooMany = this.pending.length > MAX_PENDING || this.pendingChars > MAX_PENDING_CHARS;
+    if (signal.events.length === 0 || tooMany) this.refresh();
+    else this.wake?.();
   }
 
   /** Signals may have been missed: read the log again. */
   refresh(): void {
     this.stale = true;
-    this.pending = [];
+    this.forgetPending();
     this.wake?.();
   }
 
@@ -86,10 +88,14 @@ export class TaskWatch {
 
   private async readLog(): Promise<TaskEvent[]> {
     this.stale = false;
-    const { tenantId, taskId } = this.key;
-    const events = await this.store.readEvents(tenantId, taskId, this.cursor, READ_LIMIT);
-    if (events.length === READ_LIMIT) this.stale = true;
+    const { events, more } = await this.store.readPage(this.key, this.cursor, PAGE);
+    if (more) this.stale = true;
     return events;
+  }
+
+  private forgetPending(): void {
+    this.pending = [];
+    this.pendingChars = 0;
   }
 
   /** The signalled events that follow the cursor without a hole. */
@@ -105,7 +111,7 @@ export class TaskWatch {
       taken.push({ sequence: event.sequence, attempt: event.attempt, payload: parsePayload(event.json) });
       next += 1;
     }
-    this.pending = [];
+    this.forgetPending();
     return taken;
   }
 
