@@ -111,7 +111,7 @@ describe('an error on the wire', () => {
         http: 429,
         reason: 'LIMIT_EXCEEDED',
       });
-      const taken = Object.values(errors).map((override) => override?.code);
+      const taken = Object.values(errors).map((override) => override.code);
       expect(taken).not.toContain(-32029);
     });
   });

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { DRIVERS } from '../../../test/support/index.js';
 import { Inbox } from './inbox.fixture.js';
 import { Installation, signalOf, someRun } from './installation.fixture.js';
-import type { ControlMessage, Messaging, RunJob, TaskSignal } from './messaging.js';
+import type { ControlMessage, Messaging, RunJob, Spending, TaskSignal } from './messaging.js';
 
 jest.setTimeout(30_000);
 
@@ -221,5 +221,35 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     const failure = await messaging.start(1_000).catch(String);
     expect(failure).toMatch(/at 127\.0\.0\.1:1 does not answer: .*ECONNREFUSED/);
     expect(failure).not.toContain('s3cret');
+  });
+
+  describe('what a key may spend', () => {
+    const spendings = (key: string, count: number, most: number) =>
+      Promise.all(Array.from({ length: count }, (_, i) => (i % 2 ? one : other).spend(key, most, 60)));
+    const allowed = (all: Spending[]) => all.filter((spending) => spending.allowed).length;
+
+    it('is counted over all processes, each key for itself', async () => {
+      const [mine, another] = await Promise.all([spendings('a', 40, 7), spendings('b', 5, 7)]);
+      expect([allowed(mine), allowed(another)]).toEqual([7, 5]);
+      for (const { retryAfterMs } of mine.filter((spending) => !spending.allowed)) {
+        expect(retryAfterMs).toBeGreaterThan(0);
+        expect(retryAfterMs).toBeLessThanOrEqual(60_000);
+      }
+    });
+
+    it('follows a limit that is made larger or smaller', async () => {
+      expect(allowed(await spendings('a', 5, 3))).toBe(3);
+      expect(allowed(await spendings('a', 10, 8))).toBe(3);
+      expect(allowed(await spendings('a', 1, 2))).toBe(0);
+    });
+
+    it('begins anew when the time is up', async () => {
+      expect(allowed(await Promise.all([one.spend('a', 1, 1), other.spend('a', 1, 1)]))).toBe(1);
+      let spent: Spending = await one.spend('a', 1, 1);
+      while (!spent.allowed) {
+        await new Promise((resolve) => setTimeout(resolve, spent.retryAfterMs));
+        spent = await other.spend('a', 1, 1);
+      }
+    });
   });
 });

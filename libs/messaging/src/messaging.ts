@@ -29,6 +29,12 @@ export type ControlMessage =
 
 export type Unsubscribe = () => void;
 
+/** Whether something may be done now, and if not, after how many milliseconds it is worth asking again. */
+export interface Spending {
+  allowed: boolean;
+  retryAfterMs: number;
+}
+
 /** A running consumer of run jobs. */
 export interface RunConsumer {
   /** Stop taking jobs; resolves when the handlers in hand have returned. */
@@ -58,6 +64,11 @@ export abstract class Messaging {
   ): Promise<Unsubscribe>;
   abstract publishControl(message: ControlMessage): Promise<void>;
   abstract subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe>;
+  /**
+   * Count one use of `key`, over all processes: at most `most` in `perSeconds` seconds, which begin with the first
+   * use in them. Never rejects: while the server is away each process counts for itself.
+   */
+  abstract spend(key: string, most: number, perSeconds: number): Promise<Spending>;
   /** Called after a lost connection is back: signals may have been missed. */
   abstract onReconnect(listener: () => void): Unsubscribe;
   /** Rejects with a plain reason if the server does not answer. */

@@ -14,9 +14,10 @@ import {
   rulesFor,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { callerOf } from '@baton/identity';
+import { callerOf, LimitsService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
 import { agentOfHost } from '../hosts/host.guard.js';
+import type { BodyLimit } from '../http/read-body.js';
 import { notesOf } from '../http/request-notes.js';
 import { AgentFinder } from './agent-finder.js';
 import { lastEventId, requestedVersion, traceparent } from './call-headers.js';
@@ -39,7 +40,7 @@ export interface AdmittedCall {
 
 /**
  * From an HTTP request to a canonical one. Where several things are wrong, the first of these is answered: URL
- * and HTTP method (404, 405), token (401), media type (415), size (413), JSON and envelope (-32700, -32600),
+ * and HTTP method (404, 405), token (401), requests per second (429), media type (415), size (413), JSON and envelope (-32700, -32600),
  * version (-32009), method (-32601), params (-32602), agent (404), scope (403), parts, Last-Event-ID (-32602),
  * extensions (-32008), and then what the operation says. The envelope comes before the version so that every
  * refusal from there on carries the caller's id; a profile may want the version right after the token.
@@ -48,6 +49,7 @@ export interface AdmittedCall {
 export class Admission {
   constructor(
     private readonly agents: AgentFinder,
+    private readonly limits: LimitsService,
     private readonly environment: Environment,
   ) {}
 
@@ -56,7 +58,6 @@ export class Admission {
     const { request } = answer;
     const { tenantId, tokenId, scopes } = callerOf(request);
     const notes = notesOf(request);
-    notes.tenantId = tenantId;
     notes.agent = slugOrId;
     const envelope = await this.readEnvelope(path, answer);
     const codec = codecOf(envelope, answer);
@@ -95,14 +96,20 @@ export class Admission {
   private async readEnvelope(path: RpcPath, answer: RpcAnswer): Promise<Envelope> {
     const { request, profile } = answer;
     if (profile.versionCheck === 'before-body') profile.resolveVersion(requestedVersion(request));
-    const { bodyLimitBytes, smallBodyLimitBytes } = this.environment;
-    const limit = profile.bodyLimit === 'small' ? smallBodyLimitBytes : bodyLimitBytes;
-    const envelope = decodeEnvelope(await readRpcBody(request.raw, limit));
+    const envelope = decodeEnvelope(await readRpcBody(request.raw, await this.bodyLimit(answer)));
     answer.id = envelope.id;
     answer.profile = profileFor(path, envelope.method);
     notesOf(request).rpcMethod = envelope.method.slice(0, 64);
     assertEnvelopeId(answer.profile, envelope);
     return envelope;
+  }
+
+  /** The profile's limit or the tenant's, whichever is smaller. */
+  private async bodyLimit({ request, profile }: RpcAnswer): Promise<BodyLimit> {
+    const { bodyLimitBytes, smallBodyLimitBytes } = this.environment;
+    const bytes = profile.bodyLimit === 'small' ? smallBodyLimitBytes : bodyLimitBytes;
+    const { bodyBytes } = await this.limits.of(callerOf(request).tenantId);
+    return bodyBytes !== null && bodyBytes < bytes ? { bytes: bodyBytes, name: 'bodyBytes' } : { bytes };
   }
 
   private agentOf(

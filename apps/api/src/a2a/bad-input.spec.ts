@@ -115,6 +115,20 @@ describe('size', () => {
     expect(answer.message).toContain(`${LIMIT} bytes`);
   });
 
+  it('a tenant with a smaller limit is held to it, and told its name', async () => {
+    api.limits['tenant-1'] = { bodyBytes: LIMIT - 1 };
+    try {
+      const answer = await refusal(await api.rpc(filled(LIMIT)));
+      expect(answer).toMatchObject({ http: 413, code: -32600, id: null });
+      expect(answer.message).toContain(`the limit bodyBytes of this tenant, ${LIMIT - 1} bytes`);
+      expect((await api.rpc(filled(LIMIT - 1))).status).toBe(200);
+      const stranger = { authorization: 'Bearer stranger' };
+      expect((await api.rpc(filled(LIMIT), stranger)).status).toBe(200);
+    } finally {
+      delete api.limits['tenant-1'];
+    }
+  });
+
   it('a body of no declared length is cut off at the limit', async () => {
     const answer = await chunked((write) => write('a'.repeat(LIMIT + 1)));
     expect(answer).toMatchObject({ status: 413 });

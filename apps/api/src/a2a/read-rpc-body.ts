@@ -1,16 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { EnvelopeError, ProtocolError } from '@baton/a2a';
-import { readBody } from '../http/read-body.js';
+import { type BodyLimit, readBody } from '../http/read-body.js';
 
 const MEDIA_TYPES: ReadonlySet<string> = new Set(['application/json', 'application/a2a+json']);
 const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
 
 /**
  * The text of a JSON-RPC request. Throws `media-type` if it does not claim to be JSON in UTF-8, `too-large`
- * beyond `limit` bytes, `parse` if it is not UTF-8 after all, and CallerLeft if it never ends.
+ * beyond `limit`, `parse` if it is not UTF-8 after all, and CallerLeft if it never ends.
  */
-export async function readRpcBody(request: IncomingMessage, limit: number): Promise<string> {
+export async function readRpcBody(request: IncomingMessage, limit: BodyLimit): Promise<string> {
   assertMediaType(request);
   const body = await readBody(request, limit);
   if (!isUtf8(body)) throw new EnvelopeError('parse', 'the body is not UTF-8', null);

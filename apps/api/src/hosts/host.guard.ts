@@ -37,7 +37,8 @@ const agentsByRequest = new WeakMap<FastifyRequest, string>();
 /** Slug of the agent that the host is bound to, if it is one of the caller's tenant. */
 export const agentOfHost = (request: FastifyRequest): string | undefined => agentsByRequest.get(request);
 
-const guestOf = ({ tenantId, host }: HostBinding): Caller => ({
+/** Who calls without a token, in the name of the host's tenant. */
+export const guestOf = ({ tenantId, host }: HostBinding): Caller => ({
   tenantId,
   tokenId: `host:${host}`,
   scopes: ['agents:call', 'tasks:read'],

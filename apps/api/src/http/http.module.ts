@@ -1,12 +1,18 @@
 import { Module } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
+import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
 import { ErrorFilter } from './error.filter.js';
 import { PublicUrl } from './public-url.js';
+import { RequestRate } from './request-rate.js';
 import { Traffic } from './traffic.js';
 
-/** What every endpoint shares: the error filter, the requests in hand, and the server's own URL. */
+/** What every endpoint shares: the error filter, the tenants' requests per second, the requests in hand, and the server's own URL. */
 @Module({
-  providers: [{ provide: APP_FILTER, useClass: ErrorFilter }, PublicUrl, Traffic],
+  providers: [
+    { provide: APP_FILTER, useClass: ErrorFilter },
+    { provide: APP_INTERCEPTOR, useClass: RequestRate },
+    PublicUrl,
+    Traffic,
+  ],
   exports: [PublicUrl, Traffic],
 })
 export class HttpModule {}

@@ -1,5 +1,6 @@
 import { ProtocolError, rpcPaths } from '@baton/a2a';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { rawRequest } from '../testing/raw-request.js';
 import { legacyRequest, request } from '../testing/samples.js';
 
 let api: FakeApi;
@@ -10,7 +11,6 @@ beforeEach(async () => {
   api = await startFakeApi();
   Object.assign(api.operations, {
     sendMessage: async () => Promise.reject(over()),
-    // eslint-disable-next-line require-yield -- it is refused before its first item
     async *sendStreamingMessage() {
       throw over();
     },
@@ -66,5 +66,57 @@ describe('a tenant over a limit', () => {
     expect(api.log).toContainEqual(
       expect.objectContaining({ msg: 'request', status: 429, tenantId: 'tenant-1', limit: 'tasksWaiting' }),
     );
+  });
+});
+
+describe('requests per second', () => {
+  const spent: unknown[] = [];
+
+  beforeEach(() => {
+    spent.length = 0;
+    api.limits['tenant-1'] = { requestsPerSecond: 7 };
+    api.hosts.push({ host: 'open.example', tenantId: 'tenant-1', agent: 'echo', public: true });
+    api.messaging.spend = async (...args) => {
+      spent.push(args);
+      return { allowed: false, retryAfterMs: 300 };
+    };
+  });
+
+  const authorization = 'Bearer caller';
+  const CARD = '/.well-known/agent-card.json';
+
+  it.each([
+    ['POST', '/agents/echo', { authorization }],
+    ['POST', '/a2a/echo', { authorization }],
+    ['POST', '/a2a', { authorization }],
+    ['POST', '/v1/a2a/agents/echo', { authorization }],
+    ['POST', '/', { authorization }],
+    ['POST', '/', { host: 'open.example' }],
+    ['GET', `/agents/echo${CARD}`, { authorization }],
+    ['GET', '/v1/a2a/agents/echo/agent-card.json', { authorization }],
+    ['GET', CARD, { authorization }],
+    ['GET', CARD, { host: 'open.example' }],
+    ['GET', '/.well-known/agent.json', { host: 'open.example' }],
+    ['GET', '/v1/requests', { authorization }],
+    ['GET', '/v1/requests/x', { authorization }],
+    ['GET', '/v1/requests/x/events', { authorization }],
+    ['POST', '/v1/requests/x/cancel', { authorization }],
+  ])('are counted at %s %s for %j, before the body is read', async (method, path, headers) => {
+    const body = method === 'POST' ? { not: 'looked at' } : undefined;
+    const { authorization: sent, host } = headers as { authorization?: string; host?: string };
+    const sending = { ...(sent && { authorization: sent }), ...(host && { host }) };
+    const answer = await rawRequest(api.url + path, { method, headers: sending, body });
+    expect([answer.status, answer.headers['retry-after']]).toEqual([429, '1']);
+    expect(answer.text).toMatch(/requestsPerSecond.*which is 7: send fewer/);
+    expect(spent).toEqual([['requests:tenant-1', 7, 1]]);
+  });
+
+  it('of a tenant without a limit, and of callers of no tenant, are not counted', async () => {
+    api.operations.getTask = async () => Promise.reject(ProtocolError.taskNotFound('x'));
+    await api.rpc(request.get, { authorization: 'Bearer stranger' });
+    await api.rpc(request.get, { authorization: 'Bearer unknown' });
+    await fetch(api.url + CARD);
+    await fetch(`${api.url}/healthz`);
+    expect(spent).toEqual([]);
   });
 });

@@ -3,20 +3,30 @@ import { ProtocolError } from '@baton/a2a';
 
 /** How much of a refused body is read and thrown away, so that the caller gets to read why it was refused. */
 const DISCARD_FACTOR = 16;
+/** The same where the limit is a small one of the tenant's. */
+const LEAST_DISCARDED = 16 * 1024 * 1024;
 
 /** The caller left before its request was complete. Nobody is there to answer. */
 export class CallerLeft extends Error {
   override readonly name = 'CallerLeft';
 }
 
+/** The most that a body may have. */
+export interface BodyLimit {
+  bytes: number;
+  /** The limit of the tenant that it is, if it is one. */
+  name?: string;
+}
+
 /**
  * The whole body of a request.
- * @param limit in bytes; a longer body is refused with `too-large`, which names the limit
+ * @param limit a longer body is refused with `too-large`, which names it
  * @throws CallerLeft if the connection breaks before the end
  */
-export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
-  if (Number(request.headers['content-length']) > limit) {
-    discard(request, limit * DISCARD_FACTOR);
+export function readBody(request: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
+  const { bytes } = limit;
+  if (Number(request.headers['content-length']) > bytes) {
+    discard(request, discardable(limit));
     return Promise.reject(tooLarge(limit));
   }
   return new Promise((resolve, reject) => {
@@ -33,18 +43,22 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     request.on('data', (chunk: Buffer) => {
       length += chunk.length;
       chunks.push(chunk);
-      if (length <= limit) return;
+      if (length <= bytes) return;
       settle(() => reject(tooLarge(limit)));
-      discard(request, limit * DISCARD_FACTOR);
+      discard(request, discardable(limit));
     });
   });
 }
 
-function tooLarge(limit: number): ProtocolError {
+const discardable = ({ bytes, name }: BodyLimit): number =>
+  name === undefined ? bytes * DISCARD_FACTOR : Math.max(bytes * DISCARD_FACTOR, LEAST_DISCARDED);
+
+function tooLarge({ bytes, name }: BodyLimit): ProtocolError {
+  const limit = name === undefined ? 'the limit of' : `the limit ${name} of this tenant,`;
   return new ProtocolError(
     'too-large',
-    `the request body is larger than the limit of ${String(limit)} bytes: send less, or large content by URL`,
-    { metadata: { limitBytes: String(limit) } },
+    `the request body is larger than ${limit} ${String(bytes)} bytes: send less, or large content by URL`,
+    { metadata: { ...(name !== undefined && { limit: name }), limitBytes: String(bytes) } },
   );
 }
 

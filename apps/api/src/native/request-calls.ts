@@ -19,7 +19,7 @@ export class RequestCalls {
   /** Throws `forbidden`, and `task-not-found` for an unknown id or another tenant's. */
   async callFor(operation: OperationName, id: string, request: FastifyRequest): Promise<CallContext> {
     const { tenantId, tokenId, scopes } = callerOf(request);
-    Object.assign(notesOf(request), { tenantId, taskId: id });
+    notesOf(request).taskId = id;
     requireScopeFor(operation, scopes);
     const agent = UUID.test(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;
     if (!agent) throw ProtocolError.taskNotFound(id);

@@ -10,8 +10,8 @@ import {
   TenantStore,
   TokenStore,
 } from '@baton/database';
-import { TokenService, type Verification } from '@baton/identity';
-import { Messaging } from '@baton/messaging';
+import { LimitsService, type TenantLimits, TokenService, type Verification } from '@baton/identity';
+import { Messaging, type Spending } from '@baton/messaging';
 import {
   AgentDirectory,
   OperationTable,
@@ -39,6 +39,19 @@ const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = 
   admin: { scopes: ['admin'] },
   nobody: { scopes: [] },
   stranger: { scopes: ['agents:call'], tenantId: 'tenant-2' },
+};
+
+const NO_LIMITS: TenantLimits = {
+  requestsPerSecond: null,
+  runsAtOnce: null,
+  tasksWaiting: null,
+  openStreams: null,
+  bodyBytes: null,
+  storedBytes: null,
+  eventBytes: null,
+  eventsPerRun: null,
+  retentionDays: null,
+  weight: 1,
 };
 
 /** An agent of `tenant-1`; change what a test is about. */
@@ -84,8 +97,13 @@ export interface FakeApi {
   hosts: HostBinding[];
   /** What the list of requests is made of. */
   listing: Pick<RequestListing, 'list'>;
+  /** What each tenant may use, by its id; nobody else has limits. */
+  limits: Record<string, Partial<TenantLimits>>;
   database: FakeServices;
-  messaging: { ping(): Promise<void> };
+  messaging: {
+    ping(): Promise<void>;
+    spend(key: string, most: number, perSeconds: number): Promise<Spending>;
+  };
   /** Every line of the log, parsed. */
   log: Record<string, unknown>[];
   /** POST a JSON-RPC request to `/agents/echo` with a token that may call. */
@@ -148,16 +166,17 @@ const createFakes = (): Fakes => ({
   agentOfTask: {},
   hosts: [],
   listing: { list: async () => ({ tasks: [], more: false }) },
+  limits: {},
   database: {
     ping: async () => undefined,
     pendingMigrations: async () => [],
     countByState: async () => ({ queued: 2 }),
   },
-  messaging: { ping: async () => undefined },
+  messaging: { ping: async () => undefined, spend: async () => ({ allowed: true, retryAfterMs: 0 }) },
   log: [],
 });
 
-function fakesModule({ database, messaging, hosts }: Fakes): new () => object {
+function fakesModule({ database, messaging, hosts, limits }: Fakes): new () => object {
   const unused = [TaskStore, TenantStore, TokenStore, AgentStore];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
@@ -169,12 +188,14 @@ function fakesModule({ database, messaging, hosts }: Fakes): new () => object {
       provide: HostStore,
       useValue: { find: async (name: string) => hosts.find(({ host }) => host === name) },
     },
+    { provide: LimitsService, useValue: { of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }) } },
     { provide: RunStore, useValue: { countByState: () => database.countByState() } },
     {
       provide: Messaging,
       useValue: {
         driver: 'postgres',
         ping: () => messaging.ping(),
+        spend: (...spent: Parameters<Messaging['spend']>) => messaging.spend(...spent),
         subscribeControl: async () => () => undefined,
         queueDepth: async () => ({ waiting: 3, active: 1 }),
       },

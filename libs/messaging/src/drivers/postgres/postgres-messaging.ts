@@ -5,6 +5,7 @@ import {
   type PostgresQueueBackend,
   withBackend,
 } from 'bullmq';
+import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { ChannelListeners } from '../../channel-listeners.js';
 import { within } from '../../deadline.js';
 import {
@@ -12,10 +13,12 @@ import {
   Messaging,
   type RunConsumer,
   type RunJob,
+  type Spending,
   type TaskSignal,
   type Unsubscribe,
 } from '../../messaging.js';
 import { type MessagingLog, QuietLog, reasonOf } from '../../quiet-log.js';
+import { RateCounters } from '../../rate-counters.js';
 import { ReconnectListeners } from '../../reconnect-listeners.js';
 import { RunQueue } from '../../run-queue.js';
 import { decodeSignal, encodeSignal } from '../../signal-frame.js';
@@ -38,6 +41,7 @@ export class PostgresMessaging extends Messaging {
   private readonly listener: PostgresListener;
   private readonly publisher: PostgresPublisher;
   private readonly listeners = new ChannelListeners();
+  private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
   private queue: RunQueue<PostgresQueueBackend, PostgresConnectionOptions> | undefined;
@@ -55,6 +59,21 @@ export class PostgresMessaging extends Messaging {
     this.connection = new PostgresConnection({ ...config, migrate: true });
     this.connection.on('error', (error) => this.log.warn('Postgres connection lost (queue)', error));
     this.publisher = new PostgresPublisher(this.connection.pool, this.log);
+    this.rates = new RateCounters(
+      (rate) =>
+        new RateLimiterPostgres({
+          ...rate,
+          storeClient: this.connection.pool,
+          storeType: 'pool',
+          // The connections look for tables in BullMQ's schema; this one comes from our migrations.
+          schemaName: 'public',
+          tableName: 'rate_counters',
+          tableCreated: true,
+          keyPrefix: namespace,
+          inMemoryBlockOnConsumed: rate.points + 1,
+        }),
+      this.log,
+    );
     this.listener = new PostgresListener(
       config,
       [this.taskChannel, this.controlChannel],
@@ -102,6 +121,10 @@ export class PostgresMessaging extends Messaging {
 
   override subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe> {
     return this.listen(this.controlChannel, (text) => listener(JSON.parse(text) as ControlMessage));
+  }
+
+  override spend(key: string, most: number, perSeconds: number): Promise<Spending> {
+    return this.rates.spend(key, most, perSeconds);
   }
 
   override onReconnect(listener: () => void): Unsubscribe {

@@ -1,13 +1,16 @@
 import { type ConnectionOptions, createRedisBackend, type RedisQueueBackend, withBackend } from 'bullmq';
+import { RateLimiterRedis } from 'rate-limiter-flexible';
 import {
   type ControlMessage,
   Messaging,
   type RunConsumer,
   type RunJob,
+  type Spending,
   type TaskSignal,
   type Unsubscribe,
 } from '../../messaging.js';
 import { type MessagingLog, QuietLog } from '../../quiet-log.js';
+import { RateCounters } from '../../rate-counters.js';
 import { ReconnectListeners } from '../../reconnect-listeners.js';
 import { RunQueue } from '../../run-queue.js';
 import { decodeSignal, encodeSignal } from '../../signal-frame.js';
@@ -28,6 +31,7 @@ export class RedisMessaging extends Messaging {
   private readonly subscriber: RedisConnection;
   private readonly channels: RedisChannels;
   private readonly queue: RunQueue<RedisQueueBackend, ConnectionOptions>;
+  private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
   private underWay = 0;
@@ -47,6 +51,18 @@ export class RedisMessaging extends Messaging {
     this.connection = new RedisConnection(url, 'producer', this.log);
     this.subscriber = new RedisConnection(url, 'subscriber', this.log);
     this.channels = new RedisChannels(this.subscriber, () => this.reconnects.call(), this.log);
+    this.rates = new RateCounters(
+      (rate) =>
+        new RateLimiterRedis({
+          ...rate,
+          storeClient: this.connection.client,
+          keyPrefix: `${namespace}:rate`,
+          rejectIfRedisNotReady: true,
+          // Whoever is over its rate is told so by this process until the time is up: a flood costs Redis nothing.
+          inMemoryBlockOnConsumed: rate.points + 1,
+        }),
+      this.log,
+    );
     this.queue = new RunQueue(
       {
         classes: withBackend<RedisQueueBackend, ConnectionOptions>(createRedisBackend),
@@ -98,6 +114,10 @@ export class RedisMessaging extends Messaging {
     return this.channels.subscribe(this.controlChannel, (text) =>
       listener(JSON.parse(text) as ControlMessage),
     );
+  }
+
+  override spend(key: string, most: number, perSeconds: number): Promise<Spending> {
+    return this.rates.spend(key, most, perSeconds);
   }
 
   override onReconnect(listener: () => void): Unsubscribe {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { DRIVERS, type PrivateRedis, startPrivateRedis } from '../../../../../test/support/index.js';
 import { Inbox } from '../../inbox.fixture.js';
 import { Installation, signalOf, someRun } from '../../installation.fixture.js';
-import type { ControlMessage, Messaging, RunJob, TaskSignal } from '../../messaging.js';
+import type { ControlMessage, Messaging, RunJob, Spending, TaskSignal } from '../../messaging.js';
 
 jest.setTimeout(60_000);
 
@@ -125,6 +125,20 @@ withRedis('messaging when Redis fails', () => {
       await Promise.all([back, subscribed]);
       await api.publishTask(tenantId, taskId, signalOf(2));
       expect(await signals.reach(1)).toEqual([2]);
+    });
+
+    it('lets each process count for itself what keys may spend, and counts together afterwards', async () => {
+      const spend = (messaging: Messaging) =>
+        Promise.all(Array.from({ length: 5 }, () => messaging.spend('a', 3, 60)));
+      const allowed = (all: Spending[]) => all.filter((spending) => spending.allowed).length;
+      const before = performance.now();
+      expect((await Promise.all([spend(api), spend(worker)])).map(allowed)).toEqual([3, 3]);
+      expect(performance.now() - before).toBeLessThan(1_000);
+      const back = Promise.all([connectionBack(api), connectionBack(worker)]);
+      await comeBack();
+      await back;
+      const together = await Promise.all([spend(api), spend(worker)]);
+      expect(allowed(together.flat())).toBe(3);
     });
 
     it('closes all the same', async () => {
