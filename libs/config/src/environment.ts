@@ -17,6 +17,8 @@ export type DefaultLimits = ReturnType<typeof defaultLimits>;
 export class Environment {
   readonly databaseUrl: string;
   readonly databasePoolSize: number;
+  /** Start even if row-level security does not bind the role of `databaseUrl`. */
+  readonly allowRlsBypass: boolean;
   /** Absent: messaging runs on Postgres. */
   readonly redisUrl: string | undefined;
 
@@ -65,6 +67,7 @@ export class Environment {
   constructor(values: Settings) {
     this.databaseUrl = values.DATABASE_URL;
     this.databasePoolSize = values.DATABASE_POOL_SIZE;
+    this.allowRlsBypass = values.ALLOW_RLS_BYPASS;
     this.redisUrl = values.REDIS_URL;
     this.port = values.PORT;
     this.host = values.HOST;

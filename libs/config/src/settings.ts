@@ -13,6 +13,9 @@ function integer(min: number, max: number) {
 const port = () => integer(0, 65_535);
 const milliseconds = () => integer(1, 86_400_000);
 
+const flag = () =>
+  z.enum(['true', 'false'], { error: 'set it to true or false' }).transform((value) => value === 'true');
+
 /** A limit of every tenant for whom the operator has set no other; not set = no limit. */
 const limit = () => integer(1, 999_999_999_999_999).optional();
 
@@ -65,6 +68,7 @@ export const settings = z.object({
     ['postgres:', 'postgresql:'],
     'set it to a Postgres URL such as postgres://user:password@host:5432/baton',
   ),
+  ALLOW_RLS_BYPASS: flag().prefault('false'),
   REDIS_URL: url(
     ['redis:', 'rediss:'],
     'set it to a Redis URL such as redis://host:6379, or leave it out to use Postgres for messaging',

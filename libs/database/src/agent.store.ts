@@ -16,15 +16,18 @@ export class AgentStore {
     const taken = `The tenant already has an agent '${slug}'`;
     return agentOf(
       'catalog',
-      await this.catalog.insert(taken, (prisma) => prisma.catalogAgent.create({ data })),
+      await this.catalog.insert(taken, () =>
+        this.catalog.inTenant(tenantId, (prisma) => prisma.catalogAgent.create({ data })),
+      ),
     );
   }
 
   /** The tenant's own agents and the installed ones it may use, by slug; its own hide those of the same slug. */
   async list(tenantId: string): Promise<Agent[]> {
-    const [own, installed] = await this.catalog.run(async (prisma) =>
-      Promise.all([prisma.catalogAgent.findMany({ where: { tenantId } }), prisma.installedAgent.findMany()]),
-    );
+    const [own, installed] = await Promise.all([
+      this.catalog.inTenant(tenantId, (prisma) => prisma.catalogAgent.findMany({ where: { tenantId } })),
+      this.catalog.run((prisma) => prisma.installedAgent.findMany()),
+    ]);
     const open = await this.openTo(tenantId, installed);
     const bySlug = new Map(open.map((row) => [row.slug, agentOf('installed', row)]));
     for (const row of own) bySlug.set(row.slug, agentOf('catalog', row));
@@ -36,12 +39,12 @@ export class AgentStore {
     // Postgres has no text with U+0000, so nothing is called that.
     if (slugOrId.includes('\0')) return undefined;
     const where = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
-    const [own, installed] = await this.catalog.run(async (prisma) =>
-      Promise.all([
+    const [own, installed] = await Promise.all([
+      this.catalog.inTenant(tenantId, (prisma) =>
         prisma.catalogAgent.findFirst({ where: { tenantId, ...where } }),
-        prisma.installedAgent.findMany({ where }),
-      ]),
-    );
+      ),
+      this.catalog.run((prisma) => prisma.installedAgent.findMany({ where })),
+    ]);
     if (own) return agentOf('catalog', own);
     const [open] = await this.openTo(tenantId, installed);
     return open && agentOf('installed', open);
@@ -49,7 +52,7 @@ export class AgentStore {
 
   /** @returns whether the tenant had such an agent */
   async remove(tenantId: string, slug: string): Promise<boolean> {
-    const { count } = await this.catalog.run((prisma) =>
+    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.catalogAgent.deleteMany({ where: { tenantId, slug } }),
     );
     return count > 0;
@@ -68,7 +71,9 @@ export class AgentStore {
 
   private async openTo(tenantId: string, agents: InstalledAgent[]): Promise<InstalledAgent[]> {
     if (agents.every(({ everyTenant }) => everyTenant)) return agents;
-    const tenant = await this.catalog.run((prisma) => prisma.tenant.findUnique({ where: { id: tenantId } }));
+    const tenant = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.tenant.findUnique({ where: { id: tenantId } }),
+    );
     const names = [tenantId, tenant?.slug];
     return agents.filter((agent) => agent.everyTenant || agent.tenants.some((name) => names.includes(name)));
   }

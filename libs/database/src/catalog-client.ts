@@ -1,6 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Pool } from 'pg';
-import { PrismaClient } from './generated/client.js';
+import { tenantScope } from './database.js';
+import { type Prisma, PrismaClient } from './generated/client.js';
 import { plainError } from './transient.js';
 
 /** The catalog is small and cached by its readers. */
@@ -14,8 +15,9 @@ export class NameTakenError extends Error {
 }
 
 /**
- * Prisma for tenants, tokens and agents, on connections of its own that work across tenants
- * (`baton.tenant = system`): a token is looked up before its tenant is known.
+ * Prisma for tenants, tokens and agents, on connections of its own. What asks for one tenant's rows does so in
+ * that tenant's scope (`inTenant`). The rest works across tenants (`baton.tenant = system`, for the whole
+ * connection): a token is looked up before its tenant is known, and operators look at all tenants.
  */
 export class CatalogClient {
   readonly prisma: PrismaClient;
@@ -39,11 +41,23 @@ export class CatalogClient {
     this.prisma = new PrismaClient({ adapter: new PrismaPg(this.pool), errorFormat: 'minimal' });
   }
 
-  /** Run a query; a lost connection rejects with `DatabaseUnavailableError`. */
+  /** Run a query across tenants; a lost connection rejects with `DatabaseUnavailableError`. */
   async run<T>(query: (prisma: PrismaClient) => Promise<T>): Promise<T> {
     return query(this.prisma).catch((error: unknown) => {
       throw plainError(error);
     });
+  }
+
+  /** Like `run`, as the tenant: row-level security shows the query that tenant's rows only. */
+  async inTenant<T>(tenantId: string, query: (prisma: PrismaClient) => Prisma.PrismaPromise<T>): Promise<T> {
+    const scope = tenantScope(tenantId);
+    const [, result] = await this.run((prisma) =>
+      prisma.$transaction([
+        prisma.$executeRaw`SELECT set_config('baton.tenant', ${scope}, true)`,
+        query(prisma),
+      ]),
+    );
+    return result;
   }
 
   /** Like `run`, for an insert: rejects with `NameTakenError` if a unique name is taken. */

@@ -1,9 +1,11 @@
 import { Environment } from '@baton/config';
-import { Global, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { Logger } from '@baton/telemetry';
+import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { AgentStore } from './agent.store.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
 import { HostStore } from './host.store.js';
+import { RowSecurityError } from './row-security.js';
 import { RunStore } from './run.store.js';
 import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
@@ -17,8 +19,8 @@ const STORES = [TaskStore, RunStore, TenantStore, TokenStore, AgentStore, HostSt
   providers: [
     {
       provide: Database,
-      useFactory: ({ databaseUrl, databasePoolSize }: Environment) =>
-        new Database({ url: databaseUrl, poolSize: databasePoolSize }),
+      useFactory: ({ databaseUrl, databasePoolSize, allowRlsBypass }: Environment) =>
+        new Database({ url: databaseUrl, poolSize: databasePoolSize, allowRlsBypass }),
       inject: [Environment],
     },
     {
@@ -30,11 +32,26 @@ const STORES = [TaskStore, RunStore, TenantStore, TokenStore, AgentStore, HostSt
   ],
   exports: [Database, ...STORES],
 })
-export class DatabaseModule implements OnApplicationShutdown {
+export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
   constructor(
     private readonly database: Database,
     private readonly catalog: CatalogClient,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
   ) {}
+
+  /**
+   * Refuses to start on a role that row-level security does not bind. A Postgres that is away is no reason to:
+   * its first connection is checked all the same.
+   */
+  async onModuleInit(): Promise<void> {
+    if (this.environment.allowRlsBypass) {
+      this.logger.warn('ALLOW_RLS_BYPASS is set: nobody checks that row-level security binds the role');
+    }
+    await this.database.ping().catch((error: unknown) => {
+      if (error instanceof RowSecurityError) throw error;
+    });
+  }
 
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([this.database.close(), this.catalog.close()]);

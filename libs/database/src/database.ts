@@ -1,5 +1,13 @@
-import { type Client, Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg';
+import {
+  type Client,
+  type ClientBase,
+  Pool,
+  type PoolClient,
+  type QueryResult,
+  type QueryResultRow,
+} from 'pg';
 import { migrationNames } from './migrations-folder.js';
+import { assertBound } from './row-security.js';
 import { plainError } from './transient.js';
 import { isUuid } from './uuid.js';
 
@@ -7,6 +15,8 @@ export interface DatabaseOptions {
   url: string;
   /** Most connections of this process to Postgres. */
   poolSize: number;
+  /** Also take a role that row-level security does not bind. */
+  allowRlsBypass?: boolean;
 }
 
 /** A statement. Each connection prepares one with a name once; one without is planned every time. */
@@ -41,12 +51,15 @@ const ANSWER_TIMEOUT_MS = 20_000;
  * COMMIT travel in one round trip. Should one of them fail, Postgres refuses those after it and turns the
  * COMMIT into a ROLLBACK.
  *
+ * A role that row-level security does not bind gets no connection: everything rejects with `RowSecurityError`.
  * A lost connection rejects with `DatabaseUnavailableError`; see `isTransient`.
  */
 export class Database {
   private readonly pool: Pool;
+  private isBound: boolean;
 
-  constructor({ url, poolSize }: DatabaseOptions) {
+  constructor({ url, poolSize, allowRlsBypass = false }: DatabaseOptions) {
+    this.isBound = allowRlsBypass;
     this.pool = new Pool({
       connectionString: url,
       max: poolSize,
@@ -58,6 +71,8 @@ export class Database {
       statement_timeout: STATEMENT_TIMEOUT_MS,
       idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
       query_timeout: ANSWER_TIMEOUT_MS,
+      // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it; its type does not say so
+      onConnect: (client) => this.assertBound(client),
     });
     // A connection that breaks, idle or in use, must not end the process: whoever uses it gets the error.
     this.pool.on('error', () => undefined);
@@ -107,6 +122,13 @@ export class Database {
   /** Close every connection once it is idle. */
   async close(): Promise<void> {
     if (!this.pool.ending) await this.pool.end();
+  }
+
+  /** Once is enough: every connection has the same role. */
+  private async assertBound(client: ClientBase): Promise<void> {
+    if (this.isBound) return;
+    await assertBound(client);
+    this.isBound = true;
   }
 
   private async pipeline(scope: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
@@ -162,8 +184,8 @@ function inOnePacket<T>(client: PoolClient, send: () => T): T {
   }
 }
 
-/** Only a uuid gets into the text of a statement. */
-function tenantScope(tenantId: string): string {
+/** The value of `baton.tenant` for a tenant. Only a uuid gets into the text of a statement. */
+export function tenantScope(tenantId: string): string {
   if (!isUuid(tenantId)) throw new TypeError('A tenant id must be a uuid');
   return tenantId;
 }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from './catalog-client.js';
+import type { PrismaClient } from './generated/client.js';
 import type { HostBinding } from './records.js';
 
 /** Longest name of the DNS. */
@@ -24,24 +25,26 @@ export class HostStore {
   /** Bind the host, or change its binding. Undefined: it is bound to another tenant, and stays so. */
   async bind({ host, tenantId, agent, public: open }: HostBinding): Promise<HostBinding | undefined> {
     const binding = { host: hostName(host), tenantId, agent, public: open };
-    return this.catalog.run(async (prisma) => {
-      // Whoever comes first has the name: `create` of a name that is taken does nothing.
-      await prisma.hostBinding.createMany({ data: binding, skipDuplicates: true });
-      const where = { host: binding.host, tenantId };
-      const { count } = await prisma.hostBinding.updateMany({ where, data: { agent, public: open } });
-      return count > 0 ? binding : undefined;
-    });
+    // Whoever comes first has the name: `create` of a name that is taken does nothing.
+    await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.hostBinding.createMany({ data: binding, skipDuplicates: true }),
+    );
+    const where = { host: binding.host, tenantId };
+    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.hostBinding.updateMany({ where, data: { agent, public: open } }),
+    );
+    return count > 0 ? binding : undefined;
   }
 
   /** By name; of one tenant, or of all. */
   async list(tenantId?: string): Promise<HostBinding[]> {
-    return this.catalog.run((prisma) =>
+    const query = (prisma: PrismaClient) =>
       prisma.hostBinding.findMany({
         where: { tenantId },
         omit: { createdAt: true },
         orderBy: { host: 'asc' },
-      }),
-    );
+      });
+    return tenantId === undefined ? this.catalog.run(query) : this.catalog.inTenant(tenantId, query);
   }
 
   /** @returns the binding there was */
@@ -49,7 +52,9 @@ export class HostStore {
     const binding = await this.find(host);
     if (!binding) return undefined;
     const where = { host: binding.host, tenantId: binding.tenantId };
-    const { count } = await this.catalog.run((prisma) => prisma.hostBinding.deleteMany({ where }));
+    const { count } = await this.catalog.inTenant(binding.tenantId, (prisma) =>
+      prisma.hostBinding.deleteMany({ where }),
+    );
     return count > 0 ? binding : undefined;
   }
 }

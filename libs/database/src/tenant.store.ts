@@ -29,7 +29,7 @@ export class TenantStore {
 
   async byId(id: string): Promise<Tenant | undefined> {
     if (!isUuid(id)) return undefined;
-    const row = await this.catalog.run((prisma) => prisma.tenant.findUnique({ where: { id } }));
+    const row = await this.catalog.inTenant(id, (prisma) => prisma.tenant.findUnique({ where: { id } }));
     return row ? tenantOf(row) : undefined;
   }
 

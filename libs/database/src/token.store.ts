@@ -18,7 +18,9 @@ export class TokenStore {
     scopes: Scope[];
     expiresAt: Date | null;
   }): Promise<ApiToken> {
-    return tokenOf(await this.catalog.run((prisma) => prisma.apiToken.create({ data: input })));
+    return tokenOf(
+      await this.catalog.inTenant(input.tenantId, (prisma) => prisma.apiToken.create({ data: input })),
+    );
   }
 
   /** Revoked and expired tokens are found as well: what they are worth is for the caller to decide. */
@@ -29,7 +31,7 @@ export class TokenStore {
 
   /** Newest first. */
   async list(tenantId: string): Promise<ApiToken[]> {
-    const rows = await this.catalog.run((prisma) =>
+    const rows = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.apiToken.findMany({ where: { tenantId }, orderBy: { createdAt: 'desc' } }),
     );
     return rows.map(tokenOf);
@@ -41,13 +43,12 @@ export class TokenStore {
    */
   async revoke(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
     const where = { tenantId, ...(isUuid(idOrPrefix) ? { id: idOrPrefix } : { prefix: idOrPrefix }) };
-    const rows = await this.catalog.run(async (prisma) => {
-      await prisma.apiToken.updateMany({
-        where: { ...where, revokedAt: null },
-        data: { revokedAt: new Date() },
-      });
-      return prisma.apiToken.findMany({ where, orderBy: { revokedAt: 'desc' }, take: 1 });
-    });
+    await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.apiToken.updateMany({ where: { ...where, revokedAt: null }, data: { revokedAt: new Date() } }),
+    );
+    const rows = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.apiToken.findMany({ where, orderBy: { revokedAt: 'desc' }, take: 1 }),
+    );
     return rows[0] && tokenOf(rows[0]);
   }
 }

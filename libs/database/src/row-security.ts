@@ -1,0 +1,47 @@
+import type { ClientBase } from 'pg';
+
+/**
+ * The role of DATABASE_URL is not bound by row-level security. The message is one plain sentence with the remedy,
+ * shown as it is.
+ */
+export class RowSecurityError extends Error {
+  override readonly name = 'RowSecurityError';
+}
+
+/** `row_security_active` is false for whoever bypasses it, and for tables that do not have or force it. */
+const BOUND = `
+SELECT r.rolname AS role, r.rolsuper OR r.rolbypassrls AS bypasses, ARRAY(
+  SELECT c.relname::text FROM pg_class c
+  WHERE c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace
+    AND (c.relname = 'tenants' OR EXISTS (SELECT 1 FROM pg_attribute a
+      WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped))
+    AND NOT row_security_active(c.oid)
+  ORDER BY c.relname
+) AS open
+FROM pg_roles r WHERE r.rolname = current_user`;
+
+interface BoundRow {
+  role: string;
+  bypasses: boolean;
+  open: string[];
+}
+
+/** Rejects with `RowSecurityError` if the connection's role could see rows of another tenant than it names. */
+export async function assertBound(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<BoundRow>(BOUND);
+  const [{ role, bypasses, open } = { role: '', bypasses: true, open: [] }] = rows;
+  if (bypasses) {
+    throw new RowSecurityError(
+      `The role "${role}" of DATABASE_URL bypasses row-level security, so the database would not keep tenants apart: ` +
+        'connect as a role that is no superuser and has no BYPASSRLS (docs/security.md says how to make one), ' +
+        'or set ALLOW_RLS_BYPASS=true to do without this protection.',
+    );
+  }
+  if (open.length > 0) {
+    throw new RowSecurityError(
+      `Row-level security does not bind the role "${role}" on ${open.join(', ')}, so the database would not keep ` +
+        'tenants apart: ENABLE and FORCE it on these tables as the migrations do, ' +
+        'or set ALLOW_RLS_BYPASS=true to do without this protection.',
+    );
+  }
+}

@@ -1,0 +1,37 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ROOT = join(__dirname, '../../..');
+
+/** Where work runs in the scope `system`, which row-level security lets see every tenant, and why it must. */
+const PLACES: Readonly<Record<string, string>> = {
+  'database.ts': 'defines the scope; reads which migrations were applied',
+  'catalog-client.ts': 'defines the scope for the catalog',
+  'agent.store.ts': "the operator's agents, which belong to no tenant",
+  'host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
+  'run.store.ts': 'the sweeper, heartbeats and gauges: runs of many tenants at once',
+  'task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
+  'tenant.store.ts': 'operators create, list and find tenants by their slug',
+  'token.store.ts': 'a token is looked up before its tenant is known',
+};
+
+const SYSTEM = /\b(systemQuery|inSystem)\b|\bcatalog\.(run|insert)\(|\.prisma\b|'system'/;
+
+const sourcesBelow = (folder: string): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !/spec\.ts$|fixture\.ts$|generated|testing\//.test(file))
+    .map((file) => join(folder, file));
+
+describe('the scope of all tenants', () => {
+  const places = ['libs', 'apps']
+    .flatMap(sourcesBelow)
+    .filter((file) => SYSTEM.test(readFileSync(join(ROOT, file), 'utf8')));
+
+  it('is used in the stores that are listed here, each with its reason, and nowhere else', () => {
+    expect(places.sort()).toEqual(
+      Object.keys(PLACES)
+        .map((file) => join('libs/database/src', file))
+        .sort(),
+    );
+  });
+});
