@@ -7,11 +7,12 @@ import { Database } from './database.js';
 import { HostStore } from './host.store.js';
 import { RowSecurityError } from './row-security.js';
 import { RunStore } from './run.store.js';
+import { StreamCountStore } from './stream-count.store.js';
 import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
 import { TokenStore } from './token.store.js';
 
-const STORES = [TaskStore, RunStore, TenantStore, TokenStore, AgentStore, HostStore];
+const STORES = [TaskStore, RunStore, TenantStore, TokenStore, AgentStore, HostStore, StreamCountStore];
 
 /** The stores of a process and their connections, which are closed last, when nobody needs them any more. */
 @Global()

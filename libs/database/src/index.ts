@@ -6,6 +6,7 @@ export { DatabaseUnavailableError, isTransient } from './transient.js';
 export { migrate } from './migrate.js';
 export { TaskStore } from './task.store.js';
 export { RunStore } from './run.store.js';
+export { type StreamClaim, StreamCountStore } from './stream-count.store.js';
 export { TenantStore } from './tenant.store.js';
 export { TokenStore } from './token.store.js';
 export { AgentStore } from './agent.store.js';

@@ -12,13 +12,14 @@ import { Dispatcher } from './dispatcher.js';
 import { OpenStreams } from './open-streams.js';
 import { PROFILE_CARD_CONTROLLERS } from './profile-cards.controller.js';
 import { RootCardsController } from './root-cards.controller.js';
+import { StreamPlaces } from './stream-places.js';
 import { StreamSender } from './stream-sender.js';
 
 /** The A2A endpoints: JSON-RPC, its streams, and agent cards. */
 @Module({
   imports: [HttpModule, HostsModule, IdentityModule, TasksModule],
   controllers: [...DISPATCH_CONTROLLERS, CardsController, RootCardsController, ...PROFILE_CARD_CONTROLLERS],
-  providers: [AgentFinder, Admission, Dispatcher, StreamSender, OpenStreams, CardSheets],
-  exports: [OpenStreams, StreamSender],
+  providers: [AgentFinder, Admission, Dispatcher, StreamSender, StreamPlaces, OpenStreams, CardSheets],
+  exports: [OpenStreams, StreamPlaces, StreamSender],
 })
 export class A2aModule {}

@@ -24,6 +24,7 @@ import { isStreaming, type StreamingCall, type UnaryCall } from './kinds-of-call
 import { PeekedItems } from './peeked-items.js';
 import { RpcAnswer } from './rpc-answer.js';
 import type { SseEncoding } from './sse-stream.js';
+import { StreamPlaces } from './stream-places.js';
 import { StreamSender } from './stream-sender.js';
 import { answeredTask, requestedTask } from './task-id-of.js';
 
@@ -50,6 +51,7 @@ export class Dispatcher {
     private readonly admission: Admission,
     private readonly table: OperationTable,
     private readonly sender: StreamSender,
+    private readonly places: StreamPlaces,
     private readonly traffic: Traffic,
     private readonly logger: Logger,
   ) {}
@@ -94,12 +96,19 @@ export class Dispatcher {
     }
   }
 
-  private async stream(
+  private stream(operation: StreamingCall, call: AdmittedCall, answer: RpcAnswer): Promise<void> {
+    const caller = abortedWhenGone(answer.reply);
+    return this.places.during(call.context.tenantId, caller.signal, () =>
+      this.streamTo(caller, operation, call, answer),
+    );
+  }
+
+  private async streamTo(
+    caller: AbortController,
     { operation, request }: StreamingCall,
     call: AdmittedCall,
     answer: RpcAnswer,
   ): Promise<void> {
-    const caller = abortedWhenGone(answer.reply);
     const items = new PeekedItems(this.runStreaming(operation, request, call.context, caller.signal));
     const first = await items.peek(call.isNotification ? Infinity : undefined);
     if (first?.payload.$case === 'task') notesOf(answer.request).taskId ??= first.payload.value.id;

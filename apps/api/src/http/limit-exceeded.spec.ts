@@ -3,6 +3,8 @@ import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { rawRequest } from '../testing/raw-request.js';
 import { legacyRequest, request } from '../testing/samples.js';
 
+const TASK = '00000000-0000-4000-8000-000000000001';
+
 let api: FakeApi;
 
 const over = () => ProtocolError.limitExceeded('tasksWaiting', 3, 2, 'wait until some have run');
@@ -118,5 +120,28 @@ describe('requests per second', () => {
     await fetch(api.url + CARD);
     await fetch(`${api.url}/healthz`);
     expect(spent).toEqual([]);
+  });
+});
+
+describe('open streams', () => {
+  it.each([
+    ['a send', (url: string) => [`${url}/agents/echo`, request.stream] as const],
+    ['a subscription', (url: string) => [`${url}/agents/echo`, request.subscribe] as const],
+    ['the log of a request', (url: string) => [`${url}/v1/requests/${TASK}/events`] as const],
+  ])('over the limit refuse %s before the operation is asked', async (_what, target) => {
+    api.limits['tenant-1'] = { openStreams: 5 };
+    api.counts.claim = async () => 0;
+    api.agentOfTask[TASK] = 'echo';
+    const asked = jest.fn();
+    Object.assign(api.operations, { sendStreamingMessage: asked, subscribeToTask: asked });
+    const [url, body] = target(api.url);
+    const response = await fetch(url, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: 'Bearer caller', 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(await response.text()).toMatch(/openStreams.*which is 5: close a stream/);
+    expect(asked).not.toHaveBeenCalled();
   });
 });

@@ -1,4 +1,11 @@
-import { ProtocolError, decodePageToken, encodePageToken, errorWire, sseRecord } from '@baton/a2a';
+import {
+  type CallContext,
+  ProtocolError,
+  decodePageToken,
+  encodePageToken,
+  errorWire,
+  sseRecord,
+} from '@baton/a2a';
 import { BearerGuard, callerOf } from '@baton/identity';
 import { OperationTable, RequestListing } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
@@ -8,7 +15,8 @@ import { lastEventId } from '../a2a/call-headers.js';
 import { abortedWhenGone } from '../a2a/caller-gone.js';
 import { PeekedItems } from '../a2a/peeked-items.js';
 import { requireScopeFor } from '../a2a/scopes.js';
-import { StreamSender } from '../a2a/stream-sender.js';
+import { StreamPlaces } from '../a2a/stream-places.js';
+import { StreamSender, type StreamTarget } from '../a2a/stream-sender.js';
 import { failureOf } from '../http/failure.js';
 import { RequestCalls } from './request-calls.js';
 import { encodeEvent, encodeRequest, encodeRequestWithTask } from './request-json.js';
@@ -33,6 +41,7 @@ export class RequestsController {
     private readonly table: OperationTable,
     private readonly listing: RequestListing,
     private readonly sender: StreamSender,
+    private readonly places: StreamPlaces,
     private readonly logger: Logger,
   ) {}
 
@@ -80,28 +89,11 @@ export class RequestsController {
     @Query('since_seq') since?: string,
   ): Promise<void> {
     const call = await this.calls.callFor('subscribeToTask', id, request);
-    const caller = abortedWhenGone(reply);
     const after = lastEventId(request) ?? readSequence(since);
-    const items = new PeekedItems(
-      this.table.operations.subscribeToTask(
-        { ...call, lastEventId: after },
-        { tenant: '', id },
-        caller.signal,
-      ),
+    const caller = abortedWhenGone(reply);
+    await this.places.during(call.tenantId, caller.signal, () =>
+      this.streamLog({ ...call, lastEventId: after }, id, caller, { request, reply }),
     );
-    await items.peek();
-    await this.sender.send(items, {
-      caller,
-      headers: { 'x-request-id': request.id },
-      request,
-      reply,
-      item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
-      error: (error) => {
-        const { kind, message } = failureOf(error, request, this.logger);
-        const { reason: status } = errorWire(kind);
-        return sseRecord(JSON.stringify({ error: { status, message } }), { event: 'error' });
-      },
-    });
   }
 
   /** 200 `{request_id, cancelled: true}`, or 404 with the reason. */
@@ -122,6 +114,30 @@ export class RequestsController {
       reply.status(404);
       return { request_id: id, cancelled: false, reason: error.message };
     }
+  }
+
+  private async streamLog(
+    call: CallContext,
+    id: string,
+    caller: AbortController,
+    { request, reply }: Pick<StreamTarget, 'request' | 'reply'>,
+  ): Promise<void> {
+    const items = new PeekedItems(
+      this.table.operations.subscribeToTask(call, { tenant: '', id }, caller.signal),
+    );
+    await items.peek();
+    await this.sender.send(items, {
+      caller,
+      headers: { 'x-request-id': request.id },
+      request,
+      reply,
+      item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
+      error: (error) => {
+        const { kind, message } = failureOf(error, request, this.logger);
+        const { reason: status } = errorWire(kind);
+        return sseRecord(JSON.stringify({ error: { status, message } }), { event: 'error' });
+      },
+    });
   }
 }
 

@@ -6,6 +6,7 @@ import {
   type HostBinding,
   HostStore,
   RunStore,
+  StreamCountStore,
   TaskStore,
   TenantStore,
   TokenStore,
@@ -99,6 +100,8 @@ export interface FakeApi {
   listing: Pick<RequestListing, 'list'>;
   /** What each tenant may use, by its id; nobody else has limits. */
   limits: Record<string, Partial<TenantLimits>>;
+  /** Where streams of limited tenants are counted; every claim is granted. */
+  counts: Pick<StreamCountStore, 'claim' | 'report' | 'touch'>;
   database: FakeServices;
   messaging: {
     ping(): Promise<void>;
@@ -167,6 +170,11 @@ const createFakes = (): Fakes => ({
   hosts: [],
   listing: { list: async () => ({ tasks: [], more: false }) },
   limits: {},
+  counts: {
+    claim: async ({ wanted }) => wanted,
+    report: async () => undefined,
+    touch: async () => new Map(),
+  },
   database: {
     ping: async () => undefined,
     pendingMigrations: async () => [],
@@ -176,7 +184,7 @@ const createFakes = (): Fakes => ({
   log: [],
 });
 
-function fakesModule({ database, messaging, hosts, limits }: Fakes): new () => object {
+function fakesModule({ database, messaging, hosts, limits, counts }: Fakes): new () => object {
   const unused = [TaskStore, TenantStore, TokenStore, AgentStore];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
@@ -189,6 +197,7 @@ function fakesModule({ database, messaging, hosts, limits }: Fakes): new () => o
       useValue: { find: async (name: string) => hosts.find(({ host }) => host === name) },
     },
     { provide: LimitsService, useValue: { of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }) } },
+    { provide: StreamCountStore, useValue: counts },
     { provide: RunStore, useValue: { countByState: () => database.countByState() } },
     {
       provide: Messaging,
