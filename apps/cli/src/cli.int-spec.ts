@@ -34,6 +34,71 @@ describe('tenants', () => {
   });
 });
 
+describe('the limits of a tenant', () => {
+  type Shown = Record<string, { value: number | null; from: string }>;
+
+  beforeAll(() => json('tenants create limited'));
+
+  const limits = (line: string) => json<Shown>(`tenants limits limited${line}`);
+
+  it('are shown with where each comes from', async () => {
+    const env = { DATABASE_URL: database.url, LIMIT_OPEN_STREAMS: '20' };
+    const { out } = await baton('tenants limits limited --json', env);
+    expect(JSON.parse(out)).toMatchObject({
+      openStreams: { value: 20, from: 'default' },
+      tasksWaiting: { value: null, from: 'none' },
+      weight: { value: 1, from: 'default' },
+    });
+    expect((await baton('tenants limits limited', env)).out).toMatch(
+      /^LIMIT +VALUE +FROM +WHAT\nrequests-per-second +none +none +requests per second\n[^]*\nopen-streams +20 +default /,
+    );
+  });
+
+  it('are set and given back, several at once, and every process is told', async () => {
+    const heard = await listen();
+    const line =
+      ' --requests-per-second 10 --open-streams none --weight 3 --retention-days 0.5 --tasks-waiting 9';
+    expect(await limits(line)).toMatchObject({
+      requestsPerSecond: { value: 10, from: 'set' },
+      openStreams: { value: null, from: 'set' },
+      weight: { value: 3, from: 'set' },
+      retentionDays: { value: 0.5, from: 'set' },
+    });
+    expect(await limits(' --runs-at-once 999999999999999 --default tasks-waiting weight')).toMatchObject({
+      requestsPerSecond: { value: 10, from: 'set' },
+      runsAtOnce: { value: 999_999_999_999_999, from: 'set' },
+      tasksWaiting: { value: null, from: 'none' },
+      weight: { value: 1, from: 'default' },
+    });
+    await limits('');
+    const all = await json<{ id: string; slug: string }[]>('tenants list');
+    const { id: tenantId } = all.find(({ slug }) => slug === 'limited')!;
+    expect(await heard(2)).toEqual(Array(2).fill({ type: 'limits-changed', tenantId }));
+    expect(all[0]).not.toHaveProperty('limits');
+  });
+
+  it('are refused with a remedy, and then nothing is changed', async () => {
+    const before = await limits('');
+    const refused = (line: string) => refusal(`tenants limits limited --events-per-run 5 ${line}`);
+    for (const text of ['0', '-1', '1.5', 'many', '1000001', '1e3']) {
+      expect(await refused(`--requests-per-second ${text}`)).toBe(
+        `--requests-per-second: "${text}" is not a whole number from 1 to 1000000, or none.`,
+      );
+    }
+    expect(await refused('--weight none')).toBe('--weight: "none" is not a whole number from 1 to 1000.');
+    expect(await refused('--retention-days 0')).toMatch(/such as 30 or 0\.5, or none\.$/);
+    expect(await refused('--default nonsense')).toMatch(
+      /^--default: "nonsense" is no limit: name one of requests-/,
+    );
+    expect(await refused('--default events-per-run')).toMatch(
+      /^--events-per-run is given and named by --default/,
+    );
+    expect(await refusal('tenants limits nobody --weight 2')).toMatch(/^There is no tenant "nobody"/);
+    expect(await refusal('tenants limits nobody')).toMatch(/^There is no tenant "nobody"/);
+    expect(await limits('')).toEqual(before);
+  });
+});
+
 describe('tokens', () => {
   interface Token {
     id: string;

@@ -6,7 +6,7 @@ const COMMANDS: Readonly<
   Record<string, { summary: string; add: (program: Command, cli: Cli) => Promise<void> }>
 > = {
   tenants: {
-    summary: 'who is served: create, list, set',
+    summary: 'who is served: create, list, set, limits',
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
   },
   tokens: {

@@ -1,15 +1,18 @@
 import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
 import type { Environment } from '@baton/config';
-import { TokenService } from '@baton/identity';
+import { LIMIT_NAMES, LIMITS, TokenService } from '@baton/identity';
 import { createMessaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import type { Demo, Home } from './home.js';
 
 const SLUG = 'demo';
 const MESSAGING_MS = 5000;
+const NO_LIMITS = Object.fromEntries(
+  LIMIT_NAMES.filter((name) => !LIMITS[name].required).map((name) => [name, null]),
+);
 
 /**
- * The tenant `demo` and a token of it, made at the first start and kept in `demo.json`; a token that is no longer
+ * The tenant `demo`, which has no limits unless the operator sets some, and a token of it, made at the first start and kept in `demo.json`; a token that is no longer
  * good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
  */
 export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
@@ -21,6 +24,8 @@ export async function prepareDemo(environment: Environment, home: Home): Promise
     await messaging.start(MESSAGING_MS);
     const tenants = new TenantStore(catalog);
     const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG));
+    // Whatever the environment says of others: whoever tries Baton out is not held up.
+    if (Object.keys(tenant.limits).length === 0) await tenants.setLimits(SLUG, NO_LIMITS);
     const tokens = new TokenService(new TokenStore(catalog), messaging, log, environment);
     const token = (await keptToken(tokens, home, tenant.id)) ?? (await newToken(tokens, tenant.id));
     const demo = { url: environment.publicUrl, tenant: SLUG, token };

@@ -39,6 +39,24 @@ describe('tenants', () => {
     expect(await tenants.byId('nonsense')).toBeUndefined();
   });
 
+  it('have limits of their own, each set and given back for itself', async () => {
+    await tenants.create('limited');
+    const limits = { requestsPerSecond: 5, openStreams: null, retentionDays: 0.25 };
+    expect((await tenants.setLimits('limited', limits))?.limits).toEqual(limits);
+    const all = [{ weight: 2 }, { bodyBytes: 999_999_999_999_999 }, { runsAtOnce: 3 }];
+    await Promise.all(all.map((one) => tenants.setLimits('limited', one)));
+    const changed = await tenants.setLimits('limited', { weight: 7 }, [
+      'openStreams',
+      'runsAtOnce',
+      'eventBytes',
+    ]);
+    expect(changed?.limits).toEqual({
+      ...{ requestsPerSecond: 5, retentionDays: 0.25 },
+      ...{ weight: 7, bodyBytes: 999_999_999_999_999 },
+    });
+    expect(await tenants.setLimits('nobody', limits)).toBeUndefined();
+  });
+
   it('can not have a slug twice', async () => {
     await tenants.create('twice');
     const again = tenants.create('twice');

@@ -41,6 +41,24 @@ export class TenantStore {
     );
     return tenant && tenantOf(tenant);
   }
+
+  /**
+   * Set limits apart from the defaults, or give them back; all others stay as they are.
+   * @returns undefined if there is no such tenant
+   */
+  async setLimits(
+    slug: string,
+    values: LimitOverrides,
+    defaults: readonly (keyof LimitOverrides)[] = [],
+  ): Promise<Tenant | undefined> {
+    const json = JSON.stringify(values);
+    await this.catalog.run(
+      (prisma) => prisma.$executeRaw`
+        UPDATE tenants SET limits = ((limits::jsonb || ${json}::jsonb) - ${[...defaults]}::text[])::json
+        WHERE slug = ${slug}`,
+    );
+    return this.bySlug(slug);
+  }
 }
 
 const tenantOf = ({ limits, ...row }: TenantRow): Tenant => ({ ...row, limits: limits as LimitOverrides });

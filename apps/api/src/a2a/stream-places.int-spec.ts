@@ -74,7 +74,7 @@ function open(places: StreamPlaces, tenantId: string): Promise<Stream> {
     });
     over.catch((error: unknown) => {
       if (error instanceof ProtocolError) resolve({ refusal: error, close: async () => undefined });
-      else reject(error);
+      else reject(error instanceof Error ? error : new Error(String(error)));
     });
   });
 }

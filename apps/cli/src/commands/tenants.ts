@@ -4,16 +4,18 @@ import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { type Platform, withPlatform } from '../connection.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printJson, printTable } from '../output.js';
+import { addLimitsCommand } from './limits.js';
 
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const TITLES = ['slug', 'default agent', 'created (utc)', 'id'];
 
 /** `baton tenants …`: who is served. */
-export function addTenantCommands(program: Command, { source, terminal }: Cli): void {
+export function addTenantCommands(program: Command, cli: Cli): void {
+  const { source, terminal } = cli;
   const tenants = program.command('tenants').description('who is served, each apart from all others');
 
   const print = (tenant: Tenant, { json }: JsonOption) =>
-    json ? printJson(terminal, tenant) : printTable(terminal, TITLES, [rowOf(tenant)], '');
+    json ? printJson(terminal, recordOf(tenant)) : printTable(terminal, TITLES, [rowOf(tenant)], '');
 
   tenants
     .command('create')
@@ -31,7 +33,7 @@ export function addTenantCommands(program: Command, { source, terminal }: Cli): 
     .option(...JSON_OPTION)
     .action(async ({ json }: JsonOption) => {
       const all = await withPlatform(source, ({ tenants }) => tenants.list());
-      if (json) printJson(terminal, all);
+      if (json) printJson(terminal, all.map(recordOf));
       else printTable(terminal, TITLES, all.map(rowOf), 'No tenants yet: npx baton tenants create <slug>');
     });
 
@@ -47,6 +49,8 @@ export function addTenantCommands(program: Command, { source, terminal }: Cli): 
         options,
       );
     });
+
+  addLimitsCommand(tenants, cli);
 }
 
 /** The tenant of that slug. Throws OperatorError if there is none. */
@@ -63,7 +67,8 @@ async function setDefaultAgent({ tenants, agents }: Platform, slug: string, name
   return (await tenants.setDefaultAgent(slug, agent.slug)) ?? unknownTenant(slug);
 }
 
-function unknownTenant(slug: string): never {
+/** Throws OperatorError. */
+export function unknownTenant(slug: string): never {
   throw new OperatorError(`There is no tenant "${slug}": npx baton tenants list shows those there are.`);
 }
 
@@ -73,6 +78,9 @@ function assertSlug(slug: string): void {
     `"${slug}" can not name a tenant: use 1 to 63 lower-case letters, digits or hyphens, beginning and ending with a letter or digit.`,
   );
 }
+
+/** The limits have a command of their own. */
+const recordOf = ({ limits: _, ...tenant }: Tenant): Omit<Tenant, 'limits'> => tenant;
 
 const rowOf = ({ slug, defaultAgent, createdAt, id }: Tenant): string[] => [
   slug,
