@@ -12,6 +12,7 @@ import { Database } from './database.js';
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   'public._prisma_migrations': 'which migrations were applied',
   'public.installed_agents': "the operator's agents, for all tenants or for those that the row names",
+  'public.rate_counters': 'numbers of the last second, by a key; only the messaging connections use them',
 };
 
 /** BullMQ's own tables: delivery only. They hold ids of runs, which say nothing to whoever may not read the run. */

@@ -10,6 +10,7 @@ const PLACES: Readonly<Record<string, string>> = {
   'agent.store.ts': "the operator's agents, which belong to no tenant",
   'host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
   'run.store.ts': 'the sweeper, heartbeats and gauges: runs of many tenants at once',
+  'stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
   'tenant.store.ts': 'operators create, list and find tenants by their slug',
   'token.store.ts': 'a token is looked up before its tenant is known',
