@@ -85,6 +85,14 @@ export interface ErrorDetail {
   retryAfterSeconds?: number;
 }
 
+/** What is known of a task that is past its retention. */
+export interface DeletedTask {
+  endedAt: Date;
+  deletedAt: Date;
+  /** How long tasks stayed after their end when this one was deleted. */
+  retentionDays: number;
+}
+
 /** An error a caller is told about. Its message is for the caller: never a stack, SQL or a secret. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
@@ -104,9 +112,20 @@ export class ProtocolError extends Error {
     });
   }
 
-  /** -32001. The same for an unknown id and for one of another tenant. */
-  static taskNotFound(taskId: string): ProtocolError {
-    return new ProtocolError('task-not-found', `Task not found: ${taskId}`, { metadata: { taskId } });
+  /**
+   * -32001. The same for an unknown id and for one of another tenant.
+   * @param deleted set when the tenant had the task and its retention is over
+   */
+  static taskNotFound(taskId: string, deleted?: DeletedTask): ProtocolError {
+    if (!deleted) {
+      return new ProtocolError('task-not-found', `Task not found: ${taskId}`, { metadata: { taskId } });
+    }
+    const [endedAt, deletedAt] = [deleted.endedAt.toISOString(), deleted.deletedAt.toISOString()];
+    const days = deleted.retentionDays.toString();
+    const fate = `ended at ${endedAt} and was deleted after ${days} ${days === '1' ? 'day' : 'days'} of retention`;
+    return new ProtocolError('task-not-found', `Task not found: ${taskId} ${fate}`, {
+      metadata: { taskId, endedAt, deletedAt, retentionDays: days },
+    });
   }
 
   /**

@@ -57,6 +57,10 @@ export class Environment {
   /** On the paths whose profile has small bodies. */
   readonly smallBodyLimitBytes: number;
   readonly maxEventBytes: number;
+  /** How often tasks past their retention are looked for. */
+  readonly retentionSweepMs: number;
+  /** How long callers of a deleted task are told what became of it. */
+  readonly tombstoneDays: number;
   readonly tokenCacheMs: number;
   /** How long a message that comes again joins the task that it has made. */
   readonly idempotencyHours: number;
@@ -93,6 +97,8 @@ export class Environment {
     this.bodyLimitBytes = values.BODY_LIMIT_BYTES;
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;
     this.maxEventBytes = values.MAX_EVENT_BYTES;
+    this.retentionSweepMs = values.RETENTION_SWEEP_MS;
+    this.tombstoneDays = values.TOMBSTONE_DAYS;
     this.tokenCacheMs = values.TOKEN_CACHE_MS;
     this.defaultLimits = defaultLimits(values);
     this.idempotencyHours = values.IDEMPOTENCY_HOURS;

@@ -100,6 +100,8 @@ export const settings = z.object({
   BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
   SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
+  RETENTION_SWEEP_MS: milliseconds().prefault('60000'),
+  TOMBSTONE_DAYS: days().prefault('90'),
   TOKEN_CACHE_MS: milliseconds().prefault('1000'),
   LIMIT_REQUESTS_PER_SECOND: limit(),
   LIMIT_RUNS_AT_ONCE: limit(),

@@ -5,6 +5,7 @@ import { AgentStore } from './agent.store.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
 import { HostStore } from './host.store.js';
+import { RetentionStore } from './retention.store.js';
 import { RowSecurityError } from './row-security.js';
 import { RunStore } from './run.store.js';
 import { StreamCountStore } from './stream-count.store.js';
@@ -12,7 +13,10 @@ import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
 import { TokenStore } from './token.store.js';
 
-const STORES = [TaskStore, RunStore, TenantStore, TokenStore, AgentStore, HostStore, StreamCountStore];
+const STORES = [
+  ...[TaskStore, RunStore, RetentionStore, TenantStore],
+  ...[TokenStore, AgentStore, HostStore, StreamCountStore],
+];
 
 /** The stores of a process and their connections, which are closed last, when nobody needs them any more. */
 @Global()

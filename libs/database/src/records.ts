@@ -194,6 +194,26 @@ export type CancelResult =
   | { ok: true; cut: StoredTask; event: { sequence: number; payload: EventPayload }; runId: string | null }
   | { ok: false; reason: 'not-found' | 'terminal' };
 
+/** For how long a tenant's tasks stay after they have ended; may be a fraction of a day. */
+export interface Retention {
+  tenantId: string;
+  days: number;
+}
+
+/** What is known of a task that was deleted. */
+export interface Tombstone {
+  agentId: string;
+  endedAt: Date;
+  deletedAt: Date;
+  /** How long the tenant's tasks stayed when this one was deleted. */
+  retentionDays: number;
+}
+
+/** How many rows of each kind were deleted. */
+export type DeletedRows = Partial<
+  Record<'tasks' | 'events' | 'messages' | 'runs' | 'keys' | 'aliases' | 'tombstones', number>
+>;
+
 /** ListTasks (A2A 1.0 §3.1.4). */
 export interface TaskFilter {
   tenantId: string;
@@ -208,6 +228,8 @@ export interface TaskFilter {
   after?: { statusAt: Date; taskId: string };
   historyLength?: number;
   includeArtifacts: boolean;
+  /** Set where nobody wants to know how many there are. */
+  uncounted?: boolean;
 }
 
 /** A run the sweeper has put back, or found waiting, and that must be (re-)enqueued. */

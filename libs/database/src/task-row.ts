@@ -17,6 +17,10 @@ const states = (is: (state: TaskState) => boolean): string =>
     .filter((state): state is TaskState => typeof state === 'number' && is(state))
     .join(', ');
 
+/** The number of every state a task can be in. */
+export const ALL_STATES = Object.values(TaskState).filter(
+  (state): state is TaskState => typeof state === 'number' && state > TaskState.TASK_STATE_UNSPECIFIED,
+);
 /** The numbers of the terminal states, for `IN (…)`. */
 export const TERMINAL_STATES = states(isTerminal);
 /** The numbers of the interrupted states, for `IN (…)`. */

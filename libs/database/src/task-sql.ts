@@ -78,15 +78,18 @@ export const CREATE_KEYED = create(
   'task_id, content FROM known',
 );
 
-/** $1 tenant $2 profile $3 client id $4 agent, NULL = any: then the newest of its tasks */
+/**
+ * $1 tenant $2 profile $3 client id $4 agent, NULL = any: then the newest of its tasks. The alias of a deleted task
+ * stays as long as its tombstone.
+ */
 export const FIND_ALIAS: Statement = {
   name: 'task-find-alias',
   text: `
 SELECT a.task_id, a.agent_id FROM task_aliases a
-JOIN tasks t ON t.tenant_id = a.tenant_id AND t.id = a.task_id
+LEFT JOIN tasks t ON t.tenant_id = a.tenant_id AND t.id = a.task_id
 WHERE a.tenant_id = $1 AND a.profile = $2 AND a.client_key = ${clientKey('$3')}
   AND ($4::text IS NULL OR a.agent_id = $4)
-ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
+ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT 1`,
 };
 
 const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL`;
@@ -128,8 +131,17 @@ export const CONTINUE_KEYED = next(
 );
 
 /**
+ * What follows in the same transaction sees what the one before it has done: a statement that waits for the task
+ * itself would see the task as it is then, but not the run that came with it. $1 tenant $2 task
+ */
+export const LOCK: Statement = {
+  name: 'task-lock',
+  text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+};
+
+/**
  * $1 tenant $2 task $3 agent, NULL = any $4 status $5 at $6 metadata, NULL = as they are. `held` reads the run
- * before the update forgets it.
+ * before the update forgets it. The task is locked before.
  */
 export const CANCEL: Statement = {
   name: 'task-cancel',
@@ -168,9 +180,9 @@ export const LIST_CONTEXT: Statement = {
   name: 'task-list-context',
   text: `
 SELECT ${taskColumns('NULL::int', true)} FROM (
-  SELECT c.* FROM tasks c JOIN tasks b ON b.tenant_id = $1 AND b.id = $4
+  SELECT c.* FROM tasks c
   WHERE c.tenant_id = $1 AND c.agent_id = $2 AND c.context_key = md5($3)::uuid AND c.context_id = $3
-    AND (c.created_at, c.id) < (b.created_at, b.id)
+    AND (c.created_at, c.id) < ((SELECT created_at FROM tasks WHERE tenant_id = $1 AND id = $4), $4)
   ORDER BY c.created_at DESC, c.id DESC LIMIT $5
 ) t ORDER BY t.created_at, t.id`,
 };
@@ -209,11 +221,13 @@ SELECT sequence, attempt, payload::text AS json, found FROM (
 WHERE bytes_before < $5 ORDER BY sequence`,
 };
 
-/** $1 tenants $2 tasks */
+/** Of deleted tasks, the heads they had. $1 tenants $2 tasks */
 export const HEADS: Statement = {
   name: 'task-heads',
   text: `
-SELECT t.id, t.last_sequence
+SELECT k.task_id AS id, coalesce(t.last_sequence, d.last_sequence) AS last_sequence
 FROM unnest($1::uuid[], $2::uuid[]) AS k(tenant_id, task_id)
-JOIN tasks t ON t.tenant_id = k.tenant_id AND t.id = k.task_id`,
+LEFT JOIN tasks t ON t.tenant_id = k.tenant_id AND t.id = k.task_id
+LEFT JOIN task_tombstones d ON d.tenant_id = k.tenant_id AND d.task_id = k.task_id
+WHERE coalesce(t.last_sequence, d.last_sequence) IS NOT NULL`,
 };

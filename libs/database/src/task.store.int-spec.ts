@@ -253,47 +253,6 @@ describe('the next turn', () => {
   });
 });
 
-describe('cancel', () => {
-  it('ends the task with one event and takes the run from its worker', async () => {
-    const run = await startTask(stores);
-    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a')] });
-    const result = await stores.tasks.cancel(run.tenantId, 'echo', run.taskId);
-    expect(result).toMatchObject({
-      ok: true,
-      runId: run.runId,
-      event: { sequence: 4 },
-      cut: { sequence: 4 },
-    });
-    expect(await stores.runs.append(run, { afterSequence: 4, events: [chunk(run, 'late')] })).toEqual({
-      ok: false,
-    });
-    expect(await stores.runs.heartbeat([run], 1000)).toEqual(new Set());
-    expect(await stores.runs.claim(run.tenantId, run.runId, 'other', 1000)).toBeUndefined();
-    expect(await stores.tasks.cancel(run.tenantId, 'echo', run.taskId)).toEqual({
-      ok: false,
-      reason: 'terminal',
-    });
-    const events = await stores.tasks.readEvents(run.tenantId, run.taskId, 0, 100);
-    expect(result.ok && result.event.payload).toEqual(events.at(-1)?.payload);
-    expect(texts((await stores.tasks.get(run.tenantId, run.taskId))!.task)).toEqual(['a']);
-  });
-
-  it('wins or loses against the last append, never both', async () => {
-    for (let i = 0; i < 20; i++) {
-      const run = await startTask(stores);
-      const [ended, canceled] = await Promise.all([
-        endTurn(stores, run, 2),
-        stores.tasks.cancel(run.tenantId, 'echo', run.taskId),
-      ]);
-      expect(ended.ok).toBe(!canceled.ok);
-      const events = await stores.tasks.readEvents(run.tenantId, run.taskId, 0, 100);
-      expect(events.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
-      const stored = await stores.tasks.get(run.tenantId, run.taskId);
-      expect(stored?.task.status?.state).toBe(ended.ok ? TASK_STATE_COMPLETED : TASK_STATE_CANCELED);
-    }
-  });
-});
-
 function artifactOf({ payload }: ReturnType<typeof chunk>) {
   if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) throw new Error('no artifact');
   return payload.value.artifact;

@@ -15,7 +15,7 @@ import type {
   TaskFilter,
 } from './records.js';
 import { type MetadataRow, READ_METADATA } from './run-sql.js';
-import { listStatement } from './task-list.js';
+import { type ListedTasks, countStatement, pageStatement } from './task-list.js';
 import { type TaskRow, artifactsJson, statusEvent, statusNow, storedTask } from './task-row.js';
 import * as sql from './task-sql.js';
 import { isUuid } from './uuid.js';
@@ -103,12 +103,24 @@ export class TaskStore {
     return row && storedTask(row);
   }
 
-  /** One page, newest status first. `total` counts the tasks of all pages. */
-  async list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number; more: boolean }> {
-    const { page, count } = listStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
-    const [rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, [page, count]);
+  /**
+   * One page, newest status first. `total` counts the tasks of all pages; null = uncounted, or more than can be
+   * counted at every list, see `count`.
+   */
+  async list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
+    const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
+    const calls = filter.uncounted ? [page] : [page, countStatement(filter, false)];
+    const [rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, calls);
     const tasks = rows.slice(0, filter.pageSize).map((row) => storedTask(row as TaskRow));
-    return { tasks, total: (counted as { total: number }).total, more: rows.length > filter.pageSize };
+    const { total = null } = (counted ?? {}) as { total?: number | null };
+    return { tasks, total, more: rows.length > filter.pageSize };
+  }
+
+  /** The number of tasks of a list, however many there are: it takes the longer, the more. */
+  async count(filter: ListedTasks): Promise<number> {
+    const [statement, values] = countStatement(filter, true);
+    const [row] = await this.database.tenantQuery<{ total: number }>(filter.tenantId, statement, values);
+    return row?.total ?? 0;
   }
 
   /** The last `limit` tasks of the context that were created before that task, whatever their state; oldest first. */
@@ -197,7 +209,8 @@ export class TaskStore {
   }
 
   private async cancelAsItIs(tenantId: string, taskId: string, values: Values): Promise<Canceled> {
-    const [[changed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
+    const [, [changed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
+      [sql.LOCK, [tenantId, taskId]],
       [sql.CANCEL, [...values, null]],
       [sql.GET, [tenantId, taskId, null]],
     ]);

@@ -52,6 +52,12 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     return (await this.cache.fetch(tenantId)) ?? this.defaults;
   }
 
+  /** The limits of every tenant, as they are in the database. */
+  async all(): Promise<{ tenantId: string; limits: TenantLimits }[]> {
+    const tenants = await this.tenants.list();
+    return tenants.map(({ id, limits }) => ({ tenantId: id, limits: { ...this.defaults, ...limits } }));
+  }
+
   private async load(tenantId: string): Promise<TenantLimits> {
     const tenant = await this.tenants.byId(tenantId);
     return { ...this.defaults, ...tenant?.limits };

@@ -1,6 +1,6 @@
 import type { Agent } from '@baton/a2a';
 import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
-import { AgentStore, TaskStore, TenantStore } from '@baton/database';
+import { AgentStore, RetentionStore, TaskStore, TenantStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
@@ -21,6 +21,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     private readonly agents: AgentStore,
     private readonly tenants: TenantStore,
     private readonly tasks: TaskStore,
+    private readonly retention: RetentionStore,
     private readonly messaging: Messaging,
   ) {
     super();
@@ -59,12 +60,16 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     return (await this.agents.list(tenantId)).filter(({ origin }) => origin === 'catalog');
   }
 
-  /** The agent of a task, which is named by its id or by an alias that a caller of the profile has chosen. */
+  /**
+   * The agent of a task, which is named by its id or by an alias that a caller of the profile has chosen; also of
+   * one that was deleted, so that its callers are told.
+   */
   async ofTask(tenantId: string, profile: string, idOrAlias: string): Promise<Agent | undefined> {
     const alias = await this.tasks.findAlias({ tenantId, profile, clientId: idOrAlias });
     const taskId = alias?.taskId ?? idOrAlias;
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
-    return stored && this.find(tenantId, stored.agentId);
+    const known = stored ?? (await this.retention.findTombstone(tenantId, taskId));
+    return known && this.find(tenantId, known.agentId);
   }
 
   /** The agent that answers where none is named; `index` unless the operator has set another. */

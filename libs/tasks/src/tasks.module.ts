@@ -4,6 +4,7 @@ import { AgentDirectory } from './agent-directory.js';
 import { TurnIntake } from './operations/accept-turn.js';
 import { Conversation } from './operations/conversation.js';
 import { TaskFinder } from './operations/find-task.js';
+import { ListTotals } from './operations/list-totals.js';
 import { MessagePlacement } from './operations/place-message.js';
 import { RequestListing } from './operations/request-listing.js';
 import { CancelOperation } from './operations/cancel-task.js';
@@ -17,6 +18,7 @@ import { ActiveRuns } from './runs/active-runs.js';
 import { RunConsumer } from './runs/run-consumer.js';
 import { RunExecutor, RunPorts } from './runs/run-executor.js';
 import { Sweeper } from './runs/sweeper.js';
+import { RetentionSweep } from './retention/retention-sweep.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
 @Module({
@@ -30,6 +32,7 @@ import { Sweeper } from './runs/sweeper.js';
     RequestListing,
     SendOperations,
     ReadOperations,
+    ListTotals,
     CancelOperation,
     SubscribeOperation,
     OperationTable,
@@ -49,7 +52,7 @@ class DirectoryModule {}
 /** The runs, for workers: claiming, executing, sweeping. It answers no caller. */
 @Module({
   imports: [DirectoryModule, AgentsModule.withCatalog(DirectoryModule)],
-  providers: [RunPorts, ActiveRuns, RunExecutor, RunConsumer, Sweeper, PlatformGauges],
+  providers: [RunPorts, ActiveRuns, RunExecutor, RunConsumer, Sweeper, RetentionSweep, PlatformGauges],
   exports: [ActiveRuns, RunExecutor],
 })
 export class RunsModule {}

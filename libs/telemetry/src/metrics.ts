@@ -27,6 +27,13 @@ export class Metrics {
   /** Runs finished by this process, by outcome (`completed`, `failed`, `lost` …). */
   readonly runsFinished = this.counter('baton_runs_finished_total', 'Runs finished', ['outcome']);
 
+  /** Rows deleted past their retention, by kind (`tasks`, `events`, `messages`, `runs` …). */
+  readonly retentionDeleted = this.counter(
+    'baton_retention_deleted_total',
+    'Rows deleted past their retention',
+    ['kind'],
+  );
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
   }

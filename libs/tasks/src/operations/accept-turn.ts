@@ -7,7 +7,7 @@ import {
   type TaskCut,
   TaskState,
 } from '@baton/a2a';
-import { type EarlierTurn, type MessageKey, type NextTurnResult, TaskStore } from '@baton/database';
+import { type EarlierTurn, type MessageKey, TaskStore } from '@baton/database';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -101,13 +101,16 @@ export class TurnIntake {
     const turn = { tenantId, agentId: stored.agentId, taskId, runId };
     const said = { ...named(message), taskId, contextId };
     const accepted = await this.tasks.continue({ ...turn, message: said, extensions, traceparent, key });
-    if (!accepted.ok && accepted.reason === 'repeated') return accepted.earlier;
-    if (!accepted.ok) throw refusal(taskId, accepted, status?.state);
+    if (!accepted.ok) {
+      if (accepted.reason === 'repeated') return accepted.earlier;
+      if (accepted.reason === 'not-found') throw await this.finder.notFound(call, taskId, taskId);
+      throw refusal(taskId, accepted.reason, status?.state);
+    }
     const { sequence } = accepted;
     const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal);
     const cut = await this.tasks.get(tenantId, taskId);
     await this.enqueue({ tenantId, taskId, runId, attempt: 0 });
-    if (!cut) throw ProtocolError.taskNotFound(taskId);
+    if (!cut) throw await this.finder.notFound(call, taskId, taskId);
     // A cancel may have come in between: what the snapshot shows must not follow it once more.
     watch.skipTo(cut.sequence);
     return { cut, priorArtifacts: cut.task.artifacts, watch };
@@ -149,12 +152,7 @@ function newTask(message: Message, metadata: Task['metadata']): Task {
   };
 }
 
-function refusal(
-  taskId: string,
-  { reason }: Exclude<NextTurnResult, { ok: true } | { reason: 'repeated' }>,
-  state: TaskState | undefined,
-): ProtocolError {
-  if (reason === 'not-found') return ProtocolError.taskNotFound(taskId);
+function refusal(taskId: string, reason: 'terminal' | 'busy', state: TaskState | undefined): ProtocolError {
   const why =
     reason === 'terminal'
       ? 'the task has ended; send a message without taskId to start a new one'

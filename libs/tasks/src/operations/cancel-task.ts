@@ -30,7 +30,9 @@ export class CancelOperation {
     const agentId = rules.taskScope === 'tenant' ? null : call.agent.id;
     const metadata = rules.cancelMetadata === 'kept' ? request.metadata : undefined;
     const result = await this.tasks.cancel(tenantId, agentId, taskId, { metadata });
-    if (!result.ok && result.reason === 'not-found') throw ProtocolError.taskNotFound(request.id);
+    if (!result.ok && result.reason === 'not-found') {
+      throw await this.finder.notFound(call, request.id, taskId);
+    }
     if (!result.ok) return this.endedTask(call, request.id);
     const { cut, event, runId } = result;
     const json = serializePayload(event.payload);

@@ -1,11 +1,15 @@
-import { type CallContext, ProtocolError } from '@baton/a2a';
-import { type StoredTask, TaskStore } from '@baton/database';
+import { type CallContext, type OperationRules, ProtocolError, type TaskEvent } from '@baton/a2a';
+import { RetentionStore, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { LogDeletedError, type TaskWatch } from '../relay/task-watch.js';
 
 /** Finds the task that an id means for a caller. */
 @Injectable()
 export class TaskFinder {
-  constructor(private readonly tasks: TaskStore) {}
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly retention: RetentionStore,
+  ) {}
 
   /** The server's id behind an id that the caller may have chosen itself. */
   async idOf(call: CallContext, id: string): Promise<string> {
@@ -25,9 +29,43 @@ export class TaskFinder {
     id: string,
     options: { historyLength?: number; artifacts?: boolean } = {},
   ): Promise<StoredTask> {
-    const stored = await this.tasks.get(call.tenantId, await this.idOf(call, id), options);
-    const inScope = call.rules.taskScope === 'tenant' || stored?.agentId === call.agent.id;
-    if (!stored || !inScope) throw ProtocolError.taskNotFound(id);
+    const taskId = await this.idOf(call, id);
+    const stored = await this.tasks.get(call.tenantId, taskId, options);
+    if (!stored) throw await this.notFound(call, id, taskId);
+    if (!isInScope(call, stored)) throw ProtocolError.taskNotFound(id);
     return stored;
   }
+
+  /**
+   * Why there is no such task: if it was the caller's and its retention is over, the error says so.
+   * @param id as the caller has it
+   * @param taskId the server's
+   */
+  async notFound(call: CallContext, id: string, taskId: string): Promise<ProtocolError> {
+    return (await this.deleted(call, id, taskId)) ?? ProtocolError.taskNotFound(id);
+  }
+
+  /** What the caller of a task whose retention is over is told; undefined if this is not one. */
+  async deleted(call: CallContext, id: string, taskId: string): Promise<ProtocolError | undefined> {
+    const tombstone = await this.retention.findTombstone(call.tenantId, taskId);
+    return tombstone && isInScope(call, tombstone) ? ProtocolError.taskNotFound(id, tombstone) : undefined;
+  }
+
+  /** The events of a watch. If the log is deleted under its reader, the caller is told so. */
+  async *follow(
+    call: CallContext,
+    id: string,
+    watch: TaskWatch,
+    ends?: OperationRules['streamEnds'],
+  ): AsyncGenerator<TaskEvent> {
+    try {
+      yield* watch.events(ends);
+    } catch (error) {
+      if (!(error instanceof LogDeletedError)) throw error;
+      throw (await this.deleted(call, id, watch.key.taskId)) ?? error;
+    }
+  }
 }
+
+const isInScope = ({ rules, agent }: CallContext, { agentId }: { agentId: string }): boolean =>
+  rules.taskScope === 'tenant' || agentId === agent.id;

@@ -14,6 +14,7 @@ import { claimedRun, message as said } from '../runs/claimed-run.fixture.js';
 import { MessagePlacement } from './place-message.js';
 
 const RULE: ClientTaskIdRule = { joins: 'any-task', canceled: 'refused' };
+const GONE = { endedAt: new Date(0), deletedAt: new Date(1), retentionDays: 7 };
 const request = (message: Message): SendMessageRequest => ({
   tenant: '',
   message,
@@ -21,12 +22,12 @@ const request = (message: Message): SendMessageRequest => ({
   metadata: undefined,
 });
 
-const call = (clientTaskId?: string, idempotencyKey?: string): CallContext =>
+const call = (clientTaskId?: string, idempotencyKey?: string, rule = RULE): CallContext =>
   ({
     tenantId: 'tenant',
     agent: { id: 'echo' },
     profile: 'orloj',
-    rules: { ...SPEC_RULES, clientTaskIds: RULE },
+    rules: { ...SPEC_RULES, clientTaskIds: rule },
     clientTaskId,
     idempotencyKey,
   }) as CallContext;
@@ -42,6 +43,8 @@ class Surroundings {
   readonly asked: string[] = [];
   /** What each look finds under the alias. */
   looks: (StoredTask | undefined)[] = [];
+  /** Whether the task that the id named is past its retention. */
+  isDeleted = false;
   /** How often another caller is faster. */
   losses = 0;
   /** What the same message, or another one under its key, has made earlier. */
@@ -50,6 +53,10 @@ class Surroundings {
   readonly tasks = {
     findAlias: async () => (this.looks[0] ? { taskId: 'task', agentId: 'echo' } : undefined),
     get: async () => this.looks.shift(),
+  };
+  readonly finder = {
+    deleted: async (_call: unknown, id: string) =>
+      this.isDeleted ? ProtocolError.taskNotFound(id, GONE) : undefined,
   };
   readonly intake = {
     createTask: async (
@@ -88,11 +95,12 @@ describe('MessagePlacement', () => {
   let behind: Surroundings;
   const environment = loadEnvironment({ DATABASE_URL: 'postgres://localhost/none' });
   const placeFor = (context: CallContext, sent = message) =>
-    new MessagePlacement(behind.intake as never, behind.tasks as never, environment).place(
-      context,
-      request(sent),
-      signal,
-    );
+    new MessagePlacement(
+      behind.intake as never,
+      behind.tasks as never,
+      environment,
+      behind.finder as never,
+    ).place(context, request(sent), signal);
   const place = (clientTaskId?: string) => placeFor(call(clientTaskId));
   beforeEach(() => (behind = new Surroundings()));
 
@@ -129,6 +137,22 @@ describe('MessagePlacement', () => {
   it('refuses a task that was canceled', async () => {
     behind.looks = [stored(TaskState.TASK_STATE_CANCELED, said('first', Role.ROLE_USER))];
     await expect(place('mine')).rejects.toMatchObject({ kind: 'task-canceled' });
+  });
+
+  it('refuses an id whose task was deleted: the message may be the one it has answered', async () => {
+    behind.looks = [undefined];
+    behind.isDeleted = true;
+    await expect(place('mine')).rejects.toThrow(
+      'Task not found: mine ended at 1970-01-01T00:00:00.000Z and was deleted after 7 days of retention',
+    );
+    expect(behind.asked).toEqual([]);
+  });
+
+  it('takes a new turn under such an id where a task that has ended is never joined', async () => {
+    behind.looks = [undefined];
+    behind.isDeleted = true;
+    await placeFor(call('mine', undefined, { ...RULE, joins: 'working-task' }));
+    expect(behind.asked).toEqual(['create {"clientId":"mine"} in a new context']);
   });
 
   it('gives up on an id that others fight for', async () => {

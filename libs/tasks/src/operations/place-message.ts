@@ -9,6 +9,7 @@ import { Environment } from '@baton/config';
 import { type EarlierTurn, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { type AcceptedTurn, type TaskAlias, TurnIntake } from './accept-turn.js';
+import { TaskFinder } from './find-task.js';
 import { messageKey } from './message-key.js';
 import { pushNotSupported } from './push-not-supported.js';
 
@@ -22,6 +23,7 @@ export class MessagePlacement {
     private readonly intake: TurnIntake,
     private readonly tasks: TaskStore,
     private readonly environment: Environment,
+    private readonly finder: TaskFinder,
   ) {}
 
   /**
@@ -75,7 +77,9 @@ export class MessagePlacement {
       const known = await this.tasks.findAlias({ tenantId, agentId: agent.id, profile, clientId });
       const alias = { clientId, previousTaskId: known?.taskId };
       // The id may also be the server's own, from an earlier answer.
-      const stored = await this.tasks.get(tenantId, known?.taskId ?? clientId);
+      const taskId = known?.taskId ?? clientId;
+      const stored = await this.tasks.get(tenantId, taskId);
+      if (!stored) await this.assertNotDeleted(call, clientId, taskId);
       const turn =
         stored?.agentId === agent.id
           ? await this.placeAfter(call, request, message, stored, alias, signal)
@@ -83,6 +87,16 @@ export class MessagePlacement {
       if (turn) return turn;
     }
     throw new ProtocolError('internal', 'Too many messages came under this id at once: send it again');
+  }
+
+  /**
+   * A message that may repeat the one of a deleted task must not be done a second time. Where only a task at work
+   * is joined, one that is gone is followed by a new turn, as any that has ended.
+   */
+  private async assertNotDeleted(call: CallContext, clientId: string, taskId: string): Promise<void> {
+    if (call.rules.clientTaskIds?.joins !== 'any-task') return;
+    const deleted = await this.finder.deleted(call, clientId, taskId);
+    if (deleted) throw deleted;
   }
 
   private async placeAfter(

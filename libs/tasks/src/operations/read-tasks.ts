@@ -12,6 +12,7 @@ import { TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { Conversation } from './conversation.js';
 import { TaskFinder } from './find-task.js';
+import { ListTotals } from './list-totals.js';
 
 const DEFAULT_PAGE_SIZE = 50;
 
@@ -22,6 +23,7 @@ export class ReadOperations {
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
     private readonly conversation: Conversation,
+    private readonly totals: ListTotals,
   ) {}
 
   /** The task at the head of its log. Not found when it is unknown, another tenant's or another agent's. */
@@ -36,12 +38,15 @@ export class ReadOperations {
   /** The agent's tasks in the caller's tenant, newest status first. */
   async listTasks(call: CallContext, request: ListTasksRequest): Promise<ListTasksResponse> {
     const pageSize = request.pageSize ?? DEFAULT_PAGE_SIZE;
-    const { tasks, total, more } = await this.tasks.list({
+    const listed = {
       tenantId: call.tenantId,
       agentId: call.agent.id,
       contextId: request.contextId || undefined,
       state: request.status === TaskState.TASK_STATE_UNSPECIFIED ? undefined : request.status,
       since: request.statusTimestampAfter ? new Date(request.statusTimestampAfter) : undefined,
+    };
+    const { tasks, total, more } = await this.tasks.list({
+      ...listed,
       pageSize,
       after: request.pageToken ? decodePageToken(request.pageToken) : undefined,
       historyLength: request.historyLength,
@@ -52,6 +57,7 @@ export class ReadOperations {
       more && last?.status?.timestamp
         ? encodePageToken({ statusAt: new Date(last.status.timestamp), taskId: last.id })
         : '';
-    return { tasks: tasks.map(({ task }) => task), nextPageToken, pageSize, totalSize: total };
+    const totalSize = total ?? (await this.totals.of(listed));
+    return { tasks: tasks.map(({ task }) => task), nextPageToken, pageSize, totalSize };
   }
 }

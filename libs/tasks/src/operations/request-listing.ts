@@ -17,6 +17,7 @@ export class RequestListing {
     page: { limit: number; after?: RequestPosition },
   ): Promise<{ tasks: StoredTask[]; more: boolean }> {
     const { limit, after } = page;
-    return this.tasks.list({ tenantId, pageSize: limit, after, historyLength: 0, includeArtifacts: false });
+    const shown = { historyLength: 0, includeArtifacts: false, uncounted: true };
+    return this.tasks.list({ tenantId, pageSize: limit, after, ...shown });
   }
 }

@@ -13,8 +13,8 @@ import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
-import type { AcceptedTurn } from './accept-turn.js';
 import { Conversation } from './conversation.js';
+import { TaskFinder } from './find-task.js';
 import { MessagePlacement } from './place-message.js';
 
 /** SendMessage and SendStreamingMessage (A2A 1.0 §3.1.1, §3.1.2). */
@@ -24,6 +24,7 @@ export class SendOperations {
     private readonly placement: MessagePlacement,
     private readonly conversation: Conversation,
     private readonly tasks: TaskStore,
+    private readonly finder: TaskFinder,
     private readonly environment: Environment,
   ) {}
 
@@ -43,9 +44,12 @@ export class SendOperations {
         const value = await this.conversation.withHistory(call, turn.cut.task, historyLength);
         return { $case: 'task', value, priorArtifacts };
       }
-      await turnEnd(turn);
-      const stored = await this.tasks.get(call.tenantId, turn.cut.task.id);
-      if (!stored) throw ProtocolError.taskNotFound(turn.cut.task.id);
+      const { id } = turn.cut.task;
+      if (!turnIsOver(turn.cut.task)) {
+        for await (const event of this.finder.follow(call, id, turn.watch)) void event;
+      }
+      const stored = await this.tasks.get(call.tenantId, id);
+      if (!stored) throw await this.finder.notFound(call, id, id);
       const task = await this.conversation.withHistory(call, stored.task, historyLength);
       return replyOf(call, { ...stored, task }, priorArtifacts);
     } finally {
@@ -78,16 +82,13 @@ export class SendOperations {
       const { configuration } = request;
       const value = await this.conversation.withHistory(call, cut.task, configuration?.historyLength);
       yield { sequence: cut.sequence, payload: { $case: 'task', value } };
-      if (!streamIsOver(call, cut.task)) yield* watch.events(call.rules.streamEnds);
+      if (!streamIsOver(call, cut.task)) {
+        yield* this.finder.follow(call, cut.task.id, watch, call.rules.streamEnds);
+      }
     } finally {
       watching.abort(NO_LONGER_WATCHED);
     }
   }
-}
-
-async function turnEnd({ cut, watch }: AcceptedTurn): Promise<void> {
-  if (turnIsOver(cut.task)) return;
-  for await (const event of watch.events()) void event;
 }
 
 /** A cancel can overtake the turn before the first look at it; a repeated call joins a task that has ended. */

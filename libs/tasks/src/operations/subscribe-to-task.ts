@@ -47,7 +47,7 @@ export class SubscribeOperation {
       yield { sequence: stored.sequence, payload: { $case: 'task', value: stored.task } };
     }
     if (terminal && cursor === stored.sequence) return;
-    for await (const event of this.follow(call, stored, cursor, signal)) {
+    for await (const event of this.follow(call, request.id, stored, cursor, signal)) {
       if (replays && liesInThePast(event, stored)) continue;
       yield event;
     }
@@ -55,6 +55,7 @@ export class SubscribeOperation {
 
   private async *follow(
     call: CallContext,
+    id: string,
     { task, sequence }: StoredTask,
     cursor: number,
     signal: AbortSignal,
@@ -66,7 +67,7 @@ export class SubscribeOperation {
       const watch = await this.relay.watch(key, cursor, sequence, both);
       // The subscription came after the snapshot: what happened between them is only in the log.
       watch.refresh();
-      yield* watch.events();
+      yield* this.finder.follow(call, id, watch);
     } finally {
       watching.abort(NO_LONGER_WATCHED);
     }

@@ -102,7 +102,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
       const heads = await this.tasks.heads([...keys.values()]);
       for (const watch of watches) {
         const head = heads.get(watch.key.taskId) ?? 0;
-        if (head > watch.sequence) watch.refresh();
+        if (head > watch.sequence) watch.refresh(head);
       }
     } catch (error) {
       this.logger.warn('relay tick failed', { err: error });

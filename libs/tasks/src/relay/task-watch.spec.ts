@@ -1,6 +1,6 @@
 import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import type { PublishedEvent } from '@baton/messaging';
-import { TaskWatch } from './task-watch.js';
+import { LogDeletedError, TaskWatch } from './task-watch.js';
 
 const KEY = { tenantId: 'tenant', taskId: 'task' };
 const { TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED, TASK_STATE_COMPLETED } = TaskState;
@@ -129,6 +129,31 @@ describe('TaskWatch', () => {
   it('ends at an interruption that is news, but not at one that lies in the past', async () => {
     log.add(TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED);
     expect(await collect(watchFrom(0, 3))).toEqual([1, 2, 3]);
+  });
+
+  it('tells a reader whose log is deleted under it, whatever is left of the log', async () => {
+    const states = Array.from({ length: 1_200 }, () => TASK_STATE_WORKING);
+    log.add(...states, TASK_STATE_COMPLETED);
+    const watch = watchFrom(0, 1_201);
+    const seen: number[] = [];
+    const reading = (async () => {
+      for await (const { sequence } of watch.events()) {
+        seen.push(sequence);
+        // The first page is read: a slice of the second goes.
+        if (sequence === 500) log.events.splice(0, 600);
+      }
+    })();
+    await expect(reading).rejects.toBeInstanceOf(LogDeletedError);
+    expect(seen).toEqual(Array.from({ length: 500 }, (_, i) => i + 1));
+  });
+
+  it('tells a reader who comes after the log has gone, and one who waits when it goes', async () => {
+    await expect(collect(watchFrom(3, 9))).rejects.toBeInstanceOf(LogDeletedError);
+    const waiting = watchFrom(2);
+    const seen = collect(waiting);
+    // The last signals were lost, and only the tombstone knows how far the log went.
+    waiting.refresh(4);
+    await expect(seen).rejects.toBeInstanceOf(LogDeletedError);
   });
 
   it('ends when its signal aborts, also while it waits', async () => {

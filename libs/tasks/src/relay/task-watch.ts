@@ -11,6 +11,11 @@ const PAGE = { limit: 500, bytes: 512 * 1024 };
 /** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
 export const NO_LONGER_WATCHED = new Error('nobody watches the task any more');
 
+/** The log has lost events that its reader has not read: the task was deleted. */
+export class LogDeletedError extends Error {
+  override readonly name = 'LogDeletedError';
+}
+
 /** Which task a watch follows. */
 export interface TaskKey {
   tenantId: string;
@@ -27,6 +32,8 @@ export class TaskWatch {
   private pendingChars = 0;
   private stale: boolean;
   private wake: (() => void) | undefined;
+  /** As far as is known, the log goes to here. */
+  private head: number;
 
   constructor(
     readonly key: TaskKey,
@@ -37,6 +44,7 @@ export class TaskWatch {
     private readonly signal: AbortSignal,
   ) {
     this.stale = headAtStart > cursor;
+    this.head = headAtStart;
     signal.addEventListener('abort', () => this.wake?.(), { once: true });
   }
 
@@ -53,6 +61,7 @@ export class TaskWatch {
   /** A signal arrived from the task's channel. */
   notify(signal: TaskSignal): void {
     if (signal.lastSequence <= this.cursor) return;
+    this.head = Math.max(this.head, signal.lastSequence);
     this.pending.push(...signal.events);
     for (const { json } of signal.events) this.pendingChars += json.length;
     const tooMany = this.pending.length > MAX_PENDING || this.pendingChars > MAX_PENDING_CHARS;
@@ -60,8 +69,9 @@ export class TaskWatch {
     else this.wake?.();
   }
 
-  /** Signals may have been missed: read the log again. */
-  refresh(): void {
+  /** Signals may have been missed: read the log again. @param head how far it goes, if that is known */
+  refresh(head = 0): void {
+    this.head = Math.max(this.head, head);
     this.stale = true;
     this.forgetPending();
     this.wake?.();
@@ -69,7 +79,7 @@ export class TaskWatch {
 
   /**
    * Every event after the cursor, in order, each once. Returns after the event that ends the turn, or when
-   * the signal aborts. Rejects when the log can't be read.
+   * the signal aborts. Rejects when the log can't be read, and with `LogDeletedError` when it is no longer there.
    * @param ends `with-task`: go on over interruptions until the task has ended
    */
   async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<TaskEvent> {
@@ -88,7 +98,13 @@ export class TaskWatch {
 
   private async readLog(): Promise<TaskEvent[]> {
     this.stale = false;
-    const { events, more } = await this.store.readPage(this.key, this.cursor, PAGE);
+    const { cursor, head } = this;
+    const { events, more } = await this.store.readPage(this.key, cursor, PAGE);
+    // A log is deleted from its beginning, and what is known of it was committed before it was read.
+    const [first] = events;
+    if (first ? first.sequence > cursor + 1 : cursor < head) {
+      throw new LogDeletedError(`the log of task ${this.key.taskId} does not go on after event ${cursor}`);
+    }
     if (more) this.stale = true;
     return events;
   }

@@ -28,8 +28,14 @@ export const ORLOJ_PROFILE = defineProfile({
   errors: {
     'agent-not-found': { code: -32003, http: 200 },
     'task-not-found': {
-      message: () => 'task not found',
-      data: ({ detail }) => ({ task_id: detail.metadata?.taskId ?? '' }),
+      message: ({ detail: { metadata } }) =>
+        metadata?.deletedAt === undefined
+          ? 'task not found'
+          : `task not found: it ended at ${metadata.endedAt} and was deleted after ${metadata.retentionDays} days of retention`,
+      data: ({ detail: { metadata } }) => ({
+        task_id: metadata?.taskId ?? '',
+        ...(metadata?.deletedAt && { ended_at: metadata.endedAt, deleted_at: metadata.deletedAt }),
+      }),
     },
     'task-canceled': { code: -32002, reason: 'TASK_CANCELLED', message: () => 'task cancelled' },
   },

@@ -1,0 +1,119 @@
+import { Environment } from '@baton/config';
+import { type DeletedRows, type Retention, RetentionStore } from '@baton/database';
+import { LimitsService } from '@baton/identity';
+import { Logger, Metrics } from '@baton/telemetry';
+import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { BatchSize } from './batch-size.js';
+
+/** Most rows of one batch, which is one short transaction. */
+const MOST_TASKS = 500;
+const MOST_EVENTS = 5_000;
+const MOST_KEYS = 2_000;
+/** After each batch the database rests three times as long as it took: at most a quarter of the time is spent. */
+const REST = 3;
+/** In milliseconds. The lock's connection must not be idle for longer than Postgres lets it. */
+const LONGEST_REST = 5_000;
+
+/**
+ * Deletes the tasks that have ended longer ago than their tenant keeps them. One worker at a time does, in small
+ * batches: a task is made invisible first, and then its log goes, slice by slice. Whatever a worker that dies
+ * leaves behind, the next one finds.
+ */
+@Injectable()
+export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
+  private timer: NodeJS.Timeout | undefined;
+  private readonly stop = new AbortController();
+  private running: Promise<void> = Promise.resolve();
+  private readonly tasks = new BatchSize(MOST_TASKS);
+  private readonly events = new BatchSize(MOST_EVENTS);
+  private readonly keys = new BatchSize(MOST_KEYS);
+  private readonly tombstones = new BatchSize(MOST_TASKS);
+
+  constructor(
+    private readonly store: RetentionStore,
+    private readonly limits: LimitsService,
+    private readonly environment: Environment,
+    private readonly metrics: Metrics,
+    private readonly logger: Logger,
+  ) {}
+
+  onModuleInit(): void {
+    this.schedule();
+  }
+
+  /** Waits for the batch that is under way. */
+  async onModuleDestroy(): Promise<void> {
+    this.stop.abort();
+    clearTimeout(this.timer);
+    await this.running;
+  }
+
+  /**
+   * Delete all that is past its retention, unless another worker is at it.
+   * @returns whether this one did it
+   */
+  async sweep(): Promise<boolean> {
+    const retentions = await this.retentions();
+    return this.store.alone(async (stillAlone) => {
+      if (retentions.length > 0) {
+        await this.inBatches(this.tasks, stillAlone, (size) => this.store.expire(retentions, size));
+      }
+      // Also when nothing is to expire any more: what was begun is brought to its end.
+      await this.inBatches(this.events, stillAlone, (size) => this.store.purge(size));
+      await this.inBatches(this.keys, stillAlone, (size) => this.store.dropKeys(size));
+      const days = this.environment.tombstoneDays;
+      await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(days, size));
+    });
+  }
+
+  private schedule(): void {
+    // Spread the workers' sweeps.
+    const wait = this.environment.retentionSweepMs * (0.75 + Math.random() / 2);
+    this.timer = setTimeout(() => {
+      this.running = this.tick();
+    }, wait);
+    this.timer.unref();
+  }
+
+  private async tick(): Promise<void> {
+    try {
+      await this.sweep();
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.logger.warn('retention sweep failed', { err: error });
+    }
+    if (!this.stop.signal.aborted) this.schedule();
+  }
+
+  private async retentions(): Promise<Retention[]> {
+    const tenants = await this.limits.all();
+    return tenants.flatMap(({ tenantId, limits: { retentionDays: days } }) =>
+      days === null ? [] : [{ tenantId, days }],
+    );
+  }
+
+  /** Until a batch finds nothing. */
+  private async inBatches(
+    size: BatchSize,
+    stillAlone: () => Promise<void>,
+    batch: (size: number) => Promise<DeletedRows>,
+  ): Promise<void> {
+    const { signal } = this.stop;
+    for (;;) {
+      signal.throwIfAborted();
+      await stillAlone();
+      const start = performance.now();
+      // Also when it failed: the next sweep tries fewer rows.
+      const deleted = await batch(size.current).finally(() => size.took(performance.now() - start));
+      if (!this.count(deleted)) return;
+      await delay(Math.min((performance.now() - start) * REST, LONGEST_REST), undefined, { signal });
+    }
+  }
+
+  /** @returns whether anything was deleted */
+  private count(deleted: DeletedRows): boolean {
+    const rows = Object.entries(deleted).filter(([, count]) => count > 0);
+    for (const [kind, count] of rows) this.metrics.retentionDeleted.inc({ kind }, count);
+    return rows.length > 0;
+  }
+}
