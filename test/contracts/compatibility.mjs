@@ -25,6 +25,9 @@ const INTRODUCTION = `# Compatibility
 What clients of the A2A specification and of five other systems find here, line by line. Each line is a test of that
 name in \`test/contracts/\`, over HTTP against a running server; whole exchanges are kept byte for byte in
 \`test/contracts/golden/\`. This file is made of the names of those tests by \`node test/contracts/compatibility.mjs\`.
+
+One thing stands in none of those contracts and holds beside them: a message that is sent again joins the task that
+it has made, see [idempotency.md](idempotency.md).
 `;
 
 /** Every line that has a test: [number, what it says], in the order of the numbers. */

@@ -20,11 +20,17 @@ export class RawCaller {
     readonly url: string,
     private readonly token: string,
     private readonly version = '1.0',
+    private readonly more: Record<string, string> = {},
   ) {}
 
   /** The same caller at another URL, e.g. of another API process. */
   at(url: string): RawCaller {
-    return new RawCaller(url, this.token, this.version);
+    return new RawCaller(url, this.token, this.version, this.more);
+  }
+
+  /** The same caller, with these headers on every request. */
+  with(headers: Record<string, string>): RawCaller {
+    return new RawCaller(this.url, this.token, this.version, { ...this.more, ...headers });
   }
 
   /** One unary call. */
@@ -69,6 +75,7 @@ export class RawCaller {
       'content-type': 'application/json',
       authorization: `Bearer ${this.token}`,
       'a2a-version': this.version,
+      ...this.more,
     };
   }
 

@@ -115,6 +115,34 @@ describe('a message that comes again', () => {
     expect(other).toMatchObject({ created: false, content: first.content });
   });
 
+  it('under an id of its caller is one task by that id and by its key', async () => {
+    const tenantId = randomUUID();
+    const named = (clientId: string, key: MessageKey): NewTask => ({
+      ...keyed(tenantId, key),
+      alias: { profile: 'orloj', clientId },
+    });
+    const inputs = Array.from({ length: 20 }, () => named('job', keyOf('one')));
+    const results = await Promise.all(inputs.map((input) => stores.tasks.create(input)));
+    expect(results.filter(({ created }) => created)).toHaveLength(1);
+    const taskId = results.find(({ created }) => created)?.taskId;
+    expect(results.map((result) => result.taskId)).toEqual(Array(20).fill(taskId));
+    expect(await written(tenantId)).toEqual(ONE);
+    // The key is known: the other id names nothing.
+    const again = { created: false, taskId, content: null };
+    expect(await stores.tasks.create(named('other job', keyOf('one')))).toEqual(again);
+    const other = { tenantId, profile: 'orloj', clientId: 'other job' };
+    expect(await stores.tasks.findAlias(other)).toBeUndefined();
+    // The id is taken: the key names nothing yet, and goes on as a new one.
+    const two = keyOf('two');
+    expect(await stores.tasks.create(named('job', two))).toEqual(again);
+    const goneTaskId = (await stores.tasks.earlierTurn(tenantId, two))?.taskId;
+    expect(await stores.tasks.get(tenantId, goneTaskId ?? '')).toBeUndefined();
+    expect(await stores.tasks.earlierTurn(tenantId, { ...two, goneTaskId })).toBeUndefined();
+    const next = named('job', { ...two, goneTaskId });
+    next.alias = { profile: 'orloj', clientId: 'job', previousTaskId: taskId };
+    expect(await stores.tasks.create(next)).toEqual({ created: true, taskId: next.task.id, content: null });
+  });
+
   it('leaves no key if its task is refused', async () => {
     const tenantId = randomUUID();
     const [first, second] = [keyed(tenantId), keyed(tenantId, keyOf('another'))];

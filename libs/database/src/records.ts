@@ -74,7 +74,7 @@ export interface NewTask {
   task: Task;
   extensions: readonly string[];
   traceparent?: string;
-  /** The id under which the caller knows the task; such a task has no key. */
+  /** The id under which the caller knows the task. */
   alias?: NewAlias;
   key?: MessageKey;
 }

@@ -34,19 +34,19 @@ const clientKey = (clientId: string): string => `sha256(convert_to(${clientId}, 
  * Says which task the alias names from now on: the new one if the alias is new, or still names the previous
  * one. Creates of the same alias wait here for each other.
  */
-const ALIAS = `alias AS (
+const aliasCte = (condition = ''): string => `alias AS (
   INSERT INTO task_aliases AS a (tenant_id, agent_id, profile, client_key, client_id, task_id)
-  VALUES ($1, $3, $14, ${clientKey('$15')}, $15, $2)
+  SELECT $1::uuid, $3::text, $14::text, ${clientKey('$15::text')}, $15::text, $2::uuid ${condition}
   ON CONFLICT (tenant_id, profile, client_key, agent_id) DO UPDATE
     SET task_id = CASE WHEN a.task_id = $16 THEN EXCLUDED.task_id ELSE a.task_id END
   RETURNING a.task_id
-), `;
+)`;
 
 /** The same rows whether or not an id names the task; with one, only if it names this one. */
 const create = (name: string, id: string, condition: string, result: string): Statement => ({
   name,
   text: `
-WITH ${id}task AS (
+WITH ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id)
   SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11 ${condition}
@@ -66,16 +66,26 @@ export const CREATE = create('task-create', '', '', '$2::uuid AS task_id');
 /** … $14 profile $15 client id $16 previous task */
 export const CREATE_ALIASED = create(
   'task-create-aliased',
-  ALIAS,
+  `${aliasCte()},`,
   'FROM alias WHERE alias.task_id = $2',
   'task_id FROM alias',
 );
 /** … $14 key $15 content $16 hours $17 task that is gone */
 export const CREATE_KEYED = create(
   'task-create-keyed',
-  `${knownCte(14, '1')}, `,
+  `${knownCte(14, '1')},`,
   'FROM known WHERE known.task_id = $2',
   'task_id, content FROM known',
+);
+/**
+ * … $14 profile $15 client id $16 previous task $17 key $18 content $19 hours $20 task that is gone. If only the
+ * alias names another task, the key names one that does not exist: it then counts as new.
+ */
+export const CREATE_ALIASED_KEYED = create(
+  'task-create-aliased-keyed',
+  `${knownCte(17, '1')}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
+  'FROM alias WHERE alias.task_id = $2',
+  'coalesce(alias.task_id, known.task_id) AS task_id, known.content FROM known LEFT JOIN alias ON true',
 );
 
 /**
@@ -101,7 +111,7 @@ const next = (name: string, known: string, from: string, condition: string): Sta
 WITH held AS (
   SELECT state, active_run_id, last_sequence FROM tasks
   WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
-), ${known}task AS (
+), ${known} task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL
   FROM ${from}
@@ -125,7 +135,7 @@ export const CONTINUE = next('task-continue', '', 'held', '');
 /** … $10 key $11 content $12 hours $13 task that is gone */
 export const CONTINUE_KEYED = next(
   'task-continue-keyed',
-  `${knownCte(10, 'held.last_sequence + 1', `FROM held WHERE ${TAKES_A_TURN}`)}, `,
+  `${knownCte(10, 'held.last_sequence + 1', `FROM held WHERE ${TAKES_A_TURN}`)},`,
   'held, known',
   'AND known.task_id = $2 AND known.sequence = held.last_sequence + 1',
 );

@@ -44,13 +44,14 @@ export class TaskStore {
       ...[metadata && JSON.stringify(metadata), JSON.stringify(history[0]), JSON.stringify(event)],
       ...[runId, extensions, traceparent],
     ];
-    const named: Values = alias
-      ? [alias.profile, alias.clientId, alias.previousTaskId]
-      : key
-        ? keyValues(key)
-        : [];
-    const statement = alias ? sql.CREATE_ALIASED : key ? sql.CREATE_KEYED : sql.CREATE;
-    const [row] = await this.database.tenantQuery<CreatedRow>(tenantId, statement, [...values, ...named]);
+    const [plain, keyed] = alias
+      ? [sql.CREATE_ALIASED, sql.CREATE_ALIASED_KEYED]
+      : [sql.CREATE, sql.CREATE_KEYED];
+    const [row] = await this.database.tenantQuery<CreatedRow>(tenantId, key ? keyed : plain, [
+      ...values,
+      ...(alias ? [alias.profile, alias.clientId, alias.previousTaskId] : []),
+      ...(key ? keyValues(key) : []),
+    ]);
     const taskId = row?.task_id ?? task.id;
     return { created: taskId === task.id, taskId, content: row?.content ?? null };
   }
@@ -88,6 +89,12 @@ export class TaskStore {
     const earlier = key && (await this.earlierTurn(tenantId, key));
     if (earlier) return { ok: false, reason: 'repeated', earlier };
     return { ok: false, reason: isTerminal(row.state) ? 'terminal' : 'busy' };
+  }
+
+  /** What a message with that key has made. */
+  async earlierTurn(tenantId: string, { hash, goneTaskId }: MessageKey): Promise<EarlierTurn | undefined> {
+    const [row] = await this.database.tenantQuery<KnownRow>(tenantId, FIND_KEY, [tenantId, hash, goneTaskId]);
+    return row && { taskId: row.task_id, content: row.content };
   }
 
   /** The task at the head of its log; snapshot and sequence come from one statement, so neither is older. */
@@ -198,14 +205,6 @@ export class TaskStore {
     const values = [known.map(({ tenantId }) => tenantId), known.map(({ taskId }) => taskId)];
     const rows = await this.database.systemQuery<sql.HeadRow>(sql.HEADS, values);
     return new Map(rows.map(({ id, last_sequence }) => [id, last_sequence]));
-  }
-
-  private async earlierTurn(
-    tenantId: string,
-    { hash, goneTaskId }: MessageKey,
-  ): Promise<EarlierTurn | undefined> {
-    const [row] = await this.database.tenantQuery<KnownRow>(tenantId, FIND_KEY, [tenantId, hash, goneTaskId]);
-    return row && { taskId: row.task_id, content: row.content };
   }
 
   private async cancelAsItIs(tenantId: string, taskId: string, values: Values): Promise<Canceled> {

@@ -20,7 +20,7 @@ import { agentOfHost } from '../hosts/host.guard.js';
 import type { BodyLimit } from '../http/read-body.js';
 import { notesOf } from '../http/request-notes.js';
 import { AgentFinder } from './agent-finder.js';
-import { lastEventId, requestedVersion, traceparent } from './call-headers.js';
+import { idempotencyKey, lastEventId, requestedVersion, traceparent } from './call-headers.js';
 import { negotiateExtensions } from './extensions.js';
 import { isStreaming } from './kinds-of-calls.js';
 import { readRpcBody } from './read-rpc-body.js';
@@ -40,8 +40,9 @@ export interface AdmittedCall {
 
 /**
  * From an HTTP request to a canonical one. Where several things are wrong, the first of these is answered: URL
- * and HTTP method (404, 405), token (401), requests per second (429), media type (415), size (413), JSON and envelope (-32700, -32600),
- * version (-32009), method (-32601), params (-32602), agent (404), scope (403), parts, Last-Event-ID (-32602),
+ * and HTTP method (404, 405), token (401), requests per second (429), media type (415), size (413), JSON and
+ * envelope (-32700, -32600), version (-32009), method (-32601), params (-32602), agent (404), scope (403), parts,
+ * Last-Event-ID, Idempotency-Key (-32602),
  * extensions (-32008), and then what the operation says. The envelope comes before the version so that every
  * refusal from there on carries the caller's id; a profile may want the version right after the token.
  */
@@ -69,6 +70,7 @@ export class Admission {
     requireTokenFor(operation.operation, request);
     if ('message' in operation.request) assertParts(answer.profile.parts, operation.request.message, agent);
     const after = lastEventId(request);
+    const key = 'message' in operation.request ? idempotencyKey(request) : undefined;
     const extensions = negotiateExtensions(request, agent);
     return {
       operation,
@@ -89,6 +91,7 @@ export class Admission {
         extensions: extensions.active,
         traceparent: traceparent(request),
         lastEventId: after,
+        idempotencyKey: key,
       },
     };
   }

@@ -206,6 +206,38 @@ describe('params', () => {
     });
   });
 
+  it.each(['', 'a b', 'one, two', '"open', '"a" "b"', '""', '"a";p=1', 'caf\u00e9', 'k'.repeat(256)])(
+    'Idempotency-Key %j of a send is refused by name; where nothing is sent it does not matter',
+    async (value) => {
+      for (const body of [request.send, request.stream]) {
+        expect(await refusal(await api.rpc(body, { 'idempotency-key': value }))).toMatchObject({
+          http: 200,
+          code: -32602,
+          message: expect.stringMatching(/^Idempotency-Key: must be one key of 1 to 255/) as unknown,
+        });
+      }
+      expect((await api.rpc(request.get, { 'idempotency-key': value })).status).toBe(200);
+    },
+  );
+
+  it.each([
+    ['k-1', 'k-1'],
+    [' k-1 ', 'k-1'],
+    ['"k-1"', 'k-1'],
+    ['"a\\"b\\\\c"', 'a"b\\c'],
+    ['k'.repeat(255), 'k'.repeat(255)],
+  ])('Idempotency-Key %j of a send is taken', async (value, key) => {
+    const { sendMessage } = api.operations;
+    const keys: unknown[] = [];
+    api.operations.sendMessage = (call, ...rest) => {
+      keys.push(call.idempotencyKey);
+      return sendMessage!(call, ...rest);
+    };
+    await api.rpc(request.send, { 'idempotency-key': value });
+    api.operations.sendMessage = sendMessage;
+    expect(keys).toEqual([key]);
+  });
+
   it.each([
     ['NUL in text', send({ ...good, parts: [{ text: 'a\0b' }] })],
     ['a lone surrogate in text', send({ ...good, parts: [{ text: '\ud800' }] })],

@@ -21,14 +21,15 @@ const message = (more: Partial<Message> = {}): Message => ({
 
 interface Sent {
   agent?: string;
+  clientTaskId?: string;
   header?: string;
   metadata?: SendMessageRequest['metadata'];
   configuration?: SendMessageRequest['configuration'];
 }
 
-const keyOf = (said: Message, { agent = 'echo', header, metadata, configuration }: Sent = {}) =>
+const keyOf = (said: Message, { agent = 'echo', clientTaskId, header, metadata, configuration }: Sent = {}) =>
   messageKey(
-    { agent: { id: agent } as never, idempotencyKey: header },
+    { agent: { id: agent } as never, clientTaskId, idempotencyKey: header },
     { tenant: '', message: said, configuration, metadata },
     said,
   );
@@ -106,8 +107,9 @@ describe('the key of a message', () => {
     }
   });
 
-  it('is none without a messageId', () => {
+  it('is none without a messageId, and where the caller has chosen the id of the task', () => {
     expect(keyOf(message({ messageId: '' }))).toBeUndefined();
+    expect(keyOf(message(), { clientTaskId: 'job' })).toBeUndefined();
   });
 });
 
@@ -118,6 +120,7 @@ describe('the key of a message with an Idempotency-Key', () => {
     expect(contentOf(other)).not.toBe(contentOf(message()));
     expect(contentOf(message({ contextId: 'c' }))).not.toBe(contentOf(message()));
     expect(contentOf(message(), { metadata: { a: 1 } })).not.toBe(contentOf(message()));
+    expect(contentOf(message(), { clientTaskId: 'a' })).not.toBe(contentOf(message()));
   });
 
   it('does not mind another messageId, or none', () => {

@@ -5,21 +5,22 @@ import { createHash } from 'node:crypto';
 /**
  * By what a message is known when it comes again: by everything that was sent, its `messageId` included. With
  * an `Idempotency-Key` it is known by that, and its content, where the `messageId` does not count, is kept to
- * tell whether the key is used for something else. Undefined: a message without an id is never the same again.
+ * tell whether the key is used for something else. Undefined: a message without an id is never the same again,
+ * and where callers choose the ids of tasks, those say what is (`turnOfAlias`).
  * How the caller wants to be answered (`configuration`) is no part of it.
  */
 export function messageKey(
-  { agent, idempotencyKey }: Pick<CallContext, 'agent' | 'idempotencyKey'>,
+  { agent, clientTaskId, idempotencyKey }: Pick<CallContext, 'agent' | 'clientTaskId' | 'idempotencyKey'>,
   request: SendMessageRequest,
   message: Message,
 ): Pick<MessageKey, 'hash' | 'content'> | undefined {
+  const hasHeader = idempotencyKey !== undefined;
+  if (!hasHeader && (!message.messageId || clientTaskId !== undefined)) return undefined;
   const { messageId, ...said } = Message.toJSON(message) as { messageId?: string };
-  const content = { said, metadata: request.metadata };
-  if (idempotencyKey !== undefined) {
-    return { hash: digest(['header', agent.id, idempotencyKey]), content: digest(content) };
-  }
-  if (!messageId) return undefined;
-  return { hash: digest(['message', agent.id, messageId, content]), content: null };
+  const content = { said, id: clientTaskId, metadata: request.metadata };
+  return hasHeader
+    ? { hash: digest(['header', agent.id, idempotencyKey]), content: digest(content) }
+    : { hash: digest(['message', agent.id, messageId, content]), content: null };
 }
 
 /** SHA-256 of the value's JSON, the members of every object in order. */

@@ -53,6 +53,7 @@ class Surroundings {
   readonly tasks = {
     findAlias: async () => (this.looks[0] ? { taskId: 'task', agentId: 'echo' } : undefined),
     get: async () => this.looks.shift(),
+    earlierTurn: async (_tenant: string, key: MessageKey) => this.before(key),
   };
   readonly finder = {
     deleted: async (_call: unknown, id: string) =>
@@ -79,7 +80,11 @@ class Surroundings {
 
   private placed(what: string, key?: MessageKey): object {
     const turn = this.done(what);
-    return key && this.earlier && this.earlier.taskId !== key.goneTaskId ? this.earlier : turn;
+    return this.before(key) ?? turn;
+  }
+
+  private before(key?: MessageKey): EarlierTurn | undefined {
+    return key && this.earlier?.taskId !== key.goneTaskId ? this.earlier : undefined;
   }
 
   private done(what: string): object {
@@ -192,6 +197,16 @@ describe('MessagePlacement', () => {
       behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
       await placeFor(call(undefined, 'key'), nameless);
       expect(behind.asked.at(-1)).toBe('join');
+    });
+
+    it('goes by the header before the id that the caller has chosen, but not by the message', async () => {
+      const [busy, done] = [TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED];
+      behind.earlier = earlier;
+      behind.looks = [stored(busy, said('other', Role.ROLE_USER)), stored(done, message)];
+      await placeFor(call('mine', 'key'));
+      expect(behind.asked).toEqual(['join']);
+      behind.looks = [stored(busy, said('other', Role.ROLE_USER))];
+      await expect(placeFor(call('mine'))).rejects.toMatchObject({ kind: 'unsupported-operation' });
     });
 
     it('refuses another message under the same Idempotency-Key, unless the first task is gone', async () => {

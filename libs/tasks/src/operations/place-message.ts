@@ -1,12 +1,13 @@
 import {
   type CallContext,
+  type ClientTaskIdRule,
   type Message,
   ProtocolError,
   type SendMessageRequest,
   turnOfAlias,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type EarlierTurn, type StoredTask, TaskStore } from '@baton/database';
+import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { type AcceptedTurn, type TaskAlias, TurnIntake } from './accept-turn.js';
 import { TaskFinder } from './find-task.js';
@@ -15,6 +16,15 @@ import { pushNotSupported } from './push-not-supported.js';
 
 /** Two callers that give one id to a message at once settle within this many looks. */
 const MAX_LOOKS = 5;
+
+interface Sent {
+  call: CallContext;
+  request: SendMessageRequest;
+  message: Message;
+  signal: AbortSignal;
+  /** Unset where a message that comes again is a new one. */
+  key?: MessageKey;
+}
 
 /** Finds out what a message is: a new task, the next turn of one, or the repetition of a call. */
 @Injectable()
@@ -34,44 +44,30 @@ export class MessagePlacement {
     const { message, configuration } = request;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
     if (configuration?.taskPushNotificationConfig) throw pushNotSupported();
-    if (call.clientTaskId !== undefined && call.rules.clientTaskIds) {
-      return this.placeUnderAlias(call, request, message, call.clientTaskId, signal);
-    }
-    return this.placeOnce(call, request, message, signal);
+    const key = messageKey(call, request, message);
+    const { idempotencyHours: hours } = this.environment;
+    const sent = { call, request, message, signal, key: key && { ...key, hours } };
+    const { clientTaskId, rules } = call;
+    if (clientTaskId === undefined || !rules.clientTaskIds) return this.placeOnce(sent);
+    return this.placeUnderAlias(sent, clientTaskId, rules.clientTaskIds);
   }
 
   /** The same message makes one turn, however often it comes; later ones join it. */
-  private async placeOnce(
-    call: CallContext,
-    request: SendMessageRequest,
-    message: Message,
-    signal: AbortSignal,
-  ): Promise<AcceptedTurn> {
-    const sent = messageKey(call, request, message);
-    const hours = this.environment.idempotencyHours;
-    let goneTaskId: string | undefined;
+  private async placeOnce(sent: Sent): Promise<AcceptedTurn> {
+    const { call, request, message, signal, key } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {
-      const key = sent && { ...sent, hours, goneTaskId };
       const turn = message.taskId
         ? await this.intake.continueTask(call, message, signal, key)
         : await this.intake.createTask(call, request, message, signal, { key });
-      if ('watch' in turn) return turn;
-      const stored = await this.tasks.get(call.tenantId, turn.taskId);
-      if (stored && !isSameContent(sent?.content, turn.content)) throw usedOtherwise(call);
-      if (stored) return this.intake.join(call, stored, signal);
-      goneTaskId = turn.taskId;
+      const placed = 'watch' in turn ? turn : await this.join(sent, turn);
+      if (placed) return placed;
     }
-    throw new ProtocolError('internal', 'The same message came too often at once: send it again');
+    throw new ProtocolError('internal', 'This message came too often at once: send it again');
   }
 
   /** The caller has chosen the id: it may have used it before, and its meaning depends on that task. */
-  private async placeUnderAlias(
-    call: CallContext,
-    request: SendMessageRequest,
-    message: Message,
-    clientId: string,
-    signal: AbortSignal,
-  ): Promise<AcceptedTurn> {
+  private async placeUnderAlias(sent: Sent, clientId: string, rule: ClientTaskIdRule): Promise<AcceptedTurn> {
+    const { call, request, message, signal, key } = sent;
     const { tenantId, profile, agent } = call;
     for (let look = 0; look < MAX_LOOKS; look++) {
       const known = await this.tasks.findAlias({ tenantId, agentId: agent.id, profile, clientId });
@@ -79,12 +75,16 @@ export class MessagePlacement {
       // The id may also be the server's own, from an earlier answer.
       const taskId = known?.taskId ?? clientId;
       const stored = await this.tasks.get(tenantId, taskId);
+      // After the task was read: whoever made it what it is has written the key by then.
+      const earlier = key && (await this.tasks.earlierTurn(tenantId, key));
+      const joined = earlier && (await this.join(sent, earlier));
+      if (joined) return joined;
       if (!stored) await this.assertNotDeleted(call, clientId, taskId);
       const turn =
         stored?.agentId === agent.id
-          ? await this.placeAfter(call, request, message, stored, alias, signal)
-          : created(await this.intake.createTask(call, request, message, signal, { alias }));
-      if (turn) return turn;
+          ? await this.placeAfter(sent, stored, alias, rule)
+          : await this.intake.createTask(call, request, message, signal, { alias, key });
+      if ('watch' in turn) return turn;
     }
     throw new ProtocolError('internal', 'Too many messages came under this id at once: send it again');
   }
@@ -100,32 +100,37 @@ export class MessagePlacement {
   }
 
   private async placeAfter(
-    call: CallContext,
-    request: SendMessageRequest,
-    message: Message,
+    { call, request, message, signal, key }: Sent,
     stored: StoredTask,
     alias: TaskAlias,
-    signal: AbortSignal,
-  ): Promise<AcceptedTurn | undefined> {
-    const rule = call.rules.clientTaskIds;
-    if (!rule) throw ProtocolError.taskNotFound(alias.clientId);
+    rule: ClientTaskIdRule,
+  ): Promise<AcceptedTurn | EarlierTurn> {
     const { id: taskId, contextId } = stored.task;
     switch (turnOfAlias(stored.task, message, rule)) {
       case 'join':
         return this.intake.join(call, stored, signal);
       case 'answer':
-        return created(await this.intake.continueTask(call, { ...message, taskId, contextId }, signal));
+        return this.intake.continueTask(call, { ...message, taskId, contextId }, signal, key);
       case 'new-turn':
-        return created(
-          await this.intake.createTask(call, request, { ...message, contextId }, signal, { alias }),
-        );
+        return this.intake.createTask(call, request, { ...message, contextId }, signal, { alias, key });
     }
   }
-}
 
-/** Undefined: another call was faster with the alias. */
-const created = (turn: AcceptedTurn | EarlierTurn): AcceptedTurn | undefined =>
-  'watch' in turn ? turn : undefined;
+  /**
+   * Join the turn that a message with the same key has made. Undefined: its task is gone, and the key counts as
+   * new from now on.
+   * @throws ProtocolError if the key is an Idempotency-Key and the message was another one
+   */
+  private async join({ call, key, signal }: Sent, earlier: EarlierTurn): Promise<AcceptedTurn | undefined> {
+    const stored = await this.tasks.get(call.tenantId, earlier.taskId);
+    if (stored) {
+      if (!isSameContent(key?.content, earlier.content)) throw usedOtherwise(call);
+      return this.intake.join(call, stored, signal);
+    }
+    if (key) key.goneTaskId = earlier.taskId;
+    return undefined;
+  }
+}
 
 const isSameContent = (sent: Buffer | null | undefined, first: Buffer | null): boolean =>
   !sent || !first || sent.equals(first);
