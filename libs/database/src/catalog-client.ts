@@ -38,7 +38,12 @@ export class CatalogClient {
     });
     this.pool.on('error', () => undefined);
     this.pool.on('connect', (client) => client.on('error', () => undefined));
-    this.prisma = new PrismaClient({ adapter: new PrismaPg(this.pool), errorFormat: 'minimal' });
+    this.prisma = new PrismaClient({
+      adapter: new PrismaPg(this.pool),
+      errorFormat: 'minimal',
+      // By default a transaction gives up after 2 s without a connection, which a busy machine may well take.
+      transactionOptions: { maxWait: CONNECT_TIMEOUT_MS, timeout: STATEMENT_TIMEOUT_MS },
+    });
   }
 
   /** Run a query across tenants; a lost connection rejects with `DatabaseUnavailableError`. */

@@ -160,5 +160,9 @@ it('tells deadlocks and restarts from errors that stay', () => {
   ).toBe(true);
   expect(['23505', '22P02', '42601'].map(withCode).some(isTransient)).toBe(false);
   expect(isTransient(new Error('outer', { cause: withCode('57P01') }))).toBe(true);
+  const throughPrisma = (originalCode: string): Error =>
+    Object.assign(withCode('P2039'), { meta: { driverAdapterError: { cause: { originalCode } } } });
+  expect(isTransient(throughPrisma('57P03'))).toBe(true);
+  expect(isTransient(throughPrisma('23505'))).toBe(false);
   expect(isTransient('text')).toBe(false);
 });

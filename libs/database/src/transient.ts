@@ -30,11 +30,20 @@ const CONNECTION_MESSAGE =
 const CONNECTION_STATE = /^(08|53|57P0[1-5])/;
 
 /** Deadlock, serialization failure, lock or statement timeout; and the like from Prisma. */
-const RETRYABLE_CODES = new Set(['40001', '40P01', '55P03', '57014', 'P2024', 'P2034']);
+const RETRYABLE_CODES = new Set(['40001', '40P01', '55P03', '57014', 'P2024', 'P2028', 'P2034']);
+
+/** Prisma's code for an error of Postgres that it has no code of its own for; Postgres' own lies inside. */
+const OTHER_DATABASE_ERROR = 'P2039';
+
+interface Coded {
+  code?: unknown;
+  meta?: { driverAdapterError?: { cause?: { originalCode?: unknown } } };
+}
 
 const codeOf = (error: Error): string => {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' ? code : '';
+  const { code, meta } = error as Coded;
+  const inner = code === OTHER_DATABASE_ERROR ? meta?.driverAdapterError?.cause?.originalCode : undefined;
+  return typeof inner === 'string' ? inner : typeof code === 'string' ? code : '';
 };
 
 /** Errors of the socket may come from another realm than this code's. */

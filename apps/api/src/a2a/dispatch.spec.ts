@@ -1,4 +1,5 @@
 import { type CallContext, ProtocolError } from '@baton/a2a';
+import { DatabaseUnavailableError } from '@baton/database';
 import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { legacyRequest, request, sampleTask } from '../testing/samples.js';
 
@@ -110,6 +111,16 @@ describe('a JSON-RPC call', () => {
     const line = api.log.find(({ msg }) => msg === 'request failed');
     expect(line).toMatchObject({ requestId: 'inside-1', tenantId: 'tenant-1' });
     expect(JSON.stringify(line)).toContain('dispatch.spec');
+  });
+
+  it('says that the database is away, and what to do', async () => {
+    api.operations.getTask = async () => {
+      throw new DatabaseUnavailableError('Postgres is not available: connect ECONNREFUSED 10.0.0.1:5432');
+    };
+    const text = await (await api.rpc(request.get)).text();
+    const message = 'The database is not available at the moment: send the request again';
+    expect(JSON.parse(text)).toMatchObject({ id: 2, error: { code: -32603, message } });
+    expect(text).not.toContain('10.0.0.1');
   });
 });
 

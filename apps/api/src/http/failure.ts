@@ -1,4 +1,5 @@
 import { type ErrorKind, ProtocolError } from '@baton/a2a';
+import { isTransient } from '@baton/database';
 import type { Logger } from '@baton/telemetry';
 import { HttpException } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
@@ -7,9 +8,12 @@ import { notesOf } from './request-notes.js';
 /** Kinds of errors that name a limit of the tenant. */
 const LIMIT_KINDS: ReadonlySet<ErrorKind> = new Set(['limit-exceeded', 'too-large']);
 
+const AWAY = 'The database is not available at the moment: send the request again';
+
 /**
  * What a caller is told about an error: a ProtocolError as it is; what Nest and Fastify refuse by its HTTP
- * status; anything else is logged with its stack, and the caller gets no more than the request's id.
+ * status; that the database is away, as this; anything else is logged with its stack, and the caller gets no
+ * more than the request's id.
  */
 export function failureOf(error: unknown, request: FastifyRequest, logger: Logger): ProtocolError {
   if (error instanceof ProtocolError) {
@@ -20,8 +24,13 @@ export function failureOf(error: unknown, request: FastifyRequest, logger: Logge
   const refused = error instanceof HttpException ? refusalOf(error) : undefined;
   if (refused) return refused;
   const { streamedAt: _, ...notes } = notesOf(request);
-  logger.error('request failed', { err: error, requestId: request.id, ...notes });
-  return new ProtocolError('internal', 'Internal error', { metadata: { requestId: request.id } });
+  const metadata = { requestId: request.id };
+  if (isTransient(error)) {
+    logger.warn('request failed: the database is away', { err: error, ...metadata, ...notes });
+    return new ProtocolError('internal', AWAY, { metadata });
+  }
+  logger.error('request failed', { err: error, ...metadata, ...notes });
+  return new ProtocolError('internal', 'Internal error', { metadata });
 }
 
 function refusalOf(error: HttpException): ProtocolError | undefined {
