@@ -15,6 +15,8 @@ export interface BatonProcess {
   /** Asks it to stop and waits until it has; its exit code. */
   stop(): Promise<number | null>;
   signal(name: NodeJS.Signals): void;
+  /** Resolves when it is gone, for whatever reason, with its exit code. */
+  readonly exited: Promise<number | null>;
   /** Everything it has logged. */
   log(): string;
 }
@@ -47,6 +49,7 @@ export async function startProcess(
     },
     stop: () => end('SIGTERM'),
     signal: (name) => void child.kill(name),
+    exited,
     log: () => lines.join(''),
   };
 }

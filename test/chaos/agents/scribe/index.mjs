@@ -1,0 +1,43 @@
+import { AgentEvent } from '@a2a-js/sdk/server';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const COMPLETED = 3;
+const INPUT_REQUIRED = 6;
+const USER = 1;
+const AGENT = 2;
+const part = (value) => ({ content: { $case: 'text', value }, filename: '', mediaType: '' });
+
+/**
+ * One line a chunk: "<execution> <worker's pid> <turn>.<line> <what the user said>". Whoever reads the log sees
+ * which execution wrote which line, so two that write at once show. Every turn but the last ends with a
+ * question. `metadata.scribe` of each message says how many turns there are, lines a turn, and ms between them.
+ */
+export default class Scribe {
+  #stop = new AbortController();
+
+  async execute({ taskId, contextId, userMessage, task }, bus) {
+    const { turns, lines, delayMs } = userMessage.metadata.scribe;
+    const said = userMessage.parts.map(({ content }) => content?.value).join('');
+    const turn = task ? task.history.filter(({ role }) => role === USER).length : 1;
+    const me = `${randomUUID().slice(0, 8)} ${process.pid}`;
+    const artifactId = `turn-${turn}`;
+    for (let line = 1; line <= lines; line++) {
+      await delay(delayMs, undefined, { signal: this.#stop.signal });
+      const artifact = { artifactId, name: artifactId, parts: [part(`${me} ${turn}.${line} ${said}`)] };
+      const more = { append: line > 1, lastChunk: line === lines };
+      bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, ...more }));
+    }
+    const question = { messageId: randomUUID(), role: AGENT, parts: [part(`question ${turn}`)] };
+    const status =
+      turn < turns
+        ? { state: INPUT_REQUIRED, message: { ...question, taskId, contextId } }
+        : { state: COMPLETED };
+    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status }));
+    bus.finished();
+  }
+
+  async cancelTask() {
+    this.#stop.abort();
+  }
+}

@@ -1,0 +1,110 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { loadEnvironment } from '../../libs/config/src/environment.js';
+import { Cluster } from './cluster.js';
+import { planFaults, strikeAll } from './fault-plan.js';
+import type { Site } from './faults.js';
+import { Harvest } from './harvest.js';
+import { Load } from './load.js';
+import type { FaultRecord, Observations, StruckRuns } from './observations.js';
+import type { ChaosOptions } from './options.js';
+import { Random } from './random.js';
+import { Services } from './services.js';
+import { markOf } from './task-plan.js';
+
+/** Runs a worker holds at once: few, so that a burst fills the queue. */
+const SLOTS = 25;
+/** After the last fault everything has so long to end. */
+const END_MS = 60_000;
+/** The load goes on for so long after the last fault began. */
+const TAIL_MS = 5000;
+/** A rate of tasks that two cores keep up with, for runs with few faults. */
+const TASKS_PER_SECOND = 25;
+
+/** What is told of a run while it goes on. */
+export type Progress = (line: string) => void;
+
+/** What a run was, beside what was observed. */
+export interface ChaosRun {
+  observations: Observations;
+  foreignAsked: number;
+  seconds: number;
+}
+
+/** Start everything, drive the tasks, strike, and read what is left. Never judges. */
+export async function runChaos(options: ChaosOptions, tell: Progress): Promise<ChaosRun> {
+  const started = performance.now();
+  const services = await Services.start(options.driver);
+  const environment = {
+    ...services.environment,
+    BATON_AGENTS_DIR: join(__dirname, 'agents'),
+    WORKER_CONCURRENCY: String(SLOTS),
+    SSE_HEARTBEAT_MS: '2000',
+    LOG_LEVEL: options.logs === undefined ? 'fatal' : 'info',
+    // Here workers are killed at random: three in a row say nothing about the run they had in hand.
+    MAX_ATTEMPTS: '10',
+  };
+  const cluster = new Cluster(environment, options.logs);
+  try {
+    await cluster.start(options.apis, options.workers);
+    const stage = { services, cluster, leaseMs: loadEnvironment(environment).leaseMs };
+    const { observations, foreignAsked } = await perform(options, stage, tell);
+    return { observations, foreignAsked, seconds: (performance.now() - started) / 1000 };
+  } finally {
+    await cluster.stop();
+    await services.stop();
+  }
+}
+
+type Stage = Pick<Site, 'services' | 'cluster' | 'leaseMs'>;
+
+async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
+  const { services, cluster } = stage;
+  const seed = new Random(options.seed);
+  const tenants = await Promise.all(
+    Array.from({ length: options.tenants }, (_, n) =>
+      cluster.createTenant(`tenant-${n + 1}`, markOf(seed, n)),
+    ),
+  );
+  const load = new Load(seed, options.seed, cluster, tenants);
+  const struck: StruckRuns[] = [];
+  const plan = planFaults(seed, options.faults, options.driver, options.only);
+  const lasts = Math.max((plan.at(-1)?.at ?? 0) + TAIL_MS, (options.tasks / TASKS_PER_SECOND) * 1000);
+  tell(`up: ${options.tasks} tasks and ${plan.length} faults in about ${Math.ceil(lasts / 1000)} s`);
+
+  const site: Site = {
+    ...stage,
+    struck: (runs) => void struck.push(runs),
+    burst: (tasks) => load.burst(tasks),
+    slots: () => SLOTS * cluster.workers.length,
+  };
+  const probing = new AbortController();
+  const probes = load.askForForeign(probing.signal);
+  const driving = load.run(options.tasks, lasts, options.atOnce);
+  const faults = await strikeAll(plan, site, (fault) =>
+    tell(`${told(fault)}; ${load.atWork} tasks under way`),
+  );
+  await Promise.race([driving, giveTime(load, lasts)]);
+  await driving;
+  probing.abort();
+  await probes;
+
+  tell(`reading the logs of ${load.records.length} tasks`);
+  const stored = await new Harvest(services, () => cluster.apis, tenants, load).gather(load.records);
+  const { records, oddAnswers, foreignAsks, foreignAsked } = load;
+  const marks = Object.fromEntries(tenants.map(({ tenant, mark }) => [tenant, mark]));
+  const { crashes } = cluster;
+  const observations: Observations = {
+    ...{ records, stored, oddAnswers, faults, struck, foreignAsks, marks, crashes },
+  };
+  return { observations, foreignAsked };
+}
+
+/** When the faults are over and the rest of the load was sent, callers wait no longer than promised. */
+async function giveTime(load: Load, lasts: number): Promise<void> {
+  await delay(Math.max(0, lasts - load.elapsed()) + END_MS, undefined, { ref: false });
+  load.stopWaiting();
+}
+
+const told = ({ name, detail, from, to }: FaultRecord): string =>
+  `${name} (${detail}), mended after ${((to - from) / 1000).toFixed(1)} s`;

@@ -1,0 +1,277 @@
+import { check, type Defect } from './checks/index.js';
+import type { FaultRecord, Frame, Observations, OddAnswer, Said } from './observations.js';
+import { MARK, observed, OTHER_MARK, soundEcho, soundScribe } from './observations.fixture.js';
+import { recoveryOf } from './recovery.js';
+
+const defectsOf = (observations: Observations): Defect[] => [
+  ...new Set([...check(observations)].map(({ defect }) => defect)),
+];
+
+/** A sound run with one thing changed. */
+function planted(change: (sound: ReturnType<typeof soundEcho>) => void, sound = soundEcho()): Defect[] {
+  change(sound);
+  return defectsOf(observed(sound));
+}
+
+const swap = (frames: Frame[], a: number, b: number): void => {
+  [frames[a], frames[b]] = [frames[b]!, frames[a]!];
+};
+const reword = (frame: Frame, said: Said): Frame => ({ ...frame, said, raw: JSON.stringify(said) });
+const status = (state: string): Said => ({ kind: 'status', taskId: 't', state });
+
+describe('the checks find nothing in', () => {
+  it('a task whose worker died once', () => {
+    expect(defectsOf(observed(soundEcho()))).toEqual([]);
+  });
+
+  it('a task of several turns', () => {
+    expect(defectsOf(observed(soundScribe()))).toEqual([]);
+  });
+
+  it('a task that was canceled in the middle', () => {
+    const sound = soundEcho();
+    const { record, stored } = sound;
+    stored.log.splice(6, 3, reword({ ...stored.log[6]! }, status('canceled')));
+    stored.attempts = [0, 1, 1, 1, 2, 2, 0];
+    stored.snapshot.state = 'canceled';
+    stored.snapshot.artifacts['echo-1']!.length = 2;
+    record.cancel = 'done';
+    record.answeredStates = ['canceled'];
+    for (const viewer of record.viewers) viewer.frames = [...stored.log];
+    expect(defectsOf(observed(sound))).toEqual([]);
+  });
+});
+
+describe('the checks find', () => {
+  const log = (act: (frames: Frame[]) => void) => planted(({ stored }) => act(stored.log));
+  const viewer = (n: number, act: (frames: Frame[]) => void) =>
+    planted(({ record }) => act(record.viewers[n]!.frames));
+
+  it('an event that is missing in a log', () => {
+    expect(log((frames) => frames.splice(5, 1))).toContain('lost');
+  });
+  it('an event that stands in a log twice', () => {
+    expect(log((frames) => frames.splice(5, 0, frames[5]!))).toContain('doubled');
+  });
+  it('events of a log that are out of order', () => {
+    expect(log((frames) => swap(frames, 5, 6))).toContain('reordered');
+  });
+  it('the end of a log that callers do not get', () => {
+    expect(planted(({ stored }) => stored.attempts.push(2))).toContain('afterTerminal');
+    expect(log((frames) => frames.pop())).toContain('lost');
+  });
+  it('an event after the end', () => {
+    const late = (frames: Frame[]) => frames.push({ ...frames[5]!, sequence: 10 });
+    expect(log(late)).toContain('afterTerminal');
+    expect(viewer(0, late)).toContain('afterTerminal');
+  });
+
+  it.each([
+    ['its sender', 0],
+    ['another reader', 1],
+  ])('an event that %s never got', (_, n) => {
+    expect(viewer(n, (frames) => frames.splice(4, 1))).toEqual(['lost']);
+  });
+  it.each([
+    ['its sender', 0],
+    ['another reader', 1],
+  ])('an event that %s got twice', (_, n) => {
+    expect(viewer(n, (frames) => frames.splice(7, 0, frames[4]!))).toEqual(['doubled']);
+  });
+  it('events that a reader got out of order', () => {
+    expect(viewer(1, (frames) => swap(frames, 4, 5))).toEqual(['reordered']);
+  });
+  it('the first event that a resumed reader never got', () => {
+    expect(viewer(1, (frames) => frames.shift())).toEqual(['lost']);
+  });
+  it('a stream that its reader believes to be over, and which is not', () => {
+    expect(viewer(1, (frames) => frames.pop())).toEqual(['lost']);
+  });
+  it('a frame that is not the event of the log', () => {
+    const other = (frames: Frame[]) => (frames[4] = reword(frames[4]!, status('working')));
+    expect(viewer(1, other)).toEqual(['wrong']);
+  });
+  it('a snapshot that is not the log up to its sequence', () => {
+    const change = (artifacts: Record<string, string[]>, state = 'working') =>
+      planted(({ record }) => {
+        const frames = record.viewers[0]!.frames.slice(3);
+        frames[0] = reword(frames[0]!, { kind: 'task', taskId: 't', state, artifacts, history: [] });
+        record.viewers[0]!.frames = frames;
+      });
+    const text = `${MARK} hello`;
+    expect(change({ 'echo-1': [text, text] })).toEqual([]);
+    expect(change({ 'echo-1': [text] })).toEqual(['wrong']);
+    expect(change({ 'echo-1': [text, text] }, 'submitted')).toEqual(['wrong']);
+  });
+
+  it.each<[string, Defect, (chunks: string[]) => unknown]>([
+    ['too little', 'lost', (chunks) => chunks.pop()],
+    ['too much', 'doubled', (chunks) => chunks.push(chunks[0]!)],
+    ['something else', 'wrong', (chunks) => (chunks[2] = 'hullo')],
+  ])('an artifact that says %s, though log and task agree', (_, defect, act) => {
+    const found = planted(({ record, stored }) => {
+      act(stored.snapshot.artifacts['echo-1']!);
+      const { artifacts } = stored.snapshot;
+      const whole: Said = { kind: 'artifact', taskId: 't', artifactId: 'echo-1', append: false, texts: [] };
+      const last = reword(stored.log[7]!, { ...whole, texts: artifacts['echo-1']! });
+      stored.log[7] = last;
+      for (const { frames } of record.viewers) frames[7] = last;
+    });
+    expect(found).toContain(defect);
+  });
+  it('a task that is not what its log says', () => {
+    expect(planted(({ stored }) => (stored.snapshot.state = 'failed'))).toContain('wrong');
+    expect(planted(({ stored }) => stored.snapshot.artifacts['echo-1']!.pop())).toContain('wrong');
+  });
+  it('a new attempt that appends to what the dead one had said', () => {
+    const found = log((frames) => {
+      const { said } = frames[4]!;
+      frames[4] = reword(frames[4]!, { ...said, append: true } as Said);
+    });
+    expect(found).toContain('wrong');
+  });
+
+  it.each<[string, Defect, (ids: { messageId: string; role: 'user' | 'agent' }[]) => unknown]>([
+    ['missing in the history', 'lost', (history) => history.pop()],
+    ['in the history twice', 'doubled', (history) => history.push(history[0]!)],
+    ['out of order in the history', 'reordered', (history) => history.reverse()],
+    ['of nobody in the history', 'wrong', (history) => history.push({ messageId: 'x', role: 'user' })],
+  ])('a message that is %s', (_, defect, act) => {
+    expect(planted(({ stored }) => act(stored.snapshot.history), soundScribe())).toEqual([defect]);
+  });
+  it('a message that became two tasks', () => {
+    const [first, second] = [soundEcho(), soundEcho()];
+    second.stored.taskId = 'u';
+    const observations = observed(first, { stored: [first.stored, second.stored] });
+    expect(defectsOf(observations)).toEqual(['doubled']);
+  });
+
+  it('an accepted task that is not there', () => {
+    expect(defectsOf(observed(soundEcho(), { stored: [] }))).toEqual(['lost']);
+  });
+  it('a task that does not end, whether or not its caller knows of it', () => {
+    const found = planted(({ record }) => (record.finished = false));
+    expect(found).toEqual(['stuck']);
+    const sound = soundEcho();
+    sound.stored.snapshot.state = 'working';
+    expect(defectsOf(observed(sound, { records: [] }))).toContain('stuck');
+  });
+  it('a driven task that waits for its caller at the end, but not one whose answer was lost', () => {
+    const sound = soundScribe();
+    sound.stored.snapshot.state = 'input-required';
+    sound.stored.snapshot.artifacts = { 'turn-1': sound.stored.snapshot.artifacts['turn-1']! };
+    sound.stored.log.length = 5;
+    sound.stored.attempts.length = 5;
+    expect(defectsOf(observed(sound, { records: [] }))).toEqual([]);
+    expect(defectsOf(observed(sound))).toContain('stuck');
+  });
+  it('a way out of an end that an answer had told', () => {
+    const answered = (...states: string[]) => planted(({ record }) => (record.answeredStates = states));
+    expect(answered('completed', 'working')).toEqual(['afterTerminal']);
+    expect(answered('canceled')).toEqual(['afterTerminal']);
+    expect(planted(({ record }) => (record.cancel = 'done'))).toEqual(['afterTerminal']);
+  });
+  it('an end that nobody asked for', () => {
+    const found = planted(({ record, stored }) => {
+      stored.snapshot.state = 'canceled';
+      stored.log[8] = reword(stored.log[8]!, status('canceled'));
+      record.answeredStates = [];
+      for (const { frames } of record.viewers) frames[8] = stored.log[8]!;
+    });
+    expect(found).toEqual(['wrong']);
+  });
+
+  it('an attempt that writes after its successor', () => {
+    expect(planted(({ stored }) => (stored.attempts[6] = 1))).toContain('zombie');
+  });
+  it('two executions that write in turns, whatever the attempts say', () => {
+    const found = planted(({ stored }) => {
+      const line = (sequence: number, author: string, at: string): Frame =>
+        reword(
+          { ...stored.log[2]!, sequence },
+          {
+            ...(stored.log[2]!.said as Extract<Said, { kind: 'artifact' }>),
+            append: sequence > 3,
+            texts: [`${author} ${at} ${MARK} 1`],
+          },
+        );
+      stored.log[2] = line(3, 'aaaaaaaa 1', '1.1');
+      stored.log.splice(3, 1, line(4, 'cccccccc 3', '1.1'), line(5, 'aaaaaaaa 1', '1.2'));
+    }, soundScribe());
+    expect(found).toContain('zombie');
+  });
+  it('a line of an execution that is missing or came twice', () => {
+    const text = (said: string) =>
+      planted(({ stored }) => {
+        const { said: old } = stored.log[3]!;
+        stored.log[3] = reword(stored.log[3]!, { ...old, texts: [said] } as Said);
+      }, soundScribe());
+    expect(text(`aaaaaaaa 1 1.3 ${MARK} 1`)).toContain('lost');
+    expect(text(`aaaaaaaa 1 1.1 ${MARK} 1`)).toContain('doubled');
+  });
+
+  it('what is another tenant’s', () => {
+    const found = planted(({ stored }) => (stored.log[3] = { ...stored.log[3]!, raw: OTHER_MARK }));
+    expect(found).toContain('crossTenant');
+    expect(planted(({ stored }) => (stored.tenant = 'tenant-2'))).toContain('crossTenant');
+    const foreignAsks = [{ method: 'GetTask', asker: 'tenant-2', outcome: '{}' }];
+    expect(defectsOf(observed(soundEcho(), { foreignAsks }))).toEqual(['crossTenant']);
+  });
+});
+
+describe('an odd answer', () => {
+  const fault: FaultRecord = {
+    name: 'f',
+    detail: '',
+    from: 1000,
+    to: 2000,
+    excuses: ['unavailable', 'broken'],
+  };
+  const away = { kind: 'error', code: -32603, message: 'Postgres is away' } as const;
+  const answer = (more: Partial<OddAnswer> = {}): OddAnswer => ({
+    ...{ task: 'x', method: 'GetTask', api: 7, from: 1500, to: 1600, outcome: away },
+    ...more,
+  });
+  const found = (oddAnswer: OddAnswer, faults = [fault]) =>
+    defectsOf(observed(soundEcho(), { oddAnswers: [oddAnswer], faults }));
+
+  it('is explained by a fault of the moment that causes such', () => {
+    expect(found(answer())).toEqual([]);
+    expect(found(answer({ from: 900, to: 1100 }))).toEqual([]);
+    expect(found(answer({ outcome: { kind: 'broken', why: 'reset' } }))).toEqual([]);
+    expect(found(answer({ outcome: { kind: 'http', status: 503, body: 'draining' } }))).toEqual([]);
+  });
+  it('is not explained by one of another time, kind or process', () => {
+    expect(found(answer(), [])).toEqual(['unexpected']);
+    expect(found(answer({ from: 100, to: 900 }))).toEqual(['unexpected']);
+    expect(found(answer({ from: 9000, to: 9100 }))).toEqual(['unexpected']);
+    expect(found(answer({ outcome: { kind: 'silent' } }))).toEqual(['unexpected']);
+    expect(found(answer(), [{ ...fault, excuses: [] }])).toEqual(['unexpected']);
+    expect(found(answer(), [{ ...fault, api: 8 }])).toEqual(['unexpected']);
+  });
+  it.each([
+    { kind: 'error', code: -32602, message: 'bad' },
+    { kind: 'error', code: -32603, message: 'Internal error' },
+    { kind: 'error', code: -32603, message: 'syntax error in SELECT * FROM tasks' },
+    { kind: 'error', code: -32603, message: 'at Database (/x/node_modules/pg/lib)' },
+    { kind: 'http', status: 500, body: '' },
+  ] as const)('is never explained if it is %j', (outcome) => {
+    expect(found(answer({ outcome }))).toEqual(['unexpected']);
+  });
+  it('is a process that ends by itself', () => {
+    expect(defectsOf(observed(soundEcho(), { crashes: ['worker 1 ended'] }))).toEqual(['unexpected']);
+  });
+});
+
+describe('recovery', () => {
+  it('is from the blow until the next event that somebody saw who was reading', () => {
+    const { record } = soundEcho();
+    const struck = [{ fault: 'kill-worker', at: 420, heads: new Map([['t', 4]]) }];
+    const faults: FaultRecord[] = [{ name: 'kill-worker', detail: '', from: 420, to: 430, excuses: [] }];
+    expect(recoveryOf(struck, [record], faults, true)).toEqual({ runs: 1, p50: 80, p99: 80, max: 80 });
+    const other = { ...faults[0]!, name: 'restart-postgres' };
+    expect(recoveryOf(struck, [record], [...faults, other], true).runs).toBe(0);
+    expect(recoveryOf(struck, [record], [...faults, other], false).runs).toBe(1);
+    expect(recoveryOf([{ ...struck[0]!, at: 50 }], [record], faults, false).runs).toBe(0);
+  });
+});

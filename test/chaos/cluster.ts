@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { type BatonProcess, startProcess } from '../support/baton-process.js';
+import type { ApiAddress, Credentials } from './caller.js';
+
+const DIST = join(__dirname, '../../dist');
+const RETRY_MS = 250;
+
+/** The Baton processes of a run. One that ends is replaced, as a supervisor would do. */
+export class Cluster {
+  private readonly processes: Record<BatonProcess['kind'], BatonProcess[]> = { api: [], worker: [] };
+  /** Processes that we have stopped, so that their end is no crash. */
+  private readonly doomed = new Set<number>();
+  private readonly starting = new Set<Promise<void>>();
+  private stopping = false;
+  readonly crashes: string[] = [];
+
+  constructor(
+    private readonly env: Record<string, string>,
+    /** Folder for the logs of all processes; undefined = they are not kept. */
+    private readonly logs: string | undefined,
+  ) {}
+
+  async start(apis: number, workers: number): Promise<void> {
+    await this.run('libs/database/src/migrate-main.js');
+    const started = (n: number, kind: BatonProcess['kind']) =>
+      Array.from({ length: n }, () => this.add(kind));
+    await Promise.all([...started(apis, 'api'), ...started(workers, 'worker')]);
+  }
+
+  /** Where requests may go: a process that was struck stays in the list until it is known to be gone. */
+  get apis(): readonly ApiAddress[] {
+    return this.processes.api;
+  }
+
+  get workers(): readonly BatonProcess[] {
+    return this.processes.worker;
+  }
+
+  /** One that runs, drawn by `pick`. */
+  victim(kind: BatonProcess['kind'], pick: <T>(list: readonly T[]) => T): BatonProcess | undefined {
+    const list = this.processes[kind].filter(({ pid }) => !this.doomed.has(pid));
+    return list.length > 0 ? pick(list) : undefined;
+  }
+
+  /** `kill -9`, and a new one in its place as soon as it starts. */
+  async replace(victim: BatonProcess): Promise<void> {
+    this.doomed.add(victim.pid);
+    await victim.kill();
+    this.remove(victim);
+    await this.add(victim.kind);
+  }
+
+  /** A tenant with a token, made as an operator makes them. */
+  async createTenant(slug: string, mark: string): Promise<Credentials> {
+    await this.baton('tenants', 'create', slug);
+    const made = await this.baton('tokens', 'create', '--tenant', slug, '--json');
+    return { tenant: slug, token: (JSON.parse(made) as { token: string }).token, mark };
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    await Promise.all(this.starting);
+    const all = [...this.processes.api, ...this.processes.worker];
+    await Promise.all(
+      all.map(async (each) => {
+        this.doomed.add(each.pid);
+        each.signal('SIGCONT');
+        await each.kill();
+        this.keepLog(each);
+      }),
+    );
+  }
+
+  private add(kind: BatonProcess['kind']): Promise<void> {
+    const starting = this.startOne(kind).finally(() => this.starting.delete(starting));
+    this.starting.add(starting);
+    return starting;
+  }
+
+  /** Start one; while it can't (Postgres may be away), again and again. */
+  private async startOne(kind: BatonProcess['kind']): Promise<void> {
+    while (!this.stopping) {
+      const started = await startProcess(kind, this.env).catch((error: unknown) => error as Error);
+      if (started instanceof Error) {
+        await delay(RETRY_MS);
+        continue;
+      }
+      this.processes[kind].push(started);
+      void started.exited.then((code) => this.ended(started, code));
+      return;
+    }
+  }
+
+  private ended(process: BatonProcess, code: number | null): void {
+    if (this.doomed.has(process.pid)) return;
+    this.crashes.push(
+      `${process.kind} ${process.pid} ended by itself (${code}): ${process.log().slice(-2000)}`,
+    );
+    this.remove(process);
+    void this.add(process.kind);
+  }
+
+  private remove(process: BatonProcess): void {
+    const list = this.processes[process.kind];
+    const index = list.indexOf(process);
+    if (index >= 0) list.splice(index, 1);
+    this.keepLog(process);
+  }
+
+  private keepLog({ kind, pid, log }: BatonProcess): void {
+    if (this.logs !== undefined) writeFileSync(join(this.logs, `${kind}-${pid}.log`), log());
+  }
+
+  private baton(...args: string[]): Promise<string> {
+    return this.run('apps/cli/src/main.js', ...args);
+  }
+
+  private async run(main: string, ...args: string[]): Promise<string> {
+    const env = { ...process.env, ...this.env };
+    const { stdout } = await promisify(execFile)(process.execPath, [join(DIST, main), ...args], { env });
+    return stdout;
+  }
+}

@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { now } from './caller.js';
+import { type Fault, type FaultName, FAULTS, type Site } from './faults.js';
+import type { FaultRecord } from './observations.js';
+import type { Random } from './random.js';
+import type { Driver } from './services.js';
+
+/** How many faults may be under way at once: what one breaks must be mendable while the next begins. */
+const AT_ONCE = 2;
+
+export interface PlannedFault {
+  name: FaultName;
+  /** When it begins, in ms after the first task. */
+  at: number;
+  random: Random;
+}
+
+/**
+ * `count` faults at random times, each kind about as often as every other. Half of them begin while the one
+ * before is still at work or its damage is being mended; before the others everything has had time to heal.
+ */
+export function planFaults(seed: Random, count: number, driver: Driver, only?: FaultName): PlannedFault[] {
+  const random = seed.fork('faults');
+  const names = (Object.entries(FAULTS) as [FaultName, Fault][])
+    .filter(([name, { drivers }]) => drivers.includes(driver) && (only === undefined || name === only))
+    .map(([name]) => name);
+  if (names.length === 0) throw new Error(`The fault ${only} does not exist on the driver ${driver}.`);
+  let at = 1500;
+  let bag: FaultName[] = [];
+  return Array.from({ length: count }, (_, n) => {
+    if (bag.length === 0) bag = [...names];
+    const [name] = bag.splice(random.integer(0, bag.length - 1), 1);
+    const planned = { name: name!, at, random: seed.fork('fault', n) };
+    at += random.chance(0.5) ? random.integer(500, 3000) : random.integer(4000, 10_000);
+    return planned;
+  });
+}
+
+/** Strike as planned. Resolves when the last fault is repaired. */
+export async function strikeAll(
+  plan: readonly PlannedFault[],
+  site: Site,
+  onFault: (fault: FaultRecord) => void,
+): Promise<FaultRecord[]> {
+  const start = now();
+  const records: FaultRecord[] = [];
+  const running = new Set<Promise<void>>();
+  for (const { name, at, random } of plan) {
+    await delay(Math.max(0, start + at - now()));
+    while (running.size >= AT_ONCE) await Promise.race(running);
+    const fault: Fault = FAULTS[name];
+    const record: FaultRecord = { name, detail: '', from: now(), to: Infinity, excuses: fault.excuses };
+    records.push(record);
+    const striking = fault.strike(site, random).then((blow) => {
+      Object.assign(record, { ...blow, to: now() });
+      onFault(record);
+      running.delete(striking);
+    });
+    running.add(striking);
+  }
+  await Promise.all(running);
+  return records;
+}

@@ -1,0 +1,183 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BatonProcess } from '../support/baton-process.js';
+import { now } from './caller.js';
+import type { Cluster } from './cluster.js';
+import type { Excuse, StruckRuns } from './observations.js';
+import type { Random } from './random.js';
+import type { Driver, Services } from './services.js';
+
+/** What a fault may lay its hands on. */
+export interface Site {
+  cluster: Cluster;
+  services: Services;
+  /** How long a claimed run belongs to a silent worker, in ms. */
+  leaseMs: number;
+  /** Notes what a worker had in hand when it was struck. */
+  struck(runs: StruckRuns): void;
+  /** Sends so many tasks at once and resolves when they have been accepted. */
+  burst(tasks: number): Promise<void>;
+  /** Runs that the workers can hold at once. */
+  slots(): number;
+}
+
+export interface Fault {
+  drivers: readonly Driver[];
+  /** What callers may see of it. */
+  excuses: readonly Excuse[];
+  /** Strike and repair. */
+  strike(site: Site, random: Random): Promise<Blow>;
+}
+
+/** What exactly a fault did. */
+export interface Blow {
+  detail: string;
+  /** The API process that was struck: callers of others have no excuse. */
+  api?: number;
+}
+
+const NOBODY: Blow = { detail: 'nobody was there' };
+
+const BOTH: readonly Driver[] = ['redis', 'postgres'];
+const REDIS: readonly Driver[] = ['redis'];
+const AWAY_MS = 10_000;
+
+/** Every fault by its name. A fault excuses only what it must: a killed worker, for one, nothing at all. */
+export const FAULTS = {
+  'kill-worker': {
+    drivers: BOTH,
+    excuses: [],
+    strike: async (site, random) => {
+      const worker = site.cluster.victim('worker', (list) => random.pick(list));
+      if (!worker) return NOBODY;
+      await strikeWorker(site, worker, 'kill-worker');
+      await site.cluster.replace(worker);
+      return { detail: `worker ${worker.pid}` };
+    },
+  },
+  'kill-api': {
+    drivers: BOTH,
+    excuses: ['broken'],
+    strike: async ({ cluster }, random) => {
+      const api = cluster.victim('api', (list) => random.pick(list));
+      if (!api) return NOBODY;
+      await cluster.replace(api);
+      return { detail: `api ${api.pid}`, api: api.pid };
+    },
+  },
+  'stop-worker': {
+    drivers: BOTH,
+    excuses: [],
+    strike: async (site, random) => {
+      const worker = site.cluster.victim('worker', (list) => random.pick(list));
+      if (!worker) return NOBODY;
+      await strikeWorker(site, worker, 'stop-worker');
+      const ms = site.leaseMs + random.integer(1000, 5000);
+      await delay(ms);
+      worker.signal('SIGCONT');
+      return { detail: `worker ${worker.pid} for ${ms} ms` };
+    },
+  },
+  'stop-api': {
+    drivers: BOTH,
+    excuses: ['silent'],
+    strike: async ({ cluster }, random) => {
+      const api = cluster.victim('api', (list) => random.pick(list));
+      if (!api) return NOBODY;
+      const ms = random.integer(1000, 8000);
+      api.signal('SIGSTOP');
+      await delay(ms);
+      api.signal('SIGCONT');
+      return { detail: `api ${api.pid} for ${ms} ms`, api: api.pid };
+    },
+  },
+  'restart-redis': {
+    drivers: REDIS,
+    excuses: [],
+    strike: async ({ services }, random) => {
+      const ms = random.integer(0, 2000);
+      await services.restartRedis(ms, async (pause) => delay(pause));
+      return { detail: `down for ${ms} ms` };
+    },
+  },
+  'flush-redis': {
+    drivers: REDIS,
+    excuses: [],
+    strike: async ({ services }) => {
+      await services.flushRedis();
+      return { detail: 'FLUSHALL' };
+    },
+  },
+  'lose-redis': {
+    drivers: REDIS,
+    excuses: [],
+    strike: async ({ services }, random) => {
+      const mode = random.pick(['blackhole', 'refuse'] as const);
+      services.redisProxy.set({ mode });
+      await delay(AWAY_MS);
+      services.redisProxy.set({ mode: 'pass' });
+      return { detail: `${mode} for ${AWAY_MS} ms` };
+    },
+  },
+  'restart-postgres': {
+    drivers: BOTH,
+    excuses: ['unavailable'],
+    strike: async ({ services }) => {
+      await services.restartPostgres();
+      return { detail: 'immediate stop and start' };
+    },
+  },
+  'cut-postgres': {
+    drivers: BOTH,
+    excuses: ['unavailable'],
+    strike: async ({ services }) => ({ detail: `${await services.terminateConnections()} connections` }),
+  },
+  'lose-postgres': {
+    drivers: BOTH,
+    excuses: ['unavailable', 'silent'],
+    strike: async ({ services }, random) => {
+      const mode = random.pick(['blackhole', 'refuse'] as const);
+      const ms = random.integer(500, 6000);
+      services.postgresProxy.set({ mode });
+      await delay(ms);
+      services.postgresProxy.set({ mode: 'pass' });
+      return { detail: `${mode} for ${ms} ms` };
+    },
+  },
+  'slow-postgres': {
+    drivers: BOTH,
+    excuses: [],
+    strike: async ({ services }, random) => {
+      const [late, ms] = [random.integer(20, 150), random.integer(3000, 8000)];
+      services.postgresProxy.set({ mode: 'delay', ms: late });
+      await delay(ms);
+      services.postgresProxy.set({ mode: 'pass' });
+      return { detail: `${late} ms each way for ${ms} ms` };
+    },
+  },
+  'full-queue': {
+    drivers: BOTH,
+    excuses: [],
+    strike: async (site) => {
+      const tasks = site.slots() * 3;
+      await site.burst(tasks);
+      return { detail: `${tasks} tasks at once` };
+    },
+  },
+} as const satisfies Record<string, Fault>;
+
+export type FaultName = keyof typeof FAULTS;
+
+/** Stop a worker and note what it had in hand: stopped, it can't take or finish anything meanwhile. */
+async function strikeWorker(site: Site, worker: BatonProcess, fault: FaultName): Promise<void> {
+  const at = now();
+  worker.signal('SIGSTOP');
+  const rows = await site.services
+    .query<{ task_id: string; last_sequence: number }>(
+      `SELECT t.id AS task_id, t.last_sequence FROM runs r
+       JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id
+       WHERE r.state = 'running' AND r.worker_id LIKE $1`,
+      [`${worker.pid}-%`],
+    )
+    .catch(() => []);
+  site.struck({ fault, at, heads: new Map(rows.map((row) => [row.task_id, row.last_sequence])) });
+}

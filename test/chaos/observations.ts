@@ -1,0 +1,143 @@
+// What callers saw: plain data, so that a test can make it up and see whether the checks notice.
+
+/** A state as 0.3 writes it: `working`, `input-required` … */
+export type State = string;
+
+/** What a frame or an answer says, whichever generation of the protocol it came in. */
+export type Said =
+  | { kind: 'task'; taskId: string; state: State; artifacts: Artifacts; history: HistoryMessage[] }
+  | { kind: 'status'; taskId: string; state: State }
+  | { kind: 'artifact'; taskId: string; artifactId: string; append: boolean; texts: string[] }
+  | { kind: 'other' };
+
+/** The texts of each artifact's parts, by its id. */
+export type Artifacts = Record<string, string[]>;
+
+export interface HistoryMessage {
+  messageId: string;
+  role: 'user' | 'agent';
+}
+
+export interface Frame {
+  sequence: number;
+  /** When it arrived, in ms since the epoch. */
+  at: number;
+  /** The JSON of `result`, as it came. */
+  raw: string;
+  said: Said;
+}
+
+/** One reader of one task: it goes on after its last frame however often its connection breaks. */
+export interface Viewer {
+  name: string;
+  /** `log`: it began after this sequence. `snapshot`: it began with the task as of its first frame. */
+  from: { kind: 'log'; after: number } | { kind: 'snapshot' };
+  /** In the order of their arrival, over all its connections. */
+  frames: Frame[];
+}
+
+export type Generation = '1.0' | '0.3';
+
+/** What its caller knows that a task must have said when it ends. */
+export type Expected =
+  | { agent: 'echo'; text: string; chunks: number }
+  | { agent: 'scribe'; turns: { text: string; lines: number }[] };
+
+/** One task as its caller drove it. */
+export interface TaskRecord {
+  /** Name of the task in the plan, e.g. `stream-00017`. */
+  name: string;
+  kind: string;
+  tenant: string;
+  generation: Generation;
+  expected: Expected;
+  /** Absent: no answer ever told its id. */
+  taskId?: string;
+  /** Ids of the messages its caller sent, in order. */
+  messageIds: string[];
+  viewers: Viewer[];
+  /** Final or not, in the order in which answers said so. */
+  answeredStates: State[];
+  /** A cancel was asked for; `done` if the answer said that it is canceled. */
+  cancel?: 'asked' | 'done';
+  /** Its caller came to the end of what it wanted to do. */
+  finished: boolean;
+}
+
+/** A task as it is at the end, read over HTTP, and what only Postgres knows of it. */
+export interface StoredTask {
+  tenant: string;
+  taskId: string;
+  snapshot: Extract<Said, { kind: 'task' }>;
+  /** The whole log, by a resume from 0. */
+  log: Frame[];
+  /** The attempt that wrote each event; 0 = the platform or a caller. By sequence, from 1. */
+  attempts: number[];
+}
+
+/** One request that did not simply succeed. */
+export interface OddAnswer {
+  task: string;
+  method: string;
+  /** Process id of the API it was sent to. */
+  api: number;
+  from: number;
+  to: number;
+  outcome: Oddity;
+}
+
+export type Oddity =
+  /** JSON-RPC error, alone or as the last frame of a stream. */
+  | { kind: 'error'; code: number; message: string }
+  /** No JSON-RPC at all. */
+  | { kind: 'http'; status: number; body: string }
+  /** The connection was refused, reset or closed too early. */
+  | { kind: 'broken'; why: string }
+  /** Nothing came for too long. */
+  | { kind: 'silent' };
+
+/** A fault, from its first blow until all is whole again. */
+export interface FaultRecord {
+  name: string;
+  detail: string;
+  from: number;
+  to: number;
+  /** Oddities that callers may see while it lasts, and for a moment after. */
+  excuses: readonly Excuse[];
+  /** Only those of this API process. */
+  api?: number;
+}
+
+/** `unavailable`: 503 or -32603. `broken`: the connection. `silent`: no answer in time. */
+export type Excuse = 'unavailable' | 'broken' | 'silent';
+
+/** The runs that a worker had in hand when it was struck. */
+export interface StruckRuns {
+  fault: string;
+  at: number;
+  /** Head of each task's log at that moment, by task id. */
+  heads: Map<string, number>;
+}
+
+/** A request by one tenant for another's task. */
+export interface ForeignAsk {
+  method: string;
+  asker: string;
+  /** What the answer was, if it was not "task not found". */
+  outcome: string;
+}
+
+/** Everything a run of the harness knows when it is over. */
+export interface Observations {
+  records: TaskRecord[];
+  stored: StoredTask[];
+  oddAnswers: OddAnswer[];
+  faults: FaultRecord[];
+  struck: StruckRuns[];
+  /** Asks that were answered otherwise than with "not found" (or an excused error). */
+  foreignAsks: ForeignAsk[];
+  /** Mark of each tenant: a text that all its messages carry. */
+  marks: Record<string, string>;
+  /** Baton processes that ended by themselves. */
+  crashes: string[];
+}

@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { FAULTS, type FaultName } from './faults.js';
+import type { Driver } from './services.js';
+
+export interface ChaosOptions {
+  tasks: number;
+  faults: number;
+  /** Everything random follows from it. */
+  seed: string;
+  driver: Driver;
+  tenants: number;
+  apis: number;
+  workers: number;
+  /** Tasks whose callers are at work at the same time, bursts aside. */
+  atOnce: number;
+  /** Only this fault. */
+  only?: FaultName;
+  /** Folder in which the processes' logs are kept. */
+  logs?: string | undefined;
+}
+
+export const USAGE = `npm run chaos -- [options]
+  --tasks N        tasks to drive (5000)
+  --faults N       faults to strike with (60)
+  --seed S         what everything random follows from (a new one)
+  --driver D       redis or postgres (redis)
+  --tenants N      (4)
+  --apis N         API processes (3)
+  --workers N      worker processes (3)
+  --at-once N      tasks under way at the same time (64)
+  --only FAULT     one of: ${Object.keys(FAULTS).join(', ')}
+  --logs FOLDER    keep the processes' logs there
+  --json           print the result as JSON`;
+
+const options = {
+  tasks: { type: 'string', default: '5000' },
+  faults: { type: 'string', default: '60' },
+  seed: { type: 'string' },
+  driver: { type: 'string', default: 'redis' },
+  tenants: { type: 'string', default: '4' },
+  apis: { type: 'string', default: '3' },
+  workers: { type: 'string', default: '3' },
+  'at-once': { type: 'string', default: '64' },
+  only: { type: 'string' },
+  logs: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const;
+
+/** The command line. Throws an Error with a plain sentence if it can't be understood. */
+export function readOptions(args: string[]): ChaosOptions & { json: boolean; help: boolean } {
+  const { values } = parseArgs({ args, options });
+  const number = (name: 'tasks' | 'faults' | 'tenants' | 'apis' | 'workers' | 'at-once', min: number) => {
+    const value = Number(values[name]);
+    if (!Number.isInteger(value) || value < min)
+      throw new Error(`--${name} must be a whole number from ${min}`);
+    return value;
+  };
+  const { driver, only, logs, seed, json, help } = values;
+  if (driver !== 'redis' && driver !== 'postgres') throw new Error('--driver must be redis or postgres');
+  if (only !== undefined && !(only in FAULTS)) {
+    throw new Error(`--only must be one of ${Object.keys(FAULTS).join(', ')}`);
+  }
+  return {
+    ...{ tasks: number('tasks', 1), faults: number('faults', 0), tenants: number('tenants', 1) },
+    ...{ apis: number('apis', 1), workers: number('workers', 1), atOnce: number('at-once', 1) },
+    ...{ seed: seed ?? randomBytes(4).toString('hex'), driver, json, help },
+    ...(only !== undefined && { only: only as FaultName }),
+    ...(logs !== undefined && { logs }),
+  };
+}

@@ -1,0 +1,104 @@
+import { cpus, totalmem } from 'node:os';
+import type { ChaosRun } from './chaos.js';
+import { check, type Defect, DEFECTS, type Finding } from './checks/index.js';
+import type { ChaosOptions } from './options.js';
+import { recoveryOf } from './recovery.js';
+
+const SHOWN = 40;
+
+/** What a run came to. */
+export interface Report {
+  options: ChaosOptions;
+  machine: string;
+  seconds: number;
+  tasks: number;
+  /** Tasks in the database, those included whose answers were lost. */
+  stored: number;
+  events: number;
+  tasksByKind: Record<string, number>;
+  faults: number;
+  faultsByKind: Record<string, number>;
+  /** Connections that readers opened again, cut by themselves or by a fault. */
+  oddAnswers: number;
+  foreignAsked: number;
+  defects: Record<Defect, number>;
+  /** Of the workers' runs, in ms: all, and those during whose healing nothing else was broken. */
+  recovery: Record<'all' | 'alone', ReturnType<typeof recoveryOf>>;
+  findings: Finding[];
+  passed: boolean;
+}
+
+/** Judge a run. */
+export function reportOn(options: ChaosOptions, { observations, foreignAsked, seconds }: ChaosRun): Report {
+  const { records, stored, faults, struck, oddAnswers } = observations;
+  const findings = [...check(observations)];
+  const defects = Object.fromEntries(
+    Object.keys(DEFECTS).map((defect) => [
+      defect,
+      findings.filter((found) => found.defect === defect).length,
+    ]),
+  ) as Record<Defect, number>;
+  const [cpu] = cpus();
+  return {
+    options,
+    machine: `${cpus().length} cores (${cpu?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`,
+    seconds: Math.round(seconds),
+    tasks: records.length,
+    stored: stored.length,
+    events: stored.reduce((sum, { log }) => sum + log.length, 0),
+    tasksByKind: count(records.map(({ kind }) => kind)),
+    faults: faults.length,
+    faultsByKind: count(faults.map(({ name }) => name)),
+    ...{ oddAnswers: oddAnswers.length, foreignAsked, defects },
+    recovery: {
+      all: recoveryOf(struck, records, faults, false),
+      alone: recoveryOf(struck, records, faults, true),
+    },
+    findings,
+    passed: findings.length === 0,
+  };
+}
+
+/** The report as a person reads it. */
+export function renderReport(report: Report): string {
+  const { options, recovery, findings, defects } = report;
+  const row = (name: string, value: string | number) => `${name.padEnd(34)}${value}`;
+  const list = (counts: Record<string, number>) =>
+    Object.entries(counts).map(([name, value]) => row(`  ${name}`, value));
+  const times = ({ runs, p50, p99, max }: (typeof recovery)['all']) =>
+    `${seconds(p50)} / ${seconds(p99)} / ${seconds(max)} s (${runs} runs)`;
+  return [
+    '',
+    row('seed', options.seed),
+    row('driver', options.driver),
+    row('machine', report.machine),
+    row('processes', `${options.apis} API, ${options.workers} worker`),
+    row('time', `${report.seconds} s`),
+    row('tasks', report.tasks),
+    ...list(report.tasksByKind),
+    row('tasks in the database', report.stored),
+    row('events', report.events),
+    row('faults', report.faults),
+    ...list(report.faultsByKind),
+    row('odd answers and broken connections', report.oddAnswers),
+    row('asks for others’ tasks', report.foreignAsked),
+    '',
+    ...Object.entries(defects).map(
+      ([defect, n]) => `${row(defect, n)}${n > 0 ? `   ${DEFECTS[defect as Defect]}` : ''}`,
+    ),
+    row('recovery p50 / p99 / max', times(recovery.all)),
+    row('  with nothing else broken', times(recovery.alone)),
+    '',
+    ...findings.slice(0, SHOWN).map(({ defect, task, detail }) => `${defect}  ${task}: ${detail}`),
+    ...(findings.length > SHOWN ? [`… and ${findings.length - SHOWN} more`] : []),
+    report.passed ? 'PASSED' : `FAILED; again with --seed ${options.seed}`,
+  ].join('\n');
+}
+
+const seconds = (ms: number): string => (ms / 1000).toFixed(2);
+
+function count(names: string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names.sort()) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
