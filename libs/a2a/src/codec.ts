@@ -50,6 +50,8 @@ export interface Codec {
   readonly framing: Framing;
   /** What operations do differently when they are called through this codec. */
   readonly rules: Partial<OperationRules>;
+  /** Every JSON-RPC method of this family. */
+  readonly methods: readonly string[];
   /** Whether this family has a JSON-RPC method of that name. */
   hasMethod(method: string): boolean;
   /** Decode and validate `params`. Throws `ProtocolError` naming the field and the remedy. */

@@ -41,7 +41,7 @@ export interface AdmittedCall {
 /**
  * From an HTTP request to a canonical one. Where several things are wrong, the first of these is answered: URL
  * and HTTP method (404, 405), token (401), requests per second (429), media type (415), size (413), JSON and
- * envelope (-32700, -32600), version (-32009), method (-32601), params (-32602), agent (404), scope (403), parts,
+ * envelope (-32700, -32600), version (-32009), method (-32601), params (-32602), scope (403), agent (404), parts,
  * Last-Event-ID, Idempotency-Key (-32602),
  * extensions (-32008), and then what the operation says. The envelope comes before the version so that every
  * refusal from there on carries the caller's id; a profile may want the version right after the token.
@@ -64,10 +64,10 @@ export class Admission {
     const codec = codecOf(envelope, answer);
     const operation = codec.decode(envelope.method, envelope.params);
     assertAccept(answer.profile, request.headers.accept, isStreaming(operation));
-    const agent = await this.agentOf(operation, slugOrId, envelope, answer);
-    notes.agent = agent.slug;
     requireScopeFor(operation.operation, scopes);
     requireTokenFor(operation.operation, request);
+    const agent = await this.agentOf(operation, slugOrId, envelope, answer);
+    notes.agent = agent.slug;
     if ('message' in operation.request) assertParts(answer.profile.parts, operation.request.message, agent);
     const after = lastEventId(request);
     const key = 'message' in operation.request ? idempotencyKey(request) : undefined;

@@ -41,6 +41,7 @@ export function defineCodec({ version, methods, results, encodeItem, ...ways }: 
     version,
     framing,
     rules,
+    methods: [...methods.keys()],
     hasMethod: (method) => methods.has(method),
     decode(method, params) {
       const read = methods.get(method);

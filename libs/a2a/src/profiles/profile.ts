@@ -15,6 +15,8 @@ export interface Profile {
   readonly name: string;
   /** The JSON-RPC paths it is served at, with `:agent` where the agent stands. Profiles may share a path. */
   readonly paths: readonly string[];
+  /** Every JSON-RPC method it has. */
+  readonly methods: readonly string[];
   /** The codec of the family that has this JSON-RPC method, if any. */
   codecFor(method: string): Codec | undefined;
   /**
@@ -52,7 +54,7 @@ export interface ProfileCard {
 
 /** What a profile declares; all else is as the specification has it. */
 export interface ProfileDeclaration extends Partial<
-  Omit<Profile, 'codecFor' | 'resolveVersion' | 'rules' | 'name' | 'paths'>
+  Omit<Profile, 'codecFor' | 'methods' | 'resolveVersion' | 'rules' | 'name' | 'paths'>
 > {
   name: string;
   paths: readonly string[];
@@ -71,6 +73,7 @@ export function defineProfile(declaration: ProfileDeclaration): Profile {
   const defaultVersion = codecs[0]?.version ?? '1.0';
   return {
     codecFor,
+    methods: [...new Set(codecs.flatMap(({ methods }) => methods))],
     resolveVersion(requested = '', method = '') {
       const asked = requested.trim();
       if (asked === '') return codecFor(method)?.version ?? defaultVersion;

@@ -1,0 +1,198 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { OperationName } from '../../libs/a2a/src/operation.js';
+import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/index.js';
+import { CARD_PATHS } from '../../apps/api/src/a2a/profile-cards.controller.js';
+import { RPC_PATHS } from '../../apps/api/src/a2a/dispatch.controller.js';
+import { REQUEST_PATHS } from '../../apps/api/src/native/requests.controller.js';
+import type { WireRequest } from '../support/wire.js';
+import { METHODS, type Named } from './methods.js';
+import { callHeaders, message, type Owned, rpc, type Twins, type World } from './world.js';
+
+/** What a caller may name. */
+export type Kind = keyof Owned | 'reference' | 'messageId' | 'idempotencyKey' | 'alias' | 'cursor';
+
+/** One request in which one thing is named. */
+export interface Case {
+  title: string;
+  kind: Kind;
+  /** What a token needs for it. */
+  scope: 'agents:call' | 'tasks:read';
+  /** It makes a task of the caller's. */
+  sends: boolean;
+  /** A caller who may not know the thing gets an error; otherwise it gets what it would get for any name. */
+  refused: boolean;
+  /** The path is open to callers without a token. */
+  open: boolean;
+  request(id: string): WireRequest;
+  /** The owner's id, where one must be made for the case first. */
+  prepare?: (world: World) => Promise<string>;
+}
+
+const TASKS = ['waitingTask', 'endedTask', 'workingTask'] as const;
+const AGENTS = ['agentSlug', 'agentId', 'installedSlug', 'installedId'] as const;
+const TENANTS = ['tenantSlug', 'tenantId'] as const;
+const SEND = [...TASKS, 'contextId', 'reference', 'messageId', 'idempotencyKey', 'alias'] as const;
+
+/** What each operation can name besides the agent. A new operation does not compile until it stands here. */
+const KINDS: Readonly<Record<OperationName, { scope: Case['scope']; kinds: readonly Kind[] }>> = {
+  sendMessage: { scope: 'agents:call', kinds: SEND },
+  sendStreamingMessage: { scope: 'agents:call', kinds: SEND },
+  cancelTask: { scope: 'agents:call', kinds: [...TASKS, 'alias'] },
+  pushNotificationConfig: { scope: 'agents:call', kinds: TASKS },
+  getTask: { scope: 'tasks:read', kinds: [...TASKS, 'alias'] },
+  listTasks: { scope: 'tasks:read', kinds: ['contextId', 'pageToken'] },
+  subscribeToTask: { scope: 'tasks:read', kinds: [...TASKS, 'alias', 'cursor'] },
+  getExtendedAgentCard: { scope: 'tasks:read', kinds: [] },
+};
+
+const isOneOf = <K extends Kind>(kinds: readonly K[], kind: Kind): kind is K => kinds.includes(kind as K);
+
+/** Every case of every path there is. Throws for a method or a path that nobody has described. */
+export const allCases = (): Case[] => [
+  ...RPC_PATHS.flatMap(rpcCases),
+  ...REQUEST_PATHS.flatMap(([path, method]) => requestCases(path, method)),
+  ...CARD_PATHS.flatMap(cardCases),
+];
+
+function rpcCases(path: RpcPath): Case[] {
+  return path.profiles.flatMap((profile) =>
+    profile.methods
+      .filter((method) => profileFor(path, method) === profile)
+      .flatMap((method) => methodCases(path, method)),
+  );
+}
+
+function methodCases(path: RpcPath, method: string): Case[] {
+  const describe = METHODS[method];
+  if (!describe) throw new Error(`Describe the method ${method} in methods.ts, and what it can name.`);
+  const codec = profileFor(path, method).codecFor(method)!;
+  const sample = codec.decode(method, describe({ taskId: randomUUID(), alias: 'a', agent: 'a' }));
+  const { operation, clientTaskId } = sample;
+  const { scope, kinds } = KINDS[operation];
+  const sends = operation === 'sendMessage' || operation === 'sendStreamingMessage';
+  const named = clientTaskId !== undefined;
+  const hasAliases = path.profiles.some(({ methods }) => methods.includes('tasks/send'));
+  const kindsHere = [
+    ...kinds.filter((kind) => kind !== 'alias' || (hasAliases && (named || !sends))),
+    ...(path.path.includes(':agent') || path.path === '/a2a' ? AGENTS : []),
+    ...(path.path === '/' ? (['host'] as const) : []),
+    ...(codec.version === '1.0' ? TENANTS : []),
+  ];
+  return kindsHere.map((kind) => {
+    const request = (id: string) => rpcRequest(path.path, method, kind, id, sends);
+    const makesOwn = sends && (named || !isOneOf(TASKS, kind));
+    return {
+      title: `POST ${path.path} ${method} (${codec.version}) by ${kind}`,
+      ...{ kind, scope, sends, open: false, request },
+      refused: isOneOf(AGENTS, kind) || (isOneOf([...TASKS, 'alias', 'cursor'], kind) && !makesOwn),
+      prepare: preparation(path.path, kind, { sends, named, request }),
+    };
+  });
+}
+
+/** Things that the stranger's own calls would change, if they were named twice, are made for each case. */
+function preparation(
+  path: string,
+  kind: Kind,
+  { sends, named, request }: { sends: boolean; named: boolean; request: Case['request'] },
+): Case['prepare'] {
+  const makeTask = async (world: World): Promise<string> => {
+    const { task } = await world.call(world.tokens.owner, 'SendMessage', message({ text: 'again' }));
+    return (task as { id: string }).id;
+  };
+  if (sends && named && isOneOf(TASKS, kind)) return makeTask;
+  const rehearsed = isOneOf(['contextId', 'messageId', 'idempotencyKey', 'alias'], kind);
+  if (!rehearsed || (!sends && kind !== 'alias')) return undefined;
+  return async (world) => {
+    const id = randomUUID();
+    const first = sends ? request(id) : rpcRequest(path, 'tasks/send', 'alias', id, true);
+    const answer = await world.send({
+      ...first,
+      headers: { ...first.headers, ...callHeaders(world.tokens.owner) },
+    });
+    if (answer.status !== 200 || /"error"/.test(answer.text))
+      throw new Error(`${path} ${kind}: ${answer.text}`);
+    return id;
+  };
+}
+
+function rpcRequest(path: string, method: string, kind: Kind, id: string, sends: boolean): WireRequest {
+  const named: Named = { taskId: sends ? undefined : randomUUID(), alias: randomUUID() };
+  if (isOneOf(TASKS, kind) || kind === 'cursor') Object.assign(named, { taskId: id, alias: id });
+  if (kind === 'alias') Object.assign(named, { taskId: sends ? undefined : id, alias: id });
+  if (kind === 'contextId' || kind === 'messageId' || kind === 'pageToken') named[kind] = id;
+  if (kind === 'reference') named.referenceTaskIds = [id];
+  if (isOneOf(TENANTS, kind)) named.tenant = id;
+  const ofWitness = kind === 'workingTask' && !method.startsWith('tasks/send');
+  const agent = isOneOf(AGENTS, kind) ? id : ofWitness ? 'witness' : 'echo';
+  // Where no path names the agent, a task does, if there is one.
+  if (path === '/a2a' && (isOneOf(AGENTS, kind) || !isOneOf([...TASKS, 'alias', 'cursor'], kind) || sends)) {
+    if (!(sends && isOneOf(TASKS, kind) && !method.startsWith('tasks/send'))) named.agent = agent;
+  }
+  return {
+    method: 'POST',
+    path: path.replace(':agent', agent),
+    headers: {
+      host: kind === 'host' ? id : undefined,
+      'last-event-id': kind === 'cursor' ? '1' : undefined,
+      'idempotency-key': kind === 'idempotencyKey' ? id : undefined,
+    },
+    body: rpc(method, METHODS[method]!(named)),
+  };
+}
+
+/** What each path of `/v1/requests` can name. */
+const REQUESTS: Readonly<Record<string, { scope: Case['scope']; kinds: readonly Kind[]; path: string }>> = {
+  '/v1/requests': { scope: 'tasks:read', kinds: ['pageToken'], path: '/v1/requests?cursor=<id>' },
+  '/v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
+  '/v1/requests/:id/events': {
+    scope: 'tasks:read',
+    kinds: [...TASKS, 'cursor'],
+    path: '/v1/requests/<id>/events?since_seq=1',
+  },
+  '/v1/requests/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/requests/<id>/cancel' },
+};
+
+function requestCases(path: string, method: string): Case[] {
+  const described = REQUESTS[path];
+  if (!described) throw new Error(`Describe the path ${path} in cases.ts, and what it can name.`);
+  return described.kinds.map((kind) => ({
+    title: `${method} ${path} by ${kind}`,
+    ...{ kind, scope: described.scope, sends: false, open: false, refused: kind !== 'pageToken' },
+    request: (id) => ({
+      method,
+      path: described.path.replace('<id>', id),
+      headers: { 'last-event-id': kind === 'cursor' ? '1' : undefined },
+    }),
+  }));
+}
+
+function cardCases(path: string): Case[] {
+  const kinds: readonly Kind[] = path.includes(':agent') ? AGENTS : ['host'];
+  return kinds.map((kind) => ({
+    title: `GET ${path} by ${kind}`,
+    ...{ kind, scope: 'tasks:read', sends: false, open: kind === 'host', refused: kind !== 'host' },
+    request: (id) => ({
+      method: 'GET',
+      path: path.replace(':agent', id),
+      headers: { host: kind === 'host' ? id : undefined },
+    }),
+  }));
+}
+
+/** An id of the same form that nobody has. */
+export async function twinsOf({ kind, prepare }: Case, world: World): Promise<Twins> {
+  const known: Partial<Record<Kind, string>> = world.owned;
+  const owned = prepare ? await prepare(world) : (known[kind] ?? world.owned.endedTask);
+  return { owned, unknown: unknownLike(kind, owned) };
+}
+
+function unknownLike(kind: Kind, owned: string): string {
+  const ending = (text: string): string => text.slice(0, -12) + randomBytes(6).toString('hex');
+  if (kind === 'tenantSlug') return owned.replace(/\d$/, '9');
+  if (kind === 'host') return owned.replace('owner', 'other');
+  if (kind === 'agentSlug' || kind === 'installedSlug') return `${owned.slice(0, -1)}x`;
+  if (kind !== 'pageToken') return ending(owned);
+  const [at, id] = JSON.parse(Buffer.from(owned, 'base64url').toString()) as [string, string];
+  return Buffer.from(JSON.stringify([at, ending(id)])).toString('base64url');
+}

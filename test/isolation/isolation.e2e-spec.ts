@@ -1,0 +1,167 @@
+import type { Answer, Headers } from '../support/wire.js';
+import { allCases, type Case, twinsOf } from './cases.js';
+import { callHeaders, MARK, message, type Twins, World } from './world.js';
+
+/** Says when and which answer this is, and nothing about the thing asked for. */
+const OF_THE_ANSWER = new Set(['date', 'x-request-id']);
+const UUID = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g;
+const TIME = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+Z/g;
+/** Calls that are on their way at the same time. */
+const AT_ONCE = 4;
+
+interface Walked {
+  walked: Case;
+  twins: Twins;
+}
+
+type Asker = keyof World['tokens'] | 'nobody' | 'guesser';
+
+/** Whoever must not learn anything, and the HTTP status it must see; null = that of a thing nobody has. */
+const ASKERS: readonly { asker: Asker; status: number | null; may(scope: Case['scope']): boolean }[] = [
+  { asker: 'stranger', status: null, may: () => true },
+  { asker: 'strangerReader', status: null, may: (scope) => scope === 'tasks:read' },
+  { asker: 'strangerReader', status: 403, may: (scope) => scope === 'agents:call' },
+  { asker: 'ownerReader', status: 403, may: (scope) => scope === 'agents:call' },
+  { asker: 'revoked', status: 401, may: () => true },
+  { asker: 'expired', status: 401, may: () => true },
+  { asker: 'guesser', status: 401, may: () => true },
+  { asker: 'nobody', status: 401, may: () => true },
+];
+
+describe('another tenant, and whoever has no right to ask', () => {
+  let world: World;
+  let cases: Walked[];
+  let before: Map<string, string[]>;
+  let ownersIds: Set<string>;
+
+  beforeAll(async () => {
+    world = await World.start();
+    cases = [];
+    for (const walked of allCases()) cases.push({ walked, twins: await twinsOf(walked, world) });
+    before = await world.rowsOf(world.owned.tenantId);
+    ownersIds = new Set([...before.values()].flat().flatMap((row) => row.match(UUID) ?? []));
+  }, 180_000);
+  afterAll(() => world.stop());
+
+  const tokenOf = (asker: Asker): string | undefined => {
+    if (asker === 'nobody') return undefined;
+    return asker === 'guesser' ? `baton_${'g'.repeat(43)}` : world.tokens[asker];
+  };
+
+  async function ask({ request }: Case, id: string, asker: Asker, api: number): Promise<Answer> {
+    const wire = request(id);
+    const headers: Headers = { ...wire.headers, ...callHeaders(tokenOf(asker)) };
+    return world.send({ ...wire, headers }, api);
+  }
+
+  /** The two answers, for the owner's thing and for one that nobody has, as far as they may not differ. */
+  async function compare({ walked, twins }: Walked, asker: Asker, api: number) {
+    const owned = await ask(walked, twins.owned, asker, api);
+    const unknown = await ask(walked, twins.unknown, asker, api);
+    expect({ title: walked.title, asker, ...shownOf(owned, twins.owned) }).toEqual({
+      ...{ title: walked.title, asker },
+      ...shownOf(unknown, twins.unknown),
+    });
+    expect([walked.title, asker, leakedIn(owned, twins.owned)]).toEqual([walked.title, asker, []]);
+    return owned;
+  }
+
+  /** What is the owner's in an answer, besides what the request has named. */
+  function leakedIn({ text, headers }: Answer, named: string): string[] {
+    const shown = `${JSON.stringify(headers)}${text}`.replaceAll(named, '');
+    const ids = (shown.match(UUID) ?? []).filter((id) => ownersIds.has(id));
+    return shown.includes(MARK) ? [...ids, MARK] : ids;
+  }
+
+  async function walk(some: readonly Walked[], atOnce: number): Promise<number> {
+    const queue = ASKERS.flatMap((asker) =>
+      some.filter(({ walked }) => asker.may(walked.scope)).map((each) => ({ ...each, ...asker })),
+    ).filter((each) => !isKnownHost(each.walked, each.asker));
+    const total = queue.length;
+    const worker = async (number: number): Promise<void> => {
+      for (let next = queue.shift(); next; next = queue.shift()) {
+        const { walked, twins, asker, status } = next;
+        const answer = await compare({ walked, twins }, asker, number % 2);
+        const expected = walked.open && asker === 'nobody' ? 200 : status;
+        if (expected !== null)
+          expect([walked.title, asker, answer.status]).toEqual([walked.title, asker, expected]);
+        else if (walked.refused)
+          expect([walked.title, asker, isError(answer)]).toEqual([walked.title, asker, true]);
+      }
+    };
+    await Promise.all(Array.from({ length: atOnce }, (_, number) => worker(number)));
+    return total;
+  }
+
+  it('is told the same of the owner’s things as of things that nobody has, whatever it reads or stops', async () => {
+    const walked = await walk(
+      cases.filter((each) => !each.walked.sends),
+      AT_ONCE,
+    );
+    expect(walked).toBeGreaterThan(1_000);
+  }, 120_000);
+
+  it('is told the same, whatever it sends', async () => {
+    const walked = await walk(
+      cases.filter((each) => each.walked.sends),
+      AT_ONCE,
+    );
+    expect(walked).toBeGreaterThan(800);
+  }, 180_000);
+
+  it('changes nothing of the owner’s', async () => {
+    expect(await world.rowsOf(world.owned.tenantId)).toEqual(before);
+    expect(world.witnessed()).toBe('');
+  });
+
+  it('gives an agent nothing to read of the tasks and contexts it names', async () => {
+    const { owned, tokens } = world;
+    const said = async (more: object): Promise<unknown> => {
+      const params = message({ text: 'mine', ...more });
+      const { task } = await world.call(tokens.stranger, 'SendMessage', params, '/agents/recall');
+      return task.artifacts[0].parts[0].text as unknown;
+    };
+    expect(await said({ contextId: owned.contextId })).toBe('mine');
+    expect(await said({ referenceTaskIds: [owned.endedTask, owned.waitingTask] })).toBe('mine');
+  });
+
+  it('learns of a host name that is bound to others only that it is, not to whom', async () => {
+    const { stack, slugs, owned, tokens } = world;
+    const other = 'private-third.example';
+    await stack.baton('hosts', 'bind', other, '--tenant', slugs.owner, '--agent', 'echo');
+    for (const { walked } of cases.filter((each) => each.walked.kind === 'host' && !each.walked.open)) {
+      const answers = [];
+      for (const host of [owned.host, other]) {
+        const wire = walked.request(host);
+        const answer = await world.send({
+          ...wire,
+          headers: { ...wire.headers, ...callHeaders(tokens.stranger) },
+        });
+        answers.push(shownOf(answer, host));
+      }
+      expect(answers[0]).toMatchObject({ status: 401 });
+      expect(answers[0]).toEqual(answers[1]);
+    }
+  });
+});
+
+/** A token of others is refused by a bound host; which host names are bound is in the DNS for everybody to see. */
+const isKnownHost = ({ kind, open }: Case, asker: Asker): boolean =>
+  kind === 'host' && !open && (asker === 'stranger' || asker === 'strangerReader');
+
+/** An answer without what is different in every answer: dates and new ids; the id that was named is `<id>`. */
+function shownOf({ status, headers, text }: Answer, named: string) {
+  const ids = new Map<string, string>();
+  const plain = (value: string): string =>
+    value
+      .replaceAll(named, '<id>')
+      .replace(UUID, (id) => ids.get(id) ?? ids.set(id, `<new-${ids.size + 1}>`).get(id)!)
+      .replace(TIME, '<time>');
+  const kept = Object.entries(headers).filter(([name]) => !OF_THE_ANSWER.has(name));
+  return { status, headers: plain(JSON.stringify(kept)), body: plain(text) };
+}
+
+function isError(answer: Answer): boolean {
+  if (answer.status >= 400) return true;
+  return answer.text.startsWith('{') && 'error' in (answer.json as object);
+}

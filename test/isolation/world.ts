@@ -1,0 +1,223 @@
+import { randomUUID } from 'node:crypto';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { DRIVERS } from '../support/redis.js';
+import { Stack } from '../support/stack.js';
+import { type Answer, exchange, type Headers, type WireRequest } from '../support/wire.js';
+
+/** In everything that the owner says and names: nobody else may ever read it. */
+export const MARK = 'owner-secret';
+
+/** An id of the owner's, and one of the same form that nobody has. */
+export interface Twins {
+  owned: string;
+  unknown: string;
+}
+
+/** What the owner has, by what it is called. */
+export interface Owned {
+  waitingTask: string;
+  endedTask: string;
+  workingTask: string;
+  contextId: string;
+  agentSlug: string;
+  agentId: string;
+  installedSlug: string;
+  installedId: string;
+  pageToken: string;
+  tenantSlug: string;
+  tenantId: string;
+  host: string;
+}
+
+const LIMITED_AGENT =
+  'name: Limited owner-secret\ndescription: owner-secret\nruntime: executor\ntenants: [tenant-1]\n';
+
+/** Two tenants on a real stack of two API processes: an owner with things of every kind, and a stranger. */
+export class World {
+  readonly tokens = {
+    owner: '',
+    stranger: '',
+    revoked: '',
+    expired: '',
+    ownerReader: '',
+    strangerReader: '',
+  };
+  owned!: Owned;
+  readonly slugs = { owner: '', stranger: '' };
+  private calls = 0;
+
+  private constructor(
+    readonly stack: Stack,
+    private readonly folder: string,
+  ) {}
+
+  static async start(): Promise<World> {
+    const folder = mkdtempSync(join(tmpdir(), 'baton-isolation-'));
+    const agents = join(folder, 'agents');
+    cpSync(join(__dirname, '../agents'), agents, { recursive: true });
+    cpSync(join(agents, 'recall'), join(agents, 'limited'), { recursive: true });
+    writeFileSync(join(agents, 'limited/agent.yaml'), LIMITED_AGENT);
+    writeFileSync(join(folder, 'witness'), '');
+    const env = { BATON_AGENTS_DIR: agents, WITNESS_FILE: join(folder, 'witness') };
+    mkdirSync(agents, { recursive: true });
+    const world = new World(await Stack.start({ driver: DRIVERS[0]!, apis: 2, env }), folder);
+    await world.makeTenants();
+    await world.makeThings();
+    return world;
+  }
+
+  async stop(): Promise<void> {
+    await this.stack.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Send a request to one API process after the other, or to a certain one. */
+  send(request: WireRequest, api = this.calls++ % 2): Promise<Answer> {
+    return exchange(this.stack.apis[api]!.url, request);
+  }
+
+  /** A JSON-RPC call that must succeed, with a token. */
+  async call(token: string, method: string, params: object, path = '/agents/echo'): Promise<Answer['json']> {
+    const headers = callHeaders(token);
+    const answer = await this.send({ method: 'POST', path, headers, body: rpc(method, params) });
+    const { result } = answer.json as { result?: object };
+    if (!result) throw new Error(`${method} at ${path}: ${answer.text}`);
+    return result;
+  }
+
+  /** The tasks that an agent was told to stop. */
+  witnessed(): string {
+    return readFileSync(join(this.folder, 'witness'), 'utf8');
+  }
+
+  /** Every row of a tenant in every table, as text. What a worker that is at work changes in its run is left out. */
+  async rowsOf(tenantId: string): Promise<Map<string, string[]>> {
+    const client = new Client({ connectionString: this.stack.database.url });
+    await client.connect();
+    try {
+      await client.query(`SET baton.tenant = '${tenantId}'`);
+      const { rows: tables } = await client.query<{ name: string }>(
+        `SELECT table_name AS name FROM information_schema.columns
+         WHERE table_schema = 'public' AND column_name = 'tenant_id' ORDER BY 1`,
+      );
+      const dump = new Map<string, string[]>();
+      for (const { name } of tables) {
+        const { rows } = await client.query<{ row: string }>(
+          `SELECT row_to_json(t)::text AS row FROM ${name} t ORDER BY 1`,
+        );
+        dump.set(
+          name,
+          rows.map(({ row }) => row.replace(/"(lease_expires_at|enqueued_at)":[^,}]*/g, '')),
+        );
+      }
+      return dump;
+    } finally {
+      await client.end();
+    }
+  }
+
+  private async makeTenants(): Promise<void> {
+    const { stack, slugs, tokens } = this;
+    const [owner, stranger] = [await stack.createTenant('admin'), await stack.createTenant('admin')];
+    Object.assign(slugs, { owner: owner.slug, stranger: stranger.slug });
+    tokens.owner = owner.token;
+    tokens.stranger = stranger.token;
+    tokens.revoked = await stack.createToken(owner.slug, 'admin');
+    tokens.ownerReader = await stack.createToken(owner.slug, 'tasks:read');
+    tokens.strangerReader = await stack.createToken(stranger.slug, 'tasks:read');
+    for (const slug of [owner.slug, stranger.slug]) {
+      await stack.baton('tenants', 'set', slug, '--default-agent', 'echo');
+    }
+    const expiring = ['--tenant', owner.slug, '--scopes', 'admin', '--expires', '30d', '--json'];
+    const { token, id } = JSON.parse(await stack.baton('tokens', 'create', ...expiring)) as Record<
+      string,
+      string
+    >;
+    tokens.expired = token!;
+    await this.sql(`UPDATE api_tokens SET expires_at = now() - interval '1 day' WHERE id = '${id}'`);
+    const listed = await stack.baton('tokens', 'list', '--tenant', owner.slug, '--json');
+    const revoked = (JSON.parse(listed) as { id: string; prefix: string }[]).find(({ prefix }) =>
+      tokens.revoked.startsWith(prefix),
+    );
+    await stack.baton('tokens', 'revoke', '--tenant', owner.slug, revoked!.id);
+  }
+
+  private async makeThings(): Promise<void> {
+    const { stack, tokens, slugs } = this;
+    const file = join(this.folder, 'agent.yaml');
+    writeFileSync(file, JSON.stringify({ name: `Private ${MARK}`, description: MARK, runtime: 'echo' }));
+    const create = [
+      'agents',
+      'create',
+      '--tenant',
+      slugs.owner,
+      '--file',
+      file,
+      '--slug',
+      'private',
+      '--json',
+    ];
+    const agentId = (JSON.parse(await stack.baton(...create)) as { id: string }).id;
+    const [installed] = await this.sql<{ id: string }>(
+      `SELECT id FROM installed_agents WHERE slug = 'limited'`,
+    );
+    const [tenant] = await this.sql<{ id: string }>(`SELECT id FROM tenants WHERE slug = '${slugs.owner}'`);
+    const host = 'private-owner.example';
+    await stack.baton('hosts', 'bind', host, '--tenant', slugs.owner, '--agent', 'private');
+    const contextId = randomUUID();
+    const waiting = await this.startTask('echo', { contextId, metadata: { echo: { askInput: true } } });
+    const ended = await this.startTask('echo', { contextId });
+    const working = await this.startTask('witness', {}, true);
+    // The stranger has something as well, so that its lists are not empty.
+    for (let i = 0; i < 3; i++) await this.call(tokens.stranger, 'SendMessage', message({ text: 'mine' }));
+    const page = await this.call(tokens.owner, 'ListTasks', { pageSize: 1 });
+    this.owned = {
+      ...{ waitingTask: waiting, endedTask: ended, workingTask: working, contextId, host },
+      ...{ agentSlug: 'private', agentId, installedSlug: 'limited', installedId: installed!.id },
+      ...{ pageToken: page.nextPageToken as string, tenantSlug: slugs.owner, tenantId: tenant!.id },
+    };
+  }
+
+  private async startTask(agent: string, more: object, returnImmediately = false): Promise<string> {
+    const params = { ...message({ text: MARK, ...more }), configuration: { returnImmediately } };
+    const { task } = await this.call(this.tokens.owner, 'SendMessage', params, `/agents/${agent}`);
+    if (returnImmediately) await this.working(task.id as string, agent);
+    return task.id as string;
+  }
+
+  /** Waits until the agent is at work: from then on its rows rest. */
+  private async working(id: string, agent: string): Promise<void> {
+    for (;;) {
+      const task = await this.call(this.tokens.owner, 'GetTask', { id }, `/agents/${agent}`);
+      if (task.status.state === 'TASK_STATE_WORKING') return;
+    }
+  }
+
+  private async sql<Row extends object>(text: string): Promise<Row[]> {
+    const client = new Client({ connectionString: this.stack.database.url });
+    await client.connect();
+    try {
+      await client.query(`SET baton.tenant = 'system'`);
+      return (await client.query<Row>(text)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+}
+
+export const rpc = (method: string, params: object): object => ({ jsonrpc: '2.0', id: 1, method, params });
+
+export const callHeaders = (token: string | undefined, more: Headers = {}): Headers => ({
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+  authorization: token && `Bearer ${token}`,
+  ...more,
+});
+
+/** Params of a send in the 1.0 form. */
+export const message = ({ text, ...more }: { text: string; [name: string]: unknown }) => ({
+  message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...more },
+});
