@@ -31,6 +31,8 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
       fetchMethod: (tenantId: string) => this.load(tenantId),
       // A look-up whose place was cleared meanwhile still answers whoever waits for it.
       ignoreFetchAbort: true,
+      // What held a moment ago holds while the database can't be asked.
+      allowStaleOnFetchRejection: true,
     });
   }
 

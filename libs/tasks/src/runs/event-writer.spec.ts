@@ -1,8 +1,10 @@
-import { type EventPayload, type TaskEvent, TaskState } from '@baton/a2a';
+import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import type { AppendBatch, AppendResult } from '@baton/database';
 import type { TaskSignal } from '@baton/messaging';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
+import { EventAllowance } from './event-allowance.js';
 import { AppendRefused, EventWriter } from './event-writer.js';
+import { TurnFailure } from './turn-output.js';
 
 const chunk = (text: string): EventPayload => ({
   $case: 'artifactUpdate',
@@ -163,5 +165,47 @@ describe('EventWriter', () => {
     writer.discard();
     await expect(writer.flush()).rejects.toThrow(AppendRefused);
     expect(ports.trace).toEqual([]);
+  });
+
+  describe('limits of the tenant', () => {
+    const limited = (limits: { eventBytes?: number; eventsPerRun?: number }) => {
+      const ports = new FakePorts();
+      const writer = new EventWriter(claimedRun(), ports as never);
+      writer.allow(new EventAllowance({ eventBytes: null, eventsPerRun: null, ...limits }));
+      return { ports, writer };
+    };
+    const failed = { state: TaskState.TASK_STATE_FAILED, outcome: null, error: 'over a limit' };
+
+    it('let exactly as many events into the log, and then only the platform’s word', async () => {
+      const { ports, writer } = limited({ eventsPerRun: 3 });
+      await Promise.all(['a', 'b', 'c'].map((text) => writer.write(chunk(text))));
+      await expect(writer.write(chunk('d'))).rejects.toThrow(
+        new TurnFailure(
+          'The agent sent more events than the limit eventsPerRun of this tenant allows, which is 3',
+        ),
+      );
+      await writer.end(status(TaskState.TASK_STATE_FAILED), failed);
+      expect(ports.trace).toEqual(['commit 4', 'publish 6']);
+    });
+
+    it('count the agent’s last word as well', async () => {
+      const { ports, writer } = limited({ eventsPerRun: 2 });
+      await writer.write(status(WORKING));
+      await writer.write(status(WORKING));
+      const end = writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
+      await expect(end).rejects.toMatchObject({ limit: 'eventsPerRun' });
+      expect(ports.log).toHaveLength(2);
+    });
+
+    it('measure an event as it is stored, of whatever kind it is', async () => {
+      const bytes = Buffer.byteLength(serializePayload(chunk('äöü')));
+      const { ports, writer } = limited({ eventBytes: bytes });
+      await writer.write(chunk('äöü'));
+      await expect(writer.write(chunk('äöü!'))).rejects.toThrow(
+        `The agent sent an event of ${bytes + 1} bytes, and the limit eventBytes of this tenant is ${bytes}`,
+      );
+      await writer.end(status(TaskState.TASK_STATE_FAILED), failed);
+      expect(ports.log).toHaveLength(2);
+    });
   });
 });

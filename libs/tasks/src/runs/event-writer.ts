@@ -11,6 +11,7 @@ import {
 import type { Messaging } from '@baton/messaging';
 import type { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { EventAllowance } from './event-allowance.js';
 
 /** A batch is appended at the latest this long after its first event. */
 const MAX_BATCH_MS = 5;
@@ -53,6 +54,7 @@ export class EventWriter {
   private failure: Error | undefined;
   private ending: TurnEnd | undefined;
   private metadata: Record<string, unknown> | undefined;
+  private allowance: EventAllowance | undefined;
   private sequence: number;
   private readonly fold: ArtifactFold;
 
@@ -66,7 +68,8 @@ export class EventWriter {
 
   /**
    * Take one event in. Resolves at once while there is room, otherwise when the batch is in the log, so that
-   * an agent can't run ahead of Postgres. Rejects with `AppendRefused` when the run must stop.
+   * an agent can't run ahead of Postgres. Rejects with `AppendRefused` when the run must stop, and with
+   * `TurnFailure` when the event goes over a limit; it is then not taken in.
    */
   async write(payload: EventPayload): Promise<void> {
     if (this.failure) throw this.failure;
@@ -75,15 +78,23 @@ export class EventWriter {
     else this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
   }
 
+  /** From now on hold the agent to this. */
+  allow(allowance: EventAllowance): void {
+    this.allowance = allowance;
+  }
+
   /** Merge keys into the task's metadata, together with the next batch. */
   mergeMetadata(metadata: Record<string, unknown>): void {
     this.metadata = { ...this.metadata, ...metadata };
   }
 
-  /** Append the last event together with everything before it, and end the run. */
+  /**
+   * Append the last event together with everything before it, and end the run. An end with an `error` is the
+   * platform's own word, to which no limit applies.
+   */
   async end(payload: EventPayload, end: TurnEnd): Promise<void> {
     if (this.failure) throw this.failure;
-    this.take(payload);
+    this.take(payload, end.error === undefined);
     // Not an argument of the flush: one that is already under way takes this event along.
     this.ending = end;
     await this.flush();
@@ -105,8 +116,9 @@ export class EventWriter {
     this.failure ??= new AppendRefused('the run is over');
   }
 
-  private take(payload: EventPayload): void {
+  private take(payload: EventPayload, isAgents = true): void {
     const json = serializePayload(payload);
+    if (isAgents) this.allowance?.take(json);
     if (this.pending.length === 0) this.pendingSince = performance.now();
     this.pending.push({ payload, json });
     this.pendingBytes += json.length;

@@ -2,13 +2,14 @@ import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } f
 import { type AgentOutput, RuntimeTable, type StopReason, type Turn } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type ClaimedRun, RunStore, TaskStore } from '@baton/database';
-import { LimitsService, type TenantLimits } from '@baton/identity';
+import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { AgentDirectory } from '../agent-directory.js';
 import { ActiveRuns } from './active-runs.js';
+import { EventAllowance } from './event-allowance.js';
 import { AppendRefused, EventWriter } from './event-writer.js';
 import { TurnFailure, TurnOutput } from './turn-output.js';
 
@@ -92,13 +93,13 @@ export class RunExecutor {
     const agent = await this.directory.find(run.tenantId, run.agentId);
     if (!agent) throw new TurnFailure('The agent no longer exists');
     const runtime = this.runtimes.get(agent.definition.runtime);
-    const limits = await this.ports.limits.of(run.tenantId);
+    writer.allow(new EventAllowance(await this.ports.limits.of(run.tenantId)));
     const outputs = runtime.run(await this.turnOf(run, agent), signal)[Symbol.asyncIterator]();
     try {
       for (;;) {
         const next = await untilStopped(outputs.next(), signal);
         if (next.done) throw new TurnFailure('The agent returned without a final status');
-        if (await this.writeOutput(next.value, writer, output, limits)) return;
+        if (await this.writeOutput(next.value, writer, output)) return;
       }
     } finally {
       // A runtime that does not wind up must not hold up the worker.
@@ -108,14 +109,9 @@ export class RunExecutor {
   }
 
   /** @returns whether the turn is over */
-  private async writeOutput(
-    said: AgentOutput,
-    writer: EventWriter,
-    output: TurnOutput,
-    limits: TenantLimits,
-  ): Promise<boolean> {
+  private async writeOutput(said: AgentOutput, writer: EventWriter, output: TurnOutput): Promise<boolean> {
     for (const { payload, end } of output.entries(said)) {
-      this.checkSize(payload, limits);
+      this.checkSize(payload);
       if (end) {
         await writer.end(payload, end);
         this.ports.metrics.runsFinished.inc({ outcome: taskStateToJSON(end.state) });
@@ -146,21 +142,22 @@ export class RunExecutor {
     return { tenantId, runId, attempt, agent, task, message, referenceTasks, earlierTasks, extensions };
   }
 
-  private checkSize(payload: Parameters<typeof serializePayload>[0], { eventBytes }: TenantLimits): void {
+  private checkSize(payload: Parameters<typeof serializePayload>[0]): void {
     if (payload.$case !== 'artifactUpdate') return;
     const size = payload.value.artifact?.parts.reduce((sum, { content }) => {
       const value: unknown = content?.value;
       return sum + (typeof value === 'string' || Buffer.isBuffer(value) ? value.length : 0);
     }, 0);
-    const most = Math.min(this.environment.maxEventBytes, eventBytes ?? Infinity);
-    if (size !== undefined && size > most) {
-      throw new TurnFailure(`The agent sent an event of more than ${most.toString()} bytes`);
+    const { maxEventBytes } = this.environment;
+    if (size !== undefined && size > maxEventBytes) {
+      throw new TurnFailure(`The agent sent an event of more than ${maxEventBytes.toString()} bytes`);
     }
   }
 
   /** End the turn as failed. The caller learns that it failed, the operator's log says why. */
   private async failTurn(error: unknown, writer: EventWriter, output: TurnOutput): Promise<void> {
     const own = error instanceof TurnFailure;
+    if (own && error.limit !== undefined) this.ports.metrics.limitExceeded.inc({ limit: error.limit });
     const text = own ? error.message : 'The agent stopped with an unexpected error';
     const state = TaskState.TASK_STATE_FAILED;
     const outcome = own ? null : 'agent-threw';

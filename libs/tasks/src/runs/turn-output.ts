@@ -15,7 +15,15 @@ import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
 
 /** A failure whose message is meant for the caller. */
-export class TurnFailure extends Error {}
+export class TurnFailure extends Error {
+  constructor(
+    message: string,
+    /** The limit of the tenant that the agent went over. */
+    readonly limit?: string,
+  ) {
+    super(message);
+  }
+}
 
 /** What one thing an agent said means for the log. */
 export interface LogEntry {
