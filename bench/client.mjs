@@ -25,6 +25,13 @@ export class Target {
     return this.#post('SendStreamingMessage', params, framesOf);
   }
 
+  /** Has a task accepted and does not wait for it. */
+  async submit(text, metadata) {
+    const params = { message: message(text, metadata), configuration: { returnImmediately: true } };
+    const { result, error } = JSON.parse(await this.#post('SendMessage', params, textOf));
+    if (!result?.task) throw new Error(JSON.stringify(error ?? result));
+  }
+
   close() {
     this.agent.destroy();
   }

@@ -37,6 +37,7 @@ describe('a task with an id of its caller', () => {
     const { tenantId, task } = input;
     expect(await stores.tasks.create(aliased(input))).toEqual({
       created: true,
+      dispatched: true,
       taskId: task.id,
       content: null,
     });
@@ -106,6 +107,7 @@ describe('a new turn under the same id', () => {
     const late = aliased(newTask({ tenantId }), { previousTaskId });
     expect(await stores.tasks.create(late)).toEqual({
       created: false,
+      dispatched: false,
       taskId: created[0]?.taskId,
       content: null,
     });

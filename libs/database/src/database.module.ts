@@ -4,6 +4,7 @@ import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@
 import { AgentStore } from './agent.store.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
+import { DispatchStore } from './dispatch.store.js';
 import { HostStore } from './host.store.js';
 import { RetentionStore } from './retention.store.js';
 import { RowSecurityError } from './row-security.js';
@@ -12,10 +13,12 @@ import { StreamCountStore } from './stream-count.store.js';
 import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
 import { TokenStore } from './token.store.js';
+import { WorkerStore } from './worker.store.js';
 
 const STORES = [
   ...[TaskStore, RunStore, RetentionStore, TenantStore],
   ...[TokenStore, AgentStore, HostStore, StreamCountStore],
+  ...[DispatchStore, WorkerStore],
 ];
 
 /** The stores of a process and their connections, which are closed last, when nobody needs them any more. */

@@ -91,6 +91,11 @@ export class Database {
     return rows as Row[];
   }
 
+  /** Several statements in one transaction and one round trip, across tenants. @returns the rows of each */
+  async systemQueries(calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
+    return this.pipeline(SYSTEM, calls);
+  }
+
   /** Several statements in one transaction and one round trip, as the tenant. @returns the rows of each */
   async tenantQueries(tenantId: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
     return this.pipeline(tenantScope(tenantId), calls);

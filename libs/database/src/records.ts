@@ -77,6 +77,18 @@ export interface NewTask {
   /** The id under which the caller knows the task. */
   alias?: NewAlias;
   key?: MessageKey;
+  /** Unset: on the queue, unless others of the tenant wait. */
+  place?: Place;
+}
+
+/** Where a new run may go. It waits behind those of its tenant that wait, oldest first. */
+export interface Place {
+  /** It goes on the queue if fewer of the tenant's runs are out (on the queue or running); null = however many. */
+  mostOut: number | null;
+  /** It is refused if it had to wait and as many wait already; null = however many. */
+  mostWaiting: number | null;
+  /** Both hold exactly, whatever other processes do at the same time. */
+  exact: boolean;
 }
 
 /** By what a message that comes again is known. */
@@ -111,6 +123,8 @@ export interface NewAlias extends TaskAlias {
 /** `created: false`: alias or key name another task, which is `taskId`, and nothing was written. */
 export interface CreatedTask extends EarlierTurn {
   created: boolean;
+  /** The run must be enqueued now; else it waits for a place. */
+  dispatched: boolean;
 }
 
 /** The next turn of an interrupted task. */
@@ -123,11 +137,12 @@ export interface NextTurn {
   extensions: readonly string[];
   traceparent?: string;
   key?: MessageKey;
+  place?: Place;
 }
 
 /** `repeated`: the key names an earlier turn, and nothing was written. */
 export type NextTurnResult =
-  | { ok: true; sequence: number; state: 'queued' }
+  | { ok: true; sequence: number; dispatched: boolean }
   | { ok: false; reason: 'not-found' | 'terminal' | 'busy' }
   | { ok: false; reason: 'repeated'; earlier: EarlierTurn };
 

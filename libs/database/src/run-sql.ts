@@ -37,7 +37,7 @@ export const runOf = (row: RunRow): RunToEnqueue => ({
   attempt: row.attempt,
 });
 
-const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
+export const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
 /**
  * A value and not a join: the index then finds the one row whatever the planner believes. A plan that is made
  * while the tables are empty and kept would read all the tenant's tasks at every claim.
@@ -61,7 +61,7 @@ WITH held AS (
     deaths = r.deaths + (r.state = 'running')::int, lease_expires_at = ${leaseEnd('$4::int')}
   FROM held
   WHERE r.tenant_id = $1 AND r.id = $2
-    AND (r.state = 'queued' OR r.state = 'running' AND r.lease_expires_at < now())
+    AND (r.state = 'queued' AND r.enqueued_at IS NOT NULL OR r.state = 'running' AND r.lease_expires_at < now())
   RETURNING r.attempt
 ), task AS (
   UPDATE tasks t SET attempt = run.attempt, state = ${WORKING},
@@ -178,7 +178,8 @@ export const TAKE_ORPHANS: Statement = {
   text: `
 WITH orphan AS (
   SELECT tenant_id, id FROM runs
-  WHERE state = 'queued' AND enqueued_at < now() - $1::int * interval '1 millisecond'
+  WHERE state = 'queued' AND enqueued_at IS NOT NULL
+    AND enqueued_at < now() - $1::int * interval '1 millisecond'
   ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET enqueued_at = now()
@@ -221,7 +222,8 @@ SELECT last_sequence AS sequence FROM task`,
 export const COUNT_ACTIVE: Statement = {
   name: 'run-count-active',
   text: `
-SELECT state, count(*)::int AS count FROM runs WHERE state = 'queued' GROUP BY state
+SELECT 'waiting' AS state, count(*)::int AS count FROM runs WHERE state = 'queued' AND enqueued_at IS NULL
 UNION ALL
-SELECT state, count(*)::int AS count FROM runs WHERE state = 'running' GROUP BY state`,
+SELECT state, count(*)::int AS count FROM runs
+WHERE state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL) GROUP BY state`,
 };

@@ -126,7 +126,7 @@ describe('append', () => {
     expect(stored).toMatchObject({ sequence: 4, outcome: 'agent-threw', task: { metadata: { tokens: 3 } } });
     expect(stored?.task.history.at(-1)).toEqual(said);
     expect(stored?.task.status).toMatchObject({ state: TASK_STATE_FAILED, message: said });
-    expect(await stores.runs.countByState()).toEqual({ queued: 0, running: 0 });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 0, running: 0 });
     const [row] = await sql(stores, `SELECT state, error FROM runs WHERE id = '${run.runId}'`);
     expect(row).toEqual({ state: 'failed', error: 'boom \uFFFD' });
     expect(await endTurn(stores, run, 4)).toEqual({ ok: false });
@@ -165,7 +165,7 @@ describe('leases', () => {
     await expire(runId);
     const sweeps = await Promise.all([1, 2, 3].map(() => stores.runs.reclaimExpired(MAX_ATTEMPTS, 10)));
     expect(sweeps.flat()).toEqual([{ tenantId, taskId, runId, attempt: 1 }]);
-    expect(await stores.runs.countByState()).toEqual({ queued: 1, running: 0 });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 1, running: 0 });
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({ attempt: 2 });
   });
 

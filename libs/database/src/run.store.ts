@@ -97,7 +97,7 @@ export class RunStore {
     return rows.map(sql.runOf);
   }
 
-  /** Number of queued and running runs, for metrics. Finished ones are not counted: there is no end to them. */
+  /** Number of waiting, queued (on the queue) and running runs, for metrics. Finished ones are not counted: there is no end to them. */
   async countByState(): Promise<Record<string, number>> {
     const rows = await this.database.systemQuery<{ state: string; count: number }>(sql.COUNT_ACTIVE, []);
     return { queued: 0, running: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };

@@ -1,7 +1,7 @@
 import { type EventPayload, type Message, Role, type Task, TaskState, serializePayload } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { createDatabase } from '../../../test/support/index.js';
-import { Database, RunStore, TaskStore } from './index.js';
+import { Database, DispatchStore, RunStore, TaskStore, WorkerStore } from './index.js';
 import type { ClaimedRun, NewEvent, NewTask, RunKey } from './index.js';
 
 /** SQL across tenants, for what no store offers. */
@@ -16,7 +16,11 @@ export async function openStores(poolSize = 8) {
     await database.close();
     await drop();
   };
-  return { url, database, tasks: new TaskStore(database), runs: new RunStore(database), close };
+  return {
+    ...{ url, database, close },
+    ...{ tasks: new TaskStore(database), runs: new RunStore(database) },
+    ...{ dispatch: new DispatchStore(database), workers: new WorkerStore(database) },
+  };
 }
 
 export type Stores = Awaited<ReturnType<typeof openStores>>;

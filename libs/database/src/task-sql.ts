@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement } from './database.js';
+import { placeCte } from './dispatch-sql.js';
 import { knownCte } from './message-key-sql.js';
 import { INTERRUPTED_STATES, TERMINAL_STATES, statusEventSql, taskColumns } from './task-row.js';
 
@@ -13,6 +14,13 @@ export interface AliasRow {
   task_id: string;
   agent_id: string;
 }
+export interface CreatedRow {
+  /** The task that was created, or the one there is; null = the run was refused a place. */
+  task_id: string | null;
+  content?: Buffer | null;
+  dispatched: boolean;
+}
+export type ContinuedRow = ChangedRow & { dispatched: boolean; refused: boolean };
 export interface EventRow {
   sequence: number;
   attempt: number;
@@ -30,6 +38,9 @@ export interface HeadRow {
 /** What the id of a caller is found by. */
 const clientKey = (clientId: string): string => `sha256(convert_to(${clientId}, 'UTF8'))`;
 
+/** A run that is refused a place leaves nothing behind. */
+const IF_PLACED = 'FROM place WHERE NOT place.refused';
+
 /**
  * Says which task the alias names from now on: the new one if the alias is new, or still names the previous
  * one. Creates of the same alias wait here for each other.
@@ -42,11 +53,14 @@ const aliasCte = (condition = ''): string => `alias AS (
   RETURNING a.task_id
 )`;
 
-/** The same rows whether or not an id names the task; with one, only if it names this one. */
-const create = (name: string, id: string, condition: string, result: string): Statement => ({
+/**
+ * The same rows whether or not an id names the task; with one, only if it names this one.
+ * @param first number of the first parameter of the place, after all others
+ */
+const create = (name: string, first: number, id: string, condition: string, result: string): Statement => ({
   name,
   text: `
-WITH ${id} task AS (
+WITH ${placeCte(first, first + 1)}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id)
   SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11 ${condition}
@@ -55,37 +69,50 @@ WITH ${id} task AS (
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload) SELECT $1, $2, 1, 0, $10 ${condition}
 ), run AS (
-  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent)
-  SELECT $1, $11, $2, 'queued', 1, $12, $13 ${condition}
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at)
+  SELECT $1, $11, $2, 'queued', 1, $12, $13, CASE WHEN place.dispatched THEN now() END ${condition}
 )
 SELECT ${result}`,
 });
 
-/** $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run … */
-export const CREATE = create('task-create', '', '', '$2::uuid AS task_id');
-/** … $14 profile $15 client id $16 previous task */
+/**
+ * $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run
+ * $12 extensions $13 traceparent … and the place
+ */
+export const CREATE = create(
+  'task-create',
+  14,
+  '',
+  IF_PLACED,
+  'CASE WHEN NOT refused THEN $2::uuid END AS task_id, dispatched FROM place',
+);
+/** … $14 profile $15 client id $16 previous task … */
 export const CREATE_ALIASED = create(
   'task-create-aliased',
-  `${aliasCte()},`,
-  'FROM alias WHERE alias.task_id = $2',
-  'task_id FROM alias',
+  17,
+  `${aliasCte(IF_PLACED)},`,
+  'FROM place, alias WHERE alias.task_id = $2',
+  'task_id, dispatched FROM place LEFT JOIN alias ON true',
 );
-/** … $14 key $15 content $16 hours $17 task that is gone */
+/** … $14 key $15 content $16 hours $17 task that is gone … */
 export const CREATE_KEYED = create(
   'task-create-keyed',
-  `${knownCte(14, '1')},`,
-  'FROM known WHERE known.task_id = $2',
-  'task_id, content FROM known',
+  18,
+  `${knownCte(14, '1', IF_PLACED)},`,
+  'FROM place, known WHERE known.task_id = $2',
+  'task_id, content, dispatched FROM place LEFT JOIN known ON true',
 );
 /**
- * … $14 profile $15 client id $16 previous task $17 key $18 content $19 hours $20 task that is gone. If only the
+ * … $14 profile $15 client id $16 previous task $17 key $18 content $19 hours $20 task that is gone … If only the
  * alias names another task, the key names one that does not exist: it then counts as new.
  */
 export const CREATE_ALIASED_KEYED = create(
   'task-create-aliased-keyed',
-  `${knownCte(17, '1')}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
-  'FROM alias WHERE alias.task_id = $2',
-  'coalesce(alias.task_id, known.task_id) AS task_id, known.content FROM known LEFT JOIN alias ON true',
+  21,
+  `${knownCte(17, '1', IF_PLACED)}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
+  'FROM place, alias WHERE alias.task_id = $2',
+  `coalesce(alias.task_id, known.task_id) AS task_id, known.content, dispatched
+   FROM place LEFT JOIN known ON true LEFT JOIN alias ON true`,
 );
 
 /**
@@ -104,18 +131,21 @@ ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT 1`,
 
 const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL`;
 
-/** The same rows whether or not the message has a key; with one, only if it names this turn. */
-const next = (name: string, known: string, from: string, condition: string): Statement => ({
+/**
+ * The same rows whether or not the message has a key; with one, only if it names this turn.
+ * @param first number of the first parameter of the place, after all others
+ */
+const next = (name: string, first: number, known: string, from: string, condition: string): Statement => ({
   name,
   text: `
 WITH held AS (
   SELECT state, active_run_id, last_sequence FROM tasks
   WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
-), ${known} task AS (
+), ${placeCte(first, first + 1)}, ${known} task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL
   FROM ${from}
-  WHERE t.tenant_id = $1 AND t.id = $2 AND ${TAKES_A_TURN} ${condition}
+  WHERE t.tenant_id = $1 AND t.id = $2 AND ${TAKES_A_TURN} AND NOT place.refused ${condition}
   RETURNING t.id, t.context_id, t.last_sequence
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message)
@@ -124,19 +154,22 @@ WITH held AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')} FROM task t
 ), run AS (
-  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent)
-  SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9 FROM task t
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at)
+  SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9, CASE WHEN place.dispatched THEN now() END
+  FROM task t, place
 )
-SELECT held.state, task.last_sequence AS sequence FROM held LEFT JOIN task ON true`,
+SELECT held.state, task.last_sequence AS sequence, place.dispatched, place.refused AND ${TAKES_A_TURN} AS refused
+FROM held CROSS JOIN place LEFT JOIN task ON true`,
 });
 
-/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent */
-export const CONTINUE = next('task-continue', '', 'held', '');
-/** … $10 key $11 content $12 hours $13 task that is gone */
+/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … and the place */
+export const CONTINUE = next('task-continue', 10, '', 'held, place', '');
+/** … $10 key $11 content $12 hours $13 task that is gone … */
 export const CONTINUE_KEYED = next(
   'task-continue-keyed',
-  `${knownCte(10, 'held.last_sequence + 1', `FROM held WHERE ${TAKES_A_TURN}`)},`,
-  'held, known',
+  14,
+  `${knownCte(10, 'held.last_sequence + 1', `FROM held, place WHERE ${TAKES_A_TURN} AND NOT place.refused`)},`,
+  'held, place, known',
   'AND known.task_id = $2 AND known.sequence = held.last_sequence + 1',
 );
 

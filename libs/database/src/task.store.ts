@@ -1,6 +1,8 @@
 import { Message, StreamResponse, TaskState, type TaskEvent, isTerminal, parsePayload } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database, type Values } from './database.js';
+import type { QueryResultRow } from 'pg';
+import { Database, type Statement, type Values } from './database.js';
+import { LOCK_TENANTS } from './dispatch-sql.js';
 import { FIND_KEY, type KnownRow, keyValues } from './message-key-sql.js';
 import type {
   CancelResult,
@@ -10,6 +12,7 @@ import type {
   NewTask,
   NextTurn,
   NextTurnResult,
+  Place,
   StoredTask,
   TaskAlias,
   TaskFilter,
@@ -23,6 +26,13 @@ import { isUuid } from './uuid.js';
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
 
+const ANY_PLACE: Place = { mostOut: null, mostWaiting: null, exact: false };
+
+/** As many of the tenant's runs wait as may; the new one was refused. */
+export class TooManyWaitingError extends Error {
+  override readonly name = 'TooManyWaitingError';
+}
+
 /** Tasks and their logs, as callers see them. Every method works inside one tenant (row-level security). */
 @Injectable()
 export class TaskStore {
@@ -31,8 +41,9 @@ export class TaskStore {
   /**
    * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
    * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
+   * @throws TooManyWaitingError if there is no place for the run; nothing was written then
    */
-  async create({ alias, key, ...input }: NewTask): Promise<CreatedTask> {
+  async create({ alias, key, place, ...input }: NewTask): Promise<CreatedTask> {
     const { tenantId, agentId, runId, task, extensions, traceparent } = input;
     const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
     const { status, history, metadata } = event.task;
@@ -47,13 +58,20 @@ export class TaskStore {
     const [plain, keyed] = alias
       ? [sql.CREATE_ALIASED, sql.CREATE_ALIASED_KEYED]
       : [sql.CREATE, sql.CREATE_KEYED];
-    const [row] = await this.database.tenantQuery<CreatedRow>(tenantId, key ? keyed : plain, [
-      ...values,
+    const named: Values = [
       ...(alias ? [alias.profile, alias.clientId, alias.previousTaskId] : []),
       ...(key ? keyValues(key) : []),
-    ]);
-    const taskId = row?.task_id ?? task.id;
-    return { created: taskId === task.id, taskId, content: row?.content ?? null };
+    ];
+    const statement = key ? keyed : plain;
+    const row = await this.accept<sql.CreatedRow>(tenantId, statement, [...values, ...named], place);
+    if (row?.task_id) {
+      const { task_id: taskId, content = null } = row;
+      const created = taskId === task.id;
+      return { created, dispatched: created && row.dispatched, taskId, content };
+    }
+    const earlier = key && (await this.earlierTurn(tenantId, key));
+    if (!earlier) throw new TooManyWaitingError();
+    return { ...earlier, created: false, dispatched: false };
   }
 
   /**
@@ -74,20 +92,23 @@ export class TaskStore {
   /**
    * One transaction: the message, a `submitted` event and a queued run, and the message's key if it has one.
    * Refused unless the task is interrupted, or if the key is known.
+   * @throws TooManyWaitingError if there is no place for the run; nothing was written then
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
-    const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key } = input;
+    const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, place } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
     const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const keyed = key ? [...values, ...keyValues(key)] : values;
-    const [row] = await this.database.tenantQuery<sql.ChangedRow>(tenantId, statement, keyed);
+    const row = await this.accept<sql.ContinuedRow>(tenantId, statement, keyed, place);
     if (!row) return { ok: false, reason: 'not-found' };
-    if (row.sequence !== null) return { ok: true, sequence: row.sequence, state: 'queued' };
+    const { sequence, dispatched, refused } = row;
+    if (sequence !== null) return { ok: true, sequence, dispatched };
     const earlier = key && (await this.earlierTurn(tenantId, key));
     if (earlier) return { ok: false, reason: 'repeated', earlier };
+    if (refused) throw new TooManyWaitingError();
     return { ok: false, reason: isTerminal(row.state) ? 'terminal' : 'busy' };
   }
 
@@ -207,6 +228,19 @@ export class TaskStore {
     return new Map(rows.map(({ id, last_sequence }) => [id, last_sequence]));
   }
 
+  /** One statement that writes a run. Where a limit must hold exactly, the tenant's new runs come one by one. */
+  private async accept<Row extends QueryResultRow>(
+    tenantId: string,
+    statement: Statement,
+    values: Values,
+    { mostOut, mostWaiting, exact }: Place = ANY_PLACE,
+  ): Promise<Row | undefined> {
+    const write: [Statement, Values] = [statement, [...values, mostOut, mostWaiting]];
+    const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
+    const answers = await this.database.tenantQueries(tenantId, exact ? [lock, write] : [write]);
+    return answers.at(-1)?.[0] as Row | undefined;
+  }
+
   private async cancelAsItIs(tenantId: string, taskId: string, values: Values): Promise<Canceled> {
     const [, [changed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
       [sql.LOCK, [tenantId, taskId]],
@@ -250,8 +284,6 @@ const taskEvent = ({ sequence, attempt, json }: sql.EventRow): TaskEvent => ({
 interface CreatedEvent {
   task: { status?: object; history?: object[]; metadata?: object };
 }
-
-type CreatedRow = Pick<KnownRow, 'task_id'> & Partial<KnownRow>;
 
 type Canceled = [changed: sql.CanceledRow | undefined, row: TaskRow | undefined];
 

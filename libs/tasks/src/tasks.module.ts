@@ -1,6 +1,8 @@
 import { AgentList, AgentsModule } from '@baton/agents';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
+import { Dispatcher } from './dispatch/dispatcher.js';
+import { WorkerPresence } from './dispatch/worker-presence.js';
 import { TurnIntake } from './operations/accept-turn.js';
 import { Conversation } from './operations/conversation.js';
 import { TaskFinder } from './operations/find-task.js';
@@ -27,6 +29,7 @@ import { RetentionSweep } from './retention/retention-sweep.js';
     Relay,
     TaskFinder,
     Conversation,
+    Dispatcher,
     TurnIntake,
     MessagePlacement,
     RequestListing,
@@ -52,7 +55,10 @@ class DirectoryModule {}
 /** The runs, for workers: claiming, executing, sweeping. It answers no caller. */
 @Module({
   imports: [DirectoryModule, AgentsModule.withCatalog(DirectoryModule)],
-  providers: [RunPorts, ActiveRuns, RunExecutor, RunConsumer, Sweeper, RetentionSweep, PlatformGauges],
+  providers: [
+    ...[RunPorts, ActiveRuns, RunExecutor, RunConsumer, Sweeper, RetentionSweep, PlatformGauges],
+    ...[Dispatcher, WorkerPresence],
+  ],
   exports: [ActiveRuns, RunExecutor],
 })
 export class RunsModule {}

@@ -7,14 +7,24 @@ import {
   type TaskCut,
   TaskState,
 } from '@baton/a2a';
-import { type EarlierTurn, type MessageKey, TaskStore } from '@baton/database';
+import {
+  type EarlierTurn,
+  type MessageKey,
+  type Place,
+  TaskStore,
+  TooManyWaitingError,
+} from '@baton/database';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
+import { Dispatcher } from '../dispatch/dispatcher.js';
 import { Relay } from '../relay/relay.js';
 import type { TaskWatch } from '../relay/task-watch.js';
 import { TaskFinder } from './find-task.js';
+
+/** When a caller may try again whose tenant has too many tasks waiting. */
+const RETRY_SECONDS = 1;
 
 /** A turn that is in Postgres, and a watch that misses none of its events. */
 export interface AcceptedTurn {
@@ -43,6 +53,7 @@ export class TurnIntake {
     private readonly finder: TaskFinder,
     private readonly messaging: Messaging,
     private readonly relay: Relay,
+    private readonly dispatcher: Dispatcher,
     private readonly logger: Logger,
   ) {}
 
@@ -60,20 +71,21 @@ export class TurnIntake {
     const task = newTask(message, request.metadata);
     const { tenantId, agent, extensions, traceparent, profile } = call;
     const run = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
+    const place = await this.dispatcher.placeFor(tenantId);
     // Subscribing does not need the row: both at once, and the run is enqueued when both are done.
-    const [watch, { created, ...earlier }] = await Promise.all([
+    const [watch, { created, dispatched, ...earlier }] = await Promise.all([
       this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
       this.tasks.create({
         ...{ tenantId, agentId: agent.id, runId: run.runId, task, extensions, traceparent },
         alias: alias && { profile, ...alias },
-        key,
+        ...{ key, place },
       }),
-    ]);
+    ]).catch(explain(place));
     if (!created) {
       this.relay.leave(watch);
       return earlier;
     }
-    await this.enqueue(run);
+    await this.hand(run, dispatched);
     return { cut: { task, sequence: 1 }, priorArtifacts: [], watch };
   }
 
@@ -100,16 +112,18 @@ export class TurnIntake {
     const runId = uuid();
     const turn = { tenantId, agentId: stored.agentId, taskId, runId };
     const said = { ...named(message), taskId, contextId };
-    const accepted = await this.tasks.continue({ ...turn, message: said, extensions, traceparent, key });
+    const place = await this.dispatcher.placeFor(tenantId);
+    const next = { ...turn, message: said, extensions, traceparent, key, place };
+    const accepted = await this.tasks.continue(next).catch(explain(place));
     if (!accepted.ok) {
       if (accepted.reason === 'repeated') return accepted.earlier;
       if (accepted.reason === 'not-found') throw await this.finder.notFound(call, taskId, taskId);
       throw refusal(taskId, accepted.reason, status?.state);
     }
-    const { sequence } = accepted;
+    const { sequence, dispatched } = accepted;
     const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal);
     const cut = await this.tasks.get(tenantId, taskId);
-    await this.enqueue({ tenantId, taskId, runId, attempt: 0 });
+    await this.hand({ tenantId, taskId, runId, attempt: 0 }, dispatched);
     if (!cut) throw await this.finder.notFound(call, taskId, taskId);
     // A cancel may have come in between: what the snapshot shows must not follow it once more.
     watch.skipTo(cut.sequence);
@@ -126,7 +140,12 @@ export class TurnIntake {
     return { cut, priorArtifacts: [], watch };
   }
 
-  private async enqueue(run: RunJob): Promise<void> {
+  /** A run that has a place goes on the queue; one that waits comes there when a place is free. */
+  private async hand(run: RunJob, dispatched: boolean): Promise<void> {
+    if (!dispatched) {
+      this.dispatcher.waited();
+      return;
+    }
     try {
       await this.messaging.enqueueRuns([run]);
     } catch (error) {
@@ -134,6 +153,19 @@ export class TurnIntake {
     }
   }
 }
+
+/** What a caller is told whose run is refused a place. */
+const explain =
+  ({ mostWaiting }: Place) =>
+  (error: unknown): never => {
+    if (!(error instanceof TooManyWaitingError) || mostWaiting === null) throw error;
+    throw ProtocolError.limitExceeded(
+      'tasksWaiting',
+      mostWaiting,
+      RETRY_SECONDS,
+      'send it again when fewer tasks wait for their run, or ask the operator for more',
+    );
+  };
 
 /** Some families let callers leave the message's id out. */
 const named = (message: Message): Message => ({ ...message, messageId: message.messageId || uuid() });

@@ -9,6 +9,7 @@ import {
 import { TaskStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
+import { Dispatcher } from '../dispatch/dispatcher.js';
 import { TaskFinder } from './find-task.js';
 
 /** CancelTask (A2A 1.0 §3.1.5). */
@@ -18,6 +19,7 @@ export class CancelOperation {
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
     private readonly messaging: Messaging,
+    private readonly dispatcher: Dispatcher,
   ) {}
 
   /**
@@ -35,6 +37,7 @@ export class CancelOperation {
     }
     if (!result.ok) return this.endedTask(call, request.id);
     const { cut, event, runId } = result;
+    if (runId) this.dispatcher.ended(tenantId);
     const json = serializePayload(event.payload);
     const published = { sequence: event.sequence, attempt: 0, json };
     await Promise.all([

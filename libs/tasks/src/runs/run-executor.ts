@@ -8,6 +8,7 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { AgentDirectory } from '../agent-directory.js';
+import { Dispatcher } from '../dispatch/dispatcher.js';
 import { ActiveRuns } from './active-runs.js';
 import { EventAllowance } from './event-allowance.js';
 import { AppendRefused, EventWriter } from './event-writer.js';
@@ -28,6 +29,7 @@ export class RunPorts {
     readonly messaging: Messaging,
     readonly metrics: Metrics,
     readonly limits: LimitsService,
+    readonly dispatcher: Dispatcher,
   ) {}
 }
 
@@ -56,7 +58,9 @@ export class RunExecutor {
       const { leaseMs } = this.environment;
       const run = await this.ports.runs.claim(job.tenantId, job.runId, this.workerId, leaseMs);
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
-      if (run) await this.executeClaimed(run, log);
+      if (!run) return;
+      await this.executeClaimed(run, log);
+      this.ports.dispatcher.ended(job.tenantId);
     } catch (error) {
       log.error('run left to the sweeper', { err: error });
     }

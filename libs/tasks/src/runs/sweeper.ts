@@ -3,6 +3,7 @@ import { Environment } from '@baton/config';
 import { RunStore, type RunToEnqueue } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
+import { Dispatcher } from '../dispatch/dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 
 /** Rows per sweep, so that one sweep stays short whatever has piled up. */
@@ -20,6 +21,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
   constructor(
     private readonly runs: RunStore,
     private readonly messaging: Messaging,
+    private readonly dispatcher: Dispatcher,
     private readonly environment: Environment,
     private readonly logger: Logger,
   ) {}
@@ -39,6 +41,8 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     await this.failPoisoned(maxAttempts);
     await this.enqueue(await this.runs.reclaimExpired(maxAttempts, LIMIT), 'lease expired');
     await this.enqueue(await this.runs.takeOrphans(orphanMs, LIMIT), 'not on the queue for long');
+    // Whoever has made a place may have died before it was given to another.
+    this.dispatcher.refill();
   }
 
   private schedule(): void {

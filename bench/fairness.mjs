@@ -1,0 +1,245 @@
+// node bench/fairness.mjs: what one tenant's flood costs another's single task.
+// Two API and two worker processes on services of their own. DRIVER (redis or postgres), CONCURRENCY of a worker
+// (10), FLOOD tasks (10000), DELAYS of the flood's runs in ms (10,200,1000), PROBES per phase (40), SECONDS of the
+// phases of throughput (15), PHASES (probe,weights,many,alone), DIST of another build to measure.
+import { execFile, fork } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { cpus, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Target } from './client.mjs';
+import { quantile } from './load.mjs';
+
+const number = (name, fallback) => Number(process.env[name] ?? fallback);
+const DIST = resolve(process.env.DIST ?? fileURLToPath(new URL('../dist', import.meta.url)));
+const DRIVER = process.env.DRIVER ?? 'redis';
+const CONCURRENCY = number('CONCURRENCY', 10);
+const FLOOD = number('FLOOD', 10_000);
+const DELAYS = (process.env.DELAYS ?? '10,200,1000').split(',').map(Number);
+const PROBES = number('PROBES', 40);
+const SECONDS = number('SECONDS', 15);
+const PHASES = (process.env.PHASES ?? 'probe,weights,many,alone').split(',');
+const CALLERS = 32;
+
+const services = createRequire(import.meta.url)(`${DIST}/apps/local/src/services/index.js`);
+const run = promisify(execFile);
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** A Baton of two APIs and two workers, everything durable, in a database of its own. */
+async function startCluster() {
+  const home = await mkdtemp(join(tmpdir(), 'baton-fairness-'));
+  const postgres = await services.startPostgres(join(home, 'postgres'));
+  const redis =
+    DRIVER === 'redis'
+      ? await services.startRedis(services.findRedisBinary(), join(home, 'redis'))
+      : undefined;
+  const env = {
+    ...process.env,
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis?.url ?? '',
+    WORKER_CONCURRENCY: String(CONCURRENCY),
+    LOG_LEVEL: 'warn',
+    HOST: '127.0.0.1',
+    PORT: '0',
+  };
+  await run(process.execPath, [`${DIST}/libs/database/src/migrate-main.js`], { env });
+  const children = [];
+  const start = (kind) =>
+    new Promise((ready, failed) => {
+      const child = fork(`${DIST}/apps/${kind}/src/main.js`, {
+        env,
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      });
+      children.push(child);
+      child.once('message', ({ url }) => ready(url));
+      child.once('exit', () => failed(new Error(`the ${kind} process ended`)));
+    });
+  const urls = await Promise.all([start('api'), start('api'), start('worker'), start('worker')]);
+  const baton = async (...args) =>
+    (await run(process.execPath, [`${DIST}/apps/cli/src/main.js`, ...args], { env })).stdout;
+  let made = 0;
+  return {
+    databaseUrl: postgres.url,
+    /** A new tenant: one caller per API. */
+    async tenant(weight) {
+      const slug = `bench-${++made}`;
+      const { id } = JSON.parse(await baton('tenants', 'create', slug, '--json'));
+      const token = JSON.parse(await baton('tokens', 'create', '--tenant', slug, '--json')).token;
+      if (weight) await query(postgres.url, 'UPDATE tenants SET limits = $1 WHERE id = $2', [{ weight }, id]);
+      const headers = { authorization: `Bearer ${token}` };
+      const targets = urls.slice(0, 2).map((url) => new Target(slug, `${url}/agents/echo`, headers));
+      return { id, targets };
+    },
+    async stop() {
+      for (const child of children) child.kill('SIGTERM');
+      await Promise.all(children.map((child) => new Promise((done) => child.once('exit', done))));
+      await redis?.process.stop(5000);
+      await postgres.process.stop(5000);
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function query(url, text, values = []) {
+  const { Client } = createRequire(import.meta.url)('pg');
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    return (await client.query(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Has the tenant's tasks accepted, `count` in all. */
+async function flood({ targets }, count, delayMs) {
+  let left = count;
+  const caller = async (_, i) => {
+    while (left-- > 0) await targets[i % 2].submit('flood', { echo: { delayMs } });
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+}
+
+/**
+ * One task after another: ms from its creation to its `working` event as the log has them, for the caller from
+ * sending to the end, and how many runs of others have begun while it waited.
+ */
+async function probe({ id, targets }, count, pauseMs) {
+  const wholes = [];
+  const [{ now }] = await query(cluster.databaseUrl, 'SELECT now()');
+  for (let i = 0; i < count; i++) {
+    const start = performance.now();
+    await targets[i % 2].send('probe');
+    wholes.push(performance.now() - start);
+    await sleep(pauseMs * (0.5 + Math.random()));
+  }
+  const waited = await query(
+    cluster.databaseUrl,
+    `SELECT extract(epoch FROM e.created_at - r.created_at)::float * 1000 AS ms, (
+       SELECT count(*)::int FROM task_events o
+       WHERE o.sequence = 2 AND o.created_at > r.created_at AND o.created_at < e.created_at) AS ahead
+     FROM runs r JOIN task_events e ON e.tenant_id = r.tenant_id AND e.task_id = r.task_id AND e.sequence = 2
+     WHERE r.tenant_id = $1 AND r.created_at > $2`,
+    [id, now],
+  );
+  return { waits: waited.map(({ ms }) => ms), ahead: waited.map(({ ahead }) => ahead), wholes };
+}
+
+const figures = (values) => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const show = (q) => quantile(sorted, q).toFixed(1);
+  return `${show(0.5)} / ${show(0.99)} / ${sorted.at(-1).toFixed(1)}`;
+};
+const rowOf = ({ waits, ahead, wholes }, waiting) => ({
+  'wait ms, p50 / p99 / max': figures(waits),
+  'whole ms': figures(wholes),
+  'runs begun before it': figures(ahead),
+  'still waiting': waiting,
+});
+const finished = async ({ databaseUrl }, { id }) => {
+  const [row] = await query(
+    databaseUrl,
+    `SELECT count(*)::int AS n FROM runs WHERE tenant_id = $1 AND state = 'succeeded'`,
+    [id],
+  );
+  return row.n;
+};
+const cancelWaiting = ({ databaseUrl }) =>
+  query(databaseUrl, `UPDATE runs SET state = 'canceled', finished_at = now() WHERE state = 'queued'`);
+const idle = async (cluster) => {
+  for (;;) {
+    const [{ n }] = await query(
+      cluster.databaseUrl,
+      `SELECT count(*)::int AS n FROM runs WHERE state IN ('queued', 'running')`,
+    );
+    if (n === 0) return;
+    await sleep(200);
+  }
+};
+
+const rows = {};
+const cluster = await startCluster();
+try {
+  const b = await cluster.tenant();
+  await probe(b, 50, 0);
+  if (PHASES.includes('probe')) {
+    for (const delayMs of DELAYS) {
+      const a = await cluster.tenant();
+      const before = await probe(b, PROBES, 20);
+      const accepting = flood(a, FLOOD, delayMs);
+      const during = await probe(b, Math.ceil(PROBES / 2), 50);
+      await accepting;
+      const behind = await probe(b, PROBES, 100);
+      const [{ n }] = await query(
+        cluster.databaseUrl,
+        `SELECT count(*)::int AS n FROM runs WHERE state = 'queued'`,
+      );
+      await cancelWaiting(cluster);
+      await idle(cluster);
+      const after = await probe(b, PROBES, 20);
+      const quiet = {
+        waits: [...before.waits, ...after.waits],
+        ahead: [...before.ahead, ...after.ahead],
+        wholes: [...before.wholes, ...after.wholes],
+      };
+      rows[`idle, around runs of ${delayMs} ms`] = rowOf(quiet, 0);
+      rows[`while ${FLOOD} runs of ${delayMs} ms are accepted`] = rowOf(during);
+      rows[`behind ${FLOOD} runs of ${delayMs} ms`] = rowOf(behind, n);
+    }
+    console.table(rows);
+  }
+  if (PHASES.includes('weights')) {
+    const [one, three] = [await cluster.tenant(1), await cluster.tenant(3)];
+    const many = Math.min(FLOOD, 3000);
+    await Promise.all([flood(one, many, 200), flood(three, many, 200)]);
+    const start = [await finished(cluster, one), await finished(cluster, three)];
+    await sleep(SECONDS * 1000);
+    const end = [await finished(cluster, one), await finished(cluster, three)];
+    const [x, y] = end.map((n, i) => (n - start[i]) / SECONDS);
+    console.log(
+      `weights 1:3, runs of 200 ms: ${x.toFixed(1)}/s and ${y.toFixed(1)}/s, 1:${(y / x).toFixed(2)}`,
+    );
+    await cancelWaiting(cluster);
+    await idle(cluster);
+  }
+  if (PHASES.includes('many')) {
+    const tenants = [];
+    for (let i = 0; i < 50; i++) tenants.push(await cluster.tenant());
+    await Promise.all(tenants.map((tenant) => flood(tenant, 100, 200)));
+    const start = await Promise.all(tenants.map((tenant) => finished(cluster, tenant)));
+    const began = performance.now();
+    const { waits, wholes } = await probe(b, PROBES, 100);
+    const seconds = (performance.now() - began) / 1000;
+    const end = await Promise.all(tenants.map((tenant) => finished(cluster, tenant)));
+    const rates = end.map((n, i) => (n - start[i]) / seconds);
+    console.log(
+      `50 floods of runs of 200 ms: a single task of another waits ${figures(waits)} ms, whole ${figures(wholes)} ms; ` +
+        `runs/s of each of the 50 (p50/p99/max) ${figures(rates)}, least ${Math.min(...rates).toFixed(2)}`,
+    );
+    await cancelWaiting(cluster);
+    await idle(cluster);
+  }
+  if (PHASES.includes('alone')) {
+    for (const delayMs of DELAYS) {
+      const a = await cluster.tenant();
+      await flood(a, Math.min(FLOOD, 6000), delayMs);
+      const start = await finished(cluster, a);
+      await sleep(SECONDS * 1000);
+      const rate = ((await finished(cluster, a)) - start) / SECONDS;
+      const ideal = (2 * CONCURRENCY * 1000) / delayMs;
+      console.log(
+        `alone, runs of ${delayMs} ms: ${rate.toFixed(1)}/s (${ideal.toFixed(0)}/s if nothing else took time)`,
+      );
+      await cancelWaiting(cluster);
+      await idle(cluster);
+    }
+  }
+  console.log(
+    `${cpus().length} cores, ${cpus()[0].model.trim()}, Node ${process.version}, ${DRIVER}, 2 x ${CONCURRENCY} slots`,
+  );
+} finally {
+  await cluster.stop();
+}

@@ -1,0 +1,263 @@
+import { TaskState } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import type { Place } from './index.js';
+import { TooManyWaitingError } from './index.js';
+import { type Stores, endTurn, newTask, openStores, sql, startTask, textMessage } from './stores.fixture.js';
+
+const LIVE_MS = 60_000;
+const ROOMY = 1_000;
+const NOWHERE: Place = { mostOut: 0, mostWaiting: null, exact: false };
+
+let stores: Stores;
+beforeEach(async () => {
+  stores = await openStores(16);
+});
+afterEach(async () => stores.close());
+
+/** New tasks one after another; their runs, oldest first. */
+async function accept(tenantId: string, count: number, place: Place = NOWHERE): Promise<string[]> {
+  const runs: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const input = { ...newTask({ tenantId }), place };
+    await stores.tasks.create(input);
+    runs.push(input.runId);
+  }
+  return runs;
+}
+
+const grant = (tenantId: string, places: number, most: number | null = null) => ({ tenantId, places, most });
+const idsOf = (runs: { runId: string }[]): string[] => runs.map(({ runId }) => runId);
+const stateOf = (state: string) => stores.runs.countByState().then((counts) => counts[state]);
+
+describe('a new run', () => {
+  it('is dispatched while fewer of its tenant are out than may be, and then waits', async () => {
+    const tenantId = randomUUID();
+    const place = { mostOut: 2, mostWaiting: null, exact: false };
+    const made = [];
+    for (let i = 0; i < 3; i++) made.push(await stores.tasks.create({ ...newTask({ tenantId }), place }));
+    expect(made.map(({ dispatched }) => dispatched)).toEqual([true, true, false]);
+    expect(await stores.tasks.create({ ...newTask(), place })).toMatchObject({ dispatched: true });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 3, running: 0 });
+  });
+
+  it('waits behind those of its tenant that wait, even if there is a place', async () => {
+    const tenantId = randomUUID();
+    await accept(tenantId, 1);
+    expect(await stores.tasks.create(newTask({ tenantId }))).toMatchObject({ dispatched: false });
+    expect(await stores.tasks.create(newTask())).toMatchObject({ dispatched: true });
+  });
+
+  it('that waits is claimed by nobody and is no orphan', async () => {
+    const tenantId = randomUUID();
+    const [runId] = await accept(tenantId, 1);
+    expect(await stores.runs.claim(tenantId, runId!, 'w', 1000)).toBeUndefined();
+    expect(await stores.runs.takeOrphans(0, 10)).toEqual([]);
+  });
+
+  it('of a continued task waits just the same', async () => {
+    const run = await startTask(stores);
+    await endTurn(stores, run, 2, TaskState.TASK_STATE_INPUT_REQUIRED);
+    const { tenantId, agentId, taskId } = run;
+    await accept(tenantId, 1);
+    const runId = randomUUID();
+    const turn = { tenantId, agentId, taskId, runId, message: textMessage('more'), extensions: [] };
+    expect(await stores.tasks.continue(turn)).toMatchObject({ ok: true, dispatched: false });
+    expect(await stateOf('waiting')).toBe(2);
+  });
+
+  it('leaves nothing behind when it is refused', async () => {
+    const tenantId = randomUUID();
+    const place = { mostOut: 1, mostWaiting: 1, exact: true };
+    const run = await startTask(stores, newTask({ tenantId }));
+    await endTurn(stores, run, 2, TaskState.TASK_STATE_INPUT_REQUIRED);
+    await accept(tenantId, 2, place);
+    const before = await sql(stores, 'SELECT id, status, last_sequence FROM tasks ORDER BY id');
+    const key = { hash: Buffer.alloc(32, 1), content: null, hours: 1 };
+    const alias = { profile: 'society', clientId: 'mine' };
+    const message = textMessage('more');
+    const { agentId, taskId } = run;
+    const turn = { tenantId, agentId, taskId, runId: randomUUID(), message, extensions: [], place };
+    for (const attempt of [
+      () => stores.tasks.create({ ...newTask({ tenantId }), place }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), place, key }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), place, alias }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), place, alias, key }),
+      () => stores.tasks.continue(turn),
+      () => stores.tasks.continue({ ...turn, key }),
+    ]) {
+      await expect(attempt()).rejects.toThrow(TooManyWaitingError);
+    }
+    expect(await sql(stores, 'SELECT id, status, last_sequence FROM tasks ORDER BY id')).toEqual(before);
+    expect(await sql(stores, 'SELECT 1 FROM message_keys UNION ALL SELECT 1 FROM task_aliases')).toEqual([]);
+    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 1, running: 0 });
+  });
+
+  it('joins the turn that its message has made before, however many wait', async () => {
+    const place = { mostOut: 1, mostWaiting: 1, exact: true };
+    const key = { hash: Buffer.alloc(32, 1), content: null, hours: 1 };
+    const first = newTask();
+    const { tenantId } = first;
+    await stores.tasks.create({ ...first, place, key });
+    await accept(tenantId, 1, place);
+    const again = await stores.tasks.create({ ...newTask({ tenantId }), place, key });
+    expect(again).toEqual({ created: false, dispatched: false, taskId: first.task.id, content: null });
+  });
+});
+
+describe('limits of a tenant', () => {
+  it('hold exactly however many calls come at once', async () => {
+    const tenantId = randomUUID();
+    const place = { mostOut: 4, mostWaiting: 7, exact: true };
+    const calls = Array.from({ length: 50 }, () => stores.tasks.create({ ...newTask({ tenantId }), place }));
+    const results = await Promise.allSettled(calls);
+    const made = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    expect(made.filter(({ dispatched }) => dispatched)).toHaveLength(4);
+    expect(made).toHaveLength(4 + 7);
+    expect(await stores.runs.countByState()).toEqual({ waiting: 7, queued: 4, running: 0 });
+  });
+
+  it('hold while runs are dispatched, end and come anew at once', async () => {
+    const tenantId = randomUUID();
+    const place = { mostOut: 3, mostWaiting: null, exact: true };
+    let most = 0;
+    const work = async (): Promise<void> => {
+      for (let i = 0; i < 10; i++) {
+        const input = { ...newTask({ tenantId }), place };
+        await stores.tasks.create(input);
+        const dispatched = await stores.dispatch.dispatch([grant(tenantId, 5, 3)], ROOMY);
+        const counts = await stores.runs.countByState();
+        most = Math.max(most, (counts.queued ?? 0) + (counts.running ?? 0));
+        for (const run of dispatched) {
+          const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
+          if (claimed) await endTurn(stores, claimed, claimed.cut.sequence);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, work));
+    expect(most).toBe(3);
+  });
+});
+
+describe('dispatch', () => {
+  it('takes the oldest runs of a tenant first', async () => {
+    const tenantId = randomUUID();
+    const runs = await accept(tenantId, 5);
+    expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 2)], ROOMY))).toEqual(runs.slice(0, 2));
+    expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 9)], ROOMY))).toEqual(runs.slice(2));
+    expect(await stores.dispatch.dispatch([grant(tenantId, 9)], ROOMY)).toEqual([]);
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 5, running: 0 });
+  });
+
+  it('gives each run out once, however many processes do it at once', async () => {
+    const tenantId = randomUUID();
+    const runs = await accept(tenantId, 30);
+    const grants = [grant(tenantId, 10)];
+    const all = await Promise.all([1, 2, 3, 4].map(() => stores.dispatch.dispatch(grants, ROOMY)));
+    expect(idsOf(all.flat()).sort()).toEqual(
+      runs.slice(0, all.flat().length).sort(), // prettier-ignore
+    );
+    expect(new Set(idsOf(all.flat())).size).toBe(all.flat().length);
+    const rest = await stores.dispatch.dispatch([grant(tenantId, 30)], ROOMY);
+    expect(all.flat().length + rest.length).toBe(30);
+  });
+
+  it('waits for nobody: a run that is locked is left to the next refill', async () => {
+    const tenantId = randomUUID();
+    const [locked, free] = await accept(tenantId, 2);
+    const other = new Client({ connectionString: stores.url });
+    await other.connect();
+    try {
+      await other.query(`BEGIN; SET LOCAL baton.tenant = 'system'`);
+      await other.query('SELECT 1 FROM runs WHERE id = $1 FOR UPDATE', [locked]);
+      expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 2)], ROOMY))).toEqual([free]);
+    } finally {
+      await other.end();
+    }
+  });
+
+  it('leaves room for nobody beyond what all may have out together', async () => {
+    const [one, two] = [randomUUID(), randomUUID()];
+    const place = { mostOut: 3, mostWaiting: null, exact: false };
+    await accept(one, 5, place);
+    await accept(two, 5);
+    const runs = await stores.dispatch.dispatch([grant(two, 3), grant(one, 3)], 5);
+    expect(runs.map(({ tenantId }) => tenantId)).toEqual([two, two]);
+    expect(await stores.dispatch.dispatch([grant(two, 3)], 5)).toEqual([]);
+  });
+
+  it('keeps to the limit of a tenant', async () => {
+    const tenantId = randomUUID();
+    await accept(tenantId, 4, { mostOut: 1, mostWaiting: null, exact: true });
+    expect(await stores.dispatch.dispatch([grant(tenantId, 9, 2)], ROOMY)).toHaveLength(1);
+    expect(await stores.dispatch.dispatch([grant(tenantId, 9, 2)], ROOMY)).toEqual([]);
+  });
+
+  it('gives a place back when a run ends, is canceled or fails with its worker', async () => {
+    const tenantId = randomUUID();
+    const place = { mostOut: 3, mostWaiting: null, exact: true };
+    const inputs = Array.from({ length: 6 }, () => ({ ...newTask({ tenantId }), place }));
+    for (const input of inputs) await stores.tasks.create(input);
+    const claims = inputs.slice(0, 3).map(({ runId }) => stores.runs.claim(tenantId, runId, 'w', 60_000));
+    const [ended, canceled, dead] = await Promise.all(claims);
+    await endTurn(stores, ended!, 2);
+    await stores.tasks.cancel(tenantId, 'echo', canceled!.taskId);
+    await sql(
+      stores,
+      `UPDATE runs SET deaths = 9, lease_expires_at = '2000-01-01' WHERE id = '${dead!.runId}'`,
+    );
+    await stores.runs.failPoisoned(3, 10);
+    expect(await stores.dispatch.dispatch([grant(tenantId, 9, 3)], ROOMY)).toHaveLength(3);
+  });
+});
+
+describe('a look', () => {
+  it('sees the slots of live workers, the runs that are out and who waits', async () => {
+    await stores.workers.seen({ id: 'a', host: 'h', pid: 1, concurrency: 10 });
+    await stores.workers.seen({ id: 'b', host: 'h', pid: 2, concurrency: 5 });
+    await stores.workers.seen({ id: 'dead', host: 'h', pid: 3, concurrency: 7 });
+    await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'dead'`);
+    const [one, two] = [randomUUID(), randomUUID()];
+    await startTask(stores, newTask({ tenantId: one }));
+    await accept(one, 3, { mostOut: 3, mostWaiting: null, exact: false });
+    await accept(two, 2);
+    await sql(stores, `INSERT INTO tenants (id, slug, limits) VALUES ('${two}', 'two', '{"weight": 3}')`);
+    expect(await stores.dispatch.look(LIVE_MS)).toEqual({
+      slots: 15,
+      out: new Map([[one, 3]]), // prettier-ignore
+      waiting: new Map<string, object>([
+        [one, {}],
+        [two, { weight: 3 }],
+      ]),
+    });
+    await stores.workers.remove('a');
+    expect((await stores.dispatch.look(LIVE_MS)).slots).toBe(5);
+  });
+
+  it('sees every tenant that waits, in turns if they are many', async () => {
+    const tenants = Array.from({ length: 300 }, () => randomUUID());
+    await Promise.all(tenants.map((tenantId) => accept(tenantId, 1)));
+    const looks = [await stores.dispatch.look(LIVE_MS), await stores.dispatch.look(LIVE_MS)];
+    const seen = looks.flatMap(({ waiting }) => [...waiting.keys()]);
+    expect(seen.sort()).toEqual(tenants.sort());
+    expect((await stores.dispatch.look(LIVE_MS)).waiting.size).toBeGreaterThan(200);
+  });
+
+  it('does not count the runs of a tenant that floods', async () => {
+    const tenantId = randomUUID();
+    await sql(
+      stores,
+      `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, enqueued_at)
+       SELECT '${tenantId}', gen_random_uuid(), gen_random_uuid(), 'queued', 1, NULL FROM generate_series(1, 10000)`,
+    );
+    expect([...(await stores.dispatch.look(LIVE_MS)).waiting.keys()]).toEqual([tenantId]);
+    const { LOOK } = await import('./dispatch-sql.js');
+    const explained = await stores.database.systemQuery<{ 'QUERY PLAN': [object] }>(
+      { text: `EXPLAIN (ANALYZE, FORMAT JSON) ${LOOK.text}` },
+      [LIVE_MS, '00000000-0000-0000-0000-000000000000', 256],
+    );
+    const plan = JSON.stringify(explained[0]?.['QUERY PLAN']);
+    const rows = [...plan.matchAll(/"Actual Rows":([\d.]+)/g)].map(([, count]) => Number(count));
+    expect(Math.max(...rows)).toBeLessThan(10);
+  });
+});

@@ -1,0 +1,72 @@
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement, type Values } from './database.js';
+import { DISPATCH, LOCK_TENANTS, LOOK, type LookRow } from './dispatch-sql.js';
+import type { LimitOverrides, RunToEnqueue } from './records.js';
+import { type RunRow, runOf } from './run-sql.js';
+
+/** Tenants of one look; there may be more, which the next one sees. */
+const MOST_TENANTS = 256;
+const FIRST = '00000000-0000-0000-0000-000000000000';
+
+/** How the workers' places are taken at one moment. */
+export interface Occupancy {
+  /** How many runs the live workers can execute at once. */
+  slots: number;
+  /** Runs on the queue or running, by tenant. */
+  out: ReadonlyMap<string, number>;
+  /** Tenants with runs that wait for a place, and what the operator has set for them. */
+  waiting: ReadonlyMap<string, LimitOverrides>;
+}
+
+/** Places for the waiting runs of a tenant. */
+export interface Grant {
+  tenantId: string;
+  places: number;
+  /** Most runs that may be out, exactly; null = any number. */
+  most: number | null;
+}
+
+/** Which runs may be on the queue: the queue itself only delivers. */
+@Injectable()
+export class DispatchStore {
+  private next = FIRST;
+
+  constructor(private readonly database: Database) {}
+
+  /** @param liveMs how long ago a worker may have given its last sign of life */
+  async look(liveMs: number): Promise<Occupancy> {
+    const values = [liveMs, this.next, MOST_TENANTS];
+    const [row] = await this.database.systemQuery<LookRow>(LOOK, values);
+    const waiting = row?.waiting ?? [];
+    // Tenants that one look has no room for have their turn at the next.
+    const partial = waiting.length === MOST_TENANTS || this.next !== FIRST;
+    this.next = (waiting.length === MOST_TENANTS && waiting.at(-1)) || FIRST;
+    if (partial && waiting.length === 0) return this.look(liveMs);
+    return {
+      slots: row?.slots ?? 0,
+      out: new Map(Object.entries(row?.out ?? {})),
+      waiting: new Map(waiting.map((tenantId) => [tenantId, row?.limits?.[tenantId] ?? {}])),
+    };
+  }
+
+  /**
+   * Put the oldest waiting runs of tenants on the queue, as far as there are any.
+   * @param capacity most runs that may be out of all tenants together
+   * @returns the runs, oldest first; they must be enqueued now
+   */
+  async dispatch(grants: readonly Grant[], capacity: number): Promise<RunToEnqueue[]> {
+    const limited = grants.filter(({ most }) => most !== null);
+    const values = [
+      grants.map(({ tenantId }) => tenantId),
+      grants.map(({ places }) => places),
+      grants.map(({ most }) => most),
+      capacity,
+    ];
+    const lock: [Statement, Values] = [LOCK_TENANTS, [limited.map(({ tenantId }) => tenantId)]];
+    const answers = await this.database.systemQueries([
+      ...(limited.length > 0 ? [lock] : []),
+      [DISPATCH, values],
+    ]);
+    return (answers.at(-1) as RunRow[]).map(runOf);
+  }
+}

@@ -1,0 +1,131 @@
+import { Environment } from '@baton/config';
+import { DispatchStore, type Grant, type Occupancy, type Place } from '@baton/database';
+import { LimitsService } from '@baton/identity';
+import { Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { capacityOf, freePlaces, Places } from './places.js';
+import { shareOut } from './share-out.js';
+
+/** Most runs that one refill puts on the queue, so that it stays short. */
+const MOST_AT_ONCE = 500;
+/** Between two refills, so that what ends meanwhile is made up for by one. */
+const GAP_MS = 10;
+/** How often to look while nothing is known to wait. */
+const CALM_MS = 100;
+/** How often to look for places while there are none. */
+const FULL_MS = 250;
+
+/**
+ * Decides which runs may be on the queue, which only delivers them, first come, first served: at most about as
+ * many as the workers can execute, so that nobody's flood gets between another's task and the next free slot. The
+ * others wait in Postgres, and the places that come free are shared out by weight (docs/adr/0005-fair-dispatch.md).
+ */
+@Injectable()
+export class Dispatcher implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly places = new Places();
+  private filling = false;
+  private asked = false;
+  private timer: NodeJS.Timeout | undefined;
+  private readonly stop = new AbortController();
+
+  constructor(
+    private readonly store: DispatchStore,
+    private readonly limits: LimitsService,
+    private readonly messaging: Messaging,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.refill();
+  }
+
+  onApplicationShutdown(): void {
+    this.stop.abort();
+    clearTimeout(this.timer);
+  }
+
+  /**
+   * Where a new run of the tenant may go. While the workers have no free place a tenant that has no other run out
+   * gets one all the same: it waits for the next slot and not for the tasks of others.
+   */
+  async placeFor(tenantId: string): Promise<Place> {
+    const { runsAtOnce, tasksWaiting } = await this.limits.of(tenantId);
+    const isFree = this.places.take();
+    if (this.places.age > FULL_MS || this.places.isRunningLow) this.refill();
+    const exact = runsAtOnce !== null || tasksWaiting !== null;
+    return { mostOut: isFree ? runsAtOnce : 1, mostWaiting: tasksWaiting, exact };
+  }
+
+  /** A new run had to wait: look after a while whether there is a place after all. */
+  waited(): void {
+    this.timer ??= setTimeout(
+      () => {
+        this.timer = undefined;
+        this.refill();
+      },
+      this.places.isFull ? FULL_MS : GAP_MS,
+    ).unref();
+  }
+
+  /** A run of the tenant is over: its place is for one that waits. */
+  ended(tenantId: string): void {
+    if (this.places.isWantedBy(tenantId) || this.places.age > CALM_MS) this.refill();
+  }
+
+  /** Put on the queue what there is room for. One refill at a time; calls meanwhile make one more follow. */
+  refill(): void {
+    this.asked = true;
+    if (!this.filling) void this.fillUp();
+  }
+
+  private async fillUp(): Promise<void> {
+    this.filling = true;
+    try {
+      for (let refills = 0; this.takeRequest(); refills++) {
+        if (refills > 0) await delay(GAP_MS, undefined, { signal: this.stop.signal });
+        await this.fillOnce();
+      }
+    } catch (error) {
+      // The next run that ends, or the sweeper, tries again.
+      if (!this.stop.signal.aborted) this.logger.warn('dispatch failed', { err: error });
+    } finally {
+      this.filling = false;
+    }
+  }
+
+  private takeRequest(): boolean {
+    const { asked } = this;
+    this.asked = false;
+    return asked && !this.stop.signal.aborted;
+  }
+
+  private async fillOnce(): Promise<void> {
+    // A worker that was silent for two leases is as good as gone, and so are its slots.
+    const seen = await this.store.look(this.environment.leaseMs * 2);
+    const grants = this.grantsFor(seen);
+    const granted = grants.reduce((sum, { places }) => sum + places, 0);
+    const runs = granted > 0 ? await this.store.dispatch(grants, capacityOf(seen.slots)) : [];
+    this.places.update(seen, runs.length);
+    // Some tenants had fewer runs waiting than places: those are for others.
+    if (runs.length > 0 && runs.length < granted) this.asked = true;
+    await this.messaging.enqueueRuns(runs);
+  }
+
+  private grantsFor(seen: Occupancy): Grant[] {
+    const { runsAtOnce } = this.environment.defaultLimits;
+    const claimants = [...seen.waiting].map(([tenantId, limits]) => ({
+      tenantId,
+      weight: limits.weight ?? 1,
+      out: seen.out.get(tenantId) ?? 0,
+      most: limits.runsAtOnce === undefined ? runsAtOnce : limits.runsAtOnce,
+    }));
+    const shares = shareOut(Math.min(freePlaces(seen), MOST_AT_ONCE), claimants);
+    return claimants.flatMap(({ tenantId, most }) => {
+      const places = shares.get(tenantId);
+      return places === undefined ? [] : [{ tenantId, places, most }];
+    });
+  }
+}

@@ -1,0 +1,49 @@
+import { Environment } from '@baton/config';
+import { type WorkerProcess, WorkerStore } from '@baton/database';
+import { Logger } from '@baton/telemetry';
+import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { hostname } from 'node:os';
+import { RunExecutor } from '../runs/run-executor.js';
+import { Dispatcher } from './dispatcher.js';
+
+/** Tells everybody that this worker lives and how many runs it can execute: its share of the places. */
+@Injectable()
+export class WorkerPresence implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly worker: WorkerProcess;
+  private timer: NodeJS.Timeout | undefined;
+  private beat: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly workers: WorkerStore,
+    private readonly dispatcher: Dispatcher,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+    { workerId }: RunExecutor,
+  ) {
+    const { workerConcurrency: concurrency } = environment;
+    this.worker = { id: workerId, host: hostname(), pid: process.pid, concurrency };
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    await this.tell(() => this.workers.seen(this.worker));
+    await this.tell(() => this.workers.forgetDead());
+    this.dispatcher.refill();
+    this.timer = setInterval(() => {
+      this.beat = this.tell(() => this.workers.seen(this.worker));
+    }, this.environment.leaseHeartbeatMs);
+    this.timer.unref();
+  }
+
+  /** It takes no more runs from now on. */
+  async beforeApplicationShutdown(): Promise<void> {
+    clearInterval(this.timer);
+    await this.beat;
+    await this.tell(() => this.workers.remove(this.worker.id));
+  }
+
+  private async tell(sign: () => Promise<void>): Promise<void> {
+    await sign().catch((error: unknown) => {
+      this.logger.warn('sign of life failed', { err: error });
+    });
+  }
+}
