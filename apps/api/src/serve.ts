@@ -3,6 +3,7 @@ import { Logger } from '@baton/telemetry';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
 import { OpenStreams } from './a2a/open-streams.js';
+import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { PublicUrl } from './http/public-url.js';
 import { Traffic } from './http/traffic.js';
 
@@ -14,6 +15,7 @@ export async function listen(app: NestFastifyApplication): Promise<string> {
   const { host, port } = app.get(Environment);
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
   await app.init();
+  limitConnections(app.getHttpServer(), openFilesLimit(), app.get(Logger));
   await fastify.listen({ host, port });
   const [address] = fastify.addresses();
   const publicUrl = app.get(PublicUrl, { strict: false });

@@ -58,6 +58,7 @@ export const ERRORS = {
   'bad-request': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 400, reason: 'INVALID_REQUEST' },
   unauthenticated: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 401, reason: 'UNAUTHENTICATED' },
   forbidden: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 403, reason: 'PERMISSION_DENIED' },
+  'request-timeout': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 408, reason: 'REQUEST_TIMEOUT' },
   'too-large': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 413, reason: 'REQUEST_TOO_LARGE' },
   'media-type': {
     code: A2A_ERROR_CODE.CONTENT_TYPE_NOT_SUPPORTED,

@@ -52,6 +52,9 @@ export class Environment {
   readonly sseHeartbeatMs: number;
   readonly sseBufferBytes: number;
   readonly sseStallMs: number;
+  readonly headersTimeoutMs: number;
+  /** Of a request with its body. */
+  readonly requestTimeoutMs: number;
   readonly relayTickMs: number;
   readonly bodyLimitBytes: number;
   /** On the paths whose profile has small bodies. */
@@ -93,6 +96,8 @@ export class Environment {
     this.sseHeartbeatMs = values.SSE_HEARTBEAT_MS;
     this.sseBufferBytes = values.SSE_BUFFER_BYTES;
     this.sseStallMs = values.SSE_STALL_MS;
+    this.headersTimeoutMs = values.HEADERS_TIMEOUT_MS;
+    this.requestTimeoutMs = values.REQUEST_TIMEOUT_MS;
     this.relayTickMs = values.RELAY_TICK_MS;
     this.bodyLimitBytes = values.BODY_LIMIT_BYTES;
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;

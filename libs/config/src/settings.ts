@@ -96,6 +96,8 @@ export const settings = z.object({
   SSE_HEARTBEAT_MS: milliseconds().prefault('15000'),
   SSE_BUFFER_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   SSE_STALL_MS: milliseconds().prefault('30000'),
+  HEADERS_TIMEOUT_MS: milliseconds().prefault('20000'),
+  REQUEST_TIMEOUT_MS: milliseconds().prefault('120000'),
   RELAY_TICK_MS: milliseconds().prefault('3000'),
   BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
   SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),

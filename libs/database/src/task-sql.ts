@@ -27,8 +27,8 @@ export interface EventRow {
   json: string;
 }
 export interface PageRow extends EventRow {
-  /** How many events the page would have without its limit of bytes. */
-  found: number;
+  /** Of the page up to here. */
+  bytes: number;
 }
 export interface HeadRow {
   id: string;
@@ -247,21 +247,26 @@ WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT 
 };
 
 /**
- * $1 tenant $2 task $3 after $4 limit $5 bytes. The first event and those after it as long as the ones before them
- * are smaller than $5 as they are stored, which is known without reading them.
+ * $1 tenant $2 task $3 after $4 limit $5 bytes. Event by event, since how large one is shows only when it is read
+ * (Postgres knows how large it is compressed, which says little): the page ends with the one that reaches $5.
  */
 export const READ_PAGE: Statement = {
   name: 'task-read-page',
   text: `
-SELECT sequence, attempt, payload::text AS json, found FROM (
-  SELECT sequence, attempt, payload, (count(*) OVER ())::int AS found,
-    sum(pg_column_size(payload)) OVER (ORDER BY sequence) - pg_column_size(payload) AS bytes_before
-  FROM (
-    SELECT sequence, attempt, payload FROM task_events
-    WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4
-  ) page
-) sized
-WHERE bytes_before < $5 ORDER BY sequence`,
+WITH RECURSIVE page AS (
+  (SELECT sequence, attempt, payload::text AS json, 1 AS number, octet_length(payload::text) AS bytes
+    FROM task_events
+    WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT 1)
+  UNION ALL
+  SELECT e.sequence, e.attempt, e.json, page.number + 1, page.bytes + octet_length(e.json)
+  FROM page CROSS JOIN LATERAL (
+    SELECT sequence, attempt, payload::text AS json FROM task_events
+    WHERE tenant_id = $1 AND task_id = $2 AND sequence = page.sequence + 1
+    LIMIT 1
+  ) e
+  WHERE page.number < $4 AND page.bytes < $5
+)
+SELECT sequence, attempt, json, bytes FROM page`,
 };
 
 /** Of deleted tasks, the heads they had. $1 tenants $2 tasks */

@@ -204,8 +204,8 @@ export class TaskStore {
   }
 
   /**
-   * The next events after `after`, in order: at most `limit`, and about `bytes` as they are stored, but at least
-   * one if there is one. `more`: whether there may be events after them.
+   * The next events after `after`, in order: at most `limit`, and no more after `bytes` of JSON. `more`: whether
+   * there may be events after them.
    */
   async readPage(
     { tenantId, taskId }: { tenantId: string; taskId: string },
@@ -215,8 +215,8 @@ export class TaskStore {
     if (!isUuid(taskId)) return { events: [], more: false };
     const values = [tenantId, taskId, Math.min(after, MAX_INT), limit, bytes];
     const rows = await this.database.tenantQuery<sql.PageRow>(tenantId, sql.READ_PAGE, values);
-    const found = rows[0]?.found ?? 0;
-    return { events: rows.map(taskEvent), more: found === limit || found > rows.length };
+    const size = rows.at(-1)?.bytes ?? 0;
+    return { events: rows.map(taskEvent), more: rows.length === limit || size >= bytes };
   }
 
   /** Head sequence of many tasks at once (across tenants), by task id, for the relay's slow tick. */

@@ -13,6 +13,8 @@ export class Metrics {
   readonly runs = this.gauge('baton_runs', 'Runs by state', ['state']);
   /** Streams that this process serves now. */
   readonly openStreams = this.gauge('baton_open_streams', 'Streams open in this process', []);
+  /** Readers of task logs in this process: streams, and calls that wait for the end of a turn. */
+  readonly taskWatches = this.gauge('baton_task_watches', 'Task logs followed by this process', []);
   /** From an event's append to its relay to a caller. */
   readonly eventLag = this.histogram('baton_event_lag_seconds', 'Append to relay of an event', []);
   /** HTTP requests, by route and status; of a stream the time to its first frame. */

@@ -109,10 +109,12 @@ export class Admission {
 
   /** The profile's limit or the tenant's, whichever is smaller. */
   private async bodyLimit({ request, profile }: RpcAnswer): Promise<BodyLimit> {
-    const { bodyLimitBytes, smallBodyLimitBytes } = this.environment;
+    const { bodyLimitBytes, smallBodyLimitBytes, requestTimeoutMs: ms } = this.environment;
     const bytes = profile.bodyLimit === 'small' ? smallBodyLimitBytes : bodyLimitBytes;
     const { bodyBytes } = await this.limits.of(callerOf(request).tenantId);
-    return bodyBytes !== null && bodyBytes < bytes ? { bytes: bodyBytes, name: 'bodyBytes' } : { bytes };
+    return bodyBytes !== null && bodyBytes < bytes
+      ? { bytes: bodyBytes, ms, name: 'bodyBytes' }
+      : { bytes, ms };
   }
 
   private agentOf(

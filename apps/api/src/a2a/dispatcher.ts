@@ -110,8 +110,7 @@ export class Dispatcher {
     answer: RpcAnswer,
   ): Promise<void> {
     const items = new PeekedItems(this.runStreaming(operation, request, call.context, caller.signal));
-    const first = await items.peek(call.isNotification ? Infinity : undefined);
-    if (first?.payload.$case === 'task') notesOf(answer.request).taskId ??= first.payload.value.id;
+    noteTask(await items.peek(call.isNotification ? Infinity : undefined), answer.request);
     if (call.isNotification) {
       caller.abort(CALLER_GONE);
       answer.none();
@@ -162,4 +161,9 @@ export class Dispatcher {
     const operations: StreamingTable = this.table.operations;
     return operations[operation](context, request, signal);
   }
+}
+
+/** In a function of its own, so that no stream keeps the task it began with: it may be large. */
+function noteTask(first: StreamItem | undefined, request: FastifyRequest): void {
+  if (first?.payload.$case === 'task') notesOf(request).taskId ??= first.payload.value.id;
 }

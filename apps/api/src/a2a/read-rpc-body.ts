@@ -8,7 +8,7 @@ const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
 
 /**
  * The text of a JSON-RPC request. Throws `media-type` if it does not claim to be JSON in UTF-8, `too-large`
- * beyond `limit`, `parse` if it is not UTF-8 after all, and CallerLeft if it never ends.
+ * or `request-timeout` beyond `limit`, `parse` if it is not UTF-8 after all, and CallerLeft if it never ends.
  */
 export async function readRpcBody(request: IncomingMessage, limit: BodyLimit): Promise<string> {
   assertMediaType(request);

@@ -11,6 +11,8 @@ export function setErrorHeaders(reply: FastifyReply, failure: ProtocolError): vo
   if (challenge && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challenge);
   const { retryAfterSeconds } = failure.detail;
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds));
+  // The rest of the request may still come; nothing else can follow it.
+  if (failure.kind === 'request-timeout') reply.header('connection', 'close');
 }
 
 /** `WWW-Authenticate` of a 401 or a 403. */

@@ -1,28 +1,42 @@
 import type { Environment } from '@baton/config';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
+import { Connections } from './connections.js';
 import { requestIdOf } from './request-id.js';
 
 /** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
 const KEEP_ALIVE_MS = 75_000;
-/** A caller that dribbles its headers or its body holds a connection no longer than this. */
-const HEADERS_TIMEOUT_MS = 20_000;
-const REQUEST_TIMEOUT_MS = 120_000;
+/** From when on a silent connection is asked whether its peer is still there; ten seconds later it is closed. */
+const PROBE_MS = 30_000;
+/** A body that comes too slowly is refused by its reader, in the caller's protocol; Node's own limit comes after. */
+const BODY_READER_MS = 5_000;
 
 /** Fastify as this server needs it. Timeouts are about requests: an open stream has none. */
 export function createFastifyAdapter(environment: Environment): FastifyAdapter {
+  const requestTimeout = environment.requestTimeoutMs + BODY_READER_MS;
+  const headersTimeout = Math.min(environment.headersTimeoutMs, requestTimeout);
+  const connections = new Connections();
   const adapter = new FastifyAdapter({
     logger: false,
     genReqId: requestIdOf,
     requestIdHeader: false,
     bodyLimit: environment.bodyLimitBytes,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout,
     connectionTimeout: 0,
-    http: { headersTimeout: HEADERS_TIMEOUT_MS },
+    clientErrorHandler: connections.refuse,
+    http: {
+      headersTimeout,
+      requestTimeout,
+      connectionsCheckingInterval: Math.min(headersTimeout / 4, 5_000),
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_MS,
+    },
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
   });
-  passBodiesThrough(adapter.getInstance<FastifyInstance>());
+  const instance = adapter.getInstance<FastifyInstance>();
+  connections.install(instance);
+  passBodiesThrough(instance);
   return adapter;
 }
 

@@ -12,9 +12,10 @@ import {
 import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
+import { NO_LONGER_WATCHED, type TaskWatch } from '../relay/task-watch.js';
 import { Conversation } from './conversation.js';
 import { TaskFinder } from './find-task.js';
+import { handOver, type Opening } from './opening.js';
 import { MessagePlacement } from './place-message.js';
 
 /** SendMessage and SendStreamingMessage (A2A 1.0 §3.1.1, §3.1.2). */
@@ -74,20 +75,29 @@ export class SendOperations {
   ): AsyncGenerator<StreamItem> {
     const watching = new AbortController();
     try {
-      const { cut, watch } = await this.placement.place(
-        call,
-        request,
-        AbortSignal.any([signal, watching.signal]),
-      );
-      const { configuration } = request;
-      const value = await this.conversation.withHistory(call, cut.task, configuration?.historyLength);
-      yield { sequence: cut.sequence, payload: { $case: 'task', value } };
-      if (!streamIsOver(call, cut.task)) {
-        yield* this.finder.follow(call, cut.task.id, watch, call.rules.streamEnds);
-      }
+      const both = AbortSignal.any([signal, watching.signal]);
+      const opening = await this.open(call, request, both);
+      yield* handOver(opening);
+      if (opening.isOver) return;
+      yield* this.finder.follow(call, opening.taskId, opening.watch, call.rules.streamEnds);
     } finally {
       watching.abort(NO_LONGER_WATCHED);
     }
+  }
+
+  private async open(
+    call: CallContext,
+    request: SendMessageRequest,
+    signal: AbortSignal,
+  ): Promise<Opening & { watch: TaskWatch }> {
+    const { cut, watch } = await this.placement.place(call, request, signal);
+    const value = await this.conversation.withHistory(call, cut.task, request.configuration?.historyLength);
+    return {
+      first: { sequence: cut.sequence, payload: { $case: 'task', value } },
+      taskId: cut.task.id,
+      isOver: streamIsOver(call, cut.task),
+      watch,
+    };
   }
 }
 

@@ -13,6 +13,7 @@ import { Injectable } from '@nestjs/common';
 import { Relay } from '../relay/relay.js';
 import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
 import { TaskFinder } from './find-task.js';
+import { handOver, type Opening } from './opening.js';
 
 /** SubscribeToTask (A2A 1.0 §3.1.6) and tasks/resubscribe (0.3 §7.9). */
 @Injectable()
@@ -32,39 +33,43 @@ export class SubscribeOperation {
     request: SubscribeToTaskRequest,
     signal: AbortSignal,
   ): AsyncGenerator<StreamItem> {
-    const { lastEventId } = call;
-    const stored = await this.finder.find(call, request.id);
-    const terminal = isTerminal(stateOf(stored));
-    if (lastEventId === undefined && terminal) {
-      yield finalItem(call, stored);
-      return;
+    const opening = await this.open(call, request.id);
+    yield* handOver(opening);
+    if (opening.isOver) return;
+    for await (const event of this.follow(call, request.id, opening, signal)) {
+      if (call.rules.subscribe === 'replay' && liesInThePast(event, opening.head)) continue;
+      yield event;
     }
+  }
+
+  private async open(call: CallContext, id: string): Promise<SubscriptionOpening> {
+    const { lastEventId } = call;
     // A replay is read from event 1 also when it is resumed: its frames depend on those before them, and the
     // encoder leaves out what the caller has.
     const replays = call.rules.subscribe === 'replay';
-    const cursor = replays ? 0 : cursorOf(stored, lastEventId);
-    if (lastEventId === undefined && !replays) {
-      yield { sequence: stored.sequence, payload: { $case: 'task', value: stored.task } };
-    }
-    if (terminal && cursor === stored.sequence) return;
-    for await (const event of this.follow(call, request.id, stored, cursor, signal)) {
-      if (replays && liesInThePast(event, stored)) continue;
-      yield event;
-    }
+    const fresh = lastEventId === undefined;
+    const stored = await this.finder.find(call, id, fresh ? {} : { historyLength: 0, artifacts: false });
+    const { sequence: head, task } = stored;
+    const terminal = isTerminal(task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
+    const cursor = replays ? 0 : cursorOf(head, lastEventId);
+    const opening = { taskId: task.id, head, cursor, isOver: terminal && (fresh || cursor === head) };
+    if (!fresh) return { ...opening, first: undefined };
+    if (terminal) return { ...opening, first: finalItem(call, stored) };
+    const snapshot: StreamItem = { sequence: head, payload: { $case: 'task', value: task } };
+    return { ...opening, first: replays ? undefined : snapshot };
   }
 
   private async *follow(
     call: CallContext,
     id: string,
-    { task, sequence }: StoredTask,
-    cursor: number,
+    { taskId, cursor, head }: SubscriptionOpening,
     signal: AbortSignal,
   ): AsyncGenerator<TaskEvent> {
     const watching = new AbortController();
     try {
-      const key = { tenantId: call.tenantId, taskId: task.id };
+      const key = { tenantId: call.tenantId, taskId };
       const both = AbortSignal.any([signal, watching.signal]);
-      const watch = await this.relay.watch(key, cursor, sequence, both);
+      const watch = await this.relay.watch(key, cursor, head, both);
       // The subscription came after the snapshot: what happened between them is only in the log.
       watch.refresh();
       yield* this.finder.follow(call, id, watch);
@@ -74,20 +79,25 @@ export class SubscribeOperation {
   }
 }
 
-const stateOf = ({ task }: StoredTask): TaskState => task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
+interface SubscriptionOpening extends Opening {
+  /** Sequence of the newest event. */
+  head: number;
+  /** Sequence after which the stream goes on. */
+  cursor: number;
+}
 
 /** An interruption that was answered long ago would end a replayed stream too early for its reader. */
-const liesInThePast = ({ sequence, payload }: TaskEvent, stored: StoredTask): boolean =>
+const liesInThePast = ({ sequence, payload }: TaskEvent, head: number): boolean =>
   payload.$case === 'statusUpdate' &&
-  sequence < stored.sequence &&
+  sequence < head &&
   isInterrupted(payload.value.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
 
-function cursorOf(stored: StoredTask, lastEventId: number | undefined): number {
-  if (lastEventId === undefined) return stored.sequence;
-  if (lastEventId <= stored.sequence) return lastEventId;
+function cursorOf(head: number, lastEventId: number | undefined): number {
+  if (lastEventId === undefined) return head;
+  if (lastEventId <= head) return lastEventId;
   throw ProtocolError.invalidParams(
     'Last-Event-ID',
-    `is beyond the task's newest event (${String(stored.sequence)}); send the last id you received`,
+    `is beyond the task's newest event (${String(head)}); send the last id you received`,
   );
 }
 

@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { type TaskKey, TaskWatch } from './task-watch.js';
 
@@ -24,12 +24,14 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     private readonly messaging: Messaging,
     private readonly environment: Environment,
     private readonly logger: Logger,
+    private readonly metrics: Metrics,
   ) {}
 
   onModuleInit(): void {
     this.stopReconnect = this.messaging.onReconnect(() => this.refreshAll());
     this.timer = setInterval(() => void this.tick(), this.environment.relayTickMs);
     this.timer.unref();
+    this.metrics.onScrape(async () => this.metrics.taskWatches.set(this.size));
   }
 
   onModuleDestroy(): void {

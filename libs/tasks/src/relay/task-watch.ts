@@ -6,7 +6,7 @@ import type { PublishedEvent, TaskSignal } from '@baton/messaging';
 const MAX_PENDING = 512;
 const MAX_PENDING_CHARS = 256 * 1024;
 /** What is read from the log at a time. Events may be large, and there may be many readers. */
-const PAGE = { limit: 500, bytes: 512 * 1024 };
+const PAGE = { limit: 500, bytes: 256 * 1024 };
 
 /** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
 export const NO_LONGER_WATCHED = new Error('nobody watches the task any more');

@@ -1,0 +1,93 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { refusalText } from './refusal.js';
+
+/** Requests that may wait on one connection for the answers before theirs. */
+const MAX_WAITING = 64;
+/** How long a refused caller may take to read why. */
+const LINGER_MS = 2_000;
+
+/** What is known of one connection. */
+interface Connection {
+  current: ServerResponse | undefined;
+  waiting: number;
+  refused: boolean;
+}
+
+/**
+ * The order of requests on each connection, and the end of those that break HTTP. Node starts every request that
+ * comes down a connection at once and keeps the answers back in memory; one that waits then never hears that the
+ * caller has left. Here a request starts when the answer before it is out.
+ */
+export class Connections {
+  private readonly connections = new WeakMap<Socket, Connection>();
+
+  install(instance: FastifyInstance): void {
+    instance.addHook('onRequest', (request, reply, done) => this.inTurn(request, reply, done));
+  }
+
+  /** Answer what the parser refuses: with 400, 408 or 431, behind the answers that are under way. */
+  readonly refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === 'ECONNRESET' || socket.destroyed) return;
+    const connection = this.of(socket);
+    if (connection.refused) return;
+    connection.refused = true;
+    const { current } = connection;
+    const isUnderWay = current && !current.writableFinished;
+    if (isUnderWay && (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !current.req.complete)) {
+      // It is this very request that is broken.
+      if (current.headersSent) socket.destroy();
+      else end(socket, error);
+    } else {
+      endAfter(connection, () => end(socket, error));
+    }
+  };
+
+  private inTurn({ raw }: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    const connection = this.of(raw.socket);
+    const begin = (): void => {
+      connection.current = reply.raw;
+      done();
+    };
+    if (reply.raw.socket) {
+      begin();
+      return;
+    }
+    connection.waiting += 1;
+    if (connection.waiting > MAX_WAITING) {
+      raw.socket.destroy();
+      return;
+    }
+    reply.raw.once('socket', () => {
+      connection.waiting -= 1;
+      begin();
+    });
+  }
+
+  private of(socket: Socket): Connection {
+    let connection = this.connections.get(socket);
+    if (!connection) {
+      connection = { current: undefined, waiting: 0, refused: false };
+      this.connections.set(socket, connection);
+    }
+    return connection;
+  }
+}
+
+/** Call `end` when the answers under way are out. */
+function endAfter(connection: Connection, end: () => void): void {
+  const { current } = connection;
+  if (!current || current.writableFinished) end();
+  else current.once('finish', () => endAfter(connection, end));
+}
+
+/** Say why, and close when it is read; at once would reset the connection under the answer. */
+function end(socket: Socket, error: NodeJS.ErrnoException): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  socket.end(refusalText(error.code));
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
