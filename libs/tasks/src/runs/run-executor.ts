@@ -13,6 +13,7 @@ import { ActiveRuns } from './active-runs.js';
 import { EventAllowance } from './event-allowance.js';
 import { AppendRefused, EventWriter } from './event-writer.js';
 import { TurnFailure, TurnOutput } from './turn-output.js';
+import { untilAnswered } from './until-answered.js';
 
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
@@ -94,11 +95,13 @@ export class RunExecutor {
 
   /** Let the runtime speak until it has ended the turn; what it says afterwards is discarded. */
   private async converse(run: ClaimedRun, writer: EventWriter, output: TurnOutput, signal: AbortSignal) {
-    const agent = await this.directory.find(run.tenantId, run.agentId);
+    const agent = await untilAnswered(() => this.directory.find(run.tenantId, run.agentId), signal);
     if (!agent) throw new TurnFailure('The agent no longer exists');
     const runtime = this.runtimes.get(agent.definition.runtime);
-    writer.allow(new EventAllowance(await this.ports.limits.of(run.tenantId)));
-    const outputs = runtime.run(await this.turnOf(run, agent), signal)[Symbol.asyncIterator]();
+    const limits = await untilAnswered(() => this.ports.limits.of(run.tenantId), signal);
+    writer.allow(new EventAllowance(limits));
+    const turn = await untilAnswered(() => this.turnOf(run, agent, signal), signal);
+    const outputs = runtime.run(turn, signal)[Symbol.asyncIterator]();
     try {
       for (;;) {
         const next = await untilStopped(outputs.next(), signal);
@@ -126,7 +129,7 @@ export class RunExecutor {
     return false;
   }
 
-  private async turnOf(run: ClaimedRun, agent: Agent): Promise<Turn> {
+  private async turnOf(run: ClaimedRun, agent: Agent, signal: AbortSignal): Promise<Turn> {
     const { tenantId, runId, attempt, message, extensions, cut } = run;
     const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
     const found = await Promise.all(ids.map((id) => this.ports.tasks.get(tenantId, id)));
@@ -134,13 +137,9 @@ export class RunExecutor {
     const { task } = cut;
     const earlierTasks = async (): Promise<Task[]> => {
       const { contextId, id } = task;
-      const earlier = await this.ports.tasks.listContext(
-        tenantId,
-        agent.id,
-        contextId,
-        id,
-        MAX_EARLIER_TASKS,
-      );
+      const { tasks } = this.ports;
+      const list = () => tasks.listContext(tenantId, agent.id, contextId, id, MAX_EARLIER_TASKS);
+      const earlier = await untilAnswered(list, signal);
       return earlier.map((stored) => stored.task);
     };
     return { tenantId, runId, attempt, agent, task, message, referenceTasks, earlierTasks, extensions };
