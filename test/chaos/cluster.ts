@@ -8,6 +8,10 @@ import type { ApiAddress, Credentials } from './caller.js';
 
 const DIST = join(__dirname, '../../dist');
 const RETRY_MS = 250;
+/** Whoever is not up by then on an idle machine will never be; a busy one takes long. */
+const START_MS = 90_000;
+/** A process that can't be started so often, faults or not, has a reason that does not pass. */
+const MAX_TRIES = 100;
 
 /** The Baton processes of a run. One that ends is replaced, as a supervisor would do. */
 export class Cluster {
@@ -83,15 +87,15 @@ export class Cluster {
 
   /** Start one; while it can't (Postgres may be away), again and again. */
   private async startOne(kind: BatonProcess['kind']): Promise<void> {
-    while (!this.stopping) {
-      const started = await startProcess(kind, this.env).catch((error: unknown) => error as Error);
-      if (started instanceof Error) {
-        await delay(RETRY_MS);
-        continue;
+    for (let tries = 1; !this.stopping; tries++) {
+      const started = await startProcess(kind, this.env, START_MS).catch((error: unknown) => error as Error);
+      if (!(started instanceof Error)) {
+        this.processes[kind].push(started);
+        void started.exited.then((code) => this.ended(started, code));
+        return;
       }
-      this.processes[kind].push(started);
-      void started.exited.then((code) => this.ended(started, code));
-      return;
+      if (tries === MAX_TRIES) throw started;
+      await delay(RETRY_MS);
     }
   }
 

@@ -25,6 +25,7 @@ export interface BatonProcess {
 export async function startProcess(
   kind: BatonProcess['kind'],
   env: Record<string, string>,
+  timeoutMs = START_TIMEOUT_MS,
 ): Promise<BatonProcess> {
   const child = spawn(process.execPath, [join(DIST, kind, 'src/main.js')], {
     env: { ...process.env, LOG_LEVEL: 'info', HOST: '127.0.0.1', PORT: '0', ...env },
@@ -35,7 +36,7 @@ export async function startProcess(
     stream?.setEncoding('utf8').on('data', (text: string) => lines.push(text));
   }
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const url = await ready(kind, child, lines);
+  const url = await ready(kind, child, lines, timeoutMs);
   const end = async (signal: NodeJS.Signals): Promise<number | null> => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     return exited;
@@ -54,14 +55,14 @@ export async function startProcess(
   };
 }
 
-function ready(kind: string, child: ChildProcess, lines: string[]): Promise<string> {
+function ready(kind: string, child: ChildProcess, lines: string[], timeoutMs: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const fail = (why: string): void => {
       clearTimeout(timer);
       child.kill('SIGKILL');
       reject(new Error(`The ${kind} process ${why}:\n${lines.join('')}`));
     };
-    const timer = setTimeout(() => fail('did not get ready'), START_TIMEOUT_MS);
+    const timer = setTimeout(() => fail('did not get ready'), timeoutMs);
     const ended = (): void => fail('ended');
     child.once('exit', ended);
     child.once('message', (message: { url?: string }) => {
