@@ -6,6 +6,8 @@ export interface Cli {
   /** The environment variables. */
   source: EnvironmentSource;
   terminal: Terminal;
+  /** Standard input; asked for only by commands that read it. */
+  stdin: () => AsyncIterable<string | Uint8Array> & { isTTY?: boolean };
 }
 
 /** The option that every command has. */

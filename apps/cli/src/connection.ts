@@ -4,7 +4,8 @@ import {
   loadEnvironment,
   loadLocalEnvironment,
 } from '@baton/config';
-import { AgentStore, CatalogClient, HostStore, TenantStore, TokenStore } from '@baton/database';
+import { AgentStore, CatalogClient, HostStore, SecretStore, TenantStore, TokenStore } from '@baton/database';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError } from './operator-error.js';
 import { readStateFile } from './state-file.js';
@@ -16,6 +17,7 @@ export interface Platform {
   tokens: TokenStore;
   agents: AgentStore;
   hosts: HostStore;
+  secrets: SecretStore;
 }
 
 /** Do `work` on the platform that `source` describes, and close every connection after it. */
@@ -32,6 +34,7 @@ export async function withPlatform<T>(
       tokens: new TokenStore(catalog),
       agents: new AgentStore(catalog),
       hosts: new HostStore(catalog),
+      secrets: new SecretStore(catalog),
     });
   } finally {
     await catalog.close();
@@ -57,7 +60,15 @@ export function findEnvironment(source: EnvironmentSource): Environment {
     ...source,
     DATABASE_URL: databaseUrl,
     REDIS_URL: local.redisUrl ?? ownRedisUrl,
+    ...ownMasterKey(source, local.home, databaseUrl === running?.databaseUrl),
   });
+}
+
+/** The key that `npm start` has made for its platform, where no other is given. */
+function ownMasterKey(source: EnvironmentSource, home: string, isOwn: boolean): EnvironmentSource {
+  const file = join(home, 'master-key');
+  if (!isOwn || source.BATON_MASTER_KEY?.trim() || !existsSync(file)) return {};
+  return { BATON_MASTER_KEY: readFileSync(file, 'utf8').trim() };
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -11,6 +11,8 @@ const terminal = {
   err: (text: string) => void process.stderr.write(`${text}\n`),
 };
 
-void run(process.argv.slice(2), { source: processEnvironment(), terminal }).then((code) => {
-  process.exitCode = code;
-});
+void run(process.argv.slice(2), { source: processEnvironment(), terminal, stdin: () => process.stdin }).then(
+  (code) => {
+    process.exitCode = code;
+  },
+);

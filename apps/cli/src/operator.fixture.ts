@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
@@ -26,11 +27,16 @@ afterAll(async () => {
 });
 
 /** What an operator sees of one command. */
-export async function baton(line: string, env: Record<string, string> = { DATABASE_URL: database.url }) {
+export async function baton(
+  line: string,
+  env: Record<string, string> = { DATABASE_URL: database.url },
+  input = '',
+) {
   const out: string[] = [];
   const err: string[] = [];
   const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
-  const code = await run(line.split(' '), { source: { BATON_HOME: folder, ...env }, terminal });
+  const source = { BATON_HOME: folder, ...env };
+  const code = await run(line.split(' '), { source, terminal, stdin: () => Readable.from([input]) });
   return { code, out: out.join('\n'), err: err.join('\n') };
 }
 

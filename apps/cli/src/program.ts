@@ -21,6 +21,10 @@ const COMMANDS: Readonly<
     summary: 'host names that are bound to an agent: bind, list, unbind',
     add: async (...args) => (await import('./commands/hosts.js')).addHostCommands(...args),
   },
+  secrets: {
+    summary: "a tenant's encrypted secrets: set, list, remove, rotate",
+    add: async (...args) => (await import('./commands/secrets.js')).addSecretCommands(...args),
+  },
   send: {
     summary: 'send a message to an agent and print its answer',
     add: async (...args) => (await import('./commands/send.js')).addSendCommand(...args),

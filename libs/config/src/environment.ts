@@ -31,6 +31,8 @@ export class Environment {
   readonly agentsDir: string | undefined;
   /** 32 bytes. */
   readonly masterKey: Buffer | undefined;
+  /** Earlier master keys, 32 bytes each: what they have encrypted can still be read. */
+  readonly previousMasterKeys: readonly Buffer[];
   /** PEM (PKCS8) or private JWK (JSON text). */
   readonly cardSigningKey: string | undefined;
 
@@ -82,6 +84,7 @@ export class Environment {
     this.logLevel = values.LOG_LEVEL;
     this.agentsDir = values.BATON_AGENTS_DIR && resolve(values.BATON_AGENTS_DIR);
     this.masterKey = values.BATON_MASTER_KEY;
+    this.previousMasterKeys = values.BATON_MASTER_KEY_PREVIOUS ?? [];
     this.cardSigningKey = values.CARD_SIGNING_KEY;
     this.workerPort = values.WORKER_PORT;
     this.workerConcurrency = values.WORKER_CONCURRENCY;

@@ -43,6 +43,15 @@ const masterKey = z
   })
   .transform((text) => Buffer.from(text, 'base64'));
 
+/** Several of them, with commas between. */
+const masterKeys = z
+  .string()
+  .regex(/^ *[A-Za-z0-9+/]{43}=( *, *[A-Za-z0-9+/]{43}=)*[ ,]*$/, {
+    error: 'set it to earlier values of BATON_MASTER_KEY, with commas between them',
+  })
+  .transform((text) => text.split(',').map((key) => key.trim()))
+  .transform((keys) => keys.filter(Boolean).map((key) => Buffer.from(key, 'base64')));
+
 function isPrivateJwk(text: string): boolean {
   try {
     const jwk: unknown = JSON.parse(text);
@@ -81,6 +90,7 @@ export const settings = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `set it to one of ${LOG_LEVELS.join(', ')}` }).prefault('info'),
   BATON_AGENTS_DIR: z.string().optional(),
   BATON_MASTER_KEY: masterKey.optional(),
+  BATON_MASTER_KEY_PREVIOUS: masterKeys.optional(),
   CARD_SIGNING_KEY: signingKey.optional(),
   DATABASE_POOL_SIZE: integer(1, 1000).prefault('16'),
   WORKER_PORT: port().optional(),
@@ -133,5 +143,6 @@ export const SECRET_KEYS: ReadonlySet<string> = new Set([
   'DATABASE_URL',
   'REDIS_URL',
   'BATON_MASTER_KEY',
+  'BATON_MASTER_KEY_PREVIOUS',
   'CARD_SIGNING_KEY',
 ]);

@@ -9,6 +9,7 @@ import { HostStore } from './host.store.js';
 import { RetentionStore } from './retention.store.js';
 import { RowSecurityError } from './row-security.js';
 import { RunStore } from './run.store.js';
+import { SecretStore } from './secret.store.js';
 import { StreamCountStore } from './stream-count.store.js';
 import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
@@ -17,7 +18,7 @@ import { WorkerStore } from './worker.store.js';
 
 const STORES = [
   ...[TaskStore, RunStore, RetentionStore, TenantStore],
-  ...[TokenStore, AgentStore, HostStore, StreamCountStore],
+  ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore],
 ];
 

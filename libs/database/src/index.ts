@@ -14,4 +14,5 @@ export { type WorkerProcess, WorkerStore } from './worker.store.js';
 export { TenantStore } from './tenant.store.js';
 export { TokenStore } from './token.store.js';
 export { AgentStore } from './agent.store.js';
+export { SecretStore } from './secret.store.js';
 export { HostStore, hostName } from './host.store.js';

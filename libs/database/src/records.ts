@@ -43,6 +43,29 @@ export interface LimitOverrides {
   weight?: number;
 }
 
+/** The encrypted value of a secret. */
+export interface SealedSecret {
+  /** Which master key it is encrypted with. */
+  keyId: string;
+  nonce: Uint8Array;
+  /** With the authentication tag at its end. */
+  ciphertext: Uint8Array;
+}
+
+/** A secret of a tenant, as far as it may be shown. */
+export interface SecretInfo {
+  name: string;
+  keyId: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** Where a secret stands. */
+export interface SecretKey {
+  tenantId: string;
+  name: string;
+}
+
 /** A tenant's bearer token. The secret itself is never stored. */
 export interface ApiToken {
   id: string;

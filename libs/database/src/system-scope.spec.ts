@@ -8,12 +8,16 @@ const PLACES: Readonly<Record<string, string>> = {
   'database.ts': 'defines the scope; reads which migrations were applied',
   'catalog-client.ts': 'defines the scope for the catalog',
   'agent.store.ts': "the operator's agents, which belong to no tenant",
+  'dispatch.store.ts': 'waiting runs of many tenants are given their places on the workers',
   'host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
+  'retention.store.ts': 'the tasks of all tenants that are over their retention',
   'run.store.ts': 'the sweeper, heartbeats and gauges: runs of many tenants at once',
+  'secret.store.ts': 'a rotation encrypts the secrets of all tenants anew',
   'stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
   'tenant.store.ts': 'operators create, list and find tenants by their slug',
   'token.store.ts': 'a token is looked up before its tenant is known',
+  'worker.store.ts': 'workers, which run the tasks of all tenants',
 };
 
 const SYSTEM = /\b(systemQuery|inSystem)\b|\bcatalog\.(run|insert)\(|\.prisma\b|'system'/;

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { run } from '../program.js';
 
 type Rpc = { id: number; method: string; params: { id?: string } };
@@ -66,8 +67,8 @@ async function baton(command: string, ...args: string[]) {
   const out: string[] = [];
   const err: string[] = [];
   const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
-  const source = { BATON_HOME: '/nowhere' };
-  const code = await run([command, '--url', url, '--token', 'secret', ...args], { source, terminal });
+  const cli = { source: { BATON_HOME: '/nowhere' }, terminal, stdin: () => Readable.from([]) };
+  const code = await run([command, '--url', url, '--token', 'secret', ...args], cli);
   return { code, out: out.join('\n').split('\n'), err: err.join('\n') };
 }
 

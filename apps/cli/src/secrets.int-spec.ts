@@ -1,0 +1,97 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { baton, database, folder, json } from './operator.fixture.js';
+
+const VALUE = 'sk-hunter2';
+const [ONE, TWO] = [Buffer.alloc(32, 1).toString('base64'), Buffer.alloc(32, 2).toString('base64')];
+
+/** One command with these master keys; nothing it says may hold a value or a key. */
+async function secrets(line: string, { input = '', keys = [ONE] }: { input?: string; keys?: string[] } = {}) {
+  const [newest = '', ...previous] = keys;
+  const env = { BATON_MASTER_KEY: newest, BATON_MASTER_KEY_PREVIOUS: previous.join(', ') };
+  const seen = await baton(`secrets ${line}`, { DATABASE_URL: database.url, ...env }, input);
+  for (const secret of ['hunter2', ONE, TWO]) expect(seen.out + seen.err).not.toContain(secret);
+  return seen;
+}
+
+describe('secrets', () => {
+  beforeAll(async () => {
+    await json('tenants create acme');
+  });
+
+  it('are set from standard input or a file, listed and removed, and never shown', async () => {
+    expect((await secrets('list --tenant acme')).err).toMatch(/^No secrets yet: npx baton secrets set/);
+    const set = await secrets('set openai --tenant acme', { input: `${VALUE}\n` });
+    expect(set).toEqual({
+      ...{ code: 0, err: '' },
+      out: expect.stringMatching(
+        /^Secret openai of acme is set, encrypted with the key [\da-f]{12}\.$/,
+      ) as string,
+    });
+    const file = join(folder, 'value');
+    writeFileSync(file, VALUE);
+    expect((await secrets(`set webhook --tenant acme --file ${file}`)).code).toBe(0);
+    const { out } = await secrets('list --tenant acme');
+    expect(out).toMatch(
+      /^NAME +KEY +CREATED \(UTC\) +UPDATED \(UTC\)\nopenai +[\da-f]{12} .*\nwebhook +[\da-f]{12} /,
+    );
+    const listed = JSON.parse((await secrets('list --tenant acme --json')).out) as object[];
+    expect(Object.keys(listed[0]!)).toEqual(['name', 'keyId', 'createdAt', 'updatedAt']);
+    expect((await secrets('remove webhook --tenant acme')).out).toBe('Secret webhook of acme is removed.');
+    expect((await secrets('remove webhook --tenant acme')).err).toBe(
+      'Tenant "acme" has no secret "webhook": npx baton secrets list --tenant acme shows those it has.',
+    );
+  });
+
+  it('are encrypted anew with a new key, after which the old one is not needed', async () => {
+    await secrets('set openai --tenant acme', { input: VALUE });
+    const early = await secrets('rotate', { keys: [TWO] });
+    expect(early).toMatchObject({ code: 1, out: expect.stringMatching(/^0 secrets/) as string });
+    expect(early.err).toMatch(
+      /The secret "openai" is encrypted with the key [\da-f]{12}, which is not known/,
+    );
+    const rotated = await secrets('rotate', { keys: [TWO, ONE] });
+    expect(rotated).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^1 secrets were encrypted anew/) as string,
+    });
+    expect(rotated.err).toMatch(/BATON_MASTER_KEY_PREVIOUS can be emptied/);
+    expect(await secrets('rotate', { keys: [TWO] })).toMatchObject({ code: 0 });
+  });
+
+  it('need a master key, a tenant, a value and a sane name', async () => {
+    const input = VALUE;
+    expect((await secrets('set openai --tenant acme', { input, keys: [] })).err).toMatch(
+      /^BATON_MASTER_KEY is not set, .*openssl rand -base64 32/,
+    );
+    expect((await secrets('set openai --tenant acme', { input, keys: ['hunter'] })).err).toMatch(
+      /^BATON_MASTER_KEY is not valid: set it to the base64 of 32 random bytes/,
+    );
+    expect((await secrets('set openai --tenant acme', { input, keys: [ONE, 'nonsense'] })).err).toMatch(
+      /^BATON_MASTER_KEY_PREVIOUS is not valid: set it to earlier values/,
+    );
+    expect((await secrets('set openai --tenant nobody', { input })).err).toMatch(
+      /^There is no tenant "nobody"/,
+    );
+    expect((await secrets('set a/b --tenant acme', { input })).err).toMatch(/^That can not name a secret/);
+    expect((await secrets('set openai --tenant acme')).err).toMatch(
+      /^The value of the secret "openai" has 0 bytes/,
+    );
+    expect((await secrets('set openai --tenant acme --file /nowhere', { input })).err).toMatch(
+      /^\/nowhere can not be read \(ENOENT\)/,
+    );
+    expect(
+      (await secrets(`set openai ${VALUE.slice(3)}`, { input: '' }).catch(() => ({ code: 1 }))).code,
+    ).toBe(1);
+  });
+
+  it('find the key that `npm start` has made', async () => {
+    const home = join(folder, 'home');
+    mkdirSync(home);
+    writeFileSync(join(home, 'runtime.json'), JSON.stringify({ databaseUrl: database.url, redisUrl: null }));
+    writeFileSync(join(home, 'master-key'), `${TWO}\n`);
+    const seen = await baton('secrets set local --tenant acme', { BATON_HOME: home }, VALUE);
+    expect(seen).toMatchObject({ code: 0, err: '' });
+    expect((await secrets('rotate', { keys: [ONE, TWO] })).code).toBe(0);
+  });
+});

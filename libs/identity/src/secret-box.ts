@@ -1,0 +1,83 @@
+import type { SealedSecret, SecretKey } from '@baton/database';
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+
+const CIPHER = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** A secret that can not be encrypted or read. The message is for the operator and never holds a value. */
+export class SecretError extends Error {
+  override readonly name = 'SecretError';
+}
+
+/** The master key that encrypts, and earlier ones that still decrypt; 32 bytes each. */
+export interface MasterKeys {
+  masterKey: Buffer | undefined;
+  previousMasterKeys: readonly Buffer[];
+}
+
+/**
+ * Encrypts and decrypts secrets with AES-256-GCM (NIST SP 800-38D). Tenant and name are authenticated with each
+ * (additional authenticated data), so a row that is copied to another tenant or name can't be decrypted there.
+ */
+export class SecretBox {
+  // Private to the language too: whoever prints or logs a box sees no key.
+  readonly #newest: Buffer | undefined;
+  readonly #keys: ReadonlyMap<string, Buffer>;
+
+  constructor({ masterKey, previousMasterKeys }: MasterKeys) {
+    const keys = masterKey ? [masterKey, ...previousMasterKeys] : previousMasterKeys;
+    this.#newest = masterKey;
+    this.#keys = new Map(keys.map((key) => [idOf(key), key]));
+  }
+
+  /** The id of the key that encrypts. Throws `SecretError` if there is none. */
+  get keyId(): string {
+    return idOf(this.newest());
+  }
+
+  /** Throws `SecretError` if there is no master key. */
+  seal(place: SecretKey, value: string): SealedSecret {
+    const key = this.newest();
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
+    cipher.setAAD(boundTo(place));
+    const ciphertext = Buffer.concat([cipher.update(value, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return { keyId: idOf(key), nonce, ciphertext };
+  }
+
+  /** Throws `SecretError`, naming the secret and what to do, if the key is missing or is not the right one. */
+  open(place: SecretKey, { keyId, nonce, ciphertext }: SealedSecret): string {
+    const key = this.#keys.get(keyId);
+    if (!key) {
+      if (!this.#newest) this.newest();
+      throw new SecretError(
+        `The secret "${place.name}" is encrypted with the key ${keyId}, which is not known: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
+      );
+    }
+    try {
+      const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
+      decipher.setAAD(boundTo(place));
+      decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
+      return decipher.update(ciphertext.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+    } catch {
+      throw new SecretError(
+        `The secret "${place.name}" can not be decrypted: it was changed in the database or copied from another place; set it again.`,
+      );
+    }
+  }
+
+  private newest(): Buffer {
+    if (this.#newest) return this.#newest;
+    throw new SecretError(
+      'BATON_MASTER_KEY is not set, and without it there are no secrets: set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`, the same for every process.',
+    );
+  }
+}
+
+/** Names a key without telling anything of it: 48 bits of a hash of 256 random ones. */
+const idOf = (key: Buffer): string =>
+  createHash('sha256').update('baton master key ').update(key).digest('hex').slice(0, 12);
+
+/** A tenant's id has always the same length, so no two places are written alike. */
+const boundTo = ({ tenantId, name }: SecretKey): Buffer => Buffer.from(`baton secret 1 ${tenantId} ${name}`);

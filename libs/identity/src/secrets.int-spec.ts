@@ -1,0 +1,168 @@
+import { CatalogClient, SecretStore, TenantStore } from '@baton/database';
+import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
+import { Secrets } from './secrets.js';
+
+const [one, two] = [randomBytes(32), randomBytes(32)];
+const VALUE = 'sk-hunter2';
+
+let database: TestDatabase;
+let catalog: CatalogClient;
+let store: SecretStore;
+let acme: string;
+let other: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  catalog = new CatalogClient(database.url);
+  store = new SecretStore(catalog);
+  const tenants = new TenantStore(catalog);
+  [acme, other] = [(await tenants.create('acme')).id, (await tenants.create('other')).id];
+});
+afterEach(() => sql('DELETE FROM secrets'));
+afterAll(async () => {
+  await catalog.close();
+  await database.drop();
+});
+
+const secrets = (masterKey?: Buffer, ...previousMasterKeys: Buffer[]): Secrets =>
+  new Secrets(store, { masterKey, previousMasterKeys });
+
+async function sql(text: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`SET baton.tenant = 'system'`);
+  const { rows } = await client.query<Record<string, unknown>>(text);
+  await client.end();
+  return rows;
+}
+
+describe('secrets', () => {
+  it('are set, read, listed without their values, replaced and removed', async () => {
+    const info = await secrets(one).set(acme, 'openai', VALUE);
+    expect(info).toEqual({
+      ...{ name: 'openai', keyId: expect.stringMatching(/^[\da-f]{12}$/) as string },
+      ...{ createdAt: expect.any(Date) as Date, updatedAt: expect.any(Date) as Date },
+    });
+    expect(await secrets(one).get(acme, 'openai')).toBe(VALUE);
+    expect(await secrets(one).list(acme)).toEqual([info]);
+    const again = await secrets(one).set(acme, 'openai', 'newer');
+    expect(again.createdAt).toEqual(info.createdAt);
+    expect(again.updatedAt.getTime()).toBeGreaterThanOrEqual(info.updatedAt.getTime());
+    expect(await secrets(one).get(acme, 'openai')).toBe('newer');
+    expect([await secrets(one).remove(acme, 'openai'), await secrets(one).remove(acme, 'openai')]).toEqual([
+      true,
+      false,
+    ]);
+    expect(await secrets(one).get(acme, 'openai')).toBeUndefined();
+  });
+
+  it('are nowhere in the database in the clear', async () => {
+    await secrets(one).set(acme, 'openai', VALUE);
+    const [row] = await sql('SELECT row_to_json(s)::text AS row, ciphertext FROM secrets s');
+    expect(row!.row).not.toContain('hunter2');
+    expect(String(row!.row)).not.toContain(Buffer.from('hunter2').toString('hex'));
+    expect((row!.ciphertext as Buffer).length).toBe(VALUE.length + 16);
+  });
+
+  it('of one tenant are none of another’s, not even when the row is copied to it', async () => {
+    await secrets(one).set(acme, 'openai', VALUE);
+    expect(await secrets(one).get(other, 'openai')).toBeUndefined();
+    expect(await secrets(one).list(other)).toEqual([]);
+    expect(await secrets(one).remove(other, 'openai')).toBe(false);
+    await sql(`INSERT INTO secrets SELECT '${other}', name, key_id, nonce, ciphertext FROM secrets`);
+    await expect(secrets(one).get(other, 'openai')).rejects.toThrow(
+      'The secret "openai" can not be decrypted: it was changed in the database or copied from another place',
+    );
+    await sql(`INSERT INTO secrets SELECT tenant_id, 'copy', key_id, nonce, ciphertext FROM secrets LIMIT 1`);
+    await expect(secrets(one).get(acme, 'copy')).rejects.toThrow('can not be decrypted');
+    expect(await secrets(one).get(acme, 'openai')).toBe(VALUE);
+  });
+
+  it.each(['', ' x', '.hidden', 'a/b', 'x'.repeat(129), 'ü'])(
+    'have names that can be typed: not "%s"',
+    async (name) => {
+      await expect(secrets(one).set(acme, name, VALUE)).rejects.toThrow(
+        'That can not name a secret: use 1 to 128',
+      );
+    },
+  );
+
+  it('have values of 1 to 65536 bytes', async () => {
+    await expect(secrets(one).set(acme, 'empty', '')).rejects.toThrow(
+      '"empty" has 0 bytes: give it 1 to 65536',
+    );
+    await expect(secrets(one).set(acme, 'long', 'x'.repeat(65_537))).rejects.toThrow('has 65537 bytes');
+    const longest = 'x'.repeat(65_536);
+    await secrets(one).set(acme, 'longest', longest);
+    expect(await secrets(one).get(acme, 'longest')).toBe(longest);
+  });
+});
+
+describe('a rotation', () => {
+  const fill = async (count: number): Promise<string[]> => {
+    const names = Array.from({ length: count }, (_, i) => `s${i}`);
+    for (const name of names)
+      for (const tenant of [acme, other]) await secrets(one).set(tenant, name, `${tenant}/${name}`);
+    return names;
+  };
+
+  it('encrypts every secret of every tenant with the newest key; the old one can be dropped after it', async () => {
+    const names = await fill(7);
+    expect(await secrets(two, one).rotate(3)).toEqual({
+      ...{ rotated: 14, failures: [] },
+      keyId: (await secrets(two, one).set(acme, 'new', VALUE)).keyId,
+    });
+    for (const name of names)
+      for (const tenant of [acme, other]) {
+        expect(await secrets(two).get(tenant, name)).toBe(`${tenant}/${name}`);
+      }
+    expect(await secrets(two, one).rotate(3)).toMatchObject({ rotated: 0 });
+  });
+
+  it('goes on where it was broken off, and several at once do no harm', async () => {
+    await fill(5);
+    const replace = store.replace.bind(store);
+    let left = 4;
+    jest.spyOn(store, 'replace').mockImplementation(async (...args) => {
+      if (left-- === 0) throw new Error('killed');
+      return replace(...args);
+    });
+    await expect(secrets(two, one).rotate(2)).rejects.toThrow('killed');
+    jest.restoreAllMocks();
+    const rotations = await Promise.all([1, 2, 3].map(() => secrets(two, one).rotate(2)));
+    expect(rotations.reduce((sum, { rotated }) => sum + rotated, 0)).toBe(6);
+    expect(await secrets(two).get(other, 's4')).toBe(`${other}/s4`);
+  });
+
+  it('never brings back an old value of a secret that is set while it runs', async () => {
+    await fill(1);
+    const replace = store.replace.bind(store);
+    jest.spyOn(store, 'replace').mockImplementation(async (...args) => {
+      // Between its reading and its writing.
+      if (args[0].tenantId === acme) await secrets(one).set(acme, 's0', 'set meanwhile');
+      return replace(...args);
+    });
+    expect(await secrets(two, one).rotate()).toMatchObject({ rotated: 1, failures: [] });
+    jest.restoreAllMocks();
+    expect(await secrets(two, one).get(acme, 's0')).toBe('set meanwhile');
+  });
+
+  it('leaves what it can not read as it is, says why, and does the rest', async () => {
+    const three = randomBytes(32);
+    await secrets(three).set(acme, 'foreign', VALUE);
+    await secrets(one).set(acme, 'mine', VALUE);
+    const { rotated, failures } = await secrets(two, one).rotate(1);
+    expect(rotated).toBe(1);
+    expect(failures).toEqual([
+      expect.stringMatching(/^Tenant [\da-f-]{36}: The secret "foreign" is encrypted with the key/),
+    ]);
+    expect(JSON.stringify(failures)).not.toContain('hunter2');
+    expect(await secrets(three).get(acme, 'foreign')).toBe(VALUE);
+  });
+
+  it('needs a master key', async () => {
+    await expect(secrets(undefined, one).rotate()).rejects.toThrow(/^BATON_MASTER_KEY is not set/);
+  });
+});

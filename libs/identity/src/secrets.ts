@@ -1,0 +1,99 @@
+import { Environment } from '@baton/config';
+import { type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
+import { Injectable } from '@nestjs/common';
+import { SecretBox, SecretError } from './secret-box.js';
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+const MAX_VALUE_BYTES = 65_536;
+/** Secrets of one batch of a rotation. */
+const BATCH = 100;
+
+/** What a rotation did. */
+export interface Rotation {
+  /** Key that every secret is encrypted with now, but those that failed. */
+  keyId: string;
+  rotated: number;
+  /** Why each secret that could not be read stays as it is; in words for the operator. */
+  failures: string[];
+}
+
+/** A tenant's secrets (keys of models, credentials of webhooks): encrypted at rest, never shown, never logged. */
+@Injectable()
+export class Secrets {
+  private readonly box: SecretBox;
+
+  constructor(
+    private readonly store: SecretStore,
+    environment: Pick<Environment, 'masterKey' | 'previousMasterKeys'>,
+  ) {
+    this.box = new SecretBox(environment);
+  }
+
+  /** Set a secret, in place of the one of that name. Throws `SecretError` for a name or value that can't be one. */
+  async set(tenantId: string, name: string, value: string): Promise<SecretInfo> {
+    assertName(name);
+    const bytes = Buffer.byteLength(value);
+    if (bytes === 0 || bytes > MAX_VALUE_BYTES) {
+      throw new SecretError(
+        `The value of the secret "${name}" has ${bytes} bytes: give it 1 to ${MAX_VALUE_BYTES}.`,
+      );
+    }
+    const place = { tenantId, name };
+    return this.store.put(place, this.box.seal(place, value));
+  }
+
+  /** The value; undefined if the tenant has no such secret. Throws `SecretError` if it can't be decrypted. */
+  async get(tenantId: string, name: string): Promise<string | undefined> {
+    const place = { tenantId, name };
+    const sealed = await this.store.find(place);
+    return sealed && this.box.open(place, sealed);
+  }
+
+  /** By name, without the values. */
+  async list(tenantId: string): Promise<SecretInfo[]> {
+    return this.store.list(tenantId);
+  }
+
+  /** @returns whether there was such a secret */
+  async remove(tenantId: string, name: string): Promise<boolean> {
+    return this.store.remove({ tenantId, name });
+  }
+
+  /**
+   * Encrypt the secrets of all tenants that an earlier key has encrypted with the newest one. Safe while the
+   * platform runs: a secret that is set meanwhile stays as it was set. One that was broken off goes on where it
+   * was when it is started again.
+   */
+  async rotate(batch = BATCH): Promise<Rotation> {
+    const { keyId } = this.box;
+    const rotation: Rotation = { keyId, rotated: 0, failures: [] };
+    let rows = await this.store.listOutdated(keyId, batch);
+    while (rows.length > 0) {
+      for (const row of rows) {
+        const outcome = await this.reseal(row);
+        if (typeof outcome === 'string') rotation.failures.push(outcome);
+        else if (outcome) rotation.rotated += 1;
+      }
+      rows = await this.store.listOutdated(keyId, batch, rows.at(-1));
+    }
+    return rotation;
+  }
+
+  /** @returns whether it was encrypted anew, or why it could not be read */
+  private async reseal(row: Awaited<ReturnType<SecretStore['listOutdated']>>[number]) {
+    const place: SecretKey = { tenantId: row.tenantId, name: row.name };
+    try {
+      return await this.store.replace(place, row, this.box.seal(place, this.box.open(place, row)));
+    } catch (error) {
+      if (error instanceof SecretError) return `Tenant ${row.tenantId}: ${error.message}`;
+      throw error;
+    }
+  }
+}
+
+function assertName(name: string): void {
+  if (NAME.test(name)) return;
+  throw new SecretError(
+    'That can not name a secret: use 1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit.',
+  );
+}
