@@ -13,7 +13,7 @@ let stranger: string;
 
 beforeAll(async () => {
   const env = { BATON_AGENTS_DIR: join(__dirname, '../../examples/agents') };
-  stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 2, env });
+  stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 1, env });
   token = (await stack.createTenant()).token;
   stranger = (await stack.createTenant()).token;
 }, 60_000);
