@@ -2,27 +2,11 @@ import type { BatonProcess } from '../support/baton-process.js';
 import { DRIVERS } from '../support/index.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { completes, increasing, textsOf } from '../support/streams.js';
 
 const RUNS = 20;
 const CHUNKS = 20;
 const LEASES = { LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '500', SWEEP_MS: '300' };
-
-const ended = (frame: Frame | undefined): boolean =>
-  frame?.data.result?.statusUpdate?.status.state === 'TASK_STATE_COMPLETED';
-const increasing = (frames: Frame[]): boolean =>
-  frames.every(({ id }, i) => i === 0 || id === frames[i - 1]!.id + 1);
-
-/** The reply as a caller folds it: a chunk without `append` replaces what was there. */
-function textOf(frames: Frame[]): string[] {
-  let texts: string[] = [];
-  for (const { data } of frames) {
-    const update = data.result?.artifactUpdate;
-    if (!update) continue;
-    const chunk = update.artifact.parts.map((part: { text: string }) => part.text) as string[];
-    texts = update.append ? [...texts, ...chunk] : chunk;
-  }
-  return texts;
-}
 
 describe.each(DRIVERS)('faults on %s', (driver) => {
   let stack: Stack;
@@ -50,7 +34,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
     };
     const metadata = { echo: { chunks: CHUNKS, delayMs: 50 } };
     await take(caller.stream('SendStreamingMessage', sendParams(text, { metadata }))).catch(() => undefined);
-    while (!ended(frames.at(-1))) {
+    while (!completes(frames.at(-1))) {
       const id = frames[0]!.data.result!.task.id as string;
       const resumed = caller.at(again()).stream('SubscribeToTask', { id }, frames.at(-1)!.id);
       await take(resumed).catch(() => undefined);
@@ -75,7 +59,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
     for (const [i, frames] of all.entries()) {
       expect(frames[0]?.id).toBe(1);
       expect(increasing(frames)).toBe(true);
-      expect(textOf(frames)).toEqual(Array(CHUNKS).fill(`run ${i}`));
+      expect(textsOf(frames)).toEqual(Array(CHUNKS).fill(`run ${i}`));
     }
   }
 
@@ -136,8 +120,8 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
       await stack.redis!.restart();
       const frames: Frame[] = [];
       for await (const frame of caller.stream('SubscribeToTask', { id }, 0)) frames.push(frame);
-      expect(ended(frames.at(-1))).toBe(true);
-      expect(textOf(frames)).toEqual(['kept']);
+      expect(completes(frames.at(-1))).toBe(true);
+      expect(textsOf(frames)).toEqual(['kept']);
     }, 60_000);
   }
 });

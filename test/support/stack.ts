@@ -13,6 +13,8 @@ export interface StackOptions {
   apis?: number;
   workers?: number;
   env?: Record<string, string>;
+  /** Default: a database of the server that all tests share. */
+  database?: TestDatabase;
 }
 
 /** A tenant of a test, with a token that may do everything a tenant may. */
@@ -33,8 +35,9 @@ export class Stack {
     private readonly env: Record<string, string>,
   ) {}
 
-  static async start({ driver, apis = 1, workers = 1, env = {} }: StackOptions): Promise<Stack> {
-    const database = await createDatabase();
+  static async start(options: StackOptions): Promise<Stack> {
+    const { driver, apis = 1, workers = 1, env = {} } = options;
+    const database = options.database ?? (await createDatabase());
     const redis = driver === 'redis' ? await startPrivateRedis() : undefined;
     const urls = { DATABASE_URL: database.url, REDIS_URL: redis?.url ?? '' };
     const stack = new Stack(database, redis, { ...urls, ...env });

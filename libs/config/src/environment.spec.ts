@@ -22,7 +22,7 @@ function problems(source: Record<string, string>): readonly string[] {
 describe('environment', () => {
   it('needs only DATABASE_URL', () => {
     const environment = loadEnvironment({ DATABASE_URL });
-    expect(environment).toMatchObject({ databaseUrl: DATABASE_URL, port: 8080, leaseMs: 5000 });
+    expect(environment).toMatchObject({ databaseUrl: DATABASE_URL, port: 8080, leaseMs: 3000 });
     expect(environment.publicUrl).toBe('http://localhost:8080');
     expect(environment.redisUrl).toBeUndefined();
     expect(environment.workerPort).toBeUndefined();

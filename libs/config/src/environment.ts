@@ -44,6 +44,8 @@ export class Environment {
 
   readonly leaseMs: number;
   readonly leaseHeartbeatMs: number;
+  /** How long a worker's event loop may stand still before its runs are given up. */
+  readonly loopStallMs: number;
   readonly sweepMs: number;
   readonly maxAttempts: number;
   /** A queued run not enqueued for this long is enqueued again. */
@@ -92,6 +94,7 @@ export class Environment {
     this.apiGraceMs = values.API_GRACE_MS;
     this.leaseMs = values.LEASE_MS;
     this.leaseHeartbeatMs = values.LEASE_HEARTBEAT_MS;
+    this.loopStallMs = values.LOOP_STALL_MS;
     this.sweepMs = values.SWEEP_MS;
     this.maxAttempts = values.MAX_ATTEMPTS;
     this.orphanMs = values.ORPHAN_MS;
@@ -137,6 +140,12 @@ export function loadEnvironment(source: EnvironmentSource = processEnvironment()
   if (environment.leaseHeartbeatMs * 2 > environment.leaseMs) {
     throw new EnvironmentError([
       `LEASE_HEARTBEAT_MS is ${environment.leaseHeartbeatMs}: set it to at most half of LEASE_MS (${environment.leaseMs}).`,
+    ]);
+  }
+  // A pulse is shown with every heartbeat: less than a lease would give up workers that are well.
+  if (environment.loopStallMs < environment.leaseMs) {
+    throw new EnvironmentError([
+      `LOOP_STALL_MS is ${environment.loopStallMs}: set it to at least LEASE_MS (${environment.leaseMs}).`,
     ]);
   }
   return environment;

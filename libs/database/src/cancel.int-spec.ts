@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { type Stores, chunk, endTurn, openStores, sql, startTask, texts } from './stores.fixture.js';
+import { type Stores, beat, chunk, endTurn, openStores, sql, startTask, texts } from './stores.fixture.js';
 import { statusNow } from './task-row.js';
 import { CONTINUE } from './task-sql.js';
 
@@ -27,7 +27,7 @@ describe('cancel', () => {
     expect(await stores.runs.append(run, { afterSequence: 4, events: [chunk(run, 'late')] })).toEqual({
       ok: false,
     });
-    expect(await stores.runs.heartbeat([run], 1000)).toEqual(new Set());
+    expect(await beat(stores, [run])).toEqual([run.runId]);
     expect(await stores.runs.claim(run.tenantId, run.runId, 'other', 1000)).toBeUndefined();
     expect(await stores.tasks.cancel(run.tenantId, 'echo', run.taskId)).toEqual({
       ok: false,

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClaimedRun } from './index.js';
 import {
   type Stores,
+  beat,
   chunk,
   endTurn,
   newTask,
@@ -51,12 +52,14 @@ async function work(tasks: ReturnType<typeof newTask>[], runIds: string[], steps
       ),
     async () => ofHeld(async ({ run }) => stores.runs.handBack(run)),
     async () =>
-      stores.runs.heartbeat(
+      beat(
+        stores,
         held.map(({ run }) => run),
+        'w',
         LEASE_MS,
       ),
-    async () => stores.runs.reclaimExpired(3, 10),
-    async () => stores.runs.failPoisoned(3, 10),
+    async () => stores.runs.reclaimExpired(3, 10, await stores.runs.proveWritable()),
+    async () => stores.runs.failPoisoned(3, 10, await stores.runs.proveWritable()),
     async () => stores.runs.takeOrphans(0, 10),
     async () => {
       const { tenantId, agentId, task } = pick(tasks);

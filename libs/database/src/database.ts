@@ -17,6 +17,15 @@ export interface DatabaseOptions {
   poolSize: number;
   /** Also take a role that row-level security does not bind. */
   allowRlsBypass?: boolean;
+  timeouts?: DatabaseTimeouts;
+}
+
+/** In milliseconds. */
+interface DatabaseTimeouts {
+  connectMs: number;
+  statementMs: number;
+  /** Longer than the server's own timeout: only a server that no longer answers gets there. */
+  answerMs: number;
 }
 
 /** A statement. Each connection prepares one with a name once; one without is planned every time. */
@@ -40,10 +49,7 @@ const APPLIED_MIGRATIONS: Statement = {
   text: 'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
 };
 
-const CONNECT_TIMEOUT_MS = 10_000;
-const STATEMENT_TIMEOUT_MS = 15_000;
-/** Longer than the server's own timeout: only a server that no longer answers gets here. */
-const ANSWER_TIMEOUT_MS = 20_000;
+const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
 
 /**
  * The pool of connections to Postgres. Every transaction names its tenant (`baton.tenant`), and row-level
@@ -58,7 +64,7 @@ export class Database {
   private readonly pool: Pool;
   private isBound: boolean;
 
-  constructor({ url, poolSize, allowRlsBypass = false }: DatabaseOptions) {
+  constructor({ url, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS }: DatabaseOptions) {
     this.isBound = allowRlsBypass;
     this.pool = new Pool({
       connectionString: url,
@@ -67,10 +73,10 @@ export class Database {
       pipeline: true,
       keepAlive: true,
       idleTimeoutMillis: 60_000,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      statement_timeout: STATEMENT_TIMEOUT_MS,
-      idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
-      query_timeout: ANSWER_TIMEOUT_MS,
+      connectionTimeoutMillis: timeouts.connectMs,
+      statement_timeout: timeouts.statementMs,
+      idle_in_transaction_session_timeout: timeouts.statementMs,
+      query_timeout: timeouts.answerMs,
       // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: (client) => this.assertBound(client),
     });

@@ -3,6 +3,8 @@ export { Database, type DatabaseOptions } from './database.js';
 export { DatabaseModule } from './database.module.js';
 export { CatalogClient, NameTakenError } from './catalog-client.js';
 export { DatabaseUnavailableError, isTransient } from './transient.js';
+export type { BeatNews, LeaseKey } from './leases/lease-beat.js';
+export { LeaseKeeper } from './leases/lease-keeper.js';
 export { migrate } from './migrate.js';
 export type { ListedTasks } from './task-list.js';
 export { TaskStore, TooManyWaitingError } from './task.store.js';

@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement } from './database.js';
+import { leaseEnd } from './leases/lease-sql.js';
 import type { RunToEnqueue } from './records.js';
 import { TERMINAL_STATES, type TaskRow, statusEventSql, taskColumns } from './task-row.js';
 
@@ -44,11 +45,11 @@ export const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
  */
 const TASK_OF_RUN = '(SELECT task_id FROM runs WHERE tenant_id = $1 AND id = $2)';
 const WORKING = TaskState.TASK_STATE_WORKING.toString();
-/** The clock, not the start of the transaction: it may have waited for a lock. */
-const leaseEnd = (milliseconds: string): string =>
-  `clock_timestamp() + ${milliseconds} * interval '1 millisecond'`;
-
-/** $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at */
+/**
+ * $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at $7 whether this worker may have claimed it before and
+ * not have heard the answer. A lease that has run out is the sweeper's: it counts the deaths and obeys the
+ * attempts, and it knows whether Postgres itself was away.
+ */
 export const CLAIM: Statement = {
   name: 'run-claim',
   text: `
@@ -57,11 +58,11 @@ WITH held AS (
   WHERE t.tenant_id = $1 AND t.id = ${TASK_OF_RUN} AND t.active_run_id = $2
   FOR UPDATE
 ), run AS (
-  UPDATE runs r SET state = 'running', attempt = r.attempt + 1, worker_id = $3,
-    deaths = r.deaths + (r.state = 'running')::int, lease_expires_at = ${leaseEnd('$4::int')}
+  UPDATE runs r SET state = 'running', attempt = r.attempt + (r.state = 'queued')::int, worker_id = $3,
+    lease_expires_at = ${leaseEnd('$4::int')}
   FROM held
   WHERE r.tenant_id = $1 AND r.id = $2
-    AND (r.state = 'queued' AND r.enqueued_at IS NOT NULL OR r.state = 'running' AND r.lease_expires_at < now())
+    AND (r.state = 'queued' AND r.enqueued_at IS NOT NULL OR $7 AND r.state = 'running' AND r.worker_id = $3)
   RETURNING r.attempt
 ), task AS (
   UPDATE tasks t SET attempt = run.attempt, state = ${WORKING},
@@ -138,16 +139,6 @@ export const READ_METADATA: Statement = {
   text: 'SELECT metadata FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
 };
 
-/** $1 tenants $2 runs $3 attempts $4 lease in ms */
-export const HEARTBEAT: Statement = {
-  name: 'run-heartbeat',
-  text: `
-UPDATE runs r SET lease_expires_at = ${leaseEnd('$4::int')}
-FROM unnest($1::uuid[], $2::uuid[], $3::int[]) AS k(tenant_id, run_id, attempt)
-WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.attempt = k.attempt AND r.state = 'running'
-RETURNING r.id`,
-};
-
 /** $1 tenant $2 run $3 attempt */
 export const HAND_BACK: Statement = {
   name: 'run-hand-back',
@@ -157,13 +148,13 @@ WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'
 RETURNING id`,
 };
 
-/** $1 most attempts $2 limit */
+/** $1 most attempts $2 limit $3 when the leases had run out */
 export const RECLAIM_EXPIRED: Statement = {
   name: 'run-reclaim-expired',
   text: `
 WITH expired AS (
   SELECT tenant_id, id FROM runs
-  WHERE state = 'running' AND lease_expires_at < now() AND deaths + 1 < $1
+  WHERE state = 'running' AND lease_expires_at < $3::timestamptz AND deaths + 1 < $1
   ORDER BY lease_expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, worker_id = NULL, lease_expires_at = NULL,
@@ -187,14 +178,28 @@ FROM orphan o WHERE r.tenant_id = o.tenant_id AND r.id = o.id
 RETURNING ${RUN_COLUMNS}`,
 };
 
-/** $1 most attempts $2 limit. Locks tasks and runs, and never waits for one: heartbeats lock many runs. */
+/**
+ * $1 most attempts $2 limit $3 when the leases had run out. Locks each task and then its run, and never waits for
+ * one: heartbeats lock many runs.
+ */
 export const FIND_POISONED: Statement = {
   name: 'run-find-poisoned',
   text: `
+WITH poisoned AS (
+  SELECT tenant_id, id, task_id FROM runs
+  WHERE state = 'running' AND lease_expires_at < $3::timestamptz AND deaths + 1 >= $1
+  ORDER BY lease_expires_at LIMIT $2
+)
 SELECT ${RUN_COLUMNS}, r.deaths + 1 AS deaths, t.context_id
-FROM runs r JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id AND t.active_run_id = r.id
-WHERE r.state = 'running' AND r.lease_expires_at < now() AND r.deaths + 1 >= $1
-ORDER BY r.lease_expires_at LIMIT $2 FOR UPDATE OF t, r SKIP LOCKED`,
+FROM poisoned p, LATERAL (
+  SELECT t.context_id FROM tasks t
+  WHERE t.tenant_id = p.tenant_id AND t.id = p.task_id AND t.active_run_id = p.id
+  FOR NO KEY UPDATE SKIP LOCKED
+) t, LATERAL (
+  SELECT r.* FROM runs r
+  WHERE r.tenant_id = p.tenant_id AND r.id = p.id AND r.state = 'running' AND r.lease_expires_at < $3::timestamptz
+  FOR NO KEY UPDATE SKIP LOCKED
+) r`,
 };
 
 /** $1 tenant $2 task $3 run $4 attempt $5 status $6 at $7 message $8 reason */
@@ -203,7 +208,7 @@ export const FAIL_POISONED: Statement = {
   text: `
 WITH run AS (
   UPDATE runs SET state = 'failed', deaths = deaths + 1, error = $8, finished_at = now(), lease_expires_at = NULL
-  WHERE tenant_id = $1 AND id = $3 AND attempt = $4 AND state = 'running' AND lease_expires_at < now()
+  WHERE tenant_id = $1 AND id = $3 AND attempt = $4 AND state = 'running'
   RETURNING id
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_FAILED}, status = $5, status_at = $6,

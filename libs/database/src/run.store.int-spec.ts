@@ -2,6 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import {
   type Stores,
+  beat,
   chunk,
   endTurn,
   newTask,
@@ -28,6 +29,10 @@ const expire = async (runId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
 };
 
+const reclaim = async () => stores.runs.reclaimExpired(MAX_ATTEMPTS, 10, await stores.runs.proveWritable());
+const failPoisoned = async () =>
+  stores.runs.failPoisoned(MAX_ATTEMPTS, 10, await stores.runs.proveWritable());
+
 describe('claim', () => {
   it('has one winner among many, who finds the task working', async () => {
     const input = newTask();
@@ -52,9 +57,13 @@ describe('claim', () => {
   it('takes a run over only when its lease has run out; the old writer is then refused', async () => {
     const first = await startTask(stores);
     await stores.runs.append(first, { afterSequence: 2, events: [chunk(first, 'half an ans', false)] });
-    expect(await stores.runs.claim(first.tenantId, first.runId, 'other', LEASE_MS)).toBeUndefined();
+    const take = async () => stores.runs.claim(first.tenantId, first.runId, 'other', LEASE_MS);
+    expect([await reclaim(), await take()]).toEqual([[], undefined]);
     await expire(first.runId);
-    const second = await stores.runs.claim(first.tenantId, first.runId, 'other', LEASE_MS);
+    // Whether a silent lease means a dead worker is the sweeper's to say.
+    expect(await take()).toBeUndefined();
+    expect(await reclaim()).toHaveLength(1);
+    const second = await take();
     expect(second).toMatchObject({
       attempt: 2,
       workingEvent: null,
@@ -64,14 +73,16 @@ describe('claim', () => {
     expect(texts(second!.cut.task)).toEqual(['half an ans']);
     const late = { afterSequence: 3, events: [chunk(first, 'wer')] };
     expect(await stores.runs.append(first, late)).toEqual({ ok: false });
-    expect(await stores.runs.heartbeat([first], LEASE_MS)).toEqual(new Set());
+    expect(await beat(stores, [first])).toEqual([first.runId]);
     expect(await stores.runs.append(second!, late)).toEqual({ ok: true, firstSequence: 4 });
   });
 
-  it('works again for a run whose agent wrote nothing', async () => {
-    const { tenantId, runId } = await startTask(stores);
-    await expire(runId);
-    expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({ attempt: 2 });
+  it('gives a worker that has not heard the answer the run it has got, and nobody else', async () => {
+    const run = await startTask(stores);
+    const again = async (worker: string) =>
+      stores.runs.claim(run.tenantId, run.runId, worker, LEASE_MS, true);
+    expect(await again('other')).toBeUndefined();
+    expect(await again('worker')).toMatchObject({ attempt: 1, cut: { sequence: 2 }, workingEvent: null });
   });
 
   it('finds nothing under ids that are none, or of another tenant', async () => {
@@ -151,19 +162,31 @@ describe('append', () => {
 });
 
 describe('leases', () => {
-  it('a heartbeat keeps many runs and names those that are held', async () => {
+  it('a heartbeat keeps many runs and names those that are lost', async () => {
+    const [one, two, three] = [await startTask(stores), await startTask(stores), await startTask(stores)];
+    const beaten = [one, { ...two, attempt: 7 }, { ...three, attempt: 0 }];
+    for (const { runId } of beaten) await expire(runId);
+    expect(await beat(stores, beaten)).toEqual([two.runId]);
+    expect((await reclaim()).map(({ runId }) => runId)).toEqual([two.runId]);
+    expect(await beat(stores, [])).toEqual([]);
+    expect(await beat(stores, [one], 'other')).toEqual([one.runId]);
+  });
+
+  it('a heartbeat waits for nobody: a run that somebody keeps locked costs no other', async () => {
     const [one, two] = [await startTask(stores), await startTask(stores)];
-    await expire(one.runId);
-    const lost = { ...two, attempt: 7 };
-    expect(await stores.runs.heartbeat([one, lost], LEASE_MS)).toEqual(new Set([one.runId]));
-    expect(await stores.runs.reclaimExpired(MAX_ATTEMPTS, 10)).toEqual([]);
-    expect(await stores.runs.heartbeat([], LEASE_MS)).toEqual(new Set());
+    await stores.database.inSystem(async (transaction) => {
+      const lock = { text: 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE' };
+      await transaction.query(lock, [one.runId]);
+      await expire(two.runId);
+      expect(await beat(stores, [one, two])).toEqual([]);
+    });
+    expect(await reclaim()).toEqual([]);
   });
 
   it('an expired one puts the run back, for one sweeper only', async () => {
     const { tenantId, taskId, runId } = await startTask(stores);
     await expire(runId);
-    const sweeps = await Promise.all([1, 2, 3].map(() => stores.runs.reclaimExpired(MAX_ATTEMPTS, 10)));
+    const sweeps = await Promise.all([1, 2, 3].map(() => reclaim()));
     expect(sweeps.flat()).toEqual([{ tenantId, taskId, runId, attempt: 1 }]);
     expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 1, running: 0 });
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({ attempt: 2 });
@@ -174,13 +197,13 @@ describe('leases', () => {
     await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a')] });
     for (const attempt of [2, 3]) {
       await expire(run.runId);
-      expect(await stores.runs.failPoisoned(MAX_ATTEMPTS, 10)).toEqual([]);
-      expect(await stores.runs.reclaimExpired(MAX_ATTEMPTS, 10)).toHaveLength(1);
+      expect(await failPoisoned()).toEqual([]);
+      expect(await reclaim()).toHaveLength(1);
       expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toMatchObject({ attempt });
     }
     await expire(run.runId);
-    expect(await stores.runs.reclaimExpired(MAX_ATTEMPTS, 10)).toEqual([]);
-    const sweeps = await Promise.all([1, 2].map(() => stores.runs.failPoisoned(MAX_ATTEMPTS, 10)));
+    expect(await reclaim()).toEqual([]);
+    const sweeps = await Promise.all([1, 2].map(() => failPoisoned()));
     const [failed, ...more] = sweeps.flat();
     expect(more).toEqual([]);
     expect(failed).toMatchObject({ runId: run.runId, attempt: 3, event: { sequence: 4 } });
@@ -201,8 +224,8 @@ describe('leases', () => {
       expect(await stores.runs.claim(tenantId, runId, 'w', LEASE_MS)).toMatchObject({ attempt: attempt + 1 });
     }
     await expire(runId);
-    expect(await stores.runs.failPoisoned(MAX_ATTEMPTS, 10)).toEqual([]);
-    expect(await stores.runs.reclaimExpired(MAX_ATTEMPTS, 10)).toHaveLength(1);
+    expect(await failPoisoned()).toEqual([]);
+    expect(await reclaim()).toHaveLength(1);
   });
 });
 

@@ -2,28 +2,33 @@ import { Artifact, Message, TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { appendValues } from './append-batch.js';
 import { Database } from './database.js';
+import { PROVE_WRITABLE } from './leases/lease-sql.js';
 import { failPoisonedRun } from './poisoned-run.js';
 import type { AppendBatch, AppendResult, ClaimedRun, PoisonedRun, RunKey, RunToEnqueue } from './records.js';
 import * as sql from './run-sql.js';
 import { statusEvent, statusNow, storedTask } from './task-row.js';
 import { isUuid } from './uuid.js';
 
-/** Runs: claim, append, heartbeat, sweep. */
+/** Runs: claim, append, sweep. Their leases are kept by `LeaseKeeper`. */
 @Injectable()
 export class RunStore {
   constructor(private readonly database: Database) {}
 
-  /** Compare-and-set: queued, or running with an expired lease → running, attempt + 1. Undefined: somebody else has it, or it is over. */
+  /**
+   * Compare-and-set: queued → running, attempt + 1. Undefined: somebody else has it, or it is over.
+   * @param again the answer to this worker's claim was lost: if it has got the run, it gets it again
+   */
   async claim(
     tenantId: string,
     runId: string,
     workerId: string,
     leaseMs: number,
+    again = false,
   ): Promise<ClaimedRun | undefined> {
     if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
     const working = statusNow(TaskState.TASK_STATE_WORKING);
     const [[claimed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
-      [sql.CLAIM, [tenantId, runId, workerId, leaseMs, working.json, working.at]],
+      [sql.CLAIM, [tenantId, runId, workerId, leaseMs, working.json, working.at, again]],
       [sql.READ_CLAIMED, [tenantId, runId, workerId]],
     ]);
     if (!claimed || !row) return undefined;
@@ -55,18 +60,6 @@ export class RunStore {
     return rows.length > 0 ? { ok: true, firstSequence: batch.afterSequence + 1 } : { ok: false };
   }
 
-  /** Extend the leases; returns the run ids that are still held. The others must stop. */
-  async heartbeat(keys: readonly RunKey[], leaseMs: number): Promise<Set<string>> {
-    if (keys.length === 0) return new Set();
-    const rows = await this.database.systemQuery<{ id: string }>(sql.HEARTBEAT, [
-      keys.map(({ tenantId }) => tenantId),
-      keys.map(({ runId }) => runId),
-      keys.map(({ attempt }) => attempt),
-      leaseMs,
-    ]);
-    return new Set(rows.map(({ id }) => id));
-  }
-
   /**
    * Give a run back to the queue (shutdown); it does not count as an attempt that died. The attempt stays: it
    * is a fencing token and never goes back; what counts against a run are its expired leases (`deaths`).
@@ -76,16 +69,28 @@ export class RunStore {
     return rows.length > 0;
   }
 
-  /** Expired leases: back to queued if attempts remain. */
-  async reclaimExpired(maxAttempts: number, limit: number): Promise<RunToEnqueue[]> {
-    const rows = await this.database.systemQuery<sql.RunRow>(sql.RECLAIM_EXPIRED, [maxAttempts, limit]);
+  /** The clock of Postgres, read before a commit that reached the disk. Rejects when Postgres can't do that. */
+  async proveWritable(): Promise<string> {
+    const [row] = await this.database.systemQuery<{ at: string }>(PROVE_WRITABLE, []);
+    if (!row) throw new Error('Postgres gave no answer');
+    return row.at;
+  }
+
+  /**
+   * Leases that had run out: back to queued if attempts remain.
+   * @param expiredAt by the clock of Postgres, from `proveWritable`
+   */
+  async reclaimExpired(maxAttempts: number, limit: number, expiredAt: string): Promise<RunToEnqueue[]> {
+    const values = [maxAttempts, limit, expiredAt];
+    const rows = await this.database.systemQuery<sql.RunRow>(sql.RECLAIM_EXPIRED, values);
     return rows.map(sql.runOf);
   }
 
-  /** Expired leases whose attempts are used up: run and task failed, with the reason. */
-  async failPoisoned(maxAttempts: number, limit: number): Promise<PoisonedRun[]> {
+  /** Leases that had run out and whose attempts are used up: run and task failed, with the reason. */
+  async failPoisoned(maxAttempts: number, limit: number, expiredAt: string): Promise<PoisonedRun[]> {
     return this.database.inSystem(async (transaction) => {
-      const found = await transaction.query<sql.PoisonedRow>(sql.FIND_POISONED, [maxAttempts, limit]);
+      const values = [maxAttempts, limit, expiredAt];
+      const found = await transaction.query<sql.PoisonedRow>(sql.FIND_POISONED, values);
       const failed = await Promise.all(found.map((row) => failPoisonedRun(transaction, row)));
       return failed.filter((run) => run !== undefined);
     });

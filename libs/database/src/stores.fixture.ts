@@ -2,7 +2,8 @@ import { type EventPayload, type Message, Role, type Task, TaskState, serializeP
 import { randomUUID } from 'node:crypto';
 import { createDatabase } from '../../../test/support/index.js';
 import { Database, DispatchStore, RunStore, TaskStore, WorkerStore } from './index.js';
-import type { ClaimedRun, NewEvent, NewTask, RunKey } from './index.js';
+import type { ClaimedRun, LeaseKey, NewEvent, NewTask, RunKey } from './index.js';
+import { HEARTBEAT } from './leases/lease-sql.js';
 
 /** SQL across tenants, for what no store offers. */
 export const sql = ({ database }: Pick<Stores, 'database'>, text: string): Promise<object[]> =>
@@ -107,6 +108,22 @@ export const saidIn = (messages: readonly Message[]): unknown[] =>
   messages.map(({ parts }): unknown => parts[0]?.content?.value);
 
 const LEASE_MS = 30_000;
+
+/** One heartbeat of a worker; the ids of the runs that it has lost. */
+export async function beat(
+  { database }: Pick<Stores, 'database'>,
+  runs: readonly LeaseKey[],
+  workerId = 'worker',
+  leaseMs = LEASE_MS,
+): Promise<string[]> {
+  const values = [
+    runs.map((run) => run.tenantId),
+    runs.map((run) => run.runId),
+    runs.map((run) => run.attempt),
+  ];
+  const lost = await database.systemQuery<{ run_id: string }>(HEARTBEAT, [...values, workerId, leaseMs]);
+  return lost.map(({ run_id }) => run_id);
+}
 
 /** A new task whose run a worker has claimed. */
 export async function startTask({ tasks, runs }: Stores, input: NewTask = newTask()): Promise<ClaimedRun> {

@@ -65,8 +65,10 @@ export class RunQueue<B extends IQueueBackend, C> {
         prefix,
         autorun: false,
         concurrency,
-        lockDuration: 5_000,
-        stalledInterval: 2_500,
+        // A job whose worker died before its claim is delivered again within three seconds. That of a claimed run
+        // waits for nothing here: the sweeper enqueues the run anew when its lease has run out.
+        lockDuration: 2_000,
+        stalledInterval: 1_000,
         // Postgres decides when a run has failed; the queue only delivers, again and again if it must.
         maxStalledCount: 1_000_000,
         runRetryDelay: 500,

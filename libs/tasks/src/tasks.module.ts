@@ -21,6 +21,7 @@ import { RunConsumer } from './runs/run-consumer.js';
 import { RunExecutor, RunPorts } from './runs/run-executor.js';
 import { Sweeper } from './runs/sweeper.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
+import { WorkerIdentity } from './runs/worker-identity.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
 @Module({
@@ -56,7 +57,16 @@ class DirectoryModule {}
 @Module({
   imports: [DirectoryModule, AgentsModule.withCatalog(DirectoryModule)],
   providers: [
-    ...[RunPorts, ActiveRuns, RunExecutor, RunConsumer, Sweeper, RetentionSweep, PlatformGauges],
+    ...[
+      WorkerIdentity,
+      RunPorts,
+      ActiveRuns,
+      RunExecutor,
+      RunConsumer,
+      Sweeper,
+      RetentionSweep,
+      PlatformGauges,
+    ],
     ...[Dispatcher, WorkerPresence],
   ],
   exports: [ActiveRuns, RunExecutor],

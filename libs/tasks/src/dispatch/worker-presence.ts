@@ -3,7 +3,7 @@ import { type WorkerProcess, WorkerStore } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { hostname } from 'node:os';
-import { RunExecutor } from '../runs/run-executor.js';
+import { WorkerIdentity } from '../runs/worker-identity.js';
 import { Dispatcher } from './dispatcher.js';
 
 /** Tells everybody that this worker lives and how many runs it can execute: its share of the places. */
@@ -18,10 +18,10 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
     private readonly dispatcher: Dispatcher,
     private readonly environment: Environment,
     private readonly logger: Logger,
-    { workerId }: RunExecutor,
+    { id }: WorkerIdentity,
   ) {
     const { workerConcurrency: concurrency } = environment;
-    this.worker = { id: workerId, host: hostname(), pid: process.pid, concurrency };
+    this.worker = { id, host: hostname(), pid: process.pid, concurrency };
   }
 
   async onApplicationBootstrap(): Promise<void> {

@@ -1,27 +1,27 @@
 import { TaskState } from '@baton/a2a';
 import type { StopReason } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { type RunKey, RunStore, TaskStore } from '@baton/database';
+import { type BeatNews, LeaseKeeper, type LeaseKey, type RunKey, TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { WorkerIdentity } from './worker-identity.js';
 
 /**
- * The runs this worker holds: keeps their leases alive and stops those that were canceled or lost. A cancel
- * arrives by control message; the heartbeat is the fallback when that message is lost.
+ * The runs this worker holds: has their leases kept alive and stops those that were canceled or lost. A cancel
+ * arrives by control message; a lease that is found lost is the fallback when that message is lost.
  */
 @Injectable()
 export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   private readonly active = new Map<string, { key: RunKey; controller: AbortController }>();
-  private timer: NodeJS.Timeout | undefined;
-  private beating = false;
+  private leases: LeaseKeeper | undefined;
   private stopControl: Unsubscribe | undefined;
 
   constructor(
-    private readonly runs: RunStore,
     private readonly tasks: TaskStore,
     private readonly messaging: Messaging,
     private readonly environment: Environment,
+    private readonly worker: WorkerIdentity,
     private readonly logger: Logger,
   ) {}
 
@@ -29,14 +29,22 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     this.stopControl = await this.messaging.subscribeControl((message) => {
       if (message.type === 'run-canceled') this.stop(message.runId, 'canceled');
     });
-    this.timer = setInterval(() => void this.beat(), this.environment.leaseHeartbeatMs);
-    this.timer.unref();
+    const { databaseUrl, leaseMs, leaseHeartbeatMs: heartbeatMs, loopStallMs } = this.environment;
+    this.leases = new LeaseKeeper(
+      { databaseUrl, workerId: this.worker.id, leaseMs, heartbeatMs, loopStallMs },
+      (news) => this.hear(news),
+    );
   }
 
   /** Not earlier: while the last runs finish, their leases must live. */
-  onApplicationShutdown(): void {
-    clearInterval(this.timer);
+  async onApplicationShutdown(): Promise<void> {
     this.stopControl?.();
+    await this.leases?.close();
+  }
+
+  /** The name under which runs are claimed here. */
+  get workerId(): string {
+    return this.worker.id;
   }
 
   /** Number of runs in hand. */
@@ -44,15 +52,31 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     return this.active.size;
   }
 
+  /**
+   * Keep what a claim may get alive until it is known: the event loop may stand still between the claim's commit
+   * and its answer.
+   */
+  async whileClaiming<T>(tenantId: string, runId: string, claim: () => Promise<T>): Promise<T> {
+    const key: LeaseKey = { tenantId, runId, attempt: 0 };
+    this.leases?.hold(key);
+    try {
+      return await claim();
+    } finally {
+      this.leases?.release(key);
+    }
+  }
+
   /** Hold a claimed run until `release`. Its controller aborts with a `StopReason`. */
   hold(key: RunKey): AbortController {
     const controller = new AbortController();
     this.active.set(key.runId, { key, controller });
+    this.leases?.hold(key);
     return controller;
   }
 
   /** The run is over, or no longer ours. A later attempt of the same run here is left alone. */
   release(key: RunKey): void {
+    this.leases?.release(key);
     if (this.active.get(key.runId)?.key.attempt === key.attempt) this.active.delete(key.runId);
   }
 
@@ -65,24 +89,24 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     this.active.get(runId)?.controller.abort(reason);
   }
 
-  private async beat(): Promise<void> {
-    if (this.beating || this.active.size === 0) return;
-    this.beating = true;
-    try {
-      const keys = [...this.active.values()].map(({ key }) => key);
-      const held = await this.runs.heartbeat(keys, this.environment.leaseMs);
-      await Promise.all(keys.filter(({ runId }) => !held.has(runId)).map((key) => this.stopLost(key)));
-    } catch (error) {
-      this.logger.warn('lease heartbeat failed', { err: error });
-    } finally {
-      this.beating = false;
-    }
+  private hear(news: BeatNews): void {
+    if (news.type === 'lost') for (const lease of news.leases) void this.stopLost(lease);
+    else if (news.type === 'failed') this.logger.warn('lease heartbeat failed', { reason: news.reason });
+    else if (news.type === 'back') this.logger.info('lease heartbeat is back');
+    else this.logger.error('the event loop stood still: runs were given up', { forMs: news.forMs });
   }
 
-  private async stopLost(key: RunKey): Promise<void> {
-    if (!this.active.has(key.runId)) return;
-    const stored = await this.tasks.get(key.tenantId, key.taskId, { historyLength: 0, artifacts: false });
-    const canceled = stored?.task.status?.state === TaskState.TASK_STATE_CANCELED;
-    this.stop(key.runId, canceled ? 'canceled' : 'lease-lost');
+  /** The thread says it again with every beat until the run is released, so a failure here is made up for. */
+  private async stopLost({ runId, attempt }: Pick<LeaseKey, 'runId' | 'attempt'>): Promise<void> {
+    const held = this.active.get(runId);
+    if (held?.key.attempt !== attempt || held.controller.signal.aborted) return;
+    const { tenantId, taskId } = held.key;
+    try {
+      const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
+      const canceled = stored?.task.status?.state === TaskState.TASK_STATE_CANCELED;
+      held.controller.abort(canceled ? 'canceled' : 'lease-lost');
+    } catch (error) {
+      this.logger.warn('why a lease was lost is not known yet', { err: error, tenantId, taskId, runId });
+    }
   }
 }

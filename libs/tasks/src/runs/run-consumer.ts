@@ -5,6 +5,7 @@ import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap
 import { setTimeout as delay } from 'node:timers/promises';
 import { ActiveRuns } from './active-runs.js';
 import { RunExecutor } from './run-executor.js';
+import { WorkerIdentity } from './worker-identity.js';
 
 /** Takes runs from the queue while the worker lives. */
 @Injectable()
@@ -16,13 +17,14 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     private readonly executor: RunExecutor,
     private readonly active: ActiveRuns,
     private readonly environment: Environment,
+    private readonly worker: WorkerIdentity,
     private readonly logger: Logger,
   ) {}
 
   onApplicationBootstrap(): void {
     const { workerConcurrency } = this.environment;
     this.consumer = this.messaging.consumeRuns(workerConcurrency, (job) => this.executor.execute(job));
-    this.logger.info('worker takes runs', { workerId: this.executor.workerId, workerConcurrency });
+    this.logger.info('worker takes runs', { workerId: this.worker.id, workerConcurrency });
   }
 
   /** Take no more runs, let those in hand finish within the grace time, hand the rest back to the queue. */

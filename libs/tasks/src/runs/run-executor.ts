@@ -1,12 +1,12 @@
 import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
 import { type AgentOutput, RuntimeTable, type StopReason, type Turn } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { type ClaimedRun, RunStore, TaskStore } from '@baton/database';
+import { type ClaimedRun, RunStore, TaskStore, isTransient } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { AgentDirectory } from '../agent-directory.js';
 import { Dispatcher } from '../dispatch/dispatcher.js';
 import { ActiveRuns } from './active-runs.js';
@@ -15,6 +15,9 @@ import { AppendRefused, EventWriter } from './event-writer.js';
 import { TurnFailure, TurnOutput } from './turn-output.js';
 import { untilAnswered } from './until-answered.js';
 
+/** Together longer than Postgres takes to start again; then the run is left to the sweeper. */
+const CLAIM_TRIES = 60;
+const CLAIM_RETRY_MS = 250;
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
 const MAX_REFERENCE_TASKS = 16;
@@ -37,9 +40,6 @@ export class RunPorts {
 /** Executes runs: claim, let the runtime speak, append what it says, end the turn. */
 @Injectable()
 export class RunExecutor {
-  /** Names this process in the log and on its leases. */
-  readonly workerId = `${process.pid.toString()}-${randomUUID().slice(0, 8)}`;
-
   constructor(
     private readonly ports: RunPorts,
     private readonly active: ActiveRuns,
@@ -56,14 +56,31 @@ export class RunExecutor {
   async execute(job: RunJob): Promise<void> {
     const log = this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
     try {
-      const { leaseMs } = this.environment;
-      const run = await this.ports.runs.claim(job.tenantId, job.runId, this.workerId, leaseMs);
+      const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
       await this.executeClaimed(run, log);
       this.ports.dispatcher.ended(job.tenantId);
     } catch (error) {
       log.error('run left to the sweeper', { err: error });
+    }
+  }
+
+  /** After a lost connection nobody knows whether the claim was committed: this worker asks for it again. */
+  private async claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.ports.runs.claim(
+          tenantId,
+          runId,
+          this.active.workerId,
+          this.environment.leaseMs,
+          tries > 0,
+        );
+      } catch (error) {
+        if (tries === CLAIM_TRIES || !isTransient(error)) throw error;
+        await delay(CLAIM_RETRY_MS);
+      }
     }
   }
 

@@ -5,16 +5,21 @@ import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Dispatcher } from '../dispatch/dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Steadiness } from './steadiness.js';
 
 /** Rows per sweep, so that one sweep stays short whatever has piled up. */
 const LIMIT = 500;
+/** Longest pause between two sweeps, as a multiple of `SWEEP_MS`. */
+const MOST_PAUSE = 1.25;
 
 /**
  * Finds what fell through: runs whose worker died, runs that kill every worker, and queued runs that are on
- * no queue. Every worker sweeps; rows are locked, so two sweeps never take the same one.
+ * no queue. Every worker sweeps; rows are locked, so two sweeps never take the same one. After an outage of
+ * Postgres the live workers get the time to extend their leases before anybody takes them.
  */
 @Injectable()
 export class Sweeper implements OnModuleInit, OnModuleDestroy {
+  private readonly steadiness: Steadiness;
   private timer: NodeJS.Timeout | undefined;
   private stopped = false;
 
@@ -24,7 +29,9 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     private readonly dispatcher: Dispatcher,
     private readonly environment: Environment,
     private readonly logger: Logger,
-  ) {}
+  ) {
+    this.steadiness = new Steadiness(environment.leaseMs, environment.sweepMs * MOST_PAUSE);
+  }
 
   onModuleInit(): void {
     this.schedule();
@@ -38,16 +45,31 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
   /** One sweep. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
   async sweep(): Promise<void> {
     const { maxAttempts, orphanMs } = this.environment;
-    await this.failPoisoned(maxAttempts);
-    await this.enqueue(await this.runs.reclaimExpired(maxAttempts, LIMIT), 'lease expired');
-    await this.enqueue(await this.runs.takeOrphans(orphanMs, LIMIT), 'not on the queue for long');
+    const expiredAt = await this.askPostgres();
+    if (this.steadiness.isSteady) {
+      await this.failPoisoned(maxAttempts, expiredAt);
+      this.enqueue(await this.runs.reclaimExpired(maxAttempts, LIMIT, expiredAt), 'lease expired');
+    }
+    this.enqueue(await this.runs.takeOrphans(orphanMs, LIMIT), 'not on the queue for long');
     // Whoever has made a place may have died before it was given to another.
     this.dispatcher.refill();
   }
 
+  /** What time it was for Postgres when it was last known to take heartbeats. */
+  private async askPostgres(): Promise<string> {
+    try {
+      const at = await this.runs.proveWritable();
+      this.steadiness.answered(performance.now());
+      return at;
+    } catch (error) {
+      this.steadiness.failed(performance.now());
+      throw error;
+    }
+  }
+
   private schedule(): void {
     // Spread the workers' sweeps.
-    const wait = this.environment.sweepMs * (0.75 + Math.random() / 2);
+    const wait = this.environment.sweepMs * (MOST_PAUSE - Math.random() / 2);
     this.timer = setTimeout(() => void this.tick(), wait);
     this.timer.unref();
   }
@@ -61,8 +83,8 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     if (!this.stopped) this.schedule();
   }
 
-  private async failPoisoned(maxAttempts: number): Promise<void> {
-    for (const run of await this.runs.failPoisoned(maxAttempts, LIMIT)) {
+  private async failPoisoned(maxAttempts: number, expiredAt: string): Promise<void> {
+    for (const run of await this.runs.failPoisoned(maxAttempts, LIMIT, expiredAt)) {
       const { tenantId, taskId, runId, attempt, event } = run;
       this.logger.error('run failed: its worker died on every attempt', { tenantId, taskId, runId, attempt });
       const published = { sequence: event.sequence, attempt, json: serializePayload(event.payload) };
@@ -73,13 +95,12 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     }
   }
 
-  private async enqueue(runs: RunToEnqueue[], why: string): Promise<void> {
+  /** Nobody waits for it: a queue that is away must not keep the sweeper from asking Postgres. */
+  private enqueue(runs: RunToEnqueue[], why: string): void {
     if (runs.length === 0) return;
     this.logger.info('runs enqueued again', { count: runs.length, why });
-    try {
-      await this.messaging.enqueueRuns(runs);
-    } catch (error) {
+    this.messaging.enqueueRuns(runs).catch((error: unknown) => {
       this.logger.warn('queue is away', { err: error });
-    }
+    });
   }
 }

@@ -1,0 +1,16 @@
+// A thread that keeps nothing: it tells what it is given, dies of an attempt 13, and says how old the pulse is
+// when it is given an attempt of 200 (at once) or 201 (after a while).
+const { parentPort, workerData } = require('node:worker_threads');
+
+const pulse = new BigInt64Array(workerData.pulse);
+const age = () => Number((process.hrtime.bigint() - Atomics.load(pulse, 0)) / 1_000_000n);
+
+parentPort.on('message', ({ type, key }) => {
+  if (type === 'close') return parentPort.close();
+  if (type !== 'hold') return;
+  const { runId, attempt } = key;
+  if (attempt === 13) throw new Error('unlucky');
+  if (attempt < 200) return parentPort.postMessage({ type: 'lost', leases: [{ runId, attempt }] });
+  const wait = attempt === 200 ? 0 : 300;
+  setTimeout(() => parentPort.postMessage({ type: 'stalled', forMs: age() }), wait);
+});

@@ -1,0 +1,100 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import type { BeatNews, BeatOptions, LeaseKey } from './lease-beat.js';
+
+/** What the thread is started with. */
+export interface ThreadData {
+  options: BeatOptions;
+  /** One 64-bit number: when the main thread last showed that it lives, in nanoseconds of the machine's clock. */
+  pulse: SharedArrayBuffer;
+}
+
+export type ThreadOrder = { type: 'hold' | 'release'; key: LeaseKey } | { type: 'close' };
+
+export interface LeaseKeeperOptions extends BeatOptions {
+  /** The thread's code; default: that of the build this file belongs to. */
+  threadFile?: string;
+}
+
+const THREAD_FILE = join(__dirname, 'lease-thread.js');
+const RESTART_MS = 500;
+const CLOSE_MS = 2_000;
+
+/**
+ * Keeps the leases of the runs in hand alive from a thread of its own with its own connection to Postgres, so
+ * that an agent that blocks the event loop does not lose them. A main thread that has not answered for
+ * `loopStallMs` is given up: its leases run out. A thread that dies is started again; it never ends the process.
+ */
+export class LeaseKeeper {
+  private readonly held = new Map<string, LeaseKey>();
+  private readonly pulse = new SharedArrayBuffer(8);
+  private readonly lastPulse = new BigInt64Array(this.pulse);
+  private readonly pulseTimer: NodeJS.Timeout;
+  private readonly stop = new AbortController();
+  private thread: Worker;
+
+  /** @param tell called with what the thread finds, on the main thread */
+  constructor(
+    private readonly options: LeaseKeeperOptions,
+    private readonly tell: (news: BeatNews) => void,
+  ) {
+    this.showLife();
+    this.pulseTimer = setInterval(() => this.showLife(), options.heartbeatMs);
+    this.pulseTimer.unref();
+    this.thread = this.startThread();
+  }
+
+  /** Keep the lease until it is released. */
+  hold({ tenantId, runId, attempt }: LeaseKey): void {
+    const key = { tenantId, runId, attempt };
+    this.held.set(nameOf(key), key);
+    this.order({ type: 'hold', key });
+  }
+
+  release({ tenantId, runId, attempt }: LeaseKey): void {
+    const key = { tenantId, runId, attempt };
+    this.held.delete(nameOf(key));
+    this.order({ type: 'release', key });
+  }
+
+  /** Let all leases go; resolves when the thread has ended. */
+  async close(): Promise<void> {
+    if (this.stop.signal.aborted) return;
+    this.stop.abort();
+    clearInterval(this.pulseTimer);
+    const { thread } = this;
+    const ended = new Promise((resolve) => thread.once('exit', resolve));
+    this.order({ type: 'close' });
+    await Promise.race([ended, delay(CLOSE_MS, undefined, { ref: false })]);
+    await thread.terminate();
+  }
+
+  private showLife(): void {
+    Atomics.store(this.lastPulse, 0, process.hrtime.bigint());
+  }
+
+  private startThread(): Worker {
+    const { threadFile = THREAD_FILE, ...options } = this.options;
+    const workerData: ThreadData = { options, pulse: this.pulse };
+    const thread = new Worker(threadFile, { workerData, execArgv: [] });
+    thread.unref();
+    thread.on('message', (news: BeatNews) => this.tell(news));
+    thread.on('error', (error: Error) => this.tell({ type: 'failed', reason: error.message }));
+    thread.once('exit', () => void this.startAgain());
+    for (const key of this.held.values()) thread.postMessage({ type: 'hold', key } satisfies ThreadOrder);
+    return thread;
+  }
+
+  private async startAgain(): Promise<void> {
+    const pause = delay(RESTART_MS, undefined, { signal: this.stop.signal, ref: false });
+    await pause.catch(() => undefined);
+    if (!this.stop.signal.aborted) this.thread = this.startThread();
+  }
+
+  private order(order: ThreadOrder): void {
+    this.thread.postMessage(order);
+  }
+}
+
+const nameOf = ({ runId, attempt }: LeaseKey): string => `${runId}/${attempt}`;

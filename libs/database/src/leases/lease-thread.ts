@@ -1,0 +1,24 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { LeaseBeat } from './lease-beat.js';
+import type { ThreadData, ThreadOrder } from './lease-keeper.js';
+
+// Runs in a thread of its own: an agent that keeps the main thread busy does not keep the leases from living.
+
+const port = parentPort;
+if (!port) throw new Error('lease-thread is started by LeaseKeeper');
+const { options, pulse } = workerData as ThreadData;
+const lastPulse = new BigInt64Array(pulse);
+const NANOSECONDS = 1_000_000n;
+
+const beat = new LeaseBeat(
+  options,
+  () => Number((process.hrtime.bigint() - Atomics.load(lastPulse, 0)) / NANOSECONDS),
+  (news) => port.postMessage(news),
+);
+
+port.on('message', (order: ThreadOrder) => {
+  if (order.type === 'hold') beat.hold(order.key);
+  else if (order.type === 'release') beat.release(order.key);
+  // With the connection and the port closed nothing keeps the thread.
+  else void beat.close().finally(() => port.close());
+});

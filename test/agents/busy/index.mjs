@@ -1,0 +1,25 @@
+import { AgentEvent } from '@a2a-js/sdk/server';
+import { existsSync, writeFileSync } from 'node:fs';
+
+const COMPLETED = 3;
+
+export default {
+  async execute({ taskId, contextId, userMessage }, bus) {
+    const say = (value, append) => {
+      const parts = [{ content: { $case: 'text', value }, filename: '', mediaType: '' }];
+      const artifact = { artifactId: 'a', name: 'a', parts };
+      bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append, lastChunk: append }));
+    };
+    say('before ', false);
+    // What was said is on its way when the computing begins.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const { busyMs, once } = userMessage.metadata;
+    const end = once && existsSync(once) ? 0 : Date.now() + busyMs;
+    if (once) writeFileSync(once, '');
+    while (Date.now() < end);
+    say('after', true);
+    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED } }));
+    bus.finished();
+  },
+  cancelTask: async () => undefined,
+};

@@ -1,0 +1,202 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import type { BatonProcess } from '../support/baton-process.js';
+import { DRIVERS } from '../support/index.js';
+import { startPrivatePostgres } from '../support/postgres.js';
+import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack, type StackOptions } from '../support/stack.js';
+import { completes, increasing, textsOf } from '../support/streams.js';
+
+const LEASE_MS = 3000;
+const CHUNKS = 60;
+const AGENTS = { BATON_AGENTS_DIR: join(__dirname, '../agents') };
+const folder = mkdtempSync(join(tmpdir(), 'baton-recovery-'));
+
+jest.setTimeout(180_000);
+
+let stack: Stack;
+let token: string;
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function start(options: Partial<StackOptions>): Promise<void> {
+  stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env: AGENTS, ...options });
+  ({ token } = await stack.createTenant());
+}
+
+/** Follows one task from its acceptance to its end. */
+class Follower {
+  readonly frames: Frame[] = [];
+  readonly done: Promise<void>;
+
+  constructor(
+    agent: string,
+    text: string,
+    metadata: object,
+    private readonly onFrame: () => void,
+  ) {
+    const caller = new RawCaller(stack.url(0, agent), token);
+    this.done = this.follow(caller, caller.stream('SendStreamingMessage', sendParams(text, { metadata })));
+  }
+
+  private async follow(caller: RawCaller, sent: AsyncGenerator<Frame>): Promise<void> {
+    let stream = sent;
+    while (!completes(this.frames.at(-1))) {
+      await this.take(stream).catch(() => undefined);
+      stream = caller.stream('SubscribeToTask', { id: this.taskId }, this.frames.at(-1)!.id);
+    }
+  }
+
+  private async take(stream: AsyncGenerator<Frame>): Promise<void> {
+    for await (const frame of stream) {
+      this.frames.push(frame);
+      this.onFrame();
+    }
+  }
+
+  get taskId(): string {
+    return this.frames[0]?.data.result?.task.id as string;
+  }
+
+  /** A second first chunk: another attempt speaks. */
+  get spokeAgain(): boolean {
+    const updates = this.frames.map(({ data }) => data.result?.artifactUpdate).filter(Boolean);
+    return updates.filter((update) => !update?.append).length > 1;
+  }
+}
+
+/** Some tasks of `echo`; resolves when all speak. */
+async function followMany(count: number) {
+  let look: () => void = () => undefined;
+  const seen = (): void => look();
+  const until = async (holds: () => boolean): Promise<void> => {
+    while (!holds()) await new Promise<void>((resolve) => (look = resolve));
+  };
+  const metadata = { echo: { chunks: CHUNKS, delayMs: 100 } };
+  const echoes = Array.from({ length: count }, (_, i) => new Follower('echo', `run ${i}`, metadata, seen));
+  await until(() => echoes.every(({ frames }) => frames.length > 3));
+  return { echoes, until, done: () => Promise.all(echoes.map(({ done }) => done)) };
+}
+
+function expectWhole(echoes: Follower[]): void {
+  for (const [i, { frames }] of echoes.entries()) {
+    expect(frames[0]?.id).toBe(1);
+    expect(increasing(frames)).toBe(true);
+    expect(textsOf(frames)).toEqual(Array(CHUNKS).fill(`run ${i}`));
+  }
+}
+
+/** What the database says, whosever it is. */
+async function select<Row>(text: string): Promise<Row[]> {
+  const client = new Client({ connectionString: stack.database.url });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    return (await client.query(text)).rows as Row[];
+  } finally {
+    await client.end();
+  }
+}
+
+/** Every attempt that one of these tasks has had. */
+async function attempts(followers: Follower[]): Promise<number[]> {
+  const ids = followers.map(({ taskId }) => `'${taskId}'`).join();
+  const text = `SELECT DISTINCT attempt FROM runs WHERE task_id IN (${ids}) ORDER BY 1`;
+  return (await select<{ attempt: number }>(text)).map(({ attempt }) => attempt);
+}
+
+/** The worker that has the most runs in hand, and their tasks. */
+async function busiest(): Promise<{ worker: BatonProcess; tasks: Set<string> }> {
+  type Row = { pid: string; tasks: string[] };
+  const [most] = await select<Row>(`SELECT split_part(worker_id, '-', 1) AS pid, array_agg(task_id) AS tasks
+    FROM runs WHERE state = 'running' GROUP BY 1 ORDER BY count(*) DESC LIMIT 1`);
+  const worker = stack.workers.find(({ pid }) => String(pid) === most!.pid);
+  return { worker: worker!, tasks: new Set(most!.tasks) };
+}
+
+/** Events that an attempt wrote after a later one had begun. */
+const WRITTEN_LATE = `SELECT a.task_id, a.sequence FROM task_events a JOIN task_events b USING (tenant_id, task_id)
+  WHERE a.attempt > 0 AND b.attempt > a.attempt AND b.sequence < a.sequence`;
+
+describe.each(DRIVERS)('on %s', (driver) => {
+  beforeAll(() => start({ driver }));
+  afterAll(() => stack.stop());
+
+  it('leaves a worker its runs whose agent keeps the event loop busy for two leases', async () => {
+    const busy = () => new Follower('busy', 'compute', { busyMs: 2 * LEASE_MS }, () => undefined);
+    const { echoes, done } = await followMany(8);
+    const computing = busy();
+    await Promise.all([done(), computing.done]);
+    expect(textsOf(computing.frames)).toEqual(['before ', 'after']);
+    expectWhole(echoes);
+    expect(await attempts([...echoes, computing])).toEqual([1]);
+  });
+
+  it('refuses the late words of a worker that was stopped for longer than a lease', async () => {
+    const { echoes, until, done } = await followMany(8);
+    const { worker, tasks } = await busiest();
+    worker.signal('SIGSTOP');
+    await until(() => echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)));
+    worker.signal('SIGCONT');
+    await done();
+    expectWhole(echoes);
+    expect(echoes.filter((echo) => echo.spokeAgain)).toHaveLength(tasks.size);
+    expect(await attempts(echoes)).toEqual(tasks.size === echoes.length ? [2] : [1, 2]);
+    expect(await select(WRITTEN_LATE)).toEqual([]);
+    expect(worker.log()).toContain('lease-lost');
+  });
+
+  it('lets the runs of a killed worker speak again within five seconds', async () => {
+    const { echoes, until, done } = await followMany(20);
+    const { worker, tasks } = await busiest();
+    await worker.kill();
+    const killed = performance.now();
+    const times = new Map<Follower, number>();
+    await until(() => {
+      for (const echo of echoes.filter((one) => one.spokeAgain && !times.has(one))) {
+        times.set(echo, performance.now() - killed);
+      }
+      return echoes.every(({ frames }) => completes(frames.at(-1)));
+    });
+    await done();
+    expectWhole(echoes);
+    expect([...times.keys()].map(({ taskId }) => taskId).sort()).toEqual([...tasks].sort());
+    const slowest = Math.max(...times.values());
+    process.stderr.write(
+      `the last of ${tasks.size} runs spoke again ${slowest.toFixed(0)} ms after kill -9 (${driver})\n`,
+    );
+    // The target is 5 s; the machine of a test may be busy with other things.
+    expect(slowest).toBeLessThan(10_000);
+  });
+});
+
+describe('by itself', () => {
+  afterEach(() => stack.stop());
+
+  it('gives up a worker whose event loop stands still for too long', async () => {
+    await start({ env: { ...AGENTS, LOOP_STALL_MS: String(LEASE_MS) } });
+    const { echoes, done } = await followMany(8);
+    const metadata = { busyMs: 6 * LEASE_MS, once: join(folder, 'computed') };
+    const computing = new Follower('busy', 'compute', metadata, () => undefined);
+    await Promise.all([done(), computing.done]);
+    expectWhole(echoes);
+    expect(textsOf(computing.frames)).toEqual(['before ', 'after']);
+    expect(computing.spokeAgain).toBe(true);
+    expect(await select(WRITTEN_LATE)).toEqual([]);
+  });
+
+  it('leaves every live worker its runs when Postgres is away for longer than a lease', async () => {
+    await start({ database: await startPrivatePostgres() });
+    const postgres = stack.database as Awaited<ReturnType<typeof startPrivatePostgres>>;
+    const { echoes, done } = await followMany(8);
+    await postgres.stop();
+    // Long enough for every lease to run out: that is what the time is about.
+    await delay(2 * LEASE_MS);
+    await postgres.restart();
+    await done();
+    expectWhole(echoes);
+    expect(await attempts(echoes)).toEqual([1]);
+  });
+});
