@@ -18,7 +18,7 @@ import { Target } from './client.mjs';
 const MAIN = fileURLToPath(new URL('../dist/apps/local/src/main.js', import.meta.url));
 
 /** Baton with everything durable: embedded Postgres with fsync, Redis if there is one, API and workers as processes. */
-export async function startBaton({ workers }) {
+export async function startBaton({ workers, env: more = {} }) {
   const home = await mkdtemp(join(tmpdir(), 'baton-bench-'));
   const env = {
     ...process.env,
@@ -26,13 +26,18 @@ export async function startBaton({ workers }) {
     PORT: String(await freePort()),
     WORKERS: String(workers),
     LOG_LEVEL: 'warn',
+    ...more,
   };
   const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   await waitFor(child.stdout, 'curl');
   const { url, token } = JSON.parse(await readFile(join(home, 'demo.json'), 'utf8'));
+  const { databaseUrl } = JSON.parse(await readFile(join(home, 'runtime.json'), 'utf8'));
   const target = new Target('baton', `${url}/agents/echo`, { authorization: `Bearer ${token}` });
   return {
     target,
+    url,
+    token,
+    databaseUrl,
     stop: async () => {
       target.close();
       child.kill('SIGTERM');

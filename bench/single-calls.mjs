@@ -1,0 +1,65 @@
+// The calls that must not grow slower with what is stored: a name, what to do before a round, and one call.
+import pageToken from '../dist/libs/a2a/src/page-token.js';
+import { message } from './caller.mjs';
+import { LONG_CONTEXT } from './fill.mjs';
+
+const SAMPLE = 500;
+const pick = (list) => list[Math.floor(Math.random() * list.length)];
+
+/** The scenarios for one Baton, with tasks of its own. */
+export async function scenarios({ caller, client, demo, events, hugeTask, huge }) {
+  const { rows: tasks } = await client.query(
+    'SELECT id, status_at FROM tasks WHERE tenant_id = $1 AND last_sequence = $2 ORDER BY random() LIMIT $3',
+    [demo, events, SAMPLE],
+  );
+  const { rows: middle } = await client.query(
+    `SELECT id, status_at FROM tasks WHERE tenant_id = $1 ORDER BY status_at DESC
+     OFFSET (SELECT count(*) / 2 FROM tasks WHERE tenant_id = $1) LIMIT 1`,
+    [demo],
+  );
+  const { rows: said } = await client.query(
+    `SELECT id FROM tasks WHERE tenant_id = $1 AND context_id = $2 ORDER BY status_at DESC LIMIT 10`,
+    [demo, LONG_CONTEXT],
+  );
+  const deep = pageToken.encodePageToken({ statusAt: middle[0].status_at, taskId: middle[0].id });
+  const waiting = [];
+  const ask = async (calls) => {
+    waiting.length = 0;
+    for (let i = 0; i < calls; i++) {
+      const { task } = await caller.call(
+        'SendMessage',
+        message('?', { metadata: { echo: { askInput: true } } }),
+      );
+      waiting.push(task.id);
+    }
+  };
+  const list = (params) => () => caller.call('ListTasks', { pageSize: 50, ...params });
+  const conversation = { path: '/v1/agents/echo/a2a', version: '0.1' };
+  return [
+    { name: 'get a task', call: () => caller.call('GetTask', { id: pick(tasks).id }) },
+    { name: 'get the task with the huge log', call: () => caller.call('GetTask', { id: hugeTask }) },
+    { name: 'list, first page', call: list({}) },
+    { name: 'list, a page in the middle', call: list({ pageToken: deep }) },
+    { name: 'list of failed tasks (many)', call: list({ status: 'TASK_STATE_FAILED' }) },
+    { name: 'list of waiting tasks (few)', call: list({ status: 'TASK_STATE_INPUT_REQUIRED' }) },
+    { name: 'list of a long conversation', call: list({ contextId: LONG_CONTEXT }) },
+    { name: 'GET /v1/requests, first page', call: () => caller.get('/v1/requests') },
+    { name: 'GET /v1/requests, a page in the middle', call: () => caller.get(`/v1/requests?cursor=${deep}`) },
+    {
+      name: 'history of a long conversation',
+      call: () => caller.call('tasks/get', { id: pick(said).id }, conversation),
+    },
+    { name: 'resume two events before the end', call: () => caller.resume(pick(tasks).id, events - 2) },
+    { name: 'resume the huge log ten events before its end', call: () => caller.resume(hugeTask, huge - 10) },
+    { name: 'create a task and run it', call: () => caller.call('SendMessage', message('hello')) },
+    {
+      name: 'the next task of a long conversation',
+      call: () => caller.call('SendMessage', message('hello', { contextId: LONG_CONTEXT })),
+    },
+    {
+      name: 'cancel a task that waits',
+      before: ask,
+      call: () => caller.call('CancelTask', { id: waiting.pop() }),
+    },
+  ];
+}
