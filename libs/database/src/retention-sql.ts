@@ -17,15 +17,6 @@ export const TRY_LOCK: Statement = {
 };
 export const KEEP_LOCK: Statement = { text: 'SELECT 1' };
 
-/**
- * For the rest of the transaction, rows are found by their keys and in no other way: the tables are far larger
- * than a batch, whatever the planner believes.
- */
-export const BY_KEYS_ONLY: Statement = {
-  text: `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-  set_config('enable_seqscan', 'off', true)`,
-};
-
 /** Tasks that ended too long ago become tombstones: $1 tenants $2 days of each $3 limit */
 export const EXPIRE: Statement = {
   text: `

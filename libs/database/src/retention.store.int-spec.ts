@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { RetentionStore, type RunKey } from './index.js';
-import { type Stores, chunk, endTurn, newTask, openStores, sql, startTask } from './stores.fixture.js';
+import { type Stores, chunk, endTurn, newTask, openStores, sql, startTask, texts } from './stores.fixture.js';
 
 let stores: Stores;
 let retention: RetentionStore;
@@ -90,15 +90,34 @@ describe('a task past its retention', () => {
     expect(await rowsOf({ taskId: queued.task.id })).toEqual([1, 1, 1, 1]);
   });
 
+  it('is whole or gone for whoever reads it meanwhile', async () => {
+    const { tenantId, taskId } = await endedTask(8, TASK_STATE_COMPLETED, 40);
+    let isPurged = false;
+    const read = async (): Promise<number> => {
+      for (let whole = 0; ; whole++) {
+        const stored = await stores.tasks.get(tenantId, taskId);
+        if (!stored) return whole;
+        expect(isPurged).toBe(false);
+        expect([stored.sequence, stored.task.history.length]).toEqual([43, 1]);
+        expect(texts(stored.task)).toHaveLength(40);
+      }
+    };
+    await sql(stores, `UPDATE tasks SET artifacts_sequence = 2 WHERE id = '${taskId}'`);
+    const reading = Promise.all([read(), read(), read()]);
+    await expire(tenantId, 7);
+    await purgeAll(5);
+    isPurged = true;
+    await reading;
+    expect(await stores.tasks.get(tenantId, taskId)).toBeUndefined();
+  });
+
   it('is told from one that never was, to its tenant only', async () => {
     const run = await endedTask(8, TASK_STATE_CANCELED);
     const { tenantId, taskId } = run;
-    const { task } = (await stores.tasks.get(tenantId, taskId))!;
     await expire(tenantId, 7.5);
     const tombstone = await retention.findTombstone(tenantId, taskId);
     expect(tombstone).toMatchObject({ agentId: 'echo', retentionDays: 7.5 });
     expect(tombstone!.deletedAt.getTime() - tombstone!.endedAt.getTime()).toBeGreaterThan(7.9 * 86_400_000);
-    expect(task.id).toBe(taskId);
     expect(await retention.findTombstone(randomUUID(), taskId)).toBeUndefined();
     expect(await retention.findTombstone(tenantId, randomUUID())).toBeUndefined();
     expect(await retention.findTombstone(tenantId, 'nonsense')).toBeUndefined();

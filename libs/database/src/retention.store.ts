@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { BY_INDEX_ONLY } from './by-index-only.js';
 import { Database, type Statement, type Values } from './database.js';
 import type { DeletedRows, Retention, Tombstone } from './records.js';
 import * as sql from './retention-sql.js';
@@ -70,7 +71,7 @@ export class RetentionStore {
 
   private async deleted(statement: Statement, values: Values): Promise<DeletedRows> {
     return this.database.inSystem(async (transaction) => {
-      await transaction.query(sql.BY_KEYS_ONLY, []);
+      await transaction.query(BY_INDEX_ONLY, []);
       const [row] = await transaction.query<DeletedRows>(statement, values);
       return row ?? {};
     });

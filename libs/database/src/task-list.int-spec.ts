@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { type Stores, chunk, newTask, openStores, saidIn, startTask, texts } from './stores.fixture.js';
+import { type Stores, chunk, newTask, openStores, saidIn, sql, startTask, texts } from './stores.fixture.js';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(async () => stores.close());
 
-const { TASK_STATE_SUBMITTED, TASK_STATE_WORKING } = TaskState;
+const { TASK_STATE_COMPLETED, TASK_STATE_SUBMITTED, TASK_STATE_WORKING } = TaskState;
 
 describe('a list', () => {
   const filter = (tenantId: string) => ({ tenantId, agentId: 'echo', pageSize: 3, includeArtifacts: false });
@@ -72,6 +72,39 @@ describe('a list', () => {
     const changed = new Date(run.cut.task.status!.timestamp!);
     expect(await ids({ since: changed })).toContain(working.task.id);
     expect(await ids({ since: new Date(changed.getTime() + 60_000) })).toEqual([]);
+  });
+
+  it('leaves the total open where there are too many to count for each page; a count has them all', async () => {
+    const input = newTask();
+    const { tenantId } = input;
+    await stores.tasks.create(input);
+    await sql(
+      stores,
+      `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence,
+         artifacts_sequence)
+       SELECT tenant_id, gen_random_uuid(), agent_id, context_id, context_key, 3 + i % 2, status,
+         status_at - i * interval '1 s', 1, 1
+       FROM tasks, generate_series(1, 10000) i WHERE id = '${input.task.id}'`,
+    );
+    const all = await stores.tasks.list(filter(tenantId));
+    expect([all.tasks[0]?.task.id, all.total, all.more]).toEqual([input.task.id, null, true]);
+    expect(await stores.tasks.count({ tenantId, agentId: 'echo' })).toBe(10_001);
+    const state = TASK_STATE_COMPLETED;
+    expect((await stores.tasks.list({ ...filter(tenantId), state })).total).toBe(5_000);
+    expect(await stores.tasks.count({ tenantId, contextId: input.task.contextId, state })).toBe(5_000);
+    expect((await stores.tasks.list({ ...filter(tenantId), uncounted: true })).total).toBeNull();
+  });
+
+  it('goes through tasks of several states in the order of their status', async () => {
+    const tenantId = randomUUID();
+    const at = (i: number) => new Date(1e12 + i).toISOString();
+    const states = [TASK_STATE_SUBMITTED, TASK_STATE_COMPLETED, TASK_STATE_WORKING, TASK_STATE_COMPLETED];
+    const inputs = states.map((state, i) =>
+      newTask({ tenantId, task: { status: { state, message: undefined, timestamp: at(i) } } }),
+    );
+    for (const input of inputs) await stores.tasks.create(input);
+    const { tasks } = await stores.tasks.list({ ...filter(tenantId), pageSize: 10 });
+    expect(tasks.map(({ task }) => task.id)).toEqual(inputs.map(({ task }) => task.id).reverse());
   });
 
   it('has as much history as asked for, and artifacts only on demand', async () => {

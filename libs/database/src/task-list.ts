@@ -2,7 +2,7 @@ import type { Statement, Values } from './database.js';
 import type { TaskFilter } from './records.js';
 import { ALL_STATES, taskColumns } from './task-row.js';
 
-type Call = [Statement, Values];
+export type Call = [Statement, Values];
 
 /** Collects the conditions of a query and the values they name. */
 class Conditions {

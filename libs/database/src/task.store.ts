@@ -1,6 +1,7 @@
 import { Message, StreamResponse, TaskState, type TaskEvent, isTerminal, parsePayload } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
+import { BY_INDEX_ONLY } from './by-index-only.js';
 import { Database, type Statement, type Values } from './database.js';
 import { LOCK_TENANTS } from './dispatch-sql.js';
 import { FIND_KEY, type KnownRow, keyValues } from './message-key-sql.js';
@@ -18,7 +19,7 @@ import type {
   TaskFilter,
 } from './records.js';
 import { type MetadataRow, READ_METADATA } from './run-sql.js';
-import { type ListedTasks, countStatement, pageStatement } from './task-list.js';
+import { type Call, type ListedTasks, countStatement, pageStatement } from './task-list.js';
 import { type TaskRow, artifactsJson, statusEvent, statusNow, storedTask } from './task-row.js';
 import * as sql from './task-sql.js';
 import { isUuid } from './uuid.js';
@@ -137,8 +138,9 @@ export class TaskStore {
    */
   async list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
     const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
-    const calls = filter.uncounted ? [page] : [page, countStatement(filter, false)];
-    const [rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, calls);
+    const count = filter.uncounted ? [] : [countStatement(filter, false)];
+    const calls: Call[] = [[BY_INDEX_ONLY, []], page, ...count];
+    const [, rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, calls);
     const tasks = rows.slice(0, filter.pageSize).map((row) => storedTask(row as TaskRow));
     const { total = null } = (counted ?? {}) as { total?: number | null };
     return { tasks, total, more: rows.length > filter.pageSize };
@@ -161,8 +163,11 @@ export class TaskStore {
   ): Promise<StoredTask[]> {
     if (!isUuid(beforeTaskId)) return [];
     const values = [tenantId, agentId, contextId, beforeTaskId, limit];
-    const rows = await this.database.tenantQuery<TaskRow>(tenantId, sql.LIST_CONTEXT, values);
-    return rows.map(storedTask);
+    const [, rows = []] = await this.database.tenantQueries(tenantId, [
+      [BY_INDEX_ONLY, []],
+      [sql.LIST_CONTEXT, values],
+    ]);
+    return (rows as TaskRow[]).map(storedTask);
   }
 
   /**

@@ -24,6 +24,11 @@ export class ListTotals {
     });
   }
 
+  /** The number of tasks of a list, if it was counted in the last ten seconds. */
+  known(listed: ListedTasks): number | undefined {
+    return this.totals.get(JSON.stringify(listed))?.count;
+  }
+
   /** The number of tasks of a list, as it was at most ten seconds ago. */
   async of(listed: ListedTasks): Promise<number> {
     const total = await this.totals.fetch(JSON.stringify(listed), { context: listed });

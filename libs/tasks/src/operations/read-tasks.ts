@@ -45,8 +45,10 @@ export class ReadOperations {
       state: request.status === TaskState.TASK_STATE_UNSPECIFIED ? undefined : request.status,
       since: request.statusTimestampAfter ? new Date(request.statusTimestampAfter) : undefined,
     };
+    const known = this.totals.known(listed);
     const { tasks, total, more } = await this.tasks.list({
       ...listed,
+      uncounted: known !== undefined,
       pageSize,
       after: request.pageToken ? decodePageToken(request.pageToken) : undefined,
       historyLength: request.historyLength,
@@ -57,7 +59,7 @@ export class ReadOperations {
       more && last?.status?.timestamp
         ? encodePageToken({ statusAt: new Date(last.status.timestamp), taskId: last.id })
         : '';
-    const totalSize = total ?? (await this.totals.of(listed));
+    const totalSize = known ?? total ?? (await this.totals.of(listed));
     return { tasks: tasks.map(({ task }) => task), nextPageToken, pageSize, totalSize };
   }
 }
