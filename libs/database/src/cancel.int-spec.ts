@@ -1,8 +1,16 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { type Stores, beat, chunk, endTurn, openStores, sql, startTask, texts } from './stores.fixture.js';
-import { statusNow } from './task-row.js';
-import { CONTINUE } from './task-sql.js';
+import {
+  type Stores,
+  beat,
+  chunk,
+  endTurn,
+  openStores,
+  sql,
+  startTask,
+  textMessage,
+  texts,
+} from './stores.fixture.js';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -10,8 +18,13 @@ beforeAll(async () => {
 });
 afterAll(async () => stores.close());
 
-const { TASK_STATE_CANCELED, TASK_STATE_COMPLETED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_SUBMITTED } =
-  TaskState;
+const { TASK_STATE_CANCELED, TASK_STATE_COMPLETED, TASK_STATE_INPUT_REQUIRED } = TaskState;
+
+/** Resolves when so many connections wait for a lock. */
+async function blocked(count: number): Promise<void> {
+  const waiting = 'SELECT 1 FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0';
+  while ((await sql(stores, waiting)).length < count);
+}
 
 describe('cancel', () => {
   it('ends the task with one event and takes the run from its worker', async () => {
@@ -43,15 +56,17 @@ describe('cancel', () => {
     await endTurn(stores, run, 2, TASK_STATE_INPUT_REQUIRED);
     const { tenantId, taskId } = run;
     const runId = randomUUID();
-    const canceling = await stores.database.inTenant(tenantId, async (transaction) => {
-      const { json, at } = statusNow(TASK_STATE_SUBMITTED);
-      await transaction.query(CONTINUE, [tenantId, taskId, 'echo', runId, json, at, '{}', [], null]);
-      const waiting = stores.tasks.cancel(tenantId, 'echo', taskId);
-      const blocked = 'SELECT 1 FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0';
-      while ((await sql(stores, blocked)).length === 0);
-      return { waiting };
+    const turn = { tenantId, agentId: 'echo', taskId, runId, message: textMessage('more'), extensions: [] };
+    const both = await stores.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query({ text: 'SELECT FROM tasks WHERE id = $1 FOR UPDATE' }, [taskId]);
+      const accepting = stores.tasks.continue(turn);
+      await blocked(1);
+      const canceling = stores.tasks.cancel(tenantId, 'echo', taskId);
+      await blocked(2);
+      return { accepting, canceling };
     });
-    expect(await canceling.waiting).toMatchObject({ ok: true, runId });
+    expect(await both.accepting).toMatchObject({ ok: true });
+    expect(await both.canceling).toMatchObject({ ok: true, runId });
     expect(await sql(stores, `SELECT state FROM runs WHERE id = '${runId}'`)).toEqual([
       { state: 'canceled' },
     ]);
