@@ -2,7 +2,7 @@ import type { Agent, AgentDefinition } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from './catalog-client.js';
 import type { InstalledAgent, Prisma } from './generated/client.js';
-import type { NewAgent } from './records.js';
+import type { NewAgent } from './catalog-records.js';
 import { isUuid } from './uuid.js';
 
 /** Agents: a tenant's own rows, and those installed for every tenant. */

@@ -1,5 +1,5 @@
 import type { Statement } from './database.js';
-import type { LimitOverrides } from './records.js';
+import type { LimitOverrides } from './catalog-records.js';
 import { RUN_COLUMNS } from './run-sql.js';
 
 /** A run that is on the queue or running. What queries say must imply the predicate of the index, word by word. */

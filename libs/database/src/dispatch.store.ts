@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Values } from './database.js';
 import { DISPATCH, LOCK_TENANTS, LOOK, type LookRow } from './dispatch-sql.js';
-import type { LimitOverrides, RunToEnqueue } from './records.js';
+import type { LimitOverrides } from './catalog-records.js';
+import type { RunToEnqueue } from './records.js';
 import { type RunRow, runOf } from './run-sql.js';
 
 /** Tenants of one look; there may be more, which the next one sees. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from './catalog-client.js';
 import type { PrismaClient } from './generated/client.js';
-import type { HostBinding } from './records.js';
+import type { HostBinding } from './catalog-records.js';
 
 /** Longest name of the DNS. */
 const MAX_LENGTH = 253;

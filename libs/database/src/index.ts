@@ -1,3 +1,4 @@
+export * from './catalog-records.js';
 export * from './records.js';
 export { Database, type DatabaseOptions } from './database.js';
 export { DatabaseModule } from './database.module.js';

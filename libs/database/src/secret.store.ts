@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from './catalog-client.js';
 import type { Secret } from './generated/client.js';
-import type { SealedSecret, SecretInfo, SecretKey } from './records.js';
+import type { SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
 
 const INFO = { name: true, keyId: true, createdAt: true, updatedAt: true };
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from './catalog-client.js';
 import type { Tenant as TenantRow } from './generated/client.js';
-import type { LimitOverrides, Tenant } from './records.js';
+import type { LimitOverrides, Tenant } from './catalog-records.js';
 import { isUuid } from './uuid.js';
 
 /** Tenants. */

@@ -2,7 +2,7 @@ import type { Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from './catalog-client.js';
 import type { ApiToken as ApiTokenRow } from './generated/client.js';
-import type { ApiToken } from './records.js';
+import type { ApiToken } from './catalog-records.js';
 import { isUuid } from './uuid.js';
 
 /** Tokens. `hash` is the hex SHA-256 of the secret. */

@@ -1,0 +1,88 @@
+import type { AgentDefinition, Scope } from '@baton/a2a';
+
+export interface Tenant {
+  id: string;
+  slug: string;
+  /** Slug of the agent that answers where no agent is named. */
+  defaultAgent: string;
+  /** What the operator has set apart from the defaults of the environment. */
+  limits: LimitOverrides;
+  createdAt: Date;
+}
+
+/** What the operator may set for a tenant; a key that is absent leaves the default, null is "no limit". */
+export interface LimitOverrides {
+  /** Requests per second. */
+  requestsPerSecond?: number | null;
+  /** Runs at once; further ones wait. */
+  runsAtOnce?: number | null;
+  /** Tasks that wait for a run. */
+  tasksWaiting?: number | null;
+  /** Streams open at once. */
+  openStreams?: number | null;
+  /** Bytes of a request body. */
+  bodyBytes?: number | null;
+  /** Bytes that the tenant's tasks take in the database. */
+  storedBytes?: number | null;
+  /** Bytes of one event of an agent. */
+  eventBytes?: number | null;
+  /** Events of one run. */
+  eventsPerRun?: number | null;
+  /** Days that an ended task stays; null = for ever. */
+  retentionDays?: number | null;
+  /** Share of the workers where tenants compete, 1 to 1000. */
+  weight?: number;
+}
+
+/** The encrypted value of a secret. */
+export interface SealedSecret {
+  /** Which master key it is encrypted with. */
+  keyId: string;
+  nonce: Uint8Array;
+  /** With the authentication tag at its end. */
+  ciphertext: Uint8Array;
+}
+
+/** A secret of a tenant, as far as it may be shown. */
+export interface SecretInfo {
+  name: string;
+  keyId: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** Where a secret stands. */
+export interface SecretKey {
+  tenantId: string;
+  name: string;
+}
+
+/** A tenant's bearer token. The secret itself is never stored. */
+export interface ApiToken {
+  id: string;
+  tenantId: string;
+  name: string;
+  /** First characters of the secret, kept so that a person can recognise it. */
+  prefix: string;
+  scopes: Scope[];
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  createdAt: Date;
+}
+
+export interface NewAgent {
+  tenantId: string;
+  slug: string;
+  definition: AgentDefinition;
+}
+
+/** A host name whose calls that name no agent go to this one. */
+export interface HostBinding {
+  /** In lower case, without a port. */
+  host: string;
+  tenantId: string;
+  /** Slug of the agent. */
+  agent: string;
+  /** Whether callers without a token may call it. */
+  public: boolean;
+}
