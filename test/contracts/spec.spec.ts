@@ -91,7 +91,8 @@ describeContract(
     });
 
     it('P-5 a stream begins with the task cut at a sequence, and `Last-Event-ID` goes on after one', async () => {
-      const metadata = { echo: { chunks: 3, delayMs: 50 } };
+      // Slow enough for the late callers to come while it works, on a busy machine as well.
+      const metadata = { echo: { chunks: 3, delayMs: 400 } };
       let late: Promise<Answer> | undefined;
       let legacy: Promise<Answer> | undefined;
       const whole = await v1(
