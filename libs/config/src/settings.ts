@@ -92,7 +92,7 @@ export const settings = z.object({
   BATON_MASTER_KEY: masterKey.optional(),
   BATON_MASTER_KEY_PREVIOUS: masterKeys.optional(),
   CARD_SIGNING_KEY: signingKey.optional(),
-  DATABASE_POOL_SIZE: integer(1, 1000).prefault('16'),
+  DATABASE_POOL_SIZE: integer(2, 1000).prefault('16'),
   WORKER_PORT: port().optional(),
   WORKER_CONCURRENCY: integer(1, 10_000).prefault('100'),
   WORKER_GRACE_MS: milliseconds().prefault('10000'),
