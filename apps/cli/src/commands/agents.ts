@@ -9,7 +9,7 @@ import { withPlatform } from '../connection.js';
 import { OperatorError } from '../operator-error.js';
 import { oneLine, printJson, printTable } from '../output.js';
 import { requireAgent } from '../require-agent.js';
-import { requireTenant } from './tenants.js';
+import { requireTenant } from '../require-tenant.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
 

@@ -7,7 +7,7 @@ import { withPlatform } from '../connection.js';
 import { OperatorError } from '../operator-error.js';
 import { printJson, printTable } from '../output.js';
 import { requireAgent } from '../require-agent.js';
-import { requireTenant } from './tenants.js';
+import { requireTenant } from '../require-tenant.js';
 
 const TITLES = ['host', 'tenant', 'agent', 'public'];
 const NONE = 'No hosts are bound yet: npx baton hosts bind <host> --tenant <slug> --agent <agent>';

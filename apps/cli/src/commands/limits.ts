@@ -6,7 +6,7 @@ import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { type Platform, withPlatform } from '../connection.js';
 import { type LimitChange, optionOf, parseDefaults, parseLimit } from '../limit-option.js';
 import { printJson, printTable } from '../output.js';
-import { requireTenant, unknownTenant } from './tenants.js';
+import { requireTenant, unknownTenant } from '../require-tenant.js';
 
 const TITLES = ['limit', 'value', 'from', 'what'];
 

@@ -6,7 +6,7 @@ import { withPlatform } from '../connection.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printJson, printTable } from '../output.js';
 import { readValue } from '../read-value.js';
-import { requireTenant } from './tenants.js';
+import { requireTenant } from '../require-tenant.js';
 
 const TITLES = ['name', 'key', 'created (utc)', 'updated (utc)'];
 

@@ -1,9 +1,10 @@
-import type { Tenant, TenantStore } from '@baton/database';
+import type { Tenant } from '@baton/database';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { type Platform, withPlatform } from '../connection.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printJson, printTable } from '../output.js';
+import { requireTenant, unknownTenant } from '../require-tenant.js';
 import { addLimitsCommand } from './limits.js';
 
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -53,23 +54,12 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   addLimitsCommand(tenants, cli);
 }
 
-/** The tenant of that slug. Throws OperatorError if there is none. */
-export async function requireTenant(tenants: TenantStore, slug: string): Promise<Tenant> {
-  const tenant = await tenants.bySlug(slug);
-  return tenant ?? unknownTenant(slug);
-}
-
 async function setDefaultAgent({ tenants, agents }: Platform, slug: string, name: string): Promise<Tenant> {
   const { id } = await requireTenant(tenants, slug);
   // Loaded here only: the other commands start faster without the agents.
   const { requireAgent } = await import('../require-agent.js');
   const agent = await requireAgent(agents, { id, slug }, name);
   return (await tenants.setDefaultAgent(slug, agent.slug)) ?? unknownTenant(slug);
-}
-
-/** Throws OperatorError. */
-export function unknownTenant(slug: string): never {
-  throw new OperatorError(`There is no tenant "${slug}": npx baton tenants list shows those there are.`);
 }
 
 function assertSlug(slug: string): void {

@@ -9,7 +9,7 @@ import { parseExpiry } from '../duration.js';
 import { withMessaging } from '../messaging.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printJson, printTable } from '../output.js';
-import { requireTenant } from './tenants.js';
+import { requireTenant } from '../require-tenant.js';
 
 const TITLES = ['prefix', 'name', 'scopes', 'expires (utc)', 'state', 'created (utc)', 'id'];
 
