@@ -26,9 +26,12 @@ export interface Request {
   lastEventId?: number;
   /** Errors that the caller can make sense of, by code: they are no oddities. */
   understood?: readonly number[];
+  /** The caller itself breaks off when nothing has come for so long. Absent: it waits till it is odd. */
+  patienceMs?: number;
 }
 
-export type Outcome = { kind: 'result'; said: Said; result: unknown } | Oddity;
+/** What an answer was; `cut` = the caller did not wait for it. */
+export type Outcome = { kind: 'result'; said: Said; result: unknown } | { kind: 'cut' } | Oddity;
 /** How a stream was over: the server ended it, we cut it, or something odd happened. */
 export type StreamEnd = { kind: 'ended' } | { kind: 'cut' } | Oddity;
 
@@ -38,10 +41,10 @@ export interface Witness {
   foreignMark(task: string, tenant: string, text: string): void;
 }
 
-/** A stream without even a heartbeat for so long is dead: the caller goes elsewhere. */
-const STREAM_SILENCE_MS = 10_000;
+/** A stream without even a heartbeat for so long is dead, however busy the machine. */
+const STREAM_SILENCE_MS = 30_000;
 /** Longest that an answer may take. A blocking send lasts as long as its turn, outages included. */
-const ANSWER_MS = 45_000;
+const ANSWER_MS = 60_000;
 
 export const now = (): number => performance.timeOrigin + performance.now();
 
@@ -60,7 +63,7 @@ export class Caller {
   /** One unary call. Never rejects. */
   async call(api: ApiAddress, request: Request): Promise<Outcome> {
     const from = now();
-    const silence = new Silence();
+    const silence = new Silence(request.patienceMs !== undefined);
     const outcome = await this.exchange(api, request, silence).catch((error: unknown) =>
       silence.asOddity(error),
     );
@@ -78,7 +81,7 @@ export class Caller {
     onFrame: (frame: Frame) => 'cut' | 'go-on',
   ): Promise<StreamEnd> {
     const from = now();
-    const silence = new Silence();
+    const silence = new Silence(request.patienceMs !== undefined);
     const end = await this.read(api, request, onFrame, silence).catch((error: unknown) =>
       silence.asOddity(error),
     );
@@ -87,7 +90,7 @@ export class Caller {
   }
 
   private async exchange(api: ApiAddress, request: Request, silence: Silence): Promise<Outcome> {
-    const response = await this.post(api, request, ANSWER_MS, silence);
+    const response = await this.post(api, request, request.patienceMs ?? ANSWER_MS, silence);
     const body = await textOf(response);
     this.lookForMarks(request, body);
     return this.outcomeOf(response.statusCode ?? 0, body);
@@ -99,7 +102,7 @@ export class Caller {
     onFrame: (frame: Frame) => 'cut' | 'go-on',
     silence: Silence,
   ): Promise<StreamEnd> {
-    const response = await this.post(api, request, STREAM_SILENCE_MS, silence);
+    const response = await this.post(api, request, request.patienceMs ?? STREAM_SILENCE_MS, silence);
     if (!response.headers['content-type']?.startsWith('text/event-stream')) {
       const outcome = this.outcomeOf(response.statusCode ?? 0, await textOf(response));
       return outcome.kind === 'result' ? { kind: 'http', status: 200, body: 'not a stream' } : outcome;
@@ -187,8 +190,10 @@ export class Caller {
 class Silence {
   fell = false;
 
-  asOddity(error: unknown): Oddity {
-    if (this.fell) return { kind: 'silent' };
+  constructor(private readonly isImpatience: boolean) {}
+
+  asOddity(error: unknown): Oddity | { kind: 'cut' } {
+    if (this.fell) return { kind: this.isImpatience ? 'cut' : 'silent' };
     return { kind: 'broken', why: error instanceof Error ? error.message : String(error) };
   }
 }

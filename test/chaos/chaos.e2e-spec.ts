@@ -8,7 +8,7 @@ const SEED = process.env.CHAOS_SEED ?? 'baton-9';
 describe('under faults', () => {
   it('no task is dropped, and every stream is whole', async () => {
     const [driver] = DRIVERS;
-    const size = { tasks: 150, faults: 8, tenants: 3, apis: 2, workers: 2, atOnce: 32 };
+    const size = { tasks: 150, faults: 8, tenants: 3, apis: 2, workers: 2, atOnce: 32, patience: 90 };
     const options = { ...size, seed: SEED, driver: driver!, logs: process.env.TEST_LOGS };
     const report = reportOn(options, await runChaos(options, () => undefined));
     process.stdout.write(`${renderReport(report)}\n`);

@@ -14,8 +14,6 @@ import { markOf } from './task-plan.js';
 
 /** Runs a worker holds at once: few, so that a burst fills the queue. */
 const SLOTS = 25;
-/** After the last fault everything has so long to end. */
-const END_MS = 60_000;
 /** The load goes on for so long after the last fault began. */
 const TAIL_MS = 5000;
 /** A rate of tasks that two cores keep up with, for runs with few faults. */
@@ -84,7 +82,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const faults = await strikeAll(plan, site, (fault) =>
     tell(`${told(fault)}; ${load.atWork} tasks under way`),
   );
-  await Promise.race([driving, giveTime(load, lasts)]);
+  await Promise.race([driving, giveTime(load, lasts, options.patience * 1000)]);
   await driving;
   probing.abort();
   await probes;
@@ -101,10 +99,10 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
 }
 
 /** When the faults are over and the rest of the load was sent, callers wait no longer than promised. */
-async function giveTime(load: Load, lasts: number): Promise<void> {
-  await delay(Math.max(0, lasts - load.elapsed()) + END_MS, undefined, { ref: false });
+async function giveTime(load: Load, lasts: number, patienceMs: number): Promise<void> {
+  await delay(Math.max(0, lasts - load.elapsed()) + patienceMs, undefined, { ref: false });
   load.stopWaiting();
 }
 
 const told = ({ name, detail, from, to }: FaultRecord): string =>
-  `${name} (${detail}), mended after ${((to - from) / 1000).toFixed(1)} s`;
+  `${new Date(from).toISOString().slice(11, 23)} ${name} (${detail}), mended after ${((to - from) / 1000).toFixed(1)} s`;

@@ -14,6 +14,8 @@ export interface ChaosOptions {
   workers: number;
   /** Tasks whose callers are at work at the same time, bursts aside. */
   atOnce: number;
+  /** Seconds after the last fault in which everything has to end. */
+  patience: number;
   /** Only this fault. */
   only?: FaultName;
   /** Folder in which the processes' logs are kept. */
@@ -29,6 +31,7 @@ export const USAGE = `npm run chaos -- [options]
   --apis N         API processes (3)
   --workers N      worker processes (3)
   --at-once N      tasks under way at the same time (64)
+  --patience S     seconds after the last fault in which all must have ended (60)
   --only FAULT     one of: ${Object.keys(FAULTS).join(', ')}
   --logs FOLDER    keep the processes' logs there
   --json           print the result as JSON`;
@@ -42,16 +45,19 @@ const options = {
   apis: { type: 'string', default: '3' },
   workers: { type: 'string', default: '3' },
   'at-once': { type: 'string', default: '64' },
+  patience: { type: 'string', default: '60' },
   only: { type: 'string' },
   logs: { type: 'string' },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const;
 
+type NumberName = 'tasks' | 'faults' | 'tenants' | 'apis' | 'workers' | 'at-once' | 'patience';
+
 /** The command line. Throws an Error with a plain sentence if it can't be understood. */
 export function readOptions(args: string[]): ChaosOptions & { json: boolean; help: boolean } {
   const { values } = parseArgs({ args, options });
-  const number = (name: 'tasks' | 'faults' | 'tenants' | 'apis' | 'workers' | 'at-once', min: number) => {
+  const number = (name: NumberName, min: number) => {
     const value = Number(values[name]);
     if (!Number.isInteger(value) || value < min)
       throw new Error(`--${name} must be a whole number from ${min}`);
@@ -65,6 +71,7 @@ export function readOptions(args: string[]): ChaosOptions & { json: boolean; hel
   return {
     ...{ tasks: number('tasks', 1), faults: number('faults', 0), tenants: number('tenants', 1) },
     ...{ apis: number('apis', 1), workers: number('workers', 1), atOnce: number('at-once', 1) },
+    patience: number('patience', 1),
     ...{ seed: seed ?? randomBytes(4).toString('hex'), driver, json, help },
     ...(only !== undefined && { only: only as FaultName }),
     ...(logs !== undefined && { logs }),

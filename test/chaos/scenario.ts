@@ -230,8 +230,11 @@ export class Scenario {
     return this.caller.call(this.api(), this.whole({ method, params, understood }));
   }
 
+  /** Some requests are of callers who do not wait long: they go elsewhere, or send again. */
   private whole(request: Omit<Request, 'task' | 'agent'>): Request {
-    return { ...request, task: this.plan.name, agent: this.plan.expected.agent };
+    const { name, expected, random } = this.plan;
+    const impatience = random.chance(0.3) && { patienceMs: random.integer(3000, 8000) };
+    return { ...request, task: name, agent: expected.agent, ...impatience };
   }
 
   private viewer(name: string, from: Viewer['from']): Viewer {

@@ -2,7 +2,7 @@ import type { Excuse, FaultRecord, Observations, OddAnswer, Oddity } from '../ob
 import type { Finding } from './finding.js';
 
 /** How long after its repair a fault may still be felt: pools and channels connect again. */
-const AFTERMATH_MS = 3000;
+const AFTERMATH_MS = 5000;
 const INTERNAL = -32603;
 /** What no caller may ever be shown; nor is `Internal error` a reason that a caller could do anything about. */
 const TELLTALE =
@@ -18,7 +18,7 @@ export function* checkAnswers({
   for (const answer of oddAnswers) {
     const excuse = excuseOf(answer.outcome);
     if (excuse && faults.some((fault) => excuses(fault, excuse, answer))) continue;
-    const detail = `${answer.method}: ${JSON.stringify(answer.outcome)}`;
+    const detail = `${answer.method} at ${clock(answer.from)} to ${clock(answer.to)}: ${JSON.stringify(answer.outcome)}`;
     yield { defect: 'unexpected', task: answer.task, detail };
   }
   for (const { method, asker, outcome } of foreignAsks) {
@@ -45,3 +45,5 @@ function excuses(fault: FaultRecord, excuse: Excuse, { from, to, api }: OddAnswe
   if (fault.api !== undefined && fault.api !== api) return false;
   return from <= fault.to + AFTERMATH_MS && to >= fault.from;
 }
+
+const clock = (at: number): string => new Date(at).toISOString().slice(11, 23);
