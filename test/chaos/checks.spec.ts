@@ -119,7 +119,18 @@ describe('the checks find', () => {
     });
     expect(found).toContain(defect);
   });
-  it('a task that is not what its log says', () => {
+  it('a task that is not what its log says, though nobody drove it', () => {
+    const found = (act: (sound: ReturnType<typeof soundEcho>) => unknown) => {
+      const sound = soundEcho();
+      act(sound);
+      return defectsOf(observed(sound, { records: [] }));
+    };
+    expect(found(({ stored }) => (stored.snapshot.state = 'failed'))).toEqual(['wrong']);
+    expect(found(({ stored }) => stored.snapshot.artifacts['echo-1']!.pop())).toEqual(['wrong']);
+    // The chunk that replaces what was there is not the first of its attempt.
+    expect(found(({ stored }) => stored.attempts.fill(1, 1))).toEqual(['wrong']);
+  });
+  it('a task that is not what its caller sent', () => {
     expect(planted(({ stored }) => (stored.snapshot.state = 'failed'))).toContain('wrong');
     expect(planted(({ stored }) => stored.snapshot.artifacts['echo-1']!.pop())).toContain('wrong');
   });
@@ -214,6 +225,12 @@ describe('the checks find', () => {
     const found = planted(({ stored }) => (stored.log[3] = { ...stored.log[3]!, raw: OTHER_MARK }));
     expect(found).toContain('crossTenant');
     expect(planted(({ stored }) => (stored.tenant = 'tenant-2'))).toContain('crossTenant');
+    const moved = planted(({ record, stored }) => {
+      stored.tenant = 'tenant-2';
+      for (const frame of stored.log) frame.raw = frame.raw.replaceAll(MARK, '');
+      for (const viewer of record.viewers) viewer.frames = [...stored.log];
+    });
+    expect(moved).toEqual(['crossTenant']);
     const foreignAsks = [{ method: 'GetTask', asker: 'tenant-2', outcome: '{}' }];
     expect(defectsOf(observed(soundEcho(), { foreignAsks }))).toEqual(['crossTenant']);
   });

@@ -166,6 +166,7 @@ export class Scenario {
       return seen === cutAt || this.around.giveUp.aborted ? 'cut' : 'go-on';
     });
     await canceling;
+    if (end.kind === 'cut' && this.around.giveUp.aborted) throw new GaveUp();
     return end;
   }
 
