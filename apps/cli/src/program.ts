@@ -25,6 +25,10 @@ const COMMANDS: Readonly<
     summary: "a tenant's encrypted secrets: set, list, remove, rotate",
     add: async (...args) => (await import('./commands/secrets.js')).addSecretCommands(...args),
   },
+  'dead-letters': {
+    summary: 'runs that used up their attempts: list, show, redeliver',
+    add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
+  },
   send: {
     summary: 'send a message to an agent and print its answer',
     add: async (...args) => (await import('./commands/send.js')).addSendCommand(...args),

@@ -39,6 +39,7 @@ describe('an agent definition', () => {
       extensions: [{ uri: 'urn:x', required: true }],
       provider: { organization: 'O', url: 'https://o.example' },
       documentationUrl: 'https://o.example/docs',
+      retry: { mode: 'restart', attempts: 5, backoff: { initialMs: 200, factor: 3, maxMs: 5000 } },
       tenants: ['demo'],
     };
     expect(parseAgentDefinition(raw)).toMatchObject({
@@ -59,6 +60,10 @@ describe('an agent definition', () => {
     [{ ...minimal, provider: { organization: 'O', url: 'nowhere' } }, ['provider.url']],
     [{ ...minimal, iconUrl: 7 }, ['iconUrl']],
     [{ ...minimal, tenants: 'demo' }, ['tenants']],
+    [{ ...minimal, retry: { mode: 'sometimes' } }, ['retry.mode']],
+    [{ ...minimal, retry: { mode: 'none', attempts: 2 } }, ['retry']],
+    [{ ...minimal, retry: { mode: 'restart', attempts: 101 } }, ['retry.attempts']],
+    [{ ...minimal, retry: { mode: 'restart', backoff: { factor: 2 } } }, ['retry.backoff.initialMs']],
     [{ ...minimal, desciption: 'typo' }, ['agent']],
   ])('refuses %j at %j', (raw, fields) => {
     expect(fieldsOf(raw)).toEqual(fields);

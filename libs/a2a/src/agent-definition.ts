@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AgentDefinition } from './agent.js';
 import { ProtocolError } from './errors.js';
+import { retryPolicy } from './retry-policy.js';
 
 const text = z.string().trim().min(1);
 const texts = z.array(text).default([]);
@@ -41,6 +42,7 @@ const definition = z.strictObject({
   provider: z.strictObject({ organization: text, url }).optional(),
   documentationUrl: url.optional(),
   iconUrl: url.optional(),
+  retry: retryPolicy.optional(),
   /** Slugs of the tenants an installed agent is for; left out = all. */
   tenants: z.array(text).optional(),
 });

@@ -1,4 +1,5 @@
 import type { AgentExtension, AgentSkill } from './model.js';
+import type { RetryPolicy } from './retry-policy.js';
 
 /**
  * An agent as the platform knows it: a row of a tenant's catalog, one installed by the operator for every
@@ -30,6 +31,8 @@ export interface AgentDefinition {
   provider?: { organization: string; url: string };
   documentationUrl?: string;
   iconUrl?: string;
+  /** Left out = restart, without a pause, as often as the environment says. */
+  retry?: RetryPolicy;
 }
 
 /** Whether the agent answers where only enabled agents do. */

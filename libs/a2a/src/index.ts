@@ -21,6 +21,7 @@ export * from './profiles/part-rule.js';
 export * from './profiles/profile.js';
 export * from './profiles/request-rules.js';
 export * from './reply.js';
+export * from './retry-policy.js';
 export * from './rpc-error.js';
 export * from './sse-record.js';
 export * from './task-event.js';

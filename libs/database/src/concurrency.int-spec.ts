@@ -58,8 +58,8 @@ async function work(tasks: ReturnType<typeof newTask>[], runIds: string[], steps
         'w',
         LEASE_MS,
       ),
-    async () => stores.runs.reclaimExpired(3, 10, await stores.runs.proveWritable()),
-    async () => stores.runs.failPoisoned(3, 10, await stores.runs.proveWritable()),
+    async () => stores.runs.reclaimExpired(10, await stores.runs.proveWritable()),
+    async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable()),
     async () => stores.runs.takeOrphans(0, 10),
     async () => {
       const { tenantId, agentId, task } = pick(tasks);

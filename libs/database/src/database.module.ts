@@ -4,6 +4,7 @@ import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@
 import { AgentStore } from './agent.store.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
+import { DeadLetterStore } from './dead-letter.store.js';
 import { DispatchStore } from './dispatch.store.js';
 import { HostStore } from './host.store.js';
 import { RetentionStore } from './retention.store.js';
@@ -17,6 +18,7 @@ import { TokenStore } from './token.store.js';
 import { WorkerStore } from './worker.store.js';
 
 const STORES = [
+  DeadLetterStore,
   ...[TaskStore, RunStore, RetentionStore, TenantStore],
   ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore],

@@ -7,6 +7,9 @@ export const OUT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS N
 /** A run that waits in Postgres for a place. */
 export const WAITING = `state = 'queued' AND enqueued_at IS NULL`;
 
+/** One that waits may have to wait until then: its worker died, and the agent wants a pause. */
+const DUE = `(not_before IS NULL OR not_before <= clock_timestamp())`;
+
 /** Number of a tenant's runs of that kind, counted no further than `most`. */
 const countUpTo = (kind: string, tenant: string, most: string): string =>
   `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${most}) n)`;
@@ -20,7 +23,7 @@ const countUpTo = (kind: string, tenant: string, most: string): string =>
 export const placeCte = (window: number, most: number): string => `place AS MATERIALIZED (
   SELECT dispatched, CASE WHEN dispatched OR $${most}::int IS NULL THEN false
     ELSE ${countUpTo(WAITING, '$1', `$${most}::int`)} >= $${most}::int END AS refused
-  FROM (SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING})
+  FROM (SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
     AND CASE WHEN $${window}::int IS NULL THEN true
       ELSE ${countUpTo(OUT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched) d
 )`;
@@ -55,9 +58,11 @@ export interface LookRow {
 export const LOOK: Statement = {
   text: `
 WITH RECURSIVE waiting AS (
-  (SELECT tenant_id, 1 AS n FROM runs WHERE ${WAITING} AND tenant_id > $2 ORDER BY tenant_id LIMIT 1)
+  (SELECT tenant_id, 1 AS n FROM runs WHERE ${WAITING} AND ${DUE} AND tenant_id > $2 ORDER BY tenant_id LIMIT 1)
   UNION ALL
-  SELECT (SELECT tenant_id FROM runs WHERE ${WAITING} AND tenant_id > w.tenant_id ORDER BY tenant_id LIMIT 1), n + 1
+  SELECT (
+    SELECT tenant_id FROM runs WHERE ${WAITING} AND ${DUE} AND tenant_id > w.tenant_id ORDER BY tenant_id LIMIT 1
+  ), n + 1
   FROM waiting w WHERE w.tenant_id IS NOT NULL AND n < $3::int
 )
 SELECT
@@ -81,7 +86,7 @@ WITH chosen AS MATERIALIZED (
   FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS k(tenant_id, places, most, position),
   LATERAL (
     SELECT tenant_id, id FROM runs
-    WHERE tenant_id = k.tenant_id AND ${WAITING}
+    WHERE tenant_id = k.tenant_id AND ${WAITING} AND ${DUE}
     ORDER BY created_at, id
     LIMIT least(k.places, CASE WHEN k.most IS NULL THEN k.places
       ELSE greatest(k.most - ${countUpTo(OUT, 'k.tenant_id', 'k.most')}, 0) END)

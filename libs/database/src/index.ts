@@ -10,6 +10,7 @@ export { migrate } from './migrate.js';
 export type { ListedTasks } from './task-list.js';
 export { TaskStore, TooManyWaitingError } from './task.store.js';
 export { RetentionStore } from './retention.store.js';
+export { DeadLetterStore } from './dead-letter.store.js';
 export { RunStore } from './run.store.js';
 export { type StreamClaim, StreamCountStore } from './stream-count.store.js';
 export { DispatchStore, type Grant, type Occupancy } from './dispatch.store.js';

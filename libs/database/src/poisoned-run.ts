@@ -11,7 +11,10 @@ export async function failPoisonedRun(
   row: PoisonedRow,
 ): Promise<PoisonedRun | undefined> {
   const { tenant_id: tenantId, task_id: taskId, run_id: runId, context_id: contextId, attempt, deaths } = row;
-  const reason = `Given up after ${deaths.toString()} attempts: each time the worker died or stopped answering`;
+  const reason =
+    deaths === 1
+      ? 'Given up after one attempt: the worker died or stopped answering'
+      : `Given up after ${deaths.toString()} attempts: each time the worker died or stopped answering`;
   const message = platformMessage(taskId, contextId, reason);
   const { status, json, at } = statusNow(TaskState.TASK_STATE_FAILED, message);
   const said = JSON.stringify(Message.toJSON(message));

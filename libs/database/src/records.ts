@@ -1,4 +1,4 @@
-import type { EventPayload, Message, Task, TaskCut, TaskState } from '@baton/a2a';
+import type { EventPayload, Message, RunRetry, Task, TaskCut, TaskState } from '@baton/a2a';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
@@ -23,6 +23,8 @@ export interface NewTask {
   key?: MessageKey;
   /** Unset: on the queue, unless others of the tenant wait. */
   place?: Place;
+  /** What becomes of the run when its worker dies; unset: it is tried three times, without a pause. */
+  retry?: RunRetry;
 }
 
 /** Where a new run may go. It waits behind those of its tenant that wait, oldest first. */
@@ -82,6 +84,7 @@ export interface NextTurn {
   traceparent?: string;
   key?: MessageKey;
   place?: Place;
+  retry?: RunRetry;
 }
 
 /** `repeated`: the key names an earlier turn, and nothing was written. */
@@ -202,4 +205,27 @@ export interface RunToEnqueue {
 /** A run that has used up its attempts; the task is failed with these events already appended. */
 export interface PoisonedRun extends RunToEnqueue {
   event: { sequence: number; payload: EventPayload };
+}
+
+/** A run that used up its attempts, and what became of it since. */
+export interface DeadLetter {
+  tenantId: string;
+  runId: string;
+  taskId: string;
+  agentId: string;
+  /** Why its task failed, in plain words. */
+  reason: string;
+  attempts: number;
+  diedAt: Date;
+  /** When the task of the last redelivery was made. */
+  redeliveredAt: Date | null;
+  /** That task; without `redeliveredAt` it is yet to be made. */
+  redeliveredTaskId: string | null;
+}
+
+/** What a dead run was to answer. */
+export interface DeadMessage {
+  message: Message;
+  contextId: string;
+  extensions: string[];
 }

@@ -37,6 +37,8 @@ WITH expired AS (
 ), tombstone AS (
   INSERT INTO task_tombstones (tenant_id, task_id, agent_id, ended_at, retention_days, last_sequence)
   SELECT tenant_id, id, agent_id, status_at, days, last_sequence FROM gone
+), letter AS (
+  DELETE FROM dead_letters d USING gone g WHERE d.tenant_id = g.tenant_id AND d.task_id = g.id
 )
 SELECT count(*)::int AS tasks FROM gone`,
 };

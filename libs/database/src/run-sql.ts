@@ -44,6 +44,8 @@ export const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
  * while the tables are empty and kept would read all the tenant's tasks at every claim.
  */
 const TASK_OF_RUN = '(SELECT task_id FROM runs WHERE tenant_id = $1 AND id = $2)';
+/** How long a run that died waits, in ms; `deaths` are those before. */
+const BACKOFF = 'least(r.backoff_max_ms, r.backoff_ms * power(r.backoff_factor, r.deaths))';
 const WORKING = TaskState.TASK_STATE_WORKING.toString();
 /**
  * $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at $7 whether this worker may have claimed it before and
@@ -148,19 +150,20 @@ WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'
 RETURNING id`,
 };
 
-/** $1 most attempts $2 limit $3 when the leases had run out */
+/** A run with a backoff waits in Postgres until it is due: $1 limit $2 when the leases had run out */
 export const RECLAIM_EXPIRED: Statement = {
   name: 'run-reclaim-expired',
   text: `
 WITH expired AS (
   SELECT tenant_id, id FROM runs
-  WHERE state = 'running' AND lease_expires_at < $3::timestamptz AND deaths + 1 < $1
-  ORDER BY lease_expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+  WHERE state = 'running' AND lease_expires_at < $2::timestamptz AND deaths + 1 < max_attempts
+  ORDER BY lease_expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, worker_id = NULL, lease_expires_at = NULL,
-  enqueued_at = now()
+  enqueued_at = CASE WHEN r.backoff_ms = 0 THEN now() END,
+  not_before = CASE WHEN r.backoff_ms > 0 THEN clock_timestamp() + ${BACKOFF} * interval '1 millisecond' END
 FROM expired e WHERE r.tenant_id = e.tenant_id AND r.id = e.id
-RETURNING ${RUN_COLUMNS}`,
+RETURNING ${RUN_COLUMNS}, r.enqueued_at IS NULL AS waits`,
 };
 
 /** $1 age in ms $2 limit */
@@ -179,7 +182,7 @@ RETURNING ${RUN_COLUMNS}`,
 };
 
 /**
- * $1 most attempts $2 limit $3 when the leases had run out. Locks each task and then its run, and never waits for
+ * $1 limit $2 when the leases had run out. Locks each task and then its run, and never waits for
  * one: heartbeats lock many runs.
  */
 export const FIND_POISONED: Statement = {
@@ -187,8 +190,8 @@ export const FIND_POISONED: Statement = {
   text: `
 WITH poisoned AS (
   SELECT tenant_id, id, task_id FROM runs
-  WHERE state = 'running' AND lease_expires_at < $3::timestamptz AND deaths + 1 >= $1
-  ORDER BY lease_expires_at LIMIT $2
+  WHERE state = 'running' AND lease_expires_at < $2::timestamptz AND deaths + 1 >= max_attempts
+  ORDER BY lease_expires_at LIMIT $1
 )
 SELECT ${RUN_COLUMNS}, r.deaths + 1 AS deaths, t.context_id
 FROM poisoned p, LATERAL (
@@ -197,29 +200,32 @@ FROM poisoned p, LATERAL (
   FOR NO KEY UPDATE SKIP LOCKED
 ) t, LATERAL (
   SELECT r.* FROM runs r
-  WHERE r.tenant_id = p.tenant_id AND r.id = p.id AND r.state = 'running' AND r.lease_expires_at < $3::timestamptz
+  WHERE r.tenant_id = p.tenant_id AND r.id = p.id AND r.state = 'running' AND r.lease_expires_at < $2::timestamptz
   FOR NO KEY UPDATE SKIP LOCKED
 ) r`,
 };
 
-/** $1 tenant $2 task $3 run $4 attempt $5 status $6 at $7 message $8 reason */
+/** Run and task failed, and a dead letter: $1 tenant $2 task $3 run $4 attempt $5 status $6 at $7 message $8 reason */
 export const FAIL_POISONED: Statement = {
   name: 'run-fail-poisoned',
   text: `
 WITH run AS (
   UPDATE runs SET state = 'failed', deaths = deaths + 1, error = $8, finished_at = now(), lease_expires_at = NULL
   WHERE tenant_id = $1 AND id = $3 AND attempt = $4 AND state = 'running'
-  RETURNING id
+  RETURNING id, deaths
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_FAILED}, status = $5, status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = NULL
   FROM run WHERE t.tenant_id = $1 AND t.id = $2 AND t.active_run_id = run.id
-  RETURNING t.id, t.context_id, t.last_sequence
+  RETURNING t.id, t.context_id, t.last_sequence, t.agent_id, run.deaths
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')} FROM task t
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, t.id, t.last_sequence, $7 FROM task t
+), letter AS (
+  INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+  SELECT $1, $3, t.id, t.agent_id, $8, t.deaths FROM task t
 )
 SELECT last_sequence AS sequence FROM task`,
 };

@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import { DeadLetterStore } from './index.js';
 import {
   type Stores,
   beat,
@@ -16,7 +17,6 @@ import {
 
 const { TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING } = TaskState;
 const LEASE_MS = 30_000;
-const MAX_ATTEMPTS = 3;
 
 let stores: Stores;
 beforeEach(async () => {
@@ -29,9 +29,8 @@ const expire = async (runId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
 };
 
-const reclaim = async () => stores.runs.reclaimExpired(MAX_ATTEMPTS, 10, await stores.runs.proveWritable());
-const failPoisoned = async () =>
-  stores.runs.failPoisoned(MAX_ATTEMPTS, 10, await stores.runs.proveWritable());
+const reclaim = async () => stores.runs.reclaimExpired(10, await stores.runs.proveWritable());
+const failPoisoned = async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable());
 
 describe('claim', () => {
   it('has one winner among many, who finds the task working', async () => {
@@ -213,6 +212,51 @@ describe('leases', () => {
     expect(texts(stored!.task)).toEqual(['a']);
     const [event] = await stores.tasks.readEvents(run.tenantId, run.taskId, 3, 10);
     expect(event?.payload).toEqual(failed?.event.payload);
+  });
+
+  it('the policy with which a run was accepted says how often it is tried', async () => {
+    const once = { maxAttempts: 1, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
+    const run = await startTask(stores, { ...newTask(), retry: once });
+    await expire(run.runId);
+    expect(await reclaim()).toEqual([]);
+    expect(await failPoisoned()).toMatchObject([{ runId: run.runId, attempt: 1 }]);
+    const letters = new DeadLetterStore(stores.database);
+    expect(await letters.list(run.tenantId, { limit: 10 })).toMatchObject([
+      {
+        ...{ runId: run.runId, taskId: run.taskId, agentId: 'echo', attempts: 1 },
+        reason: 'Given up after one attempt: the worker died or stopped answering',
+        redeliveredAt: null,
+      },
+    ]);
+    expect(await letters.list(randomUUID(), { limit: 10 })).toEqual([]);
+    expect(await letters.find(randomUUID(), run.runId)).toBeUndefined();
+    expect((await letters.readMessage(run.tenantId, run.runId))?.message).toEqual(run.message);
+  });
+
+  it('a run with a backoff waits for longer after each death, and nobody claims or dispatches it before', async () => {
+    const retry = { maxAttempts: 9, backoff: { initialMs: 10_000, factor: 3, maxMs: 50_000 } };
+    const run = await startTask(stores, { ...newTask(), retry });
+    const waited: number[] = [];
+    for (let death = 1; death <= 3; death++) {
+      await expire(run.runId);
+      expect(await reclaim()).toEqual([]);
+      const [row] = (await sql(
+        stores,
+        `SELECT extract(epoch FROM not_before - clock_timestamp())::float8 AS wait FROM runs`,
+      )) as [{ wait: number }];
+      waited.push(Math.round(row.wait / 10) * 10);
+      expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toBeUndefined();
+      const grants = [{ tenantId: run.tenantId, places: 1, most: null }];
+      expect((await stores.dispatch.look(1000)).waiting.size).toBe(0);
+      expect(await stores.dispatch.dispatch(grants, 10)).toEqual([]);
+      await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms'`);
+      expect((await stores.dispatch.look(1000)).waiting.size).toBe(1);
+      expect(await stores.dispatch.dispatch(grants, 10)).toMatchObject([{ runId: run.runId }]);
+      expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toMatchObject({
+        attempt: death + 1,
+      });
+    }
+    expect(waited).toEqual([10, 30, 50]);
   });
 
   it('a run handed back at every shutdown does not count as killing its workers', async () => {

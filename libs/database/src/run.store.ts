@@ -77,20 +77,22 @@ export class RunStore {
   }
 
   /**
-   * Leases that had run out: back to queued if attempts remain.
+   * Leases that had run out: back to queued if attempts remain, at once or when the run's backoff is over.
    * @param expiredAt by the clock of Postgres, from `proveWritable`
+   * @returns those that must be enqueued now; the others wait in Postgres
    */
-  async reclaimExpired(maxAttempts: number, limit: number, expiredAt: string): Promise<RunToEnqueue[]> {
-    const values = [maxAttempts, limit, expiredAt];
-    const rows = await this.database.systemQuery<sql.RunRow>(sql.RECLAIM_EXPIRED, values);
-    return rows.map(sql.runOf);
+  async reclaimExpired(limit: number, expiredAt: string): Promise<RunToEnqueue[]> {
+    const rows = await this.database.systemQuery<sql.RunRow & { waits: boolean }>(sql.RECLAIM_EXPIRED, [
+      limit,
+      expiredAt,
+    ]);
+    return rows.filter(({ waits }) => !waits).map(sql.runOf);
   }
 
   /** Leases that had run out and whose attempts are used up: run and task failed, with the reason. */
-  async failPoisoned(maxAttempts: number, limit: number, expiredAt: string): Promise<PoisonedRun[]> {
+  async failPoisoned(limit: number, expiredAt: string): Promise<PoisonedRun[]> {
     return this.database.inSystem(async (transaction) => {
-      const values = [maxAttempts, limit, expiredAt];
-      const found = await transaction.query<sql.PoisonedRow>(sql.FIND_POISONED, values);
+      const found = await transaction.query<sql.PoisonedRow>(sql.FIND_POISONED, [limit, expiredAt]);
       const failed = await Promise.all(found.map((row) => failPoisonedRun(transaction, row)));
       return failed.filter((run) => run !== undefined);
     });

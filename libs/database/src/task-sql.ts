@@ -38,6 +38,11 @@ export interface HeadRow {
 /** What the id of a caller is found by. */
 const clientKey = (clientId: string): string => `sha256(convert_to(${clientId}, 'UTF8'))`;
 
+/** What becomes of a run when its worker dies; the parameter is an array of the same, in this order. */
+const RETRY = 'max_attempts, backoff_ms, backoff_factor, backoff_max_ms';
+const retryValues = (parameter: number): string =>
+  [1, 2, 3, 4].map((i) => `($${parameter}::float8[])[${i}]`).join(', ');
+
 /** A run that is refused a place leaves nothing behind. */
 const IF_PLACED = 'FROM place WHERE NOT place.refused';
 
@@ -55,7 +60,7 @@ const aliasCte = (condition = ''): string => `alias AS (
 
 /**
  * The same rows whether or not an id names the task; with one, only if it names this one.
- * @param first number of the first parameter of the place, after all others
+ * @param first number of the first parameter of the place, after all others; then comes the retry policy
  */
 const create = (name: string, first: number, id: string, condition: string, result: string): Statement => ({
   name,
@@ -69,15 +74,16 @@ WITH ${placeCte(first, first + 1)}, ${id} task AS (
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload) SELECT $1, $2, 1, 0, $10 ${condition}
 ), run AS (
-  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at)
-  SELECT $1, $11, $2, 'queued', 1, $12, $13, CASE WHEN place.dispatched THEN now() END ${condition}
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
+  SELECT $1, $11, $2, 'queued', 1, $12, $13, CASE WHEN place.dispatched THEN now() END,
+    ${retryValues(first + 2)} ${condition}
 )
 SELECT ${result}`,
 });
 
 /**
  * $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run
- * $12 extensions $13 traceparent … and the place
+ * $12 extensions $13 traceparent … the place and the retry policy
  */
 export const CREATE = create(
   'task-create',
@@ -133,7 +139,7 @@ const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_
 
 /**
  * The same rows whether or not the message has a key; with one, only if it names this turn.
- * @param first number of the first parameter of the place, after all others
+ * @param first number of the first parameter of the place, after all others; then comes the retry policy
  */
 const next = (name: string, first: number, known: string, from: string, condition: string): Statement => ({
   name,
@@ -154,15 +160,16 @@ WITH held AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')} FROM task t
 ), run AS (
-  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at)
-  SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9, CASE WHEN place.dispatched THEN now() END
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
+  SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9, CASE WHEN place.dispatched THEN now() END,
+    ${retryValues(first + 2)}
   FROM task t, place
 )
 SELECT held.state, task.last_sequence AS sequence, place.dispatched, place.refused AND ${TAKES_A_TURN} AS refused
 FROM held CROSS JOIN place LEFT JOIN task ON true`,
 });
 
-/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … and the place */
+/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … the place and the retry policy */
 export const CONTINUE = next('task-continue', 10, '', 'held, place', '');
 /** … $10 key $11 content $12 hours $13 task that is gone … */
 export const CONTINUE_KEYED = next(

@@ -1,4 +1,12 @@
-import { Message, StreamResponse, TaskState, type TaskEvent, isTerminal, parsePayload } from '@baton/a2a';
+import {
+  Message,
+  type RunRetry,
+  StreamResponse,
+  type TaskEvent,
+  TaskState,
+  isTerminal,
+  parsePayload,
+} from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { BY_INDEX_ONLY } from './by-index-only.js';
@@ -28,6 +36,7 @@ import { isUuid } from './uuid.js';
 const MAX_INT = 2_147_483_647;
 
 const ANY_PLACE: Place = { mostOut: null, mostWaiting: null, exact: false };
+const THREE_TIMES: RunRetry = { maxAttempts: 3, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
 
 /** As many of the tenant's runs wait as may; the new one was refused. */
 export class TooManyWaitingError extends Error {
@@ -44,7 +53,7 @@ export class TaskStore {
    * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
    * @throws TooManyWaitingError if there is no place for the run; nothing was written then
    */
-  async create({ alias, key, place, ...input }: NewTask): Promise<CreatedTask> {
+  async create({ alias, key, place, retry, ...input }: NewTask): Promise<CreatedTask> {
     const { tenantId, agentId, runId, task, extensions, traceparent } = input;
     const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
     const { status, history, metadata } = event.task;
@@ -64,7 +73,10 @@ export class TaskStore {
       ...(key ? keyValues(key) : []),
     ];
     const statement = key ? keyed : plain;
-    const row = await this.accept<sql.CreatedRow>(tenantId, statement, [...values, ...named], place);
+    const row = await this.accept<sql.CreatedRow>(tenantId, statement, [...values, ...named], {
+      place,
+      retry,
+    });
     if (row?.task_id) {
       const { task_id: taskId, content = null } = row;
       const created = taskId === task.id;
@@ -96,14 +108,14 @@ export class TaskStore {
    * @throws TooManyWaitingError if there is no place for the run; nothing was written then
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
-    const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, place } = input;
+    const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, place, retry } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
     const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const keyed = key ? [...values, ...keyValues(key)] : values;
-    const row = await this.accept<sql.ContinuedRow>(tenantId, statement, keyed, place);
+    const row = await this.accept<sql.ContinuedRow>(tenantId, statement, keyed, { place, retry });
     if (!row) return { ok: false, reason: 'not-found' };
     const { sequence, dispatched, refused } = row;
     if (sequence !== null) return { ok: true, sequence, dispatched };
@@ -238,9 +250,12 @@ export class TaskStore {
     tenantId: string,
     statement: Statement,
     values: Values,
-    { mostOut, mostWaiting, exact }: Place = ANY_PLACE,
+    { place = ANY_PLACE, retry = THREE_TIMES }: Pick<NewTask, 'place' | 'retry'>,
   ): Promise<Row | undefined> {
-    const write: [Statement, Values] = [statement, [...values, mostOut, mostWaiting]];
+    const { mostOut, mostWaiting, exact } = place;
+    const { initialMs, factor, maxMs } = retry.backoff;
+    const policy = [retry.maxAttempts, initialMs, factor, maxMs];
+    const write: [Statement, Values] = [statement, [...values, mostOut, mostWaiting, policy]];
     const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
     const answers = await this.database.tenantQueries(tenantId, exact ? [lock, write] : [write]);
     return answers.at(-1)?.[0] as Row | undefined;

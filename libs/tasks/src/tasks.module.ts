@@ -1,6 +1,7 @@
 import { AgentList, AgentsModule } from '@baton/agents';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
+import { DeadLetters } from './dead-letters/dead-letters.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
 import { WorkerPresence } from './dispatch/worker-presence.js';
 import { TurnIntake } from './operations/accept-turn.js';
@@ -40,9 +41,10 @@ import { WorkerIdentity } from './runs/worker-identity.js';
     CancelOperation,
     SubscribeOperation,
     OperationTable,
+    DeadLetters,
     PlatformGauges,
   ],
-  exports: [AgentDirectory, RequestListing, OperationTable, Relay],
+  exports: [AgentDirectory, DeadLetters, RequestListing, OperationTable, Relay],
 })
 export class TasksModule {}
 

@@ -36,6 +36,9 @@ export class Metrics {
     ['kind'],
   );
 
+  /** Runs that used up their attempts, as far as this process has found them. */
+  readonly deadLetters = this.counter('baton_dead_letters_total', 'Runs that used up their attempts', []);
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
   }

@@ -11,7 +11,11 @@ import { failureOf } from './failure.js';
 const PLAIN_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 414, 503]);
 
 /** Where JSON-RPC has no HTTP status for an error of its own, and a plain endpoint has. */
-const STATUS_OF: Partial<Record<ErrorKind, number>> = { 'task-not-found': 404, 'invalid-params': 400 };
+const STATUS_OF: Partial<Record<ErrorKind, number>> = {
+  'task-not-found': 404,
+  'invalid-params': 400,
+  'unsupported-operation': 400,
+};
 
 /**
  * What no controller has answered: a refused token, an unknown path, a request Fastify itself refuses, a bug.

@@ -18,11 +18,9 @@ import { requireScopeFor } from '../a2a/scopes.js';
 import { StreamPlaces } from '../a2a/stream-places.js';
 import { StreamSender, type StreamTarget } from '../a2a/stream-sender.js';
 import { failureOf } from '../http/failure.js';
+import { readLimit } from './read-limit.js';
 import { RequestCalls } from './request-calls.js';
 import { encodeEvent, encodeRequest, encodeRequestWithTask } from './request-json.js';
-
-const DEFAULT_LIMIT = 50;
-const MAX_LIMIT = 100;
 
 /** Every path below, with its method; others are refused. */
 export const REQUEST_PATHS: readonly (readonly [string, 'GET' | 'POST'])[] = [
@@ -142,13 +140,6 @@ export class RequestsController {
 }
 
 const NOT_CANCELED: ReadonlySet<string> = new Set(['task-not-found', 'task-not-cancelable']);
-
-function readLimit(text: string | undefined): number {
-  if (text === undefined || text === '') return DEFAULT_LIMIT;
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
-  throw ProtocolError.invalidParams('limit', `must be a whole number from 1 to ${String(MAX_LIMIT)}`);
-}
 
 function readSequence(text: string | undefined): number {
   if (text === undefined || text === '') return 0;

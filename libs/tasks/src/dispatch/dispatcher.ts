@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { DispatchStore, type Grant, type Occupancy, type Place } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { Messaging } from '@baton/messaging';
+import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -59,8 +59,24 @@ export class Dispatcher implements OnApplicationBootstrap, OnApplicationShutdown
     return { mostOut: isFree ? runsAtOnce : 1, mostWaiting: tasksWaiting, exact };
   }
 
+  /**
+   * A new run that has a place goes on the queue; one that waits comes there when a place is free. Never rejects:
+   * what the queue does not take is enqueued by the sweeper.
+   */
+  async hand(run: RunJob, dispatched: boolean): Promise<void> {
+    if (!dispatched) {
+      this.waited();
+      return;
+    }
+    try {
+      await this.messaging.enqueueRuns([run]);
+    } catch (error) {
+      this.logger.warn('queue is away; the sweeper will enqueue the run', { err: error, ...run });
+    }
+  }
+
   /** A new run had to wait: look after a while whether there is a place after all. */
-  waited(): void {
+  private waited(): void {
     this.timer ??= setTimeout(
       () => {
         this.timer = undefined;

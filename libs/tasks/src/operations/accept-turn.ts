@@ -1,12 +1,16 @@
 import {
+  type Agent,
   type CallContext,
   type Message,
   ProtocolError,
+  type RunRetry,
   type SendMessageRequest,
   type Task,
   type TaskCut,
   TaskState,
+  runRetry,
 } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import {
   type EarlierTurn,
   type MessageKey,
@@ -14,8 +18,6 @@ import {
   TaskStore,
   TooManyWaitingError,
 } from '@baton/database';
-import { Messaging, type RunJob } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { Dispatcher } from '../dispatch/dispatcher.js';
@@ -51,10 +53,9 @@ export class TurnIntake {
   constructor(
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
-    private readonly messaging: Messaging,
     private readonly relay: Relay,
     private readonly dispatcher: Dispatcher,
-    private readonly logger: Logger,
+    private readonly environment: Environment,
   ) {}
 
   /**
@@ -78,14 +79,14 @@ export class TurnIntake {
       this.tasks.create({
         ...{ tenantId, agentId: agent.id, runId: run.runId, task, extensions, traceparent },
         alias: alias && { profile, ...alias },
-        ...{ key, place },
+        ...{ key, place, retry: this.retryOf(agent) },
       }),
-    ]).catch(explain(place));
+    ]).catch(explainPlace(place));
     if (!created) {
       this.relay.leave(watch);
       return earlier;
     }
-    await this.hand(run, dispatched);
+    await this.dispatcher.hand(run, dispatched);
     return { cut: { task, sequence: 1 }, priorArtifacts: [], watch };
   }
 
@@ -108,13 +109,14 @@ export class TurnIntake {
         'contradicts the task, which is in another context',
       );
     }
-    const { tenantId, extensions, traceparent } = call;
+    const { tenantId, agent, extensions, traceparent } = call;
+    const retry = this.retryOf(agent);
     const runId = uuid();
     const turn = { tenantId, agentId: stored.agentId, taskId, runId };
     const said = { ...named(message), taskId, contextId };
     const place = await this.dispatcher.placeFor(tenantId);
-    const next = { ...turn, message: said, extensions, traceparent, key, place };
-    const accepted = await this.tasks.continue(next).catch(explain(place));
+    const next = { ...turn, message: said, extensions, traceparent, key, place, retry };
+    const accepted = await this.tasks.continue(next).catch(explainPlace(place));
     if (!accepted.ok) {
       if (accepted.reason === 'repeated') return accepted.earlier;
       if (accepted.reason === 'not-found') throw await this.finder.notFound(call, taskId, taskId);
@@ -123,7 +125,7 @@ export class TurnIntake {
     const { sequence, dispatched } = accepted;
     const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal);
     const cut = await this.tasks.get(tenantId, taskId);
-    await this.hand({ tenantId, taskId, runId, attempt: 0 }, dispatched);
+    await this.dispatcher.hand({ tenantId, taskId, runId, attempt: 0 }, dispatched);
     if (!cut) throw await this.finder.notFound(call, taskId, taskId);
     // A cancel may have come in between: what the snapshot shows must not follow it once more.
     watch.skipTo(cut.sequence);
@@ -140,22 +142,13 @@ export class TurnIntake {
     return { cut, priorArtifacts: [], watch };
   }
 
-  /** A run that has a place goes on the queue; one that waits comes there when a place is free. */
-  private async hand(run: RunJob, dispatched: boolean): Promise<void> {
-    if (!dispatched) {
-      this.dispatcher.waited();
-      return;
-    }
-    try {
-      await this.messaging.enqueueRuns([run]);
-    } catch (error) {
-      this.logger.warn('queue is away; the sweeper will enqueue the run', { err: error, ...run });
-    }
+  private retryOf({ definition }: Agent): RunRetry {
+    return runRetry(definition.retry, this.environment.maxAttempts);
   }
 }
 
 /** What a caller is told whose run is refused a place. */
-const explain =
+export const explainPlace =
   ({ mostWaiting }: Place) =>
   (error: unknown): never => {
     if (!(error instanceof TooManyWaitingError) || mostWaiting === null) throw error;

@@ -2,7 +2,7 @@ import { serializePayload } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { RunStore, type RunToEnqueue } from '@baton/database';
 import { Messaging } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import { Dispatcher } from '../dispatch/dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { Steadiness } from './steadiness.js';
@@ -27,6 +27,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     private readonly runs: RunStore,
     private readonly messaging: Messaging,
     private readonly dispatcher: Dispatcher,
+    private readonly metrics: Metrics,
     private readonly environment: Environment,
     private readonly logger: Logger,
   ) {
@@ -44,11 +45,11 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
 
   /** One sweep. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
   async sweep(): Promise<void> {
-    const { maxAttempts, orphanMs } = this.environment;
+    const { orphanMs } = this.environment;
     const expiredAt = await this.askPostgres();
     if (this.steadiness.isSteady) {
-      await this.failPoisoned(maxAttempts, expiredAt);
-      this.enqueue(await this.runs.reclaimExpired(maxAttempts, LIMIT, expiredAt), 'lease expired');
+      await this.failPoisoned(expiredAt);
+      this.enqueue(await this.runs.reclaimExpired(LIMIT, expiredAt), 'lease expired');
     }
     this.enqueue(await this.runs.takeOrphans(orphanMs, LIMIT), 'not on the queue for long');
     // Whoever has made a place may have died before it was given to another.
@@ -83,9 +84,10 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     if (!this.stopped) this.schedule();
   }
 
-  private async failPoisoned(maxAttempts: number, expiredAt: string): Promise<void> {
-    for (const run of await this.runs.failPoisoned(maxAttempts, LIMIT, expiredAt)) {
+  private async failPoisoned(expiredAt: string): Promise<void> {
+    for (const run of await this.runs.failPoisoned(LIMIT, expiredAt)) {
       const { tenantId, taskId, runId, attempt, event } = run;
+      this.metrics.deadLetters.inc();
       this.logger.error('run failed: its worker died on every attempt', { tenantId, taskId, runId, attempt });
       const published = { sequence: event.sequence, attempt, json: serializePayload(event.payload) };
       await this.messaging.publishTask(tenantId, taskId, {

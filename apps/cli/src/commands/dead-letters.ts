@@ -1,0 +1,193 @@
+import { BUILTIN_AGENTS } from '@baton/agents';
+import { type DeadLetter, Database, DeadLetterStore, TaskStore } from '@baton/database';
+import { type RedeliveryPorts, redeliver } from '@baton/tasks';
+import type { Command } from 'commander';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { type Platform, withPlatform } from '../connection.js';
+import { withMessaging } from '../messaging.js';
+import { OperatorError } from '../operator-error.js';
+import { formatTime, oneLine, printJson, printTable } from '../output.js';
+import { requireTenant } from '../require-tenant.js';
+
+const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died (UTC)', 'redelivered as', 'reason'];
+const NONE = 'There are no dead letters.';
+/** Most that one list shows, and that one `--all` redelivers. */
+const MOST = 1_000;
+
+interface TenantOption extends JsonOption {
+  tenant?: string;
+}
+
+interface RedeliverOptions extends TenantOption {
+  all?: boolean;
+  again?: boolean;
+}
+
+/** What every command works with. */
+interface Desk extends Platform {
+  letters: DeadLetterStore;
+  tasks: TaskStore;
+}
+
+/** `baton dead-letters …`: runs that used up their attempts. */
+export function addDeadLetterCommands(program: Command, cli: Cli): void {
+  const letters = program.command('dead-letters').description('runs that used up their attempts');
+
+  letters
+    .command('list')
+    .description('list them, the latest death first')
+    .option('--tenant <slug>', 'of this tenant only')
+    .option(...JSON_OPTION)
+    .action((options: TenantOption) => listLetters(cli, options));
+
+  letters
+    .command('show')
+    .description('show one, with the message it was to answer')
+    .argument('<run>', 'the id of the run')
+    .option(...JSON_OPTION)
+    .action((run: string, options: JsonOption) => showLetter(cli, run, options));
+
+  letters
+    .command('redeliver')
+    .description('say the message again, as a new task of the same agent')
+    .argument('[run]', 'the id of the run')
+    .option('--all', 'every one that was not redelivered yet')
+    .option('--tenant <slug>', 'of this tenant, with --all')
+    .option('--again', 'also if it was redelivered before')
+    .option(...JSON_OPTION)
+    .action((run: string | undefined, options: RedeliverOptions) => redeliverLetters(cli, run, options));
+}
+
+async function withDesk<T>({ source }: Cli, work: (desk: Desk) => Promise<T>): Promise<T> {
+  return withPlatform(source, async (platform) => {
+    const { databaseUrl: url, allowRlsBypass } = platform.environment;
+    const database = new Database({ url, poolSize: 2, allowRlsBypass });
+    try {
+      return await work({
+        ...platform,
+        letters: new DeadLetterStore(database),
+        tasks: new TaskStore(database),
+      });
+    } finally {
+      await database.close();
+    }
+  });
+}
+
+async function lettersOf({ letters, tenants }: Desk, slug: string | undefined): Promise<DeadLetter[]> {
+  if (slug === undefined) return letters.listAll(MOST);
+  const { id } = await requireTenant(tenants, slug);
+  return letters.list(id, { limit: MOST });
+}
+
+async function listLetters(cli: Cli, { tenant, json }: TenantOption): Promise<void> {
+  const records = await withDesk(cli, async (desk) => {
+    const [found, tenants] = await Promise.all([lettersOf(desk, tenant), desk.tenants.list()]);
+    const slugs = new Map(tenants.map(({ id, slug }) => [id, slug]));
+    return found.map((letter) => ({ ...letter, tenant: slugs.get(letter.tenantId) ?? '' }));
+  });
+  const rows = records.map((letter) => [
+    letter.runId,
+    letter.tenant,
+    letter.agentId,
+    String(letter.attempts),
+    formatTime(letter.diedAt),
+    (letter.redeliveredAt && letter.redeliveredTaskId) ?? '',
+    oneLine(letter.reason, 60),
+  ]);
+  if (json) printJson(cli.terminal, records);
+  else printTable(cli.terminal, TITLES, rows, NONE);
+}
+
+async function requireLetter({ letters }: Desk, runId: string): Promise<DeadLetter> {
+  const letter = await letters.findAnywhere(runId);
+  if (letter) return letter;
+  throw new OperatorError(
+    `There is no dead letter of run "${runId}": npx baton dead-letters list shows those there are.`,
+  );
+}
+
+async function showLetter(cli: Cli, runId: string, { json }: JsonOption): Promise<void> {
+  const record = await withDesk(cli, async (desk) => {
+    const letter = await requireLetter(desk, runId);
+    const said = await desk.letters.readMessage(letter.tenantId, runId);
+    return { ...letter, message: said?.message ?? null };
+  });
+  if (json) return printJson(cli.terminal, record);
+  const { reason, attempts, taskId, agentId, diedAt, redeliveredAt, redeliveredTaskId, message } = record;
+  const texts = message?.parts.map(({ content }) => (content?.$case === 'text' ? content.value : '…'));
+  const lines = [
+    ['run', runId],
+    ['task', taskId],
+    ['agent', agentId],
+    ['died', `${formatTime(diedAt)} (UTC), after ${attempts} attempts`],
+    ['reason', reason],
+    ['message', texts ? oneLine(texts.join(' ')) : 'no longer kept'],
+    [
+      'redelivered',
+      redeliveredAt ? `${formatTime(redeliveredAt)} (UTC), as task ${redeliveredTaskId ?? ''}` : 'no',
+    ],
+  ] as const;
+  cli.terminal.out(lines.map(([name, value]) => `${name.padEnd(12)} ${oneLine(value, 200)}`).join('\n'));
+}
+
+async function redeliverLetters(
+  cli: Cli,
+  runId: string | undefined,
+  { all, tenant, again = false, json }: RedeliverOptions,
+): Promise<void> {
+  if ((runId === undefined) === !all || all === (tenant === undefined)) {
+    throw new OperatorError('Name the run to redeliver, or all of one tenant with --all --tenant <slug>.');
+  }
+  await withDesk(cli, async (desk) => {
+    const chosen = runId === undefined ? await lettersOf(desk, tenant) : [await requireLetter(desk, runId)];
+    const due = all && !again ? chosen.filter(({ redeliveredAt }) => !redeliveredAt) : chosen;
+    const made: { runId: string; taskId: string }[] = [];
+    await withPorts(desk, async (ports) => {
+      for (const letter of due) {
+        const taskId = await redeliverOne(ports, letter, again).catch((error: unknown) => {
+          // Of all, one that can't be redelivered keeps no other from it.
+          if (!all || !(error instanceof OperatorError)) throw error;
+          cli.terminal.err(error.message);
+        });
+        if (taskId !== undefined) made.push({ runId: letter.runId, taskId });
+      }
+    });
+    if (json) printJson(cli.terminal, made);
+    else if (made.length === 0) cli.terminal.err('There is nothing to redeliver.');
+    else for (const one of made) cli.terminal.out(`Run ${one.runId} is redelivered as task ${one.taskId}.`);
+  });
+}
+
+async function withPorts(desk: Desk, work: (ports: RedeliveryPorts) => Promise<void>): Promise<void> {
+  const { letters, tasks, agents, environment } = desk;
+  await withMessaging(environment, async (messaging, answers) =>
+    work({
+      letters,
+      tasks,
+      maxAttempts: environment.maxAttempts,
+      findAgent: async (tenantId, agentId) =>
+        BUILTIN_AGENTS.find(({ id }) => id === agentId) ?? agents.find(tenantId, agentId),
+      // What the queue does not take, the sweeper enqueues.
+      hand: async (run, dispatched) => {
+        if (answers && dispatched) await messaging.enqueueRuns([run]).catch(() => undefined);
+      },
+    }),
+  );
+}
+
+async function redeliverOne(ports: RedeliveryPorts, letter: DeadLetter, again: boolean): Promise<string> {
+  const redelivered = await redeliver(ports, letter, { again });
+  if (redelivered.ok) return redelivered.taskId;
+  const { runId } = letter;
+  if (redelivered.reason === 'redelivered') {
+    throw new OperatorError(
+      `Run ${runId} was redelivered before, as task ${redelivered.taskId}: add --again to do it once more.`,
+    );
+  }
+  throw new OperatorError(
+    redelivered.reason === 'agent-gone'
+      ? `The agent of run ${runId} no longer exists: nobody would answer.`
+      : `The task of run ${runId} is past its retention, and so is its message.`,
+  );
+}

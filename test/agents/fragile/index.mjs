@@ -1,0 +1,1 @@
+export { default } from '../poison/index.mjs';

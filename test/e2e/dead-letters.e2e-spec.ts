@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BatonProcess } from '../support/baton-process.js';
+import { DRIVERS } from '../support/index.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+jest.setTimeout(180_000);
+
+const ENV = { BATON_AGENTS_DIR: join(__dirname, '../agents'), LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300' };
+const folder = mkdtempSync(join(tmpdir(), 'baton-dead-letters-'));
+const antidote = join(folder, 'antidote');
+
+let stack: Stack;
+let token: string;
+let slug: string;
+let stopping = false;
+
+/** What a supervisor does: a worker that dies is started again. */
+async function superviseWorker(): Promise<void> {
+  const worker: BatonProcess = await stack.addWorker();
+  void worker.exited.then(() => {
+    stack.workers.splice(stack.workers.indexOf(worker), 1);
+    if (!stopping) void superviseWorker().catch(() => undefined);
+  });
+}
+
+beforeAll(async () => {
+  stack = await Stack.start({ driver: DRIVERS[0]!, workers: 0, env: { ...ENV, MAX_ATTEMPTS: '2' } });
+  await superviseWorker();
+  ({ token, slug } = await stack.createTenant());
+});
+afterAll(async () => {
+  stopping = true;
+  await stack.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const ask = async (method: 'GET' | 'POST', path: string, bearer = token) => {
+  const response = await fetch(`${stack.apis[0]!.url}/v1/dead-letters${path}`, {
+    method,
+    headers: { authorization: `Bearer ${bearer}` },
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, any> }; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests look at the wire
+};
+const letters = async (): Promise<any[]> => (await ask('GET', '')).body.dead_letters as any[]; // eslint-disable-line @typescript-eslint/no-explicit-any
+const poisoned = async (agent: string, text: string) =>
+  new RawCaller(stack.url(0, agent), token).call(
+    'SendMessage',
+    sendParams(text, { metadata: { antidote }, contextId: 'our-talk' }),
+  );
+const ended = async (taskId: string) => {
+  const caller = new RawCaller(stack.url(0, 'poison'), token);
+  for await (const { data } of caller.stream('SubscribeToTask', { id: taskId }, 0)) void data;
+  return (await caller.call('GetTask', { id: taskId })).result!;
+};
+
+it('keeps what used up its attempts, and lets it be said again once the agent is mended', async () => {
+  const { result } = await poisoned('poison', 'a bitter pill');
+  expect(result?.task.status.state).toBe('TASK_STATE_FAILED');
+  const [letter] = await letters();
+  expect(letter).toMatchObject({
+    request_id: result?.task.id,
+    attempts: 2,
+    reason: expect.stringMatching(/^Given up after 2 attempts: each time the worker died/) as string,
+    redelivered_at: null,
+    redelivered_as: null,
+  });
+  const shown = JSON.parse(await stack.baton('dead-letters', 'show', letter.run_id as string, '--json'));
+  expect(shown).toMatchObject({ taskId: result?.task.id, message: { parts: [{}] } });
+  expect(await stack.baton('dead-letters', 'list', '--tenant', slug)).toContain(letter.run_id as string);
+
+  writeFileSync(antidote, '');
+  const said = await stack.baton('dead-letters', 'redeliver', letter.run_id as string, '--json');
+  const [{ taskId }] = JSON.parse(said) as [{ taskId: string }];
+  const task = await ended(taskId);
+  expect(task).toMatchObject({
+    contextId: 'our-talk',
+    status: { state: 'TASK_STATE_COMPLETED' },
+    metadata: { 'baton.redelivery': { taskId: result?.task.id, runId: letter.run_id } },
+  });
+  expect(task.history[0]).toMatchObject({
+    parts: [{ text: 'a bitter pill' }],
+    referenceTaskIds: [result?.task.id],
+  });
+  expect((await ended(result?.task.id as string)).status.state).toBe('TASK_STATE_FAILED');
+  expect(await letters()).toMatchObject([{ redelivered_as: taskId }]);
+  const again = stack.baton('dead-letters', 'redeliver', letter.run_id as string);
+  await expect(again).rejects.toThrow(/was redelivered before, as task .*: add --again/);
+});
+
+it('lets a tenant redeliver its own, once, and nobody else', async () => {
+  rmSync(antidote, { force: true });
+  await poisoned('poison', 'once more');
+  const [letter] = await letters();
+  writeFileSync(antidote, '');
+  const path = `/${letter.run_id as string}/redeliver`;
+  const { token: stranger } = await stack.createTenant();
+  const unknown = await ask('POST', '/00000000-0000-4000-8000-000000000000/redeliver', stranger);
+  expect(unknown.status).toBe(404);
+  expect(await ask('POST', path, stranger)).toEqual(unknown);
+  expect((await ask('GET', '', stranger)).body).toEqual({ dead_letters: [], next_cursor: null });
+  const reader = await stack.createToken(slug, 'tasks:read');
+  expect((await ask('POST', path, reader)).status).toBe(403);
+
+  const answers = await Promise.all([1, 2, 3].map(() => ask('POST', path)));
+  const made = answers.filter(({ status }) => status === 201);
+  const ids = new Set(made.map(({ body }) => body.request_id as string));
+  expect(ids.size).toBe(1);
+  const [taskId] = ids;
+  expect((await ended(taskId!)).status.state).toBe('TASK_STATE_COMPLETED');
+  const refused = await ask('POST', path);
+  expect(refused.status).toBe(400);
+  expect(JSON.stringify(refused.body)).toContain(`as task ${taskId}`);
+  expect((await ask('POST', `${path}?again=true`)).status).toBe(201);
+});
+
+it('fails a task whose agent wants no second attempt after the first death', async () => {
+  rmSync(antidote, { force: true });
+  const { result } = await poisoned('fragile', 'carefully');
+  expect(result?.task.status.state).toBe('TASK_STATE_FAILED');
+  const [letter] = await letters();
+  expect(letter).toMatchObject({
+    attempts: 1,
+    reason: expect.stringMatching(/^Given up after one attempt/) as string,
+  });
+});
