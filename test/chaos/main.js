@@ -1,21 +1,5 @@
-// npm run chaos: TypeScript outside of Jest, compiled as it is loaded.
-const { readFileSync } = require('node:fs');
-const { transformSync } = require('@swc/core');
-require('../support/resolve-typescript.js');
-
-const jsc = { parser: { syntax: 'typescript', decorators: true }, target: 'es2022' };
-
-require.extensions['.ts'] = (module, filename) => {
-  const source = readFileSync(filename, 'utf8');
-  const { code } = transformSync(source, {
-    filename,
-    jsc,
-    module: { type: 'commonjs' },
-    sourceMaps: 'inline',
-  });
-  module._compile(code, filename);
-};
-
+// npm run chaos
+require('../support/load-typescript.js');
 const { main } = require('./cli.ts');
 
 main(process.argv.slice(2)).then((code) => process.exit(code));

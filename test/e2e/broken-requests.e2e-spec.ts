@@ -130,6 +130,12 @@ describe('a peer that breaks HTTP', () => {
     ).toBe('400');
   });
 
+  it('with a body cut short behind a whole request gets that one answered', async () => {
+    const cut = httpPost(PATH, headers, get).slice(0, -10);
+    const answer = await answerTo(httpPost(PATH, headers, get).repeat(2) + cut, true);
+    expect(answer.split(/(?=HTTP\/1\.1 \d)/).map(statusOf)).toEqual(['200', '200', '400']);
+  });
+
   it('with a chunk that is none is answered with 400', async () => {
     expect(statusOf(await answerTo(`${chunkedPost()}zz\r\nhello`))).toBe('400');
   });

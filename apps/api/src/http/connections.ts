@@ -33,15 +33,7 @@ export class Connections {
     const connection = this.of(socket);
     if (connection.refused) return;
     connection.refused = true;
-    const { current } = connection;
-    const isUnderWay = current && !current.writableFinished;
-    if (isUnderWay && (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !current.req.complete)) {
-      // It is this very request that is broken.
-      if (current.headersSent) socket.destroy();
-      else end(socket, error);
-    } else {
-      endAfter(connection, () => end(socket, error));
-    }
+    endInTurn(connection, socket, error);
   };
 
   private inTurn({ raw }: FastifyRequest, reply: FastifyReply, done: () => void): void {
@@ -75,11 +67,17 @@ export class Connections {
   }
 }
 
-/** Call `end` when the answers under way are out. */
-function endAfter(connection: Connection, end: () => void): void {
+/** Refuse when the answers before the broken request are out. */
+function endInTurn(connection: Connection, socket: Socket, error: NodeJS.ErrnoException): void {
   const { current } = connection;
-  if (!current || current.writableFinished) end();
-  else current.once('finish', () => endAfter(connection, end));
+  if (!current || current.writableFinished) end(socket, error);
+  else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !current.req.complete) {
+    // It is this very request that is broken.
+    if (current.headersSent) socket.destroy();
+    else end(socket, error);
+  } else {
+    current.once('finish', () => endInTurn(connection, socket, error));
+  }
 }
 
 /** Say why, and close when it is read; at once would reset the connection under the answer. */

@@ -1,0 +1,68 @@
+import { isUtf8 } from 'node:buffer';
+import type { HttpAnswer } from './exchange.js';
+import type { HttpCase } from './http-cases.js';
+
+/** What must never reach a caller. Nothing that is sent looks like this. */
+const LEAK =
+  /(\n|\\n)\s+at |node_modules|\/dist\/|\/libs\/|\bTypeError\b|Cannot read prop|is not a function|prisma|violates|syntax error at|invalid input syntax|relation "|ECONNREFUSED|SELECT .* FROM/i;
+const RPC_PATHS =
+  /^\/(agents\/[^/]+|v1\/a2a\/agents\/[^/]+|a2a(\/[^/]+)?|v1\/(agent-systems|agents)\/[^/]+\/a2a)?$/;
+
+/** What is wrong with an answer, if anything. */
+export function judge(sent: HttpCase, answer: HttpAnswer | string): string | undefined {
+  if (answer === 'not sent') return undefined;
+  if (typeof answer === 'string') return `unanswered: ${answer}`;
+  const { status, type, text } = answer;
+  if (status >= 500 || status < 100) return `status ${status}: ${text.slice(0, 300)}`;
+  const leak = LEAK.exec(text);
+  if (leak)
+    return `leaks ${JSON.stringify(leak[0])}: ${text.slice(Math.max(0, leak.index - 100), leak.index + 300)}`;
+  if (type.startsWith('text/event-stream')) return judgeStream(text);
+  if (sent.method !== 'POST' || text === '') return undefined;
+  const isRpc = RPC_PATHS.test(sent.path.split('?')[0] ?? '');
+  if (!isRpc || ![200, 401, 403, 408, 413, 415, 429].includes(status)) return undefined;
+  return judgeRpc(sent, answer);
+}
+
+function judgeStream(text: string): string | undefined {
+  for (const line of text.split('\n').slice(0, -2)) {
+    if (/^(id: \d+|event: \w+|: .*|)$/.test(line)) continue;
+    if (!line.startsWith('data: ') || !isJson(line.slice(6)))
+      return `a stream with the line ${line.slice(0, 200)}`;
+  }
+  return undefined;
+}
+
+function judgeRpc({ body, headers }: HttpCase, { status, text }: HttpAnswer): string | undefined {
+  if (!isJson(text)) return `no JSON: ${text.slice(0, 200)}`;
+  const answer = JSON.parse(text) as Record<string, unknown> | null;
+  if (answer?.jsonrpc !== '2.0' || !('id' in answer)) return `no JSON-RPC: ${text.slice(0, 200)}`;
+  if ('result' in answer === 'error' in answer) return `not one of result and error: ${text.slice(0, 200)}`;
+  const error = answer.error as { code?: unknown; message?: unknown } | undefined;
+  if (error && (!Number.isInteger(error.code) || typeof error.message !== 'string' || error.message === '')) {
+    return `an error without code or message: ${text.slice(0, 200)}`;
+  }
+  const expected = idOf(body);
+  const beforeTheId =
+    status !== 200 || error?.code === -32700 || error?.code === -32600 || 'a2a-version' in headers;
+  if (answer.id === expected || (error && beforeTheId && answer.id === null)) return undefined;
+  return `id ${JSON.stringify(answer.id)} for ${JSON.stringify(expected)}`;
+}
+
+/** The id that a request has, as far as it is one that may be had. */
+function idOf(body: Buffer | undefined): unknown {
+  if (!body || !isUtf8(body) || !isJson(body.toString())) return null;
+  const request = JSON.parse(body.toString()) as { id?: unknown } | null;
+  const id = typeof request === 'object' && request && Object.hasOwn(request, 'id') ? request.id : null;
+  const isId = typeof id === 'string' ? id.length <= 4096 : Number.isSafeInteger(id);
+  return isId ? id : null;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,144 @@
+/** What a valid request may name, made before the run. */
+export interface Known {
+  taskIds: readonly string[];
+  contextId: string;
+}
+
+/** A JSON-RPC request as a well-behaved client sends it. */
+export interface RpcTemplate {
+  path: string;
+  method: string;
+  params: object;
+}
+
+const PATHS = {
+  spec: '/agents/echo',
+  arbiter: '/v1/a2a/agents/echo',
+  langsmith: '/a2a/echo',
+  orloj: ['/a2a', '/v1/agent-systems/echo/a2a', '/v1/agents/echo/a2a'],
+  root: '/',
+};
+const EVERYWHERE = [PATHS.spec, PATHS.arbiter, PATHS.langsmith, ...PATHS.orloj, PATHS.root];
+
+const parts = [
+  { text: 'hello' },
+  { data: { a: [1, 'two'] } },
+  { raw: 'AAEC', filename: 'f', mediaType: 'a/b' },
+];
+const oldParts = [
+  { kind: 'text', text: 'hello' },
+  { kind: 'data', data: { a: 1 } },
+  { kind: 'file', file: { bytes: 'AAEC', name: 'f', mimeType: 'a/b' } },
+];
+const echo = { echo: { chunks: 3, chunkBytes: 20 } };
+const push = {
+  url: 'https://example.com/hook',
+  token: 't',
+  authentication: { schemes: ['Bearer'], credentials: 'c' },
+};
+
+function newest({ contextId, taskIds }: Known, taskId = taskIds[0]): [method: string, params: object][] {
+  const message = {
+    messageId: 'm',
+    role: 'ROLE_USER',
+    parts,
+    contextId,
+    metadata: echo,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+  const configuration = { acceptedOutputModes: ['text/plain'], historyLength: 2, returnImmediately: true };
+  return [
+    ['SendMessage', { message, configuration, metadata: { a: 1 } }],
+    ['SendMessage', { message: { ...message, taskId: taskIds[1] } }],
+    [
+      'SendStreamingMessage',
+      { message, configuration: { ...configuration, taskPushNotificationConfig: push } },
+    ],
+    ['GetTask', { id: taskId, historyLength: 1 }],
+    [
+      'ListTasks',
+      {
+        contextId,
+        status: 'TASK_STATE_COMPLETED',
+        pageSize: 10,
+        pageToken: '',
+        historyLength: 1,
+        includeArtifacts: true,
+        statusTimestampAfter: '2026-01-31T12:00:00.000Z',
+      },
+    ],
+    ['CancelTask', { id: taskId, metadata: { why: 'x' } }],
+    ['SubscribeToTask', { id: taskIds[2] }],
+    ['CreateTaskPushNotificationConfig', { taskId, config: push }],
+    ['GetTaskPushNotificationConfig', { taskId, id: 'c' }],
+    ['GetExtendedAgentCard', {}],
+  ];
+}
+
+function older({ contextId, taskIds }: Known): [method: string, params: object][] {
+  const message = {
+    kind: 'message',
+    messageId: 'm',
+    role: 'user',
+    parts: oldParts,
+    contextId,
+    metadata: echo,
+  };
+  const configuration = { acceptedOutputModes: ['text/plain'], historyLength: 2, blocking: true };
+  return [
+    ['message/send', { message, configuration, metadata: { agent: 'echo' } }],
+    ['message/send', { message: { ...message, taskId: taskIds[1] } }],
+    ['message/stream', { message, configuration: { ...configuration, pushNotificationConfig: push } }],
+    ['tasks/get', { id: taskIds[0], historyLength: 1 }],
+    ['tasks/cancel', { id: taskIds[0], metadata: { a: 1 } }],
+    ['tasks/resubscribe', { id: taskIds[2] }],
+    ['tasks/pushNotificationConfig/set', { taskId: taskIds[0], pushNotificationConfig: push }],
+    ['tasks/pushNotificationConfig/get', { id: taskIds[0] }],
+    ['agent/getAuthenticatedExtendedCard', {}],
+  ];
+}
+
+function oldest({ contextId }: Known): [method: string, params: object][] {
+  const message = { role: 'user', parts: [{ type: 'text', text: 'hello' }], metadata: echo };
+  const send = {
+    id: 'mine',
+    sessionId: contextId,
+    message,
+    historyLength: 1,
+    acceptedOutputModes: ['text'],
+    metadata: { agent: 'echo' },
+  };
+  return [
+    ['tasks/send', send],
+    ['tasks/sendSubscribe', send],
+    ['tasks/get', { id: 'mine', historyLength: 1 }],
+    ['tasks/cancel', { id: 'mine', reason: 'enough' }],
+  ];
+}
+
+/** Every method of every family. */
+export const callsOf = (known: Known): [method: string, params: object][] => [
+  ...newest(known),
+  ...older(known),
+  ...oldest(known),
+];
+
+/** Every method of every family at every path, whether it is served there or not. */
+export const templatesOf = (known: Known): RpcTemplate[] =>
+  EVERYWHERE.flatMap((path) => callsOf(known).map(([method, params]) => ({ path, method, params })));
+
+/** What is asked with GET, or is no JSON-RPC. */
+export const plainPathsOf = ({ taskIds }: Known): [method: string, path: string][] => [
+  ['GET', '/.well-known/agent-card.json'],
+  ['GET', '/.well-known/agent.json'],
+  ['GET', '/agents/echo/.well-known/agent-card.json'],
+  ['GET', '/agents/echo/.well-known/agent.json'],
+  ['GET', '/v1/requests?limit=5&cursor='],
+  ['GET', `/v1/requests/${taskIds[0] ?? ''}`],
+  ['GET', `/v1/requests/${taskIds[0] ?? ''}/events?since_seq=1`],
+  ['POST', `/v1/requests/${taskIds[0] ?? ''}/cancel`],
+  ['GET', '/healthz'],
+  ['OPTIONS', '/agents/echo'],
+  ['DELETE', '/a2a'],
+];
