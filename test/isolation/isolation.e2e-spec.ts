@@ -40,7 +40,7 @@ describe('another tenant, and whoever has no right to ask', () => {
     for (const walked of allCases()) cases.push({ walked, twins: await twinsOf(walked, world) });
     before = await world.rowsOf(world.owned.tenantId);
     ownersIds = new Set([...before.values()].flat().flatMap((row) => row.match(UUID) ?? []));
-  }, 180_000);
+  }, 240_000);
   afterAll(() => world.stop());
 
   const tokenOf = (asker: Asker): string | undefined => {

@@ -121,28 +121,23 @@ export class World {
 
   private async makeTenants(): Promise<void> {
     const { stack, slugs, tokens } = this;
-    const [owner, stranger] = [await stack.createTenant('admin'), await stack.createTenant('admin')];
+    const [owner, stranger] = await Promise.all([stack.createTenant('admin'), stack.createTenant('admin')]);
     Object.assign(slugs, { owner: owner.slug, stranger: stranger.slug });
     tokens.owner = owner.token;
     tokens.stranger = stranger.token;
-    tokens.revoked = await stack.createToken(owner.slug, 'admin');
-    tokens.ownerReader = await stack.createToken(owner.slug, 'tasks:read');
-    tokens.strangerReader = await stack.createToken(stranger.slug, 'tasks:read');
-    for (const slug of [owner.slug, stranger.slug]) {
-      await stack.baton('tenants', 'set', slug, '--default-agent', 'echo');
-    }
-    const expiring = ['--tenant', owner.slug, '--scopes', 'admin', '--expires', '30d', '--json'];
-    const { token, id } = JSON.parse(await stack.baton('tokens', 'create', ...expiring)) as Record<
-      string,
-      string
-    >;
-    tokens.expired = token!;
-    await this.sql(`UPDATE api_tokens SET expires_at = now() - interval '1 day' WHERE id = '${id}'`);
-    const listed = await stack.baton('tokens', 'list', '--tenant', owner.slug, '--json');
-    const revoked = (JSON.parse(listed) as { id: string; prefix: string }[]).find(({ prefix }) =>
-      tokens.revoked.startsWith(prefix),
+    const create = (slug: string, ...scopes: string[]) => stack.createToken(slug, ...scopes);
+    [tokens.revoked, tokens.ownerReader, tokens.strangerReader, tokens.expired] = await Promise.all([
+      create(owner.slug, 'admin'),
+      create(owner.slug, 'tasks:read'),
+      create(stranger.slug, 'tasks:read'),
+      create(owner.slug, 'admin'),
+      ...[owner, stranger].map(({ slug }) => stack.baton('tenants', 'set', slug, '--default-agent', 'echo')),
+    ]);
+    const prefix = (token: string): string => token.slice(0, 'baton_'.length + 6);
+    await stack.baton('tokens', 'revoke', '--tenant', owner.slug, prefix(tokens.revoked));
+    await this.sql(
+      `UPDATE api_tokens SET expires_at = now() - interval '1 day' WHERE prefix = '${prefix(tokens.expired)}'`,
     );
-    await stack.baton('tokens', 'revoke', '--tenant', owner.slug, revoked!.id);
   }
 
   private async makeThings(): Promise<void> {

@@ -24,11 +24,12 @@ export class AgentStore {
 
   /** The tenant's own agents and the installed ones it may use, by slug; its own hide those of the same slug. */
   async list(tenantId: string): Promise<Agent[]> {
-    const [own, installed] = await Promise.all([
+    const [own, installed, names] = await Promise.all([
       this.catalog.inTenant(tenantId, (prisma) => prisma.catalogAgent.findMany({ where: { tenantId } })),
       this.catalog.run((prisma) => prisma.installedAgent.findMany()),
+      this.namesOf(tenantId),
     ]);
-    const open = await this.openTo(tenantId, installed);
+    const open = installed.filter((agent) => isOpenTo(names, agent));
     const bySlug = new Map(open.map((row) => [row.slug, agentOf('installed', row)]));
     for (const row of own) bySlug.set(row.slug, agentOf('catalog', row));
     return [...bySlug.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1));
@@ -39,14 +40,16 @@ export class AgentStore {
     // Postgres has no text with U+0000, so nothing is called that.
     if (slugOrId.includes('\0')) return undefined;
     const where = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
-    const [own, installed] = await Promise.all([
+    // The same queries whatever there is: how long it takes does not tell of agents that are for others.
+    const [own, installed, names] = await Promise.all([
       this.catalog.inTenant(tenantId, (prisma) =>
         prisma.catalogAgent.findFirst({ where: { tenantId, ...where } }),
       ),
       this.catalog.run((prisma) => prisma.installedAgent.findMany({ where })),
+      this.namesOf(tenantId),
     ]);
     if (own) return agentOf('catalog', own);
-    const [open] = await this.openTo(tenantId, installed);
+    const open = installed.find((agent) => isOpenTo(names, agent));
     return open && agentOf('installed', open);
   }
 
@@ -69,15 +72,17 @@ export class AgentStore {
     );
   }
 
-  private async openTo(tenantId: string, agents: InstalledAgent[]): Promise<InstalledAgent[]> {
-    if (agents.every(({ everyTenant }) => everyTenant)) return agents;
+  /** What an installed agent may call the tenant by. */
+  private async namesOf(tenantId: string): Promise<string[]> {
     const tenant = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.tenant.findUnique({ where: { id: tenantId } }),
     );
-    const names = [tenantId, tenant?.slug];
-    return agents.filter((agent) => agent.everyTenant || agent.tenants.some((name) => names.includes(name)));
+    return tenant ? [tenantId, tenant.slug] : [tenantId];
   }
 }
+
+const isOpenTo = (names: readonly string[], { everyTenant, tenants }: InstalledAgent): boolean =>
+  everyTenant || tenants.some((name) => names.includes(name));
 
 const json = (definition: AgentDefinition): Prisma.InputJsonObject =>
   definition as unknown as Prisma.InputJsonObject;

@@ -118,6 +118,16 @@ describe('agents', () => {
     expect(after).toEqual({ ...before, definition: definition('v2') });
     expect(await agents.find(other.id, 'limited')).toBeUndefined();
     expect((await agents.list(other.id)).map(({ slug }) => slug)).not.toContain('limited');
+    const queries = async (slugOrId: string): Promise<number> => {
+      const spies = [jest.spyOn(catalog, 'run'), jest.spyOn(catalog, 'inTenant')];
+      await agents.find(other.id, slugOrId);
+      const count = spies.reduce((sum, spy) => sum + spy.mock.calls.length, 0);
+      jest.restoreAllMocks();
+      return count;
+    };
+    // Whoever may not use it does not learn from the time it takes that it is there.
+    expect(await queries('limited')).toBe(await queries('unknown'));
+    expect(await queries(after!.id)).toBe(await queries(randomUUID()));
     await agents.install('limited', definition('v2'), []);
     expect(await agents.find(named.id, 'limited')).toBeUndefined();
     await agents.install('limited', definition('v2'), null);
