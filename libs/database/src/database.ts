@@ -70,6 +70,8 @@ export class Database {
       connectionString: url,
       max: poolSize,
       application_name: 'baton',
+      // A connection plans each statement once, perhaps while its tables are empty, and keeps the plan.
+      options: '-c enable_seqscan=off',
       pipeline: true,
       keepAlive: true,
       idleTimeoutMillis: 60_000,

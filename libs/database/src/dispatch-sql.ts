@@ -25,7 +25,7 @@ export const placeCte = (window: number, most: number): string => `place AS MATE
     ELSE ${countUpTo(WAITING, '$1', `$${most}::int`)} >= $${most}::int END AS refused
   FROM (SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
     AND CASE WHEN $${window}::int IS NULL THEN true
-      ELSE ${countUpTo(OUT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched) d
+      ELSE ${countUpTo(OUT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched OFFSET 0) d
 )`;
 
 /**

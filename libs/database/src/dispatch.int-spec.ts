@@ -117,6 +117,14 @@ describe('limits of a tenant', () => {
     expect(await stores.runs.countByState()).toEqual({ waiting: 7, queued: 4, running: 0 });
   });
 
+  it('hold however many processes refill at once', async () => {
+    const tenantId = randomUUID();
+    await accept(tenantId, 40);
+    const refills = Array.from({ length: 12 }, () => stores.dispatch.dispatch([grant(tenantId, 3, 3)], ROOMY));
+    expect((await Promise.all(refills)).flat()).toHaveLength(3);
+    expect(await stores.runs.countByState()).toEqual({ waiting: 37, queued: 3, running: 0 });
+  });
+
   it('hold while runs are dispatched, end and come anew at once', async () => {
     const tenantId = randomUUID();
     const place = { mostOut: 3, mostWaiting: null, exact: true };
@@ -260,4 +268,36 @@ describe('a look', () => {
     const rows = [...plan.matchAll(/"Actual Rows":([\d.]+)/g)].map(([, count]) => Number(count));
     expect(Math.max(...rows)).toBeLessThan(10);
   });
+});
+
+it('nothing on the way of a run reads a whole table, even while plans are made for small ones', async () => {
+  const client = new Client({ connectionString: stores.url });
+  await client.connect();
+  const scans = async (): Promise<unknown> => {
+    const { rows } = await client.query(
+      `SELECT sum(seq_scan)::int AS n FROM pg_stat_user_tables WHERE relname IN ('runs', 'tasks')`,
+    );
+    return (rows as { n: number }[])[0]?.n;
+  };
+  const way = async (): Promise<void> => {
+    const tenantId = randomUUID();
+    await accept(tenantId, 2, { mostOut: 1, mostWaiting: 5, exact: true });
+    await stores.dispatch.look(LIVE_MS);
+    for (const run of await stores.dispatch.dispatch([grant(tenantId, 5, 9)], ROOMY)) {
+      const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
+      await endTurn(stores, claimed!, 2);
+    }
+    await stores.runs.takeOrphans(60_000, 10);
+  };
+  try {
+    await way();
+    await client.query('VACUUM ANALYZE');
+    const before = await scans();
+    for (let i = 0; i < 20; i++) await way();
+    // A connection reports what it has counted when it ends.
+    await stores.database.close();
+    expect(await scans()).toBe(before);
+  } finally {
+    await client.end();
+  }
 });

@@ -20,6 +20,7 @@ export class Places {
   private waiting: ReadonlySet<string> = new Set();
   private free = 0;
   private credit = 0;
+  private isGuess = false;
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
@@ -28,13 +29,13 @@ export class Places {
     this.slots = slots;
     this.waiting = new Set(waiting.keys());
     this.lookedAt = this.now();
-    this.free = Math.max(0, freePlaces({ slots, out }) - dispatched);
-    this.credit = Math.ceil(this.free / 2);
+    this.isGuess = false;
+    this.setFree(Math.max(0, freePlaces({ slots, out }) - dispatched));
   }
 
   /** Take a place for a new run; false if none is known to be free. */
   take(): boolean {
-    if (this.age > STALE_MS) this.assumeFree();
+    if (this.age > STALE_MS && !this.isGuess) this.guess();
     if (this.credit === 0) return false;
     this.credit -= 1;
     return true;
@@ -59,9 +60,15 @@ export class Places {
     return this.free === 0;
   }
 
-  /** Nobody has looked for long, as nothing happened here: a tenant may at most fill the capacity once. */
-  private assumeFree(): void {
-    this.update({ slots: this.slots, out: new Map(), waiting: new Map() }, 0);
+  /** Nothing happened here for long: all places are taken for free, once, until the next look. */
+  private guess(): void {
+    this.isGuess = true;
+    this.setFree(capacityOf(this.slots));
+  }
+
+  private setFree(places: number): void {
+    this.free = places;
+    this.credit = Math.ceil(places / 2);
   }
 }
 

@@ -1,0 +1,181 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { DRIVERS } from '../support/index.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+
+const AGENTS = join(__dirname, '../agents');
+const LEASES = { LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '500', SWEEP_MS: '300' };
+const CONCURRENCY = 2;
+const SLOTS = 2 * CONCURRENCY;
+/** Most runs that are on the queue or running while others wait. */
+const CAPACITY = SLOTS + 4;
+const CALLERS = 10;
+
+describe.each(DRIVERS)('tenants on %s', (driver) => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-counter-'));
+  const COUNTER_FILE = join(folder, 'counter');
+  let stack: Stack;
+
+  beforeAll(async () => {
+    const env = {
+      BATON_AGENTS_DIR: AGENTS,
+      COUNTER_FILE,
+      WORKER_CONCURRENCY: String(CONCURRENCY),
+      ...LEASES,
+    };
+    stack = await Stack.start({ driver, apis: 2, workers: 2, env });
+  }, 120_000);
+  afterAll(async () => {
+    await stack.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** One caller per API. */
+  const callersOf = ({ token }: TestTenant, agent = 'echo'): RawCaller[] =>
+    [0, 1].map((api) => new RawCaller(stack.url(api, agent), token));
+
+  /** Has tasks accepted over both APIs and does not wait for them; their ids. */
+  async function accept(callers: RawCaller[], count: number, metadata?: object): Promise<string[]> {
+    const ids: string[] = [];
+    let left = count;
+    const caller = async (_: unknown, i: number): Promise<void> => {
+      while (left-- > 0) {
+        const params = { ...sendParams('work', { metadata }), configuration: { returnImmediately: true } };
+        const { result } = await callers[i % callers.length]!.call('SendMessage', params);
+        ids.push(result!.task.id as string);
+      }
+    };
+    await Promise.all(Array.from({ length: CALLERS }, caller));
+    return ids;
+  }
+
+  /** Resolves when the tasks have ended; in which states. */
+  async function ends(callers: RawCaller[], ids: string[]): Promise<Set<string>> {
+    const states = new Set<string>();
+    const open = [...ids];
+    const follow = async (): Promise<void> => {
+      for (let id = open.pop(); id !== undefined; id = open.pop()) {
+        let state = '';
+        for await (const { data } of callers[0]!.stream('SubscribeToTask', { id }, 0)) {
+          state = (data.result?.statusUpdate?.status.state as string | undefined) ?? state;
+        }
+        states.add(state);
+      }
+    };
+    await Promise.all(Array.from({ length: CALLERS }, follow));
+    return states;
+  }
+
+  async function rows<T>(text: string, values: unknown[] = []): Promise<T[]> {
+    const client = new Client({ connectionString: stack.database.url });
+    await client.connect();
+    try {
+      await client.query(`SET baton.tenant = 'system'`);
+      return (await client.query(text, values)).rows as T[];
+    } finally {
+      await client.end();
+    }
+  }
+
+  it('a single task begins when the next slots are free, however many tasks of another tenant wait', async () => {
+    const [flooding, single] = [await stack.createTenant(), await stack.createTenant()];
+    const flood = callersOf(flooding);
+    const ids = await accept(flood, 120, { echo: { delayMs: 300 } });
+    for (const caller of callersOf(single)) {
+      const { result } = await caller.call('SendMessage', sendParams('me too'));
+      expect(result!.task.status.state).toBe('TASK_STATE_COMPLETED');
+      // The order of events: how many of the others' runs began after it was accepted and before it began itself.
+      const [order] = await rows<{ before: number; waiting: number }>(
+        `SELECT count(*) FILTER (WHERE o.created_at > mine.accepted AND o.created_at < mine.begun)::int AS before,
+           (SELECT count(*)::int FROM runs WHERE state = 'queued' AND enqueued_at IS NULL) AS waiting
+         FROM task_events o, (
+           SELECT max(created_at) FILTER (WHERE sequence = 1) AS accepted,
+             max(created_at) FILTER (WHERE sequence = 2) AS begun
+           FROM task_events WHERE task_id = $1) mine
+         WHERE o.sequence = 2`,
+        [result!.task.id],
+      );
+      expect(order!.waiting).toBeGreaterThan(20);
+      expect(order!.before).toBeLessThanOrEqual(CAPACITY);
+    }
+    expect(await ends(flood, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
+  }, 180_000);
+
+  it('a tenant never has more runs at once than it may, over all workers', async () => {
+    const tenant = await stack.createTenant();
+    await stack.baton('tenants', 'limits', tenant.slug, '--runs-at-once', '3');
+    const callers = callersOf(tenant, 'counter');
+    const ids = await accept(callers, 60);
+    expect(await ends(callers, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
+    const notes = readFileSync(COUNTER_FILE, 'utf8').trim().split('\n');
+    let atOnce = 0;
+    let most = 0;
+    for (const note of notes) {
+      atOnce += note === 'begin' ? 1 : -1;
+      most = Math.max(most, atOnce);
+    }
+    expect({ notes: notes.length, atOnce, most }).toEqual({ notes: 120, atOnce: 0, most: 3 });
+  }, 180_000);
+
+  it('a tenant is refused tasks beyond those that may wait, and nothing of them is left', async () => {
+    const tenant = await stack.createTenant();
+    await stack.baton('tenants', 'limits', tenant.slug, '--runs-at-once', '1', '--tasks-waiting', '2');
+    const callers = callersOf(tenant);
+    const configuration = { returnImmediately: true };
+    const metadata = { echo: { delayMs: 600_000 } };
+    const send = (caller: RawCaller) =>
+      fetch(caller.url, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Bearer ${tenant.token}`,
+          'a2a-version': '1.0',
+        },
+        body: JSON.stringify({
+          ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+          params: { ...sendParams('work', { metadata }), configuration },
+        }),
+      });
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, i) => send(callers[i % 2]!)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused).toHaveLength(9);
+    expect(refused[0]!.headers.get('retry-after')).toBe('1');
+    expect(await refused[0]!.json()).toMatchObject({
+      error: { code: -32029, message: expect.stringContaining('tasksWaiting') as string },
+    });
+    const tasks = await rows<{ id: string; waits: boolean }>(
+      `SELECT r.task_id AS id, r.enqueued_at IS NULL AS waits FROM runs r
+       JOIN tenants t ON t.id = r.tenant_id WHERE t.slug = $1 ORDER BY r.created_at, r.id`,
+      [tenant.slug],
+    );
+    expect(tasks.map(({ waits }) => waits)).toEqual([false, true, true]);
+    // A canceled task leaves its place to the one that has waited longest.
+    const [first, second, third] = tasks.map(({ id }) => id);
+    await callers[0]!.call('CancelTask', { id: first });
+    for await (const { data } of callers[1]!.stream('SubscribeToTask', { id: second }, 1)) {
+      expect(data.result?.statusUpdate?.status.state).toBe('TASK_STATE_WORKING');
+      break;
+    }
+    for (const id of [third, second]) await callers[0]!.call('CancelTask', { id });
+  }, 180_000);
+
+  it('every task ends though a worker is killed and what is on the queue is lost', async () => {
+    const [one, other] = [await stack.createTenant(), await stack.createTenant()];
+    await stack.baton('tenants', 'limits', other.slug, '--runs-at-once', '2');
+    const floods = [callersOf(one), callersOf(other)];
+    const metadata = { echo: { delayMs: 100 } };
+    const [ids, others] = await Promise.all([
+      accept(floods[0]!, 120, metadata),
+      accept(floods[1]!, 30, metadata),
+    ]);
+    await stack.workers[0]!.kill();
+    if (driver === 'redis') await stack.redis!.flush();
+    stack.workers[0] = await stack.addWorker();
+    expect(await ends(floods[0]!, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
+    expect(await ends(floods[1]!, others)).toEqual(new Set(['TASK_STATE_COMPLETED']));
+  }, 120_000);
+});
