@@ -1,0 +1,87 @@
+import type { DeletedRows, Retention } from '@baton/database';
+import { Metrics } from '@baton/telemetry';
+import { RetentionSweep } from './retention-sweep.js';
+
+/** Everything behind the sweep; it tells what was asked of it. */
+class FakeStore {
+  readonly asked: string[] = [];
+  retentions: readonly Retention[] = [];
+  /** What each batch of a kind deletes, in order. */
+  batches: Record<string, DeletedRows[]> = {};
+  isTaken = false;
+  /** Called in the middle of each batch. */
+  meanwhile: () => Promise<void> = async () => undefined;
+
+  async alone(work: (stillAlone: () => Promise<void>) => Promise<void>): Promise<boolean> {
+    if (this.isTaken) return false;
+    await work(async () => undefined);
+    return true;
+  }
+  expire = async (retentions: readonly Retention[]): Promise<DeletedRows> => {
+    this.retentions = retentions;
+    return this.batch('expire');
+  };
+  purge = async (): Promise<DeletedRows> => this.batch('purge');
+  dropKeys = async (): Promise<DeletedRows> => this.batch('keys');
+  forget = async (days: number): Promise<DeletedRows> => this.batch(`forget after ${days}`);
+
+  private async batch(kind: string): Promise<DeletedRows> {
+    this.asked.push(kind);
+    await this.meanwhile();
+    return this.batches[kind]?.shift() ?? {};
+  }
+}
+
+describe('the retention sweep', () => {
+  let store: FakeStore;
+  let metrics: Metrics;
+  let limits: Record<string, number | null>;
+  let sweep: RetentionSweep;
+  beforeEach(() => {
+    store = new FakeStore();
+    metrics = new Metrics();
+    limits = { strict: 7, lax: null };
+    const all = async () =>
+      Object.entries(limits).map(([tenantId, retentionDays]) => ({ tenantId, limits: { retentionDays } }));
+    const environment = { tombstoneDays: 90, retentionSweepMs: 60_000 };
+    sweep = new RetentionSweep(store as never, { all } as never, environment as never, metrics, {
+      warn: () => undefined,
+    } as never);
+  });
+
+  it('makes batches until one finds nothing, and counts what they deleted', async () => {
+    store.batches = { expire: [{ tasks: 2 }, { tasks: 1 }], purge: [{ events: 10, messages: 3, runs: 0 }] };
+    expect(await sweep.sweep()).toBe(true);
+    expect(store.asked).toEqual([
+      ...['expire', 'expire', 'expire', 'purge', 'purge'],
+      ...['keys', 'forget after 90'],
+    ]);
+    const { body } = await metrics.render();
+    expect(body).toContain('baton_retention_deleted_total{kind="tasks"} 3');
+    expect(body).toContain('baton_retention_deleted_total{kind="events"} 10');
+  });
+
+  it('asks for the tasks of those tenants only who keep theirs for a time', async () => {
+    await sweep.sweep();
+    expect(store.retentions).toEqual([{ tenantId: 'strict', days: 7 }]);
+  });
+
+  it('brings to its end what was begun, also when every tenant keeps everything by now', async () => {
+    limits = { strict: null };
+    await sweep.sweep();
+    expect(store.asked).toEqual(['purge', 'keys', 'forget after 90']);
+  });
+
+  it('leaves it to the worker that is at it', async () => {
+    store.isTaken = true;
+    expect(await sweep.sweep()).toBe(false);
+    expect(store.asked).toEqual([]);
+  });
+
+  it('makes no further batch once its worker is to stop', async () => {
+    store.batches = { expire: Array<DeletedRows>(9).fill({ tasks: 1 }) };
+    store.meanwhile = async () => void sweep.onModuleDestroy();
+    await expect(sweep.sweep()).rejects.toThrow('aborted');
+    expect(store.asked).toEqual(['expire']);
+  });
+});
