@@ -16,10 +16,11 @@ import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
 import { TokenStore } from './token.store.js';
 import { WorkerStore } from './worker.store.js';
+import { UsageStore } from './usage.store.js';
 
 const STORES = [
   DeadLetterStore,
-  ...[TaskStore, RunStore, RetentionStore, TenantStore],
+  ...[TaskStore, RunStore, RetentionStore, TenantStore, UsageStore],
   ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore],
 ];

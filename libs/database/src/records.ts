@@ -33,7 +33,9 @@ export interface Place {
   mostOut: number | null;
   /** It is refused if it had to wait and as many wait already; null = however many. */
   mostWaiting: number | null;
-  /** Both hold exactly, whatever other processes do at the same time. */
+  /** It is refused if all that the tenant has stored would be more, in bytes; null or unset = however much. */
+  mostStored?: number | null;
+  /** The first two hold exactly, whatever other processes do at the same time. */
   exact: boolean;
 }
 

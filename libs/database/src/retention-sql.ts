@@ -33,7 +33,12 @@ WITH expired AS (
   LIMIT $3
 ), gone AS (
   DELETE FROM tasks t USING expired e WHERE t.tenant_id = e.tenant_id AND t.id = e.id
-  RETURNING t.tenant_id, t.id, t.agent_id, t.status_at, e.days, t.last_sequence
+  RETURNING t.tenant_id, t.id, t.agent_id, t.status_at, e.days, t.last_sequence,
+    t.stored_bytes
+), usage AS (
+  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes
+  FROM (SELECT tenant_id, sum(stored_bytes) AS bytes FROM gone GROUP BY tenant_id) g
+  WHERE u.tenant_id = g.tenant_id
 ), tombstone AS (
   INSERT INTO task_tombstones (tenant_id, task_id, agent_id, ended_at, retention_days, last_sequence)
   SELECT tenant_id, id, agent_id, status_at, days, last_sequence FROM gone

@@ -2,6 +2,7 @@ import { TaskState } from '@baton/a2a';
 import type { Statement } from './database.js';
 import { leaseEnd } from './leases/lease-sql.js';
 import type { RunToEnqueue } from './records.js';
+import { USAGE_CTE, sizeOf } from './storage-sql.js';
 import { TERMINAL_STATES, type TaskRow, statusEventSql, taskColumns } from './task-row.js';
 
 // Whatever changes a task and its run locks the task first, and what locks many rows holds runs only or skips
@@ -103,16 +104,18 @@ const append = (name: string, end: boolean): Statement => ({
 WITH task AS (
   UPDATE tasks SET last_sequence = last_sequence + $6::int,
     state = COALESCE($8::smallint, state), status = COALESCE($9::json, status),
-    status_at = COALESCE($10::timestamptz, status_at), metadata = COALESCE($13::json, metadata)
+    status_at = COALESCE($10::timestamptz, status_at), metadata = COALESCE($13::json, metadata),
+    open_bytes = open_bytes + ${sizeOf('$7')}
     ${
       end
         ? `, active_run_id = NULL, outcome = $15,
+    stored_bytes = stored_bytes + open_bytes + ${sizeOf('$7')},
     artifacts = $14, artifacts_sequence = last_sequence + $6::int`
         : ''
     }
   WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 AND last_sequence = $5
     AND state NOT IN (${TERMINAL_STATES})
-  RETURNING id
+  RETURNING id, open_bytes
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
   SELECT $1, task.id, $5 + e.position, $4, e.payload
@@ -126,7 +129,7 @@ WITH task AS (
       ? `, run AS (
   UPDATE runs r SET state = $16, error = $17, finished_at = now(), lease_expires_at = NULL
   FROM task WHERE r.tenant_id = $1 AND r.id = $3
-)`
+), ${USAGE_CTE}`
       : ''
   }
 SELECT id FROM task`,
@@ -215,7 +218,7 @@ WITH run AS (
   RETURNING id, deaths
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_FAILED}, status = $5, status_at = $6,
-    last_sequence = t.last_sequence + 1, active_run_id = NULL
+    last_sequence = t.last_sequence + 1, active_run_id = NULL, stored_bytes = t.stored_bytes + t.open_bytes
   FROM run WHERE t.tenant_id = $1 AND t.id = $2 AND t.active_run_id = run.id
   RETURNING t.id, t.context_id, t.last_sequence, t.agent_id, run.deaths
 ), event AS (

@@ -18,6 +18,7 @@ const PLACES: Readonly<Record<string, string>> = {
   'stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
   'tenant.store.ts': 'operators create, list and find tenants by their slug',
+  'usage.store.ts': 'which tenants are to be counted',
   'token.store.ts': 'a token is looked up before its tenant is known',
   'worker.store.ts': 'workers, which run the tasks of all tenants',
 };

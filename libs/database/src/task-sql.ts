@@ -2,6 +2,7 @@ import { TaskState } from '@baton/a2a';
 import type { Statement } from './database.js';
 import { placeCte } from './dispatch-sql.js';
 import { knownCte } from './message-key-sql.js';
+import { USAGE_CTE, sizeOf } from './storage-sql.js';
 import { INTERRUPTED_STATES, TERMINAL_STATES, statusEventSql, taskColumns } from './task-row.js';
 
 /** What became of a guarded change: the state found, and the event's sequence; null = refused. */
@@ -67,8 +68,8 @@ const create = (name: string, first: number, id: string, condition: string, resu
   text: `
 WITH ${placeCte(first, first + 1)}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
-    last_sequence, artifacts_sequence, active_run_id)
-  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11 ${condition}
+    last_sequence, artifacts_sequence, active_run_id, stored_bytes)
+  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + ${sizeOf('$10')} ${condition}
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, $2, 1, $9 ${condition}
 ), event AS (
@@ -149,7 +150,8 @@ WITH held AS (
   WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
 ), ${placeCte(first, first + 1)}, ${known} task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
-    last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL
+    last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL,
+    stored_bytes = t.stored_bytes + ${sizeOf('$7')}, open_bytes = 0
   FROM ${from}
   WHERE t.tenant_id = $1 AND t.id = $2 AND ${TAKES_A_TURN} AND NOT place.refused ${condition}
   RETURNING t.id, t.context_id, t.last_sequence
@@ -201,17 +203,19 @@ WITH held AS (
   WHERE tenant_id = $1 AND id = $2 AND ($3::text IS NULL OR agent_id = $3) FOR UPDATE
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = $4, status_at = $5,
-    last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce($6::json, t.metadata)
+    last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce($6::json, t.metadata),
+    stored_bytes = t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END
   FROM held
   WHERE t.tenant_id = $1 AND t.id = $2 AND held.state NOT IN (${TERMINAL_STATES})
-  RETURNING t.id, t.context_id, t.last_sequence
+  RETURNING t.id, t.context_id, t.last_sequence,
+    CASE WHEN held.active_run_id IS NULL THEN 0 ELSE t.open_bytes END AS open_bytes
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$4')} FROM task t
 ), run AS (
   UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
   FROM task WHERE r.tenant_id = $1 AND r.id = (SELECT active_run_id FROM held) AND r.state IN ('queued', 'running')
-)
+), ${USAGE_CTE}
 SELECT held.state, held.active_run_id AS run_id, task.last_sequence AS sequence
 FROM held LEFT JOIN task ON true`,
 };

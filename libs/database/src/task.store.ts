@@ -1,17 +1,7 @@
-import {
-  Message,
-  type RunRetry,
-  StreamResponse,
-  type TaskEvent,
-  TaskState,
-  isTerminal,
-  parsePayload,
-} from '@baton/a2a';
+import { Message, StreamResponse, type TaskEvent, TaskState, isTerminal, parsePayload } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import type { QueryResultRow } from 'pg';
 import { BY_INDEX_ONLY } from './by-index-only.js';
-import { Database, type Statement, type Values } from './database.js';
-import { LOCK_TENANTS } from './dispatch-sql.js';
+import { Database, type Values } from './database.js';
 import { FIND_KEY, type KnownRow, keyValues } from './message-key-sql.js';
 import type {
   CancelResult,
@@ -21,7 +11,6 @@ import type {
   NewTask,
   NextTurn,
   NextTurnResult,
-  Place,
   StoredTask,
   TaskAlias,
   TaskFilter,
@@ -30,18 +19,11 @@ import { type MetadataRow, READ_METADATA } from './run-sql.js';
 import { type Call, type ListedTasks, countStatement, pageStatement } from './task-list.js';
 import { type TaskRow, artifactsJson, statusEvent, statusNow, storedTask } from './task-row.js';
 import * as sql from './task-sql.js';
+import { TooManyWaitingError, acceptTurn } from './turn-acceptance.js';
 import { isUuid } from './uuid.js';
 
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
-
-const ANY_PLACE: Place = { mostOut: null, mostWaiting: null, exact: false };
-const THREE_TIMES: RunRetry = { maxAttempts: 3, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
-
-/** As many of the tenant's runs wait as may; the new one was refused. */
-export class TooManyWaitingError extends Error {
-  override readonly name = 'TooManyWaitingError';
-}
 
 /** Tasks and their logs, as callers see them. Every method works inside one tenant (row-level security). */
 @Injectable()
@@ -51,7 +33,7 @@ export class TaskStore {
   /**
    * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
    * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
-   * @throws TooManyWaitingError if there is no place for the run; nothing was written then
+   * @throws TooManyWaitingError, StorageFullError if there is no place for it; nothing was written then
    */
   async create({ alias, key, place, retry, ...input }: NewTask): Promise<CreatedTask> {
     const { tenantId, agentId, runId, task, extensions, traceparent } = input;
@@ -60,10 +42,10 @@ export class TaskStore {
     if (history?.length !== 1) throw new TypeError('A new task has one message');
     const state = task.status?.state ?? TaskState.TASK_STATE_SUBMITTED;
     const statusAt = task.status?.timestamp ? new Date(task.status.timestamp) : new Date();
+    const stored = [JSON.stringify(history[0]), JSON.stringify(event)];
     const values = [
       ...[tenantId, task.id, agentId, task.contextId, state, JSON.stringify(status), statusAt],
-      ...[metadata && JSON.stringify(metadata), JSON.stringify(history[0]), JSON.stringify(event)],
-      ...[runId, extensions, traceparent],
+      ...[metadata && JSON.stringify(metadata), ...stored, runId, extensions, traceparent],
     ];
     const [plain, keyed] = alias
       ? [sql.CREATE_ALIASED, sql.CREATE_ALIASED_KEYED]
@@ -73,9 +55,9 @@ export class TaskStore {
       ...(key ? keyValues(key) : []),
     ];
     const statement = key ? keyed : plain;
-    const row = await this.accept<sql.CreatedRow>(tenantId, statement, [...values, ...named], {
-      place,
-      retry,
+    const row = await acceptTurn<sql.CreatedRow>(this.database, {
+      ...{ tenantId, statement, values: [...values, ...named], place, retry, stored },
+      isWritten: ({ task_id }) => task_id === task.id,
     });
     if (row?.task_id) {
       const { task_id: taskId, content = null } = row;
@@ -105,7 +87,7 @@ export class TaskStore {
   /**
    * One transaction: the message, a `submitted` event and a queued run, and the message's key if it has one.
    * Refused unless the task is interrupted, or if the key is known.
-   * @throws TooManyWaitingError if there is no place for the run; nothing was written then
+   * @throws TooManyWaitingError, StorageFullError if there is no place for it; nothing was written then
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
     const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, place, retry } = input;
@@ -115,7 +97,10 @@ export class TaskStore {
     const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const keyed = key ? [...values, ...keyValues(key)] : values;
-    const row = await this.accept<sql.ContinuedRow>(tenantId, statement, keyed, { place, retry });
+    const row = await acceptTurn<sql.ContinuedRow>(this.database, {
+      ...{ tenantId, statement, values: keyed, place, retry, stored: [said] },
+      isWritten: ({ sequence }) => sequence !== null,
+    });
     if (!row) return { ok: false, reason: 'not-found' };
     const { sequence, dispatched, refused } = row;
     if (sequence !== null) return { ok: true, sequence, dispatched };
@@ -243,22 +228,6 @@ export class TaskStore {
     const values = [known.map(({ tenantId }) => tenantId), known.map(({ taskId }) => taskId)];
     const rows = await this.database.systemQuery<sql.HeadRow>(sql.HEADS, values);
     return new Map(rows.map(({ id, last_sequence }) => [id, last_sequence]));
-  }
-
-  /** One statement that writes a run. Where a limit must hold exactly, the tenant's new runs come one by one. */
-  private async accept<Row extends QueryResultRow>(
-    tenantId: string,
-    statement: Statement,
-    values: Values,
-    { place = ANY_PLACE, retry = THREE_TIMES }: Pick<NewTask, 'place' | 'retry'>,
-  ): Promise<Row | undefined> {
-    const { mostOut, mostWaiting, exact } = place;
-    const { initialMs, factor, maxMs } = retry.backoff;
-    const policy = [retry.maxAttempts, initialMs, factor, maxMs];
-    const write: [Statement, Values] = [statement, [...values, mostOut, mostWaiting, policy]];
-    const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
-    const answers = await this.database.tenantQueries(tenantId, exact ? [lock, write] : [write]);
-    return answers.at(-1)?.[0] as Row | undefined;
   }
 
   private async cancelAsItIs(tenantId: string, taskId: string, values: Values): Promise<Canceled> {

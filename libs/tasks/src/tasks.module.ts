@@ -23,6 +23,7 @@ import { RunExecutor, RunPorts } from './runs/run-executor.js';
 import { Sweeper } from './runs/sweeper.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { WorkerIdentity } from './runs/worker-identity.js';
+import { UsageCount } from './usage/usage-count.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
 @Module({
@@ -59,16 +60,8 @@ class DirectoryModule {}
 @Module({
   imports: [DirectoryModule, AgentsModule.withCatalog(DirectoryModule)],
   providers: [
-    ...[
-      WorkerIdentity,
-      RunPorts,
-      ActiveRuns,
-      RunExecutor,
-      RunConsumer,
-      Sweeper,
-      RetentionSweep,
-      PlatformGauges,
-    ],
+    ...[WorkerIdentity, RunPorts, ActiveRuns, RunExecutor, RunConsumer],
+    ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges],
     ...[Dispatcher, WorkerPresence],
   ],
   exports: [ActiveRuns, RunExecutor],

@@ -52,11 +52,11 @@ export class Dispatcher implements OnApplicationBootstrap, OnApplicationShutdown
    * gets one all the same: it waits for the next slot and not for the tasks of others.
    */
   async placeFor(tenantId: string): Promise<Place> {
-    const { runsAtOnce, tasksWaiting } = await this.limits.of(tenantId);
+    const { runsAtOnce, tasksWaiting, storedBytes: mostStored } = await this.limits.of(tenantId);
     const isFree = this.places.take();
     if (this.places.age > FULL_MS || this.places.isRunningLow) this.refill();
     const exact = runsAtOnce !== null || tasksWaiting !== null;
-    return { mostOut: isFree ? runsAtOnce : 1, mostWaiting: tasksWaiting, exact };
+    return { mostOut: isFree ? runsAtOnce : 1, mostWaiting: tasksWaiting, mostStored, exact };
   }
 
   /**

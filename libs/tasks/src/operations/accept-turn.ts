@@ -16,6 +16,7 @@ import {
   type MessageKey,
   type Place,
   TaskStore,
+  StorageFullError,
   TooManyWaitingError,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -27,6 +28,8 @@ import { TaskFinder } from './find-task.js';
 
 /** When a caller may try again whose tenant has too many tasks waiting. */
 const RETRY_SECONDS = 1;
+/** Tasks are deleted once in a while. */
+const FULL_RETRY_SECONDS = 60;
 
 /** A turn that is in Postgres, and a watch that misses none of its events. */
 export interface AcceptedTurn {
@@ -147,17 +150,27 @@ export class TurnIntake {
   }
 }
 
-/** What a caller is told whose run is refused a place. */
+/** What a caller is told whose turn is refused a place. */
 export const explainPlace =
-  ({ mostWaiting }: Place) =>
+  ({ mostWaiting, mostStored }: Place) =>
   (error: unknown): never => {
-    if (!(error instanceof TooManyWaitingError) || mostWaiting === null) throw error;
-    throw ProtocolError.limitExceeded(
-      'tasksWaiting',
-      mostWaiting,
-      RETRY_SECONDS,
-      'send it again when fewer tasks wait for their run, or ask the operator for more',
-    );
+    if (error instanceof TooManyWaitingError && mostWaiting !== null) {
+      throw ProtocolError.limitExceeded(
+        'tasksWaiting',
+        mostWaiting,
+        RETRY_SECONDS,
+        'send it again when fewer tasks wait for their run, or ask the operator for more',
+      );
+    }
+    if (error instanceof StorageFullError && typeof mostStored === 'number') {
+      throw ProtocolError.limitExceeded(
+        'storedBytes',
+        mostStored,
+        FULL_RETRY_SECONDS,
+        'there is room again when old tasks are deleted; ask the operator for more, or for a shorter retention',
+      );
+    }
+    throw error;
   };
 
 /** Some families let callers leave the message's id out. */

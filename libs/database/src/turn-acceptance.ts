@@ -1,0 +1,91 @@
+import type { RunRetry } from '@baton/a2a';
+import type { QueryResultRow } from 'pg';
+import type { Database, Statement, Transaction, Values } from './database.js';
+import { LOCK_TENANTS } from './dispatch-sql.js';
+import type { Place } from './records.js';
+import { BEGIN_USAGE, type RoomRow, TAKE_ROOM } from './storage-sql.js';
+
+const ANY_PLACE: Place = { mostOut: null, mostWaiting: null, exact: false };
+const THREE_TIMES: RunRetry = { maxAttempts: 3, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
+
+/** As many of the tenant's runs wait as may; the new one was refused. */
+export class TooManyWaitingError extends Error {
+  override readonly name = 'TooManyWaitingError';
+}
+
+/** The tenant has no room left for what the new turn stores; it was refused. */
+export class StorageFullError extends Error {
+  override readonly name = 'StorageFullError';
+}
+
+/** Nobody has summed up yet what the tenant has stored. */
+class UncountedError extends Error {}
+
+/** A statement that writes a turn: its run, and what comes with it. */
+export interface Acceptance<Row> {
+  tenantId: string;
+  statement: Statement;
+  values: Values;
+  place?: Place | undefined;
+  retry?: RunRetry | undefined;
+  /** What the turn stores, as JSON. */
+  stored: readonly string[];
+  /** Whether the statement has written a turn. */
+  isWritten: (row: Row) => boolean;
+}
+
+/**
+ * One transaction that writes a turn. Where a limit must hold exactly, the tenant's new turns come one by one.
+ * @throws StorageFullError if there is no room for it; nothing was written then
+ */
+export async function acceptTurn<Row extends QueryResultRow>(
+  database: Database,
+  acceptance: Acceptance<Row>,
+): Promise<Row | undefined> {
+  const { tenantId, statement, values, place = ANY_PLACE, retry = THREE_TIMES } = acceptance;
+  const { initialMs, factor, maxMs } = retry.backoff;
+  const policy = [retry.maxAttempts, initialMs, factor, maxMs];
+  const write: [Statement, Values] = [statement, [...values, place.mostOut, place.mostWaiting, policy]];
+  const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
+  const calls = place.exact ? [lock, write] : [write];
+  const { mostStored = null } = place;
+  if (mostStored === null) {
+    const answers = await database.tenantQueries(tenantId, calls);
+    return answers.at(-1)?.[0] as Row | undefined;
+  }
+  try {
+    return await acceptWithRoom(database, acceptance, calls, mostStored);
+  } catch (error) {
+    if (!(error instanceof UncountedError)) throw error;
+    await database.tenantQuery(tenantId, BEGIN_USAGE, [tenantId]);
+    return acceptWithRoom(database, acceptance, calls, mostStored);
+  }
+}
+
+async function acceptWithRoom<Row extends QueryResultRow>(
+  database: Database,
+  { tenantId, stored, isWritten }: Acceptance<Row>,
+  calls: readonly [Statement, Values][],
+  most: number,
+): Promise<Row | undefined> {
+  return database.inTenant(tenantId, async (transaction) => {
+    const answers = await Promise.all(
+      calls.map(([statement, values]) => transaction.query<QueryResultRow>(statement, values)),
+    );
+    const row = answers.at(-1)?.[0] as Row | undefined;
+    if (row && isWritten(row)) await takeRoom(transaction, tenantId, stored, most);
+    return row;
+  });
+}
+
+async function takeRoom(
+  transaction: Transaction,
+  tenantId: string,
+  stored: readonly string[],
+  most: number,
+): Promise<void> {
+  const bytes = stored.reduce((sum, json) => sum + Buffer.byteLength(json), 0);
+  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, most]);
+  if (room?.taken) return;
+  throw room?.counted ? new StorageFullError() : new UncountedError();
+}

@@ -1,0 +1,170 @@
+import { StreamResponse, TaskState } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import { type Place, RetentionStore, StorageFullError, UsageStore } from './index.js';
+import {
+  type Stores,
+  chunk,
+  endTurn,
+  newTask,
+  openStores,
+  sql,
+  startTask,
+  textMessage,
+} from './stores.fixture.js';
+
+let stores: Stores;
+let usage: UsageStore;
+beforeAll(async () => {
+  stores = await openStores();
+  usage = new UsageStore(stores.database);
+});
+afterAll(() => stores.close());
+
+const { TASK_STATE_COMPLETED, TASK_STATE_INPUT_REQUIRED } = TaskState;
+const within = (mostStored: number): Place => ({
+  mostOut: null,
+  mostWaiting: null,
+  mostStored,
+  exact: false,
+});
+const ROOMY = within(1e9);
+
+/** What is added up for the tenant; undefined = nothing is. */
+async function added(tenantId: string): Promise<number | undefined> {
+  const rows = await sql(stores, `SELECT stored_bytes FROM tenant_usage WHERE tenant_id = '${tenantId}'`);
+  const [row] = rows as { stored_bytes: string }[];
+  return row && Number(row.stored_bytes);
+}
+
+/** What its tasks say they have stored. */
+async function summed(tenantId: string): Promise<number> {
+  const rows = await sql(
+    stores,
+    `SELECT coalesce(sum(stored_bytes), 0) AS sum FROM tasks WHERE tenant_id = '${tenantId}'`,
+  );
+  return Number((rows as { sum: string }[])[0]!.sum);
+}
+
+/** Bytes of a tenant's events and first messages, read back one by one. */
+async function read(tenantId: string, taskId: string): Promise<number> {
+  const events = await stores.tasks.readEvents(tenantId, taskId, 0, 1000);
+  return events.reduce(
+    (sum, { payload }) => sum + Buffer.byteLength(JSON.stringify(StreamResponse.toJSON({ payload }))),
+    0,
+  );
+}
+
+describe('what a tenant has stored', () => {
+  it('is added up where there is a limit, turn by turn, and agrees with its tasks and its log', async () => {
+    const tenantId = randomUUID();
+    const run = await startTask(stores, { ...newTask({ tenantId, text: 'äöü' }), place: ROOMY });
+    const opened = await added(tenantId);
+    expect(opened).toBe(await summed(tenantId));
+    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'x'.repeat(500))] });
+    expect(await added(tenantId)).toBe(opened);
+    await endTurn(stores, run, 3, TASK_STATE_INPUT_REQUIRED, [chunk(run, 'y'.repeat(300))]);
+    const first = (await added(tenantId))!;
+    expect(first).toBe(await summed(tenantId));
+    expect(first - opened!).toBeGreaterThan(800);
+    // The message of the task stands in its first event and by itself; the platform's `working` is not counted.
+    const log = await read(tenantId, run.taskId);
+    expect(Math.abs(first - log)).toBeLessThan(600);
+
+    const answer = { tenantId, agentId: 'echo', taskId: run.taskId, runId: randomUUID(), extensions: [] };
+    await stores.tasks.continue({ ...answer, message: textMessage('z'.repeat(200)), place: ROOMY });
+    const next = (await stores.runs.claim(tenantId, answer.runId, 'w', 30_000))!;
+    await endTurn(stores, next, next.cut.sequence, TASK_STATE_COMPLETED);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+    expect((await added(tenantId))! - first).toBeGreaterThan(200);
+    expect((await added(tenantId))! - first).toBeLessThan(1000);
+  });
+
+  it('is never more than the limit, whoever creates at once; what is refused has written nothing', async () => {
+    const tenantId = randomUUID();
+    await stores.tasks.create({ ...newTask({ tenantId }), place: ROOMY });
+    const one = (await added(tenantId))!;
+    const place = within(Math.floor(one * 5.5));
+    const creates = Array.from({ length: 20 }, () =>
+      stores.tasks.create({ ...newTask({ tenantId }), place }),
+    );
+    const outcomes = await Promise.allSettled(creates);
+    const refused = outcomes.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[];
+    expect(refused).toHaveLength(16);
+    for (const { reason } of refused) expect(reason).toBeInstanceOf(StorageFullError);
+    expect(await sql(stores, `SELECT 1 FROM runs WHERE tenant_id = '${tenantId}'`)).toHaveLength(5);
+    expect(await sql(stores, `SELECT 1 FROM task_events WHERE tenant_id = '${tenantId}'`)).toHaveLength(5);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+  });
+
+  it('counts what was there before the limit', async () => {
+    const tenantId = randomUUID();
+    await stores.tasks.create(newTask({ tenantId, text: 'x'.repeat(5000) }));
+    expect(await added(tenantId)).toBeUndefined();
+    const create = (mostStored: number) =>
+      stores.tasks.create({ ...newTask({ tenantId }), place: within(mostStored) });
+    await expect(create(5000)).rejects.toThrow(StorageFullError);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+    await create(20_000);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+  });
+
+  it('is not charged for a message that has come before', async () => {
+    const tenantId = randomUUID();
+    const key = { hash: Buffer.alloc(32, 7), content: null, hours: 24 };
+    const create = () => stores.tasks.create({ ...newTask({ tenantId }), key, place: ROOMY });
+    expect((await create()).created).toBe(true);
+    const once = await added(tenantId);
+    expect((await create()).created).toBe(false);
+    expect(await added(tenantId)).toBe(once);
+  });
+
+  it('grows with what a canceled run has said, once', async () => {
+    const tenantId = randomUUID();
+    const run = await startTask(stores, { ...newTask({ tenantId }), place: ROOMY });
+    const before = (await added(tenantId))!;
+    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'x'.repeat(700))] });
+    await stores.tasks.cancel(tenantId, null, run.taskId);
+    expect((await added(tenantId))! - before).toBeGreaterThan(700);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+    const asking = await startTask(stores, { ...newTask({ tenantId }), place: ROOMY });
+    await endTurn(stores, asking, 2, TASK_STATE_INPUT_REQUIRED, [chunk(asking, 'x'.repeat(700))]);
+    const asked = await added(tenantId);
+    await stores.tasks.cancel(tenantId, null, asking.taskId);
+    expect(await added(tenantId)).toBe(asked);
+    expect(await summed(tenantId)).toBe(asked);
+  });
+
+  it('shrinks when tasks are deleted', async () => {
+    const tenantId = randomUUID();
+    const run = await startTask(stores, { ...newTask({ tenantId }), place: ROOMY });
+    await endTurn(stores, run, 2, TASK_STATE_COMPLETED, [chunk(run, 'x'.repeat(700))]);
+    const place = within((await added(tenantId))! + 100);
+    await expect(stores.tasks.create({ ...newTask({ tenantId }), place })).rejects.toThrow(StorageFullError);
+    await sql(stores, `UPDATE tasks SET status_at = 'epoch' WHERE tenant_id = '${tenantId}'`);
+    await new RetentionStore(stores.database).expire([{ tenantId, days: 1 }], 10);
+    expect(await added(tenantId)).toBe(0);
+    await stores.tasks.create({ ...newTask({ tenantId }), place });
+  });
+
+  it('is put right by a count, while turns go on', async () => {
+    const tenantId = randomUUID();
+    const create = () => stores.tasks.create({ ...newTask({ tenantId }), place: ROOMY });
+    await create();
+    await sql(stores, `UPDATE tenant_usage SET stored_bytes = 12345 WHERE tenant_id = '${tenantId}'`);
+    await Promise.all([...Array.from({ length: 20 }, create), usage.count(tenantId), usage.count(tenantId)]);
+    await usage.count(tenantId);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+  });
+
+  it('is counted for whom it is due, and forgotten where there is no limit any more', async () => {
+    const [fresh, old, unlimited, never] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    for (const tenantId of [fresh, old, unlimited]) await usage.count(tenantId);
+    await sql(
+      stores,
+      `UPDATE tenant_usage SET counted_at = now() - interval '601 s' WHERE tenant_id = '${old}'`,
+    );
+    expect(await usage.due([fresh, old, never], 600)).toEqual([never, old]);
+    expect(await added(unlimited)).toBeUndefined();
+    expect(await added(fresh)).toBe(0);
+  });
+});

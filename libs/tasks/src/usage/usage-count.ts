@@ -1,0 +1,68 @@
+import { UsageStore } from '@baton/database';
+import { LimitsService } from '@baton/identity';
+import { Logger } from '@baton/telemetry';
+import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** How often a worker looks whether a count is due. */
+const LOOK_MS = 30_000;
+/** What is added up with every turn is summed up anew after this time. */
+const DUE_SECONDS = 600;
+/** After each count the database rests this many times as long as it took. */
+const REST = 20;
+
+/**
+ * Sums up what the tenants with a limit of stored bytes have stored. Every turn adds its bytes to the sum of its
+ * tenant; the count puts right what a run that died on every attempt has left out.
+ */
+@Injectable()
+export class UsageCount implements OnModuleInit, OnModuleDestroy {
+  private timer: NodeJS.Timeout | undefined;
+  private readonly stop = new AbortController();
+  private running: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly store: UsageStore,
+    private readonly limits: LimitsService,
+    private readonly logger: Logger,
+  ) {}
+
+  onModuleInit(): void {
+    this.schedule();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    this.stop.abort();
+    clearTimeout(this.timer);
+    await this.running;
+  }
+
+  /** Count every tenant whose count is due, one after the other. */
+  async countDue(): Promise<void> {
+    const tenants = await this.limits.all();
+    const limited = tenants.filter(({ limits }) => limits.storedBytes !== null);
+    const ids = limited.map(({ tenantId }) => tenantId);
+    for (const tenantId of await this.store.due(ids, DUE_SECONDS)) {
+      const since = performance.now();
+      await this.store.count(tenantId);
+      await delay((performance.now() - since) * REST, undefined, { signal: this.stop.signal });
+    }
+  }
+
+  private schedule(): void {
+    // Spread the workers' looks: the first one counts for all.
+    const wait = LOOK_MS * (0.75 + Math.random() / 2);
+    this.timer = setTimeout(() => {
+      this.running = this.tick();
+    }, wait).unref();
+  }
+
+  private async tick(): Promise<void> {
+    try {
+      await this.countDue();
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.logger.warn('counting what is stored failed', { err: error });
+    }
+    if (!this.stop.signal.aborted) this.schedule();
+  }
+}
