@@ -1,51 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import http from 'node:http';
 import { Client } from 'pg';
+import { type Opened, openRequest } from '../support/open-request.js';
 import { DRIVERS } from '../support/redis.js';
-import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
 /** Longer than any test: what is changed is in force because every process is told. */
 const ENV = { TOKEN_CACHE_MS: '600000', WORKER_CONCURRENCY: '100' };
 const FOR_LONG = { echo: { chunks: 2, delayMs: 300_000 } };
-
-interface Opened {
-  status: number;
-  headers: http.IncomingHttpHeaders;
-  /** The whole answer of a request that was refused. */
-  json: Promise<RpcAnswer>;
-  /** Resolves when the connection is gone. */
-  closed: Promise<void>;
-  close(): void;
-}
-
-/** A request whose answer is left open if it is a stream. */
-function request(url: string, token: string, body: object | string): Promise<Opened> {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      authorization: `Bearer ${token}`,
-      'content-type': 'application/json',
-      'a2a-version': '1.0',
-    };
-    const sent = http.request(url, { method: 'POST', headers, agent: false }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-      const closed = new Promise<void>((done) => response.once('close', done));
-      response.on('error', () => undefined);
-      resolve({
-        status: response.statusCode ?? 0,
-        headers: response.headers,
-        get json() {
-          return closed.then(() => JSON.parse(text) as RpcAnswer);
-        },
-        closed,
-        close: () => response.destroy(),
-      });
-    });
-    sent.on('error', reject);
-    sent.end(typeof body === 'string' ? body : JSON.stringify({ jsonrpc: '2.0', id: 'mine', ...body }));
-  });
-}
 
 describe.each(DRIVERS)('limits on %s', (driver) => {
   let stack: Stack;
@@ -83,7 +45,7 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
 
   const stream = async (api: number, { token }: TestTenant): Promise<Opened> => {
     const params = sendParams('hi', { metadata: FOR_LONG });
-    const opened = await request(stack.url(api), token, { method: 'SendStreamingMessage', params });
+    const opened = await openRequest(stack.url(api), token, { method: 'SendStreamingMessage', params });
     open.push(opened);
     return opened;
   };
@@ -172,7 +134,7 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
     const requests = (count: number, { token }: TestTenant): Promise<Opened[]> =>
       Promise.all(
         Array.from({ length: count }, (_, i) =>
-          request(stack.url(i % 2), token, { method: 'GetTask', params: { id: randomUUID() } }),
+          openRequest(stack.url(i % 2), token, { method: 'GetTask', params: { id: randomUUID() } }),
         ),
       );
 
@@ -229,7 +191,7 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
     const [tenant, free] = await Promise.all([stack.createTenant(), stack.createTenant()]);
     const params = sendParams('x'.repeat(4000));
     const send = (api: number, { token }: TestTenant) =>
-      request(stack.url(api), token, { method: 'SendMessage', params });
+      openRequest(stack.url(api), token, { method: 'SendMessage', params });
     const until = async (api: number, status: number): Promise<Opened> => {
       const deadline = performance.now() + 5_000;
       for (;;) {
@@ -256,7 +218,7 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
     const send = (api: number, { token }: TestTenant) => {
       const configuration = { returnImmediately: true };
       const params = { ...sendParams('x'.repeat(3000)), configuration };
-      return request(stack.url(api), token, { method: 'SendMessage', params });
+      return openRequest(stack.url(api), token, { method: 'SendMessage', params });
     };
     const sends = (who: TestTenant) => Promise.all(Array.from({ length: 20 }, (_, i) => send(i % 2, who)));
     const [all, others] = await Promise.all([sends(tenant), sends(free)]);
