@@ -164,5 +164,10 @@ it('tells deadlocks and restarts from errors that stay', () => {
     Object.assign(withCode('P2039'), { meta: { driverAdapterError: { cause: { originalCode } } } });
   expect(isTransient(throughPrisma('57P03'))).toBe(true);
   expect(isTransient(throughPrisma('23505'))).toBe(false);
+  const ofDriver = (cause: object): Error =>
+    Object.assign(new Error('terminating connection', { cause }), { name: 'DriverAdapterError' });
+  expect(isTransient(ofDriver({ originalCode: '57P01', kind: 'postgres' }))).toBe(true);
+  expect(isTransient(ofDriver({ kind: 'ConnectionClosed' }))).toBe(true);
+  expect(isTransient(ofDriver({ kind: 'UniqueConstraintViolation' }))).toBe(false);
   expect(isTransient('text')).toBe(false);
 });

@@ -20,6 +20,9 @@ const CONNECTION_CODES = new Set([
   'P1002',
   'P1008',
   'P1017',
+  'DatabaseNotReachable',
+  'ConnectionClosed',
+  'SocketTimeout',
 ]);
 
 /** The driver reports a lost connection by its message alone. */
@@ -35,15 +38,29 @@ const RETRYABLE_CODES = new Set(['40001', '40P01', '55P03', '57014', 'P2024', 'P
 /** Prisma's code for an error of Postgres that it has no code of its own for; Postgres' own lies inside. */
 const OTHER_DATABASE_ERROR = 'P2039';
 
+/** What Prisma's driver says of an error: Postgres' own code, or at least the kind of error. */
+interface DriverCause {
+  originalCode?: unknown;
+  kind?: unknown;
+}
+
 interface Coded {
   code?: unknown;
-  meta?: { driverAdapterError?: { cause?: { originalCode?: unknown } } };
+  cause?: unknown;
+  meta?: { driverAdapterError?: { cause?: DriverCause } };
+}
+
+/** In a transaction the driver's error comes as it is; elsewhere it lies inside of Prisma's. */
+function driverCauseOf(error: Error): DriverCause | undefined {
+  const { code, meta, cause } = error as Coded;
+  if (error.name === 'DriverAdapterError') return (cause ?? undefined);
+  return code === OTHER_DATABASE_ERROR ? meta?.driverAdapterError?.cause : undefined;
 }
 
 const codeOf = (error: Error): string => {
-  const { code, meta } = error as Coded;
-  const inner = code === OTHER_DATABASE_ERROR ? meta?.driverAdapterError?.cause?.originalCode : undefined;
-  return typeof inner === 'string' ? inner : typeof code === 'string' ? code : '';
+  const { originalCode, kind } = driverCauseOf(error) ?? {};
+  const code = originalCode ?? kind ?? (error as Coded).code;
+  return typeof code === 'string' ? code : '';
 };
 
 /** Errors of the socket may come from another realm than this code's. */
