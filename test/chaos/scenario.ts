@@ -59,6 +59,8 @@ export class Scenario {
       const blocks = kind === 'turns' && turn > 1 && this.plan.random.chance(0.4);
       if (blocks) await this.answerAndWait(turn);
       else await this.streamTurn(turn);
+      // It ended although there is more to say: the checks will tell.
+      if (turn < turns && this.endTold() !== undefined) break;
     }
     await companion;
   }
@@ -265,6 +267,12 @@ export class Scenario {
     const api = this.plan.random.pick(others.length > 0 ? others : apis);
     this.lastApi = api.pid;
     return api;
+  }
+
+  /** The end of the task, if an answer or a stream has told of one. */
+  private endTold(): string | undefined {
+    const streamed = this.record.viewers.map(lastState).filter((state) => state !== undefined);
+    return [...this.record.answeredStates, ...streamed].find(isTerminal);
   }
 
   private get dialect() {
