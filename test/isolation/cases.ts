@@ -3,6 +3,7 @@ import type { OperationName } from '../../libs/a2a/src/operation.js';
 import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/index.js';
 import { CARD_PATHS } from '../../apps/api/src/a2a/profile-cards.controller.js';
 import { RPC_PATHS } from '../../apps/api/src/a2a/dispatch.controller.js';
+import { DEAD_LETTER_PATHS } from '../../apps/api/src/native/dead-letters.controller.js';
 import { REQUEST_PATHS } from '../../apps/api/src/native/requests.controller.js';
 import type { WireRequest } from '../support/wire.js';
 import { METHODS, type Named } from './methods.js';
@@ -50,7 +51,7 @@ const isOneOf = <K extends Kind>(kinds: readonly K[], kind: Kind): kind is K => 
 /** Every case of every path there is. Throws for a method or a path that nobody has described. */
 export const allCases = (): Case[] => [
   ...RPC_PATHS.flatMap(rpcCases),
-  ...REQUEST_PATHS.flatMap(([path, method]) => requestCases(path, method)),
+  ...[...REQUEST_PATHS, ...DEAD_LETTER_PATHS].flatMap(([path, method]) => requestCases(path, method)),
   ...CARD_PATHS.flatMap(cardCases),
 ];
 
@@ -141,7 +142,7 @@ function rpcRequest(path: string, method: string, kind: Kind, id: string, sends:
   };
 }
 
-/** What each path of `/v1/requests` can name. */
+/** What each path of `/v1/requests` and `/v1/dead-letters` can name. */
 const REQUESTS: Readonly<Record<string, { scope: Case['scope']; kinds: readonly Kind[]; path: string }>> = {
   '/v1/requests': { scope: 'tasks:read', kinds: ['pageToken'], path: '/v1/requests?cursor=<id>' },
   '/v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
@@ -149,6 +150,12 @@ const REQUESTS: Readonly<Record<string, { scope: Case['scope']; kinds: readonly 
     scope: 'tasks:read',
     kinds: [...TASKS, 'cursor'],
     path: '/v1/requests/<id>/events?since_seq=1',
+  },
+  '/v1/dead-letters': { scope: 'tasks:read', kinds: ['pageToken'], path: '/v1/dead-letters?cursor=<id>' },
+  '/v1/dead-letters/:runId/redeliver': {
+    scope: 'agents:call',
+    kinds: ['deadRun'],
+    path: '/v1/dead-letters/<id>/redeliver',
   },
   '/v1/requests/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/requests/<id>/cancel' },
 };

@@ -27,6 +27,7 @@ export interface Owned {
   installedSlug: string;
   installedId: string;
   pageToken: string;
+  deadRun: string;
   tenantSlug: string;
   tenantId: string;
   host: string;
@@ -168,11 +169,16 @@ export class World {
     const working = await this.startTask('witness', {}, true);
     // The stranger has something as well, so that its lists are not empty.
     for (let i = 0; i < 3; i++) await this.call(tokens.stranger, 'SendMessage', message({ text: 'mine' }));
+    const [dead] = await this.sql<{ run_id: string }>(
+      `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+       SELECT tenant_id, id, task_id, 'echo', '${MARK}', 3 FROM runs WHERE task_id = '${ended}' RETURNING run_id`,
+    );
     const page = await this.call(tokens.owner, 'ListTasks', { pageSize: 1 });
     this.owned = {
       ...{ waitingTask: waiting, endedTask: ended, workingTask: working, contextId, host },
       ...{ agentSlug: 'private', agentId, installedSlug: 'limited', installedId: installed!.id },
       ...{ pageToken: page.nextPageToken as string, tenantSlug: slugs.owner, tenantId: tenant!.id },
+      deadRun: dead!.run_id,
     };
   }
 

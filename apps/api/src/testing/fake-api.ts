@@ -15,6 +15,7 @@ import { LimitsService, type TenantLimits, TokenService, type Verification } fro
 import { Messaging, type Spending } from '@baton/messaging';
 import {
   AgentDirectory,
+  DeadLetters,
   OperationTable,
   type Operations,
   PlatformGauges,
@@ -229,13 +230,15 @@ function tasksModule({ operations, agents, own, agentOfTask, listing }: Fakes): 
     providers: [
       { provide: OperationTable, useValue: { operations } },
       { provide: AgentDirectory, useValue: directory },
+      // What is told of dead letters is tested where there are some: test/e2e.
+      { provide: DeadLetters, useValue: { list: async () => [] } },
       {
         provide: RequestListing,
         useValue: { list: (...page: Parameters<RequestListing['list']>) => listing.list(...page) },
       },
       PlatformGauges,
     ],
-    exports: [OperationTable, AgentDirectory, RequestListing],
+    exports: [OperationTable, AgentDirectory, RequestListing, DeadLetters],
   })
   class FakeTasksModule {}
   return FakeTasksModule;
