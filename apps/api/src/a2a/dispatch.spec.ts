@@ -204,6 +204,13 @@ describe('tokens and scopes', () => {
     expect((await outcome(response)).message).toMatch(/lacks the scope (tasks:read or )?agents:call/);
   });
 
+  it('looks at the scope before the agent, so that a token without it learns of none', async () => {
+    const reader = { authorization: 'Bearer reader' };
+    const there = await outcome(await api.rpc(request.cancel, reader));
+    expect(there).toMatchObject({ http: 403 });
+    expect(await outcome(await api.rpc(request.cancel, reader, '/agents/nowhere'))).toEqual(there);
+  });
+
   it('does not tell another tenant’s agent from one that does not exist', async () => {
     expect(await outcome(await api.rpc(request.get, {}, '/agents/theirs'))).toEqual({
       http: 404,
