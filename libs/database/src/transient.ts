@@ -53,7 +53,7 @@ interface Coded {
 /** In a transaction the driver's error comes as it is; elsewhere it lies inside of Prisma's. */
 function driverCauseOf(error: Error): DriverCause | undefined {
   const { code, meta, cause } = error as Coded;
-  if (error.name === 'DriverAdapterError') return (cause ?? undefined);
+  if (error.name === 'DriverAdapterError') return cause ?? undefined;
   return code === OTHER_DATABASE_ERROR ? meta?.driverAdapterError?.cause : undefined;
 }
 
