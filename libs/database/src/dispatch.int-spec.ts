@@ -120,7 +120,11 @@ describe('limits of a tenant', () => {
   it('hold however many processes refill at once', async () => {
     const tenantId = randomUUID();
     await accept(tenantId, 40);
-    const refills = Array.from({ length: 12 }, () => stores.dispatch.dispatch([grant(tenantId, 3, 3)], ROOMY));
+    // The connections are open before they are needed, so that all begin at once.
+    await Promise.all(Array.from({ length: 12 }, () => stores.dispatch.look(LIVE_MS)));
+    const refills = Array.from({ length: 12 }, () =>
+      stores.dispatch.dispatch([grant(tenantId, 3, 3)], ROOMY),
+    );
     expect((await Promise.all(refills)).flat()).toHaveLength(3);
     expect(await stores.runs.countByState()).toEqual({ waiting: 37, queued: 3, running: 0 });
   });
