@@ -1,8 +1,8 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import type { Place } from './index.js';
-import { TooManyWaitingError } from './index.js';
+import { LOCK_TENANTS, LOOK } from './dispatch-sql.js';
+import { type Place, TooManyWaitingError } from './index.js';
 import { type Stores, endTurn, newTask, openStores, sql, startTask, textMessage } from './stores.fixture.js';
 
 const LIVE_MS = 60_000;
@@ -117,16 +117,24 @@ describe('limits of a tenant', () => {
     expect(await stores.runs.countByState()).toEqual({ waiting: 7, queued: 4, running: 0 });
   });
 
-  it('hold however many processes refill at once', async () => {
+  it('hold for a refill that begins before another has committed', async () => {
     const tenantId = randomUUID();
-    await accept(tenantId, 40);
-    // The connections are open before they are needed, so that all begin at once.
-    await Promise.all(Array.from({ length: 12 }, () => stores.dispatch.look(LIVE_MS)));
-    const refills = Array.from({ length: 12 }, () =>
-      stores.dispatch.dispatch([grant(tenantId, 3, 3)], ROOMY),
-    );
-    expect((await Promise.all(refills)).flat()).toHaveLength(3);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 37, queued: 3, running: 0 });
+    const [first] = await accept(tenantId, 3);
+    const other = new Client({ connectionString: stores.url });
+    await other.connect();
+    try {
+      await other.query(`BEGIN; SET LOCAL baton.tenant = 'system'`);
+      await other.query(LOCK_TENANTS.text, [[tenantId]]);
+      await other.query('UPDATE runs SET enqueued_at = now() WHERE id = $1', [first]);
+      const refill = stores.dispatch.dispatch([grant(tenantId, 1, 1)], ROOMY);
+      const waits = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+      const over = refill.then(() => true);
+      while (!(await Promise.race([over, sql(stores, waits).then((rows) => rows.length > 0)])));
+      await other.query('COMMIT');
+      expect(await refill).toEqual([]);
+    } finally {
+      await other.end();
+    }
   });
 
   it('hold while runs are dispatched, end and come anew at once', async () => {
@@ -263,7 +271,6 @@ describe('a look', () => {
        SELECT '${tenantId}', gen_random_uuid(), gen_random_uuid(), 'queued', 1, NULL FROM generate_series(1, 10000)`,
     );
     expect([...(await stores.dispatch.look(LIVE_MS)).waiting.keys()]).toEqual([tenantId]);
-    const { LOOK } = await import('./dispatch-sql.js');
     const explained = await stores.database.systemQuery<{ 'QUERY PLAN': [object] }>(
       { text: `EXPLAIN (ANALYZE, FORMAT JSON) ${LOOK.text}` },
       [LIVE_MS, '00000000-0000-0000-0000-000000000000', 256],
