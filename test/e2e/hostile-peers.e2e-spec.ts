@@ -107,7 +107,7 @@ describe('a caller that vanishes', () => {
       const marks = oneTo(10).map((n) => `${leave} ${n}`);
       const slow = marks.map((mark, n) => {
         const method = n % 2 ? 'SendMessage' : 'SendStreamingMessage';
-        return httpPost(PATH, headers, rpc(method, echo(mark, { chunks: 4, delayMs: 300 })));
+        return httpPost(PATH, headers, rpc(method, echo(mark, { chunks: 3, delayMs: 2_500 })));
       });
       const requests = [
         ...slow,

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
-import { type Environment, EnvironmentError, loadEnvironment } from '@baton/config';
-import { Logger } from '@baton/telemetry';
+import { type Environment, loadEnvironment } from '@baton/config';
+import { Logger, startOrExplain, stopOnSignals } from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiModule } from './api.module.js';
@@ -20,27 +20,9 @@ async function main(): Promise<void> {
   const url = await listen(app).catch((error: unknown) => {
     throw explain(error, environment);
   });
-  stopOnSignals(app);
+  stopOnSignals(app.get(Logger), () => shutDown(app));
   app.get(Logger).info('api is ready', { url });
   process.send?.({ type: 'ready', url });
-}
-
-/** SIGTERM, SIGINT, or a parent that is gone: stop once; a second signal does not cut the first one short. */
-function stopOnSignals(app: NestFastifyApplication): void {
-  let stopping = false;
-  const stop = (): void => {
-    if (stopping) return;
-    stopping = true;
-    shutDown(app).then(
-      () => process.exit(0),
-      (error: unknown) => {
-        app.get(Logger).error('shutdown failed', { err: error });
-        process.exit(1);
-      },
-    );
-  };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop);
-  process.on('disconnect', stop);
 }
 
 function explain(error: unknown, { host, port }: Environment): unknown {
@@ -54,10 +36,4 @@ function explain(error: unknown, { host, port }: Environment): unknown {
   return error;
 }
 
-main().catch((error: unknown) => {
-  const reason = error instanceof Error ? error.message : String(error);
-  process.stderr.write(
-    error instanceof EnvironmentError ? `${reason}\n` : `The API could not start: ${reason}\n`,
-  );
-  process.exit(1);
-});
+startOrExplain('The API', main);

@@ -1,6 +1,5 @@
 import { Environment } from '@baton/config';
-import { Database } from '@baton/database';
-import { Messaging } from '@baton/messaging';
+import { PlatformReadiness } from '@baton/tasks';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { createServer, type Server, type ServerResponse } from 'node:http';
@@ -11,8 +10,7 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
   private server: Server | undefined;
 
   constructor(
-    private readonly database: Database,
-    private readonly messaging: Messaging,
+    private readonly readiness: PlatformReadiness,
     private readonly metrics: Metrics,
     private readonly environment: Environment,
     private readonly logger: Logger,
@@ -47,21 +45,10 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private async answerReady(response: ServerResponse): Promise<void> {
-    const [postgres, messaging] = await Promise.all([
-      reasonOf(this.database.ping()),
-      reasonOf(this.messaging.ping()),
-    ]);
-    const ready = postgres === 'ok' && messaging === 'ok';
-    const body = JSON.stringify({ status: ready ? 'ready' : 'unavailable', checks: { postgres, messaging } });
-    send(response, ready ? 200 : 503, 'application/json', body);
+    const report = await this.readiness.report();
+    send(response, report.ready ? 200 : 503, 'application/json', JSON.stringify(report));
   }
 }
-
-const reasonOf = (check: Promise<unknown>): Promise<string> =>
-  check.then(
-    () => 'ok',
-    (error: unknown) => (error instanceof Error ? error.message : 'failed'),
-  );
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
   response.writeHead(status, { 'content-type': type }).end(body);

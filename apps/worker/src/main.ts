@@ -1,7 +1,5 @@
 import 'reflect-metadata';
-import { EnvironmentError } from '@baton/config';
-import { Logger, NestLogger } from '@baton/telemetry';
-import type { INestApplicationContext } from '@nestjs/common';
+import { Logger, NestLogger, startOrExplain, stopOnSignals } from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
 import { WorkerModule } from './worker.module.js';
 
@@ -17,32 +15,8 @@ async function main(): Promise<void> {
   process.on('unhandledRejection', (error) => {
     logger.error('a promise was rejected and nobody cared', { err: error });
   });
-  stopOnSignals(app, logger);
+  stopOnSignals(logger, () => app.close());
   process.send?.({ type: 'ready' });
 }
 
-/** SIGTERM, SIGINT, or a parent that is gone: stop once; a second signal does not cut the first one short. */
-function stopOnSignals(app: INestApplicationContext, logger: Logger): void {
-  let stopping = false;
-  const stop = (): void => {
-    if (stopping) return;
-    stopping = true;
-    app.close().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        logger.error('shutdown failed', { err: error });
-        process.exit(1);
-      },
-    );
-  };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop);
-  process.on('disconnect', stop);
-}
-
-main().catch((error: unknown) => {
-  const reason = error instanceof Error ? error.message : String(error);
-  process.stderr.write(
-    error instanceof EnvironmentError ? `${reason}\n` : `The worker could not start: ${reason}\n`,
-  );
-  process.exit(1);
-});
+startOrExplain('The worker', main);

@@ -2,7 +2,7 @@ import { ConfigModule } from '@baton/config';
 import { DatabaseModule } from '@baton/database';
 import { LimitsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
-import { RunsModule } from '@baton/tasks';
+import { PlatformReadiness, RunsModule } from '@baton/tasks';
 import { TelemetryModule } from '@baton/telemetry';
 import { Module } from '@nestjs/common';
 import { HealthServer } from './health-server.js';
@@ -21,6 +21,6 @@ import { InstalledAgents } from './installed-agents.js';
     LimitsModule,
     RunsModule,
   ],
-  providers: [InstalledAgents, HealthServer],
+  providers: [InstalledAgents, PlatformReadiness, HealthServer],
 })
 export class WorkerModule {}

@@ -5,4 +5,5 @@ export { OperationTable } from './operations/operation-table.js';
 export type { Operations } from './operations/operations.js';
 export { RunsModule, TasksModule } from './tasks.module.js';
 export { PlatformGauges } from './platform-gauges.js';
+export { PlatformReadiness, type ReadinessReport } from './platform-readiness.js';
 export { RequestListing } from './operations/request-listing.js';

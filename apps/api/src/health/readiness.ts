@@ -1,60 +1,20 @@
-import { Database } from '@baton/database';
-import { Messaging } from '@baton/messaging';
+import { PlatformReadiness, type ReadinessReport } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import { Traffic } from '../http/traffic.js';
-
-/** A check that takes longer has failed: whoever asks has a timeout of its own. */
-const CHECK_MS = 2_000;
-
-/** What `/readyz` answers: each check with `ok`, or with the reason why it fails. */
-export interface ReadinessReport {
-  ready: boolean;
-  checks: Record<string, string>;
-}
 
 /** Whether this process can serve callers now, and if not, what is in the way. */
 @Injectable()
 export class Readiness {
   constructor(
-    private readonly database: Database,
-    private readonly messaging: Messaging,
+    private readonly platform: PlatformReadiness,
     private readonly traffic: Traffic,
   ) {}
 
-  async report(): Promise<ReadinessReport> {
-    const checks = {
-      postgres: check(() => this.database.ping()),
-      migrations: check(() => this.assertMigrated()),
-      [`messaging (${this.messaging.driver})`]: check(() => this.messaging.ping()),
-      server: check(() => this.assertServing()),
-    };
-    const outcomes = await Promise.all(
-      Object.entries(checks).map(async ([name, outcome]) => [name, await outcome] as const),
-    );
-    return { ready: outcomes.every(([, text]) => text === 'ok'), checks: Object.fromEntries(outcomes) };
-  }
-
-  private async assertMigrated(): Promise<void> {
-    const pending = await this.database.pendingMigrations();
-    if (pending.length > 0) throw new Error(`run \`npm run migrate\`: ${pending.join(', ')} not applied`);
+  report(): Promise<ReadinessReport> {
+    return this.platform.report({ server: () => this.assertServing() });
   }
 
   private assertServing(): Promise<void> {
     return this.traffic.draining ? Promise.reject(new Error('shutting down')) : Promise.resolve();
   }
-}
-
-/** `ok`, or the plain reason. Reasons of our own stores hold no secrets: they are meant to be shown. */
-async function check(probe: () => Promise<unknown>): Promise<string> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve(`no answer within ${String(CHECK_MS)} ms`), CHECK_MS);
-  });
-  const outcome = probe().then(
-    () => 'ok',
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
-  const first = await Promise.race([outcome, late]);
-  clearTimeout(timer);
-  return first;
 }

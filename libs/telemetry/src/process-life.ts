@@ -1,0 +1,34 @@
+import { EnvironmentError } from '@baton/config';
+import type { Logger } from './logger.js';
+
+/** SIGTERM, SIGINT, or a parent that is gone: stop once; a second signal does not cut the first one short. */
+export function stopOnSignals(logger: Logger, stop: () => Promise<void>): void {
+  let stopping = false;
+  const stopOnce = (): void => {
+    if (stopping) return;
+    stopping = true;
+    stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logger.error('shutdown failed', { err: error });
+        process.exit(1);
+      },
+    );
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stopOnce);
+  process.on('disconnect', stopOnce);
+}
+
+/**
+ * Start a process. If that fails, it says why in one plain sentence and exits with 1.
+ * @param name of what starts, such as `The API`
+ */
+export function startOrExplain(name: string, main: () => Promise<void>): void {
+  main().catch((error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    process.stderr.write(
+      error instanceof EnvironmentError ? `${reason}\n` : `${name} could not start: ${reason}\n`,
+    );
+    process.exit(1);
+  });
+}
