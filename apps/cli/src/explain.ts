@@ -33,7 +33,7 @@ export function explain(error: unknown): string {
   const known = REMEDIES.find((remedy) => codes.some((code) => remedy.codes.includes(String(code))));
   if (known) return known.sentence;
   if (isTransient(error)) {
-    return `Postgres is not available (${reasonOf(error)}): check that it runs and that DATABASE_URL names it, or start Baton with \`npm start\` in this folder.`;
+    return `Postgres is not available (${reasonOf(error).replace(/^Postgres is not available: /, '')}): check that it runs and that DATABASE_URL names it, or start Baton with \`npm start\` in this folder.`;
   }
   return `Something unexpected went wrong: ${reasonOf(error)}.`;
 }

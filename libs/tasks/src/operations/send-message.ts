@@ -49,7 +49,9 @@ export class SendOperations {
       if (!turnIsOver(turn.cut.task)) {
         for await (const event of this.finder.follow(call, id, turn.watch)) void event;
       }
-      const stored = await this.tasks.get(call.tenantId, id);
+      // Where a conversation goes before it, what is cut off is known only when that is there, too.
+      const cut = call.rules.history === 'task' && historyLength !== undefined ? { historyLength } : {};
+      const stored = await this.tasks.get(call.tenantId, id, cut);
       if (!stored) throw await this.finder.notFound(call, id, id);
       const task = await this.conversation.withHistory(call, stored.task, historyLength);
       return replyOf(call, { ...stored, task }, priorArtifacts);
