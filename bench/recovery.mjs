@@ -1,0 +1,155 @@
+// npm run bench:recovery: kills a worker with runs in hand, again and again, and says how long its callers wait.
+// ROUNDS (10), RUNS in hand of the worker that is killed (50). Redis if there is one, then Postgres alone.
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { quantile } from './load.mjs';
+
+const require = createRequire(import.meta.url);
+const dist = (path) => fileURLToPath(new URL(`../dist/${path}`, import.meta.url));
+const { findRedisBinary, startPostgres, startRedis } = require(dist('apps/local/src/services/index.js'));
+
+const number = (name, fallback) => Number(process.env[name] ?? fallback);
+const ROUNDS = number('ROUNDS', 10);
+const RUNS = number('RUNS', 50);
+const CHUNK_MS = 100;
+/** Long enough for the next worker to start; what is left of a round is canceled. */
+const CHUNKS = 1_200;
+
+const home = await mkdtemp(join(tmpdir(), 'baton-bench-'));
+const postgres = await startPostgres(join(home, 'postgres'));
+const redis = findRedisBinary() && (await startRedis(findRedisBinary(), join(home, 'redis')));
+const table = {};
+try {
+  await run('libs/database/src/migrate-main.js');
+  for (const [driver, url] of Object.entries({ ...(redis && { redis: redis.url }), postgres: '' })) {
+    table[driver] = figures(await measure({ REDIS_URL: url }));
+  }
+} finally {
+  await Promise.all([postgres.process.stop(), redis?.process.stop()]);
+  await rm(home, { recursive: true, force: true });
+}
+console.log(
+  `\n${cpus().length} cores, Node ${process.version}: ${ROUNDS} rounds of ${RUNS} runs, kill -9 to speaking again\n`,
+);
+console.table(table);
+
+function figures(times) {
+  const sorted = [...times].sort((a, b) => a - b);
+  const show = (ms) => `${(ms / 1000).toFixed(2)} s`;
+  const [p50, p99] = [0.5, 0.99].map((q) => show(quantile(sorted, q)));
+  return { runs: sorted.length, p50, p99, max: show(sorted.at(-1)) };
+}
+
+/** Milliseconds from each kill to the first chunk of each run's next attempt. */
+async function measure(env) {
+  const api = await start('api', env);
+  const token = await tenantToken(env);
+  const times = [];
+  let victim = await start('worker', env);
+  for (let round = 0; round < ROUNDS; round++) {
+    const streams = Array.from({ length: RUNS }, () => follow(`${api.url}/agents/echo`, token));
+    await Promise.all(streams.map(({ spoke }) => spoke));
+    // Only now: all runs are in the hands of the one that is killed.
+    const survivor = await start('worker', env);
+    victim.child.kill('SIGKILL');
+    const killed = performance.now();
+    times.push(...(await Promise.all(streams.map(({ spokeAgain }) => spokeAgain))).map((at) => at - killed));
+    await Promise.all(streams.map(({ cancel }) => cancel()));
+    victim = survivor;
+    process.stderr.write('.');
+  }
+  for (const { child } of [api, victim]) child.kill('SIGKILL');
+  return times;
+}
+
+/** One stream: when it speaks, and when another attempt begins anew. */
+function follow(url, token) {
+  let say, sayAgain;
+  const spoke = new Promise((resolve) => (say = resolve));
+  const spokeAgain = new Promise((resolve) => (sayAgain = resolve));
+  const message = {
+    messageId: randomUUID(),
+    role: 'ROLE_USER',
+    parts: [{ text: 'hello' }],
+    metadata: { echo: { chunks: CHUNKS, delayMs: CHUNK_MS } },
+  };
+  const headers = {
+    'content-type': 'application/json',
+    'a2a-version': '1.0',
+    authorization: `Bearer ${token}`,
+  };
+  const post = (method, params) =>
+    fetch(url, { method: 'POST', headers, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
+  let id;
+  const read = async () => {
+    const response = await post('SendStreamingMessage', { message });
+    let begun = 0;
+    let tail = '';
+    for await (const bytes of response.body) {
+      const records = (tail + Buffer.from(bytes).toString()).split('\n\n');
+      tail = records.pop();
+      for (const record of records) {
+        id ??= /"task":\{"id":"([^"]+)"/.exec(record)?.[1];
+        if (!record.includes('"artifactUpdate"') || record.includes('"append":true')) continue;
+        begun += 1;
+        if (begun === 1) say();
+        else sayAgain(performance.now());
+      }
+    }
+  };
+  const done = read();
+  const cancel = async () => {
+    await post('CancelTask', { id });
+    await done;
+  };
+  return { spoke, spokeAgain, cancel };
+}
+
+async function tenantToken(env) {
+  const slug = `bench-${randomUUID().slice(0, 8)}`;
+  await run('apps/cli/src/main.js', env, 'tenants', 'create', slug);
+  return (await run('apps/cli/src/main.js', env, 'tokens', 'create', '--tenant', slug)).trim();
+}
+
+function environment(env) {
+  return {
+    ...process.env,
+    LOG_LEVEL: 'warn',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    DATABASE_URL: postgres.url,
+    ...env,
+  };
+}
+
+/** One process of Baton; resolves when it is ready. */
+function start(app, env) {
+  const child = spawn(process.execPath, [dist(`apps/${app}/src/main.js`)], {
+    env: environment(env),
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  return new Promise((resolve, reject) => {
+    child.once('message', ({ url }) => resolve({ child, url }));
+    child.once('exit', (code) => reject(new Error(`The ${app} ended with ${code}`)));
+  });
+}
+
+/** One command; what it printed. */
+function run(file, env, ...args) {
+  const child = spawn(process.execPath, [dist(file), ...args], {
+    env: environment(env),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let out = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => (out += text));
+  return new Promise((resolve, reject) => {
+    child.once('close', (code) =>
+      code === 0 ? resolve(out) : reject(new Error(`${file} ended with ${code}`)),
+    );
+  });
+}
