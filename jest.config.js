@@ -39,7 +39,11 @@ const withServices = {
 
 module.exports = {
   projects: [
-    { ...base, displayName: 'unit', testMatch: ['<rootDir>/{libs,apps,test/docs,test/chaos,test/fuzz}/**/*.spec.ts'] },
+    {
+      ...base,
+      displayName: 'unit',
+      testMatch: ['<rootDir>/{libs,apps,test/docs,test/chaos,test/fuzz}/**/*.spec.ts'],
+    },
     {
       ...base,
       ...withServices,
