@@ -113,7 +113,7 @@ async function showLetter(cli: Cli, runId: string, { json }: JsonOption): Promis
     const said = await desk.letters.readMessage(letter.tenantId, runId);
     return { ...letter, message: said?.message ?? null };
   });
-  if (json) return printJson(cli.terminal, record);
+  if (json) return void printJson(cli.terminal, record);
   const { reason, attempts, taskId, agentId, diedAt, redeliveredAt, redeliveredTaskId, message } = record;
   const texts = message?.parts.map(({ content }) => (content?.$case === 'text' ? content.value : '…'));
   const lines = [
