@@ -25,7 +25,8 @@ export default class Scribe {
     for (let line = 1; line <= lines; line++) {
       await delay(delayMs, undefined, { signal: this.#stop.signal });
       const artifact = { artifactId, name: artifactId, parts: [part(`${me} ${turn}.${line} ${said}`)] };
-      const more = { append: line > 1, lastChunk: line === lines };
+      // Never says where it begins: that a new attempt replaces what the dead one had said is Baton's to see to.
+      const more = { append: true, lastChunk: line === lines };
       bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, ...more }));
     }
     const question = { messageId: randomUUID(), role: AGENT, parts: [part(`question ${turn}`)] };
