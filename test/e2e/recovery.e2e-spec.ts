@@ -199,4 +199,15 @@ describe('by itself', () => {
     expectWhole(echoes);
     expect(await attempts(echoes)).toEqual([1]);
   });
+
+  it('ends a worker that is told to stop while Postgres is away for good', async () => {
+    await start({ database: await startPrivatePostgres(), env: { ...AGENTS, WORKER_GRACE_MS: '1' } });
+    const postgres = stack.database as Awaited<ReturnType<typeof startPrivatePostgres>>;
+    const { echoes, done } = await followMany(8);
+    await postgres.stop();
+    expect(await stack.workers[0]!.stop()).not.toBeNull();
+    await postgres.restart();
+    await done();
+    expectWhole(echoes);
+  });
 });

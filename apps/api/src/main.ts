@@ -20,7 +20,7 @@ async function main(): Promise<void> {
   const url = await listen(app).catch((error: unknown) => {
     throw explain(error, environment);
   });
-  stopOnSignals(app.get(Logger), () => shutDown(app));
+  stopOnSignals(app.get(Logger), environment.apiGraceMs, () => shutDown(app));
   app.get(Logger).info('api is ready', { url });
   process.send?.({ type: 'ready', url });
 }

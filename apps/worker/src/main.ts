@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { Environment } from '@baton/config';
 import { Logger, NestLogger, startOrExplain, stopOnSignals } from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
 import { WorkerModule } from './worker.module.js';
@@ -15,7 +16,7 @@ async function main(): Promise<void> {
   process.on('unhandledRejection', (error) => {
     logger.error('a promise was rejected and nobody cared', { err: error });
   });
-  stopOnSignals(logger, () => app.close());
+  stopOnSignals(logger, app.get(Environment).workerGraceMs, () => app.close());
   process.send?.({ type: 'ready' });
 }
 

@@ -1,12 +1,23 @@
 import { EnvironmentError } from '@baton/config';
 import type { Logger } from './logger.js';
 
-/** SIGTERM, SIGINT, or a parent that is gone: stop once; a second signal does not cut the first one short. */
-export function stopOnSignals(logger: Logger, stop: () => Promise<void>): void {
+/** How long a shutdown may take beyond the grace time of what is in hand. */
+const STOP_MARGIN_MS = 15_000;
+
+/**
+ * SIGTERM, SIGINT, or a parent that is gone: stop once; a second signal does not cut the first one short. What
+ * waits for a service that never comes back is left to the leases of others.
+ * @param graceMs how long what is in hand may take to end
+ */
+export function stopOnSignals(logger: Logger, graceMs: number, stop: () => Promise<void>): void {
   let stopping = false;
   const stopOnce = (): void => {
     if (stopping) return;
     stopping = true;
+    setTimeout(() => {
+      logger.error('the shutdown took too long and was broken off', { graceMs });
+      process.exit(1);
+    }, graceMs + STOP_MARGIN_MS).unref();
     stop().then(
       () => process.exit(0),
       (error: unknown) => {
