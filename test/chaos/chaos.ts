@@ -98,9 +98,15 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   return { observations, foreignAsked };
 }
 
-/** When the faults are over and the rest of the load was sent, callers wait no longer than promised. */
+/**
+ * When the faults are over, callers wait no longer than promised. The time begins anew with every task that ends: on
+ * a slow machine the rest of the load is still being sent, and that is no defect.
+ */
 async function giveTime(load: Load, lasts: number, patienceMs: number): Promise<void> {
   await delay(Math.max(0, lasts - load.elapsed()) + patienceMs, undefined, { ref: false });
+  while (load.sinceLastEnd() < patienceMs) {
+    await delay(patienceMs - load.sinceLastEnd(), undefined, { ref: false });
+  }
   load.stopWaiting();
 }
 

@@ -23,6 +23,7 @@ export class Load implements Witness {
   private bursts = 0;
   private running = 0;
   private started = now();
+  private lastEnd = now();
 
   constructor(
     private readonly seed: Random,
@@ -40,6 +41,11 @@ export class Load implements Witness {
   /** Since `run` was called, in ms. */
   elapsed(): number {
     return now() - this.started;
+  }
+
+  /** Since the last task ended, in ms. */
+  sinceLastEnd(): number {
+    return now() - this.lastEnd;
   }
 
   /** `count` tasks, spread evenly over `durationMs`, at most `atOnce` of them at a time. Resolves when all are over. */
@@ -127,6 +133,9 @@ export class Load implements Witness {
     const scenario = new Scenario(plan, new Caller(who, plan.generation, this), around, who.tenant);
     this.records.push(scenario.record);
     this.running += 1;
-    await scenario.run().finally(() => (this.running -= 1));
+    await scenario.run().finally(() => {
+      this.running -= 1;
+      this.lastEnd = now();
+    });
   }
 }
