@@ -13,6 +13,11 @@ export function poolConfig(databaseUrl: string): PostgresPoolConfig {
     connectionTimeoutMillis: 1_500,
     keepAlive: true,
     application_name: 'baton-messaging',
+    // BullMQ listens to the errors of idle connections only: one that breaks while it is in use would end the
+    // process. Whoever uses it gets the error all the same.
+    onConnect: (client: { on(event: 'error', listener: () => void): unknown }) => {
+      client.on('error', () => undefined);
+    },
     // Nothing here has to survive a crash of the server (runs are enqueued again from their rows), so no
     // commit waits for the disk.
     options: [options, '-c synchronous_commit=off'].filter(Boolean).join(' '),
