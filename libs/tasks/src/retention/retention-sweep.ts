@@ -4,6 +4,7 @@ import { LimitsService } from '@baton/identity';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
+import { RepeatedWork } from '../repeated-work.js';
 import { BatchSize } from './batch-size.js';
 
 /** Most rows of one batch, which is one short transaction. */
@@ -22,9 +23,7 @@ const LONGEST_REST = 5_000;
  */
 @Injectable()
 export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
-  private timer: NodeJS.Timeout | undefined;
-  private readonly stop = new AbortController();
-  private running: Promise<void> = Promise.resolve();
+  private readonly repeated: RepeatedWork;
   private readonly tasks = new BatchSize(MOST_TASKS);
   private readonly events = new BatchSize(MOST_EVENTS);
   private readonly keys = new BatchSize(MOST_KEYS);
@@ -35,18 +34,24 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
     private readonly limits: LimitsService,
     private readonly environment: Environment,
     private readonly metrics: Metrics,
-    private readonly logger: Logger,
-  ) {}
+    logger: Logger,
+  ) {
+    this.repeated = new RepeatedWork({
+      everyMs: environment.retentionSweepMs,
+      work: async () => {
+        await this.sweep();
+      },
+      onError: (error) => logger.warn('retention sweep failed', { err: error }),
+    });
+  }
 
   onModuleInit(): void {
-    this.schedule();
+    this.repeated.start();
   }
 
   /** Waits for the batch that is under way. */
   async onModuleDestroy(): Promise<void> {
-    this.stop.abort();
-    clearTimeout(this.timer);
-    await this.running;
+    await this.repeated.stop();
   }
 
   /**
@@ -67,24 +72,6 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
     });
   }
 
-  private schedule(): void {
-    // Spread the workers' sweeps.
-    const wait = this.environment.retentionSweepMs * (0.75 + Math.random() / 2);
-    this.timer = setTimeout(() => {
-      this.running = this.tick();
-    }, wait);
-    this.timer.unref();
-  }
-
-  private async tick(): Promise<void> {
-    try {
-      await this.sweep();
-    } catch (error) {
-      if (!this.stop.signal.aborted) this.logger.warn('retention sweep failed', { err: error });
-    }
-    if (!this.stop.signal.aborted) this.schedule();
-  }
-
   private async retentions(): Promise<Retention[]> {
     const tenants = await this.limits.all();
     return tenants.flatMap(({ tenantId, limits: { retentionDays: days } }) =>
@@ -98,7 +85,7 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
     stillAlone: () => Promise<void>,
     batch: (size: number) => Promise<DeletedRows>,
   ): Promise<void> {
-    const { signal } = this.stop;
+    const { signal } = this.repeated;
     for (;;) {
       signal.throwIfAborted();
       await stillAlone();

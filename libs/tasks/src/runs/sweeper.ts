@@ -5,12 +5,11 @@ import { Messaging } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Dispatcher } from '../dispatch/dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { MOST_PAUSE, RepeatedWork } from '../repeated-work.js';
 import { Steadiness } from './steadiness.js';
 
 /** Rows per sweep, so that one sweep stays short whatever has piled up. */
 const LIMIT = 500;
-/** Longest pause between two sweeps, as a multiple of `SWEEP_MS`. */
-const MOST_PAUSE = 1.25;
 
 /**
  * Finds what fell through: runs whose worker died, runs that kill every worker, and queued runs that are on
@@ -20,8 +19,7 @@ const MOST_PAUSE = 1.25;
 @Injectable()
 export class Sweeper implements OnModuleInit, OnModuleDestroy {
   private readonly steadiness: Steadiness;
-  private timer: NodeJS.Timeout | undefined;
-  private stopped = false;
+  private readonly repeated: RepeatedWork;
 
   constructor(
     private readonly runs: RunStore,
@@ -32,15 +30,19 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     private readonly logger: Logger,
   ) {
     this.steadiness = new Steadiness(environment.leaseMs, environment.sweepMs * MOST_PAUSE);
+    this.repeated = new RepeatedWork({
+      everyMs: environment.sweepMs,
+      work: () => this.sweep(),
+      onError: (error) => logger.warn('sweep failed', { err: error }),
+    });
   }
 
   onModuleInit(): void {
-    this.schedule();
+    this.repeated.start();
   }
 
-  onModuleDestroy(): void {
-    this.stopped = true;
-    clearTimeout(this.timer);
+  async onModuleDestroy(): Promise<void> {
+    await this.repeated.stop();
   }
 
   /** One sweep. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
@@ -66,22 +68,6 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
       this.steadiness.failed(performance.now());
       throw error;
     }
-  }
-
-  private schedule(): void {
-    // Spread the workers' sweeps.
-    const wait = this.environment.sweepMs * (MOST_PAUSE - Math.random() / 2);
-    this.timer = setTimeout(() => void this.tick(), wait);
-    this.timer.unref();
-  }
-
-  private async tick(): Promise<void> {
-    try {
-      await this.sweep();
-    } catch (error) {
-      this.logger.warn('sweep failed', { err: error });
-    }
-    if (!this.stopped) this.schedule();
   }
 
   private async failPoisoned(expiredAt: string): Promise<void> {

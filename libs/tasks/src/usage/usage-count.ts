@@ -3,6 +3,7 @@ import { LimitsService } from '@baton/identity';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
+import { RepeatedWork } from '../repeated-work.js';
 
 /** How often a worker looks whether a count is due. */
 const LOOK_MS = 30_000;
@@ -17,24 +18,26 @@ const REST = 20;
  */
 @Injectable()
 export class UsageCount implements OnModuleInit, OnModuleDestroy {
-  private timer: NodeJS.Timeout | undefined;
-  private readonly stop = new AbortController();
-  private running: Promise<void> = Promise.resolve();
+  private readonly repeated: RepeatedWork;
 
   constructor(
     private readonly store: UsageStore,
     private readonly limits: LimitsService,
-    private readonly logger: Logger,
-  ) {}
+    logger: Logger,
+  ) {
+    this.repeated = new RepeatedWork({
+      everyMs: LOOK_MS,
+      work: () => this.countDue(),
+      onError: (error) => logger.warn('counting what is stored failed', { err: error }),
+    });
+  }
 
   onModuleInit(): void {
-    this.schedule();
+    this.repeated.start();
   }
 
   async onModuleDestroy(): Promise<void> {
-    this.stop.abort();
-    clearTimeout(this.timer);
-    await this.running;
+    await this.repeated.stop();
   }
 
   /** Count every tenant whose count is due, one after the other. */
@@ -45,24 +48,7 @@ export class UsageCount implements OnModuleInit, OnModuleDestroy {
     for (const tenantId of await this.store.due(ids, DUE_SECONDS)) {
       const since = performance.now();
       await this.store.count(tenantId);
-      await delay((performance.now() - since) * REST, undefined, { signal: this.stop.signal });
+      await delay((performance.now() - since) * REST, undefined, { signal: this.repeated.signal });
     }
-  }
-
-  private schedule(): void {
-    // Spread the workers' looks: the first one counts for all.
-    const wait = LOOK_MS * (0.75 + Math.random() / 2);
-    this.timer = setTimeout(() => {
-      this.running = this.tick();
-    }, wait).unref();
-  }
-
-  private async tick(): Promise<void> {
-    try {
-      await this.countDue();
-    } catch (error) {
-      if (!this.stop.signal.aborted) this.logger.warn('counting what is stored failed', { err: error });
-    }
-    if (!this.stop.signal.aborted) this.schedule();
   }
 }

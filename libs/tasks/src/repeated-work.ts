@@ -1,0 +1,49 @@
+/** Longest pause, as a multiple of the one asked for. */
+export const MOST_PAUSE = 1.25;
+
+/** How a piece of work is repeated. */
+export interface Repetition {
+  /** Pause between the end of one time and the next, in ms; spread by a quarter, so that workers do not keep step. */
+  everyMs: number;
+  work: () => Promise<void>;
+  /** Told of a time that failed; the next one comes all the same. */
+  onError: (error: unknown) => void;
+}
+
+/** Work that is done again and again, never twice at once, until it is stopped. It does not keep the process alive. */
+export class RepeatedWork {
+  private timer: NodeJS.Timeout | undefined;
+  private readonly stopping = new AbortController();
+  private running: Promise<void> = Promise.resolve();
+
+  constructor(private readonly repetition: Repetition) {}
+
+  /** Aborted by `stop`, for pauses within the work. */
+  get signal(): AbortSignal {
+    return this.stopping.signal;
+  }
+
+  /** The first time comes after a pause. */
+  start(): void {
+    const wait = this.repetition.everyMs * (MOST_PAUSE - Math.random() / 2);
+    this.timer = setTimeout(() => {
+      this.running = this.once();
+    }, wait).unref();
+  }
+
+  /** Resolves when what is under way has ended. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    clearTimeout(this.timer);
+    await this.running;
+  }
+
+  private async once(): Promise<void> {
+    try {
+      await this.repetition.work();
+    } catch (error) {
+      if (!this.signal.aborted) this.repetition.onError(error);
+    }
+    if (!this.signal.aborted) this.start();
+  }
+}
