@@ -19,7 +19,7 @@ class RuntimesModule {
   static with(environment: Environment): DynamicModule {
     return {
       module: RuntimesModule,
-      imports: [ConfigModule.use(environment), TelemetryModule, AgentsModule.withCatalog(EmptyCatalog)],
+      imports: [ConfigModule.use(environment), TelemetryModule, AgentsModule.withPorts(EmptyCatalog)],
     };
   }
 }

@@ -1,6 +1,6 @@
 import { ConfigModule } from '@baton/config';
 import { DatabaseModule } from '@baton/database';
-import { LimitsModule } from '@baton/identity';
+import { LimitsModule, SecretsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
 import { PlatformReadiness, RunsModule } from '@baton/tasks';
 import { TelemetryModule } from '@baton/telemetry';
@@ -19,6 +19,7 @@ import { InstalledAgents } from './installed-agents.js';
     DatabaseModule,
     MessagingModule,
     LimitsModule,
+    SecretsModule,
     RunsModule,
   ],
   providers: [InstalledAgents, PlatformReadiness, HealthServer],

@@ -5,11 +5,11 @@ import { RUNTIMES, RuntimeTable } from './runtimes.js';
 /** Provides the RuntimeTable with every runtime in it. */
 @Module({})
 export class AgentsModule {
-  /** @param catalog a module that exports a provider of `AgentList` */
-  static withCatalog(catalog: Type): DynamicModule {
+  /** @param ports a module that exports providers of what runtimes ask for: `AgentList`, `SecretReader` */
+  static withPorts(ports: Type): DynamicModule {
     return {
       module: AgentsModule,
-      imports: [catalog],
+      imports: [ports],
       providers: [
         ...RUNTIMES,
         {

@@ -1,4 +1,5 @@
 import type { Agent, Message, StreamResponse, Task } from '@baton/a2a';
+import type { TurnJournal } from './turn-journal.js';
 
 /** One turn of a task, as a runtime gets it. */
 export interface Turn {
@@ -15,6 +16,8 @@ export interface Turn {
   referenceTasks: Task[];
   /** The earlier tasks of the same context and agent, oldest first: the conversation so far. Read when asked for. */
   earlierTasks: () => Promise<Task[]>;
+  /** What the runtime wants to remember of this task. */
+  journal: TurnJournal;
   /** Extension URIs the caller asked for. */
   extensions: readonly string[];
 }

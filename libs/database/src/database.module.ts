@@ -7,6 +7,7 @@ import { Database } from './database.js';
 import { DeadLetterStore } from './dead-letter.store.js';
 import { DispatchStore } from './dispatch.store.js';
 import { HostStore } from './host.store.js';
+import { JournalStore } from './journal.store.js';
 import { RetentionStore } from './retention.store.js';
 import { RowSecurityError } from './row-security.js';
 import { RunStore } from './run.store.js';
@@ -20,7 +21,7 @@ import { UsageStore } from './usage.store.js';
 
 const STORES = [
   DeadLetterStore,
-  ...[TaskStore, RunStore, RetentionStore, TenantStore, UsageStore],
+  ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore],
   ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore],
 ];

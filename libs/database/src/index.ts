@@ -11,6 +11,7 @@ export type { ListedTasks } from './task-list.js';
 export { TaskStore } from './task.store.js';
 export { StorageFullError, TooManyWaitingError } from './turn-acceptance.js';
 export { UsageStore } from './usage.store.js';
+export { type JournalRecord, JournalStore } from './journal.store.js';
 export { RetentionStore } from './retention.store.js';
 export { DeadLetterStore } from './dead-letter.store.js';
 export { RunStore } from './run.store.js';

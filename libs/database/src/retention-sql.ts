@@ -79,6 +79,9 @@ WITH waiting AS (
   DELETE FROM runs r USING slice s
   WHERE s.upto = s.last_sequence AND r.tenant_id = s.tenant_id AND r.task_id = s.task_id
   RETURNING 1
+), journal AS (
+  DELETE FROM turn_journal j USING slice s
+  WHERE s.upto = s.last_sequence AND j.tenant_id = s.tenant_id AND j.task_id = s.task_id
 ), tombstone AS (
   UPDATE task_tombstones t SET purged_to = s.upto
   FROM slice s WHERE t.tenant_id = s.tenant_id AND t.task_id = s.task_id

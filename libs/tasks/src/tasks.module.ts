@@ -1,4 +1,5 @@
-import { AgentList, AgentsModule } from '@baton/agents';
+import { AgentList, AgentsModule, SecretReader } from '@baton/agents';
+import { Secrets } from '@baton/identity';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
@@ -19,7 +20,7 @@ import { PlatformGauges } from './platform-gauges.js';
 import { Relay } from './relay/relay.js';
 import { ActiveRuns } from './runs/active-runs.js';
 import { RunConsumer } from './runs/run-consumer.js';
-import { RunExecutor, RunPorts } from './runs/run-executor.js';
+import { RunExecutor, RunPorts, RunStores } from './runs/run-executor.js';
 import { Sweeper } from './runs/sweeper.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { WorkerIdentity } from './runs/worker-identity.js';
@@ -49,18 +50,22 @@ import { UsageCount } from './usage/usage-count.js';
 })
 export class TasksModule {}
 
-/** Finds agents, and gives the runtimes their view of the catalog. */
+/** What runtimes may ask the platform for, and the directory of agents. */
 @Module({
-  providers: [AgentDirectory, { provide: AgentList, useExisting: AgentDirectory }],
-  exports: [AgentDirectory, AgentList],
+  providers: [
+    AgentDirectory,
+    { provide: AgentList, useExisting: AgentDirectory },
+    { provide: SecretReader, useExisting: Secrets },
+  ],
+  exports: [AgentDirectory, AgentList, SecretReader],
 })
-class DirectoryModule {}
+class RuntimePortsModule {}
 
 /** The runs, for workers: claiming, executing, sweeping. It answers no caller. */
 @Module({
-  imports: [DirectoryModule, AgentsModule.withCatalog(DirectoryModule)],
+  imports: [RuntimePortsModule, AgentsModule.withPorts(RuntimePortsModule)],
   providers: [
-    ...[WorkerIdentity, RunPorts, ActiveRuns, RunExecutor, RunConsumer],
+    ...[WorkerIdentity, RunStores, RunPorts, ActiveRuns, RunExecutor, RunConsumer],
     ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges],
     ...[Dispatcher, WorkerPresence],
   ],

@@ -2,6 +2,7 @@ import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a
 import { AgentList } from '../agent-list.js';
 import { textPart } from '../reply.js';
 import type { AgentOutput, Turn } from '../runtime.js';
+import type { JournalEntry, TurnJournal } from '../turn-journal.js';
 
 /** A user's message. */
 export function userMessage(parts: string | Part[], fields: Partial<Message> = {}): Message {
@@ -44,6 +45,7 @@ export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
     message,
     referenceTasks: [],
     earlierTasks: async () => [],
+    journal: new MemoryJournal(),
     extensions: [],
     ...fields,
   };
@@ -79,6 +81,28 @@ export class FixedAgents extends AgentList {
   override list(tenantId: string): Promise<Agent[]> {
     this.asked.push(tenantId);
     return Promise.resolve(this.agents);
+  }
+}
+
+/** A journal that stays in memory: hand the same one to the next attempt, or to the next turn. */
+export class MemoryJournal implements TurnJournal {
+  readonly entries: JournalEntry[] = [];
+
+  constructor(readonly runId = 'run-m-1') {}
+
+  read(): Promise<JournalEntry[]> {
+    return Promise.resolve([...this.entries]);
+  }
+
+  append(value: unknown): Promise<void> {
+    const { runId, entries } = this;
+    // As from the database: what was written can't be changed afterwards.
+    entries.push({
+      runId,
+      position: entries.length + 1,
+      value: JSON.parse(JSON.stringify(value)) as unknown,
+    });
+    return Promise.resolve();
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
 import { type AgentOutput, RuntimeTable, type StopReason, type Turn } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { type ClaimedRun, RunStore, TaskStore, isTransient } from '@baton/database';
+import { type ClaimedRun, JournalStore, RunStore, TaskStore, isTransient } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
@@ -12,6 +12,7 @@ import { Dispatcher } from '../dispatch/dispatcher.js';
 import { ActiveRuns } from './active-runs.js';
 import { EventAllowance } from './event-allowance.js';
 import { AppendRefused, EventWriter } from './event-writer.js';
+import { RunJournal } from './journal.js';
 import { TurnFailure, TurnOutput } from './turn-output.js';
 import { untilAnswered } from './until-answered.js';
 
@@ -24,12 +25,21 @@ const MAX_REFERENCE_TASKS = 16;
 /** How far back a conversation goes. */
 const MAX_EARLIER_TASKS = 16;
 
+/** Where a run is kept, and what it says. */
+@Injectable()
+export class RunStores {
+  constructor(
+    readonly runs: RunStore,
+    readonly tasks: TaskStore,
+    readonly journals: JournalStore,
+  ) {}
+}
+
 /** The stores and channels a run needs. */
 @Injectable()
 export class RunPorts {
   constructor(
-    readonly runs: RunStore,
-    readonly tasks: TaskStore,
+    readonly stores: RunStores,
     readonly messaging: Messaging,
     readonly metrics: Metrics,
     readonly limits: LimitsService,
@@ -70,7 +80,7 @@ export class RunExecutor {
   private async claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {
     for (let tries = 0; ; tries++) {
       try {
-        return await this.ports.runs.claim(
+        return await this.ports.stores.runs.claim(
           tenantId,
           runId,
           this.active.workerId,
@@ -90,7 +100,8 @@ export class RunExecutor {
       if (!(error instanceof AppendRefused)) log.error('append failed', { err: error });
       controller.abort('lease-lost');
     };
-    const { runs, tasks, messaging, metrics } = this.ports;
+    const { messaging, metrics, stores } = this.ports;
+    const { runs, tasks } = stores;
     const writer = new EventWriter(run, { runs, tasks, messaging, metrics, onFailure });
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     try {
@@ -149,17 +160,29 @@ export class RunExecutor {
   private async turnOf(run: ClaimedRun, agent: Agent, signal: AbortSignal): Promise<Turn> {
     const { tenantId, runId, attempt, message, extensions, cut } = run;
     const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
-    const found = await Promise.all(ids.map((id) => this.ports.tasks.get(tenantId, id)));
+    const found = await Promise.all(ids.map((id) => this.ports.stores.tasks.get(tenantId, id)));
     const referenceTasks = found.map((stored) => stored?.task).filter((task): task is Task => !!task);
     const { task } = cut;
     const earlierTasks = async (): Promise<Task[]> => {
       const { contextId, id } = task;
-      const { tasks } = this.ports;
+      const { tasks } = this.ports.stores;
       const list = () => tasks.listContext(tenantId, agent.id, contextId, id, MAX_EARLIER_TASKS);
       const earlier = await untilAnswered(list, signal);
       return earlier.map((stored) => stored.task);
     };
-    return { tenantId, runId, attempt, agent, task, message, referenceTasks, earlierTasks, extensions };
+    const journal = new RunJournal(this.ports.stores.journals, run, signal);
+    return {
+      tenantId,
+      runId,
+      attempt,
+      agent,
+      task,
+      message,
+      referenceTasks,
+      earlierTasks,
+      journal,
+      extensions,
+    };
   }
 
   private checkSize(payload: Parameters<typeof serializePayload>[0]): void {
@@ -197,7 +220,7 @@ export class RunExecutor {
   }
 
   private async handBack(run: ClaimedRun): Promise<void> {
-    if (!(await this.ports.runs.handBack(run))) return;
+    if (!(await this.ports.stores.runs.handBack(run))) return;
     const { tenantId, taskId, runId, attempt } = run;
     await this.ports.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
   }

@@ -1,0 +1,59 @@
+import { DatabaseUnavailableError, type JournalRecord } from '@baton/database';
+import { RunJournal } from './journal.js';
+
+const RUN = { tenantId: 'acme', taskId: 'task', runId: 'run', attempt: 2 };
+
+/** Keeps what is appended; an answer can be lost after the entry was written. */
+class FakeStore {
+  readonly rows: JournalRecord[] = [{ runId: 'earlier', position: 1, value: 'before' }];
+  answersToLose = 0;
+  isOwner = true;
+
+  read = async (_tenant: string, taskId: string) => (taskId === 'task' ? [...this.rows] : []);
+  append = async (run: typeof RUN, position: number, value: unknown) => {
+    if (!this.isOwner) return false;
+    if (!this.rows.some((row) => row.position === position)) {
+      this.rows.push({ runId: run.runId, position, value });
+    }
+    if (this.answersToLose-- > 0) throw new DatabaseUnavailableError('Postgres is not available');
+    return true;
+  };
+}
+
+describe('the journal of a run', () => {
+  let store: FakeStore;
+  let journal: RunJournal;
+  const stop = new AbortController();
+  beforeEach(() => {
+    store = new FakeStore();
+    journal = new RunJournal(store, RUN, stop.signal);
+  });
+
+  it('goes on after what earlier turns and attempts have written', async () => {
+    await journal.append({ step: 1 });
+    expect(await journal.read()).toEqual([
+      { runId: 'earlier', position: 1, value: 'before' },
+      { runId: 'run', position: 2, value: { step: 1 } },
+    ]);
+  });
+
+  it('keeps the order of entries that are written at once', async () => {
+    await Promise.all(['a', 'b', 'c'].map((value) => journal.append(value)));
+    expect(store.rows.map(({ value }) => value)).toEqual(['before', 'a', 'b', 'c']);
+  });
+
+  it('has an entry once whose answer was lost', async () => {
+    store.answersToLose = 1;
+    await Promise.all([journal.append('a'), journal.append('b')]);
+    expect(store.rows.map(({ value }) => value)).toEqual(['before', 'a', 'b']);
+  });
+
+  it('refuses a run that another attempt owns', async () => {
+    store.isOwner = false;
+    await expect(journal.append('late')).rejects.toThrow('no longer');
+  });
+
+  it('reads those of other tasks, too', async () => {
+    expect(await journal.read('other')).toEqual([]);
+  });
+});
