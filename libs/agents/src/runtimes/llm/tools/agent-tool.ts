@@ -1,0 +1,48 @@
+import type { Turn } from '../../../runtime.js';
+import type { LlmConfig } from '../config.js';
+
+/** A JSON schema of an object. */
+export type JsonSchema = Record<string, unknown>;
+
+/** What a tool answers. A tool that fails says so here: the model sees it and may try something else. */
+export interface ToolResult {
+  ok: boolean;
+  /** A JSON value. */
+  content: unknown;
+  /** What the model reads in place of `content` as JSON. */
+  text?: string;
+  /** What callers see of the call in place of the `tool-call` event: an artifact of that kind with one data part. */
+  shown?: { kind: string; data: Record<string, unknown> };
+}
+
+/** Something a model can call. */
+export interface AgentTool {
+  /** 1 to 64 letters, digits, underscores or hyphens; unique in its agent. */
+  name: string;
+  description: string;
+  /** The loop checks the model's input against it before `execute` is called. */
+  inputSchema: JsonSchema;
+  /** A person must agree to each call before it is made. */
+  needsApproval: boolean;
+  /**
+   * What becomes of a call whose worker died while it was made: `again` makes it a second time, `never` tells the
+   * model that its outcome is unknown.
+   */
+  repeat: 'again' | 'never';
+  /**
+   * Make the call. Rejects only for what the model can do nothing about, which fails the task.
+   * @param call `id` is the same in every attempt; `signal` aborts when the turn is stopped
+   */
+  execute(input: unknown, call: { id: string; signal: AbortSignal }): Promise<ToolResult>;
+}
+
+/** Tools of one kind (MCP servers, other agents …): opened for each turn, closed when it is over. */
+export interface ToolSource {
+  /** Rejects with an `AgentFailure` where the turn can't go on without its tools. */
+  open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools>;
+}
+
+export interface OpenTools {
+  tools: AgentTool[];
+  close(): Promise<void>;
+}
