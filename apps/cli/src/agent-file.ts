@@ -1,9 +1,8 @@
 import { type AgentDefinition, parseAgentDefinition } from '@baton/a2a';
-import type { Environment } from '@baton/config';
+import { assertConfig } from '@baton/agents';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { OperatorError } from './operator-error.js';
-import { withRuntimes } from './runtimes.js';
 
 /** Throws OperatorError that begins with the file's path and names every wrong field. */
 export function readDefinition(file: string): AgentDefinition {
@@ -17,18 +16,14 @@ export function readDefinition(file: string): AgentDefinition {
 }
 
 /** Throws OperatorError unless a runtime can run the definition from the catalog. */
-export async function assertRunnable(
-  environment: Environment,
-  file: string,
-  { runtime, config }: AgentDefinition,
-) {
+export function assertRunnable(file: string, definition: AgentDefinition): void {
   // The catalog holds no code: see ExecutorRuntime.
-  if (runtime === 'executor') {
+  if (definition.runtime === 'executor') {
     throw new OperatorError(
       `${file}: runtime: an executor brings code, so it is not created here: put its folder into BATON_AGENTS_DIR of the workers.`,
     );
   }
-  await withRuntimes(environment, (runtimes) => inFile(file, () => runtimes.get(runtime).validate(config)));
+  inFile(file, () => assertConfig(definition));
 }
 
 function readText(file: string): string {

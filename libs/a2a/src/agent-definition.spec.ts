@@ -61,15 +61,20 @@ describe('an agent definition', () => {
     [{ ...minimal, iconUrl: 7 }, ['iconUrl']],
     [{ ...minimal, tenants: 'demo' }, ['tenants']],
     [{ ...minimal, retry: { mode: 'sometimes' } }, ['retry.mode']],
-    [{ ...minimal, retry: { mode: 'none', attempts: 2 } }, ['retry']],
+    [{ ...minimal, retry: { mode: 'none', attempts: 2 } }, ['retry.attempts']],
     [{ ...minimal, retry: { mode: 'restart', attempts: 101 } }, ['retry.attempts']],
     [{ ...minimal, retry: { mode: 'restart', backoff: { factor: 2 } } }, ['retry.backoff.initialMs']],
-    [{ ...minimal, desciption: 'typo' }, ['agent']],
+    [{ ...minimal, desciption: 'typo' }, ['desciption']],
   ])('refuses %j at %j', (raw, fields) => {
     expect(fieldsOf(raw)).toEqual(fields);
   });
 
-  it('names a key it does not know', () => {
-    expect(() => parseAgentDefinition({ ...minimal, desciption: 'typo' })).toThrow(/"desciption"/);
+  it('says what to do about a key it does not know, and about one that is missing', () => {
+    expect(() => parseAgentDefinition({ ...minimal, desciption: 'typo' })).toThrow(
+      'desciption: is not known here: correct its name or take it out',
+    );
+    expect(() => parseAgentDefinition({ name: 'N', description: 'D' })).toThrow(
+      'runtime: is missing: give it a value of type string',
+    );
   });
 });

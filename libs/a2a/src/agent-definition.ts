@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AgentDefinition } from './agent.js';
-import { ProtocolError } from './errors.js';
+import { parseFields } from './parse-fields.js';
 import { retryPolicy } from './retry-policy.js';
 
 const text = z.string().trim().min(1);
@@ -54,18 +54,5 @@ export type ParsedAgentDefinition = AgentDefinition & { tenants?: string[] };
  * Check what an author declares about an agent (`agent.yaml`, or the body that creates one) and fill in the
  * defaults. Throws `invalid-params` naming the path of every wrong field.
  */
-export function parseAgentDefinition(raw: unknown): ParsedAgentDefinition {
-  const parsed = definition.safeParse(raw);
-  if (parsed.success) return parsed.data;
-  const violations = parsed.error.issues.map(({ path, message }) => ({
-    field: formatPath(path) || 'agent',
-    description: message,
-  }));
-  const message = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');
-  throw new ProtocolError('invalid-params', message, { violations });
-}
-
-const formatPath = (path: readonly PropertyKey[]): string =>
-  path
-    .map((key, i) => (typeof key === 'number' ? `[${key}]` : i > 0 ? `.${String(key)}` : String(key)))
-    .join('');
+export const parseAgentDefinition = (raw: unknown): ParsedAgentDefinition =>
+  parseFields(definition, raw, '', 'agent');

@@ -15,6 +15,7 @@ export * from './history.js';
 export * from './operation.js';
 export * from './operation-rules.js';
 export * from './page-token.js';
+export * from './parse-fields.js';
 export * from './profiles/index.js';
 export * from './profiles/agent-choice.js';
 export * from './profiles/part-rule.js';

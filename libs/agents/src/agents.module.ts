@@ -7,15 +7,16 @@ import { RUNTIMES, RuntimeTable } from './runtimes.js';
 export class AgentsModule {
   /** @param ports a module that exports providers of what runtimes ask for: `AgentList`, `SecretReader` */
   static withPorts(ports: Type): DynamicModule {
+    const classes = Object.values<Type<AgentRuntime>>(RUNTIMES);
     return {
       module: AgentsModule,
       imports: [ports],
       providers: [
-        ...RUNTIMES,
+        ...classes,
         {
           provide: RuntimeTable,
           useFactory: (...runtimes: AgentRuntime[]) => new RuntimeTable(runtimes),
-          inject: [...RUNTIMES],
+          inject: classes,
         },
       ],
       exports: [RuntimeTable],

@@ -7,6 +7,7 @@ import {
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { assertConfig } from './runtime-configs.js';
 import { executorConfig } from './runtimes/executor/executor-config.js';
 import { loadExecutor } from './runtimes/executor/load-executor.js';
 
@@ -62,7 +63,7 @@ const isDirectory = (path: string): Promise<boolean> =>
 
 async function loadAgent(folder: string, slug: string): Promise<InstalledAgent> {
   const { tenants = null, ...definition } = await readAgentFile(join(folder, AGENT_FILE), slug);
-  const { module } = executorConfig(definition.config);
+  const { module } = executorConfig.parse(definition.config);
   const createExecutor = await loadExecutor(folder, module);
   // One that is made for nothing shows now, and not in a caller's turn, that it can be made.
   createExecutor();
@@ -75,7 +76,7 @@ async function readAgentFile(file: string, slug: string): Promise<ParsedAgentDef
     assertAgentSlug(slug);
     const definition = parseAgentDefinition(parse(await readFile(file, 'utf8')));
     if (definition.runtime !== 'executor') throw new Error('runtime: must be "executor"');
-    executorConfig(definition.config);
+    assertConfig(definition);
     return definition;
   } catch (error) {
     throw new Error(`${file}: ${reasonOf(error)}`, { cause: error });

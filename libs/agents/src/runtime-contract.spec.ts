@@ -4,6 +4,7 @@ import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
 import { artifactChunk, completed, textPart } from './reply.js';
 import type { AgentOutput, AgentRuntime, Turn } from './runtime.js';
 import { BUILTIN_AGENTS } from './builtins.js';
+import { assertConfig } from './runtime-configs.js';
 import { RuntimeTable } from './runtimes.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { converse } from './runtimes/executor/converse.js';
@@ -112,10 +113,10 @@ describe('the runtime table', () => {
 
   it('has the runtime of every built-in agent, which accepts its settings', () => {
     for (const { slug, definition } of BUILTIN_AGENTS) {
-      const runtime = table.get(definition.runtime);
-      expect(runtime.name).toBe(slug);
-      expect(() => runtime.validate(definition.config)).not.toThrow();
-      expect(() => runtime.validate({ speed: 9 })).toThrow('config.speed');
+      const { name: runtime } = table.get(definition.runtime);
+      expect(runtime).toBe(slug);
+      expect(() => assertConfig(definition)).not.toThrow();
+      expect(() => assertConfig({ runtime, config: { speed: 9 } })).toThrow('config.speed');
     }
   });
 
@@ -130,12 +131,12 @@ describe('the executor runtime', () => {
     collect(runtime(agentsDir).run(turn, new AbortController().signal));
 
   it.each(['/etc/passwd', '../other/index.js', 'a/../../b.js', ''])('takes no module at %j', (module) => {
-    expect(() => runtime().validate({ module })).toThrow('config.module');
+    expect(() => assertConfig({ runtime: 'executor', config: { module } })).toThrow('config.module');
   });
 
   it('takes a module inside the folder, and no other setting', () => {
-    expect(() => runtime().validate({ module: 'dist/index.js' })).not.toThrow();
-    expect(() => runtime().validate({ modul: 'x' })).toThrow('modul');
+    expect(() => assertConfig({ runtime: 'executor', config: { module: 'dist/index.js' } })).not.toThrow();
+    expect(() => assertConfig({ runtime: 'executor', config: { modul: 'x' } })).toThrow('config.modul: ');
   });
 
   it("runs no code for a tenant's own agent, and none without a folder of agents", async () => {

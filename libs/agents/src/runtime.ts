@@ -32,9 +32,8 @@ export type AgentOutput = NonNullable<StreamResponse['payload']>;
  * A thrown error fails the task.
  */
 export interface AgentRuntime {
+  /** As definitions call it; what their `config` may hold stands in RUNTIME_CONFIGS. */
   readonly name: string;
-  /** Check `definition.config` when an agent is created or loaded. Throws an Error with a plain reason. */
-  validate(config: Record<string, unknown>): void;
   run(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput>;
 }
 

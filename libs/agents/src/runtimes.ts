@@ -4,8 +4,15 @@ import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
 
-/** Every runtime, one row each. To add one: its folder below `runtimes/`, and a row here. */
-export const RUNTIMES: readonly Type<AgentRuntime>[] = [EchoRuntime, ExecutorRuntime, IndexRuntime];
+/** Every runtime, one row each. To add one: its folder below `runtimes/`, a row here and one in RUNTIME_CONFIGS. */
+export const RUNTIMES = {
+  echo: EchoRuntime,
+  executor: ExecutorRuntime,
+  index: IndexRuntime,
+} satisfies Record<string, Type<AgentRuntime>>;
+
+/** What the `runtime` of a definition may be. */
+export type RuntimeName = keyof typeof RUNTIMES;
 
 /** Finds a runtime by the name an agent's definition gives. */
 export class RuntimeTable {

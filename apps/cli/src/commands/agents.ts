@@ -84,9 +84,9 @@ async function createAgent({ source, terminal }: Cli, options: CreateOptions): P
   const definition = readDefinition(file);
   const slug = options.slug ?? slugOf(definition.name);
   assertAgentSlug(slug);
+  assertRunnable(file, definition);
   await withPlatform(source, async ({ environment, tenants, agents }) => {
     const { id: tenantId } = await requireTenant(tenants, tenant);
-    await assertRunnable(environment, file, definition);
     const agent = await agents.create({ tenantId, slug, definition });
     if (json) printJson(terminal, recordOf(agent));
     else terminal.out(`Agent ${slug} is in the catalog of ${tenant}: npx baton send ${slug} "hello"`);

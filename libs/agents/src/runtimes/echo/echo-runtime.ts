@@ -23,11 +23,6 @@ const FAIR_SHARE = 256;
 export class EchoRuntime implements AgentRuntime {
   readonly name = 'echo';
 
-  validate(config: Record<string, unknown>): void {
-    const [field] = Object.keys(config);
-    if (field !== undefined) throw new Error(`config.${field}: the echo runtime takes no settings`);
-  }
-
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const options = readEchoOptions(turn.message);
     if (typeof options === 'string') {

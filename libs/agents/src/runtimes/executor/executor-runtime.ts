@@ -21,10 +21,6 @@ export class ExecutorRuntime implements AgentRuntime {
     private readonly logger: Logger,
   ) {}
 
-  validate(config: Record<string, unknown>): void {
-    executorConfig(config);
-  }
-
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const createExecutor = await this.factoryOf(turn.agent);
     yield* converse(createExecutor(), turn, signal, this.logger);
@@ -36,7 +32,7 @@ export class ExecutorRuntime implements AgentRuntime {
     if (origin !== 'installed')
       throw new Error(`agent "${slug}" is not an installed agent: it has no code to run`);
     if (!agentsDir) throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
-    const { module } = executorConfig(definition.config);
+    const { module } = executorConfig.parse(definition.config);
     const key = join(slug, module ?? '');
     let factory = this.loaded.get(key);
     if (!factory) {

@@ -18,11 +18,6 @@ export class IndexRuntime implements AgentRuntime {
 
   constructor(private readonly agents: AgentList) {}
 
-  validate(config: Record<string, unknown>): void {
-    const [field] = Object.keys(config);
-    if (field !== undefined) throw new Error(`config.${field}: the index runtime takes no settings`);
-  }
-
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const agents = await this.agents.list(turn.tenantId);
     if (signal.aborted) return;

@@ -1,0 +1,55 @@
+import type { z } from 'zod';
+import { type FieldViolation, ProtocolError } from './errors.js';
+
+type Issue = z.core.$ZodIssue;
+
+const UNKNOWN_KEY = 'is not known here: correct its name or take it out';
+
+/**
+ * What `schema` makes of a value that a person wrote. Throws `invalid-params` naming the path of every wrong
+ * field, such as `config.tools.mcp[0].url`.
+ * @param at path of the value itself; empty for a whole document
+ * @param whole what a whole document is called where no field of it is to blame
+ */
+export function parseFields<T extends z.ZodType>(schema: T, raw: unknown, at = '', whole = at): z.output<T> {
+  const parsed = schema.safeParse(raw);
+  if (parsed.success) return parsed.data;
+  const violations = parsed.error.issues.flatMap((issue) =>
+    violationsOf(issue, at === '' ? [] : [at]).map(({ field, description }) => ({
+      field: field || whole,
+      description,
+    })),
+  );
+  const message = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');
+  throw new ProtocolError('invalid-params', message, { violations });
+}
+
+function violationsOf(issue: Issue, at: readonly PropertyKey[]): FieldViolation[] {
+  const path = [...at, ...issue.path];
+  if (issue.code === 'unrecognized_keys') {
+    const description = issue.message.startsWith('Unrecognized') ? UNKNOWN_KEY : issue.message;
+    return issue.keys.map((key) => ({ field: formatPath([...path, key]), description }));
+  }
+  if (issue.code === 'invalid_union') {
+    const nearest = nearestBranch(issue.errors);
+    if (nearest.length > 0) return nearest.flatMap((each) => violationsOf(each, path));
+  }
+  const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
+  const description = missing ? `is missing: give it a value of type ${issue.expected}` : issue.message;
+  return [{ field: formatPath(path), description }];
+}
+
+/** Of the forms that a value could have, the one that its author meant: it got furthest, or has the fewest faults. */
+const nearestBranch = (branches: readonly (readonly Issue[])[]): readonly Issue[] =>
+  [...branches].sort((a, b) => depthOf(b) - depthOf(a) || faultsOf(a) - faultsOf(b))[0] ?? [];
+
+const depthOf = (issues: readonly Issue[]): number =>
+  Math.max(0, ...issues.map(({ path, code }) => path.length + (code === 'unrecognized_keys' ? 1 : 0)));
+
+const faultsOf = (issues: readonly Issue[]): number =>
+  issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0);
+
+const formatPath = (path: readonly PropertyKey[]): string =>
+  path
+    .map((key, i) => (typeof key === 'number' ? `[${key}]` : i > 0 ? `.${String(key)}` : String(key)))
+    .join('');

@@ -1,0 +1,30 @@
+import { type AgentDefinition, ProtocolError, parseFields } from '@baton/a2a';
+import { z } from 'zod';
+import type { RuntimeName } from './runtimes.js';
+import { executorConfig } from './runtimes/executor/executor-config.js';
+
+const noSettings = (runtime: string) => z.strictObject({}, `the ${runtime} runtime takes no settings`);
+
+/**
+ * What `config` of an agent's definition may hold, by the name of its runtime; one row each. It needs no runtime,
+ * so every process checks with it, and `agent.schema.json` is made from it.
+ */
+const RUNTIME_CONFIGS: Readonly<Record<RuntimeName, z.ZodType>> = {
+  echo: noSettings('echo'),
+  executor: executorConfig,
+  index: noSettings('index'),
+};
+
+/**
+ * Check the settings of a definition as its runtime reads them. Throws `invalid-params` naming the path of every
+ * wrong field, or the runtimes there are.
+ */
+export function assertConfig({ runtime, config }: Pick<AgentDefinition, 'runtime' | 'config'>): void {
+  if (!isRuntime(runtime)) {
+    const known = Object.keys(RUNTIME_CONFIGS).join(', ');
+    throw ProtocolError.invalidParams('runtime', `there is no runtime "${runtime}"; there are ${known}`);
+  }
+  parseFields(RUNTIME_CONFIGS[runtime], config, 'config');
+}
+
+const isRuntime = (name: string): name is RuntimeName => Object.hasOwn(RUNTIME_CONFIGS, name);
