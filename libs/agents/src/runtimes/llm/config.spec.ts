@@ -11,6 +11,7 @@ describe('the settings of an llm agent', () => {
       firstToken: 60_000,
       stall: 30_000,
       retries: 3,
+      tools: { mcp: [] },
     });
   });
 

@@ -1,23 +1,7 @@
 import { z } from 'zod';
+import { duration } from './duration.js';
 import { isJsonSchema } from './json-schema.js';
-
-const DURATION = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)$/;
-const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-const DAY_MS = 86_400_000;
-
-/** A duration as text (`500ms`, `30s`, `2m`); read as milliseconds. */
-const duration = (standard: string) =>
-  z
-    .string('must be a duration such as 500ms, 30s or 2m')
-    .regex(DURATION, 'must be a duration such as 500ms, 30s or 2m')
-    .transform(millisecondsOf)
-    .refine((ms) => ms >= 1 && ms <= DAY_MS, 'must be from 1ms to 24h')
-    .prefault(standard);
-
-function millisecondsOf(text: string): number {
-  const [, amount = '0', unit = 'ms'] = DURATION.exec(text) ?? [];
-  return Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
-}
+import { mcpServers } from './tools/mcp/mcp-config.js';
 
 const whole = (min: number, max: number) => {
   const allowed = `must be a whole number from ${min} to ${max}`;
@@ -87,6 +71,7 @@ export const llmConfigSchema = z
     stall: duration('30s'),
     /** How often a call that failed is made again, where that may help. */
     retries: whole(0, 20).prefault(3),
+    tools: z.strictObject({ mcp: mcpServers }).prefault({}),
   })
   .superRefine((config, context) => {
     const { provider } = splitModel(config.model);

@@ -4,6 +4,13 @@ import type { LlmConfig } from '../config.js';
 /** A JSON schema of an object. */
 export type JsonSchema = Record<string, unknown>;
 
+/** A file that a tool has made for the callers of the task. */
+export interface ToolFile {
+  name: string;
+  mediaType: string;
+  base64: string;
+}
+
 /** What a tool answers. A tool that fails says so here: the model sees it and may try something else. */
 export interface ToolResult {
   ok: boolean;
@@ -11,6 +18,8 @@ export interface ToolResult {
   content: unknown;
   /** What the model reads in place of `content` as JSON. */
   text?: string;
+  /** Callers get them as file parts of the call's artifact; the model only what `text` says of them. */
+  files?: ToolFile[];
   /** What callers see of the call in place of the `tool-call` event: an artifact of that kind with one data part. */
   shown?: { kind: string; data: Record<string, unknown> };
 }

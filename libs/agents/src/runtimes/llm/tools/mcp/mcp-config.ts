@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { duration } from '../../duration.js';
+
+const MAX_SERVERS = 16;
+
+const pattern = z.string().min(1).max(128);
+const PATTERNS_RULE = 'must be "all", or a list of names of tools, in which * stands for any characters';
+const patterns = z.union([z.literal('all', PATTERNS_RULE), z.array(pattern)], PATTERNS_RULE);
+
+/** A text, or where it comes from: a secret of the tenant, with a text in front of it. */
+const secretValue = z.union(
+  [z.string(), z.strictObject({ secret: z.string().min(1), prefix: z.string().default('') })],
+  { error: 'must be a text, or {secret: <name of a secret>, prefix: <text>}' },
+);
+export type SecretValue = z.output<typeof secretValue>;
+
+/** Headers that belong to the connection, or to the protocol that is spoken over it. */
+const OWN_HEADERS = /^(host|connection|content-.*|transfer-encoding|accept|mcp-.*|last-event-id)$/i;
+const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not the name of a header')
+  .refine((name) => !OWN_HEADERS.test(name), 'is a header that the connection sets');
+
+const common = {
+  /** Stands in front of the names of its tools. */
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/, 'must be 1 to 32 letters, digits, hyphens and underscores'),
+  /** The tools that the agent may use; default: all of them. */
+  allow: patterns.optional(),
+  /** The tools of which a person must approve every call. */
+  approval: patterns.optional(),
+  /** The tools that are not called again when nobody knows what became of a call. */
+  neverRepeat: patterns.optional(),
+  /** The agent works without the server when it can't be reached. */
+  optional: z.boolean().default(false),
+  /** For a connection to be made. */
+  connectTimeout: duration('10s'),
+  /** For a call without an answer or a sign of progress. */
+  timeout: duration('60s'),
+  /** Characters of a result that the model gets to see. */
+  resultLimit: z.int().min(1000).max(1_000_000).default(50_000),
+};
+
+const remote = z.strictObject({
+  ...common,
+  url: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
+  /** Default: `http` (streamable HTTP), and `sse` with a server that does not know it. */
+  transport: z.enum(['http', 'sse'], 'must be http or sse').optional(),
+  headers: z.record(headerName, secretValue).default({}),
+});
+
+const stdio = z.strictObject({
+  ...common,
+  command: z.string().min(1),
+  args: z.array(z.string()).default([]),
+  env: z
+    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is not the name of a variable'), secretValue)
+    .default({}),
+});
+
+/** The MCP servers of an agent. */
+export const mcpServers = z
+  .array(z.union([remote, stdio]))
+  .max(MAX_SERVERS, `must be at most ${MAX_SERVERS} servers`)
+  .refine((servers) => new Set(servers.map(({ name }) => name)).size === servers.length, {
+    error: 'must have a name of its own for each server',
+  })
+  .default([]);
+
+export type RemoteMcpServer = z.output<typeof remote>;
+export type StdioMcpServer = z.output<typeof stdio>;
+export type McpServerConfig = RemoteMcpServer | StdioMcpServer;
