@@ -8,6 +8,9 @@ import { claimPort } from './port.js';
 import { orTell, StartError } from './start-error.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
+/** One machine, one person: models, tools and agents that run on it may be called unless the key says otherwise. */
+const OWN_MACHINE = '127.0.0.0/8, ::1, localhost';
+
 /** What came up, for the person at the terminal. */
 export interface Started {
   demo: Demo;
@@ -78,6 +81,7 @@ export class LocalBaton {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl,
       PORT: String(port),
+      OUTBOUND_ALLOW: this.source.OUTBOUND_ALLOW?.trim() || OWN_MACHINE,
       ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.masterKey() }),
     };
   }

@@ -1,4 +1,6 @@
+import { Environment } from '@baton/config';
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
+import { Outbound } from './outbound/outbound.js';
 import type { AgentRuntime } from './runtime.js';
 import { RUNTIMES, RuntimeTable } from './runtimes.js';
 
@@ -13,6 +15,11 @@ export class AgentsModule {
       imports: [ports],
       providers: [
         ...classes,
+        {
+          provide: Outbound,
+          useFactory: ({ outboundAllow }: Environment) => new Outbound(outboundAllow),
+          inject: [Environment],
+        },
         {
           provide: RuntimeTable,
           useFactory: (...runtimes: AgentRuntime[]) => new RuntimeTable(runtimes),

@@ -36,6 +36,9 @@ export class Environment {
   /** PEM (PKCS8) or private JWK (JSON text). */
   readonly cardSigningKey: string | undefined;
 
+  /** Networks (`10.0.0.0/8`) and hosts (`ollama:11434`) that agents may call although they are not public. */
+  readonly outboundAllow: readonly string[];
+
   /** Port of the worker's health listener; absent = none. */
   readonly workerPort: number | undefined;
   readonly workerConcurrency: number;
@@ -88,6 +91,7 @@ export class Environment {
     this.masterKey = values.BATON_MASTER_KEY;
     this.previousMasterKeys = values.BATON_MASTER_KEY_PREVIOUS ?? [];
     this.cardSigningKey = values.CARD_SIGNING_KEY;
+    this.outboundAllow = values.OUTBOUND_ALLOW;
     this.workerPort = values.WORKER_PORT;
     this.workerConcurrency = values.WORKER_CONCURRENCY;
     this.workerGraceMs = values.WORKER_GRACE_MS;

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 
 /** A whole number within limits, as text. */
@@ -18,6 +19,26 @@ const flag = () =>
 
 /** A limit of every tenant for whom the operator has set no other; not set = no limit. */
 const limit = () => integer(1, 999_999_999_999_999).optional();
+
+const HOST = /^(\[[0-9a-f:.]+\]|[\w-]+(\.[\w-]+)*\.?)(:\d{1,5})?$/i;
+
+/** `10.0.0.0/8`, `fd00::/8`, an address, or a host name; the last two perhaps with a port. */
+function isDestination(entry: string): boolean {
+  const [address = '', bits, ...rest] = entry.split('/');
+  if (bits === undefined) return isIP(entry) !== 0 || HOST.test(entry);
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  return rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
+}
+
+/** Networks and hosts, with commas between. */
+const destinations = z
+  .string()
+  .prefault('')
+  .transform((text) => text.split(',').map((entry) => entry.trim()))
+  .transform((entries) => entries.filter(Boolean))
+  .refine((entries) => entries.every(isDestination), {
+    error: 'set it to networks and hosts with commas between them, such as 10.0.0.0/8, ollama:11434',
+  });
 
 /** Days, fractions allowed. */
 const days = () => {
@@ -92,6 +113,7 @@ export const settings = z.object({
   BATON_MASTER_KEY: masterKey.optional(),
   BATON_MASTER_KEY_PREVIOUS: masterKeys.optional(),
   CARD_SIGNING_KEY: signingKey.optional(),
+  OUTBOUND_ALLOW: destinations,
   DATABASE_POOL_SIZE: integer(2, 1000).prefault('16'),
   WORKER_PORT: port().optional(),
   WORKER_CONCURRENCY: integer(1, 10_000).prefault('100'),

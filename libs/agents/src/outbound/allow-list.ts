@@ -1,0 +1,56 @@
+import { type IPv4, type IPv6, isValid, parseCIDR } from 'ipaddr.js';
+import { reachedAddress } from './public-address.js';
+
+interface AllowedHost {
+  host: string;
+  /** Absent: every port. */
+  port: string | undefined;
+}
+
+/** A host name or an address, perhaps with a port: `ollama`, `10.0.0.7:443`, `[::1]:8080`. */
+const HOST = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/;
+
+/** What the operator lets agents reach although it is not public: the entries of OUTBOUND_ALLOW. */
+export class AllowList {
+  private readonly networks: [IPv4 | IPv6, number][] = [];
+  private readonly hosts: AllowedHost[] = [];
+
+  /** @param entries as `Environment.outboundAllow` has them, checked */
+  constructor(entries: readonly string[]) {
+    for (const entry of entries) {
+      if (entry.includes('/')) this.networks.push(parseCIDR(entry));
+      else this.hosts.push(hostOf(entry));
+    }
+  }
+
+  /**
+   * @param address where the connection would go
+   * @param host the URL's host name, or its address without brackets
+   * @param port as text
+   */
+  allows(address: IPv4 | IPv6, host: string, port: string): boolean {
+    if (this.networks.some(([network, bits]) => sameKind(address, network) && address.match(network, bits)))
+      return true;
+    const names = [plainHost(host), address.toString()];
+    return this.hosts.some(
+      (allowed) => names.includes(allowed.host) && (allowed.port === undefined || allowed.port === port),
+    );
+  }
+}
+
+const sameKind = (a: IPv4 | IPv6, b: IPv4 | IPv6): boolean => a.kind() === b.kind();
+
+/** One spelling for a host: lower case, no dot at the end, addresses as ipaddr.js writes them. */
+export function plainHost(host: string): string {
+  const plain = host
+    .toLowerCase()
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '');
+  return isValid(plain) ? reachedAddress(plain).toString() : plain;
+}
+
+function hostOf(entry: string): AllowedHost {
+  if (isValid(entry)) return { host: plainHost(entry), port: undefined };
+  const [, bracketed, bare, port] = HOST.exec(entry) ?? [];
+  return { host: plainHost(bracketed ?? bare ?? entry), port };
+}

@@ -1,0 +1,66 @@
+import { lookup as systemLookup } from 'node:dns';
+import { type LookupFunction, isIP } from 'node:net';
+import { promisify } from 'node:util';
+import { buildConnector } from 'undici';
+import type { AllowList } from './allow-list.js';
+import { OutboundRefused } from './outbound-refused.js';
+import { isPublicAddress, reachedAddress } from './public-address.js';
+
+/** An address of a host. */
+export interface ResolvedAddress {
+  address: string;
+  family: number;
+}
+
+/** Finds all addresses of a host name. */
+export type Resolve = (hostname: string) => Promise<ResolvedAddress[]>;
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** As the system resolves names: hosts file, then DNS. */
+export const resolveWithSystem: Resolve = (hostname) => promisify(systemLookup)(hostname, { all: true });
+
+/**
+ * Makes connections for undici, to allowed addresses only. A name is resolved once and the socket connects to the
+ * addresses that were checked: a second answer of the resolver is never asked for (DNS rebinding). Of several
+ * addresses those that are not allowed are left out; when none is left the connection fails with OutboundRefused.
+ */
+export function guardedConnect(allowed: AllowList, resolve: Resolve): buildConnector.connector {
+  return (options, callback) => {
+    const { hostname, protocol } = options;
+    const port = options.port || (protocol === 'https:' ? '443' : '80');
+    const mayReach = ({ address }: { address: string }): boolean => {
+      const reached = reachedAddress(address);
+      return isPublicAddress(reached) || allowed.allows(reached, hostname, port);
+    };
+    // Sockets look up names only: an address that is written in the URL is checked here.
+    if (isIP(hostname) && !mayReach({ address: hostname })) {
+      callback(refusal(hostname), null);
+      return;
+    }
+    const lookup = guardedLookup(resolve, mayReach);
+    buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup })(options, callback);
+  };
+}
+
+function guardedLookup(resolve: Resolve, mayReach: (address: ResolvedAddress) => boolean): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (found) => {
+        const addresses = found.filter(mayReach);
+        const [first] = addresses;
+        if (!first) callback(refusal(hostname), '');
+        else if (options.all) callback(null, addresses);
+        else callback(null, first.address, first.family);
+      },
+      (error: unknown) => callback(error as NodeJS.ErrnoException, ''),
+    );
+  };
+}
+
+/** Says nothing of where the name leads: that would let tenants map the operator's network. */
+const refusal = (host: string): OutboundRefused =>
+  new OutboundRefused(
+    `"${host}" is not at a public address, so agents may not call it. The operator of this server can allow it ` +
+      'with OUTBOUND_ALLOW',
+  );

@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import { OutboundRefused } from './outbound-refused.js';
+
+function problemOf(url: URL): string | undefined {
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://';
+  // They would end up in logs and on cards: credentials are headers whose value is a secret.
+  if (url.username !== '' || url.password !== '') return 'must not hold a user name or password';
+  return undefined;
+}
+
+/** Throws OutboundRefused for a URL that is never called, whatever the operator allows. */
+export function checkOutboundUrl(url: URL): void {
+  const problem = problemOf(url);
+  if (problem !== undefined) throw new OutboundRefused(`the URL to "${url.host}" ${problem}`);
+}
+
+/** A URL in an agent's settings, as far as it can be checked without calling it. */
+export const outboundUrl = z
+  .string()
+  .max(2048, 'must not have more than 2048 characters')
+  .superRefine((text, context) => {
+    const problem = URL.canParse(text)
+      ? problemOf(new URL(text))
+      : 'must be a URL such as https://example.com';
+    if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
+  });

@@ -1,0 +1,108 @@
+import type { OnApplicationShutdown } from '@nestjs/common';
+import { Agent, type RequestInit, Response, fetch } from 'undici';
+import { AllowList } from './allow-list.js';
+import { type Resolve, guardedConnect, resolveWithSystem } from './guarded-connect.js';
+import { limitedBody } from './limited-body.js';
+import { checkOutboundUrl } from './outbound-url.js';
+import { OutboundRefused } from './outbound-refused.js';
+import { nextRequest } from './redirect.js';
+
+type Fetch = typeof globalThis.fetch;
+
+const MAX_REDIRECTS = 5;
+
+/** What one kind of call may cost. */
+export interface OutboundLimits {
+  /** Largest body of an answer; of a stream of events (SSE), largest event. */
+  maxBytes?: number;
+  /** From the request to the end of the answer's body, in milliseconds. */
+  timeoutMs?: number;
+}
+
+/**
+ * The way out for every address that a tenant has written: model providers, MCP servers, remote agents. Calls go to
+ * public addresses and to what OUTBOUND_ALLOW names, and nowhere else (docs/remote-agents.md). A connection takes
+ * 10 s at most; an answer that is silent for 5 minutes is given up. Proxies of the environment are not used.
+ */
+export class Outbound implements OnApplicationShutdown {
+  private readonly agent: Agent;
+
+  /** @param allow `Environment.outboundAllow` */
+  constructor(allow: readonly string[], resolve: Resolve = resolveWithSystem) {
+    this.agent = new Agent({ connect: guardedConnect(new AllowList(allow), resolve) });
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.agent.destroy();
+  }
+
+  /**
+   * As the global `fetch`. Rejects with OutboundRefused for a URL that is not http(s), that holds a user name or
+   * password, that is not at an allowed address, or that redirects to another origin (or more than 5 times).
+   */
+  readonly fetch: Fetch = this.fetchWithin({});
+
+  /** The same with limits; it rejects with OutboundRefused, or the body does, when an answer gets too large. */
+  fetchWithin(limits: OutboundLimits): Fetch {
+    const guarded = (input: Parameters<Fetch>[0], init?: RequestInit) => this.follow(input, init, limits);
+    // undici's own types and those of the same code in Node differ in names only.
+    return guarded as unknown as Fetch;
+  }
+
+  private async follow(
+    input: Parameters<Fetch>[0],
+    init: RequestInit | undefined,
+    limits: OutboundLimits,
+  ): Promise<Response> {
+    let { url, request } = firstRequest(input, init, limits.timeoutMs);
+    for (let redirects = 0; ; redirects++) {
+      checkOutboundUrl(url);
+      const response = await this.call(url, request);
+      const next = request.redirect === 'manual' ? undefined : nextRequest(url, request, response);
+      if (!next) return limits.maxBytes === undefined ? response : limited(response, url, limits.maxBytes);
+      await response.body?.cancel();
+      if (request.redirect === 'error') throw new OutboundRefused(`"${url.host}" redirects`);
+      if (redirects === MAX_REDIRECTS) throw new OutboundRefused(`"${url.host}" redirects too often`);
+      ({ url, request } = next);
+    }
+  }
+
+  private async call(url: URL, request: RequestInit): Promise<Response> {
+    try {
+      return await fetch(url, { ...request, redirect: 'manual', dispatcher: this.agent });
+    } catch (error) {
+      throw refusalIn(error) ?? error;
+    }
+  }
+}
+
+/** The request that `fetch(input, init)` means. */
+function firstRequest(input: Parameters<Fetch>[0], init: RequestInit = {}, timeoutMs: number | undefined) {
+  const given = typeof input === 'object' && 'url' in input ? input : undefined;
+  const { method, headers, body, signal, redirect } = given ?? {};
+  const ofInput = given && { method, headers, body, signal, redirect, ...(body && { duplex: 'half' }) };
+  const request = { ...ofInput, ...init } as RequestInit;
+  if (timeoutMs !== undefined) {
+    const signals = [AbortSignal.timeout(timeoutMs), ...(request.signal ? [request.signal] : [])];
+    request.signal = AbortSignal.any(signals);
+  }
+  const text = typeof input === 'string' ? input : (given?.url ?? (input as URL).href);
+  if (!URL.canParse(text)) throw new OutboundRefused('the address to call is not a URL');
+  return { url: new URL(text), request };
+}
+
+function limited(response: Response, { host }: URL, maxBytes: number): Response {
+  const { body, headers, status, statusText } = response;
+  if (!body) return response;
+  const isEventStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+  const passedOn = body.pipeThrough(limitedBody(maxBytes, isEventStream, host));
+  return new Response(passedOn, { headers, status, statusText });
+}
+
+/** undici wraps what went wrong with a connection. */
+function refusalIn(error: unknown): OutboundRefused | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof OutboundRefused) return cause;
+  }
+  return undefined;
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import type { SecretReader } from '../secret-reader.js';
+
+/** As field names are written (RFC 9110, section 5.1). */
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
+/** Printable text without line ends (RFC 9110, section 5.5). */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+/** These say how the message itself is transferred. */
+const TRANSFER_HEADERS = new Set([
+  ...[
+    'host',
+    'connection',
+    'keep-alive',
+    'content-length',
+    'content-type',
+    'transfer-encoding',
+    'te',
+    'trailer',
+  ],
+  ...['upgrade', 'expect', 'accept-encoding'],
+]);
+
+const isFree = (name: string): boolean => !TRANSFER_HEADERS.has(name.toLowerCase());
+
+const text = z.string().max(4096).regex(HEADER_VALUE, 'must be text on one line');
+
+/**
+ * The headers of an agent's settings: a value as it is, or the name of a secret of the tenant's, perhaps with a text
+ * before it: `Authorization: {secret: crm, prefix: "Bearer "}`.
+ */
+export const secretHeaders = z.record(
+  z
+    .string()
+    .regex(HEADER_NAME, 'is not the name of a header')
+    .refine(isFree, 'is a header that the platform sets itself'),
+  z.union([
+    text,
+    z.strictObject({
+      secret: z.string().regex(SECRET_NAME, 'is not the name of a secret'),
+      prefix: text.optional(),
+    }),
+  ]),
+);
+
+export type SecretHeaders = z.output<typeof secretHeaders>;
+
+/**
+ * The headers with their secrets, to be sent and never shown. White space around a secret's value is left out. Throws
+ * an Error with a plain reason, which names the secret and not its value, if the tenant has no such secret or its
+ * value can't be a header's.
+ */
+export async function readSecretHeaders(
+  secrets: SecretReader,
+  tenantId: string,
+  headers: SecretHeaders = {},
+): Promise<Record<string, string>> {
+  const read = Object.entries(headers).map(async ([name, value]) => {
+    if (typeof value === 'string') return [name, value] as const;
+    const { secret, prefix = '' } = value;
+    const found = (await secrets.get(tenantId, secret))?.trim();
+    if (found === undefined) throw new Error(`the secret "${secret}" of the header ${name} is not set`);
+    if (!HEADER_VALUE.test(found))
+      throw new Error(`the value of the secret "${secret}" can not be sent as the header ${name}`);
+    return [name, `${prefix}${found}`] as const;
+  });
+  return Object.fromEntries(await Promise.all(read));
+}
