@@ -1,23 +1,24 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import type { Scope } from '../../libs/a2a/src/call-context.js';
 import type { OperationName } from '../../libs/a2a/src/operation.js';
 import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/index.js';
 import { CARD_PATHS } from '../../apps/api/src/a2a/profile-cards.controller.js';
 import { RPC_PATHS } from '../../apps/api/src/a2a/dispatch.controller.js';
-import { DEAD_LETTER_PATHS } from '../../apps/api/src/native/dead-letters.controller.js';
-import { REQUEST_PATHS } from '../../apps/api/src/native/requests.controller.js';
+import { NATIVE_PATHS } from '../../apps/api/src/native/native-paths.js';
 import type { WireRequest } from '../support/wire.js';
 import { METHODS, type Named } from './methods.js';
 import { callHeaders, message, type Owned, rpc, type Twins, type World } from './world.js';
 
 /** What a caller may name. */
-export type Kind = keyof Owned | 'reference' | 'messageId' | 'idempotencyKey' | 'alias' | 'cursor';
+export type Kind =
+  keyof Owned | 'newSecret' | 'reference' | 'messageId' | 'idempotencyKey' | 'alias' | 'cursor';
 
 /** One request in which one thing is named. */
 export interface Case {
   title: string;
   kind: Kind;
   /** What a token needs for it. */
-  scope: 'agents:call' | 'tasks:read';
+  scope: Scope;
   /** It makes a task of the caller's. */
   sends: boolean;
   /** A caller who may not know the thing gets an error; otherwise it gets what it would get for any name. */
@@ -51,7 +52,7 @@ const isOneOf = <K extends Kind>(kinds: readonly K[], kind: Kind): kind is K => 
 /** Every case of every path there is. Throws for a method or a path that nobody has described. */
 export const allCases = (): Case[] => [
   ...RPC_PATHS.flatMap(rpcCases),
-  ...[...REQUEST_PATHS, ...DEAD_LETTER_PATHS].flatMap(([path, method]) => requestCases(path, method)),
+  ...NATIVE_PATHS.flatMap(([path, ...methods]) => methods.flatMap((method) => nativeCases(path, method))),
   ...CARD_PATHS.flatMap(cardCases),
 ];
 
@@ -142,34 +143,70 @@ function rpcRequest(path: string, method: string, kind: Kind, id: string, sends:
   };
 }
 
-/** What each path of `/v1/requests` and `/v1/dead-letters` can name. */
-const REQUESTS: Readonly<Record<string, { scope: Case['scope']; kinds: readonly Kind[]; path: string }>> = {
-  '/v1/requests': { scope: 'tasks:read', kinds: ['pageToken'], path: '/v1/requests?cursor=<id>' },
-  '/v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
-  '/v1/requests/:id/events': {
+interface NativeRequest {
+  scope: Scope;
+  kinds: readonly Kind[];
+  path: string;
+  body?: object;
+  /** The caller gets what it would get for any name. */
+  anyName?: boolean;
+}
+
+/** What each of Baton's own paths can name. */
+const NATIVE: Readonly<Record<string, NativeRequest>> = {
+  'GET /v1/requests': {
+    scope: 'tasks:read',
+    kinds: ['pageToken'],
+    path: '/v1/requests?cursor=<id>',
+    anyName: true,
+  },
+  'GET /v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
+  'GET /v1/requests/:id/events': {
     scope: 'tasks:read',
     kinds: [...TASKS, 'cursor'],
     path: '/v1/requests/<id>/events?since_seq=1',
   },
-  '/v1/dead-letters': { scope: 'tasks:read', kinds: ['pageToken'], path: '/v1/dead-letters?cursor=<id>' },
-  '/v1/dead-letters/:runId/redeliver': {
+  'POST /v1/requests/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/requests/<id>/cancel' },
+  'GET /v1/dead-letters': {
+    scope: 'tasks:read',
+    kinds: ['pageToken'],
+    path: '/v1/dead-letters?cursor=<id>',
+    anyName: true,
+  },
+  'POST /v1/dead-letters/:runId/redeliver': {
     scope: 'agents:call',
     kinds: ['deadRun'],
     path: '/v1/dead-letters/<id>/redeliver',
   },
-  '/v1/requests/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/requests/<id>/cancel' },
+  'GET /v1/secrets': {
+    scope: 'secrets:write',
+    kinds: ['secretName'],
+    path: '/v1/secrets?cursor=<base64url>',
+    anyName: true,
+  },
+  'PUT /v1/secrets/:name': {
+    scope: 'secrets:write',
+    kinds: ['newSecret'],
+    path: '/v1/secrets/<id>',
+    body: { value: 'mine' },
+    anyName: true,
+  },
+  'DELETE /v1/secrets/:name': { scope: 'secrets:write', kinds: ['secretName'], path: '/v1/secrets/<id>' },
 };
 
-function requestCases(path: string, method: string): Case[] {
-  const described = REQUESTS[path];
-  if (!described) throw new Error(`Describe the path ${path} in cases.ts, and what it can name.`);
+function nativeCases(path: string, method: string): Case[] {
+  const described = NATIVE[`${method} ${path}`];
+  if (!described) throw new Error(`Describe ${method} ${path} in cases.ts, and what it can name.`);
+  const { scope, body, anyName = false } = described;
   return described.kinds.map((kind) => ({
     title: `${method} ${path} by ${kind}`,
-    ...{ kind, scope: described.scope, sends: false, open: false, refused: kind !== 'pageToken' },
+    ...{ kind, scope, sends: false, open: false, refused: !anyName },
+    prepare: kind === 'newSecret' ? (world: World) => world.makeSecret() : undefined,
     request: (id) => ({
       method,
-      path: described.path.replace('<id>', id),
+      path: described.path.replace('<id>', id).replace('<base64url>', Buffer.from(id).toString('base64url')),
       headers: { 'last-event-id': kind === 'cursor' ? '1' : undefined },
+      body,
     }),
   }));
 }

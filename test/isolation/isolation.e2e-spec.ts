@@ -20,8 +20,8 @@ type Asker = keyof World['tokens'] | 'nobody' | 'guesser';
 const ASKERS: readonly { asker: Asker; status: number | null; may(scope: Case['scope']): boolean }[] = [
   { asker: 'stranger', status: null, may: () => true },
   { asker: 'strangerReader', status: null, may: (scope) => scope === 'tasks:read' },
-  { asker: 'strangerReader', status: 403, may: (scope) => scope === 'agents:call' },
-  { asker: 'ownerReader', status: 403, may: (scope) => scope === 'agents:call' },
+  { asker: 'strangerReader', status: 403, may: (scope) => scope !== 'tasks:read' },
+  { asker: 'ownerReader', status: 403, may: (scope) => scope !== 'tasks:read' },
   { asker: 'revoked', status: 401, may: () => true },
   { asker: 'expired', status: 401, may: () => true },
   { asker: 'guesser', status: 401, may: () => true },

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,6 +28,7 @@ export interface Owned {
   installedId: string;
   pageToken: string;
   deadRun: string;
+  secretName: string;
   tenantSlug: string;
   tenantId: string;
   host: string;
@@ -62,7 +63,10 @@ export class World {
     cpSync(join(agents, 'recall'), join(agents, 'limited'), { recursive: true });
     writeFileSync(join(agents, 'limited/agent.yaml'), LIMITED_AGENT);
     writeFileSync(join(folder, 'witness'), '');
-    const env = { BATON_AGENTS_DIR: agents, WITNESS_FILE: join(folder, 'witness') };
+    const env = {
+      ...{ BATON_AGENTS_DIR: agents, WITNESS_FILE: join(folder, 'witness') },
+      BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+    };
     mkdirSync(agents, { recursive: true });
     const world = new World(await Stack.start({ driver: DRIVERS[0]!, apis: 2, env }), folder);
     await world.makeTenants();
@@ -179,7 +183,18 @@ export class World {
       ...{ agentSlug: 'private', agentId, installedSlug: 'limited', installedId: installed!.id },
       ...{ pageToken: page.nextPageToken as string, tenantSlug: slugs.owner, tenantId: tenant!.id },
       deadRun: dead!.run_id,
+      secretName: await this.makeSecret(),
     };
+  }
+
+  /** A secret of the owner's. @returns its name */
+  async makeSecret(): Promise<string> {
+    const name = `private-${randomUUID()}`;
+    const headers = callHeaders(this.tokens.owner);
+    const body = { value: MARK };
+    const answer = await this.send({ method: 'PUT', path: `/v1/secrets/${name}`, headers, body });
+    if (answer.status !== 200) throw new Error(`PUT /v1/secrets: ${answer.text}`);
+    return name;
   }
 
   private async startTask(agent: string, more: object, returnImmediately = false): Promise<string> {

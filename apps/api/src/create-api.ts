@@ -7,8 +7,7 @@ import { refuseOtherMethods } from './http/other-methods.js';
 import { refuseWhileDraining } from './http/draining.js';
 import { logRequests } from './http/request-log.js';
 import { Traffic } from './http/traffic.js';
-import { DEAD_LETTER_PATHS } from './native/dead-letters.controller.js';
-import { REQUEST_PATHS } from './native/requests.controller.js';
+import { NATIVE_PATHS } from './native/native-paths.js';
 
 /** What every API application has around its modules; call it before `init` or `listen`. */
 export function prepareApi(app: NestFastifyApplication): void {
@@ -19,8 +18,7 @@ export function prepareApi(app: NestFastifyApplication): void {
   logRequests(instance, logger, app.get(Metrics), traffic);
   refuseWhileDraining(instance, traffic);
   for (const { path } of RPC_PATHS) refuseOtherMethods(instance, path, ['POST']);
-  for (const [path, method] of [...REQUEST_PATHS, ...DEAD_LETTER_PATHS])
-    refuseOtherMethods(instance, path, [method]);
+  for (const [path, ...methods] of NATIVE_PATHS) refuseOtherMethods(instance, path, methods);
   for (const path of [...CARD_PATHS, '/healthz', '/readyz', '/metrics']) {
     refuseOtherMethods(instance, path, ['GET']);
   }

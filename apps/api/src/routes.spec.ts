@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { RPC_PATHS } from './a2a/dispatch.controller.js';
 import { CARD_PATHS } from './a2a/profile-cards.controller.js';
-import { DEAD_LETTER_PATHS } from './native/dead-letters.controller.js';
-import { REQUEST_PATHS } from './native/requests.controller.js';
+import { NATIVE_PATHS } from './native/native-paths.js';
 import { startFakeApi } from './testing/fake-api.js';
 
 /** Paths that name nothing of a tenant's. */
@@ -28,10 +27,6 @@ it('every path is in a table that the isolation walk goes through, or names noth
   const fastify: FastifyInstance = api.app.getHttpAdapter().getInstance();
   const paths = pathsOf(fastify.printRoutes({ commonPrefix: false }));
   await api.close();
-  const walked = [
-    ...RPC_PATHS.map(({ path }) => path),
-    ...[...REQUEST_PATHS, ...DEAD_LETTER_PATHS].map(([path]) => path),
-    ...CARD_PATHS,
-  ];
+  const walked = [...RPC_PATHS.map(({ path }) => path), ...NATIVE_PATHS.map(([path]) => path), ...CARD_PATHS];
   expect([...new Set(paths)].sort()).toEqual([...new Set([...walked, ...OPEN])].sort());
 });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TENANT_SCOPES } from '@baton/a2a';
 import { AgentStore, CatalogClient, TenantStore, TokenStore } from '@baton/database';
 import { baton, database, folder, json, listen, refusal } from './operator.fixture.js';
 
@@ -113,7 +114,7 @@ describe('tokens', () => {
 
   it('are shown once, stored as a hash and listed without their secret', async () => {
     const issued = await json<Token>('tokens create --tenant holder --name ci --expires 30d');
-    expect(issued).toMatchObject({ scopes: ['agents:call', 'tasks:read'], state: 'active', name: 'ci' });
+    expect(issued).toMatchObject({ scopes: [...TENANT_SCOPES], state: 'active', name: 'ci' });
     expect(Date.parse(issued.expiresAt ?? '') - Date.now()).toBeGreaterThan(29 * 86_400_000);
     const catalog = new CatalogClient(database.url);
     const hash = createHash('sha256').update(issued.token).digest('hex');
@@ -146,7 +147,7 @@ describe('tokens', () => {
     expect(await refusal('tokens list --tenant nobody')).toMatch(/^There is no tenant "nobody": /);
     expect(await refusal('tokens create')).toMatch(/^Required option '--tenant <slug>' not specified\./);
     expect(await refusal('tokens create --tenant holder --scopes root')).toBe(
-      '--scopes: there is no scope "root": choose from agents:call, tasks:read, admin.',
+      '--scopes: there is no scope "root": choose from agents:call, tasks:read, agents:read, agents:write, secrets:write, schedules:write, admin.',
     );
     expect(await refusal('tokens create --tenant holder --expires soon')).toMatch(
       /^--expires: "soon" is neither/,

@@ -1,3 +1,4 @@
+import { TENANT_SCOPES } from '@baton/a2a';
 import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
 import type { Environment } from '@baton/config';
 import { LIMIT_NAMES, LIMITS, TokenService } from '@baton/identity';
@@ -40,14 +41,17 @@ async function keptToken(tokens: TokenService, home: Home, tenantId: string): Pr
   const token = home.readDemo()?.token;
   if (token === undefined) return undefined;
   const verification = await tokens.verify(token);
-  return verification.ok && verification.caller.tenantId === tenantId ? token : undefined;
+  if (!verification.ok || verification.caller.tenantId !== tenantId) return undefined;
+  // An earlier release made it, which knew of less to do.
+  const { scopes } = verification.caller;
+  return TENANT_SCOPES.every((scope) => scopes.includes(scope)) ? token : undefined;
 }
 
 async function newToken(tokens: TokenService, tenantId: string): Promise<string> {
   const { secret } = await tokens.issue({
     tenantId,
     name: 'npm start',
-    scopes: ['agents:call', 'tasks:read'],
+    scopes: [...TENANT_SCOPES],
     expiresAt: null,
   });
   return secret;

@@ -1,8 +1,17 @@
 import type { Agent } from './agent.js';
 import type { OperationRules } from './operation-rules.js';
 
-export const SCOPES = ['agents:call', 'tasks:read', 'admin'] as const;
-/** What a token may do. `admin` includes the other two. */
+/** What a tenant may want to do itself; a token has all of these unless its maker names some. */
+export const TENANT_SCOPES = [
+  'agents:call',
+  'tasks:read',
+  'agents:read',
+  'agents:write',
+  'secrets:write',
+  'schedules:write',
+] as const;
+export const SCOPES = [...TENANT_SCOPES, 'admin'] as const;
+/** What a token may do. `admin` includes all others. */
 export type Scope = (typeof SCOPES)[number];
 
 /** Who calls, with what rights, about which agent. Passed explicitly everywhere, never ambient. */

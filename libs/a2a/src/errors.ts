@@ -58,6 +58,13 @@ export const ERRORS = {
   'bad-request': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 400, reason: 'INVALID_REQUEST' },
   unauthenticated: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 401, reason: 'UNAUTHENTICATED' },
   forbidden: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 403, reason: 'PERMISSION_DENIED' },
+  'not-found': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 404, reason: 'NOT_FOUND' },
+  /** It would contradict what there is. */
+  conflict: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 409, reason: 'CONFLICT' },
+  /** Somebody else has changed it since the caller read it. */
+  'precondition-failed': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 412, reason: 'PRECONDITION_FAILED' },
+  /** The operator has not set up what it needs. */
+  'not-configured': { code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION, http: 501, reason: 'NOT_CONFIGURED' },
   'request-timeout': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 408, reason: 'REQUEST_TIMEOUT' },
   'too-large': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 413, reason: 'REQUEST_TOO_LARGE' },
   'media-type': {

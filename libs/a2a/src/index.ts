@@ -12,6 +12,7 @@ export * from './codec.js';
 export * from './envelope.js';
 export * from './errors.js';
 export * from './history.js';
+export { assertJsonLimits } from './json-limits.js';
 export * from './operation.js';
 export * from './operation-rules.js';
 export * from './page-token.js';

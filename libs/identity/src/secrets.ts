@@ -56,7 +56,8 @@ export class Secrets {
 
   /** @returns whether there was such a secret */
   async remove(tenantId: string, name: string): Promise<boolean> {
-    return this.store.remove({ tenantId, name });
+    // Postgres has no text with U+0000; nothing else is a name that was ever taken.
+    return NAME.test(name) && this.store.remove({ tenantId, name });
   }
 
   /**

@@ -18,12 +18,12 @@ import { callerOf, LimitsService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
 import { agentOfHost } from '../hosts/host.guard.js';
 import type { BodyLimit } from '../http/read-body.js';
+import { readJsonText } from '../http/read-json-text.js';
 import { notesOf } from '../http/request-notes.js';
 import { AgentFinder } from './agent-finder.js';
 import { idempotencyKey, lastEventId, requestedVersion, traceparent } from './call-headers.js';
 import { negotiateExtensions } from './extensions.js';
 import { isStreaming } from './kinds-of-calls.js';
-import { readRpcBody } from './read-rpc-body.js';
 import type { RpcAnswer } from './rpc-answer.js';
 import { requireScopeFor, requireTokenFor } from './scopes.js';
 
@@ -99,7 +99,7 @@ export class Admission {
   private async readEnvelope(path: RpcPath, answer: RpcAnswer): Promise<Envelope> {
     const { request, profile } = answer;
     if (profile.versionCheck === 'before-body') profile.resolveVersion(requestedVersion(request));
-    const envelope = decodeEnvelope(await readRpcBody(request.raw, await this.bodyLimit(answer)));
+    const envelope = decodeEnvelope(await readJsonText(request.raw, await this.bodyLimit(answer)));
     answer.id = envelope.id;
     answer.profile = profileFor(path, envelope.method);
     notesOf(request).rpcMethod = envelope.method.slice(0, 64);

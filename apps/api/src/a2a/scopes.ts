@@ -18,7 +18,11 @@ const SCOPES_OF: Record<OperationName, readonly Scope[]> = {
 
 /** Throws `forbidden`, naming the scope that is missing. `admin` includes all others. */
 export function requireScopeFor(operation: OperationName, scopes: readonly Scope[]): void {
-  const enough = SCOPES_OF[operation];
+  requireScope(SCOPES_OF[operation], scopes);
+}
+
+/** Throws `forbidden`, naming what is missing, unless the token has one of the scopes that are `enough`. */
+export function requireScope(enough: readonly Scope[], scopes: readonly Scope[]): void {
   if (scopes.includes('admin') || enough.some((scope) => scopes.includes(scope))) return;
   const missing = enough.join(' or ');
   throw new ProtocolError('forbidden', `the token lacks the scope ${missing}`, {

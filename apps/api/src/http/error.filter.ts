@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { type ErrorKind, ProtocolError, type RpcPath, errorWire } from '@baton/a2a';
+import { type ErrorKind, type FieldViolation, ProtocolError, type RpcPath, errorWire } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -12,6 +12,8 @@ const PLAIN_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 414, 503]);
 
 /** Where JSON-RPC has no HTTP status for an error of its own, and a plain endpoint has. */
 const STATUS_OF: Partial<Record<ErrorKind, number>> = {
+  parse: 400,
+  'invalid-request': 400,
   'task-not-found': 404,
   'invalid-params': 400,
   'unsupported-operation': 400,
@@ -19,7 +21,8 @@ const STATUS_OF: Partial<Record<ErrorKind, number>> = {
 
 /**
  * What no controller has answered: a refused token, an unknown path, a request Fastify itself refuses, a bug.
- * On a JSON-RPC path the answer is a JSON-RPC error, elsewhere `{"error": {code, status, message}}`.
+ * On a JSON-RPC path the answer is a JSON-RPC error, elsewhere `{"error": {code, status, message}}`, with
+ * `fields: [{field, description}]` where fields of the request are wrong.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -45,14 +48,20 @@ export function sendFailure(reply: FastifyReply, failure: ProtocolError): void {
   const { http, reason } = errorWire(failure.kind);
   setErrorHeaders(reply, failure);
   const status = STATUS_OF[failure.kind] ?? (http === 200 ? 500 : http);
-  sendError(reply, status, reason, failure.message);
+  sendError(reply, status, reason, failure.message, failure.detail.violations);
 }
 
-function sendError(reply: FastifyReply, code: number, status: string, message: string): void {
+function sendError(
+  reply: FastifyReply,
+  code: number,
+  status: string,
+  message: string,
+  fields?: readonly FieldViolation[],
+): void {
   reply
     .status(code)
     .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify({ error: { code, status, message } }));
+    .send(JSON.stringify({ error: { code, status, message, ...(fields && { fields }) } }));
 }
 
 function rpcPathOf(request: FastifyRequest): RpcPath | undefined {

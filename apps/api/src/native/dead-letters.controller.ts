@@ -6,10 +6,11 @@ import { Controller, Get, HttpCode, Param, Post, Query, Req, UseGuards } from '@
 import type { FastifyRequest } from 'fastify';
 import { requireScopeFor } from '../a2a/scopes.js';
 import { notesOf } from '../http/request-notes.js';
+import type { NativePath } from './native-path.js';
 import { readLimit } from './read-limit.js';
 
 /** Every path below, with its method; others are refused. */
-export const DEAD_LETTER_PATHS: readonly (readonly [string, 'GET' | 'POST'])[] = [
+export const DEAD_LETTER_PATHS: readonly NativePath[] = [
   ['/v1/dead-letters', 'GET'],
   ['/v1/dead-letters/:runId/redeliver', 'POST'],
 ];

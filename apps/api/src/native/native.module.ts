@@ -1,15 +1,17 @@
-import { IdentityModule } from '@baton/identity';
+import { IdentityModule, SecretsModule } from '@baton/identity';
 import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { A2aModule } from '../a2a/a2a.module.js';
 import { DeadLettersController } from './dead-letters.controller.js';
+import { JsonBodies } from './json-bodies.js';
 import { RequestCalls } from './request-calls.js';
 import { RequestsController } from './requests.controller.js';
+import { SecretsController } from './secrets.controller.js';
 
-/** Baton's own endpoints, beside A2A: a tenant's tasks as requests, their logs, and its dead letters. */
+/** Baton's own endpoints, beside A2A: a tenant's tasks as requests, their logs, its dead letters and its secrets. */
 @Module({
-  imports: [A2aModule, IdentityModule, TasksModule],
-  controllers: [RequestsController, DeadLettersController],
-  providers: [RequestCalls],
+  imports: [A2aModule, IdentityModule, SecretsModule, TasksModule],
+  controllers: [RequestsController, DeadLettersController, SecretsController],
+  providers: [RequestCalls, JsonBodies],
 })
 export class NativeModule {}

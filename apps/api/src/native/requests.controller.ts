@@ -18,12 +18,13 @@ import { requireScopeFor } from '../a2a/scopes.js';
 import { StreamPlaces } from '../a2a/stream-places.js';
 import { StreamSender, type StreamTarget } from '../a2a/stream-sender.js';
 import { failureOf } from '../http/failure.js';
+import type { NativePath } from './native-path.js';
 import { readLimit } from './read-limit.js';
 import { RequestCalls } from './request-calls.js';
 import { encodeEvent, encodeRequest, encodeRequestWithTask } from './request-json.js';
 
 /** Every path below, with its method; others are refused. */
-export const REQUEST_PATHS: readonly (readonly [string, 'GET' | 'POST'])[] = [
+export const REQUEST_PATHS: readonly NativePath[] = [
   ['/v1/requests', 'GET'],
   ['/v1/requests/:id', 'GET'],
   ['/v1/requests/:id/events', 'GET'],

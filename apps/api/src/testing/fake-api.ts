@@ -6,6 +6,8 @@ import {
   type HostBinding,
   HostStore,
   RunStore,
+  type SecretInfo,
+  SecretStore,
   StreamCountStore,
   TaskStore,
   TenantStore,
@@ -199,6 +201,7 @@ function fakesModule({ database, messaging, hosts, limits, counts }: Fakes): new
     },
     { provide: LimitsService, useValue: { of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }) } },
     { provide: StreamCountStore, useValue: counts },
+    { provide: SecretStore, useValue: secretStore() },
     { provide: RunStore, useValue: { countByState: () => database.countByState() } },
     {
       provide: Messaging,
@@ -215,6 +218,21 @@ function fakesModule({ database, messaging, hosts, limits, counts }: Fakes): new
   @Module({ providers, exports: providers.map(({ provide }) => provide) })
   class FakesModule {}
   return FakesModule;
+}
+
+/** Secrets of the test's tenants, which live as long as the API. */
+function secretStore(): Pick<SecretStore, 'put' | 'list' | 'remove'> {
+  const kept = new Map<string, SecretInfo & { tenantId: string }>();
+  const at = new Date('2026-01-31T12:00:00.000Z');
+  return {
+    put: async ({ tenantId, name }, { keyId }) => {
+      const info = { name, keyId, createdAt: at, updatedAt: at };
+      kept.set(`${tenantId}/${name}`, { ...info, tenantId });
+      return info;
+    },
+    list: async (tenantId) => [...kept.values()].filter((each) => each.tenantId === tenantId),
+    remove: async ({ tenantId, name }) => kept.delete(`${tenantId}/${name}`),
+  };
 }
 
 function tasksModule({ operations, agents, own, agentOfTask, listing }: Fakes): new () => object {

@@ -1,4 +1,4 @@
-import { type Scope, SCOPES } from '@baton/a2a';
+import { type Scope, SCOPES, TENANT_SCOPES } from '@baton/a2a';
 import type { ApiToken } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { Logger } from '@baton/telemetry';
@@ -32,7 +32,7 @@ export function addTokenCommands(program: Command, cli: Cli): void {
     .description('issue a token; its secret is shown once and never again')
     .requiredOption('--tenant <slug>', 'whose token it is')
     .option('--name <name>', 'what it is for', 'cli')
-    .option('--scopes <scopes>', `comma-separated: ${SCOPES.join(', ')}`, 'agents:call,tasks:read')
+    .option('--scopes <scopes>', `comma-separated: ${SCOPES.join(', ')}`, TENANT_SCOPES.join(','))
     .option(
       '--expires <when>',
       '30d, 12h, 45m, or the last day it is good for, such as 2026-12-31 (default: never)',
