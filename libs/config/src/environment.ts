@@ -67,6 +67,8 @@ export class Environment {
   /** On the paths whose profile has small bodies. */
   readonly smallBodyLimitBytes: number;
   readonly maxEventBytes: number;
+  /** What agents may start as MCP servers: each the words that a command line must begin with. */
+  readonly mcpStdioAllow: readonly (readonly string[])[];
   /** How often tasks past their retention are looked for. */
   readonly retentionSweepMs: number;
   /** How long callers of a deleted task are told what became of it. */
@@ -78,6 +80,8 @@ export class Environment {
   /** What holds for tenants for whom the operator has set nothing else; null = no limit. */
   readonly defaultLimits: DefaultLimits;
 
+  // One line a setting.
+  // eslint-disable-next-line max-lines-per-function
   constructor(values: Settings) {
     this.databaseUrl = values.DATABASE_URL;
     this.databasePoolSize = values.DATABASE_POOL_SIZE;
@@ -112,6 +116,7 @@ export class Environment {
     this.bodyLimitBytes = values.BODY_LIMIT_BYTES;
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;
     this.maxEventBytes = values.MAX_EVENT_BYTES;
+    this.mcpStdioAllow = values.MCP_STDIO_ALLOW ?? [];
     this.retentionSweepMs = values.RETENTION_SWEEP_MS;
     this.tombstoneDays = values.TOMBSTONE_DAYS;
     this.tokenCacheMs = values.TOKEN_CACHE_MS;

@@ -50,6 +50,14 @@ const days = () => {
     .refine((value) => value > 0, { error: remedy });
 };
 
+/** Command lines with commas between them, each as its words. */
+const commandLines = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([word]) => word !== ''),
+);
+
 /** A URL with one of these schemes. The remedy shows an example, never the value. */
 function url(schemes: readonly string[], remedy: string) {
   const matches = (value: string) => URL.canParse(value) && schemes.includes(new URL(value).protocol);
@@ -135,6 +143,7 @@ export const settings = z.object({
   BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
   SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
+  MCP_STDIO_ALLOW: commandLines.optional(),
   RETENTION_SWEEP_MS: milliseconds().prefault('60000'),
   TOMBSTONE_DAYS: days().prefault('90'),
   TOKEN_CACHE_MS: milliseconds().prefault('1000'),

@@ -1,0 +1,66 @@
+import { toolOutput } from './tool-output.js';
+
+const PIXEL =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
+
+describe('the result of a call', () => {
+  it('is its structured content, which the model reads once', () => {
+    const structuredContent = { temperature: 21 };
+    const twice = { content: [{ type: 'text' as const, text: '{"temperature": 21}' }], structuredContent };
+    expect(toolOutput('weather', twice, 1000)).toEqual({
+      ok: true,
+      content: structuredContent,
+      text: '{"temperature": 21}',
+    });
+    const summary = { content: [{ type: 'text' as const, text: 'It is warm.' }], structuredContent };
+    expect(toolOutput('weather', summary, 1000).text).toBe('It is warm.\n{"temperature":21}');
+  });
+
+  it('gives images and files to the callers, and tells the model so', () => {
+    const blob = Buffer.from('a,b').toString('base64');
+    const result = toolOutput(
+      'draw',
+      {
+        content: [
+          { type: 'text', text: 'Here:' },
+          { type: 'image', data: PIXEL, mimeType: 'image/png' },
+          { type: 'resource', resource: { uri: 'file:///out/table.csv', mimeType: 'text/csv', blob } },
+          { type: 'resource', resource: { uri: 'note://1', text: 'remember' } },
+          { type: 'resource_link', uri: 'https://x.example/doc', name: 'doc' },
+        ],
+      },
+      1000,
+    );
+    expect(result.files).toEqual([
+      { name: 'draw-1', mediaType: 'image/png', base64: PIXEL },
+      { name: 'table.csv', mediaType: 'text/csv', base64: blob },
+    ]);
+    expect(result.text).toBe(
+      [
+        'Here:',
+        '[file draw-1 (image/png, 70 bytes): the user has been given it]',
+        '[file table.csv (text/csv, 3 bytes): the user has been given it]',
+        '[resource note://1]',
+        'remember',
+        '[resource doc: https://x.example/doc]',
+      ].join('\n'),
+    );
+  });
+
+  it('is cut off at the limit, and says so', () => {
+    const { text, content } = toolOutput(
+      'long',
+      { content: [{ type: 'text', text: 'x'.repeat(5000) }], structuredContent: { all: 'y'.repeat(5000) } },
+      1000,
+    );
+    expect(text).toMatch(/^x{1000}\n\[cut off: these are the first 1000 of \d+ characters\]$/);
+    expect(content).toBe(text);
+  });
+
+  it('leaves out files that no event can hold', () => {
+    const data = Buffer.alloc(4 * 1024 * 1024).toString('base64');
+    const result = toolOutput('draw', { content: [{ type: 'image', data, mimeType: 'image/png' }] }, 1000);
+    expect(result.files).toBeUndefined();
+    expect(result.text).toContain('left out: too large');
+  });
+});

@@ -1,0 +1,70 @@
+import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/types.js';
+import type { ToolFile, ToolResult } from '../agent-tool.js';
+
+/** Of all files of one result together; an event must hold them. */
+const MAX_FILE_BYTES = 3 * 1024 * 1024;
+
+/**
+ * What a call has brought, for the model and for the callers of the task. Images and other files become files of
+ * the task; the model is told that they are there.
+ *
+ * @param limit characters that the model gets to see
+ */
+export function toolOutput(tool: string, result: CallToolResult, limit: number): ToolResult {
+  const files: ToolFile[] = [];
+  const texts = result.content.map((block) =>
+    describe(block, (file) => keep(files, { ...file, name: file.name || `${tool}-${files.length + 1}` })),
+  );
+  const { structuredContent } = result;
+  const hasJson = texts.some(isJson);
+  const parts = structuredContent && !hasJson ? [...texts, JSON.stringify(structuredContent)] : texts;
+  const text = cut(parts.join('\n'), limit);
+  const content =
+    structuredContent && JSON.stringify(structuredContent).length <= limit ? structuredContent : text;
+  return { ok: result.isError !== true, content, text, ...(files.length > 0 && { files }) };
+}
+
+type Keep = (file: ToolFile) => string;
+
+function describe(block: ContentBlock, keepFile: Keep): string {
+  switch (block.type) {
+    case 'text':
+      return block.text;
+    case 'image':
+    case 'audio':
+      return keepFile({ name: '', mediaType: block.mimeType, base64: block.data });
+    case 'resource_link':
+      return `[resource ${block.title ?? block.name}: ${block.uri}]`;
+    case 'resource': {
+      const { resource } = block;
+      if ('text' in resource) return `[resource ${resource.uri}]\n${resource.text}`;
+      const mediaType = resource.mimeType ?? 'application/octet-stream';
+      return keepFile({ name: resource.uri.split('/').at(-1) ?? '', mediaType, base64: resource.blob });
+    }
+  }
+}
+
+/** @returns what the model is told of the file */
+function keep(files: ToolFile[], file: ToolFile): string {
+  const bytes = [...files, file].reduce((sum, { base64 }) => sum + sizeOf(base64), 0);
+  const what = `${file.mediaType}, ${sizeOf(file.base64)} bytes`;
+  if (bytes > MAX_FILE_BYTES) return `[file ${file.name} (${what}) left out: too large]`;
+  files.push(file);
+  return `[file ${file.name} (${what}): the user has been given it]`;
+}
+
+const sizeOf = (base64: string): number => Buffer.byteLength(base64, 'base64');
+
+function cut(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  return `${text.slice(0, limit)}\n[cut off: these are the first ${limit} of ${text.length} characters]`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
