@@ -1,8 +1,13 @@
-import { AgentList, AgentsModule, SecretReader } from '@baton/agents';
+import { AgentList, AgentsModule, ChildTasks, SecretReader } from '@baton/agents';
 import { Secrets } from '@baton/identity';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
+import { DelegatedTasks } from './delegation/delegated-tasks.js';
+import { FamilySweep } from './delegation/family-sweep.js';
+import { Suspensions } from './delegation/suspensions.js';
+import { TaskCanceler } from './delegation/task-canceler.js';
+import { TurnEnds } from './delegation/turn-ends.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
 import { WorkerPresence } from './dispatch/worker-presence.js';
 import { TurnIntake } from './operations/accept-turn.js';
@@ -40,7 +45,7 @@ import { UsageCount } from './usage/usage-count.js';
     SendOperations,
     ReadOperations,
     ListTotals,
-    CancelOperation,
+    ...[CancelOperation, TaskCanceler, Suspensions],
     SubscribeOperation,
     OperationTable,
     DeadLetters,
@@ -50,14 +55,16 @@ import { UsageCount } from './usage/usage-count.js';
 })
 export class TasksModule {}
 
-/** What runtimes may ask the platform for, and the directory of agents. */
+/** What runtimes may ask the platform for, and what that needs. */
 @Module({
   providers: [
     AgentDirectory,
     { provide: AgentList, useExisting: AgentDirectory },
     { provide: SecretReader, useExisting: Secrets },
+    Dispatcher,
+    { provide: ChildTasks, useClass: DelegatedTasks },
   ],
-  exports: [AgentDirectory, AgentList, SecretReader],
+  exports: [AgentDirectory, AgentList, SecretReader, ChildTasks, Dispatcher],
 })
 class RuntimePortsModule {}
 
@@ -67,7 +74,8 @@ class RuntimePortsModule {}
   providers: [
     ...[WorkerIdentity, RunStores, RunPorts, ActiveRuns, RunExecutor, RunConsumer],
     ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges],
-    ...[Dispatcher, WorkerPresence],
+    WorkerPresence,
+    ...[TurnEnds, Suspensions, TaskCanceler, FamilySweep],
   ],
   exports: [ActiveRuns, RunExecutor],
 })
