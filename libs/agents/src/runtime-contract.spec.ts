@@ -10,6 +10,8 @@ import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { converse } from './runtimes/executor/converse.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
+import { LlmBench, toolOf } from './runtimes/llm/llm-runtime.fixture.js';
+import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
 import { FixedAgents, agent, collect, firstTurn, summary, userMessage } from './testing/turns.js';
 
 /** What the executor runtime runs here: five chunks, then completed; stops where it is when told to. */
@@ -44,7 +46,20 @@ const RUNTIMES: Record<string, { run: AgentRuntime['run']; metadata?: Record<str
   index: {
     run: (...turn) => new IndexRuntime(new FixedAgents([agent('echo')])).run(...turn),
   },
+  llm: { run: (turn, signal) => bench.runtime.run({ ...turn, agent: bench.turn().agent }, signal) },
 };
+
+/** Where the llm runtime has its model from. */
+let bench: LlmBench;
+beforeAll(async () => {
+  bench = await LlmBench.start();
+  bench.tools.push(toolOf('weather', () => 'sun'));
+  const calls = [{ name: 'weather', input: { city: 'Bern' } }];
+  bench.provider.answer(({ body }) =>
+    JSON.stringify(body).includes('function_call_output') ? { text: 'It is sunny.' } : { calls },
+  );
+});
+afterAll(() => bench.stop());
 
 describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata }) => {
   const turn = (fields: Partial<Turn> = {}): Turn => firstTurn(userMessage('hello', { metadata }), fields);
@@ -84,7 +99,7 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata })
 
   it('leaves the turn it was given as it was', async () => {
     const given = turn();
-    const dataOf = ({ earlierTasks: _, ...data }: Turn) => data;
+    const dataOf = ({ earlierTasks: _, journal: __, ...data }: Turn) => data;
     const before = structuredClone(dataOf(given));
     await collect(run(given, never));
     expect(dataOf(given)).toEqual(before);
@@ -109,6 +124,7 @@ describe('the runtime table', () => {
     new EchoRuntime(),
     new ExecutorRuntime(none, Logger.silent()),
     new IndexRuntime(new FixedAgents([])),
+    new LlmRuntime(none, none, none, none, none, none),
   ]);
 
   it('has the runtime of every built-in agent, which accepts its settings', () => {
@@ -121,7 +137,9 @@ describe('the runtime table', () => {
   });
 
   it('says which runtimes there are to whoever asks for another', () => {
-    expect(() => table.get('llm')).toThrow('there is no runtime "llm"; there are echo, executor, index');
+    expect(() => table.get('magic')).toThrow(
+      'there is no runtime "magic"; there are echo, executor, index, llm',
+    );
   });
 });
 

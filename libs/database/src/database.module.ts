@@ -6,7 +6,6 @@ import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
 import { DeadLetterStore } from './dead-letter.store.js';
 import { DispatchStore } from './dispatch.store.js';
-import { FamilyStore } from './family.store.js';
 import { HostStore } from './host.store.js';
 import { JournalStore } from './journal.store.js';
 import { RetentionStore } from './retention.store.js';
@@ -17,14 +16,15 @@ import { StreamCountStore } from './stream-count.store.js';
 import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
 import { TokenStore } from './token.store.js';
+import { TokenUsageStore } from './token-usage.store.js';
 import { WorkerStore } from './worker.store.js';
 import { UsageStore } from './usage.store.js';
 
 const STORES = [
   DeadLetterStore,
-  ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore],
+  ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore, TokenUsageStore],
   ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
-  ...[DispatchStore, WorkerStore, FamilyStore],
+  ...[DispatchStore, WorkerStore],
 ];
 
 /** The stores of a process and their connections, which are closed last, when nobody needs them any more. */

@@ -1,13 +1,8 @@
-import { AgentList, AgentsModule, ChildTasks, SecretReader } from '@baton/agents';
+import { AgentList, AgentsModule, SecretReader, TokenBudget } from '@baton/agents';
 import { Secrets } from '@baton/identity';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
-import { DelegatedTasks } from './delegation/delegated-tasks.js';
-import { FamilySweep } from './delegation/family-sweep.js';
-import { Suspensions } from './delegation/suspensions.js';
-import { TaskCanceler } from './delegation/task-canceler.js';
-import { TurnEnds } from './delegation/turn-ends.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
 import { WorkerPresence } from './dispatch/worker-presence.js';
 import { TurnIntake } from './operations/accept-turn.js';
@@ -29,6 +24,7 @@ import { RunExecutor, RunPorts, RunStores } from './runs/run-executor.js';
 import { Sweeper } from './runs/sweeper.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { WorkerIdentity } from './runs/worker-identity.js';
+import { TenantTokens } from './usage/tenant-tokens.js';
 import { UsageCount } from './usage/usage-count.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
@@ -45,7 +41,7 @@ import { UsageCount } from './usage/usage-count.js';
     SendOperations,
     ReadOperations,
     ListTotals,
-    ...[CancelOperation, TaskCanceler, Suspensions],
+    CancelOperation,
     SubscribeOperation,
     OperationTable,
     DeadLetters,
@@ -55,16 +51,15 @@ import { UsageCount } from './usage/usage-count.js';
 })
 export class TasksModule {}
 
-/** What runtimes may ask the platform for, and what that needs. */
+/** What runtimes may ask the platform for, and the directory of agents. */
 @Module({
   providers: [
     AgentDirectory,
     { provide: AgentList, useExisting: AgentDirectory },
     { provide: SecretReader, useExisting: Secrets },
-    Dispatcher,
-    { provide: ChildTasks, useClass: DelegatedTasks },
+    { provide: TokenBudget, useClass: TenantTokens },
   ],
-  exports: [AgentDirectory, AgentList, SecretReader, ChildTasks, Dispatcher],
+  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget],
 })
 class RuntimePortsModule {}
 
@@ -74,8 +69,7 @@ class RuntimePortsModule {}
   providers: [
     ...[WorkerIdentity, RunStores, RunPorts, ActiveRuns, RunExecutor, RunConsumer],
     ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges],
-    WorkerPresence,
-    ...[TurnEnds, Suspensions, TaskCanceler, FamilySweep],
+    ...[Dispatcher, WorkerPresence],
   ],
   exports: [ActiveRuns, RunExecutor],
 })

@@ -50,7 +50,6 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     artifactsAtStart: [],
     extensions: [],
     traceparent: null,
-    parentTaskId: null,
     workingEvent: null,
     ...overrides,
   };
