@@ -1,4 +1,5 @@
 export { AgentList } from './agent-list.js';
+export { ChildRefusal, type ChildRequest, type ChildTask, ChildTasks } from './child-tasks.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
 export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';

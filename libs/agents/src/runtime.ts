@@ -32,7 +32,7 @@ export type AgentOutput = NonNullable<StreamResponse['payload']>;
  * How a kind of agent is executed. `run` yields what the agent says, in order, and returns when the turn is
  * over. A turn ends with a status that is terminal or interrupted, or with a bare message. When `signal`
  * aborts (cancel, lost lease, shutdown) it must stop soon; what it yields afterwards is discarded.
- * A thrown error fails the task.
+ * A thrown error fails the task, unless it is a `Suspension`.
  */
 export interface AgentRuntime {
   /** As definitions call it; what their `config` may hold stands in RUNTIME_CONFIGS. */
@@ -42,3 +42,15 @@ export interface AgentRuntime {
 
 /** Why a turn's signal was aborted; the value of `signal.reason`. */
 export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';
+
+/**
+ * Thrown by a runtime whose turn can only go on when other tasks have ended theirs (or have asked for input). Until
+ * then the run holds neither a worker nor a place; then it runs again, as the next attempt.
+ */
+export class Suspension extends Error {
+  override readonly name = 'Suspension';
+
+  constructor(readonly taskIds: readonly [string, ...string[]]) {
+    super('The turn waits for other tasks');
+  }
+}

@@ -100,7 +100,7 @@ it('whatever happens at once, logs have no holes, the end is final and there is 
     if (states.length > 0) expect(stored?.task.status?.state).toBe(states.at(-1));
     const active = await sql(
       stores,
-      `SELECT 1 FROM runs WHERE task_id = '${task.id}' AND state IN ('queued', 'running')`,
+      `SELECT 1 FROM runs WHERE task_id = '${task.id}' AND state IN ('queued', 'running', 'suspended')`,
     );
     const state = stored!.task.status!.state;
     expect(active).toHaveLength(isTerminal(state) || isInterrupted(state) ? 0 : 1);

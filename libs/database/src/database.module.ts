@@ -6,6 +6,7 @@ import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
 import { DeadLetterStore } from './dead-letter.store.js';
 import { DispatchStore } from './dispatch.store.js';
+import { FamilyStore } from './family.store.js';
 import { HostStore } from './host.store.js';
 import { JournalStore } from './journal.store.js';
 import { RetentionStore } from './retention.store.js';
@@ -24,7 +25,7 @@ const STORES = [
   DeadLetterStore,
   ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore, TokenUsageStore],
   ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
-  ...[DispatchStore, WorkerStore],
+  ...[DispatchStore, WorkerStore, FamilyStore],
 ];
 
 /** The stores of a process and their connections, which are closed last, when nobody needs them any more. */

@@ -37,7 +37,7 @@ describe('a new run', () => {
     for (let i = 0; i < 3; i++) made.push(await stores.tasks.create({ ...newTask({ tenantId }), place }));
     expect(made.map(({ dispatched }) => dispatched)).toEqual([true, true, false]);
     expect(await stores.tasks.create({ ...newTask(), place })).toMatchObject({ dispatched: true });
-    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 3, running: 0 });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 3, running: 0, suspended: 0 });
   });
 
   it('waits behind those of its tenant that wait, even if there is a place', async () => {
@@ -89,7 +89,7 @@ describe('a new run', () => {
     }
     expect(await sql(stores, 'SELECT id, status, last_sequence FROM tasks ORDER BY id')).toEqual(before);
     expect(await sql(stores, 'SELECT 1 FROM message_keys UNION ALL SELECT 1 FROM task_aliases')).toEqual([]);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 1, running: 0 });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 1, running: 0, suspended: 0 });
   });
 
   it('joins the turn that its message has made before, however many wait', async () => {
@@ -113,7 +113,7 @@ describe('limits of a tenant', () => {
     const made = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     expect(made.filter(({ dispatched }) => dispatched)).toHaveLength(4);
     expect(made).toHaveLength(4 + 7);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 7, queued: 4, running: 0 });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 7, queued: 4, running: 0, suspended: 0 });
   });
 
   it('hold for a refill that begins before another has committed', async () => {
@@ -165,7 +165,7 @@ describe('dispatch', () => {
     expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 2)], ROOMY))).toEqual(runs.slice(0, 2));
     expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 9)], ROOMY))).toEqual(runs.slice(2));
     expect(await stores.dispatch.dispatch([grant(tenantId, 9)], ROOMY)).toEqual([]);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 5, running: 0 });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 5, running: 0, suspended: 0 });
   });
 
   it('gives each run out once, however many processes do it at once', async () => {

@@ -9,7 +9,13 @@ export { LeaseKeeper } from './leases/lease-keeper.js';
 export { migrate } from './migrate.js';
 export type { ListedTasks } from './task-list.js';
 export { TaskStore } from './task.store.js';
-export { StorageFullError, TooManyWaitingError } from './turn-acceptance.js';
+export { FamilyStore, type SweepCursor } from './family.store.js';
+export {
+  ParentOverError,
+  StorageFullError,
+  TooManyChildrenError,
+  TooManyWaitingError,
+} from './turn-acceptance.js';
 export { type TokenReservation, TokenUsageStore } from './token-usage.store.js';
 export { UsageStore } from './usage.store.js';
 export { type JournalRecord, JournalStore } from './journal.store.js';

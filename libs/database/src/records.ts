@@ -25,6 +25,8 @@ export interface NewTask {
   place?: Place;
   /** What becomes of the run when its worker dies; unset: it is tried three times, without a pause. */
   retry?: RunRetry;
+  /** Set where an agent makes it while it answers another task. */
+  child?: NewChild;
 }
 
 /** Where a new run may go. It waits behind those of its tenant that wait, oldest first. */
@@ -119,6 +121,8 @@ export interface ClaimedRun extends RunKey {
   startSequence: number;
   extensions: string[];
   traceparent: string | null;
+  /** The task whose agent waits, or has waited, for this one. */
+  parentTaskId: string | null;
   /** The `working` event the claim appended; absent when the task was already working. */
   workingEvent: { sequence: number; payload: EventPayload } | null;
 }
@@ -152,11 +156,49 @@ export interface AppendBatch {
 }
 
 /** `refused`: the task is terminal, or another attempt owns it. Nothing was written. */
-export type AppendResult = { ok: true; firstSequence: number } | { ok: false };
+export type AppendResult =
+  | {
+      ok: true;
+      firstSequence: number;
+      /** Whether the task has ever had a child; set at the end of the turn. */
+      hasChildren?: boolean;
+    }
+  | { ok: false };
 
-export type CancelResult =
-  | { ok: true; cut: StoredTask; event: { sequence: number; payload: EventPayload }; runId: string | null }
-  | { ok: false; reason: 'not-found' | 'terminal' };
+export type CancelResult = CanceledTask | { ok: false; reason: 'not-found' | 'terminal' };
+
+export interface CanceledTask {
+  ok: true;
+  cut: StoredTask;
+  event: { sequence: number; payload: EventPayload };
+  /** The run that was active. */
+  runId: string | null;
+  parentTaskId: string | null;
+  hasChildren: boolean;
+}
+
+/** What makes a new task a child of another. */
+export interface NewChild {
+  /** The run that asks for it: it must own its task, the parent. */
+  parent: RunKey;
+  /** The first task of all: the parent, or what the parent is a child of, and so on. */
+  rootTaskId: string;
+  /** Most tasks below the first one. */
+  most: number;
+}
+
+/** A task in the line from a child up to the first task of all. */
+export interface Ancestor {
+  taskId: string;
+  agentId: string;
+}
+
+/** What a task has to do with others. */
+export interface Family {
+  parentTaskId: string | null;
+  /** Oldest first. */
+  childTaskIds: string[];
+}
 
 /** For how long a tenant's tasks stay after they have ended; may be a fraction of a day. */
 export interface Retention {

@@ -20,7 +20,12 @@ export type ClaimedTaskRow = TaskRow & {
   start_sequence: number;
   extensions: string[] | null;
   traceparent: string | null;
+  parent_task_id: string | null;
 };
+/** What a batch that was appended says of the task; with `APPEND_END` alone. */
+export interface AppendedRow {
+  child_tasks?: number;
+}
 export interface RunRow {
   tenant_id: string;
   task_id: string;
@@ -85,7 +90,7 @@ SELECT attempt, started, last_sequence AS sequence FROM task`,
 export const READ_CLAIMED: Statement = {
   name: 'run-read-claimed',
   text: `
-SELECT ${taskColumns('NULL', true)}, r.start_sequence, r.extensions, r.traceparent,
+SELECT ${taskColumns('NULL', true)}, t.parent_task_id, r.start_sequence, r.extensions, r.traceparent,
   (SELECT message FROM task_messages
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
 FROM runs r, tasks t
@@ -115,7 +120,7 @@ WITH task AS (
     }
   WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 AND last_sequence = $5
     AND state NOT IN (${TERMINAL_STATES})
-  RETURNING id, open_bytes
+  RETURNING id, open_bytes, child_tasks
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
   SELECT $1, task.id, $5 + e.position, $4, e.payload
@@ -132,7 +137,7 @@ WITH task AS (
 ), ${USAGE_CTE}`
       : ''
   }
-SELECT id FROM task`,
+SELECT ${end ? 'child_tasks' : 'id'} FROM task`,
 });
 
 export const APPEND = append('run-append', false);
@@ -239,5 +244,7 @@ export const COUNT_ACTIVE: Statement = {
 SELECT 'waiting' AS state, count(*)::int AS count FROM runs WHERE state = 'queued' AND enqueued_at IS NULL
 UNION ALL
 SELECT state, count(*)::int AS count FROM runs
-WHERE state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL) GROUP BY state`,
+WHERE state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL) GROUP BY state
+UNION ALL
+SELECT 'suspended' AS state, count(*)::int AS count FROM runs WHERE state = 'suspended'`,
 };

@@ -131,12 +131,12 @@ describe('append', () => {
       end: { state: TASK_STATE_FAILED, outcome: 'agent-threw', error: 'boom \0', artifacts: [] },
       metadata: { tokens: 3 },
     });
-    expect(result).toEqual({ ok: true, firstSequence: 3 });
+    expect(result).toEqual({ ok: true, firstSequence: 3, hasChildren: false });
     const stored = await stores.tasks.get(run.tenantId, run.taskId);
     expect(stored).toMatchObject({ sequence: 4, outcome: 'agent-threw', task: { metadata: { tokens: 3 } } });
     expect(stored?.task.history.at(-1)).toEqual(said);
     expect(stored?.task.status).toMatchObject({ state: TASK_STATE_FAILED, message: said });
-    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 0, running: 0 });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 0, running: 0, suspended: 0 });
     const [row] = await sql(stores, `SELECT state, error FROM runs WHERE id = '${run.runId}'`);
     expect(row).toEqual({ state: 'failed', error: 'boom \uFFFD' });
     expect(await endTurn(stores, run, 4)).toEqual({ ok: false });
@@ -187,7 +187,7 @@ describe('leases', () => {
     await expire(runId);
     const sweeps = await Promise.all([1, 2, 3].map(() => reclaim()));
     expect(sweeps.flat()).toEqual([{ tenantId, taskId, runId, attempt: 1 }]);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 1, running: 0 });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 1, running: 0, suspended: 0 });
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({ attempt: 2 });
   });
 

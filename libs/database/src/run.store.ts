@@ -45,6 +45,7 @@ export class RunStore {
       startSequence: task.start_sequence,
       extensions: task.extensions ?? [],
       traceparent: task.traceparent,
+      parentTaskId: task.parent_task_id,
       workingEvent: started ? { sequence, payload } : null,
     };
   }
@@ -57,7 +58,11 @@ export class RunStore {
     const rows = batch.metadata
       ? await this.appendWithMetadata(key, batch)
       : await this.appendEvents(key, batch);
-    return rows.length > 0 ? { ok: true, firstSequence: batch.afterSequence + 1 } : { ok: false };
+    const [row] = rows;
+    if (!row) return { ok: false };
+    const { child_tasks: children } = row;
+    const end = children === undefined ? {} : { hasChildren: children > 0 };
+    return { ok: true, firstSequence: batch.afterSequence + 1, ...end };
   }
 
   /**
@@ -104,19 +109,19 @@ export class RunStore {
     return rows.map(sql.runOf);
   }
 
-  /** Number of waiting, queued (on the queue) and running runs, for metrics. Finished ones are not counted: there is no end to them. */
+  /** Number of waiting, queued (on the queue), running and suspended runs, for metrics. Finished ones are not counted: there is no end to them. */
   async countByState(): Promise<Record<string, number>> {
     const rows = await this.database.systemQuery<{ state: string; count: number }>(sql.COUNT_ACTIVE, []);
     return { queued: 0, running: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
   }
 
-  private async appendEvents(key: RunKey, batch: AppendBatch): Promise<object[]> {
+  private async appendEvents(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow[]> {
     const statement = batch.end ? sql.APPEND_END : sql.APPEND;
     return this.database.tenantQuery(key.tenantId, statement, appendValues(key, batch, undefined));
   }
 
   /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
-  private async appendWithMetadata(key: RunKey, batch: AppendBatch): Promise<object[]> {
+  private async appendWithMetadata(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow[]> {
     return this.database.inTenant(key.tenantId, async (transaction) => {
       const [row] = await transaction.query<sql.MetadataRow>(sql.READ_METADATA, [key.tenantId, key.taskId]);
       const merged = { ...row?.metadata, ...batch.metadata };

@@ -10,6 +10,7 @@ const PLACES: Readonly<Record<string, string>> = {
   'agent.store.ts': "the operator's agents, which belong to no tenant",
   'dead-letter.store.ts': 'operators see the dead letters of all tenants, and name one by its run alone',
   'dispatch.store.ts': 'waiting runs of many tenants are given their places on the workers',
+  'family.store.ts': 'the sweep: suspended runs and open children of all tenants',
   'host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
   'leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
   'retention.store.ts': 'the tasks of all tenants that are over their retention',

@@ -10,7 +10,11 @@ export interface ChangedRow {
   state: TaskState;
   sequence: number | null;
 }
-export type CanceledRow = ChangedRow & { run_id: string | null };
+export type CanceledRow = ChangedRow & {
+  run_id: string | null;
+  parent_task_id: string | null;
+  child_tasks: number;
+};
 export interface AliasRow {
   task_id: string;
   agent_id: string;
@@ -199,7 +203,7 @@ export const CANCEL: Statement = {
   name: 'task-cancel',
   text: `
 WITH held AS (
-  SELECT state, active_run_id FROM tasks
+  SELECT state, active_run_id, parent_task_id, child_tasks FROM tasks
   WHERE tenant_id = $1 AND id = $2 AND ($3::text IS NULL OR agent_id = $3) FOR UPDATE
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = $4, status_at = $5,
@@ -214,9 +218,10 @@ WITH held AS (
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$4')} FROM task t
 ), run AS (
   UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
-  FROM task WHERE r.tenant_id = $1 AND r.id = (SELECT active_run_id FROM held) AND r.state IN ('queued', 'running')
+  FROM task WHERE r.tenant_id = $1 AND r.id = (SELECT active_run_id FROM held)
+    AND r.state IN ('queued', 'running', 'suspended')
 ), ${USAGE_CTE}
-SELECT held.state, held.active_run_id AS run_id, task.last_sequence AS sequence
+SELECT held.state, held.active_run_id AS run_id, held.parent_task_id, held.child_tasks, task.last_sequence AS sequence
 FROM held LEFT JOIN task ON true`,
 };
 

@@ -34,8 +34,9 @@ export class TaskStore {
    * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
    * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
    * @throws TooManyWaitingError, StorageFullError if there is no place for it; nothing was written then
+   * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
    */
-  async create({ alias, key, place, retry, ...input }: NewTask): Promise<CreatedTask> {
+  async create({ alias, key, place, retry, child, ...input }: NewTask): Promise<CreatedTask> {
     const { tenantId, agentId, runId, task, extensions, traceparent } = input;
     const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
     const { status, history, metadata } = event.task;
@@ -58,6 +59,7 @@ export class TaskStore {
     const row = await acceptTurn<sql.CreatedRow>(this.database, {
       ...{ tenantId, statement, values: [...values, ...named], place, retry, stored },
       isWritten: ({ task_id }) => task_id === task.id,
+      child: child && { ...child, taskId: task.id },
     });
     if (row?.task_id) {
       const { task_id: taskId, content = null } = row;
@@ -193,7 +195,7 @@ export class TaskStore {
       ok: true,
       cut,
       event: { sequence, payload: statusEvent(taskId, cut.task.contextId, status) },
-      runId,
+      ...{ runId, parentTaskId: changed.parent_task_id, hasChildren: changed.child_tasks > 0 },
     };
   }
 

@@ -2,7 +2,8 @@ import type { RunRetry } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Transaction, Values } from './database.js';
 import { LOCK_TENANTS } from './dispatch-sql.js';
-import type { Place } from './records.js';
+import { ADOPT, type AdoptedRow } from './family-sql.js';
+import type { NewChild, Place } from './records.js';
 import { BEGIN_USAGE, type RoomRow, TAKE_ROOM } from './storage-sql.js';
 
 const ANY_PLACE: Place = { mostOut: null, mostWaiting: null, exact: false };
@@ -16,6 +17,16 @@ export class TooManyWaitingError extends Error {
 /** The tenant has no room left for what the new turn stores; it was refused. */
 export class StorageFullError extends Error {
   override readonly name = 'StorageFullError';
+}
+
+/** The run that asks for a child no longer owns its task, or the task has ended. */
+export class ParentOverError extends Error {
+  override readonly name = 'ParentOverError';
+}
+
+/** As many tasks were made below the first one as may be. */
+export class TooManyChildrenError extends Error {
+  override readonly name = 'TooManyChildrenError';
 }
 
 /** Nobody has summed up yet what the tenant has stored. */
@@ -32,6 +43,8 @@ export interface Acceptance<Row> {
   stored: readonly string[];
   /** Whether the statement has written a turn. */
   isWritten: (row: Row) => boolean;
+  /** Set if the turn begins a child. */
+  child?: (NewChild & { taskId: string }) | undefined;
 }
 
 /**
@@ -49,33 +62,47 @@ export async function acceptTurn<Row extends QueryResultRow>(
   const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
   const calls = place.exact ? [lock, write] : [write];
   const { mostStored = null } = place;
-  if (mostStored === null) {
+  if (mostStored === null && !acceptance.child) {
     const answers = await database.tenantQueries(tenantId, calls);
     return answers.at(-1)?.[0] as Row | undefined;
   }
   try {
-    return await acceptWithRoom(database, acceptance, calls, mostStored);
+    return await acceptInSteps(database, acceptance, calls, mostStored);
   } catch (error) {
     if (!(error instanceof UncountedError)) throw error;
     await database.tenantQuery(tenantId, BEGIN_USAGE, [tenantId]);
-    return acceptWithRoom(database, acceptance, calls, mostStored);
+    return acceptInSteps(database, acceptance, calls, mostStored);
   }
 }
 
-async function acceptWithRoom<Row extends QueryResultRow>(
+async function acceptInSteps<Row extends QueryResultRow>(
   database: Database,
-  { tenantId, stored, isWritten }: Acceptance<Row>,
+  { tenantId, stored, isWritten, child }: Acceptance<Row>,
   calls: readonly [Statement, Values][],
-  most: number,
+  mostStored: number | null,
 ): Promise<Row | undefined> {
   return database.inTenant(tenantId, async (transaction) => {
     const answers = await Promise.all(
       calls.map(([statement, values]) => transaction.query<QueryResultRow>(statement, values)),
     );
     const row = answers.at(-1)?.[0] as Row | undefined;
-    if (row && isWritten(row)) await takeRoom(transaction, tenantId, stored, most);
+    if (!row || !isWritten(row)) return row;
+    if (child) await adopt(transaction, tenantId, child);
+    if (mostStored !== null) await takeRoom(transaction, tenantId, stored, mostStored);
     return row;
   });
+}
+
+/** Locks the parent: either its end finds the new child, or the child finds that it has ended. */
+async function adopt(
+  transaction: Transaction,
+  tenantId: string,
+  { parent, rootTaskId, most, taskId }: NewChild & { taskId: string },
+): Promise<void> {
+  const values = [tenantId, taskId, parent.taskId, parent.runId, parent.attempt, rootTaskId];
+  const [adopted] = await transaction.query<AdoptedRow>(ADOPT, values);
+  if (!adopted) throw new ParentOverError();
+  if (adopted.tasks > most) throw new TooManyChildrenError();
 }
 
 async function takeRoom(

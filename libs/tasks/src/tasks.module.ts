@@ -1,8 +1,13 @@
-import { AgentList, AgentsModule, SecretReader, TokenBudget } from '@baton/agents';
+import { AgentList, AgentsModule, ChildTasks, SecretReader, TokenBudget } from '@baton/agents';
 import { Secrets } from '@baton/identity';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
+import { DelegatedTasks } from './delegation/delegated-tasks.js';
+import { FamilySweep } from './delegation/family-sweep.js';
+import { Suspensions } from './delegation/suspensions.js';
+import { TaskCanceler } from './delegation/task-canceler.js';
+import { TurnEnds } from './delegation/turn-ends.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
 import { WorkerPresence } from './dispatch/worker-presence.js';
 import { TurnIntake } from './operations/accept-turn.js';
@@ -41,7 +46,7 @@ import { UsageCount } from './usage/usage-count.js';
     SendOperations,
     ReadOperations,
     ListTotals,
-    CancelOperation,
+    ...[CancelOperation, TaskCanceler, Suspensions],
     SubscribeOperation,
     OperationTable,
     DeadLetters,
@@ -51,15 +56,17 @@ import { UsageCount } from './usage/usage-count.js';
 })
 export class TasksModule {}
 
-/** What runtimes may ask the platform for, and the directory of agents. */
+/** What runtimes may ask the platform for, and what that needs. */
 @Module({
   providers: [
     AgentDirectory,
     { provide: AgentList, useExisting: AgentDirectory },
     { provide: SecretReader, useExisting: Secrets },
     { provide: TokenBudget, useClass: TenantTokens },
+    Dispatcher,
+    { provide: ChildTasks, useClass: DelegatedTasks },
   ],
-  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget],
+  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget, ChildTasks, Dispatcher],
 })
 class RuntimePortsModule {}
 
@@ -69,7 +76,8 @@ class RuntimePortsModule {}
   providers: [
     ...[WorkerIdentity, RunStores, RunPorts, ActiveRuns, RunExecutor, RunConsumer],
     ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges],
-    ...[Dispatcher, WorkerPresence],
+    WorkerPresence,
+    ...[TurnEnds, Suspensions, TaskCanceler, FamilySweep],
   ],
   exports: [ActiveRuns, RunExecutor],
 })

@@ -19,7 +19,7 @@ export class Metrics {
 
   /** Jobs in the queue, by state (`waiting`, `active`). */
   readonly queueDepth = this.gauge('baton_queue_depth', 'Jobs in the queue', ['state']);
-  /** Runs in Postgres, by state: `waiting` for a place, `queued` for a worker, `running`. */
+  /** Runs in Postgres, by state: `waiting` for a place, `queued` for a worker, `running`, `suspended` until other tasks end. */
   readonly runs = this.gauge('baton_runs', 'Runs by state', ['state']);
   /** Streams that this process serves now. */
   readonly openStreams = this.gauge('baton_open_streams', 'Streams open in this process', []);

@@ -50,6 +50,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     artifactsAtStart: [],
     extensions: [],
     traceparent: null,
+    parentTaskId: null,
     workingEvent: null,
     ...overrides,
   };

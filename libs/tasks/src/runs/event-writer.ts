@@ -1,6 +1,7 @@
 import { ArtifactFold, type EventPayload, TaskState, serializePayload } from '@baton/a2a';
 import {
   type AppendBatch,
+  type AppendResult,
   type ClaimedRun,
   type NewEvent,
   RunStore,
@@ -20,6 +21,9 @@ const MAX_BATCH_BYTES = 64 * 1024;
 const MAX_BATCH_EVENTS = 256;
 const RETRY_MS = 100;
 
+/** What Postgres has said of a batch that is in the log; nothing, if its answer was lost. */
+type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren'>;
+
 /** The log refused the batch: the task has ended, or another attempt owns it. The run must stop. */
 export class AppendRefused extends Error {}
 
@@ -28,6 +32,13 @@ export interface TurnEnd {
   state: TaskState;
   outcome: TurnOutcome | null;
   error?: string;
+}
+
+/** How a turn has ended. */
+export interface EndedTurn {
+  state: TaskState;
+  /** The task may have children, which end with it. */
+  mayHaveChildren: boolean;
 }
 
 /** What the writer needs of its surroundings. */
@@ -53,6 +64,7 @@ export class EventWriter {
   private chain: Promise<void> = Promise.resolve();
   private failure: Error | undefined;
   private ending: TurnEnd | undefined;
+  private hasEnded: EndedTurn | undefined;
   private metadata: Record<string, unknown> | undefined;
   private allowance: EventAllowance | undefined;
   private sequence: number;
@@ -98,6 +110,11 @@ export class EventWriter {
     // Not an argument of the flush: one that is already under way takes this event along.
     this.ending = end;
     await this.flush();
+  }
+
+  /** Set once the end of the turn is in the log. */
+  get ended(): EndedTurn | undefined {
+    return this.hasEnded;
   }
 
   /** Append what waits. One append at a time; what gathers behind a slow one goes out as one batch. */
@@ -146,6 +163,7 @@ export class EventWriter {
     this.metadata = undefined;
     const written = await this.appendUntilKnown(batch).catch((error: unknown) => this.fail(error));
     if (!written) return this.fail(new AppendRefused('the task has ended or another attempt owns it'));
+    if (end) this.hasEnded = { state: end.state, mayHaveChildren: written.hasChildren ?? true };
     const first = this.sequence + 1;
     this.sequence += events.length;
     const { tenantId, taskId, attempt } = this.run;
@@ -161,11 +179,12 @@ export class EventWriter {
    * Try until Postgres has answered. After a lost connection nobody knows whether the batch was committed;
    * the guard on the log's head makes the second try safe, and the log then says whose events they are.
    */
-  private async appendUntilKnown(batch: AppendBatch): Promise<boolean> {
+  private async appendUntilKnown(batch: AppendBatch): Promise<Written | undefined> {
     for (let tries = 0; ; tries++) {
       try {
         const result = await this.ports.runs.append(this.run, batch);
-        return result.ok || (tries > 0 && (await this.isInLog(batch.events.length)));
+        if (result.ok) return result;
+        return tries > 0 && (await this.isInLog(batch.events.length)) ? {} : undefined;
       } catch (error) {
         if (!isTransient(error)) throw error;
         await delay(RETRY_MS);

@@ -1,5 +1,5 @@
 import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
-import { type AgentOutput, RuntimeTable, type StopReason, type Turn } from '@baton/agents';
+import { type AgentOutput, RuntimeTable, type StopReason, Suspension, type Turn } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type ClaimedRun, JournalStore, RunStore, TaskStore, isTransient } from '@baton/database';
 import { LimitsService } from '@baton/identity';
@@ -8,10 +8,10 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentDirectory } from '../agent-directory.js';
-import { Dispatcher } from '../dispatch/dispatcher.js';
+import { TurnEnds } from '../delegation/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
 import { EventAllowance } from './event-allowance.js';
-import { AppendRefused, EventWriter } from './event-writer.js';
+import { AppendRefused, type EndedTurn, EventWriter } from './event-writer.js';
 import { RunJournal } from './journal.js';
 import { TurnFailure, TurnOutput } from './turn-output.js';
 import { untilAnswered } from './until-answered.js';
@@ -44,7 +44,7 @@ export class RunPorts {
     readonly messaging: Messaging,
     readonly metrics: Metrics,
     readonly limits: LimitsService,
-    readonly dispatcher: Dispatcher,
+    readonly ends: TurnEnds,
   ) {}
 }
 
@@ -70,8 +70,8 @@ export class RunExecutor {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
-      await this.executeClaimed(run, log);
-      this.ports.dispatcher.ended(job.tenantId);
+      const ended = await this.executeClaimed(run, log);
+      await this.ports.ends.follow(run, ended);
     } catch (error) {
       log.error('run left to the sweeper', { err: error });
     }
@@ -95,7 +95,7 @@ export class RunExecutor {
     }
   }
 
-  private async executeClaimed(run: ClaimedRun, log: Logger): Promise<void> {
+  private async executeClaimed(run: ClaimedRun, log: Logger): Promise<EndedTurn | undefined> {
     const controller = this.active.hold(run);
     const onFailure = (error: Error): void => {
       if (!(error instanceof AppendRefused)) log.error('append failed', { err: error });
@@ -107,7 +107,7 @@ export class RunExecutor {
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     try {
       this.publishWorking(run);
-      await this.converse(run, writer, output, controller.signal);
+      await this.converseOrSuspend(run, writer, output, controller.signal);
     } catch (error) {
       if (error instanceof AppendRefused || controller.signal.aborted) {
         log.info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
@@ -120,6 +120,18 @@ export class RunExecutor {
       this.active.release(run);
     }
     if (controller.signal.reason === 'shutdown') await this.handBack(run);
+    return writer.ended;
+  }
+
+  private async converseOrSuspend(...turn: Parameters<RunExecutor['converse']>): Promise<void> {
+    const [run, writer, , signal] = turn;
+    try {
+      await this.converse(...turn);
+    } catch (error) {
+      if (!(error instanceof Suspension) || signal.aborted) throw error;
+      await writer.flush();
+      await this.ports.ends.suspend(run, error.taskIds, signal);
+    }
   }
 
   /** Let the runtime speak until it has ended the turn; what it says afterwards is discarded. */

@@ -1,0 +1,110 @@
+import { type Agent, TaskState, textOf } from '@baton/a2a';
+import {
+  type AgentOutput,
+  type AgentRuntime,
+  ChildRefusal,
+  type ChildTask,
+  type ChildTasks,
+  Suspension,
+  type Turn,
+} from '@baton/agents';
+
+/** What a test's agents are told to do, as the text of a message in JSON. */
+export interface Order {
+  /** Ask this agent so often, each time with the message; fail with the reason if that is refused. */
+  ask?: {
+    agent: string;
+    message: Order;
+    times?: number;
+    depth?: number;
+    tasks?: number;
+    taskId?: string;
+    /** What a child is told that asks back. */
+    answer?: Order;
+  };
+  /** Say nothing until the run is stopped. */
+  wait?: boolean;
+  /** Ask the caller before going on. */
+  question?: boolean;
+}
+
+/** An agent that does what its messages say, and completes with what its children have come to. */
+export class AskingRuntime implements AgentRuntime {
+  readonly name = 'asking';
+  /** Runs that were stopped, by the text of their message. */
+  readonly stopped: string[] = [];
+
+  constructor(
+    private readonly children: () => ChildTasks,
+    private readonly find: (tenantId: string, slug: string) => Promise<Agent | undefined>,
+  ) {}
+
+  async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
+    const text = textOf(turn.message.parts);
+    const { ask, wait, question } = JSON.parse(text) as Order;
+    if (wait) {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      this.stopped.push(text);
+      return;
+    }
+    if (question) yield said(turn, TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?');
+    if (!ask) {
+      yield said(turn, TaskState.TASK_STATE_COMPLETED, `did ${turn.attempt}`);
+      return;
+    }
+    try {
+      yield said(turn, TaskState.TASK_STATE_COMPLETED, await this.askAll(turn, ask, signal));
+    } catch (error) {
+      if (!(error instanceof ChildRefusal)) throw error;
+      yield said(turn, TaskState.TASK_STATE_FAILED, error.message);
+    }
+  }
+
+  private async askAll(turn: Turn, ask: NonNullable<Order['ask']>, signal: AbortSignal): Promise<string> {
+    const { agent: slug, message, times = 1, depth = 5, tasks = 50, taskId, answer } = ask;
+    const agent = await this.find(turn.tenantId, slug);
+    if (!agent) throw new Error('no such agent');
+    const call = async (callId: string, said: Order, child?: string): Promise<ChildTask> =>
+      this.children().call(turn, {
+        ...{ callId, agent, message: JSON.stringify(said), limits: { depth, tasks }, signal },
+        ...(child !== undefined && { taskId: child }),
+      });
+    const made: ChildTask[] = [];
+    for (let i = 0; i < times; i++) made.push(await call(`call-${i}`, message, taskId));
+    waitFor(made);
+    const asking = made.filter(({ task }) => task.status?.state === TaskState.TASK_STATE_INPUT_REQUIRED);
+    const answered = answer
+      ? await Promise.all(asking.map(({ task }) => call('answer', answer, task.id)))
+      : [];
+    waitFor(answered);
+    const last = answered.length > 0 ? answered : made;
+    return last
+      .map((child) => `${child.depth} ${textOf(child.task.status?.message?.parts ?? [])}`)
+      .join(', ');
+  }
+}
+
+function waitFor(children: readonly ChildTask[]): void {
+  const [first, ...others] = children.filter(({ isAtWork }) => isAtWork).map(({ task }) => task.id);
+  if (first !== undefined) throw new Suspension([first, ...others]);
+}
+
+const said = (turn: Turn, state: TaskState, text: string): AgentOutput => ({
+  $case: 'statusUpdate',
+  value: {
+    taskId: turn.task.id,
+    contextId: turn.task.contextId,
+    status: {
+      state,
+      message: {
+        ...turn.message,
+        messageId: `${turn.runId}-said`,
+        parts: [
+          { content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' },
+        ],
+      },
+      timestamp: undefined,
+    },
+    metadata: undefined,
+  },
+});

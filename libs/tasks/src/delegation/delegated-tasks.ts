@@ -1,0 +1,196 @@
+import {
+  type Message,
+  ProtocolError,
+  Role,
+  type Task,
+  TaskState,
+  dataPart,
+  endsTurn,
+  runRetry,
+  textPart,
+} from '@baton/a2a';
+import { ChildRefusal, type ChildRequest, type ChildTask, ChildTasks, type Turn } from '@baton/agents';
+import { Environment } from '@baton/config';
+import {
+  type Ancestor,
+  FamilyStore,
+  ParentOverError,
+  RetentionStore,
+  TaskStore,
+  TooManyChildrenError,
+  isTransient,
+} from '@baton/database';
+import { Injectable } from '@nestjs/common';
+import { v7 as uuid } from 'uuid';
+import { Dispatcher } from '../dispatch/dispatcher.js';
+import { explainPlace } from '../operations/accept-turn.js';
+import { AppendRefused } from '../runs/event-writer.js';
+import { untilAnswered } from '../runs/until-answered.js';
+import { answerKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
+
+/** The key of a child's metadata that says who has made it; callers can write it too, so nothing depends on it. */
+const METADATA_KEY = 'baton.parent';
+/** How long an answer to a child is known: a parent may wait for long before it asks what came of it. */
+const ANSWER_HOURS = 8760;
+
+/** Children are tasks like any other: accepted, placed, run and kept as those that callers send. */
+@Injectable()
+export class DelegatedTasks extends ChildTasks {
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly families: FamilyStore,
+    private readonly retention: RetentionStore,
+    private readonly dispatcher: Dispatcher,
+    private readonly environment: Environment,
+  ) {
+    super();
+  }
+
+  override async call(turn: Turn, request: ChildRequest): Promise<ChildTask> {
+    const { taskId, signal } = request;
+    return untilAnswered(
+      () => (taskId === undefined ? this.start(turn, request) : this.answer(turn, request, taskId)),
+      signal,
+    );
+  }
+
+  private async start(turn: Turn, request: ChildRequest): Promise<ChildTask> {
+    const { tenantId } = turn;
+    const id = childIdOf(turn, request.callId);
+    const line = await this.families.line(tenantId, turn.task.id);
+    const found = await this.find(tenantId, id, line.length);
+    if (found) return found;
+    if (await this.retention.findTombstone(tenantId, id)) {
+      throw new ChildRefusal('What the agent has answered is past its retention and was deleted');
+    }
+    assertAllowed(line, request);
+    const child = newChild(turn, request, id, line.length);
+    try {
+      await this.create(turn, request, child, line);
+    } catch (error) {
+      // Another attempt may have made it at the same time: then it is there, and all is well.
+      const made = isTransient(error) ? undefined : await this.find(tenantId, id, line.length);
+      if (!made) throw explained(error, request);
+      return made;
+    }
+    return { task: child, depth: line.length, isAtWork: true };
+  }
+
+  private async create(turn: Turn, request: ChildRequest, task: Task, line: Ancestor[]): Promise<void> {
+    const { tenantId, runId: parentRunId, attempt } = turn;
+    const { agent, limits } = request;
+    const runId = uuid();
+    const place = await this.dispatcher.placeFor(tenantId);
+    const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
+    const parent = { tenantId, taskId: turn.task.id, runId: parentRunId, attempt };
+    const rootTaskId = line.at(-1)?.taskId ?? turn.task.id;
+    const { dispatched } = await this.tasks
+      .create({
+        ...{ tenantId, agentId: agent.id, runId, task, extensions: [], place, retry },
+        child: { parent, rootTaskId, most: limits.tasks },
+      })
+      .catch(explainPlace(place));
+    await this.dispatcher.hand({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
+  }
+
+  /** Say something to a child that has asked, once. */
+  private async answer(turn: Turn, request: ChildRequest, taskId: string): Promise<ChildTask> {
+    const { tenantId } = turn;
+    const { agent, callId } = request;
+    const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
+    const line = await this.families.line(tenantId, taskId);
+    if (line[1]?.taskId !== turn.task.id || stored?.agentId !== agent.id) {
+      throw new ChildRefusal(`taskId: you have not given such a task to ${agent.slug}; leave taskId out`);
+    }
+    const { contextId } = stored.task;
+    const message = userMessage(turn, request, { taskId, contextId });
+    const place = await this.dispatcher.placeFor(tenantId);
+    const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
+    const key = { hash: answerKeyOf(turn, callId), content: null, hours: ANSWER_HOURS };
+    const runId = uuid();
+    const next = { tenantId, agentId: agent.id, taskId, runId, message, extensions: [], key, place, retry };
+    const result = await this.tasks
+      .continue(next)
+      .catch(explainPlace(place))
+      .catch((error: unknown) => {
+        throw explained(error, request);
+      });
+    if (result.ok) await this.dispatcher.hand({ tenantId, taskId, runId, attempt: 0 }, result.dispatched);
+    else if (result.reason !== 'repeated') throw notAsking(result.reason);
+    const found = await this.find(tenantId, taskId, line.length - 1);
+    if (!found) throw new ChildRefusal('What the agent has answered is past its retention and was deleted');
+    return found;
+  }
+
+  private async find(tenantId: string, taskId: string, depth: number): Promise<ChildTask | undefined> {
+    const stored = await this.tasks.get(tenantId, taskId);
+    if (!stored) return undefined;
+    const { task } = stored;
+    return { task, depth, isAtWork: !endsTurn(task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED) };
+  }
+}
+
+/** @param line from the task that asks up to the first one of all */
+function assertAllowed(line: readonly Ancestor[], { agent, limits }: ChildRequest): void {
+  if (line.some(({ agentId }) => agentId === agent.id)) {
+    throw new ChildRefusal(
+      `${agent.slug} is already at work on this, it has asked for it itself: an agent can not be called in a circle`,
+    );
+  }
+  if (line.length > limits.depth) {
+    throw new ChildRefusal(
+      `agents may hand a task on ${limits.depth} times and this would be once more: do it yourself, or answer without it`,
+    );
+  }
+}
+
+/** What the agent that asks is told; whatever it can do nothing about stays as it is. */
+function explained(error: unknown, { limits }: ChildRequest): unknown {
+  if (error instanceof TooManyChildrenError) {
+    return new ChildRefusal(
+      `this task and those it has led to may have ${limits.tasks} tasks, and there are`,
+    );
+  }
+  if (error instanceof ParentOverError) return new AppendRefused("the run is no longer this attempt's");
+  if (error instanceof ProtocolError && error.kind === 'limit-exceeded') {
+    return new ChildRefusal(error.message);
+  }
+  return error;
+}
+
+const notAsking = (reason: 'not-found' | 'terminal' | 'busy'): ChildRefusal =>
+  new ChildRefusal(
+    reason === 'busy'
+      ? 'taskId: the agent is still at work on this task'
+      : 'taskId: this task has ended; leave taskId out to begin a new one',
+  );
+
+function newChild(turn: Turn, request: ChildRequest, id: string, depth: number): Task {
+  const contextId = contextOf(turn, request.agent.id);
+  return {
+    id,
+    contextId,
+    status: {
+      state: TaskState.TASK_STATE_SUBMITTED,
+      message: undefined,
+      timestamp: new Date().toISOString(),
+    },
+    artifacts: [],
+    history: [userMessage(turn, request, { taskId: id, contextId })],
+    metadata: { [METADATA_KEY]: { taskId: turn.task.id, agent: turn.agent.slug, depth } },
+  };
+}
+
+const userMessage = (
+  turn: Turn,
+  { callId, message, data }: ChildRequest,
+  ids: { taskId: string; contextId: string },
+): Message => ({
+  ...ids,
+  messageId: messageIdOf(turn, callId),
+  role: Role.ROLE_USER,
+  parts: [textPart(message), ...(data === undefined ? [] : [dataPart(data)])],
+  metadata: undefined,
+  extensions: [],
+  referenceTaskIds: [turn.task.id],
+});

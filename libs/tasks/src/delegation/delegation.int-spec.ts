@@ -1,0 +1,225 @@
+import { type AgentDefinition, Role, TaskState, endsTurn, textOf, textPart } from '@baton/a2a';
+import { ChildTasks, RuntimeTable } from '@baton/agents';
+import { ConfigModule, loadEnvironment } from '@baton/config';
+import {
+  AgentStore,
+  Database,
+  DatabaseModule,
+  FamilyStore,
+  type StoredTask,
+  TaskStore,
+  TenantStore,
+} from '@baton/database';
+import { LimitsModule, SecretsModule } from '@baton/identity';
+import { Messaging, MessagingModule } from '@baton/messaging';
+import { TelemetryModule } from '@baton/telemetry';
+import type { INestApplicationContext } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { AgentDirectory } from '../agent-directory.js';
+import { RunsModule } from '../tasks.module.js';
+import { AskingRuntime, type Order } from './asking-runtime.fixture.js';
+import { TaskCanceler } from './task-canceler.js';
+
+// One worker with one slot: whoever waits for a child while it holds the slot would wait for ever.
+
+const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED } = TaskState;
+const AGENTS = ['boss', 'clerk', 'helper', 'intern'];
+
+let place: TestDatabase;
+let app: INestApplicationContext;
+let runtime: AskingRuntime;
+let tasks: TaskStore;
+let families: FamilyStore;
+let tenantId: string;
+
+beforeAll(async () => {
+  place = await createDatabase();
+  const environment = loadEnvironment({
+    ...{ DATABASE_URL: place.url, LOG_LEVEL: 'silent', WORKER_CONCURRENCY: '1', SWEEP_MS: '50' },
+  });
+  const testing = await Test.createTestingModule({
+    imports: [
+      ...[ConfigModule.use(environment), TelemetryModule, DatabaseModule, MessagingModule],
+      ...[LimitsModule, SecretsModule, RunsModule],
+    ],
+  })
+    .overrideProvider(RuntimeTable)
+    .useFactory({ factory: () => ({ get: () => runtime }) })
+    .compile();
+  runtime = new AskingRuntime(
+    () => testing.get(ChildTasks, { strict: false }),
+    (tenant, slug) => testing.get(AgentDirectory, { strict: false }).find(tenant, slug),
+  );
+  tasks = testing.get(TaskStore, { strict: false });
+  families = testing.get(FamilyStore, { strict: false });
+  const tenants = testing.get(TenantStore, { strict: false });
+  tenantId = (await tenants.create('acme')).id;
+  // A parent and its children have one place between them.
+  await tenants.setLimits('acme', { runsAtOnce: 1 });
+  const agents = testing.get(AgentStore, { strict: false });
+  for (const slug of AGENTS) await agents.create({ tenantId, slug, definition: definitionOf(slug) });
+  app = await testing.init();
+});
+afterAll(async () => {
+  await app.close();
+  await place.drop();
+});
+
+const definitionOf = (name: string): AgentDefinition => ({
+  ...{ name, description: name, version: '1.0.0', runtime: 'asking', config: {} },
+  ...{ skills: [], inputModes: [], outputModes: [], extensions: [] },
+});
+
+/** Give an order to an agent; the id of its task. */
+async function order(agent: string, what: Order): Promise<string> {
+  const found = await app.get(AgentDirectory, { strict: false }).find(tenantId, agent);
+  const [id, contextId, runId] = [randomUUID(), randomUUID(), randomUUID()];
+  const timestamp = new Date().toISOString();
+  const message = {
+    ...{ messageId: randomUUID(), contextId, taskId: id, role: Role.ROLE_USER },
+    ...{ parts: [textPart(JSON.stringify(what))], metadata: undefined, extensions: [], referenceTaskIds: [] },
+  };
+  await tasks.create({
+    ...{ tenantId, agentId: found!.id, runId, extensions: [] },
+    task: {
+      ...{ id, contextId, artifacts: [], history: [message], metadata: undefined },
+      status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
+    },
+  });
+  await app.get(Messaging, { strict: false }).enqueueRuns([{ tenantId, taskId: id, runId, attempt: 0 }]);
+  return id;
+}
+
+async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const seen = await look();
+    if (seen !== undefined) return seen;
+    await delay(5);
+  }
+}
+
+const get = async (taskId: string): Promise<StoredTask> => (await tasks.get(tenantId, taskId))!;
+const stateOf = async (taskId: string) => (await get(taskId)).task.status?.state;
+const textOfStatus = ({ task }: StoredTask) => textOf(task.status?.message?.parts ?? []);
+const ended = async (taskId: string): Promise<StoredTask> =>
+  until(async () => {
+    const stored = await get(taskId);
+    return endsTurn(stored.task.status!.state) ? stored : undefined;
+  });
+const childrenOf = async (taskId: string) => (await families.find(tenantId, taskId)).childTaskIds;
+/** The children of a task once there are so many. */
+const children = async (taskId: string, count: number): Promise<string[]> =>
+  until(async () => {
+    const ids = await childrenOf(taskId);
+    return ids.length === count ? ids : undefined;
+  });
+const suspended = async (taskId: string) =>
+  until(async () => ((await runOf(taskId)).state === 'suspended' ? true : undefined));
+const runOf = async (taskId: string) => {
+  const text = `SELECT state, attempt, deaths FROM runs WHERE task_id = '${taskId}'`;
+  const [run] = await app.get(Database).systemQuery<{ state: string }>({ text }, []);
+  return run!;
+};
+
+it('finishes a parent with three children on one slot, each of them a task of its own', async () => {
+  const id = await order('boss', { ask: { agent: 'clerk', times: 3, message: {} } });
+  const { task } = await ended(id);
+  expect(task.status?.state).toBe(TASK_STATE_COMPLETED);
+  expect(textOf(task.status!.message!.parts)).toBe('1 did 1, 1 did 1, 1 did 1');
+  expect(await runOf(id)).toEqual({ state: 'succeeded', attempt: 2, deaths: 0 });
+  const made = await Promise.all((await childrenOf(id)).map(get));
+  expect(made).toHaveLength(3);
+  for (const child of made) {
+    expect(child.task).toMatchObject({
+      metadata: { 'baton.parent': { taskId: id, agent: 'boss', depth: 1 } },
+      history: [{ role: Role.ROLE_USER, referenceTaskIds: [id] }, {}],
+    });
+    expect(child.task.contextId).not.toBe(task.contextId);
+  }
+  expect(new Set(made.map((child) => child.task.contextId)).size).toBe(1);
+});
+
+it('finishes parents that wait for parents, many at once, on one slot', async () => {
+  const message: Order = { ask: { agent: 'helper', times: 2, message: {} } };
+  const orders = Array.from({ length: 4 }, () => order('boss', { ask: { agent: 'clerk', message } }));
+  const done = await Promise.all((await Promise.all(orders)).map(ended));
+  expect(done.map(textOfStatus)).toEqual(Array.from({ length: 4 }, () => '1 2 did 1, 2 did 1'));
+});
+
+it('stops the children of a task that is canceled, and theirs', async () => {
+  const message: Order = { ask: { agent: 'helper', message: { wait: true } } };
+  const id = await order('boss', { ask: { agent: 'clerk', times: 2, message } });
+  const made = await children(id, 2);
+  const below = await until(async () => {
+    const ids = (await Promise.all(made.map(childrenOf))).flat();
+    return ids.length === 2 ? ids : undefined;
+  });
+  const running = async () => (await Promise.all(below.map(runOf))).some(({ state }) => state === 'running');
+  await until(async () => ((await running()) ? true : undefined));
+  const stopped = runtime.stopped.length;
+  await app.get(TaskCanceler, { strict: false }).cancel(tenantId, null, id);
+  const all = [id, ...made, ...below];
+  expect(await Promise.all(all.map(stateOf))).toEqual(all.map(() => TASK_STATE_CANCELED));
+  await until(async () => (runtime.stopped.length > stopped ? true : undefined));
+});
+
+it('stops the children also when whoever canceled their parent has died right after', async () => {
+  const id = await order('boss', { ask: { agent: 'clerk', times: 2, message: { wait: true } } });
+  const made = await children(id, 2);
+  await suspended(id);
+  await tasks.cancel(tenantId, null, id);
+  const states = await Promise.all(made.map(ended));
+  expect(states.map(({ task }) => task.status?.state)).toEqual([TASK_STATE_CANCELED, TASK_STATE_CANCELED]);
+});
+
+it('wakes a parent also when the worker of its child has died right after the end', async () => {
+  const id = await order('boss', { ask: { agent: 'clerk', message: { wait: true } } });
+  const [child] = await children(id, 1);
+  await suspended(id);
+  await tasks.cancel(tenantId, null, child!);
+  expect((await ended(id)).task.status?.state).toBe(TASK_STATE_COMPLETED);
+});
+
+it('ends with its parent a child that still asks', async () => {
+  const id = await order('boss', { ask: { agent: 'clerk', message: { question: true } } });
+  expect(textOfStatus(await ended(id))).toBe('1 which one?');
+  const [child] = await childrenOf(id);
+  await until(async () => ((await stateOf(child!)) === TASK_STATE_CANCELED ? true : undefined));
+});
+
+it('goes on with a child that has asked, once', async () => {
+  const id = await order('boss', {
+    ask: { agent: 'clerk', message: { question: true }, answer: { ask: { agent: 'helper', message: {} } } },
+  });
+  expect(textOfStatus(await ended(id))).toBe('1 2 did 1');
+  expect(await runOf(id)).toEqual({ state: 'succeeded', attempt: 3, deaths: 0 });
+  const [child, ...others] = await childrenOf(id);
+  expect(others).toEqual([]);
+  const { history } = (await get(child!)).task;
+  expect(history.filter(({ role }) => role === Role.ROLE_USER)).toHaveLength(2);
+});
+
+it.each<[string, Order, string]>([
+  [
+    'a circle',
+    { ask: { agent: 'clerk', message: { ask: { agent: 'boss', message: {} } } } },
+    'boss is already at work on this',
+  ],
+  ['an agent that calls itself', { ask: { agent: 'boss', message: {} } }, 'boss is already at work on this'],
+  [
+    'a chain that is too long',
+    { ask: { agent: 'clerk', message: { ask: { agent: 'helper', depth: 1, message: {} } } } },
+    'agents may hand a task on 1 times',
+  ],
+  ['too many tasks', { ask: { agent: 'clerk', times: 3, tasks: 2, message: {} } }, 'may have 2 tasks'],
+  [
+    'an answer to the task of somebody else',
+    { ask: { agent: 'clerk', taskId: randomUUID(), message: {} } },
+    'taskId: you have not given such a task to clerk',
+  ],
+])('refuses %s', async (_, what, reason) => {
+  expect(textOfStatus(await ended(await order('boss', what)))).toContain(reason);
+});

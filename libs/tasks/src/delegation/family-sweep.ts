@@ -1,0 +1,52 @@
+import { Environment } from '@baton/config';
+import { FamilyStore, type SweepCursor } from '@baton/database';
+import { Logger } from '@baton/telemetry';
+import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Dispatcher } from '../dispatch/dispatcher.js';
+import { RepeatedWork } from '../repeated-work.js';
+import { TaskCanceler } from './task-canceler.js';
+
+/** Rows per sweep, so that one sweep stays short; the next one goes on from there. */
+const LIMIT = 500;
+
+/**
+ * Finds what nobody has told: suspended runs with nothing left to wait for, and children whose parent has ended.
+ * Whoever should have told them has died, or could not reach Postgres. Every worker sweeps.
+ */
+@Injectable()
+export class FamilySweep implements OnModuleInit, OnModuleDestroy {
+  private readonly repeated: RepeatedWork;
+  private suspended: SweepCursor;
+  private children: SweepCursor;
+
+  constructor(
+    private readonly families: FamilyStore,
+    private readonly canceler: TaskCanceler,
+    private readonly dispatcher: Dispatcher,
+    environment: Environment,
+    logger: Logger,
+  ) {
+    this.repeated = new RepeatedWork({
+      everyMs: environment.sweepMs,
+      work: () => this.sweep(),
+      onError: (error) => logger.warn('sweep of families failed', { err: error }),
+    });
+  }
+
+  onModuleInit(): void {
+    this.repeated.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.repeated.stop();
+  }
+
+  private async sweep(): Promise<void> {
+    const { woken, next } = await this.families.wakeNext(this.suspended, LIMIT);
+    this.suspended = next;
+    if (woken > 0) this.dispatcher.refill();
+    const found = await this.families.orphans(this.children, LIMIT);
+    this.children = found.next;
+    for (const { tenantId, taskId } of found.orphans) await this.canceler.cancel(tenantId, null, taskId);
+  }
+}
