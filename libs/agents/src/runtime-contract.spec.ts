@@ -1,6 +1,8 @@
 import { TaskState, endsTurn } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
+import { RemoteAgent } from '../../../test/support/remote-agent/remote-agent.js';
+import { Outbound } from './outbound/outbound.js';
 import { artifactChunk, completed, textPart } from './reply.js';
 import type { AgentOutput, AgentRuntime, Turn } from './runtime.js';
 import { BUILTIN_AGENTS } from './builtins.js';
@@ -10,8 +12,8 @@ import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { converse } from './runtimes/executor/converse.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
-import { LlmBench, toolOf } from './runtimes/llm/llm-runtime.fixture.js';
-import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
+import { RemoteA2aRuntime } from './runtimes/remote-a2a/remote-a2a-runtime.js';
+import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
 import { FixedAgents, agent, collect, firstTurn, summary, userMessage } from './testing/turns.js';
 
 /** What the executor runtime runs here: five chunks, then completed; stops where it is when told to. */
@@ -39,30 +41,39 @@ class ChunkExecutor implements AgentExecutor {
 const publish = (bus: Parameters<AgentExecutor['execute']>[1], { $case, value }: AgentOutput): void =>
   bus.publish((AgentEvent[$case] as (data: unknown) => Parameters<typeof bus.publish>[0])(value));
 
+const outbound = new Outbound(['127.0.0.1']);
+const connector = new RemoteConnector(outbound, { get: () => Promise.resolve(undefined) });
+let elsewhere: RemoteAgent;
+beforeAll(async () => {
+  elsewhere = await RemoteAgent.start({ version: '1.0' });
+});
+afterAll(async () => {
+  await elsewhere.kill();
+  await outbound.onApplicationShutdown();
+});
+
+function remote(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput> {
+  const { definition, ...far } = agent('far', 'remote-a2a');
+  const settled = { ...definition, config: { card: elsewhere.url } };
+  const runtime = new RemoteA2aRuntime(connector, Logger.silent());
+  return runtime.run({ ...turn, agent: { ...far, definition: settled } }, signal);
+}
+
 /** Every runtime with a message that makes it say something. */
-const RUNTIMES: Record<string, { run: AgentRuntime['run']; metadata?: Record<string, unknown> }> = {
+const RUNTIMES: Record<
+  string,
+  { run: AgentRuntime['run']; metadata?: Record<string, unknown>; text?: string }
+> = {
   echo: { run: (...turn) => new EchoRuntime().run(...turn), metadata: { echo: { chunks: 5 } } },
   executor: { run: (turn, signal) => converse(new ChunkExecutor(), turn, signal, Logger.silent()) },
   index: {
     run: (...turn) => new IndexRuntime(new FixedAgents([agent('echo')])).run(...turn),
   },
-  llm: { run: (turn, signal) => bench.runtime.run({ ...turn, agent: bench.turn().agent }, signal) },
+  'remote-a2a': { run: remote, text: 'count 5' },
 };
 
-/** Where the llm runtime has its model from. */
-let bench: LlmBench;
-beforeAll(async () => {
-  bench = await LlmBench.start();
-  bench.tools.push(toolOf('weather', () => 'sun'));
-  const calls = [{ name: 'weather', input: { city: 'Bern' } }];
-  bench.provider.answer(({ body }) =>
-    JSON.stringify(body).includes('function_call_output') ? { text: 'It is sunny.' } : { calls },
-  );
-});
-afterAll(() => bench.stop());
-
-describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata }) => {
-  const turn = (fields: Partial<Turn> = {}): Turn => firstTurn(userMessage('hello', { metadata }), fields);
+describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, text = 'hello' }) => {
+  const turn = (fields: Partial<Turn> = {}): Turn => firstTurn(userMessage(text, { metadata }), fields);
   const never = new AbortController().signal;
 
   it('ends its turn with its only status that ends turns', async () => {
@@ -99,7 +110,8 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata })
 
   it('leaves the turn it was given as it was', async () => {
     const given = turn();
-    const dataOf = ({ earlierTasks: _, journal: __, ...data }: Turn) => data;
+    // The journal is there to be written.
+    const dataOf = ({ earlierTasks: _, journal: _journal, ...data }: Turn) => data;
     const before = structuredClone(dataOf(given));
     await collect(run(given, never));
     expect(dataOf(given)).toEqual(before);
@@ -124,7 +136,7 @@ describe('the runtime table', () => {
     new EchoRuntime(),
     new ExecutorRuntime(none, Logger.silent()),
     new IndexRuntime(new FixedAgents([])),
-    new LlmRuntime(none, none, none, none, none, none),
+    new RemoteA2aRuntime(connector, Logger.silent()),
   ]);
 
   it('has the runtime of every built-in agent, which accepts its settings', () => {
@@ -137,8 +149,8 @@ describe('the runtime table', () => {
   });
 
   it('says which runtimes there are to whoever asks for another', () => {
-    expect(() => table.get('magic')).toThrow(
-      'there is no runtime "magic"; there are echo, executor, index, llm',
+    expect(() => table.get('llm')).toThrow(
+      'there is no runtime "llm"; there are echo, executor, index, remote-a2a',
     );
   });
 });

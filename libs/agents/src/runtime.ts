@@ -14,15 +14,14 @@ export interface Turn {
   message: Message;
   /** The tasks that `message.referenceTaskIds` names, as far as they exist in the tenant. */
   referenceTasks: Task[];
-  /**
-   * The earlier tasks of the same context and agent, oldest first: the conversation so far. Read when asked for; the
-   * latest 16 unless more are wanted, at most 100.
-   */
-  earlierTasks: (most?: number) => Promise<Task[]>;
+  /** The earlier tasks of the same context and agent, oldest first: the conversation so far. Read when asked for. */
+  earlierTasks: () => Promise<Task[]>;
   /** What the runtime wants to remember of this task. */
   journal: TurnJournal;
   /** Extension URIs the caller asked for. */
   extensions: readonly string[];
+  /** The trace of the caller's request (W3C Trace Context), to be continued in calls. */
+  traceparent: string | undefined;
 }
 
 /** What a runtime may say: an event, a bare message (the whole reply), or a task to be taken over. */

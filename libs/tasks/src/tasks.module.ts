@@ -1,4 +1,4 @@
-import { AgentList, AgentsModule, ChildTasks, SecretReader, TokenBudget } from '@baton/agents';
+import { AgentList, AgentsModule, ChildTasks, SecretReader } from '@baton/agents';
 import { Secrets } from '@baton/identity';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
@@ -29,7 +29,6 @@ import { RunExecutor, RunPorts, RunStores } from './runs/run-executor.js';
 import { Sweeper } from './runs/sweeper.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { WorkerIdentity } from './runs/worker-identity.js';
-import { TenantTokens } from './usage/tenant-tokens.js';
 import { UsageCount } from './usage/usage-count.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
@@ -62,11 +61,10 @@ export class TasksModule {}
     AgentDirectory,
     { provide: AgentList, useExisting: AgentDirectory },
     { provide: SecretReader, useExisting: Secrets },
-    { provide: TokenBudget, useClass: TenantTokens },
     Dispatcher,
     { provide: ChildTasks, useClass: DelegatedTasks },
   ],
-  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget, ChildTasks, Dispatcher],
+  exports: [AgentDirectory, AgentList, SecretReader, ChildTasks, Dispatcher],
 })
 class RuntimePortsModule {}
 

@@ -54,7 +54,6 @@ const NO_LIMITS: TenantLimits = {
   storedBytes: null,
   eventBytes: null,
   eventsPerRun: null,
-  tokensPerDay: null,
   retentionDays: null,
   weight: 1,
 };

@@ -131,11 +131,18 @@ describe('the way out', () => {
     ['data:text/plain,hi', 'must begin with https:// or http://'],
     ['http://me:secret@127.0.0.1/', 'must not hold a user name or password'],
     ['not a url', 'not a URL'],
+    ['http://127.0.0.1:25/', 'the port of "127.0.0.1:25" is not one for HTTP'],
   ])('takes no %s', async (wrong, reason) => {
     await expect(local().fetch(wrong)).rejects.toThrow(reason);
     await expect(local().fetch(wrong)).rejects.not.toThrow('secret');
-    expect(outboundUrl.safeParse(wrong).success).toBe(false);
   });
+
+  it.each(['ftp://example.com', 'https://me@example.com', 'example.com'])(
+    'is none for %s in settings',
+    (wrong) => {
+      expect(outboundUrl.safeParse(wrong).success).toBe(false);
+    },
+  );
 
   it('follows redirects within the origin', async () => {
     server.routes['/1'] = redirect(307, '/2');

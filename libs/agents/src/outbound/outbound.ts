@@ -71,7 +71,7 @@ export class Outbound implements OnApplicationShutdown {
     try {
       return await fetch(url, { ...request, redirect: 'manual', dispatcher: this.agent });
     } catch (error) {
-      throw refusalIn(error) ?? error;
+      throw refusalIn(error, url) ?? error;
     }
   }
 }
@@ -100,9 +100,11 @@ function limited(response: Response, { host }: URL, maxBytes: number): Response 
 }
 
 /** undici wraps what went wrong with a connection. */
-function refusalIn(error: unknown): OutboundRefused | undefined {
+function refusalIn(error: unknown, { host }: URL): OutboundRefused | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof OutboundRefused) return cause;
+    // Ports of other protocols (mail, for example), as the Fetch standard lists them.
+    if (cause.message === 'bad port') return new OutboundRefused(`the port of "${host}" is not one for HTTP`);
   }
   return undefined;
 }

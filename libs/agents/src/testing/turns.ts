@@ -47,6 +47,7 @@ export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
     earlierTasks: async () => [],
     journal: new MemoryJournal(),
     extensions: [],
+    traceparent: undefined,
     ...fields,
   };
 }

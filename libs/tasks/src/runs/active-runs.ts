@@ -85,6 +85,16 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     for (const { controller } of this.active.values()) controller.abort(reason);
   }
 
+  /**
+   * The log has refused what the run said: stop it, for the reason that its task shows. Resolves when its controller
+   * has aborted, so that the runtime learns why: a canceled run must cancel what it has begun elsewhere.
+   */
+  async stopRefused(key: RunKey): Promise<void> {
+    await this.stopLost(key);
+    const held = this.active.get(key.runId);
+    if (held?.key.attempt === key.attempt) held.controller.abort('lease-lost');
+  }
+
   private stop(runId: string, reason: StopReason): void {
     this.active.get(runId)?.controller.abort(reason);
   }

@@ -22,9 +22,8 @@ const CLAIM_RETRY_MS = 250;
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
 const MAX_REFERENCE_TASKS = 16;
-/** How far back a conversation goes, in tasks: unless the runtime says otherwise, and at most. */
-const EARLIER_TASKS = 16;
-const MAX_EARLIER_TASKS = 100;
+/** How far back a conversation goes. */
+const MAX_EARLIER_TASKS = 16;
 
 /** Where a run is kept, and what it says. */
 @Injectable()
@@ -98,7 +97,8 @@ export class RunExecutor {
   private async executeClaimed(run: ClaimedRun, log: Logger): Promise<EndedTurn | undefined> {
     const controller = this.active.hold(run);
     const onFailure = (error: Error): void => {
-      if (!(error instanceof AppendRefused)) log.error('append failed', { err: error });
+      if (error instanceof AppendRefused) return void this.active.stopRefused(run);
+      log.error('append failed', { err: error });
       controller.abort('lease-lost');
     };
     const { messaging, metrics, stores } = this.ports;
@@ -149,6 +149,9 @@ export class RunExecutor {
         if (next.done) throw new TurnFailure('The agent returned without a final status');
         if (await this.writeOutput(next.value, writer, output)) return;
       }
+    } catch (error) {
+      if (error instanceof AppendRefused) await this.active.stopRefused(run);
+      throw error;
     } finally {
       // A runtime that does not wind up must not hold up the worker.
       const windUp = Promise.resolve(outputs.return?.()).catch(() => undefined);
@@ -176,11 +179,10 @@ export class RunExecutor {
     const found = await Promise.all(ids.map((id) => this.ports.stores.tasks.get(tenantId, id)));
     const referenceTasks = found.map((stored) => stored?.task).filter((task): task is Task => !!task);
     const { task } = cut;
-    const earlierTasks = async (most = EARLIER_TASKS): Promise<Task[]> => {
-      const limit = Math.min(most, MAX_EARLIER_TASKS);
+    const earlierTasks = async (): Promise<Task[]> => {
       const { contextId, id } = task;
       const { tasks } = this.ports.stores;
-      const list = () => tasks.listContext(tenantId, agent.id, contextId, id, limit);
+      const list = () => tasks.listContext(tenantId, agent.id, contextId, id, MAX_EARLIER_TASKS);
       const earlier = await untilAnswered(list, signal);
       return earlier.map((stored) => stored.task);
     };
@@ -196,6 +198,7 @@ export class RunExecutor {
       earlierTasks,
       journal,
       extensions,
+      traceparent: run.traceparent ?? undefined,
     };
   }
 

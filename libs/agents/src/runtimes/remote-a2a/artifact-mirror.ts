@@ -1,0 +1,136 @@
+import { type Artifact, Part, type TaskArtifactUpdateEvent } from '@baton/a2a';
+import { isDeepStrictEqual } from 'node:util';
+import type { AgentOutput, Turn } from '../../runtime.js';
+
+/** What is cut from a snapshot goes out in pieces of about this size, so that none is too large for an event. */
+const PIECE_BYTES = 64 * 1024;
+
+interface Mirrored {
+  parts: Part[];
+  /** Whether this attempt has said anything of it: what another said must be replaced, not added to. */
+  begun: boolean;
+}
+
+/**
+ * The artifacts of a remote task as they stand in ours. Chunks are passed on; of a snapshot only what is missing is,
+ * and what turns out to be different is replaced. So nothing is lost or doubled, however often the connection
+ * breaks.
+ */
+export class ArtifactMirror {
+  private readonly known: Map<string, Mirrored>;
+  /** An earlier attempt may have written more than the task we were given shows: then nothing is added to it. */
+  private readonly addsToOthers: boolean;
+
+  constructor(private readonly turn: Turn) {
+    const { artifacts } = turn.task;
+    this.known = new Map(
+      artifacts.map(({ artifactId, parts }) => [artifactId, { parts: [...parts], begun: false }]),
+    );
+    this.addsToOthers = turn.attempt === 1;
+  }
+
+  /** One chunk of the remote task's stream. */
+  chunk({ artifact, append, lastChunk, metadata }: TaskArtifactUpdateEvent): AgentOutput[] {
+    if (!artifact) return [];
+    const known = this.known.get(artifact.artifactId);
+    if (known && append && !known.begun && !this.addsToOthers) {
+      return this.replace({ ...artifact, parts: [...known.parts, ...artifact.parts] }, lastChunk);
+    }
+    const parts = known && append ? known.parts : [];
+    parts.push(...artifact.parts);
+    this.known.set(artifact.artifactId, { parts, begun: true });
+    return [this.update(artifact, artifact.parts, append, lastChunk, metadata)];
+  }
+
+  /**
+   * The remote task as it stands now.
+   * @param over whether nothing will be added to its artifacts
+   */
+  snapshot(artifacts: readonly Artifact[], over: boolean): AgentOutput[] {
+    return artifacts.flatMap((artifact) => this.catchUp(artifact, over));
+  }
+
+  private catchUp(artifact: Artifact, over: boolean): AgentOutput[] {
+    const known = this.known.get(artifact.artifactId);
+    const missing = known && missingParts(known.parts, artifact.parts);
+    if (!missing || (missing.length > 0 && !known.begun && !this.addsToOthers))
+      return this.replace(artifact, over);
+    if (missing.length === 0) return [];
+    known.parts.push(...missing);
+    known.begun = true;
+    return this.pieces(artifact, missing, true, over);
+  }
+
+  private replace(artifact: Artifact, over: boolean): AgentOutput[] {
+    this.known.set(artifact.artifactId, { parts: [...artifact.parts], begun: true });
+    return this.pieces(artifact, artifact.parts, false, over);
+  }
+
+  private pieces(artifact: Artifact, parts: readonly Part[], append: boolean, over: boolean): AgentOutput[] {
+    const pieces = inPieces(parts);
+    return pieces.map((piece, i) =>
+      this.update(artifact, piece, append || i > 0, over && i === pieces.length - 1, undefined),
+    );
+  }
+
+  private update(
+    artifact: Artifact,
+    parts: Part[],
+    append: boolean,
+    lastChunk: boolean,
+    metadata: TaskArtifactUpdateEvent['metadata'],
+  ): AgentOutput {
+    const { id: taskId, contextId } = this.turn.task;
+    const value = { taskId, contextId, artifact: { ...artifact, parts }, append, lastChunk, metadata };
+    return { $case: 'artifactUpdate', value };
+  }
+}
+
+/** What comes after `known` in `whole`; undefined if `whole` does not begin with it. Agents may join texts. */
+export function missingParts(known: readonly Part[], whole: readonly Part[]): Part[] | undefined {
+  const begins = known.length <= whole.length && known.every((part, i) => isSame(part, whole[i]));
+  if (begins) return whole.slice(known.length);
+  const [said, all] = [textOf(known), textOf(whole)];
+  const [last] = whole.slice(-1);
+  if (said === undefined || all === undefined || !last || !all.startsWith(said)) return undefined;
+  return all === said ? [] : [{ ...last, content: { $case: 'text', value: all.slice(said.length) } }];
+}
+
+const isSame = (a: Part, b: Part | undefined): boolean =>
+  b !== undefined && isDeepStrictEqual(plain(a), plain(b));
+
+/** Without what is empty: versions differ in what they leave out. */
+function plain(part: Part): unknown {
+  const { metadata, mediaType, ...rest } = Part.toJSON(part) as Record<string, unknown>;
+  const isText = part.content?.$case === 'text';
+  return {
+    ...rest,
+    ...(Object.keys(part.metadata ?? {}).length > 0 && { metadata }),
+    ...(mediaType !== undefined && !(isText && mediaType === 'text/plain') && { mediaType }),
+  };
+}
+
+/** The text of parts that are nothing but text. */
+function textOf(parts: readonly Part[]): string | undefined {
+  let text = '';
+  for (const { content, metadata } of parts) {
+    if (content?.$case !== 'text' || Object.keys(metadata ?? {}).length > 0) return undefined;
+    text += content.value;
+  }
+  return text;
+}
+
+function inPieces(parts: readonly Part[]): Part[][] {
+  const pieces: Part[][] = [[]];
+  let size = 0;
+  for (const part of parts) {
+    const bytes = JSON.stringify(Part.toJSON(part)).length;
+    if (size > 0 && size + bytes > PIECE_BYTES) {
+      pieces.push([]);
+      size = 0;
+    }
+    pieces.at(-1)?.push(part);
+    size += bytes;
+  }
+  return pieces;
+}

@@ -1,0 +1,81 @@
+import { TaskState } from '@baton/a2a';
+import { Elsewhere, answerIn, endOf, turnAt } from '../../testing/remote.js';
+
+const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
+const elsewhere = new Elsewhere();
+
+afterEach(() => elsewhere.killAll());
+afterAll(() => elsewhere.close());
+
+describe('the connection to an agent elsewhere', () => {
+  it('sends the credentials of the tenant, the trace, and metadata', async () => {
+    const remote = await elsewhere.start({ token: 'sesame' });
+    const headers = { Authorization: { secret: 'key', prefix: 'Bearer ' } };
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const turn = turnAt(remote.url, 'hi', { headers }, { traceparent });
+    turn.message.metadata = { colour: 'red' };
+    expect(endOf(await elsewhere.run(turn))).toEqual({ state: COMPLETED });
+    expect(remote.asked.at(-1)).toMatchObject({
+      headers: { traceparent },
+      params: { message: { metadata: { colour: 'red' } } },
+    });
+    const silent = turnAt(remote.url, 'hi', { headers, forward: { metadata: false } });
+    silent.message.metadata = { colour: 'red' };
+    await elsewhere.run(silent);
+    expect(remote.asked.at(-1)?.params.message).not.toHaveProperty('metadata');
+  });
+
+  it.each([
+    [{}, /answered with HTTP 401: check the headers and secrets/],
+    [
+      { headers: { Authorization: { secret: 'none' } } },
+      /the secret "none" of the header Authorization is not set/,
+    ],
+  ])('says what is wrong with its credentials (%j)', async (config, reason) => {
+    const remote = await elsewhere.start({ token: 'sesame' });
+    expect(endOf(await elsewhere.run(turnAt(remote.url, 'hi', config)))).toMatchObject({
+      state: FAILED,
+      text: expect.stringMatching(reason) as string,
+    });
+  });
+
+  it('sends nothing to another origin than the card’s, unless the settings list it', async () => {
+    const other = await elsewhere.start();
+    const remote = await elsewhere.start({ sendsTo: other.url });
+    expect(endOf(await elsewhere.run(turnAt(remote.url, 'hi')))).toMatchObject({
+      text: expect.stringMatching(/sends its callers to http:.+list that in the setting origins/) as string,
+    });
+    expect(other.asked).toEqual([]);
+    const outputs = await elsewhere.run(turnAt(remote.url, 'hi', { origins: [other.url] }));
+    expect(answerIn(outputs)).toBe('hi');
+  });
+
+  it.each([
+    ['http://169.254.169.254/', '"169.254.169.254" is not at a public address'],
+    ['http://localhost:8080/', '"localhost" is not at a public address'],
+  ])('is refused when its agent is at %s', async (card, reason) => {
+    const closed = new Elsewhere([]);
+    const outputs = await closed.run(turnAt(card, 'hi'));
+    expect(endOf(outputs)).toMatchObject({ state: FAILED, text: expect.stringContaining(reason) as string });
+    await closed.close();
+  });
+
+  it.each([
+    [400, 'answered with HTTP 400'],
+    [404, 'answered with HTTP 404: check the URL'],
+  ])('fails plainly at an answer of HTTP %i', async (status, reason) => {
+    const remote = await elsewhere.start();
+    remote.spoil('card', status);
+    expect(endOf(await elsewhere.run(turnAt(remote.url, 'hi')))).toMatchObject({
+      text: expect.stringContaining(reason) as string,
+    });
+  });
+
+  it('says so when there is no card, or none that it can use', async () => {
+    const remote = await elsewhere.start();
+    const wrong = turnAt(remote.url, 'hi', { version: '0.3' });
+    expect(endOf(await elsewhere.run(wrong))).toMatchObject({
+      text: expect.stringContaining('offers no interface with version 0.3') as string,
+    });
+  });
+});

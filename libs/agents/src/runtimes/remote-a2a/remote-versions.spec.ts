@@ -1,0 +1,122 @@
+import { TaskState } from '@baton/a2a';
+import type { AgentOutput } from '../../runtime.js';
+import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../testing/remote.js';
+import { MemoryJournal, summary, turnWith, userMessage } from '../../testing/turns.js';
+
+const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
+const elsewhere = new Elsewhere();
+
+afterEach(() => elsewhere.killAll());
+afterAll(() => elsewhere.close());
+
+describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (version) => {
+  it('is relayed chunk by chunk, under our ids', async () => {
+    const remote = await elsewhere.start({ version });
+    const outputs = await elsewhere.run(turnAt(remote.url, 'count 3'));
+    expect(summary(outputs)).toEqual([
+      { artifact: 'answer', append: false, lastChunk: false, text: '1 ' },
+      { artifact: 'answer', append: true, lastChunk: false, text: '2 ' },
+      { artifact: 'answer', append: true, lastChunk: true, text: '3 ' },
+      { state: COMPLETED },
+    ]);
+    const [task] = remote.tasks;
+    const said = JSON.stringify(outputs);
+    expect(said).not.toContain(task?.id);
+    expect(said).not.toContain(task?.contextId);
+    for (const { value } of outputs)
+      expect(value).toMatchObject({ taskId: 'task-1', contextId: 'context-1' });
+    expect(remote.asked.at(-1)).toMatchObject({
+      headers: { 'a2a-version': version },
+      params: { message: { messageId: 'run-m-1' } },
+    });
+  });
+
+  it('may answer with a bare message', async () => {
+    const remote = await elsewhere.start({ version });
+    expect(summary(await elsewhere.run(turnAt(remote.url, 'reply')))).toEqual([
+      { message: 'You said: reply' },
+    ]);
+  });
+
+  it('may not stream: it is asked how the task stands', async () => {
+    const remote = await elsewhere.start({ version, streaming: false });
+    remote.executor.holdAfter(2);
+    const outputs = elsewhere.say(turnAt(remote.url, 'count 4'));
+    const all: AgentOutput[] = [];
+    for await (const output of outputs) {
+      all.push(output);
+      remote.executor.release();
+    }
+    expect(answerIn(all)).toBe(counted(4));
+    expect(endOf(all)).toEqual({ state: COMPLETED });
+    expect(remote.methods.join()).not.toMatch(/stream|subscribe/i);
+  });
+
+  it('may fail, with its reason', async () => {
+    const remote = await elsewhere.start({ version });
+    expect(endOf(await elsewhere.run(turnAt(remote.url, 'fail')))).toEqual({
+      state: FAILED,
+      text: 'The scales are broken',
+    });
+  });
+
+  it.each([
+    ['ask', TaskState.TASK_STATE_INPUT_REQUIRED],
+    ['sign in', TaskState.TASK_STATE_AUTH_REQUIRED],
+  ])('may want something first (%s), and goes on with the answer', async (script, state) => {
+    const remote = await elsewhere.start({ version });
+    const journal = new MemoryJournal('run-m-1');
+    const first = turnAt(remote.url, script, {}, { journal });
+    expect(endOf(await elsewhere.run(first))).toEqual({ state, text: 'Which one?' });
+    const history = [userMessage(script), userMessage('the red one', { messageId: 'm-2' })];
+    const later = new MemoryJournal('run-m-2');
+    later.entries.push(...journal.entries);
+    const { agent } = first;
+    const outputs = await elsewhere.run(turnWith(history, { agent, journal: later, runId: 'run-m-2' }));
+    expect(answerIn(outputs)).toBe('the red one');
+    expect(endOf(outputs)).toEqual({ state: COMPLETED });
+    expect(remote.tasks).toHaveLength(1);
+  });
+
+  it('loses and doubles nothing when connections break', async () => {
+    const remote = await elsewhere.start({ version });
+    const subscribe = version === '1.0' ? 'SubscribeToTask' : 'tasks/resubscribe';
+    const all: AgentOutput[] = [];
+    const cuts = [2, 5];
+    remote.executor.holdAfter(2);
+    for await (const output of elsewhere.say(turnAt(remote.url, 'count 9'))) {
+      all.push(output);
+      if (answerIn(all) !== counted(cuts[0] ?? 0)) continue;
+      cuts.shift();
+      remote.cutConnections();
+      const next = cuts[0] ?? Infinity;
+      void remote.wasAsked(subscribe, 2 - cuts.length).then(() => remote.executor.holdAfter(next));
+    }
+    expect(answerIn(all)).toBe(counted(9));
+    expect(endOf(all)).toEqual({ state: COMPLETED });
+  });
+
+  it('goes on after a restart in mid-stream', async () => {
+    let remote = await elsewhere.start({ version });
+    const all: AgentOutput[] = [];
+    remote.executor.holdAfter(4);
+    for await (const output of elsewhere.say(turnAt(remote.url, 'count 8'))) {
+      all.push(output);
+      if (answerIn(all) !== counted(4) || elsewhere.started.length > 1) continue;
+      await remote.kill();
+      remote = await elsewhere.restart(remote);
+    }
+    expect(answerIn(all)).toBe(counted(8));
+    expect(endOf(all)).toEqual({ state: COMPLETED });
+  });
+
+  it('is told of a cancel', async () => {
+    const remote = await elsewhere.start({ version });
+    const stop = new AbortController();
+    for await (const output of elsewhere.say(turnAt(remote.url, 'wait'), stop.signal)) {
+      expect(summary([output])).toEqual([{ state: TaskState.TASK_STATE_WORKING, text: 'I wait' }]);
+      stop.abort('canceled');
+    }
+    expect(remote.tasks[0]?.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
+  });
+});

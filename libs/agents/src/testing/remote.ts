@@ -1,0 +1,81 @@
+import { RemoteAgent, type RemoteAgentOptions } from '../../../../test/support/remote-agent/remote-agent.js';
+import type { Disk } from '../../../../test/support/remote-agent/surviving-tasks.js';
+import { Logger } from '@baton/telemetry';
+import { Outbound } from '../outbound/outbound.js';
+import type { AgentOutput, Turn } from '../runtime.js';
+import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
+import { RemoteConnector } from '../runtimes/remote-a2a/remote-connection.js';
+import { SecretReader } from '../secret-reader.js';
+import { agent, collect, summary, turnWith, userMessage } from './turns.js';
+
+/** The tenant has one secret, `key`. */
+class Secrets extends SecretReader {
+  get(_: string, name: string): Promise<string | undefined> {
+    return Promise.resolve(name === 'key' ? 'sesame' : undefined);
+  }
+}
+
+/** Remote agents of one test file, and the runtime that calls them. */
+export class Elsewhere {
+  readonly started: RemoteAgent[] = [];
+  private readonly outbound: Outbound;
+
+  constructor(allow = ['127.0.0.1']) {
+    this.outbound = new Outbound(allow);
+  }
+
+  async start(options: Partial<RemoteAgentOptions> = {}): Promise<RemoteAgent> {
+    const remote = await RemoteAgent.start({ version: '1.0', ...options });
+    this.started.push(remote);
+    return remote;
+  }
+
+  async restart(remote: RemoteAgent, options?: { disk: Disk }): Promise<RemoteAgent> {
+    const next = await remote.restart(options);
+    this.started.push(next);
+    return next;
+  }
+
+  async killAll(): Promise<void> {
+    await Promise.all(this.started.splice(0).map((remote) => remote.kill()));
+  }
+
+  async close(): Promise<void> {
+    await this.killAll();
+    await this.outbound.onApplicationShutdown();
+  }
+
+  /** What the runtime says in a turn. */
+  say(turn: Turn, signal = new AbortController().signal): AsyncIterable<AgentOutput> {
+    const connector = new RemoteConnector(this.outbound, new Secrets());
+    return new RemoteA2aRuntime(connector, Logger.silent()).run(turn, signal);
+  }
+
+  run(turn: Turn): Promise<AgentOutput[]> {
+    return collect(this.say(turn));
+  }
+}
+
+/** A turn of an agent whose card is at `card`. */
+export function turnAt(card: string, text: string, config: object = {}, fields: Partial<Turn> = {}): Turn {
+  const made = agent('far', 'remote-a2a');
+  const definition = { ...made.definition, config: { card, reconnect: '3s', ...config } };
+  return turnWith([userMessage(text)], { agent: { ...made, definition }, ...fields });
+}
+
+/** The text of the artifact as somebody who has folded all events sees it. */
+export function answerIn(outputs: AgentOutput[]): string {
+  let parts: string[] = [];
+  for (const output of outputs) {
+    if (output.$case !== 'artifactUpdate') continue;
+    const said = (output.value.artifact?.parts ?? []).map(({ content }) => String(content?.value));
+    parts = output.value.append ? [...parts, ...said] : said;
+  }
+  return parts.join('');
+}
+
+/** The last thing it says, as its caller sees it. */
+export const endOf = (outputs: AgentOutput[]): unknown => summary(outputs).at(-1);
+
+/** The answer to `count n`. */
+export const counted = (n: number): string => Array.from({ length: n }, (_, i) => `${i + 1} `).join('');

@@ -1,0 +1,223 @@
+import { AgentCard, Role, TaskState } from '@a2a-js/sdk';
+import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
+import { DefaultRequestHandler, JsonRpcTransportHandler, ServerCallContext } from '@a2a-js/sdk/server';
+import { randomUUID } from 'node:crypto';
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text as readText } from 'node:stream/consumers';
+import { ScriptedExecutor, text } from './scripted-executor.js';
+import { Disk, SurvivingTasks } from './surviving-tasks.js';
+
+export interface RemoteAgentOptions {
+  version: '1.0' | '0.3';
+  /** Whether its card says that it streams. */
+  streaming?: boolean;
+  /** Requests without this bearer token are refused. */
+  token?: string;
+  /** Where its card sends callers, if not to itself. */
+  sendsTo?: string;
+  port?: number;
+  /** Left from an earlier server: it goes on with the tasks that had not ended. */
+  disk?: Disk;
+}
+
+/** A request that it got. */
+export interface Asked {
+  method: string;
+  headers: IncomingMessage['headers'];
+  params: {
+    message?: { messageId?: string; taskId?: string; contextId?: string; metadata?: unknown };
+    id?: string;
+  };
+}
+
+/** What happens to a request instead of what it asks for: an HTTP status, or a connection that is cut. */
+export type Mishap = number | 'cut before' | 'cut after';
+
+/** An A2A server of the official SDK, in this process, which speaks one version and can be killed and started again. */
+export class RemoteAgent {
+  readonly executor = new ScriptedExecutor();
+  readonly asked: Asked[] = [];
+  private readonly mishaps: { method: string; what: Mishap }[] = [];
+  private readonly store: SurvivingTasks;
+  private readonly http: Server;
+  private port = 0;
+  private readonly disk: Disk;
+  private waiting: { until: () => boolean; resolve: () => void }[] = [];
+
+  private constructor(private readonly options: RemoteAgentOptions) {
+    this.disk = options.disk ?? new Disk();
+    this.store = new SurvivingTasks(this.disk);
+    this.http = createServer((request, response) => {
+      this.answer(request, response).catch(() => response.destroy());
+    });
+  }
+
+  static async start(options: RemoteAgentOptions): Promise<RemoteAgent> {
+    const agent = new RemoteAgent(options);
+    await new Promise<void>((resolve, reject) => {
+      agent.http.once('error', reject).listen(options.port ?? 0, '127.0.0.1', resolve);
+    });
+    agent.port = (agent.http.address() as AddressInfo).port;
+    agent.goOn();
+    return agent;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get cardUrl(): string {
+    return `${this.url}/.well-known/agent-card.json`;
+  }
+
+  /** The methods it was asked for, in order. */
+  get methods(): string[] {
+    return this.asked.map(({ method }) => method);
+  }
+
+  /** Everything that it has stored of its tasks. */
+  get tasks() {
+    return [...this.disk.tasks.values()];
+  }
+
+  /** The next call of the method, in the words of its version, meets with this. */
+  spoil(method: string, what: Mishap, times = 1): void {
+    for (let i = 0; i < times; i++) this.mishaps.push({ method, what });
+  }
+
+  /** Cuts every connection; what it does goes on. */
+  cutConnections(): void {
+    this.http.closeAllConnections();
+  }
+
+  /** Resolves when it has been asked for this. */
+  async wasAsked(method: string, times = 1): Promise<void> {
+    const until = (): boolean => this.methods.filter((asked) => asked === method).length >= times;
+    if (!until()) await new Promise<void>((resolve) => this.waiting.push({ until, resolve }));
+  }
+
+  /** As by `kill -9`: connections are cut, nothing more is stored. */
+  async kill(): Promise<void> {
+    this.store.unplug();
+    this.executor.die();
+    this.http.closeAllConnections();
+    await new Promise<void>((resolve) => this.http.close(() => resolve()));
+  }
+
+  /** Another server on the same port with the same disk, or with an empty one. */
+  restart({ disk = this.disk }: { disk?: Disk } = {}): Promise<RemoteAgent> {
+    return RemoteAgent.start({ ...this.options, port: this.port, disk });
+  }
+
+  private handler = (): DefaultRequestHandler =>
+    (this.made ??= new DefaultRequestHandler(this.card(), this.store, this.executor));
+  private made: DefaultRequestHandler | undefined;
+
+  /** Take up the tasks that an earlier server has left unfinished. */
+  private goOn(): void {
+    for (const { id: taskId, contextId, status } of this.disk.tasks.values()) {
+      if (!UNFINISHED.has(status?.state ?? TaskState.TASK_STATE_UNSPECIFIED)) continue;
+      const message = {
+        ...{ messageId: randomUUID(), taskId, contextId, role: Role.ROLE_USER, parts: [text('go on')] },
+        ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+      };
+      const request = { tenant: '', message, configuration: undefined, metadata: undefined };
+      void drain(this.handler().sendMessageStream(request, new ServerCallContext()));
+    }
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readText(request);
+    const { token } = this.options;
+    const call = request.method === 'POST' ? (JSON.parse(body) as Asked) : { method: 'card', params: {} };
+    const { method } = call;
+    this.asked.push({ method, headers: request.headers, params: call.params });
+    this.waiting = this.waiting.filter(({ until, resolve }) => !until() || void resolve());
+    const mishap = this.mishapOf(method);
+    const isRefused = token !== undefined && request.headers.authorization !== `Bearer ${token}`;
+    if (mishap === 'cut before') response.destroy();
+    else if (typeof mishap === 'number') response.writeHead(mishap).end();
+    else if (isRefused) response.writeHead(401).end();
+    else if (method === 'card') json(response, this.cardJson());
+    else await this.respond(await this.transport().handle(body, this.contextOf(request)), response, mishap);
+  }
+
+  private async respond(result: object, response: ServerResponse, mishap: Mishap | undefined): Promise<void> {
+    if (!(Symbol.asyncIterator in result)) {
+      if (mishap === 'cut after') response.destroy();
+      else json(response, result);
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    // To the end, whoever listens: what the SDK does not read from its executor it does not store.
+    for await (const event of result as AsyncIterable<unknown>) {
+      if (mishap === 'cut after') response.destroy();
+      else response.write(`data: ${JSON.stringify(event)}\n\n`);
+    }
+    response.end();
+  }
+
+  private mishapOf(method: string): Mishap | undefined {
+    const index = this.mishaps.findIndex((mishap) => mishap.method === method);
+    return this.mishaps.splice(index, index < 0 ? 0 : 1)[0]?.what;
+  }
+
+  private transport(): JsonRpcTransportHandler | LegacyJsonRpcTransportHandler {
+    return this.options.version === '1.0'
+      ? new JsonRpcTransportHandler(this.handler())
+      : new LegacyJsonRpcTransportHandler(this.handler());
+  }
+
+  private contextOf({ headers }: IncomingMessage): ServerCallContext {
+    const header = headers['a2a-extensions'] ?? headers['x-a2a-extensions'];
+    const requestedVersion = String(headers['a2a-version'] ?? '0.3');
+    if (requestedVersion !== this.options.version) throw new Error(`not my version: ${requestedVersion}`);
+    return new ServerCallContext({
+      requestedVersion,
+      ...(header && { requestedExtensions: String(header).split(',') }),
+    });
+  }
+
+  private card(): AgentCard {
+    return AgentCard.fromJSON({
+      name: 'Remote',
+      description: 'A remote agent',
+      version: '1.0.0',
+      supportedInterfaces: [
+        { url: this.target, protocolBinding: 'JSONRPC', protocolVersion: this.options.version },
+      ],
+      capabilities: { streaming: this.options.streaming ?? true },
+      defaultInputModes: ['text/plain'],
+      defaultOutputModes: ['text/plain'],
+      skills: [],
+    });
+  }
+
+  private cardJson(): unknown {
+    if (this.options.version === '1.0') return AgentCard.toJSON(this.card());
+    return {
+      ...{ protocolVersion: '0.3.0', name: 'Remote', description: 'A remote agent', version: '1.0.0' },
+      ...{ url: this.target, preferredTransport: 'JSONRPC', skills: [] },
+      ...{ defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'] },
+      capabilities: { streaming: this.options.streaming ?? true },
+    };
+  }
+
+  private get target(): string {
+    return `${this.options.sendsTo ?? this.url}/a2a`;
+  }
+}
+
+function json(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
+async function drain(events: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of events);
+}
+
+const UNFINISHED: ReadonlySet<TaskState> = new Set([
+  TaskState.TASK_STATE_SUBMITTED,
+  TaskState.TASK_STATE_WORKING,
+]);
