@@ -35,8 +35,29 @@ export interface Spending {
   retryAfterMs: number;
 }
 
-/** A running consumer of run jobs. */
-export interface RunConsumer {
+/** When a schedule fires: at each time of a cron expression, or once. */
+export interface TickTimes {
+  tenantId: string;
+  scheduleId: string;
+  /** Of five fields, or six with seconds first. */
+  cron?: string;
+  /** Once, then; in place of `cron`. */
+  at?: Date;
+  /** IANA name; what `cron` is read in. */
+  timeZone: string;
+  /** No time of `cron` before this counts. */
+  startsAt?: Date;
+}
+
+/** It is time for a schedule, as far as the queue knows. */
+export interface Tick {
+  tenantId: string;
+  scheduleId: string;
+  dueAt: Date;
+}
+
+/** A running consumer of jobs. */
+export interface Consumer {
   /** Stop taking jobs; resolves when the handlers in hand have returned. */
   close(): Promise<void>;
 }
@@ -53,7 +74,13 @@ export abstract class Messaging {
   /** Put runs on the queue. Adding the same (runId, attempt) again while it waits is a no-op. Rejects fast (≤ 2 s) when the server is away. */
   abstract enqueueRuns(jobs: readonly RunJob[]): Promise<void>;
   /** Take jobs. The handler must never reject; a job whose process dies is delivered again. */
-  abstract consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): RunConsumer;
+  abstract consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): Consumer;
+  /** Say when a schedule fires, in place of what was said before. Rejects fast (≤ 2 s) when the server is away. */
+  abstract setTicks(times: TickTimes): Promise<void>;
+  /** The schedule no longer fires. Rejects fast (≤ 2 s) when the server is away. */
+  abstract stopTicks(scheduleId: string): Promise<void>;
+  /** Take ticks; each reaches one consumer. The handler must never reject. A tick may be lost: Postgres knows what is due. */
+  abstract consumeTicks(take: (tick: Tick) => Promise<void>): Consumer;
   /** Tell every subscriber of the task. Never rejects: a lost signal is made up for by the relay. */
   abstract publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void>;
   /** Resolves when the subscription is in force: what is published from then on reaches `listener`. */

@@ -1,6 +1,6 @@
 import type { BackendClasses, IQueueBackend, Queue, Worker } from 'bullmq';
-import { decodeJob, type Job, jobIdOf } from './job-catalog.js';
-import type { RunConsumer, RunJob } from './messaging.js';
+import { decodeJob, jobIdOf } from './job-catalog.js';
+import type { Consumer, RunJob } from './messaging.js';
 import type { QuietLog } from './quiet-log.js';
 import { RunWorker } from './run-worker.js';
 
@@ -48,8 +48,8 @@ export class RunQueue<B extends IQueueBackend, C> {
   async enqueue(runs: readonly RunJob[]): Promise<void> {
     if (runs.length === 0) return;
     const entries = runs.map(({ tenantId, taskId, runId, attempt }) => {
-      const job: Job = { name: 'run', data: { tenantId, taskId, runId, attempt } };
-      return { ...job, opts: { jobId: jobIdOf(job) } };
+      const data: RunJob = { tenantId, taskId, runId, attempt };
+      return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
     });
     const [first] = entries;
     // On Postgres a bulk makes a temporary table: for one job that is ten times the work of adding it.
@@ -57,7 +57,7 @@ export class RunQueue<B extends IQueueBackend, C> {
     else await this.queue.addBulk(entries);
   }
 
-  consume(concurrency: number, execute: (job: RunJob) => Promise<void>): RunConsumer {
+  consume(concurrency: number, execute: (job: RunJob) => Promise<void>): Consumer {
     const open = (deliver: (name: string, data: unknown) => Promise<void>): Worker => {
       const { classes, consumer, name, prefix } = this.driver;
       const worker = new classes.Worker(name, (job) => deliver(job.name, job.data), {
@@ -75,7 +75,7 @@ export class RunQueue<B extends IQueueBackend, C> {
       });
       return worker as unknown as Worker;
     };
-    const worker = new RunWorker(open, async (name, data) => execute(decodeJob(name, data).data), this.log);
+    const worker = new RunWorker(open, async (name, data) => execute(decodeJob('run', name, data)), this.log);
     this.workers.add(worker);
     return {
       close: async () => {

@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { Messaging, type RunConsumer as QueueConsumer } from '@baton/messaging';
+import { type Consumer, Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { WorkerIdentity } from './worker-identity.js';
 /** Takes runs from the queue while the worker lives. */
 @Injectable()
 export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private consumer: QueueConsumer | undefined;
+  private consumer: Consumer | undefined;
 
   constructor(
     private readonly messaging: Messaging,

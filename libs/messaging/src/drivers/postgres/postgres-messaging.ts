@@ -9,12 +9,14 @@ import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { ChannelListeners } from '../../channel-listeners.js';
 import { within } from '../../deadline.js';
 import {
+  type Consumer,
   type ControlMessage,
   Messaging,
-  type RunConsumer,
   type RunJob,
   type Spending,
   type TaskSignal,
+  type Tick,
+  type TickTimes,
   type Unsubscribe,
 } from '../../messaging.js';
 import { type MessagingLog, QuietLog, reasonOf } from '../../quiet-log.js';
@@ -22,6 +24,7 @@ import { RateCounters } from '../../rate-counters.js';
 import { ReconnectListeners } from '../../reconnect-listeners.js';
 import { RunQueue } from '../../run-queue.js';
 import { decodeSignal, encodeSignal } from '../../signal-frame.js';
+import { TickQueue } from '../../tick-queue.js';
 import { addressOf, poolConfig } from './postgres-config.js';
 import { PostgresListener } from './postgres-listener.js';
 import { PostgresPublisher } from './postgres-publisher.js';
@@ -30,6 +33,12 @@ import { PostgresPublisher } from './postgres-publisher.js';
 const SIGNAL_BYTES = 7_500;
 const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
+
+/** What BullMQ keeps in Postgres. */
+interface Queues {
+  runs: RunQueue<PostgresQueueBackend, PostgresConnectionOptions>;
+  ticks: TickQueue<PostgresQueueBackend, PostgresConnectionOptions>;
+}
 
 /**
  * Messaging on Postgres alone, where no Redis is to be had: BullMQ's Postgres backend and LISTEN/NOTIFY (why:
@@ -44,7 +53,7 @@ export class PostgresMessaging extends Messaging {
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
-  private queue: RunQueue<PostgresQueueBackend, PostgresConnectionOptions> | undefined;
+  private queues: Queues | undefined;
 
   /** @param namespace start of the names of the queue and the channels */
   constructor(
@@ -95,11 +104,23 @@ export class PostgresMessaging extends Messaging {
   }
 
   override async enqueueRuns(jobs: readonly RunJob[]): Promise<void> {
-    await this.ask(ENQUEUE_MS, () => this.started.enqueue(jobs));
+    await this.ask(ENQUEUE_MS, () => this.started.runs.enqueue(jobs));
   }
 
-  override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): RunConsumer {
-    return this.started.consume(concurrency, handle);
+  override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): Consumer {
+    return this.started.runs.consume(concurrency, handle);
+  }
+
+  override setTicks(times: TickTimes): Promise<void> {
+    return this.ask(ENQUEUE_MS, () => this.started.ticks.set(times));
+  }
+
+  override stopTicks(scheduleId: string): Promise<void> {
+    return this.ask(ENQUEUE_MS, () => this.started.ticks.stop(scheduleId));
+  }
+
+  override consumeTicks(take: (tick: Tick) => Promise<void>): Consumer {
+    return this.started.ticks.consume(take);
   }
 
   override publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
@@ -137,34 +158,33 @@ export class PostgresMessaging extends Messaging {
   }
 
   override queueDepth(): Promise<{ waiting: number; active: number }> {
-    return this.ask(READ_MS, () => this.started.depth());
+    return this.ask(READ_MS, () => this.started.runs.depth());
   }
 
   override async close(): Promise<void> {
-    await this.queue?.close();
+    await Promise.all([this.queues?.runs.close(), this.queues?.ticks.close()]);
     await this.listener.close();
     await this.connection.close();
   }
 
   private async open(): Promise<void> {
     await this.connection.waitUntilReady();
-    this.queue = new RunQueue(
-      {
-        classes: withBackend<PostgresQueueBackend, PostgresConnectionOptions>(createPostgresBackend),
-        producer: this.connection.pool,
-        consumer: this.connection.pool,
-        name: `${this.namespace}-runs`,
-        prefix: this.namespace,
-      },
-      this.log,
-    );
-    await this.queue.ready();
+    const driver = {
+      classes: withBackend<PostgresQueueBackend, PostgresConnectionOptions>(createPostgresBackend),
+      producer: this.connection.pool,
+      consumer: this.connection.pool,
+      prefix: this.namespace,
+    };
+    const runs = new RunQueue({ ...driver, name: `${this.namespace}-runs` }, this.log);
+    const ticks = new TickQueue({ ...driver, name: `${this.namespace}-ticks` }, this.log);
+    this.queues = { runs, ticks };
+    await Promise.all([runs.ready(), ticks.ready()]);
     await this.listener.start();
   }
 
-  private get started(): RunQueue<PostgresQueueBackend, PostgresConnectionOptions> {
-    if (!this.queue) throw new Error('messaging is not started');
-    return this.queue;
+  private get started(): Queues {
+    if (!this.queues) throw new Error('messaging is not started');
+    return this.queues;
   }
 
   private get taskChannel(): string {

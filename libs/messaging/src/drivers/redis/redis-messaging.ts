@@ -1,12 +1,14 @@
 import { type ConnectionOptions, createRedisBackend, type RedisQueueBackend, withBackend } from 'bullmq';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import {
+  type Consumer,
   type ControlMessage,
   Messaging,
-  type RunConsumer,
   type RunJob,
   type Spending,
   type TaskSignal,
+  type Tick,
+  type TickTimes,
   type Unsubscribe,
 } from '../../messaging.js';
 import { type MessagingLog, QuietLog } from '../../quiet-log.js';
@@ -14,6 +16,7 @@ import { RateCounters } from '../../rate-counters.js';
 import { ReconnectListeners } from '../../reconnect-listeners.js';
 import { RunQueue } from '../../run-queue.js';
 import { decodeSignal, encodeSignal } from '../../signal-frame.js';
+import { TickQueue } from '../../tick-queue.js';
 import { RedisChannels } from './redis-channels.js';
 import { consumerOptions, RedisConnection } from './redis-connection.js';
 
@@ -31,6 +34,7 @@ export class RedisMessaging extends Messaging {
   private readonly subscriber: RedisConnection;
   private readonly channels: RedisChannels;
   private readonly queue: RunQueue<RedisQueueBackend, ConnectionOptions>;
+  private readonly ticks: TickQueue<RedisQueueBackend, ConnectionOptions>;
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
@@ -63,16 +67,14 @@ export class RedisMessaging extends Messaging {
         }),
       this.log,
     );
-    this.queue = new RunQueue(
-      {
-        classes: withBackend<RedisQueueBackend, ConnectionOptions>(createRedisBackend),
-        producer: this.connection.client,
-        consumer: consumerOptions(url),
-        name: 'runs',
-        prefix: namespace,
-      },
-      this.log,
-    );
+    const driver = {
+      classes: withBackend<RedisQueueBackend, ConnectionOptions>(createRedisBackend),
+      producer: this.connection.client,
+      consumer: consumerOptions(url),
+      prefix: namespace,
+    };
+    this.queue = new RunQueue({ ...driver, name: 'runs' }, this.log);
+    this.ticks = new TickQueue({ ...driver, name: 'ticks' }, this.log);
   }
 
   override async start(timeoutMs: number): Promise<void> {
@@ -88,8 +90,20 @@ export class RedisMessaging extends Messaging {
     await this.connection.ask(ENQUEUE_MS, () => this.queue.enqueue(jobs));
   }
 
-  override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): RunConsumer {
+  override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): Consumer {
     return this.queue.consume(concurrency, handle);
+  }
+
+  override setTicks(times: TickTimes): Promise<void> {
+    return this.connection.ask(ENQUEUE_MS, () => this.ticks.set(times));
+  }
+
+  override stopTicks(scheduleId: string): Promise<void> {
+    return this.connection.ask(ENQUEUE_MS, () => this.ticks.stop(scheduleId));
+  }
+
+  override consumeTicks(take: (tick: Tick) => Promise<void>): Consumer {
+    return this.ticks.consume(take);
   }
 
   override publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
@@ -133,7 +147,7 @@ export class RedisMessaging extends Messaging {
   }
 
   override async close(): Promise<void> {
-    await this.queue.close();
+    await Promise.all([this.queue.close(), this.ticks.close()]);
     this.channels.close();
     this.connection.close();
   }
