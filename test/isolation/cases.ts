@@ -11,7 +11,14 @@ import { callHeaders, message, type Owned, rpc, type Twins, type World } from '.
 
 /** What a caller may name. */
 export type Kind =
-  keyof Owned | 'newSecret' | 'reference' | 'messageId' | 'idempotencyKey' | 'alias' | 'cursor';
+  | keyof Owned
+  | 'newSecret'
+  | 'newSchedule'
+  | 'reference'
+  | 'messageId'
+  | 'idempotencyKey'
+  | 'alias'
+  | 'cursor';
 
 /** One request in which one thing is named. */
 export interface Case {
@@ -32,6 +39,7 @@ export interface Case {
 
 const TASKS = ['waitingTask', 'endedTask', 'workingTask'] as const;
 const AGENTS = ['agentSlug', 'agentId', 'installedSlug', 'installedId'] as const;
+const SCHEDULES = ['scheduleId', 'scheduleName'] as const;
 const TENANTS = ['tenantSlug', 'tenantId'] as const;
 const SEND = [...TASKS, 'contextId', 'reference', 'messageId', 'idempotencyKey', 'alias'] as const;
 
@@ -147,7 +155,7 @@ interface NativeRequest {
   scope: Scope;
   kinds: readonly Kind[];
   path: string;
-  body?: object;
+  body?: object | ((id: string) => object);
   /** The caller gets what it would get for any name. */
   anyName?: boolean;
 }
@@ -192,24 +200,65 @@ const NATIVE: Readonly<Record<string, NativeRequest>> = {
     anyName: true,
   },
   'DELETE /v1/secrets/:name': { scope: 'secrets:write', kinds: ['secretName'], path: '/v1/secrets/<id>' },
+  'GET /v1/schedules': {
+    scope: 'tasks:read',
+    kinds: ['scheduleName'],
+    path: '/v1/schedules?cursor=<base64url>',
+    anyName: true,
+  },
+  'POST /v1/schedules': {
+    scope: 'schedules:write',
+    kinds: AGENTS,
+    path: '/v1/schedules',
+    body: (agent) => ({ name: 'mine', agent, cron: '@yearly', text: 'mine' }),
+  },
+  'POST /v1/schedules (a name)': {
+    scope: 'schedules:write',
+    kinds: ['newSchedule'],
+    path: '/v1/schedules',
+    body: (name) => ({ name, agent: 'echo', cron: '@yearly', text: 'mine' }),
+    anyName: true,
+  },
+  'GET /v1/schedules/:id': { scope: 'tasks:read', kinds: SCHEDULES, path: '/v1/schedules/<id>' },
+  'PATCH /v1/schedules/:id': {
+    scope: 'schedules:write',
+    kinds: SCHEDULES,
+    path: '/v1/schedules/<id>',
+    body: { paused: true },
+  },
+  'DELETE /v1/schedules/:id': { scope: 'schedules:write', kinds: SCHEDULES, path: '/v1/schedules/<id>' },
+  'POST /v1/schedules/:id/run': {
+    scope: 'schedules:write',
+    kinds: SCHEDULES,
+    path: '/v1/schedules/<id>/run',
+  },
 };
 
+/** The same path may name several things, each in a request of its own. */
 function nativeCases(path: string, method: string): Case[] {
-  const described = NATIVE[`${method} ${path}`];
-  if (!described) throw new Error(`Describe ${method} ${path} in cases.ts, and what it can name.`);
-  const { scope, body, anyName = false } = described;
-  return described.kinds.map((kind) => ({
-    title: `${method} ${path} by ${kind}`,
-    ...{ kind, scope, sends: false, open: false, refused: !anyName },
-    prepare: kind === 'newSecret' ? (world: World) => world.makeSecret() : undefined,
+  const key = `${method} ${path}`;
+  const described = Object.keys(NATIVE).filter((each) => each === key || each.startsWith(`${key} (`));
+  if (described.length === 0) throw new Error(`Describe ${key} in cases.ts, and what it can name.`);
+  return described.flatMap((each) => casesOf(method, each, NATIVE[each]!));
+}
+
+const PREPARED: Partial<Record<Kind, Case['prepare']>> = {
+  newSecret: (world) => world.makeSecret(),
+  newSchedule: async (world) => (await world.makeSchedule()).name,
+};
+
+const casesOf = (method: string, title: string, described: NativeRequest): Case[] =>
+  described.kinds.map((kind) => ({
+    title: `${title} by ${kind}`,
+    ...{ kind, scope: described.scope, sends: false, open: false, refused: !described.anyName },
+    prepare: PREPARED[kind],
     request: (id) => ({
       method,
       path: described.path.replace('<id>', id).replace('<base64url>', Buffer.from(id).toString('base64url')),
       headers: { 'last-event-id': kind === 'cursor' ? '1' : undefined },
-      body,
+      body: typeof described.body === 'function' ? described.body(id) : described.body,
     }),
   }));
-}
 
 function cardCases(path: string): Case[] {
   const kinds: readonly Kind[] = path.includes(':agent') ? AGENTS : ['host'];

@@ -29,6 +29,8 @@ export interface Owned {
   pageToken: string;
   deadRun: string;
   secretName: string;
+  scheduleId: string;
+  scheduleName: string;
   tenantSlug: string;
   tenantId: string;
   host: string;
@@ -178,12 +180,14 @@ export class World {
        SELECT tenant_id, id, task_id, 'echo', '${MARK}', 3 FROM runs WHERE task_id = '${ended}' RETURNING run_id`,
     );
     const page = await this.call(tokens.owner, 'ListTasks', { pageSize: 1 });
+    const schedule = await this.makeSchedule();
     this.owned = {
       ...{ waitingTask: waiting, endedTask: ended, workingTask: working, contextId, host },
       ...{ agentSlug: 'private', agentId, installedSlug: 'limited', installedId: installed!.id },
       ...{ pageToken: page.nextPageToken as string, tenantSlug: slugs.owner, tenantId: tenant!.id },
       deadRun: dead!.run_id,
       secretName: await this.makeSecret(),
+      ...{ scheduleId: schedule.id, scheduleName: schedule.name },
     };
   }
 
@@ -195,6 +199,16 @@ export class World {
     const answer = await this.send({ method: 'PUT', path: `/v1/secrets/${name}`, headers, body });
     if (answer.status !== 200) throw new Error(`PUT /v1/secrets: ${answer.text}`);
     return name;
+  }
+
+  /** A schedule of the owner's, which is not due soon. */
+  async makeSchedule(): Promise<{ id: string; name: string }> {
+    const name = `private-${randomUUID()}`;
+    const headers = callHeaders(this.tokens.owner);
+    const body = { name, agent: 'private', cron: '@yearly', text: MARK };
+    const answer = await this.send({ method: 'POST', path: '/v1/schedules', headers, body });
+    if (answer.status !== 201) throw new Error(`POST /v1/schedules: ${answer.text}`);
+    return answer.json as { id: string; name: string };
   }
 
   private async startTask(agent: string, more: object, returnImmediately = false): Promise<string> {

@@ -25,6 +25,10 @@ const COMMANDS: Readonly<
     summary: "a tenant's encrypted secrets: set, list, remove, rotate",
     add: async (...args) => (await import('./commands/secrets.js')).addSecretCommands(...args),
   },
+  schedules: {
+    summary: 'messages sent by the clock: list, create, show, pause, resume, run, remove',
+    add: async (...args) => (await import('./commands/schedules.js')).addScheduleCommands(...args),
+  },
   'dead-letters': {
     summary: 'runs that used up their attempts: list, show, redeliver',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),

@@ -9,6 +9,7 @@ export * from './cards/build-card.js';
 export * from './cards/encode-card.js';
 export * from './cards/sign-card.js';
 export * from './codec.js';
+export { V1_0_CODEC } from './codecs/v1_0/index.js';
 export * from './envelope.js';
 export * from './errors.js';
 export * from './history.js';

@@ -69,6 +69,8 @@ export class Environment {
   readonly maxEventBytes: number;
   /** What agents may start as MCP servers: each the words that a command line must begin with. */
   readonly mcpStdioAllow: readonly (readonly string[])[];
+  /** A time of a schedule that is so late was missed. */
+  readonly scheduleLateMs: number;
   /** How often tasks past their retention are looked for. */
   readonly retentionSweepMs: number;
   /** How long callers of a deleted task are told what became of it. */
@@ -117,6 +119,7 @@ export class Environment {
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;
     this.maxEventBytes = values.MAX_EVENT_BYTES;
     this.mcpStdioAllow = values.MCP_STDIO_ALLOW ?? [];
+    this.scheduleLateMs = values.SCHEDULE_LATE_MS;
     this.retentionSweepMs = values.RETENTION_SWEEP_MS;
     this.tombstoneDays = values.TOMBSTONE_DAYS;
     this.tokenCacheMs = values.TOKEN_CACHE_MS;

@@ -144,6 +144,7 @@ export const settings = z.object({
   SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
   MCP_STDIO_ALLOW: commandLines.optional(),
+  SCHEDULE_LATE_MS: milliseconds().prefault('60000'),
   RETENTION_SWEEP_MS: milliseconds().prefault('60000'),
   TOMBSTONE_DAYS: days().prefault('90'),
   TOKEN_CACHE_MS: milliseconds().prefault('1000'),

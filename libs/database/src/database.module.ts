@@ -12,6 +12,7 @@ import { JournalStore } from './journal.store.js';
 import { RetentionStore } from './retention.store.js';
 import { RowSecurityError } from './row-security.js';
 import { RunStore } from './run.store.js';
+import { ScheduleStore } from './schedule.store.js';
 import { SecretStore } from './secret.store.js';
 import { StreamCountStore } from './stream-count.store.js';
 import { TaskStore } from './task.store.js';
@@ -24,7 +25,7 @@ const STORES = [
   DeadLetterStore,
   ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore],
   ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
-  ...[DispatchStore, WorkerStore, FamilyStore],
+  ...[DispatchStore, WorkerStore, FamilyStore, ScheduleStore],
 ];
 
 /** The stores of a process and their connections, which are closed last, when nobody needs them any more. */

@@ -28,4 +28,6 @@ export { TenantStore } from './tenant.store.js';
 export { TokenStore } from './token.store.js';
 export { AgentStore } from './agent.store.js';
 export { SecretStore } from './secret.store.js';
+export * from './schedule-records.js';
+export { ScheduleStore, TooManySchedulesError } from './schedule.store.js';
 export { HostStore, hostName } from './host.store.js';

@@ -15,6 +15,7 @@ const PLACES: Readonly<Record<string, string>> = {
   'leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
   'retention.store.ts': 'the tasks of all tenants that are over their retention',
   'run.store.ts': 'the sweeper and gauges: runs of many tenants at once',
+  'schedule.store.ts': 'the schedules of all tenants that are due',
   'secret.store.ts': 'a rotation encrypts the secrets of all tenants anew',
   'stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'task.store.ts': "the relay's tick: heads of the logs of many tenants at once",

@@ -7,3 +7,4 @@ export { RunsModule, TasksModule } from './tasks.module.js';
 export { PlatformGauges } from './platform-gauges.js';
 export { PlatformReadiness, type ReadinessReport } from './platform-readiness.js';
 export { RequestListing } from './operations/request-listing.js';
+export { Schedules } from './schedules/schedules.js';

@@ -28,6 +28,10 @@ import { RunConsumer } from './runs/run-consumer.js';
 import { RunExecutor, RunPorts, RunStores } from './runs/run-executor.js';
 import { Sweeper } from './runs/sweeper.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
+import { ScheduleClock } from './schedules/schedule-clock.js';
+import { ScheduleFiring } from './schedules/schedule-firing.js';
+import { ScheduleSettler } from './schedules/schedule-settler.js';
+import { Schedules } from './schedules/schedules.js';
 import { WorkerIdentity } from './runs/worker-identity.js';
 import { UsageCount } from './usage/usage-count.js';
 
@@ -49,9 +53,10 @@ import { UsageCount } from './usage/usage-count.js';
     SubscribeOperation,
     OperationTable,
     DeadLetters,
+    ...[Schedules, ScheduleFiring],
     PlatformGauges,
   ],
-  exports: [AgentDirectory, DeadLetters, RequestListing, OperationTable, Relay],
+  exports: [AgentDirectory, DeadLetters, Schedules, RequestListing, OperationTable, Relay],
 })
 export class TasksModule {}
 
@@ -76,6 +81,7 @@ class RuntimePortsModule {}
     ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges],
     WorkerPresence,
     ...[TurnEnds, Suspensions, TaskCanceler, FamilySweep],
+    ...[ScheduleClock, ScheduleSettler, ScheduleFiring],
   ],
   exports: [ActiveRuns, RunExecutor],
 })

@@ -39,6 +39,9 @@ export class Metrics {
   /** Runs that used up their attempts, as far as this process has found them. */
   readonly deadLetters = this.counter('baton_dead_letters_total', 'Runs that used up their attempts', []);
 
+  /** Times of schedules that this process has settled, by outcome (`started`, `skipped`, `missed`, `refused`). */
+  readonly scheduleFirings = this.counter('baton_schedule_firings_total', 'Times of schedules', ['outcome']);
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
   }

@@ -6,12 +6,13 @@ import { DeadLettersController } from './dead-letters.controller.js';
 import { JsonBodies } from './json-bodies.js';
 import { RequestCalls } from './request-calls.js';
 import { RequestsController } from './requests.controller.js';
+import { SchedulesController } from './schedules.controller.js';
 import { SecretsController } from './secrets.controller.js';
 
-/** Baton's own endpoints, beside A2A: a tenant's tasks as requests, their logs, its dead letters and its secrets. */
+/** Baton's own endpoints, beside A2A: a tenant's tasks as requests, their logs, its dead letters, secrets and schedules. */
 @Module({
   imports: [A2aModule, IdentityModule, SecretsModule, TasksModule],
-  controllers: [RequestsController, DeadLettersController, SecretsController],
+  controllers: [RequestsController, DeadLettersController, SecretsController, SchedulesController],
   providers: [RequestCalls, JsonBodies],
 })
 export class NativeModule {}

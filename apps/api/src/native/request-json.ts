@@ -20,5 +20,5 @@ export const encodeEvent = ({ sequence, payload }: StreamItem): string =>
   JSON.stringify({ seq: sequence, ...(StreamResponse.toJSON({ payload }) as object) });
 
 /** `TASK_STATE_INPUT_REQUIRED` is `input-required`. */
-const stateName = (state: TaskState): string =>
+export const stateName = (state: TaskState): string =>
   taskStateToJSON(state).replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');

@@ -22,6 +22,7 @@ import {
   type Operations,
   PlatformGauges,
   RequestListing,
+  Schedules,
   TasksModule,
 } from '@baton/tasks';
 import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
@@ -101,6 +102,8 @@ export interface FakeApi {
   hosts: HostBinding[];
   /** What the list of requests is made of. */
   listing: Pick<RequestListing, 'list'>;
+  /** What becomes of schedules. */
+  schedules: Partial<Pick<Schedules, 'list' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
   /** What each tenant may use, by its id; nobody else has limits. */
   limits: Record<string, Partial<TenantLimits>>;
   /** Where streams of limited tenants are counted; every claim is granted. */
@@ -172,6 +175,7 @@ const createFakes = (): Fakes => ({
   agentOfTask: {},
   hosts: [],
   listing: { list: async () => ({ tasks: [], more: false }) },
+  schedules: {},
   limits: {},
   counts: {
     claim: async ({ wanted }) => wanted,
@@ -235,7 +239,7 @@ function secretStore(): Pick<SecretStore, 'put' | 'list' | 'remove'> {
   };
 }
 
-function tasksModule({ operations, agents, own, agentOfTask, listing }: Fakes): new () => object {
+function tasksModule({ operations, agents, own, agentOfTask, listing, schedules }: Fakes): new () => object {
   const find = async (_tenantId: string, slugOrId: string) => agents.find(({ slug }) => slug === slugOrId);
   const directory = {
     find,
@@ -250,13 +254,14 @@ function tasksModule({ operations, agents, own, agentOfTask, listing }: Fakes): 
       { provide: AgentDirectory, useValue: directory },
       // What is told of dead letters is tested where there are some: test/e2e.
       { provide: DeadLetters, useValue: { list: async () => [] } },
+      { provide: Schedules, useValue: schedules },
       {
         provide: RequestListing,
         useValue: { list: (...page: Parameters<RequestListing['list']>) => listing.list(...page) },
       },
       PlatformGauges,
     ],
-    exports: [OperationTable, AgentDirectory, RequestListing, DeadLetters],
+    exports: [OperationTable, AgentDirectory, RequestListing, DeadLetters, Schedules],
   })
   class FakeTasksModule {}
   return FakeTasksModule;

@@ -9,9 +9,9 @@ const AWAY = new Set([502, 503, 504]);
 
 /**
  * A `fetch` that sends the token and whose errors are sentences for the operator.
- * @param tap makes a tap for each event stream
+ * @param tap makes a tap for each event stream; unset where there are none
  */
-export function createFetch(token: string, tap: () => SequenceTap): typeof fetch {
+export function createFetch(token: string, tap?: () => SequenceTap): typeof fetch {
   return async (input, init) => {
     const headers = new Headers(init?.headers);
     headers.set('authorization', `Bearer ${token}`);
@@ -20,7 +20,7 @@ export function createFetch(token: string, tap: () => SequenceTap): typeof fetch
       throw unreachable(origin, error);
     });
     if (!response.ok) throw await refusal(origin, response);
-    return isStream(response) ? tapped(response, tap()) : response;
+    return tap && isStream(response) ? tapped(response, tap()) : response;
   };
 }
 

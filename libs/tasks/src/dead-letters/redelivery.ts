@@ -1,20 +1,15 @@
-import { type Agent, type Message, type Task, TaskState, runRetry } from '@baton/a2a';
-import type { DeadLetter, DeadLetterStore, DeadMessage, Place, TaskStore } from '@baton/database';
-import type { RunJob } from '@baton/messaging';
+import { type Agent, type Message, type Task, TaskState } from '@baton/a2a';
+import type { DeadLetter, DeadLetterStore, DeadMessage, Place } from '@baton/database';
 import { v7 as uuid } from 'uuid';
+import { createOnce, type TaskMaker } from '../operations/create-once.js';
 
 /** The key of the new task's metadata that says where it comes from. */
 const METADATA_KEY = 'baton.redelivery';
 
 /** What a redelivery needs of its surroundings. */
-export interface RedeliveryPorts {
+export interface RedeliveryPorts extends TaskMaker {
   letters: Pick<DeadLetterStore, 'find' | 'readMessage' | 'reserve' | 'confirm'>;
-  tasks: Pick<TaskStore, 'create' | 'get'>;
   findAgent: (tenantId: string, agentId: string) => Promise<Agent | undefined>;
-  /** How often a run is tried whose agent does not say it. */
-  maxAttempts: number;
-  /** Give the new run to the queue if it has a place. Must not reject. */
-  hand: (run: RunJob, dispatched: boolean) => Promise<void>;
 }
 
 /**
@@ -49,7 +44,8 @@ export async function redeliver(
   if (!letter?.redeliveredTaskId) return { ok: false, reason: 'not-found' };
   if (!isOpen(letter)) return before(letter);
   const taskId = letter.redeliveredTaskId;
-  await createOnce(ports, letter, newTask(letter, said, taskId), said, agent, place);
+  const task = newTask(letter, said, taskId);
+  await createOnce(ports, { tenantId, agent, task, extensions: said.extensions, place });
   await ports.letters.confirm(tenantId, runId, taskId);
   return { ok: true, taskId, letter };
 }
@@ -62,30 +58,6 @@ const before = ({ redeliveredTaskId }: DeadLetter): Redelivered => ({
   reason: 'redelivered',
   taskId: redeliveredTaskId ?? '',
 });
-
-/** Another call may make the same task at the same time: then it is there, and all is well. */
-async function createOnce(
-  { tasks, maxAttempts, hand }: RedeliveryPorts,
-  { tenantId }: DeadLetter,
-  task: Task,
-  { extensions }: DeadMessage,
-  agent: Agent,
-  place: Place | undefined,
-): Promise<void> {
-  const isThere = async (): Promise<boolean> => (await tasks.get(tenantId, task.id)) !== undefined;
-  if (await isThere()) return;
-  const runId = uuid();
-  const retry = runRetry(agent.definition.retry, maxAttempts);
-  try {
-    const { dispatched } = await tasks.create({
-      ...{ tenantId, agentId: agent.id, runId, task, extensions, retry },
-      ...(place && { place }),
-    });
-    await hand({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
-  } catch (error) {
-    if (!(await isThere())) throw error;
-  }
-}
 
 function newTask(letter: DeadLetter, { message, contextId }: DeadMessage, id: string): Task {
   const { taskId: deadTaskId, runId } = letter;

@@ -1,0 +1,193 @@
+import type { Command } from 'commander';
+import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../api-client.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { OperatorError } from '../operator-error.js';
+import { formatTime, oneLine, printJson, printTable } from '../output.js';
+
+const TITLES = ['name', 'agent', 'when', 'time zone', 'next (UTC)', 'last', 'task', 'state'];
+
+type Options = TargetOptions & JsonOption;
+
+interface CreateOptions extends Options {
+  agent: string;
+  text?: string;
+  message?: string;
+  cron?: string;
+  at?: string;
+  timeZone?: string;
+  overlap?: string;
+  missed?: string;
+  sameContext?: boolean;
+  starts?: string;
+  ends?: string;
+  maxCount?: string;
+  paused?: boolean;
+}
+
+/** A schedule as the server writes it, as far as people are shown it. */
+interface ScheduleJson {
+  name: string;
+  agent: string;
+  cron: string | null;
+  at: string | null;
+  time_zone: string;
+  overlap: string;
+  missed: string;
+  context: string;
+  paused: boolean;
+  waiting: boolean;
+  fired: number;
+  max_count: number | null;
+  next_at: string | null;
+  last_outcome: { outcome: string; reason: string | null; due_at: string } | null;
+  last_task: { request_id: string; state: string | null } | null;
+}
+
+/** `baton schedules …`: messages that a tenant has sent to agents by the clock. */
+export function addScheduleCommands(program: Command, cli: Cli): void {
+  const schedules = program
+    .command('schedules')
+    .description('messages sent by the clock, with a token of the tenant');
+  const add = (name: string, description: string, argument?: string): Command => {
+    const command = schedules.command(name).description(description);
+    if (argument) command.argument(argument, 'its name or id');
+    return command
+      .option(...URL_OPTION)
+      .option(...TOKEN_OPTION)
+      .option(...JSON_OPTION);
+  };
+  add('list', 'list them by name').action((options: Options) => list(cli, options));
+  addCreateCommand(add('create', 'create one'), cli);
+  add('show', 'show one, with what came of it the last time', '<name>').action(
+    (name: string, options: Options) => show(cli, name, options),
+  );
+  add('pause', 'let its times pass from now on', '<name>').action((name: string, options: Options) =>
+    setPaused(cli, name, true, options),
+  );
+  add('resume', 'go on with its next time', '<name>').action((name: string, options: Options) =>
+    setPaused(cli, name, false, options),
+  );
+  add('run', 'make a task now, beside its times', '<name>').action((name: string, options: Options) =>
+    runNow(cli, name, options),
+  );
+  add('remove', 'remove one; the tasks it has made stay', '<name>').action((name: string, options: Options) =>
+    remove(cli, name, options),
+  );
+}
+
+function addCreateCommand(command: Command, cli: Cli): void {
+  command
+    .argument('<name>', 'lower-case letters, digits and hyphens')
+    .requiredOption('--agent <agent>', 'slug or id of the agent')
+    .option('--text <text>', 'what it is told')
+    .option('--message <json>', 'the same as a message of A2A 1.0, with parts and metadata')
+    .option('--cron <expression>', 'again and again, e.g. "0 8 * * 1-5"; six fields begin with seconds')
+    .option('--at <time>', 'once, e.g. 2026-12-31T08:00:00+01:00')
+    .option('--time-zone <name>', 'what the cron expression is read in, e.g. Europe/Berlin (default: UTC)')
+    .option('--overlap <policy>', 'while the task before is not over: skip, queue, allow, cancel-previous')
+    .option('--missed <policy>', 'times that nobody could fire: fire-once, skip')
+    .option('--same-context', 'all of its tasks are one conversation')
+    .option('--starts <time>', 'no time before this counts')
+    .option('--ends <time>', 'no time after this counts')
+    .option('--max-count <number>', 'it ends after so many tasks')
+    .option('--paused', 'it waits until it is resumed')
+    .action((name: string, options: CreateOptions) => create(cli, name, options));
+}
+
+const pathOf = (name: string): string => `schedules/${encodeURIComponent(name)}`;
+
+async function list(cli: Cli, options: Options): Promise<void> {
+  const client = ApiClient.of(cli, options);
+  const all: ScheduleJson[] = [];
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const path: string = `schedules?limit=100&cursor=${encodeURIComponent(cursor)}`;
+    const page = await client.call<{ schedules: ScheduleJson[]; next_cursor: string | null }>('GET', path);
+    all.push(...page.schedules);
+    cursor = page.next_cursor;
+  }
+  const none =
+    'No schedules yet: npx baton schedules create <name> --agent <agent> --cron "0 8 * * *" --text "…"';
+  if (options.json) printJson(cli.terminal, all);
+  else printTable(cli.terminal, TITLES, all.map(rowOf), none);
+}
+
+async function create(cli: Cli, name: string, options: CreateOptions): Promise<void> {
+  const { agent, text, cron, at, timeZone, overlap, missed, sameContext, starts, ends, paused } = options;
+  const body = {
+    ...{ name, agent, text, cron, at, time_zone: timeZone, overlap, missed },
+    ...{ starts_at: starts, ends_at: ends, paused, context: sameContext ? 'same' : undefined },
+    max_count: options.maxCount === undefined ? undefined : Number(options.maxCount),
+    message: options.message === undefined ? undefined : parseMessage(options.message),
+  };
+  const made = await ApiClient.of(cli, options).call<ScheduleJson>('POST', 'schedules', body);
+  if (options.json) printJson(cli.terminal, made);
+  else cli.terminal.out(`Schedule ${name} is created; ${nextOf(made)}.`);
+}
+
+function parseMessage(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Said below.
+  }
+  throw new OperatorError(
+    `--message: this is not a JSON object: give one such as '{"parts": [{"text": "hello"}]}'.`,
+  );
+}
+
+async function show(cli: Cli, name: string, options: Options): Promise<void> {
+  const found = await ApiClient.of(cli, options).call<ScheduleJson>('GET', pathOf(name));
+  if (options.json) return void printJson(cli.terminal, found);
+  const { last_outcome: last, last_task: task, fired, max_count: most } = found;
+  const lines = [
+    ['name', found.name],
+    ['agent', found.agent],
+    ['when', `${whenOf(found)} (${found.time_zone})`],
+    ['next', nextOf(found)],
+    ['policy', `overlap ${found.overlap}, missed ${found.missed}, context ${found.context}`],
+    ['tasks', most === null ? String(fired) : `${String(fired)} of ${String(most)}`],
+    [
+      'last',
+      last ? [`${last.outcome}, due ${timeOf(last.due_at)}`, last.reason].filter(Boolean).join(': ') : '-',
+    ],
+    ['last task', task ? `${task.request_id}: ${task.state ?? 'no longer kept'}` : '-'],
+  ] as const;
+  cli.terminal.out(lines.map(([title, value]) => `${title.padEnd(10)} ${oneLine(value, 200)}`).join('\n'));
+}
+
+async function setPaused(cli: Cli, name: string, paused: boolean, options: Options): Promise<void> {
+  const changed = await ApiClient.of(cli, options).call<ScheduleJson>('PATCH', pathOf(name), { paused });
+  if (options.json) printJson(cli.terminal, changed);
+  else cli.terminal.out(`Schedule ${changed.name} is ${paused ? 'paused' : `resumed; ${nextOf(changed)}`}.`);
+}
+
+async function runNow(cli: Cli, name: string, options: Options): Promise<void> {
+  const made = await ApiClient.of(cli, options).call<{ request_id: string }>('POST', `${pathOf(name)}/run`);
+  if (options.json) printJson(cli.terminal, made);
+  else cli.terminal.out(`Schedule ${name} has made task ${made.request_id}.`);
+}
+
+async function remove(cli: Cli, name: string, options: Options): Promise<void> {
+  await ApiClient.of(cli, options).call('DELETE', pathOf(name));
+  if (options.json) printJson(cli.terminal, { name, removed: true });
+  else cli.terminal.out(`Schedule ${name} is removed.`);
+}
+
+const timeOf = (text: string): string => `${formatTime(new Date(text))} UTC`;
+const whenOf = ({ cron, at }: ScheduleJson): string => cron ?? (at === null ? '-' : timeOf(at));
+
+function nextOf({ paused, waiting, next_at: next }: ScheduleJson): string {
+  if (paused) return 'paused';
+  if (next === null) return 'no time is left';
+  return waiting ? `waiting for the task before since ${timeOf(next)}` : `next at ${timeOf(next)}`;
+}
+
+function rowOf(schedule: ScheduleJson): string[] {
+  const { paused, waiting, next_at: next, last_outcome: last, last_task: task } = schedule;
+  return [
+    ...[schedule.name, schedule.agent, whenOf(schedule), schedule.time_zone],
+    paused ? 'paused' : waiting ? 'waiting' : formatTime(next === null ? null : new Date(next)),
+    ...[last?.outcome ?? '-', task?.request_id ?? '-', task?.state ?? '-'],
+  ];
+}

@@ -1,0 +1,72 @@
+import { TaskState } from '@baton/a2a';
+import type { Schedule } from '@baton/database';
+import { planFiring, timeAfter } from './firing-plan.js';
+import { scheduleOf } from './schedule.fixture.js';
+
+const DUE = new Date('2026-06-01T12:00:00Z');
+const LATE_MS = 60_000;
+const after = (ms: number): Date => new Date(DUE.getTime() + ms);
+const plan = (overrides: Partial<Schedule>, lateBy = 5) =>
+  planFiring({ schedule: scheduleOf(overrides), now: after(lateBy) }, DUE, LATE_MS);
+const next = (overrides: Partial<Schedule>, lateBy = 5, made = true) =>
+  timeAfter({ schedule: scheduleOf({ nextAt: DUE, ...overrides }), now: after(lateBy) }, DUE, LATE_MS, made);
+
+const WORKING = { lastTaskId: 'task', lastTaskState: TaskState.TASK_STATE_WORKING };
+
+describe('what is done about a time that has come', () => {
+  it.each([
+    ['there is no task before', {}],
+    ['the task before is gone', { lastTaskId: 'task' }],
+    ['the task before has ended', { ...WORKING, lastTaskState: TaskState.TASK_STATE_FAILED }],
+    ['they may overlap', { ...WORKING, overlap: 'allow' as const }],
+    ['the one before is canceled', { ...WORKING, overlap: 'cancel-previous' as const }],
+  ])('it is fired when %s', (_why, overrides) => expect(plan(overrides)).toEqual({ kind: 'fire' }));
+
+  it('it is skipped while the task before is at work, or waits for its caller', () => {
+    expect(plan(WORKING)).toMatchObject({ kind: 'pass', outcome: 'skipped' });
+    const asking = { ...WORKING, lastTaskState: TaskState.TASK_STATE_INPUT_REQUIRED };
+    expect(plan(asking)).toMatchObject({ kind: 'pass', outcome: 'skipped' });
+  });
+
+  it('it waits for the task before, and is looked at less and less often', () => {
+    const queued = { ...WORKING, overlap: 'queue' as const };
+    expect(plan(queued)).toEqual({ kind: 'wait', ms: 500 });
+    expect(plan(queued, 20_000)).toEqual({ kind: 'wait', ms: 2_000 });
+    expect(plan(queued, 86_400_000)).toEqual({ kind: 'wait', ms: 30_000 });
+  });
+
+  it('it is fired or given up when it was missed, as the schedule says', () => {
+    expect(plan({}, LATE_MS + 1)).toEqual({ kind: 'fire' });
+    expect(plan({ missed: 'skip' }, LATE_MS)).toEqual({ kind: 'fire' });
+    expect(plan({ missed: 'skip' }, LATE_MS + 1)).toMatchObject({ kind: 'pass', outcome: 'missed' });
+  });
+
+  it('it is not missed when it only had to wait', () => {
+    const waited = { missed: 'skip' as const, overlap: 'queue' as const, isWaiting: true };
+    expect(plan(waited, 3 * LATE_MS)).toEqual({ kind: 'fire' });
+  });
+});
+
+describe('the time after', () => {
+  it('is the very next, also when this one came a little late', () => {
+    expect(next({})).toEqual(after(60_000));
+    expect(next({ cron: '* * * * * *' }, 30_000)).toEqual(after(1_000));
+  });
+
+  it('is the next to come when times were missed, or had to wait', () => {
+    expect(next({}, 10 * 60_000 + 1)).toEqual(after(11 * 60_000));
+    expect(next({ isWaiting: true, cron: '* * * * * *' }, 30_000)).toEqual(after(31_000));
+  });
+
+  it('is none when it fires once, has ended, is paused or has made as many as it should', () => {
+    expect(next({ cron: null, at: DUE })).toBeNull();
+    expect(next({ endsAt: after(59_999) })).toBeNull();
+    expect(next({ paused: true, nextAt: null, pendingAt: DUE })).toBeNull();
+    expect(next({ maxCount: 3, fired: 2 })).toBeNull();
+    expect(next({ maxCount: 3, fired: 2 }, 5, false)).toEqual(after(60_000));
+  });
+
+  it('is what it was changed to while this one was fired', () => {
+    expect(next({ nextAt: after(7_000), pendingAt: DUE })).toEqual(after(7_000));
+  });
+});

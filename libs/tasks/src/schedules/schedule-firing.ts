@@ -1,0 +1,81 @@
+import { type Agent, type Message, ProtocolError, Role, type Task, TaskState, isEnabled } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { type Schedule, TaskStore } from '@baton/database';
+import { Injectable } from '@nestjs/common';
+import { v5 as uuidOf, v7 as uuid } from 'uuid';
+import { AgentDirectory } from '../agent-directory.js';
+import { TaskCanceler } from '../delegation/task-canceler.js';
+import { Dispatcher } from '../dispatch/dispatcher.js';
+import { explainPlace } from '../operations/accept-turn.js';
+import { createOnce } from '../operations/create-once.js';
+import { isBusy } from './firing-plan.js';
+
+/** The key of a task's metadata that says which schedule has made it. */
+const METADATA_KEY = 'baton.schedule';
+
+/** The id of the task that a time of a schedule makes: the same, whoever makes it. */
+export const taskIdAt = ({ id }: Schedule, dueAt: Date): string => uuidOf(dueAt.toISOString(), id);
+
+/** Makes the tasks of schedules. */
+@Injectable()
+export class ScheduleFiring {
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly directory: AgentDirectory,
+    private readonly dispatcher: Dispatcher,
+    private readonly canceler: TaskCanceler,
+    private readonly environment: Environment,
+  ) {}
+
+  /**
+   * Say the schedule's message to its agent as that task, unless it is there already, and cancel the one before
+   * if the schedule wants that.
+   * @throws ProtocolError if the agent or a limit of the tenant does not allow it
+   */
+  async fire(schedule: Schedule, dueAt: Date, taskId: string): Promise<void> {
+    const { tenantId, lastTaskId, overlap, pendingAt } = schedule;
+    // Whoever began it may have made the task and died; what has become of the agent since does not matter then.
+    if (!pendingAt || !(await this.tasks.get(tenantId, taskId))) await this.make(schedule, dueAt, taskId);
+    // After the new one is there: one that is refused must not end the one before.
+    if (overlap === 'cancel-previous' && lastTaskId !== null && isBusy(schedule)) {
+      await this.canceler.cancel(tenantId, null, lastTaskId);
+    }
+  }
+
+  private async make(schedule: Schedule, dueAt: Date, taskId: string): Promise<void> {
+    const { tenantId } = schedule;
+    const agent = await this.agentOf(schedule);
+    const place = await this.dispatcher.placeFor(tenantId);
+    const maker = {
+      tasks: this.tasks,
+      maxAttempts: this.environment.maxAttempts,
+      hand: this.dispatcher.hand.bind(this.dispatcher),
+    };
+    const task = newTask(schedule, dueAt, taskId);
+    await createOnce(maker, { tenantId, agent, task, place }).catch(explainPlace(place));
+  }
+
+  private async agentOf({ tenantId, agent: name }: Schedule): Promise<Agent> {
+    const agent = await this.directory.find(tenantId, name);
+    if (!agent) throw new ProtocolError('agent-not-found', `the agent "${name}" does not exist`);
+    if (!isEnabled(agent)) throw new ProtocolError('agent-not-found', `the agent "${name}" is disabled`);
+    return agent;
+  }
+}
+
+function newTask(schedule: Schedule, dueAt: Date, id: string): Task {
+  const contextId = schedule.context === 'same' ? schedule.id : uuid();
+  const said: Message = {
+    ...schedule.message,
+    ...{ messageId: uuid(), taskId: id, contextId, role: Role.ROLE_USER },
+  };
+  const timestamp = new Date().toISOString();
+  return {
+    id,
+    contextId,
+    status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
+    artifacts: [],
+    history: [said],
+    metadata: { [METADATA_KEY]: { id: schedule.id, name: schedule.name, dueAt: dueAt.toISOString() } },
+  };
+}

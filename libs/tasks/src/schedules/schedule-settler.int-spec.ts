@@ -1,0 +1,166 @@
+import type { Agent } from '@baton/a2a';
+import { loadEnvironment } from '@baton/config';
+import { Database, type DueSchedule, type Schedule, ScheduleStore, TaskStore } from '@baton/database';
+import { Logger, Metrics } from '@baton/telemetry';
+import { randomUUID } from 'node:crypto';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import type { AgentDirectory } from '../agent-directory.js';
+import type { TaskCanceler } from '../delegation/task-canceler.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
+import { scheduleOf } from './schedule.fixture.js';
+import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
+import { ScheduleSettler } from './schedule-settler.js';
+
+const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
+
+let place: TestDatabase;
+let database: Database;
+let store: ScheduleStore;
+let tenantId: string;
+let agents: Agent[];
+let mostWaiting: number | null;
+let handed: string[];
+let canceled: string[];
+
+beforeAll(async () => {
+  place = await createDatabase();
+  database = new Database({ url: place.url, poolSize: 8 });
+  store = new ScheduleStore(database);
+}, 60_000);
+afterAll(async () => {
+  await database.close();
+  await place.drop();
+});
+
+beforeEach(async () => {
+  tenantId = randomUUID();
+  [agents, mostWaiting, handed, canceled] = [[ECHO], null, [], []];
+  await query('DELETE FROM schedules');
+  await query(`INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`);
+});
+
+const query = (text: string): Promise<object[]> => database.systemQuery({ text }, []);
+
+/** What a worker settles schedules with; queue and catalog are the test's. */
+function worker(): ScheduleSettler {
+  const environment = loadEnvironment({ DATABASE_URL: place.url, SCHEDULE_LATE_MS: '60000' });
+  const dispatcher = {
+    placeFor: async () => ({
+      mostOut: mostWaiting === null ? null : 0,
+      mostWaiting,
+      exact: mostWaiting !== null,
+    }),
+    hand: async ({ taskId }: { taskId: string }) => void handed.push(taskId),
+  };
+  const firing = new ScheduleFiring(
+    new TaskStore(database),
+    { find: async () => agents[0] } as unknown as AgentDirectory,
+    dispatcher as unknown as Dispatcher,
+    {
+      cancel: async (_: string, __: null, taskId: string) => canceled.push(taskId),
+    } as unknown as TaskCanceler,
+    environment,
+  );
+  return new ScheduleSettler(store, firing, new Metrics(), environment, Logger.silent());
+}
+
+/** A schedule that was due that long ago. */
+async function due(overrides: Partial<Schedule> = {}, ago = 1_000): Promise<Schedule> {
+  const nextAt = new Date(Date.now() - ago);
+  const spec = scheduleOf({ tenantId, id: randomUUID(), cron: null, at: nextAt, nextAt, ...overrides });
+  return store.create(spec, 10);
+}
+/** Takes what is due; whoever has it keeps it for no time at all. */
+const take = async (): Promise<DueSchedule> => (await store.takeDue(0, 0, 1))[0]!;
+const read = async ({ id }: Schedule): Promise<Schedule> => (await store.find(tenantId, id))!;
+const tasks = async (): Promise<string[]> => {
+  const rows = await query(`SELECT id FROM tasks WHERE tenant_id = '${tenantId}'`);
+  return rows.map((row) => (row as { id: string }).id);
+};
+
+describe('a time of a schedule', () => {
+  it('makes one task, however many workers settle it at once', async () => {
+    const schedule = await due();
+    const taken: DueSchedule[] = [];
+    while (taken.length < 6) taken.push(await take());
+    await Promise.all(taken.map((each) => worker().settle(each)));
+    const taskId = taskIdAt(schedule, schedule.nextAt!);
+    expect(await tasks()).toEqual([taskId]);
+    expect(handed).toEqual([taskId]);
+    expect(await read(schedule)).toMatchObject({
+      ...{ fired: 1, nextAt: null, pendingAt: null, lastTaskId: taskId, lastTaskState: 1 },
+      last: { outcome: 'started', dueAt: schedule.nextAt },
+    });
+  });
+
+  it.each(['before', 'after'])(
+    'makes one task when its worker dies %s it was made, though it may not be made any more',
+    async (when) => {
+      const schedule = await due();
+      const first = await take();
+      const version = await store.begin(first.schedule);
+      const lost = { ...first, schedule: { ...first.schedule, version: version! } };
+      // Its note of the task does not come through: the schedule has another version by then.
+      if (when === 'after') {
+        await store.wait(lost.schedule, 0);
+        await worker().settle({ ...lost, schedule: { ...lost.schedule, pendingAt: schedule.nextAt } });
+        agents = [];
+      }
+      const again = await take();
+      expect(again.schedule).toMatchObject({ pendingAt: schedule.nextAt, last: null });
+      await worker().settle(again);
+      expect(await tasks()).toEqual([taskIdAt(schedule, schedule.nextAt!)]);
+      expect(await read(schedule)).toMatchObject({ fired: 1, last: { outcome: 'started' } });
+    },
+  );
+
+  it('is refused, and the next one comes, when the agent is gone or disabled', async () => {
+    const schedule = await due({ cron: '0 0 * * *', at: null });
+    agents = [];
+    await worker().settle(await take());
+    const gone = { outcome: 'refused', reason: 'the agent "echo" does not exist' };
+    expect(await read(schedule)).toMatchObject({ fired: 0, last: gone, nextAt: expect.any(Date) as Date });
+    const other = await due({ name: 'other' });
+    agents = [{ ...ECHO, definition: { ...ECHO.definition, a2aEnabled: false } }];
+    await worker().settle(await take());
+    expect(await read(other)).toMatchObject({ last: { reason: 'the agent "echo" is disabled' } });
+    expect(await tasks()).toEqual([]);
+  });
+
+  it('is refused by a limit of its tenant, which it names', async () => {
+    const schedule = await due();
+    mostWaiting = 0;
+    await worker().settle(await take());
+    const reason = expect.stringContaining('the limit tasksWaiting of this tenant is reached') as string;
+    expect(await read(schedule)).toMatchObject({ last: { outcome: 'refused', reason } });
+    expect(await tasks()).toEqual([]);
+  });
+
+  it('that was missed makes one task, or none, and the next is one to come', async () => {
+    const hour = 3_600_000;
+    const once = await due({ cron: '* * * * *', at: null }, hour);
+    await worker().settle(await take());
+    expect(await read(once)).toMatchObject({ fired: 1, last: { outcome: 'started', dueAt: once.nextAt } });
+    const skipping = await due({ name: 'skipping', cron: '* * * * *', at: null, missed: 'skip' }, hour);
+    await worker().settle(await take());
+    expect(await read(skipping)).toMatchObject({ fired: 0, last: { outcome: 'missed' } });
+    for (const { id } of [once, skipping]) {
+      const { nextAt } = (await store.find(tenantId, id))!;
+      expect(nextAt!.getTime()).toBeGreaterThan(Date.now());
+    }
+  });
+
+  it('ends the task before only when the new one is there', async () => {
+    const policy = { overlap: 'cancel-previous', cron: '* * * * * *', at: null } as const;
+    const schedule = await due(policy);
+    await worker().settle(await take());
+    const [first] = await tasks();
+    mostWaiting = 0;
+    await worker().settle(await take());
+    expect([canceled, (await read(schedule)).last?.outcome]).toEqual([[], 'refused']);
+    mostWaiting = null;
+    await query(`UPDATE schedules SET next_at = now() - interval '1 s', wake_at = now()`);
+    await worker().settle(await take());
+    expect(canceled).toEqual([first]);
+  });
+});

@@ -1,0 +1,89 @@
+import { ProtocolError } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import {
+  type DueSchedule,
+  type FiringOutcome,
+  type Schedule,
+  ScheduleStore,
+  isTransient,
+} from '@baton/database';
+import { Logger, Metrics } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { planFiring, timeAfter } from './firing-plan.js';
+import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
+
+interface Outcome {
+  outcome: FiringOutcome;
+  reason: string | null;
+}
+
+/**
+ * Brings a schedule that is due to its next time. What is to be done about a time is decided once, in Postgres; its
+ * task has an id that follows from schedule and time. So whoever dies in between, and however many take it up, a
+ * time makes one task.
+ */
+@Injectable()
+export class ScheduleSettler {
+  constructor(
+    private readonly store: ScheduleStore,
+    private readonly firing: ScheduleFiring,
+    private readonly metrics: Metrics,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+  ) {}
+
+  /**
+   * @returns the next time, or undefined if somebody else settles it, or it has to wait
+   * Rejects when Postgres is away: the schedule is taken again when the taker's time is over.
+   */
+  async settle(due: DueSchedule): Promise<Date | null | undefined> {
+    const { schedule } = due;
+    const { scheduleLateMs: lateMs } = this.environment;
+    const dueAt = schedule.pendingAt ?? schedule.nextAt;
+    if (!dueAt) return null;
+    if (schedule.pendingAt) return this.fire(due, dueAt);
+    const plan = planFiring(due, dueAt, lateMs);
+    if (plan.kind === 'wait') {
+      await this.store.wait(schedule, plan.ms);
+      return undefined;
+    }
+    if (plan.kind === 'pass') return this.note(due, dueAt, plan, null);
+    const version = await this.store.begin(schedule);
+    return version === undefined
+      ? undefined
+      : this.fire({ ...due, schedule: { ...schedule, version } }, dueAt);
+  }
+
+  private async fire(due: DueSchedule, dueAt: Date): Promise<Date | null> {
+    const { schedule } = due;
+    const taskId = taskIdAt(schedule, dueAt);
+    try {
+      await this.firing.fire(schedule, dueAt, taskId);
+    } catch (error) {
+      if (isTransient(error)) throw error;
+      return this.note(due, dueAt, { outcome: 'refused', reason: this.reasonOf(error, schedule) }, null);
+    }
+    return this.note(due, dueAt, { outcome: 'started', reason: null }, taskId);
+  }
+
+  private async note(
+    due: DueSchedule,
+    dueAt: Date,
+    { outcome, reason }: Outcome,
+    taskId: string | null,
+  ): Promise<Date | null> {
+    const { tenantId, id } = due.schedule;
+    const nextAt = timeAfter(due, dueAt, this.environment.scheduleLateMs, taskId !== null);
+    await this.store.settle(due.schedule, { dueAt, outcome, reason, taskId, nextAt });
+    this.metrics.scheduleFirings.inc({ outcome });
+    const fields = { tenantId, scheduleId: id, dueAt, outcome, ...(reason !== null && { reason }) };
+    this.logger[outcome === 'started' ? 'debug' : 'info']('schedule fired', fields);
+    return nextAt;
+  }
+
+  private reasonOf(error: unknown, { tenantId, id }: Schedule): string {
+    if (error instanceof ProtocolError) return error.message;
+    this.logger.error('a schedule could not be fired', { err: error, tenantId, scheduleId: id });
+    return 'an internal error of the platform';
+  }
+}

@@ -1,0 +1,73 @@
+import { ProtocolError } from '@baton/a2a';
+import type { ScheduleTimes } from '@baton/database';
+import { CronExpressionParser } from 'cron-parser';
+
+const MAX_CRON = 200;
+const FORMS = 'five fields (minute hour day month weekday), six with seconds first, or @hourly, @daily, …';
+const NICKNAMES: ReadonlySet<string> = new Set([
+  ...['@secondly', '@minutely', '@hourly', '@daily', '@weekly', '@weekdays', '@weekends', '@monthly'],
+  '@yearly',
+]);
+const ZONE = /^[A-Za-z][\w+-]*(\/[\w+-]+){0,2}$/;
+
+/**
+ * The first time after that; undefined = there is none. A time that the clocks leave out in spring is an hour
+ * later, one that comes twice in autumn counts once, and an expression for every hour or minute goes by real time.
+ */
+export function nextTime(times: ScheduleTimes, after: Date): Date | undefined {
+  const { cron, at, timeZone: tz, startsAt, endsAt } = times;
+  if (at) return at > after ? at : undefined;
+  if (cron === null) return undefined;
+  // A time that is exactly the start counts.
+  const start = startsAt ? startsAt.getTime() - 1 : -Infinity;
+  const currentDate = new Date(Math.max(after.getTime(), start));
+  const next = CronExpressionParser.parse(cron, { tz, currentDate }).next().toDate();
+  return endsAt && next > endsAt ? undefined : next;
+}
+
+/** Throws `invalid-params` that names the field unless the times can be read and one of them is to come. */
+export function assertTimes(times: ScheduleTimes, now: Date): void {
+  const { cron, at, timeZone, startsAt, endsAt } = times;
+  if ((cron === null) === (at === null)) {
+    throw ProtocolError.invalidParams('cron', 'give either cron, for again and again, or at, for once');
+  }
+  assertTimeZone(timeZone);
+  if (at && (startsAt ?? endsAt)) {
+    throw ProtocolError.invalidParams(startsAt ? 'starts_at' : 'ends_at', 'goes with cron, not with at');
+  }
+  if (startsAt && endsAt && startsAt > endsAt) {
+    throw ProtocolError.invalidParams('ends_at', 'is before starts_at: make it later');
+  }
+  if (cron !== null) assertCron(cron, times);
+  if (nextTime(times, now)) return;
+  if (at) throw ProtocolError.invalidParams('at', 'has passed: give a time to come');
+  throw ProtocolError.invalidParams('ends_at', 'no time of cron is left before it: make it later');
+}
+
+function assertTimeZone(timeZone: string): void {
+  try {
+    if (!ZONE.test(timeZone)) throw new RangeError();
+    new Intl.DateTimeFormat('en', { timeZone });
+  } catch {
+    throw ProtocolError.invalidParams(
+      'time_zone',
+      'is unknown: give an IANA name such as Europe/Berlin or UTC',
+    );
+  }
+}
+
+function assertCron(cron: string, { timeZone: tz }: ScheduleTimes): void {
+  const refuse = (why: string): ProtocolError => ProtocolError.invalidParams('cron', `${why}: give ${FORMS}`);
+  const fields = cron.trim().split(/\s+/);
+  if (cron.length > MAX_CRON) throw refuse(`is longer than ${MAX_CRON} characters`);
+  if (cron.startsWith('@') ? !NICKNAMES.has(cron) : fields.length < 5 || fields.length > 6) {
+    throw refuse(`"${cron.slice(0, 40)}" is not a cron expression`);
+  }
+  // A hash of nothing would be another time in each process.
+  if (/(^|[\s,])H/.test(cron)) throw refuse('H is not supported');
+  try {
+    CronExpressionParser.parse(cron, { tz }).next();
+  } catch (error) {
+    throw refuse(error instanceof Error ? error.message : 'can not be read');
+  }
+}

@@ -1,0 +1,142 @@
+import { ProtocolError } from '@baton/a2a';
+import {
+  NameTakenError,
+  type Schedule,
+  type ScheduleSpec,
+  ScheduleStore,
+  TooManySchedulesError,
+} from '@baton/database';
+import { Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { v7 as uuid } from 'uuid';
+import { AgentDirectory } from '../agent-directory.js';
+import { ScheduleFiring } from './schedule-firing.js';
+import { assertTimes, nextTime } from './schedule-times.js';
+import { ticksOf } from './ticks.js';
+
+/** Schedules that a tenant may have. */
+const MOST = 1_000;
+/** A schedule that is changed and fired at once is changed within this many looks. */
+const MAX_LOOKS = 10;
+/** Members that say when it fires: the next time is found anew when one of them is given. */
+const WHEN = ['cron', 'at', 'timeZone', 'startsAt', 'endsAt', 'maxCount', 'paused'] as const;
+
+/** A tenant's schedules, for the tenant itself. */
+@Injectable()
+export class Schedules {
+  constructor(
+    private readonly store: ScheduleStore,
+    private readonly directory: AgentDirectory,
+    private readonly firing: ScheduleFiring,
+    private readonly messaging: Messaging,
+    private readonly logger: Logger,
+  ) {}
+
+  /** By name, without their messages. */
+  async list(tenantId: string): Promise<Omit<Schedule, 'message'>[]> {
+    return this.store.list(tenantId);
+  }
+
+  /** Throws `not-found`. */
+  async find(tenantId: string, idOrName: string): Promise<Schedule> {
+    const schedule = await this.store.find(tenantId, idOrName);
+    if (!schedule) throw new ProtocolError('not-found', `Schedule not found: ${idOrName.slice(0, 100)}`);
+    return schedule;
+  }
+
+  /** Throws `invalid-params` that names the field, `conflict` for a name that is taken. */
+  async create(tenantId: string, spec: ScheduleSpec): Promise<Schedule> {
+    const now = new Date();
+    assertTimes(spec, now);
+    await this.assertAgent(tenantId, spec.agent);
+    const nextAt = nextTimeOf(spec, 0, now);
+    const made = await this.store
+      .create({ tenantId, id: uuid(), nextAt, ...spec }, MOST)
+      .catch(explainRefusal);
+    await this.tell(made);
+    return made;
+  }
+
+  /**
+   * Change what is given. What is being fired at the moment stays so.
+   * @throws ProtocolError as `create` and `find` do
+   */
+  async change(tenantId: string, idOrName: string, patch: Partial<ScheduleSpec>): Promise<Schedule> {
+    if (patch.agent !== undefined) await this.assertAgent(tenantId, patch.agent);
+    for (let look = 0; look < MAX_LOOKS; look++) {
+      const found = await this.find(tenantId, idOrName);
+      const spec = merge(found, patch);
+      const now = new Date();
+      const isNew = WHEN.some((member) => patch[member] !== undefined);
+      if (isNew && !spec.paused) assertTimes(spec, now);
+      const nextAt = isNew ? nextTimeOf(spec, found.fired, now) : found.nextAt;
+      const changed = await this.store.change(found, spec, nextAt).catch(explainRefusal);
+      if (!changed) continue;
+      if (isNew) await this.tell(changed);
+      return changed;
+    }
+    throw new ProtocolError('internal', 'The schedule was changed too often at once: send it again');
+  }
+
+  /** Throws `not-found`. Tasks that it has made stay. */
+  async remove(tenantId: string, idOrName: string): Promise<void> {
+    const { id } = await this.find(tenantId, idOrName);
+    await this.store.remove(tenantId, id);
+    await this.tell({ id, nextAt: null });
+  }
+
+  /**
+   * Make a task now, beside its times and also while it is paused. It does not wait for the task before: whoever
+   * asks for it wants it now.
+   * @returns the id of the task
+   * @throws ProtocolError if the agent or a limit of the tenant does not allow it
+   */
+  async run(tenantId: string, idOrName: string): Promise<{ schedule: Schedule; taskId: string }> {
+    const schedule = await this.find(tenantId, idOrName);
+    const [now, taskId] = [new Date(), uuid()];
+    await this.firing.fire({ ...schedule, pendingAt: null }, now, taskId);
+    await this.store.note(schedule, { dueAt: now, outcome: 'started', reason: null }, taskId);
+    return { schedule, taskId };
+  }
+
+  private async assertAgent(tenantId: string, name: string): Promise<void> {
+    if (await this.directory.find(tenantId, name)) return;
+    throw ProtocolError.invalidParams(
+      'agent',
+      `there is no agent "${name.slice(0, 100)}": name one of yours`,
+    );
+  }
+
+  /** Have the queue tick, or not. A queue that is away is told when the schedule is due. */
+  private async tell(schedule: Schedule | Pick<Schedule, 'id' | 'nextAt'>): Promise<void> {
+    try {
+      if (schedule.nextAt && 'cron' in schedule) await this.messaging.setTicks(ticksOf(schedule));
+      else await this.messaging.stopTicks(schedule.id);
+    } catch (error) {
+      this.logger.warn('queue is away; the workers will find the schedule', { err: error });
+    }
+  }
+}
+
+/** `cron` and `at` replace each other. */
+function merge(found: ScheduleSpec, patch: Partial<ScheduleSpec>): ScheduleSpec {
+  const merged = { ...found, ...patch };
+  if (patch.cron && patch.at === undefined) merged.at = null;
+  if (patch.at && patch.cron === undefined)
+    Object.assign(merged, { cron: null, startsAt: null, endsAt: null });
+  return merged;
+}
+
+function nextTimeOf(spec: ScheduleSpec, fired: number, now: Date): Date | null {
+  if (spec.paused || (spec.maxCount !== null && fired >= spec.maxCount)) return null;
+  return nextTime(spec, now) ?? null;
+}
+
+const explainRefusal = (error: unknown): never => {
+  if (error instanceof NameTakenError) throw new ProtocolError('conflict', `name: ${error.message}`);
+  if (error instanceof TooManySchedulesError) {
+    throw new ProtocolError('conflict', `you have ${MOST} schedules, which is the most: remove one`);
+  }
+  throw error;
+};

@@ -1,0 +1,13 @@
+import type { Schedule } from '@baton/database';
+import type { TickTimes } from '@baton/messaging';
+
+/** What the queue is told of a schedule. It may tick more often than the schedule fires: Postgres decides. */
+export const ticksOf = ({ tenantId, id, ...schedule }: Omit<Schedule, 'message'>): TickTimes => {
+  const { cron, at, timeZone, startsAt } = schedule;
+  return {
+    ...{ tenantId, scheduleId: id, timeZone },
+    ...(cron !== null && { cron }),
+    ...(at && { at }),
+    ...(startsAt && { startsAt }),
+  };
+};

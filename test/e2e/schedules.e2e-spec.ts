@@ -1,0 +1,122 @@
+import { Client } from 'pg';
+import { DRIVERS } from '../support/index.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+import type { Wired } from '../support/wire.js';
+
+jest.setTimeout(60_000);
+
+const ENV = { LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300' };
+const EVERY_SECOND = { cron: '* * * * * *', agent: 'echo' };
+/** The agent asks, and its task is not over until it is answered. */
+const ASKING = { parts: [{ text: 'what now?' }], metadata: { echo: { askInput: true } } };
+
+let stack: Stack;
+let token: string;
+let client: Client;
+
+beforeAll(async () => {
+  stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env: ENV });
+  ({ token } = await stack.createTenant());
+  client = new Client({ connectionString: stack.database.url });
+  await client.connect();
+  await client.query(`SET baton.tenant = 'system'`);
+});
+afterAll(async () => {
+  await client.end();
+  await stack.stop();
+});
+
+async function ask(method: string, path = '', body?: object): Promise<{ status: number; json: Wired }> {
+  const response = await fetch(`${stack.apis[0]!.url}/v1/schedules${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, json: text && JSON.parse(text) };
+}
+
+async function create(schedule: object): Promise<string> {
+  const { status, json } = await ask('POST', '', schedule);
+  expect({ status, error: json.error }).toEqual({ status: 201, error: undefined });
+  return json.id as string;
+}
+
+/** The schedule as soon as it is as wanted. */
+async function when(id: string, isSo: (schedule: Wired) => boolean): Promise<Wired> {
+  for (;;) {
+    const { json } = await ask('GET', `/${id}`);
+    if (isSo(json)) return json;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** The tasks of a schedule, as they were made. */
+async function tasksOf(id: string): Promise<{ id: string; state: number; dueAt: string }[]> {
+  const { rows } = await client.query(
+    `SELECT id, state, metadata->'baton.schedule'->>'dueAt' AS "dueAt" FROM tasks
+     WHERE metadata->'baton.schedule'->>'id' = $1 ORDER BY 3`,
+    [id],
+  );
+  return rows as { id: string; state: number; dueAt: string }[];
+}
+
+it('makes one task at each time, though the queue is emptied and a worker killed', async () => {
+  const at = new Date(Date.now() + 2_500).toISOString();
+  const once = await create({ name: 'once', agent: 'echo', at, text: 'now' });
+  const spec = { ...EVERY_SECOND, name: 'every-second', text: 'tick', overlap: 'allow', max_count: 7 };
+  const again = await create(spec);
+  await when(again, ({ fired }) => fired >= 2);
+  await stack.redis?.flush();
+  await when(again, ({ fired }) => fired >= 4);
+  await stack.workers.pop()!.kill();
+  const ended = await when(again, ({ next_at }) => next_at === null);
+  expect(ended).toMatchObject({ fired: 7, last_outcome: { outcome: 'started' } });
+  const due = (await tasksOf(again)).map(({ dueAt }) => Date.parse(dueAt));
+  expect(due).toEqual(Array.from({ length: 7 }, (_, second) => due[0]! + second * 1_000));
+
+  const fired = await when(once, ({ last_task }) => last_task?.state === 'completed');
+  const [only, ...more] = await tasksOf(once);
+  expect([only?.dueAt, more]).toEqual([at, []]);
+  expect(fired).toMatchObject({ fired: 1, next_at: null, last_task: { request_id: only!.id } });
+});
+
+it('lets a time that comes too early be skipped, wait, or end the task before', async () => {
+  const make = (overlap: string, more = {}) =>
+    create({ ...EVERY_SECOND, name: overlap, overlap, message: ASKING, ...more });
+  const skip = await make('skip');
+  const queue = await make('queue', { max_count: 2 });
+  const cancel = await make('cancel-previous', { max_count: 2 });
+
+  const skipped = await when(skip, ({ last_outcome }) => last_outcome?.outcome === 'skipped');
+  expect(skipped).toMatchObject({ fired: 1, last_task: { state: 'input-required' } });
+
+  const ended = await when(cancel, ({ fired, last_task }) => fired === 2 && last_task.state !== 'submitted');
+  const [before, after] = await tasksOf(cancel);
+  expect(before?.state).toBe(5);
+  expect(ended).toMatchObject({ next_at: null, last_task: { request_id: after!.id } });
+
+  const waiting = await when(queue, (schedule) => schedule.waiting);
+  expect(waiting).toMatchObject({ fired: 1 });
+  const taskId = waiting.last_task.request_id as string;
+  await new RawCaller(stack.url(0), token).call('SendMessage', sendParams('go on', { taskId }));
+  await when(queue, ({ fired }) => fired === 2);
+  expect(await tasksOf(queue)).toHaveLength(2);
+});
+
+it('is paused, resumed, fired by hand and removed over the command line', async () => {
+  const flags = ['--url', stack.apis[0]!.url, '--token', token];
+  const baton = (...args: string[]) => stack.baton('schedules', ...args, ...flags);
+  const spec = ['--agent', 'echo', '--cron', '0 8 * * *', '--time-zone', 'Asia/Tokyo'];
+  await baton('create', 'morning', ...spec, '--text', 'good morning');
+  await baton('pause', 'morning');
+  expect(await baton('list')).toMatch(/morning +echo +0 8 \* \* \* +Asia\/Tokyo +paused/);
+  await baton('resume', 'morning');
+  const { request_id: taskId } = JSON.parse(await baton('run', 'morning', '--json'));
+  const shown = JSON.parse(await baton('show', 'morning', '--json'));
+  expect(shown).toMatchObject({ time_zone: 'Asia/Tokyo', fired: 0, last_task: { request_id: taskId } });
+  expect(shown.next_at).toMatch(/T23:00:00\.000Z$/);
+  await baton('remove', 'morning');
+  expect((await ask('GET', '/morning')).status).toBe(404);
+});
