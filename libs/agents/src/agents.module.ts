@@ -4,11 +4,13 @@ import { Outbound } from './outbound/outbound.js';
 import type { AgentRuntime } from './runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
 import { RUNTIMES, RuntimeTable } from './runtimes.js';
+import type { ToolSource } from './runtimes/llm/tools/agent-tool.js';
+import { TOOL_SOURCES, ToolSources } from './runtimes/llm/tools/tool-sources.js';
 
 /** Provides the RuntimeTable with every runtime in it. */
 @Module({})
 export class AgentsModule {
-  /** @param ports a module that exports providers of what runtimes ask for: `AgentList`, `SecretReader` */
+  /** @param ports a module that exports providers of what runtimes ask for: `AgentList`, `SecretReader`, `TokenBudget` */
   static withPorts(ports: Type): DynamicModule {
     const classes = Object.values<Type<AgentRuntime>>(RUNTIMES);
     return {
@@ -16,6 +18,12 @@ export class AgentsModule {
       imports: [ports],
       providers: [
         ...classes,
+        ...TOOL_SOURCES,
+        {
+          provide: ToolSources,
+          useFactory: (...sources: ToolSource[]) => new ToolSources(sources),
+          inject: [...TOOL_SOURCES],
+        },
         RemoteConnector,
         {
           provide: Outbound,

@@ -6,5 +6,6 @@ export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js'
 export * from './runtime.js';
 export { assertConfig } from './runtime-configs.js';
 export { SecretReader } from './secret-reader.js';
+export { TokenBudget, type TokenCount, TokensExceeded } from './token-budget.js';
 export type { JournalEntry, TurnJournal } from './turn-journal.js';
 export { RuntimeTable } from './runtimes.js';

@@ -1,4 +1,4 @@
-import { Role, TaskState, type Message, type Part } from '@baton/a2a';
+import { type Artifact, Role, TaskState, type Message, type Part } from '@baton/a2a';
 import type { AgentOutput, Turn } from './runtime.js';
 
 /** A part that holds text. */
@@ -42,7 +42,7 @@ export const inputRequired = (turn: Turn, question: string): AgentOutput =>
 /** One chunk of an artifact of the turn's task. */
 export function artifactChunk(
   turn: Turn,
-  artifact: { artifactId: string; name: string; parts: Part[] },
+  artifact: { artifactId: string; name: string; parts: Part[]; metadata?: Artifact['metadata'] },
   { append = false, lastChunk = true } = {},
 ): AgentOutput {
   const { id: taskId, contextId } = turn.task;
@@ -51,7 +51,7 @@ export function artifactChunk(
     value: {
       taskId,
       contextId,
-      artifact: { ...artifact, description: '', metadata: undefined, extensions: [] },
+      artifact: { metadata: undefined, ...artifact, description: '', extensions: [] },
       append,
       lastChunk,
       metadata: undefined,

@@ -2,6 +2,7 @@ import { type AgentDefinition, ProtocolError, parseFields } from '@baton/a2a';
 import { z } from 'zod';
 import type { RuntimeName } from './runtimes.js';
 import { executorConfig } from './runtimes/executor/executor-config.js';
+import { llmConfigSchema } from './runtimes/llm/config.js';
 import { remoteConfigSchema } from './runtimes/remote-a2a/remote-config.js';
 
 const noSettings = (runtime: string) => z.strictObject({}, `the ${runtime} runtime takes no settings`);
@@ -14,6 +15,7 @@ const RUNTIME_CONFIGS: Readonly<Record<RuntimeName, z.ZodType>> = {
   echo: noSettings('echo'),
   executor: executorConfig,
   index: noSettings('index'),
+  llm: llmConfigSchema,
   'remote-a2a': remoteConfigSchema,
 };
 

@@ -12,6 +12,8 @@ import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { converse } from './runtimes/executor/converse.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
+import { LlmBench, toolOf } from './runtimes/llm/llm-runtime.fixture.js';
+import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
 import { RemoteA2aRuntime } from './runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
 import { FixedAgents, agent, collect, firstTurn, summary, userMessage } from './testing/turns.js';
@@ -69,8 +71,21 @@ const RUNTIMES: Record<
   index: {
     run: (...turn) => new IndexRuntime(new FixedAgents([agent('echo')])).run(...turn),
   },
+  llm: { run: (turn, signal) => bench.runtime.run({ ...turn, agent: bench.turn().agent }, signal) },
   'remote-a2a': { run: remote, text: 'count 5' },
 };
+
+/** Where the llm runtime has its model from. */
+let bench: LlmBench;
+beforeAll(async () => {
+  bench = await LlmBench.start();
+  bench.tools.push(toolOf('weather', () => 'sun'));
+  const calls = [{ name: 'weather', input: { city: 'Bern' } }];
+  bench.provider.answer(({ body }) =>
+    JSON.stringify(body).includes('function_call_output') ? { text: 'It is sunny.' } : { calls },
+  );
+});
+afterAll(() => bench.stop());
 
 describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, text = 'hello' }) => {
   const turn = (fields: Partial<Turn> = {}): Turn => firstTurn(userMessage(text, { metadata }), fields);
@@ -136,6 +151,7 @@ describe('the runtime table', () => {
     new EchoRuntime(),
     new ExecutorRuntime(none, Logger.silent()),
     new IndexRuntime(new FixedAgents([])),
+    new LlmRuntime(none, none, none, none, none, none),
     new RemoteA2aRuntime(connector, Logger.silent()),
   ]);
 
@@ -149,8 +165,8 @@ describe('the runtime table', () => {
   });
 
   it('says which runtimes there are to whoever asks for another', () => {
-    expect(() => table.get('llm')).toThrow(
-      'there is no runtime "llm"; there are echo, executor, index, remote-a2a',
+    expect(() => table.get('magic')).toThrow(
+      'there is no runtime "magic"; there are echo, executor, index, llm, remote-a2a',
     );
   });
 });

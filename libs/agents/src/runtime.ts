@@ -14,8 +14,11 @@ export interface Turn {
   message: Message;
   /** The tasks that `message.referenceTaskIds` names, as far as they exist in the tenant. */
   referenceTasks: Task[];
-  /** The earlier tasks of the same context and agent, oldest first: the conversation so far. Read when asked for. */
-  earlierTasks: () => Promise<Task[]>;
+  /**
+   * The earlier tasks of the same context and agent, oldest first: the conversation so far. Read when asked for; the
+   * latest 16 unless more are wanted, at most 100.
+   */
+  earlierTasks: (most?: number) => Promise<Task[]>;
   /** What the runtime wants to remember of this task. */
   journal: TurnJournal;
   /** Extension URIs the caller asked for. */

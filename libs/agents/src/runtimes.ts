@@ -3,6 +3,7 @@ import type { AgentRuntime } from './runtime.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
+import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
 import { RemoteA2aRuntime } from './runtimes/remote-a2a/remote-a2a-runtime.js';
 
 /** Every runtime, one row each. To add one: its folder below `runtimes/`, a row here and one in RUNTIME_CONFIGS. */
@@ -10,6 +11,7 @@ export const RUNTIMES = {
   echo: EchoRuntime,
   executor: ExecutorRuntime,
   index: IndexRuntime,
+  llm: LlmRuntime,
   'remote-a2a': RemoteA2aRuntime,
 } satisfies Record<string, Type<AgentRuntime>>;
 

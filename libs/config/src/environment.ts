@@ -138,6 +138,7 @@ function defaultLimits(values: Settings) {
     storedBytes: values.LIMIT_STORED_BYTES ?? null,
     eventBytes: values.LIMIT_EVENT_BYTES ?? null,
     eventsPerRun: values.LIMIT_EVENTS_PER_RUN ?? null,
+    tokensPerDay: values.LIMIT_TOKENS_PER_DAY ?? null,
     retentionDays: values.LIMIT_RETENTION_DAYS ?? null,
   };
 }

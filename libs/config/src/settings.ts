@@ -156,6 +156,7 @@ export const settings = z.object({
   LIMIT_STORED_BYTES: limit(),
   LIMIT_EVENT_BYTES: limit(),
   LIMIT_EVENTS_PER_RUN: limit(),
+  LIMIT_TOKENS_PER_DAY: limit(),
   LIMIT_RETENTION_DAYS: days().optional(),
   IDEMPOTENCY_HOURS: integer(1, 8760).prefault('24'),
 });

@@ -28,6 +28,8 @@ export interface LimitOverrides {
   eventBytes?: number | null;
   /** Events of one run. */
   eventsPerRun?: number | null;
+  /** Tokens of models in a day (UTC). */
+  tokensPerDay?: number | null;
   /** Days that an ended task stays; null = for ever. */
   retentionDays?: number | null;
   /** Share of the workers where tenants compete, 1 to 1000. */

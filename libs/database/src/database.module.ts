@@ -18,12 +18,13 @@ import { StreamCountStore } from './stream-count.store.js';
 import { TaskStore } from './task.store.js';
 import { TenantStore } from './tenant.store.js';
 import { TokenStore } from './token.store.js';
+import { TokenUsageStore } from './token-usage.store.js';
 import { WorkerStore } from './worker.store.js';
 import { UsageStore } from './usage.store.js';
 
 const STORES = [
   DeadLetterStore,
-  ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore],
+  ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore, TokenUsageStore],
   ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore, FamilyStore, ScheduleStore],
 ];

@@ -16,6 +16,7 @@ export {
   TooManyChildrenError,
   TooManyWaitingError,
 } from './turn-acceptance.js';
+export { type TokenReservation, TokenUsageStore } from './token-usage.store.js';
 export { UsageStore } from './usage.store.js';
 export { type JournalRecord, JournalStore } from './journal.store.js';
 export { RetentionStore } from './retention.store.js';

@@ -27,6 +27,7 @@ export const LIMITS: Readonly<Record<LimitName, LimitRule>> = {
   storedBytes: { what: 'bytes that its tasks take in the database', min: 1, max: MANY },
   eventBytes: { what: 'bytes of one event of an agent', min: 1, max: MANY },
   eventsPerRun: { what: 'events of one run', min: 1, max: MANY },
+  tokensPerDay: { what: 'tokens of models in a day (UTC)', min: 1, max: MANY },
   retentionDays: { what: 'days that an ended task stays', min: 0.000001, max: 99_999, fractions: true },
   weight: { what: 'share of the workers where tenants compete', min: 1, max: 1000, required: true },
 };

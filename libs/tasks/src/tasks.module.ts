@@ -1,4 +1,4 @@
-import { AgentList, AgentsModule, ChildTasks, SecretReader } from '@baton/agents';
+import { AgentList, AgentsModule, ChildTasks, SecretReader, TokenBudget } from '@baton/agents';
 import { Secrets } from '@baton/identity';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
@@ -33,6 +33,7 @@ import { ScheduleFiring } from './schedules/schedule-firing.js';
 import { ScheduleSettler } from './schedules/schedule-settler.js';
 import { Schedules } from './schedules/schedules.js';
 import { WorkerIdentity } from './runs/worker-identity.js';
+import { TenantTokens } from './usage/tenant-tokens.js';
 import { UsageCount } from './usage/usage-count.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
@@ -66,10 +67,11 @@ export class TasksModule {}
     AgentDirectory,
     { provide: AgentList, useExisting: AgentDirectory },
     { provide: SecretReader, useExisting: Secrets },
+    { provide: TokenBudget, useClass: TenantTokens },
     Dispatcher,
     { provide: ChildTasks, useClass: DelegatedTasks },
   ],
-  exports: [AgentDirectory, AgentList, SecretReader, ChildTasks, Dispatcher],
+  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget, ChildTasks, Dispatcher],
 })
 class RuntimePortsModule {}
 

@@ -2,6 +2,16 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 
 const MILLISECONDS_TO_MINUTE = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60];
 
+/** What is known of one call of a model. */
+export interface ModelCallFigures {
+  provider: string;
+  model: string;
+  outcome: string;
+  seconds: number;
+  firstWordSeconds?: number;
+  tokens: { inputTokens: number; outputTokens: number };
+}
+
 /** What a process counts, in the form Prometheus reads. Times are in seconds. Inject it by class. */
 export class Metrics {
   private readonly registry = new Registry();
@@ -41,6 +51,27 @@ export class Metrics {
 
   /** Times of schedules that this process has settled, by outcome (`started`, `skipped`, `missed`, `refused`). */
   readonly scheduleFirings = this.counter('baton_schedule_firings_total', 'Times of schedules', ['outcome']);
+  /** Calls of models that were made again, by what had gone wrong (`429`, `timeout`, `network` …). */
+  readonly modelRetries = this.counter('baton_model_retries_total', 'Calls of models made again', [
+    'provider',
+    'model',
+    'reason',
+  ]);
+  private readonly modelCalls = this.histogram('baton_model_call_seconds', 'Duration of calls of models', [
+    'provider',
+    'model',
+    'outcome',
+  ]);
+  private readonly modelFirstWord = this.histogram(
+    'baton_model_first_word_seconds',
+    'From the call of a model to its first word',
+    ['provider', 'model'],
+  );
+  private readonly modelTokens = this.counter('baton_model_tokens_total', 'Tokens of models', [
+    'provider',
+    'model',
+    'kind',
+  ]);
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
@@ -49,6 +80,14 @@ export class Metrics {
   /** Have `refresh` bring gauges up to date before every scrape. One that rejects leaves the last values. */
   onScrape(refresh: () => Promise<void>): void {
     this.refreshers.push(refresh);
+  }
+
+  /** Count one call of a model, whatever came of it; `outcome` is `ok`, `stopped` or what went wrong. */
+  modelCall({ provider, model, outcome, seconds, firstWordSeconds, tokens }: ModelCallFigures): void {
+    this.modelCalls.observe({ provider, model, outcome }, seconds);
+    if (firstWordSeconds !== undefined) this.modelFirstWord.observe({ provider, model }, firstWordSeconds);
+    this.modelTokens.inc({ provider, model, kind: 'input' }, tokens.inputTokens);
+    this.modelTokens.inc({ provider, model, kind: 'output' }, tokens.outputTokens);
   }
 
   /** All metrics as text, with the content type to serve them under. */

@@ -30,11 +30,13 @@ export class ModelProvider {
   private readonly sockets = new Set<Socket>();
   private readonly wakers = new Set<() => void>();
   private script: Script | undefined;
+  readonly origin: string;
 
   private constructor(
     private readonly server: http.Server,
     private readonly key: string | undefined,
   ) {
+    this.origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     server.on('request', (request, response) => {
       this.take(request, response).catch(() => response.destroy());
     });
@@ -50,10 +52,6 @@ export class ModelProvider {
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
     return new ModelProvider(server, key);
-  }
-
-  get origin(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
   /** The base URL for OpenAI, Anthropic and whoever is compatible with them. */

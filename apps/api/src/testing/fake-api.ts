@@ -55,6 +55,7 @@ const NO_LIMITS: TenantLimits = {
   storedBytes: null,
   eventBytes: null,
   eventsPerRun: null,
+  tokensPerDay: null,
   retentionDays: null,
   weight: 1,
 };

@@ -22,8 +22,9 @@ const CLAIM_RETRY_MS = 250;
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
 const MAX_REFERENCE_TASKS = 16;
-/** How far back a conversation goes. */
-const MAX_EARLIER_TASKS = 16;
+/** How far back a conversation goes, in tasks: unless the runtime says otherwise, and at most. */
+const EARLIER_TASKS = 16;
+const MAX_EARLIER_TASKS = 100;
 
 /** Where a run is kept, and what it says. */
 @Injectable()
@@ -179,10 +180,11 @@ export class RunExecutor {
     const found = await Promise.all(ids.map((id) => this.ports.stores.tasks.get(tenantId, id)));
     const referenceTasks = found.map((stored) => stored?.task).filter((task): task is Task => !!task);
     const { task } = cut;
-    const earlierTasks = async (): Promise<Task[]> => {
+    const earlierTasks = async (most = EARLIER_TASKS): Promise<Task[]> => {
+      const limit = Math.min(most, MAX_EARLIER_TASKS);
       const { contextId, id } = task;
       const { tasks } = this.ports.stores;
-      const list = () => tasks.listContext(tenantId, agent.id, contextId, id, MAX_EARLIER_TASKS);
+      const list = () => tasks.listContext(tenantId, agent.id, contextId, id, limit);
       const earlier = await untilAnswered(list, signal);
       return earlier.map((stored) => stored.task);
     };

@@ -1,0 +1,135 @@
+import type { ModelMessage, ToolCallPart, ToolModelMessage, UserModelMessage } from 'ai';
+import type { Turn } from '../../runtime.js';
+import { historyBefore } from '../../turn.js';
+import { type CallResult, type LlmEntry, type ModelStep, type Placed, placed } from './journal-entry.js';
+import { resultOutput } from './tools/result-output.js';
+import { NO_USAGE, type Usage, add } from './usage.js';
+
+/** A call that the model has made, with its place among all calls of the task. */
+export interface PlacedCall extends ToolCallPart {
+  /** Number of the model's step in the task, from 1. */
+  step: number;
+  /** Place among the calls of that step, from 1. */
+  index: number;
+}
+
+const NOT_MADE = { ok: false, content: 'The call was not made: the task ended before it.' };
+
+/**
+ * What was said in a task so far, by its journal: it goes on exactly where the last entry was written, whichever
+ * worker has written it.
+ */
+export class Conversation {
+  private constructor(
+    private readonly turn: Turn,
+    private readonly entries: Placed[],
+  ) {}
+
+  static async open(turn: Turn): Promise<Conversation> {
+    return new Conversation(turn, (await turn.journal.read()).map(placed));
+  }
+
+  /** Write an entry; it counts once it is durable. */
+  async add(entry: LlmEntry): Promise<void> {
+    await this.turn.journal.append(entry);
+    const position = (this.entries.at(-1)?.position ?? 0) + 1;
+    this.entries.push({ ...entry, runId: this.turn.runId, position });
+  }
+
+  /** Take this turn's message in as a prompt, unless an earlier attempt has done so. */
+  async begin(): Promise<void> {
+    if (this.ofThisRun().some(({ kind }) => kind === 'asked')) return;
+    await this.add({ kind: 'asked', at: historyBefore(this.turn).length });
+  }
+
+  /** Every call of the model, of all turns of the task. */
+  steps(): (ModelStep & Placed)[] {
+    return this.entries.filter((entry) => entry.kind === 'step');
+  }
+
+  /** How often the model was called in this turn, without those whose answer was corrected. */
+  stepsOfThisRun(): (ModelStep & Placed)[] {
+    return this.steps().filter(({ runId }) => runId === this.turn.runId);
+  }
+
+  correctionsOfThisRun(): number {
+    return this.ofThisRun().filter(({ kind }) => kind === 'correction').length;
+  }
+
+  /** The last thing that was said; undefined in a task that has just begun. */
+  last(): Placed | undefined {
+    return this.entries.at(-1);
+  }
+
+  /** The calls of a step of the task, from 1. */
+  callsOf(step: number): PlacedCall[] {
+    const content = this.steps()[step - 1]?.message.content;
+    const calls =
+      typeof content === 'string' ? [] : (content ?? []).filter(({ type }) => type === 'tool-call');
+    return (calls as ToolCallPart[]).map((call, i) => ({ ...call, step, index: i + 1 }));
+  }
+
+  /** The calls of the model's last step that have no result yet. */
+  pendingCalls(): PlacedCall[] {
+    return this.callsOf(this.steps().length).filter((call) => !this.resultOf(call));
+  }
+
+  /** What came of a call of the model. */
+  resultOf({ toolCallId, step }: PlacedCall): CallResult['result'] | undefined {
+    // Some models number their calls anew with every answer.
+    const from = this.steps()[step - 1]?.position ?? 0;
+    const to = this.steps()[step]?.position ?? Infinity;
+    return this.entries.find(
+      (entry): entry is Placed & CallResult =>
+        entry.kind === 'result' &&
+        entry.callId === toolCallId &&
+        entry.position > from &&
+        entry.position < to,
+    )?.result;
+  }
+
+  /** Whether a call that must not be made twice may have been made by a worker that died. */
+  hasBegun({ toolCallId, step }: PlacedCall): boolean {
+    const from = this.steps()[step - 1]?.position ?? 0;
+    return this.entries.some(
+      (entry) => entry.kind === 'begun' && entry.callId === toolCallId && entry.position > from,
+    );
+  }
+
+  /** Tokens of the whole task, and of this turn. */
+  usage(): { task: Usage; run: Usage } {
+    const sum = (steps: ModelStep[]) => steps.reduce((all, { usage }) => add(all, usage), NO_USAGE);
+    return { task: sum(this.steps()), run: sum(this.stepsOfThisRun()) };
+  }
+
+  /**
+   * The conversation as the model reads it.
+   * @param prompt what the message at a place of the task's history is to the model
+   */
+  async messages(prompt: (at: number) => Promise<UserModelMessage>): Promise<ModelMessage[]> {
+    const messages: ModelMessage[] = [];
+    let step = 0;
+    for (const entry of this.entries) {
+      if (entry.kind === 'asked') messages.push(await prompt(entry.at));
+      if (entry.kind === 'correction') messages.push({ role: 'user', content: entry.text });
+      if (entry.kind !== 'step') continue;
+      step += 1;
+      messages.push(entry.message, ...this.resultsOf(step));
+    }
+    return messages;
+  }
+
+  private resultsOf(step: number): ToolModelMessage[] {
+    const content = this.callsOf(step).map((call) => ({
+      type: 'tool-result' as const,
+      toolCallId: call.toolCallId,
+      toolName: call.toolName,
+      output: resultOutput(this.resultOf(call) ?? NOT_MADE),
+    }));
+    return content.length > 0 ? [{ role: 'tool', content }] : [];
+  }
+
+  private ofThisRun(): Placed[] {
+    return this.entries.filter(({ runId }) => runId === this.turn.runId);
+  }
+}

@@ -1,0 +1,152 @@
+import { type TaskState, USAGE, eventKindOf } from '@baton/a2a';
+import { Logger, Metrics } from '@baton/telemetry';
+import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
+import { Outbound } from '../../outbound/outbound.js';
+import type { AgentOutput, Turn } from '../../runtime.js';
+import { SecretReader } from '../../secret-reader.js';
+import { agent, collect, firstTurn, textOf } from '../../testing/turns.js';
+import { TokenBudget, type TokenCount, TokensExceeded } from '../../token-budget.js';
+import { LlmRuntime } from './llm-runtime.js';
+import type { AgentTool } from './tools/agent-tool.js';
+import { ToolSources } from './tools/tool-sources.js';
+
+export const KEY = 'sk-test-4711';
+
+/** The secrets of one tenant. */
+class FixedSecrets extends SecretReader {
+  constructor(private readonly values: Record<string, string>) {
+    super();
+  }
+
+  override get(_: string, name: string): Promise<string | undefined> {
+    return Promise.resolve(this.values[name]);
+  }
+}
+
+/** A tenant's tokens, kept here. */
+export class CountedTokens extends TokenBudget {
+  readonly reserved: number[] = [];
+  readonly spent: TokenCount[] = [];
+  isFull = false;
+
+  override reserve(_: string, __: string, tokens: number): Promise<void> {
+    this.reserved.push(tokens);
+    return this.isFull ? Promise.reject(new TokensExceeded('no room in tokensPerDay')) : Promise.resolve();
+  }
+
+  override record(_: string, __: string, spent: TokenCount): Promise<void> {
+    this.spent.push(spent);
+    return Promise.resolve();
+  }
+}
+
+/** The llm runtime beside a scripted provider. */
+export class LlmBench {
+  readonly metrics = new Metrics();
+  readonly tokens = new CountedTokens();
+  readonly tools: AgentTool[] = [];
+  private readonly outbound = new Outbound(['127.0.0.1']);
+  readonly runtime: LlmRuntime;
+
+  private constructor(readonly provider: ModelProvider) {
+    const keys = { openai: KEY, anthropic: KEY, google: KEY, mine: KEY };
+    const source = { open: () => Promise.resolve({ tools: this.tools, close: () => Promise.resolve() }) };
+    this.runtime = new LlmRuntime(
+      this.outbound,
+      new FixedSecrets(keys),
+      this.tokens,
+      new ToolSources([source]),
+      this.metrics,
+      Logger.silent(),
+    );
+    this.runtime.firstPauseMs = 20;
+  }
+
+  static async start(): Promise<LlmBench> {
+    return new LlmBench(await ModelProvider.start({ key: KEY }));
+  }
+
+  reset(): void {
+    this.provider.reset();
+    this.tools.length = 0;
+    this.tokens.isFull = false;
+    this.tokens.reserved.length = 0;
+    this.tokens.spent.length = 0;
+  }
+
+  async stop(): Promise<void> {
+    await this.outbound.onApplicationShutdown();
+    await this.provider.stop();
+  }
+
+  /** A first turn of an agent with these settings. */
+  turn(
+    config: Record<string, unknown> = {},
+    fields: Partial<Turn> = {},
+    message: Turn['message'] | string = 'hi',
+  ): Turn {
+    const { url, origin } = this.provider;
+    const model = typeof config.model === 'string' ? config.model : 'openai/gpt-5-mini';
+    const baseUrl = model.startsWith('google/') ? `${origin}/v1beta` : url;
+    const tested = agent('helper', 'llm');
+    tested.definition.config = { model, baseUrl, ...config };
+    return firstTurn(message, { agent: tested, ...fields });
+  }
+
+  run(turn: Turn, signal = new AbortController().signal): Promise<AgentOutput[]> {
+    return collect(this.runtime.run(turn, signal));
+  }
+
+  say(
+    config: Record<string, unknown> = {},
+    message: Turn['message'] | string = 'hi',
+  ): Promise<AgentOutput[]> {
+    return this.run(this.turn(config, {}, message));
+  }
+}
+
+/** A tool that answers what a function makes of its input. */
+export const toolOf = (
+  name: string,
+  answer: (input: never) => unknown,
+  fields: Partial<AgentTool> = {},
+): AgentTool => ({
+  name,
+  description: `The ${name}`,
+  inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  needsApproval: false,
+  repeat: 'again',
+  execute: async (input) => ({ ok: true, content: await answer(input as never) }),
+  ...fields,
+});
+
+/** What a caller has at the end: the artifacts as they were left, the last status and its text. */
+export function seen(outputs: readonly AgentOutput[]) {
+  const artifacts = new Map<
+    string,
+    { kind: string | undefined; text: string; data?: unknown; closed: boolean }
+  >();
+  let status: { state: TaskState; text?: string } | undefined;
+  let usage: unknown;
+  for (const { $case, value } of outputs) {
+    if ($case === 'statusUpdate') {
+      const { state, message } = value.status!;
+      status = { state, ...(message && { text: textOf(message.parts) }) };
+      usage = value.metadata?.[USAGE] ?? usage;
+    }
+    if ($case !== 'artifactUpdate') continue;
+    const { artifactId, parts } = value.artifact!;
+    const before = value.append ? (artifacts.get(artifactId)?.text ?? '') : '';
+    const data = parts.find(({ content }) => content?.$case === 'data')?.content?.value;
+    artifacts.set(artifactId, {
+      kind: eventKindOf(value.artifact!),
+      text: before + textOf(parts),
+      ...(data !== undefined && { data }),
+      closed: value.lastChunk,
+    });
+  }
+  return { artifacts: Object.fromEntries(artifacts), status, usage };
+}
+
+/** An artifact of the reply that was said to its end. */
+export const reply = (text: string) => ({ kind: undefined, text, closed: true });

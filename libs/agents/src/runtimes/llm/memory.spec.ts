@@ -1,0 +1,77 @@
+import { EVENT_KIND, Role, type Task, TaskState } from '@baton/a2a';
+import { dataPart, textPart } from '../../reply.js';
+import { firstTurn, userMessage } from '../../testing/turns.js';
+import { llmConfig } from './config.js';
+import { memoryOf } from './memory.js';
+
+const artifact = (artifactId: string, parts: Task['artifacts'][number]['parts'], kind?: string) => ({
+  ...{ artifactId, parts, name: '', description: '', extensions: [] },
+  metadata: kind === undefined ? undefined : { [EVENT_KIND]: kind },
+});
+
+const task = (asked: string, artifacts: Task['artifacts'], said?: string): Task => ({
+  id: asked,
+  contextId: 'context-1',
+  status: {
+    state: said ? TaskState.TASK_STATE_FAILED : TaskState.TASK_STATE_COMPLETED,
+    message: said === undefined ? undefined : userMessage(said, { role: Role.ROLE_AGENT }),
+    timestamp: undefined,
+  },
+  history: [userMessage(asked)],
+  artifacts,
+  metadata: undefined,
+});
+
+const TASKS = [
+  task('first', [artifact('a', [textPart('one '), textPart('two')])]),
+  task('second', [
+    artifact('r', [textPart('hm')], 'reasoning'),
+    artifact('c', [dataPart({ tool: 'x' })], 'tool-call'),
+    artifact('o', [dataPart({ n: 1 })]),
+  ]),
+  task('third', [], 'it failed'),
+];
+
+const memory = (value: unknown, tasks = TASKS) => {
+  const turn = firstTurn('now', { earlierTasks: (most) => Promise.resolve(tasks.slice(-(most ?? 16))) });
+  return memoryOf(turn, llmConfig({ model: 'openai/m', memory: value }).memory);
+};
+
+describe('the memory of a context', () => {
+  it('is what was asked and answered in its earlier tasks, without tool calls and thoughts', async () => {
+    expect(await memory({})).toEqual([
+      { role: 'user', content: 'first' },
+      { role: 'assistant', content: 'one two' },
+      { role: 'user', content: 'second' },
+      { role: 'assistant', content: '{"n":1}' },
+      { role: 'user', content: 'third' },
+      { role: 'assistant', content: 'it failed' },
+    ]);
+  });
+
+  it('goes back as far as the agent says, in turns', async () => {
+    expect(await memory({ turns: 1 })).toEqual([
+      { role: 'user', content: 'third' },
+      { role: 'assistant', content: 'it failed' },
+    ]);
+  });
+
+  it('goes back as far as the agent says, in tokens, and forgets whole turns only', async () => {
+    const [, ...later] = await memory({ tokens: 10 });
+    expect(later.map(({ content }) => content)).not.toContain('first');
+    expect(await memory({ tokens: 1 })).toEqual([]);
+  });
+
+  it('can be off', async () => {
+    expect(await memory('off')).toEqual([]);
+  });
+
+  it('names files', async () => {
+    const file = {
+      content: { $case: 'raw' as const, value: Buffer.from('x') },
+      ...{ metadata: undefined, filename: 'plan.pdf', mediaType: 'application/pdf' },
+    };
+    const [answer] = (await memory({}, [task('q', [artifact('f', [file])])])).slice(1);
+    expect(answer?.content).toBe('(a file, plan.pdf, application/pdf)');
+  });
+});

@@ -1,0 +1,134 @@
+import { Metrics } from '@baton/telemetry';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AgentOutput, Turn } from '../../runtime.js';
+import { TokenBudget, TokensExceeded } from '../../token-budget.js';
+import { AgentFailure } from './agent-failure.js';
+import type { LlmConfig } from './config.js';
+import type { ModelStep } from './journal-entry.js';
+import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
+import { type ProviderFailure, explain } from './provider-failure.js';
+import type { OpenModel } from './providers.js';
+import { Speech } from './speech.js';
+import { NO_USAGE, type Usage, add, estimateTokens, tokensOf } from './usage.js';
+
+const LONGEST_PAUSE_MS = 30_000;
+/** A provider that asks for more is not waited for. */
+const LONGEST_RETRY_AFTER_MS = 60_000;
+/** What an answer is taken to cost before it is known, where the agent does not bound it. */
+const USUAL_ANSWER_TOKENS = 1_000;
+
+/** What steps of a model report to. */
+export interface StepPorts {
+  budget: TokenBudget;
+  metrics: Metrics;
+  /** Longest pause before the first retry, in ms; it doubles with every further one. */
+  firstPauseMs: number;
+}
+
+/** One turn's calls of its model: tried again where that may help, counted, and within the tenant's budget. */
+export class ModelSteps {
+  constructor(
+    private readonly turn: Turn,
+    private readonly config: LlmConfig,
+    private readonly model: OpenModel,
+    private readonly ports: StepPorts,
+  ) {}
+
+  /**
+   * One step of the model: what it says is yielded, what has come of it is returned.
+   * @param number of the step in the task, from 1
+   * @throws AgentFailure if the provider fails; TokensExceeded if the tenant has no tokens left
+   */
+  async *step(
+    number: number,
+    request: ModelRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<AgentOutput, ModelStep> {
+    const speech = new Speech(this.turn, number);
+    let wasted = NO_USAGE;
+    for (let retries = 0; ; retries++) {
+      const progress: CallProgress = { characters: 0 };
+      try {
+        const step = yield* this.measured(request, speech, progress, signal);
+        yield* speech.end();
+        return { ...step, usage: add(step.usage, wasted) };
+      } catch (error) {
+        if (signal.aborted || error instanceof AgentFailure || error instanceof TokensExceeded) throw error;
+        const failure = explain(error, this.model);
+        await this.pauseAfter(failure, retries, signal);
+        wasted = add(wasted, progress.usage ?? NO_USAGE);
+        speech.restart();
+      }
+    }
+  }
+
+  private async *measured(
+    request: ModelRequest,
+    speech: Speech,
+    progress: CallProgress,
+    signal: AbortSignal,
+  ): AsyncGenerator<AgentOutput, ModelStep> {
+    const { tenantId, runId } = this.turn;
+    const { provider, name: model } = this.model;
+    const { budget, metrics } = this.ports;
+    const input = estimateInput(this.config, request);
+    const room = input + (request.maxOutputTokens ?? USUAL_ANSWER_TOKENS);
+    await budget.reserve(tenantId, runId, room, this.config.timeout, signal);
+    const began = performance.now();
+    let outcome = 'stopped';
+    try {
+      const step = yield* callModel(this.model, this.config, request, speech, progress, signal);
+      outcome = 'ok';
+      return step;
+    } catch (error) {
+      if (!signal.aborted) outcome = explain(error, this.model).kind;
+      throw error;
+    } finally {
+      progress.usage ??= this.estimate(progress, input);
+      await budget.record(tenantId, runId, progress.usage);
+      metrics.modelCall({
+        ...{ provider, model, outcome },
+        seconds: (performance.now() - began) / 1000,
+        ...(progress.firstWordMs !== undefined && { firstWordSeconds: progress.firstWordMs / 1000 }),
+        tokens: progress.usage,
+      });
+    }
+  }
+
+  /** What a call that broke off has cost: providers charge for what they have said. */
+  private estimate({ firstWordMs, characters }: CallProgress, input: number): Usage {
+    if (firstWordMs === undefined) return NO_USAGE;
+    return { ...NO_USAGE, inputTokens: input, outputTokens: estimateTokens(characters), estimated: true };
+  }
+
+  /** Wait before another try: as long as the provider asks for, else longer every time. */
+  private async pauseAfter(failure: ProviderFailure, retries: number, signal: AbortSignal): Promise<void> {
+    const { reason, retryable, retryAfterMs = 0, kind } = failure;
+    if (!retryable) throw new AgentFailure(reason);
+    if (retries >= this.config.retries) {
+      throw new AgentFailure(retries === 0 ? reason : `${reason} It was tried ${retries + 1} times.`);
+    }
+    if (retryAfterMs > LONGEST_RETRY_AFTER_MS) {
+      const seconds = Math.ceil(retryAfterMs / 1000);
+      throw new AgentFailure(`${reason} The provider asks to wait for ${seconds} s.`);
+    }
+    const { provider, name: model } = this.model;
+    this.ports.metrics.modelRetries.inc({ provider, model, reason: kind });
+    const longest = Math.min(LONGEST_PAUSE_MS, this.ports.firstPauseMs * 2 ** retries);
+    // Between half of it and all of it, so that those who failed together do not come back together.
+    const pause = Math.max(retryAfterMs, longest * (0.5 + Math.random() / 2));
+    await delay(pause, undefined, { signal });
+  }
+}
+
+/** The most that a step may write within the run's budget. Throws AgentFailure if nothing is left of it. */
+export function roomInBudget(config: LlmConfig, spent: Usage, request: ModelRequest): number | undefined {
+  const { maxOutputTokens, budget } = config;
+  if (budget.tokens === undefined) return maxOutputTokens;
+  const left = budget.tokens - tokensOf(spent) - estimateInput(config, request);
+  if (left > 0) return Math.min(left, maxOutputTokens ?? Infinity);
+  throw new AgentFailure(
+    `The run has used ${tokensOf(spent)} tokens, and its budget of ${budget.tokens} (budget.tokens of the agent's ` +
+      'settings) has no room for another step.',
+  );
+}

@@ -1,0 +1,122 @@
+import { TaskState } from '@baton/a2a';
+import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
+import { KEY, LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
+
+const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
+
+let bench: LlmBench;
+beforeAll(async () => {
+  bench = await LlmBench.start();
+});
+afterEach(() => bench.reset());
+afterAll(() => bench.stop());
+
+describe('a provider that fails', () => {
+  const explained = async (config: Record<string, unknown> = {}) => {
+    const { status } = seen(await bench.say(config));
+    expect(status?.state).toBe(FAILED);
+    expect(status?.text).not.toContain(KEY);
+    return status?.text;
+  };
+
+  it.each([
+    [400, `bad ${KEY}\n thing`, 'openai refused the request (400): bad [key] thing.'],
+    [401, `Incorrect API key ${KEY}`, 'openai refused the key (401): check the secret "openai".'],
+    [403, 'no', 'openai refused the key (403): check the secret "openai".'],
+    [
+      404,
+      'no',
+      'openai has no model "gpt-5-mini" at this address (404): check model and baseUrl of the agent.',
+    ],
+  ])('with %i is not asked again: the task fails', async (status, error, text) => {
+    bench.provider.reply({ status, error });
+    expect(await explained()).toBe(text);
+    expect(bench.provider.requests).toHaveLength(1);
+  });
+
+  it('with 429 and 5xx is asked again after the time it asks for, and no word is said twice', async () => {
+    bench.provider.reply(
+      { status: 429, headers: { 'retry-after-ms': '300' } },
+      { status: 503 },
+      { text: ['a', 'b'] },
+    );
+    const began = performance.now();
+    const { artifacts, status } = seen(await bench.say());
+    expect(performance.now() - began).toBeGreaterThanOrEqual(300);
+    expect(artifacts).toEqual({ 'reply-1': reply('ab') });
+    expect(status).toEqual({ state: COMPLETED });
+  });
+
+  it('is given up after the retries of the agent', async () => {
+    bench.provider.answer(() => ({ status: 500 }));
+    expect(await explained({ retries: 1 })).toBe(
+      'openai failed (500): try again later. It was tried 2 times.',
+    );
+    bench.provider.reply({ status: 429, headers: { 'retry-after': '3600' } });
+    expect(await explained()).toMatch(
+      /^openai takes no more requests for now \(429\).*asks to wait for 3600 s\.$/,
+    );
+  });
+
+  it.each(['break', 'end', 'garbage', 'error'] as const)(
+    'in the middle of its answer (%s) is asked again, and the new answer replaces the old one',
+    async (kind) => {
+      bench.provider.reply(
+        { text: ['one ', 'two ', 'three'], fault: { kind, after: 3 } },
+        { text: ['four'] },
+      );
+      const outputs = await bench.say();
+      expect(seen(outputs).artifacts).toEqual({ 'reply-1': reply('four') });
+      expect(seen(outputs).status).toEqual({ state: COMPLETED });
+      expect(bench.provider.requests).toHaveLength(2);
+    },
+  );
+
+  it('leaves nothing of a broken answer behind when the next one is a call', async () => {
+    bench.tools.push(toolOf('weather', () => 'rain'));
+    bench.provider.reply(
+      { text: ['one ', 'two'], fault: { kind: 'end', after: 4 } },
+      { calls: [{ name: 'weather', input: { city: 'Bern' } }] },
+      { text: 'Rain.' },
+    );
+    const { artifacts } = seen(await bench.say());
+    expect(artifacts['reply-1']?.text).toBe('');
+    expect(artifacts['reply-2']?.text).toBe('Rain.');
+  });
+
+  it.each([
+    ['firstToken', { kind: 'stall', after: 1 }, 'openai did not begin to answer within 0.2 s (firstToken'],
+    [
+      'stall',
+      { kind: 'stall', after: 3 },
+      'openai fell silent in the middle of its answer within 0.2 s (stall',
+    ],
+  ] as const)('and falls silent is given up after %s', async (setting, fault, text) => {
+    bench.provider.reply({ text: ['one ', 'two'], fault });
+    expect(await explained({ [setting]: '200ms', retries: 0 })).toContain(text);
+    const { answered } = await bench.provider.request(1);
+    expect(await answered).toBe(false);
+  });
+
+  it('and goes on for ever is given up after timeout', async () => {
+    bench.provider.reply({ text: Array.from({ length: 500 }, () => 'w '), delayMs: 20 });
+    expect(await explained({ timeout: '300ms', retries: 0 })).toContain('within 0.3 s (timeout');
+  });
+
+  it('and is not there, or may not be called, is named', async () => {
+    const gone = await ModelProvider.start();
+    await gone.stop();
+    expect(await explained({ baseUrl: gone.url, retries: 0 })).toBe(
+      'openai can not be reached: it refused the connection.',
+    );
+    expect(await explained({ baseUrl: 'http://10.1.1.1/v1' })).toMatch(
+      /^openai can not be called: .*10\.1\.1\.1/,
+    );
+  });
+
+  it('and has no key says which secret to set', async () => {
+    expect(await explained({ key: 'missing' })).toBe(
+      'There is no key for openai: set the secret "missing" (npx baton secrets set missing --tenant …).',
+    );
+  });
+});

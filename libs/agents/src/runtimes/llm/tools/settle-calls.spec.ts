@@ -1,0 +1,65 @@
+import { TaskState } from '@baton/a2a';
+import { LlmBench, seen, toolOf } from '../llm-runtime.fixture.js';
+
+const { TASK_STATE_COMPLETED: COMPLETED } = TaskState;
+
+let bench: LlmBench;
+beforeAll(async () => {
+  bench = await LlmBench.start();
+});
+afterEach(() => bench.reset());
+afterAll(() => bench.stop());
+
+describe('a tool', () => {
+  const weather = { name: 'weather', input: { city: 'Bern' } };
+
+  it('runs beside the others of its step', async () => {
+    let both = (): void => undefined;
+    const met = new Promise<void>((resolve) => (both = resolve));
+    bench.tools.push(
+      toolOf('weather', () => met.then(() => 'a')),
+      toolOf('news', () => {
+        both();
+        return 'b';
+      }),
+    );
+    bench.provider.reply({ calls: [weather, { name: 'news', input: { city: 'Bern' } }] }, { text: 'ok' });
+    const { artifacts } = seen(await bench.say());
+    expect(Object.keys(artifacts)).toEqual(['call-1-1', 'call-1-2', 'reply-2']);
+  });
+
+  it.each([
+    [
+      'that there is not',
+      { name: 'wether', input: {} },
+      'There is no tool "wether". The tools are: weather.',
+    ],
+    [
+      'with a wrong input',
+      { name: 'weather', input: { city: 7 } },
+      'The input of "weather" is not valid: /city',
+    ],
+    ['with broken JSON', { name: 'weather', input: '{"city": ' }, 'The input of "weather" is not valid'],
+  ])('%s is an error that the model can mend', async (_, call, error) => {
+    let made = 0;
+    bench.tools.push(toolOf('weather', () => (made += 1)));
+    bench.provider.reply({ calls: [call] }, { text: 'sorry' });
+    const { artifacts, status } = seen(await bench.say());
+    expect(artifacts['call-1-1']).toMatchObject({
+      data: { ok: false, output: expect.stringContaining(error) },
+    });
+    expect(JSON.stringify((await bench.provider.request(2)).body)).toContain(
+      error.replaceAll('"', '\\\\"').slice(0, 12),
+    );
+    expect(status).toEqual({ state: COMPLETED });
+    expect(made).toBe(0);
+  });
+
+  it('is called no more than the agent has steps for', async () => {
+    bench.tools.push(toolOf('weather', () => 'again'));
+    bench.provider.answer(() => ({ calls: [weather] }));
+    const { status } = seen(await bench.say({ steps: 3 }));
+    expect(status?.text).toContain('had not answered after 3 steps');
+    expect(bench.provider.requests).toHaveLength(3);
+  });
+});
