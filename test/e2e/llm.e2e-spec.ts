@@ -1,0 +1,189 @@
+import { Role, TaskState, type SendMessageRequest, type StreamResponse } from '@a2a-js/sdk';
+import { type Client, ClientFactory, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import { DefaultAgentCardResolver } from '@a2a-js/sdk/client';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+
+const KEY = 'sk-test-4711';
+const folder = mkdtempSync(join(tmpdir(), 'baton-llm-'));
+
+let stack: Stack;
+let tenant: TestTenant;
+let provider: ModelProvider;
+
+const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+/** The first two are one line apart. */
+const AGENTS = {
+  openai: { model: 'openai/gpt-5-mini' },
+  anthropic: { model: 'anthropic/claude-sonnet-4-5' },
+  counter: { model: 'openai/gpt-5-mini', output: { schema } },
+};
+
+beforeAll(async () => {
+  provider = await ModelProvider.start({ key: KEY });
+  stack = await Stack.start({
+    driver: 'postgres',
+    env: {
+      ...{ BATON_MASTER_KEY: randomBytes(32).toString('base64'), OUTBOUND_ALLOW: '127.0.0.1' },
+      ...{ LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '200' },
+    },
+  });
+  tenant = await stack.createTenant();
+  const secrets = ['openai', 'anthropic'].map((name) => {
+    const file = join(folder, name);
+    writeFileSync(file, KEY);
+    return stack.baton('secrets', 'set', name, '--tenant', tenant.slug, '--file', file);
+  });
+  await Promise.all([...secrets, ...Object.entries(AGENTS).map((agent) => create(...agent))]);
+}, 60_000);
+afterEach(() => provider.reset());
+afterAll(async () => {
+  await stack.stop();
+  await provider.stop();
+  rmSync(folder, { recursive: true });
+});
+
+async function create(slug: string, settings: object): Promise<void> {
+  const file = join(folder, `${slug}.json`);
+  const config = { baseUrl: provider.url, prompt: 'Be brief.', ...settings };
+  writeFileSync(file, JSON.stringify({ name: slug, description: 'A helper.', runtime: 'llm', config }));
+  await stack.baton('agents', 'create', '--tenant', tenant.slug, '--file', file, '--slug', slug);
+}
+
+/** An SDK client of an agent. */
+async function connect(slug: keyof typeof AGENTS): Promise<Client> {
+  const fetchImpl: typeof fetch = (input, init) => {
+    const headers = new Headers(init?.headers);
+    headers.set('authorization', `Bearer ${tenant.token}`);
+    return fetch(input, { ...init, headers });
+  };
+  const factory = new ClientFactory({
+    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+    cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+  });
+  return factory.createFromUrl(`${stack.url(0, slug)}/`);
+}
+
+const request = (text: string, contextId = ''): SendMessageRequest => ({
+  tenant: '',
+  message: {
+    ...{ messageId: randomUUID(), contextId, taskId: '', role: Role.ROLE_USER },
+    parts: [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }],
+    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+  },
+  configuration: undefined,
+  metadata: undefined,
+});
+
+/** What a caller has of a stream: the reply as it folds it, and how the task ended. */
+class Caller {
+  taskId = '';
+  contextId = '';
+  state: TaskState | undefined;
+  metadata: Record<string, unknown> | undefined;
+  private texts: string[] = [];
+  data: unknown;
+
+  async follow(stream: AsyncIterable<StreamResponse>, onText: () => Promise<void> | void = () => undefined) {
+    for await (const { payload } of stream) {
+      if (payload?.$case === 'task')
+        [this.taskId, this.contextId] = [payload.value.id, payload.value.contextId];
+      if (payload?.$case === 'statusUpdate') {
+        this.state = payload.value.status?.state;
+        this.metadata = payload.value.metadata ?? this.metadata;
+      }
+      if (payload?.$case !== 'artifactUpdate') continue;
+      const chunk = (payload.value.artifact?.parts ?? []).map(({ content }) => {
+        if (content?.$case === 'data') this.data = content.value;
+        return content?.$case === 'text' ? content.value : '';
+      });
+      this.texts = payload.value.append ? [...this.texts, ...chunk] : chunk;
+      await onText();
+    }
+    return this;
+  }
+
+  get text(): string {
+    return this.texts.join('');
+  }
+}
+
+/** `kill -9` of the worker; another one takes its place. */
+async function replaceWorker(): Promise<void> {
+  const [worker] = stack.workers.splice(0);
+  await Promise.all([worker?.kill(), stack.addWorker()]);
+}
+
+describe('an llm agent', () => {
+  it('streams over either provider, one line apart, and remembers the context', async () => {
+    for (const slug of ['openai', 'anthropic'] as const) {
+      provider.reset();
+      const client = await connect(slug);
+      const { model } = AGENTS[slug];
+      provider.reply({ text: ['Hello ', 'Ada.'], usage: { input: 9, output: 4 } }, { text: 'Ada, I think.' });
+      const first = await new Caller().follow(client.sendMessageStream(request('I am Ada')));
+      expect(first.text).toBe('Hello Ada.');
+      expect(first.state).toBe(TaskState.TASK_STATE_COMPLETED);
+      expect(first.metadata?.['baton.usage']).toMatchObject({ inputTokens: 9, outputTokens: 4, model });
+      const asked = request('Who am I?', first.contextId);
+      const second = await new Caller().follow(client.sendMessageStream(asked));
+      expect(second.text).toBe('Ada, I think.');
+      const sent = JSON.stringify((await provider.request(2)).body);
+      for (const text of ['Be brief.', 'I am Ada', 'Hello Ada.', 'Who am I?']) expect(sent).toContain(text);
+      const stored = await client.getTask({ tenant: '', id: first.taskId });
+      expect(stored.metadata?.['baton.usage']).toMatchObject({ inputTokens: 9, outputTokens: 4 });
+    }
+    expect(provider.requests[0]?.api).toBe('anthropic');
+  });
+
+  it('says its whole answer once though its worker is killed in the middle of it', async () => {
+    const client = await connect('openai');
+    provider.reply({ text: ['It is ', 'half past'], fault: { kind: 'stall', after: 4 } });
+    provider.reply({ text: ['It is ', 'noon.'] });
+    let isKilled = false;
+    const caller = await new Caller().follow(
+      client.sendMessageStream(request('What time is it?')),
+      async () => {
+        if (isKilled) return;
+        isKilled = true;
+        await replaceWorker();
+      },
+    );
+    expect(caller.text).toBe('It is noon.');
+    expect(caller.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(provider.requests).toHaveLength(2);
+  }, 30_000);
+
+  it('is not asked again for a step that had ended before its worker was killed', async () => {
+    const client = await connect('counter');
+    // The first step ends with an answer that must be corrected; the worker dies in the second.
+    provider.reply(
+      { text: '{"n": "three"}' },
+      { text: '', fault: { kind: 'stall', after: 1 } },
+      { text: '{"n": 3}' },
+    );
+    const following = new Caller().follow(client.sendMessageStream(request('How many?')));
+    await provider.request(2);
+    await replaceWorker();
+    const caller = await following;
+    expect(caller.data).toEqual({ n: 3 });
+    expect(caller.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(provider.requests).toHaveLength(3);
+    expect(JSON.stringify((await provider.request(3)).body)).toContain('/n must be integer');
+  }, 30_000);
+
+  it('is cut off from its provider when its task is canceled', async () => {
+    const client = await connect('anthropic');
+    provider.reply({ text: ['one ', 'two'], fault: { kind: 'stall', after: 5 } });
+    const caller = new Caller();
+    await caller.follow(client.sendMessageStream(request('Count')), async () => {
+      await client.cancelTask({ tenant: '', id: caller.taskId, metadata: undefined });
+    });
+    expect(caller.state).toBe(TaskState.TASK_STATE_CANCELED);
+    expect(await (await provider.request(1)).answered).toBe(false);
+  });
+});
