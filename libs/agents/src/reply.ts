@@ -17,10 +17,19 @@ export const dataPart = (value: unknown): Part => ({
   mediaType: 'application/json',
 });
 
-/** A status of the turn's task, with a text for the caller if there is something to say. */
-export function status(turn: Turn, state: TaskState, text?: string): AgentOutput {
+/** A part that is a file. */
+export const filePart = (filename: string, mediaType: string, value: Buffer): Part => ({
+  content: { $case: 'raw', value },
+  metadata: undefined,
+  filename,
+  mediaType,
+});
+
+/** A status of the turn's task, with a text or parts for the caller if there is something to say. */
+export function status(turn: Turn, state: TaskState, said?: string | Part[]): AgentOutput {
   const { id: taskId, contextId } = turn.task;
-  const message = text === undefined ? undefined : statusMessage(turn, text);
+  const parts = typeof said === 'string' ? [textPart(said)] : said;
+  const message = parts && statusMessage(turn, parts);
   const timestamp = new Date().toISOString();
   return {
     $case: 'statusUpdate',
@@ -36,7 +45,7 @@ export const failed = (turn: Turn, text: string): AgentOutput =>
   status(turn, TaskState.TASK_STATE_FAILED, text);
 
 /** The turn's end when the agent needs an answer before it can go on. */
-export const inputRequired = (turn: Turn, question: string): AgentOutput =>
+export const inputRequired = (turn: Turn, question: string | Part[]): AgentOutput =>
   status(turn, TaskState.TASK_STATE_INPUT_REQUIRED, question);
 
 /** One chunk of an artifact of the turn's task. */
@@ -60,13 +69,13 @@ export function artifactChunk(
 }
 
 /** The id comes from the run, so that another attempt of the same turn says the same message. */
-function statusMessage(turn: Turn, text: string): Message {
+function statusMessage(turn: Turn, parts: Part[]): Message {
   return {
     messageId: `${turn.runId}-status`,
     contextId: turn.task.contextId,
     taskId: turn.task.id,
     role: Role.ROLE_AGENT,
-    parts: [textPart(text)],
+    parts,
     metadata: undefined,
     extensions: [],
     referenceTaskIds: [],

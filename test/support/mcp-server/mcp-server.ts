@@ -12,6 +12,8 @@ import type { ReceivedCall, ScriptedTool } from './script.js';
 
 export interface McpServerOptions {
   tools: ScriptedTool[];
+  /** Default: any that is free. */
+  port?: number;
   /** `sse` is the transport of 2024-11-05; a server that has only that answers a POST with 405. */
   transport?: 'http' | 'sse';
   /** Without this header of a request it answers 401. */
@@ -33,10 +35,11 @@ export class TestMcpServer {
   private readonly events = new EventEmitter();
   private readonly sessions = new Map<string, { server: Server; transport: Transport }>();
   private listener: http.Server | undefined;
-  private port = 0;
+  private port: number;
 
   constructor(private readonly options: McpServerOptions) {
     this.tools = options.tools;
+    this.port = options.port ?? 0;
   }
 
   get url(): string {

@@ -1,6 +1,7 @@
 import type { ModelMessage, ToolCallPart, ToolModelMessage, UserModelMessage } from 'ai';
 import type { Turn } from '../../runtime.js';
 import { historyBefore } from '../../turn.js';
+import type { Decision } from './approval/approval-answer.js';
 import { type CallResult, type LlmEntry, type ModelStep, type Placed, placed } from './journal-entry.js';
 import { resultOutput } from './tools/result-output.js';
 import { NO_USAGE, type Usage, add } from './usage.js';
@@ -12,6 +13,9 @@ export interface PlacedCall extends ToolCallPart {
   /** Place among the calls of that step, from 1. */
   index: number;
 }
+
+/** Name of a call, in whichever turn: some models number their calls anew with every answer. */
+export const callIdOf = ({ step, index }: PlacedCall): string => `call-${step}-${index}`;
 
 const NOT_MADE = { ok: false, content: 'The call was not made: the task ended before it.' };
 
@@ -72,6 +76,26 @@ export class Conversation {
   /** The calls of the model's last step that have no result yet. */
   pendingCalls(): PlacedCall[] {
     return this.callsOf(this.steps().length).filter((call) => !this.resultOf(call));
+  }
+
+  /** Calls of an earlier turn about which nobody has decided: this turn's message is the answer. */
+  undecidedCalls(): PlacedCall[] {
+    const last = this.steps().at(-1);
+    if (!last || last.runId === this.turn.runId) return [];
+    return this.pendingCalls().filter((call) => !this.decisionOn(call));
+  }
+
+  /** What a person has said about a call. */
+  decisionOn(call: PlacedCall): Decision | undefined {
+    const callId = callIdOf(call);
+    return this.entries
+      .flatMap((entry) => (entry.kind === 'answered' ? entry.decisions : []))
+      .find((decision) => decision.callId === callId);
+  }
+
+  /** Whether this turn's message was taken as an answer. */
+  hasAnswered(): boolean {
+    return this.ofThisRun().some(({ kind }) => kind === 'answered');
   }
 
   /** What came of a call of the model. */

@@ -1,5 +1,6 @@
 import type { AssistantModelMessage, FinishReason } from 'ai';
 import type { JournalEntry } from '../../turn-journal.js';
+import type { Decision } from './approval/approval-answer.js';
 import type { ToolResult } from './tools/agent-tool.js';
 import type { Usage } from './usage.js';
 
@@ -31,6 +32,12 @@ export interface CallResult {
   result: ToolResult;
 }
 
+/** A message of the user's that was the answer about calls that wait for approval. */
+interface Answered {
+  kind: 'answered';
+  decisions: Decision[];
+}
+
 /** What the model is told about an answer that is not what was asked for. */
 interface Correction {
   kind: 'correction';
@@ -38,7 +45,7 @@ interface Correction {
 }
 
 /** What an llm agent remembers of its task, in the order in which it came to be. */
-export type LlmEntry = Asked | ModelStep | CallBegun | CallResult | Correction;
+export type LlmEntry = Asked | ModelStep | CallBegun | CallResult | Answered | Correction;
 
 /** An entry with its place in the journal. */
 export type Placed = LlmEntry & Pick<JournalEntry, 'runId' | 'position'>;

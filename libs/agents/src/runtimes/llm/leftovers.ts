@@ -5,7 +5,7 @@ import type { AgentOutput, Turn } from '../../runtime.js';
 import type { Conversation } from './conversation.js';
 import { textArtifact } from './speech.js';
 import { reasoningOfStep, textOfStep } from './structured-answer.js';
-import { callArtifact } from './tools/settle-calls.js';
+import { callArtifact, fileArtifacts } from './tools/call-artifacts.js';
 
 /**
  * What a worker that died had finished, and not said to its end: the journal may know more of a step than the log.
@@ -14,8 +14,9 @@ import { callArtifact } from './tools/settle-calls.js';
 export function* leftovers(turn: Turn, conversation: Conversation, isData: boolean): Generator<AgentOutput> {
   const there = new Map(turn.task.artifacts.map((artifact) => [artifact.artifactId, artifact]));
   for (const [i, step] of conversation.steps().entries()) {
-    if (step.runId !== turn.runId) continue;
     const number = i + 1;
+    yield* ofCalls(turn, conversation, number, there);
+    if (step.runId !== turn.runId) continue;
     const texts = [
       textArtifact('reasoning', number, reasoningOfStep(step)),
       textArtifact('reply', number, isData ? '' : textOfStep(step)),
@@ -24,11 +25,23 @@ export function* leftovers(turn: Turn, conversation: Conversation, isData: boole
       const said = textOf(there.get(artifact.artifactId)?.parts ?? []);
       if (said !== textOf(artifact.parts)) yield artifactChunk(turn, artifact);
     }
-    for (const call of conversation.callsOf(number)) {
-      const result = conversation.resultOf(call);
-      if (!result) continue;
-      const artifact = callArtifact(call, result);
-      if (!hasData(there.get(artifact.artifactId), artifact)) yield artifactChunk(turn, artifact);
+  }
+}
+
+/** Also of steps of an earlier turn, whose calls were approved by this turn's message. */
+function* ofCalls(
+  turn: Turn,
+  conversation: Conversation,
+  step: number,
+  there: ReadonlyMap<string, Artifact>,
+): Generator<AgentOutput> {
+  for (const call of conversation.callsOf(step)) {
+    const result = conversation.resultOf(call);
+    if (!result) continue;
+    const artifact = callArtifact(call, result);
+    if (!hasData(there.get(artifact.artifactId), artifact)) yield artifactChunk(turn, artifact);
+    for (const file of fileArtifacts(call, result)) {
+      if (!there.has(file.artifactId)) yield artifactChunk(turn, file);
     }
   }
 }

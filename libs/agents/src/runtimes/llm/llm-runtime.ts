@@ -2,11 +2,13 @@ import { TaskState, USAGE } from '@baton/a2a';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { Outbound } from '../../outbound/outbound.js';
-import { artifactChunk, completed, dataPart, failed, status } from '../../reply.js';
+import { artifactChunk, completed, dataPart, failed, inputRequired, status } from '../../reply.js';
 import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
 import { SecretReader } from '../../secret-reader.js';
 import { TokenBudget, TokensExceeded } from '../../token-budget.js';
 import { AgentFailure } from './agent-failure.js';
+import { approvalRequest } from './approval/approval-request.js';
+import { takeMessage } from './approval/take-message.js';
 import { type LlmConfig, llmConfigSchema } from './config.js';
 import { Conversation } from './conversation.js';
 import type { ModelStep } from './journal-entry.js';
@@ -31,6 +33,8 @@ interface OpenTurn {
   conversation: Conversation;
   tools: readonly AgentTool[];
   signal: AbortSignal;
+  /** Why this turn's message is no answer about the calls that wait for approval. */
+  problem: string | undefined;
 }
 
 /**
@@ -56,11 +60,10 @@ export class LlmRuntime implements AgentRuntime {
     const conversation = await Conversation.open(turn);
     try {
       const config = llmConfigSchema.parse(turn.agent.definition.config);
-      // A message for a call that waits is not a prompt.
-      if (conversation.pendingCalls().length === 0) await conversation.begin();
+      const problem = await takeMessage(turn, conversation);
       const opened = await this.sources.open(turn, config, signal);
       try {
-        yield* this.converse({ turn, config, conversation, tools: opened.tools, signal });
+        yield* this.converse({ turn, config, conversation, tools: opened.tools, signal, problem });
       } finally {
         await opened.close();
       }
@@ -82,8 +85,12 @@ export class LlmRuntime implements AgentRuntime {
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
-      yield* settleCalls(turn, conversation, tools, signal);
+      const waiting = yield* settleCalls(turn, conversation, tools, signal);
       if (signal.aborted) return;
+      if (waiting.length > 0) {
+        yield withUsage(inputRequired(turn, approvalRequest(waiting, open.problem)), conversation);
+        return;
+      }
       const last = conversation.last();
       const isAnswer =
         last?.kind === 'step' && conversation.callsOf(conversation.steps().length).length === 0;

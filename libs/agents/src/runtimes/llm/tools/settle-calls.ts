@@ -1,53 +1,75 @@
-import { EVENT_KIND, type Part } from '@baton/a2a';
-import { artifactChunk, dataPart } from '../../../reply.js';
+import { artifactChunk } from '../../../reply.js';
 import type { AgentOutput, Turn } from '../../../runtime.js';
-import type { Conversation, PlacedCall } from '../conversation.js';
+import type { WaitingCall } from '../approval/approval-request.js';
+import { type Conversation, type PlacedCall, callIdOf } from '../conversation.js';
 import { checkOf } from '../json-schema.js';
-import type { AgentTool, ToolFile, ToolResult } from './agent-tool.js';
-
-/** Callers see the output of a call up to this length, in characters of JSON. */
-const MAX_SHOWN = 32_768;
-
-const failed = (text: string): ToolResult => ({ ok: false, content: text });
+import type { AgentTool, ToolResult } from './agent-tool.js';
+import { callArtifact, fileArtifacts } from './call-artifacts.js';
 
 /**
- * Make the calls of the model's last step that have no result yet, all at once. Each result is durable before it is
- * said; they are said in the order of the calls.
+ * Make the calls of the model's last step that have no result yet, all at once, but for those that somebody must
+ * approve first. Each result is durable before it is said; they are said in the order of the calls.
+ * @returns the calls that wait for approval
  */
 export async function* settleCalls(
   turn: Turn,
   conversation: Conversation,
   tools: readonly AgentTool[],
   signal: AbortSignal,
-): AsyncGenerator<AgentOutput> {
-  const calls = conversation.pendingCalls();
-  const made = calls.map(async (call) => {
-    const result = await makeCall(call, conversation, tools, signal);
-    await conversation.add({ kind: 'result', callId: call.toolCallId, result });
+): AsyncGenerator<AgentOutput, WaitingCall[]> {
+  const calls = conversation.pendingCalls().map((call) => look(call, conversation, tools));
+  const waiting = calls.filter(waits);
+  const due = calls.filter((one) => !waits(one));
+  const made = due.map(async (one) => {
+    const result = 'tool' in one ? await makeCall(one, conversation, signal) : one.result;
+    await conversation.add({ kind: 'result', callId: one.call.toolCallId, result });
     return result;
   });
   // The first that fails ends the turn; the others must not fail unheard.
   for (const one of made) one.catch(() => undefined);
-  for (const [i, call] of calls.entries()) {
+  for (const [i, { call }] of due.entries()) {
     const result = await made[i];
-    if (result) yield artifactChunk(turn, callArtifact(call, result));
+    if (!result) continue;
+    yield artifactChunk(turn, callArtifact(call, result));
+    for (const file of fileArtifacts(call, result)) yield artifactChunk(turn, file);
   }
+  return waiting.map(waitingCall);
 }
 
-async function makeCall(
+interface Callable {
+  call: PlacedCall;
+  tool: AgentTool;
+  /** Nobody has approved or refused it yet. */
+  waits: boolean;
+}
+
+const waits = (one: Callable | { result: ToolResult }): one is Callable => 'tool' in one && one.waits;
+
+/** What is to become of a call: its tool is called, or there is a result without that. */
+function look(
   call: PlacedCall,
   conversation: Conversation,
   tools: readonly AgentTool[],
-  signal: AbortSignal,
-): Promise<ToolResult> {
-  const { toolName, toolCallId: id, input } = call;
+): Callable | { call: PlacedCall; result: ToolResult } {
+  const { toolName, input } = call;
+  const decision = conversation.decisionOn(call);
+  if (decision?.approved === false) return { call, result: refused(decision.reason) };
   const tool = tools.find(({ name }) => name === toolName);
   if (!tool) {
     const names = tools.map(({ name }) => name).join(', ') || 'none';
-    return failed(`There is no tool "${toolName}". The tools are: ${names}.`);
+    return { call, result: failed(`There is no tool "${toolName}". The tools are: ${names}.`) };
   }
   const wrong = checkOf(tool.inputSchema)(input);
-  if (wrong) return failed(`The input of "${toolName}" is not valid: ${wrong}.`);
+  if (wrong) return { call, result: failed(`The input of "${toolName}" is not valid: ${wrong}.`) };
+  return { call, tool, waits: tool.needsApproval && !decision };
+}
+
+async function makeCall(
+  { call, tool }: Callable,
+  conversation: Conversation,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const { toolName, toolCallId: id, input } = call;
   if (tool.repeat === 'never') {
     if (conversation.hasBegun(call)) {
       return failed(
@@ -60,27 +82,17 @@ async function makeCall(
   return tool.execute(input, { id, signal });
 }
 
-/** A call as callers see it: an artifact with one data part, marked as no part of the reply. */
-export function callArtifact({ step, index, toolName, input }: PlacedCall, result: ToolResult) {
-  const { kind, data } = result.shown ?? {
-    kind: 'tool-call',
-    data: { tool: toolName, ok: result.ok, input, ...shownOutput(result) },
-  };
-  return {
-    artifactId: `call-${step}-${index}`,
-    name: toolName,
-    parts: [dataPart(data), ...(result.files ?? []).map(filePart)],
-    metadata: { [EVENT_KIND]: kind },
-  };
-}
+const failed = (text: string): ToolResult => ({ ok: false, content: text });
 
-const filePart = ({ name, mediaType, base64 }: ToolFile): Part => ({
-  content: { $case: 'raw', value: Buffer.from(base64, 'base64') },
-  metadata: undefined,
-  filename: name,
-  mediaType,
+const refused = (reason: string | undefined): ToolResult =>
+  failed(
+    `The user has refused this call${reason === undefined ? '' : `: ${reason}`}. ` +
+      'It was not made; do not make it again unless the user asks for it.',
+  );
+
+const waitingCall = ({ call, tool }: Callable): WaitingCall => ({
+  callId: callIdOf(call),
+  tool: call.toolName,
+  description: tool.description,
+  input: call.input,
 });
-
-function shownOutput({ content }: ToolResult): { output?: unknown } {
-  return JSON.stringify(content ?? null).length <= MAX_SHOWN ? { output: content } : {};
-}

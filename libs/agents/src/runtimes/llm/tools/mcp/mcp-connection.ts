@@ -6,7 +6,7 @@ import {
   type Tool,
 } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
-import { httpStatus, isUnknown, mayPass, wasNotTaken } from './failure-reason.js';
+import { httpStatus, isUnknown, mayPass, wasNotTaken } from './server-failure.js';
 import type { Link } from './link.js';
 
 const TRIES = 3;

@@ -116,7 +116,7 @@ describe('MCP tools', () => {
       const server = await serve({ ...way, tools: [textTool('find', 'found it')] });
       const opened = await open([{ name: 'a', url: server.url }]);
       await server.stop();
-      const gone = "The call of find at a failed: it can't be reached (ECONNREFUSED)";
+      const gone = 'The call of find at a failed: it refused the connection';
       expect(await call(opened, 'a_find')).toMatchObject({ ok: false, content: gone });
     });
 
@@ -232,7 +232,7 @@ describe('MCP tools', () => {
       const opened = await open(servers);
       expect(names(opened)).toEqual(['b_find']);
       await opened.close();
-      const reason = `The MCP server "a" can't be used: it can't be reached (ECONNREFUSED)`;
+      const reason = `The MCP server "a" can't be used: it refused the connection`;
       await expect(open([{ name: 'a', url: gone.url }, ...servers.slice(1)])).rejects.toThrow(reason);
       await server.left();
     });

@@ -8,7 +8,7 @@ import { SecretReader } from '../../../../secret-reader.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../config.js';
 import type { AgentTool, OpenTools, ToolSource } from '../agent-tool.js';
-import { failureReason } from './failure-reason.js';
+import { serverFailure } from './server-failure.js';
 import type { McpServerConfig } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
 import { linksTo } from './links.js';
@@ -20,6 +20,8 @@ interface OpenServer {
   config: McpServerConfig;
   connection: McpConnection;
   tools: Tool[];
+  /** An event must hold the files of a result. */
+  maxFileBytes: number;
 }
 
 /** The tools of the MCP servers that an agent's definition names. */
@@ -63,11 +65,12 @@ export class McpTools implements ToolSource {
       const { connectTimeout, timeout } = config;
       connection = new McpConnection({ links, connectTimeout, timeout, onError });
       const tools = (await connection.listTools(signal)).filter((tool) => isUsable(tool, config));
-      return { config, connection, tools };
+      const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
+      return { config, connection, tools, maxFileBytes };
     } catch (error) {
       await connection?.close();
       signal.throwIfAborted();
-      const reason = `The MCP server "${config.name}" can't be used: ${failureReason(error)}`;
+      const reason = `The MCP server "${config.name}" can't be used: ${serverFailure(error)}`;
       log.warn('MCP server not usable', { err: error });
       if (config.optional) return undefined;
       throw new AgentFailure(reason, { cause: error });
@@ -87,7 +90,7 @@ function toolsOf(servers: readonly OpenServer[]): AgentTool[] {
   return all.map(({ server, tool }, i) => agentTool(names[i] ?? tool.name, server, tool));
 }
 
-function agentTool(name: string, { config, connection }: OpenServer, tool: Tool): AgentTool {
+function agentTool(name: string, { config, connection, maxFileBytes }: OpenServer, tool: Tool): AgentTool {
   const repeat = fits(config.neverRepeat, tool.name) ? 'never' : 'again';
   return {
     name,
@@ -101,12 +104,12 @@ function agentTool(name: string, { config, connection }: OpenServer, tool: Tool)
           repeat,
           signal,
         });
-        return toolOutput(name, result, config.resultLimit);
+        return toolOutput(name, result, config.resultLimit, maxFileBytes);
       } catch (error) {
         signal.throwIfAborted();
         return {
           ok: false,
-          content: `The call of ${tool.name} at ${config.name} failed: ${failureReason(error)}`,
+          content: `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error)}`,
         };
       }
     },

@@ -7,13 +7,13 @@ describe('the result of a call', () => {
   it('is its structured content, which the model reads once', () => {
     const structuredContent = { temperature: 21 };
     const twice = { content: [{ type: 'text' as const, text: '{"temperature": 21}' }], structuredContent };
-    expect(toolOutput('weather', twice, 1000)).toEqual({
+    expect(toolOutput('weather', twice, 1000, 100_000)).toEqual({
       ok: true,
       content: structuredContent,
       text: '{"temperature": 21}',
     });
     const summary = { content: [{ type: 'text' as const, text: 'It is warm.' }], structuredContent };
-    expect(toolOutput('weather', summary, 1000).text).toBe('It is warm.\n{"temperature":21}');
+    expect(toolOutput('weather', summary, 1000, 100_000).text).toBe('It is warm.\n{"temperature":21}');
   });
 
   it('gives images and files to the callers, and tells the model so', () => {
@@ -30,15 +30,16 @@ describe('the result of a call', () => {
         ],
       },
       1000,
+      100_000,
     );
     expect(result.files).toEqual([
-      { name: 'draw-1', mediaType: 'image/png', base64: PIXEL },
+      { name: 'draw-1.png', mediaType: 'image/png', base64: PIXEL },
       { name: 'table.csv', mediaType: 'text/csv', base64: blob },
     ]);
     expect(result.text).toBe(
       [
         'Here:',
-        '[file draw-1 (image/png, 70 bytes): the user has been given it]',
+        '[file draw-1.png (image/png, 70 bytes): the user has been given it]',
         '[file table.csv (text/csv, 3 bytes): the user has been given it]',
         '[resource note://1]',
         'remember',
@@ -52,14 +53,20 @@ describe('the result of a call', () => {
       'long',
       { content: [{ type: 'text', text: 'x'.repeat(5000) }], structuredContent: { all: 'y'.repeat(5000) } },
       1000,
+      100_000,
     );
     expect(text).toMatch(/^x{1000}\n\[cut off: these are the first 1000 of \d+ characters\]$/);
     expect(content).toBe(text);
   });
 
   it('leaves out files that no event can hold', () => {
-    const data = Buffer.alloc(4 * 1024 * 1024).toString('base64');
-    const result = toolOutput('draw', { content: [{ type: 'image', data, mimeType: 'image/png' }] }, 1000);
+    const data = Buffer.alloc(100_001).toString('base64');
+    const result = toolOutput(
+      'draw',
+      { content: [{ type: 'image', data, mimeType: 'image/png' }] },
+      1000,
+      100_000,
+    );
     expect(result.files).toBeUndefined();
     expect(result.text).toContain('left out: too large');
   });

@@ -1,19 +1,22 @@
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolFile, ToolResult } from '../agent-tool.js';
 
-/** Of all files of one result together; an event must hold them. */
-const MAX_FILE_BYTES = 3 * 1024 * 1024;
-
 /**
  * What a call has brought, for the model and for the callers of the task. Images and other files become files of
  * the task; the model is told that they are there.
  *
  * @param limit characters that the model gets to see
+ * @param maxFileBytes of all files of the result together
  */
-export function toolOutput(tool: string, result: CallToolResult, limit: number): ToolResult {
+export function toolOutput(
+  tool: string,
+  result: CallToolResult,
+  limit: number,
+  maxFileBytes: number,
+): ToolResult {
   const files: ToolFile[] = [];
   const texts = result.content.map((block) =>
-    describe(block, (file) => keep(files, { ...file, name: file.name || `${tool}-${files.length + 1}` })),
+    describe(block, (file) => keep(files, named(file, `${tool}-${files.length + 1}`), maxFileBytes)),
   );
   const { structuredContent } = result;
   const hasJson = texts.some(isJson);
@@ -44,11 +47,17 @@ function describe(block: ContentBlock, keepFile: Keep): string {
   }
 }
 
+/** A file without a name gets one, with the ending of its type. */
+function named(file: ToolFile, name: string): ToolFile {
+  const [ending] = /(?<=\/)[a-z0-9]+/.exec(file.mediaType) ?? [];
+  return { ...file, name: file.name || (ending === undefined ? name : `${name}.${ending}`) };
+}
+
 /** @returns what the model is told of the file */
-function keep(files: ToolFile[], file: ToolFile): string {
+function keep(files: ToolFile[], file: ToolFile, max: number): string {
   const bytes = [...files, file].reduce((sum, { base64 }) => sum + sizeOf(base64), 0);
   const what = `${file.mediaType}, ${sizeOf(file.base64)} bytes`;
-  if (bytes > MAX_FILE_BYTES) return `[file ${file.name} (${what}) left out: too large]`;
+  if (bytes > max) return `[file ${file.name} (${what}) left out: too large]`;
   files.push(file);
   return `[file ${file.name} (${what}): the user has been given it]`;
 }

@@ -1,25 +1,20 @@
 import { SseError } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
-import { OutboundRefused } from '../../../../outbound/outbound-refused.js';
+import { failureReason } from '../../../../outbound/failure-reason.js';
 
 const MAX_LENGTH = 300;
 
-/** What went wrong with an MCP server, for the tenant who has named it: half a sentence about the server. */
-export function failureReason(error: unknown): string {
+/** What went wrong with an MCP server, for the tenant who has named it: a clause about the server. */
+export function serverFailure(error: unknown): string {
   const status = httpStatus(error);
   if (status === 401 || status === 403) return `it does not accept the credentials (HTTP ${status})`;
   if (status !== undefined) return `it answers with HTTP ${status}`;
-  if (error instanceof McpError && hasCode(error, ErrorCode.RequestTimeout))
-    return 'it gives no answer in time';
+  const isTimeout = error instanceof McpError && hasCode(error, ErrorCode.RequestTimeout);
+  if (isTimeout) return 'it gives no answer in time';
   if (isUnknown(error)) return 'the connection broke, and what became of it is not known';
-  const causes = causesOf(error);
-  const refused = causes.find((cause) => cause instanceof OutboundRefused);
-  if (refused) return refused.message;
-  const [code] = codesOf(error);
-  if (code === 'ENOENT') return 'its command was not found';
-  if (code !== undefined) return `it can't be reached (${code})`;
-  return (causes.at(-1)?.message ?? String(error)).slice(0, MAX_LENGTH);
+  if (codesOf(error).includes('ENOENT')) return 'its command was not found';
+  return failureReason(error) ?? (causesOf(error).at(-1)?.message ?? String(error)).slice(0, MAX_LENGTH);
 }
 
 /** The HTTP status with which a server has refused; undefined if that was not what happened. */

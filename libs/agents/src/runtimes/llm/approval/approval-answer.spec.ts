@@ -1,0 +1,72 @@
+import { dataPart, textPart } from '../../../reply.js';
+import { userMessage } from '../../../testing/turns.js';
+import { readAnswer } from './approval-answer.js';
+
+const read = (parts: Parameters<typeof userMessage>[0], waiting = ['call-1-1', 'call-1-2']) =>
+  readAnswer(userMessage(parts), ['call-1-1', 'call-1-2'], waiting);
+const data = (approval: unknown) => dataPart({ approval });
+
+describe('an answer about calls that wait for approval', () => {
+  it.each(['yes', 'Yes!', ' OK. ', 'Go ahead', 'approve', 'Yes, please'])('%j approves all', (text) => {
+    expect(read(text)).toEqual({
+      decisions: [
+        { callId: 'call-1-1', approved: true },
+        { callId: 'call-1-2', approved: true },
+      ],
+    });
+  });
+
+  it.each(['no', 'No, use the other account', 'refuse', "Don't", 'STOP'])(
+    '%j refuses all and is why',
+    (text) => {
+      expect(read(text, ['call-1-1'])).toEqual({
+        decisions: [{ callId: 'call-1-1', approved: false, reason: text }],
+      });
+    },
+  );
+
+  it.each(['yes, but only the first', 'maybe', '', 'notes are fine', 'what does it do?', 'okay then no'])(
+    '%j is none',
+    (text) => {
+      expect(read(text)).toEqual({ decisions: [], problem: 'That is neither yes nor no.' });
+    },
+  );
+
+  it('says it of one call by its id, with a reason', () => {
+    const one = { callId: 'call-1-2', approved: false, reason: 'too dear' };
+    expect(read([data(one)])).toEqual({ decisions: [one] });
+    expect(read([textPart('too dear'), data({ callId: 'call-1-2', approved: false })])).toEqual({
+      decisions: [one],
+    });
+  });
+
+  it('says it of several calls, in one part or in several, or of all', () => {
+    const both = [
+      { callId: 'call-1-1', approved: true },
+      { callId: 'call-1-2', approved: false },
+    ];
+    expect(read(both.map(data))).toEqual({ decisions: both });
+    expect(read([data(both)])).toEqual({ decisions: both });
+    expect(read([data({ approved: true })]).decisions).toHaveLength(2);
+  });
+
+  it('that comes again says nothing new', () => {
+    expect(read([data({ callId: 'call-1-1', approved: false })], ['call-1-2'])).toEqual({ decisions: [] });
+  });
+
+  it('that contradicts itself is a refusal', () => {
+    const parts = [true, false, true].map((approved) => data({ callId: 'call-1-1', approved }));
+    expect(read(parts)).toEqual({ decisions: [{ callId: 'call-1-1', approved: false }] });
+  });
+
+  it.each([
+    [{ callId: 'call-1-1' }, 'A data part must be {"approval": '],
+    [{ callId: 'call-1-1', approved: 'true' }, 'A data part must be {"approval": '],
+    [{ callId: 'call-9-9', approved: true }, 'There is no call "call-9-9".'],
+    ['yes', 'A data part must be {"approval": '],
+  ])('%j is none, and says what is wrong', (approval, problem) => {
+    const answer = read([textPart('yes'), data(approval)]);
+    expect(answer.decisions).toEqual([]);
+    expect(answer.problem).toContain(problem);
+  });
+});

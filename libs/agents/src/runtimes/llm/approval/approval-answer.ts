@@ -1,0 +1,88 @@
+import { type Message, textOf } from '@baton/a2a';
+import { z } from 'zod';
+
+/** What a person has said about a call. */
+export interface Decision {
+  callId: string;
+  approved: boolean;
+  /** Why; the model gets to know it when the call is refused. */
+  reason?: string;
+}
+
+export interface Answer {
+  decisions: Decision[];
+  /** Why there is nothing to go by in the message. */
+  problem?: string;
+}
+
+const RULE = 'must be {"approval": {"callId": <id>, "approved": true or false, "reason": <text, if any>}}';
+const approval = z.object({
+  callId: z.string().optional(),
+  approved: z.boolean(),
+  reason: z.string().max(10_000).optional(),
+});
+const dataAnswer = z.object({ approval: z.union([approval, z.array(approval)]) });
+
+const YES = new Set([
+  ...['y', 'yes', 'yes please', 'ok', 'okay', 'sure', 'approve', 'approved', 'i approve', 'approve all'],
+  ...['yes to all', 'allow', 'allowed', 'allow all', 'confirm', 'confirmed', 'go ahead', 'do it', 'proceed'],
+]);
+const NO =
+  /^(n|no|nope|never|refuse|refused|reject|rejected|deny|denied|decline|declined|stop|don'?t|do not|cancel)\b/;
+
+/**
+ * What a message says about the calls that wait for approval: by data parts, one for each call or for all, or in
+ * plain words for all of them. Yes must be just that; what begins with no is a refusal, and its reason.
+ * @param known ids of all calls that were ever asked about; `waiting` are those without an answer
+ */
+export function readAnswer(message: Message, known: readonly string[], waiting: readonly string[]): Answer {
+  const text = textOf(message.parts).trim();
+  const data = message.parts.flatMap(({ content }) =>
+    content?.$case === 'data' ? [content.value as unknown] : [],
+  );
+  const answers = data.filter((value) => typeof value === 'object' && value !== null && 'approval' in value);
+  return answers.length > 0 ? fromData(answers, text, known, waiting) : fromText(text, waiting);
+}
+
+function fromData(
+  answers: unknown[],
+  text: string,
+  known: readonly string[],
+  waiting: readonly string[],
+): Answer {
+  const parsed = answers.map((answer) => dataAnswer.safeParse(answer));
+  if (parsed.some(({ success }) => !success)) return { decisions: [], problem: `A data part ${RULE}.` };
+  const given = parsed.flatMap(({ data }) => data?.approval ?? []);
+  const stranger = given.find(({ callId }) => callId !== undefined && !known.includes(callId));
+  if (stranger) return { decisions: [], problem: `There is no call "${stranger.callId ?? ''}".` };
+  const decisions = given.flatMap(({ callId, approved, reason = text }) =>
+    (callId === undefined ? waiting : [callId]).map((id) => decision(id, approved, reason)),
+  );
+  return { decisions: firstOfEach(decisions).filter(({ callId }) => waiting.includes(callId)) };
+}
+
+function fromText(text: string, waiting: readonly string[]): Answer {
+  const words = text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}']+/gu, ' ')
+    .trim();
+  if (YES.has(words)) return { decisions: waiting.map((id) => decision(id, true, '')) };
+  if (!NO.test(words)) return { decisions: [], problem: 'That is neither yes nor no.' };
+  return { decisions: waiting.map((id) => decision(id, false, text)) };
+}
+
+const decision = (callId: string, approved: boolean, reason: string): Decision => ({
+  callId,
+  approved,
+  ...(reason !== '' && { reason }),
+});
+
+/** Of two answers about one call in a message the refusal counts, or else the first. */
+function firstOfEach(decisions: readonly Decision[]): Decision[] {
+  const byCall = new Map<string, Decision>();
+  for (const each of decisions) {
+    const earlier = byCall.get(each.callId);
+    if (!earlier || (earlier.approved && !each.approved)) byCall.set(each.callId, each);
+  }
+  return [...byCall.values()];
+}

@@ -1,0 +1,170 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DRIVERS } from '../support/index.js';
+import { type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
+import { heldTool, textTool } from '../support/mcp-server/script.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
+const ENV = {
+  LEASE_MS: '1000',
+  LEASE_HEARTBEAT_MS: '300',
+  SWEEP_MS: '200',
+  OUTBOUND_ALLOW: '127.0.0.1',
+  BATON_MASTER_KEY: MASTER_KEY,
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'baton-tools-'));
+let stack: Stack;
+let provider: ModelProvider;
+let server: TestMcpServer;
+let caller: RawCaller;
+
+beforeAll(async () => {
+  [stack, provider, server] = await Promise.all([
+    Stack.start({ driver: DRIVERS[0]!, workers: 1, env: ENV }),
+    ModelProvider.start(),
+    startMcpServer({ tools: [], authorization: 'Bearer s3cret' }),
+  ]);
+  const { slug, token } = await stack.createTenant();
+  const secret = join(folder, 'secret');
+  writeFileSync(secret, 's3cret');
+  await stack.baton('secrets', 'set', 'desk', '--tenant', slug, '--file', secret);
+  const file = join(folder, 'agent.json');
+  writeFileSync(file, JSON.stringify(clerk()));
+  await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', 'clerk');
+  caller = new RawCaller(stack.url(0, 'clerk'), token);
+}, 60_000);
+
+afterAll(async () => {
+  await Promise.all([stack.stop(), provider.stop(), server.stop()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+beforeEach(() => {
+  provider.reset();
+  server.calls.length = 0;
+});
+
+/** An agent with the tools of one server. */
+const clerk = () => ({
+  name: 'Clerk',
+  description: 'Does paperwork.',
+  runtime: 'llm',
+  config: {
+    model: 'openai-compatible/clerk-1',
+    baseUrl: provider.url,
+    tools: {
+      mcp: [
+        {
+          name: 'desk',
+          url: server.url,
+          headers: { Authorization: { secret: 'desk', prefix: 'Bearer ' } },
+          approval: ['sign'],
+          neverRepeat: ['pay'],
+        },
+      ],
+    },
+  },
+});
+
+/** `kill -9` of the only worker; another one takes its place. */
+async function replaceWorker(): Promise<void> {
+  const [worker] = stack.workers.splice(0);
+  await Promise.all([worker?.kill(), stack.addWorker()]);
+}
+
+const callsOf = (tool: string): number => server.calls.filter((call) => call.tool === tool).length;
+const send = async (text: string, taskId?: string) => {
+  const params = sendParams(text, taskId === undefined ? {} : { taskId });
+  return (await caller.call('SendMessage', params)).result!.task;
+};
+
+describe('an agent with tools', () => {
+  it('goes on after its worker was killed in the middle of a call, and makes no finished call again', async () => {
+    const [copy, pay] = [heldTool('copy', 'copied'), heldTool('pay', 'paid')];
+    server.tools = [textTool('read', 'the bill is 7'), copy, pay];
+    provider.reply(
+      { calls: [{ name: 'desk_read', input: {} }] },
+      {
+        calls: [
+          { name: 'desk_copy', input: {} },
+          { name: 'desk_pay', input: {} },
+        ],
+      },
+      { text: 'Copied; look whether it is paid.' },
+    );
+    const done = send('Read the bill, copy it and pay it');
+    await Promise.all([server.called('copy'), server.called('pay')]);
+    await replaceWorker();
+    await server.called('copy', 2);
+    copy.release();
+    const task = await done;
+    pay.release();
+    expect(task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect([callsOf('read'), callsOf('copy'), callsOf('pay')]).toEqual([1, 2, 1]);
+    expect(provider.requests).toHaveLength(3);
+    expect(JSON.stringify(provider.requests[2]?.body)).toMatch(/copied.*is not known: the server stopped/);
+    const calls = task.artifacts.filter(({ metadata }: { metadata?: object }) => metadata);
+    expect(calls.map(({ parts }: { parts: object[] }) => parts[0])).toMatchObject([
+      { data: { tool: 'desk_read', ok: true, output: 'the bill is 7' } },
+      { data: { tool: 'desk_copy', ok: true, output: 'copied' } },
+      { data: { tool: 'desk_pay', ok: false } },
+    ]);
+  }, 60_000);
+
+  it('waits for approval, and makes the call on another worker once it has it', async () => {
+    server.tools = [textTool('sign', 'signed')];
+    provider.reply({ calls: [{ name: 'desk_sign', input: { page: 3 } }] }, { text: 'It is signed.' });
+    const asked = await send('Sign it');
+    expect(asked.status).toMatchObject({
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: {
+        parts: [{}, { data: { approval: { callId: 'call-1-1', tool: 'desk_sign', input: { page: 3 } } } }],
+      },
+    });
+    expect(asked.status.message.parts[0].text).toContain('Answer yes or no.');
+    await replaceWorker();
+    expect(callsOf('sign')).toBe(0);
+    const task = await send('yes', asked.id);
+    expect(task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(server.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
+  }, 60_000);
+
+  it('makes an approved call again that was in flight when its worker was killed', async () => {
+    const sign = heldTool('sign', 'signed');
+    server.tools = [sign];
+    provider.reply({ calls: [{ name: 'desk_sign', input: {} }] }, { text: 'It is signed.' });
+    const { id } = await send('Sign it');
+    const done = send('approve', id);
+    await server.called('sign');
+    await replaceWorker();
+    await server.called('sign', 2);
+    sign.release();
+    expect((await done).status.state).toBe('TASK_STATE_COMPLETED');
+    expect(provider.requests).toHaveLength(2);
+  }, 60_000);
+
+  it('does not make a call that is refused', async () => {
+    server.tools = [textTool('sign', 'signed')];
+    provider.reply({ calls: [{ name: 'desk_sign', input: {} }] }, { text: 'I have left it unsigned.' });
+    const { id } = await send('Sign it');
+    expect((await send('no, not today', id)).status.state).toBe('TASK_STATE_COMPLETED');
+    expect(callsOf('sign')).toBe(0);
+    expect(JSON.stringify(provider.requests[1]?.body)).toContain('no, not today');
+  });
+
+  it('cancels its calls when the task is canceled', async () => {
+    server.tools = [heldTool('copy')];
+    provider.reply({ calls: [{ name: 'desk_copy', input: {} }] });
+    const done = send('Copy it');
+    await server.called('copy');
+    const listed = await caller.call('ListTasks', { status: 'TASK_STATE_WORKING' });
+    await caller.call('CancelTask', { id: listed.result?.tasks[0].id });
+    await server.canceled('copy');
+    expect((await done).status.state).toBe('TASK_STATE_CANCELED');
+  });
+});
