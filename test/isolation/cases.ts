@@ -160,6 +160,9 @@ interface NativeRequest {
   anyName?: boolean;
 }
 
+/** An agent that the caller would make. */
+const MINE = { name: 'Mine', description: 'mine', runtime: 'echo' };
+
 /** What each of Baton's own paths can name. */
 const NATIVE: Readonly<Record<string, NativeRequest>> = {
   'GET /v1/requests': {
@@ -186,6 +189,49 @@ const NATIVE: Readonly<Record<string, NativeRequest>> = {
     kinds: ['deadRun'],
     path: '/v1/dead-letters/<id>/redeliver',
   },
+  'GET /v1/agents': {
+    scope: 'agents:read',
+    kinds: ['agentSlug'],
+    path: '/v1/agents?cursor=<base64url>',
+    anyName: true,
+  },
+  'POST /v1/agents': {
+    scope: 'agents:write',
+    kinds: ['agentSlug', 'installedSlug'],
+    path: '/v1/agents?dryRun=true',
+    body: (slug) => ({ ...MINE, slug }),
+    anyName: true,
+  },
+  'GET /v1/agents/:agent': { scope: 'agents:read', kinds: AGENTS, path: '/v1/agents/<id>' },
+  'PUT /v1/agents/:agent': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>?dryRun=true',
+    body: () => MINE,
+    anyName: true,
+  },
+  'PATCH /v1/agents/:agent': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>',
+    body: () => ({ description: 'mine' }),
+  },
+  'DELETE /v1/agents/:agent': { scope: 'agents:write', kinds: AGENTS, path: '/v1/agents/<id>' },
+  'GET /v1/agents/:agent/versions': {
+    scope: 'agents:read',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/versions',
+  },
+  'GET /v1/agents/:agent/versions/:version': {
+    scope: 'agents:read',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/versions/1',
+  },
+  'POST /v1/agents/:agent/versions/:version/restore': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/versions/1/restore',
+  },
   'GET /v1/secrets': {
     scope: 'secrets:write',
     kinds: ['secretName'],
@@ -196,7 +242,7 @@ const NATIVE: Readonly<Record<string, NativeRequest>> = {
     scope: 'secrets:write',
     kinds: ['newSecret'],
     path: '/v1/secrets/<id>',
-    body: { value: 'mine' },
+    body: () => ({ value: 'mine' }),
     anyName: true,
   },
   'DELETE /v1/secrets/:name': { scope: 'secrets:write', kinds: ['secretName'], path: '/v1/secrets/<id>' },

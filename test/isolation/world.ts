@@ -191,6 +191,12 @@ export class World {
     };
   }
 
+  /** The agents that every tenant may call, and so see. */
+  async sharedAgentIds(): Promise<string[]> {
+    const rows = await this.sql<{ id: string }>('SELECT id FROM installed_agents WHERE every_tenant');
+    return rows.map(({ id }) => id);
+  }
+
   /** A secret of the owner's. @returns its name */
   async makeSecret(): Promise<string> {
     const name = `private-${randomUUID()}`;

@@ -8,6 +8,7 @@ import { refuseWhileDraining } from './http/draining.js';
 import { logRequests } from './http/request-log.js';
 import { Traffic } from './http/traffic.js';
 import { NATIVE_PATHS } from './native/native-paths.js';
+import { SCHEMA_PATHS } from './native/schema.controller.js';
 
 /** What every API application has around its modules; call it before `init` or `listen`. */
 export function prepareApi(app: NestFastifyApplication): void {
@@ -19,7 +20,7 @@ export function prepareApi(app: NestFastifyApplication): void {
   refuseWhileDraining(instance, traffic);
   for (const { path } of RPC_PATHS) refuseOtherMethods(instance, path, ['POST']);
   for (const [path, ...methods] of NATIVE_PATHS) refuseOtherMethods(instance, path, methods);
-  for (const path of [...CARD_PATHS, '/healthz', '/readyz', '/metrics']) {
+  for (const path of [...CARD_PATHS, ...SCHEMA_PATHS, '/healthz', '/readyz', '/metrics']) {
     refuseOtherMethods(instance, path, ['GET']);
   }
 }

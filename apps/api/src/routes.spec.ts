@@ -2,10 +2,11 @@ import type { FastifyInstance } from 'fastify';
 import { RPC_PATHS } from './a2a/dispatch.controller.js';
 import { CARD_PATHS } from './a2a/profile-cards.controller.js';
 import { NATIVE_PATHS } from './native/native-paths.js';
+import { SCHEMA_PATHS } from './native/schema.controller.js';
 import { startFakeApi } from './testing/fake-api.js';
 
 /** Paths that name nothing of a tenant's. */
-const OPEN = ['/', '/healthz', '/readyz', '/metrics', '/agents/.well-known/:card'];
+const OPEN = ['/', '/healthz', '/readyz', '/metrics', '/agents/.well-known/:card', ...SCHEMA_PATHS];
 
 /** The paths of a tree as Fastify prints it: four characters a level, each line goes on where its parent ends. */
 function pathsOf(tree: string): string[] {

@@ -3,7 +3,8 @@ import type { ControlMessage } from '@baton/messaging';
 import { withMessaging } from './messaging.js';
 import type { Terminal } from './output.js';
 
-const UNTOLD = 'Messaging does not answer: running processes notice the change within a second or two.';
+export const UNTOLD =
+  'Messaging does not answer: running processes notice the change within a second or two.';
 
 /** Tell every process of a change; a note if messaging does not take it. */
 export async function announce(

@@ -4,7 +4,15 @@ import {
   loadEnvironment,
   loadLocalEnvironment,
 } from '@baton/config';
-import { AgentStore, CatalogClient, HostStore, SecretStore, TenantStore, TokenStore } from '@baton/database';
+import {
+  AgentCatalogStore,
+  AgentStore,
+  CatalogClient,
+  HostStore,
+  SecretStore,
+  TenantStore,
+  TokenStore,
+} from '@baton/database';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError } from './operator-error.js';
@@ -16,6 +24,7 @@ export interface Platform {
   tenants: TenantStore;
   tokens: TokenStore;
   agents: AgentStore;
+  entries: AgentCatalogStore;
   hosts: HostStore;
   secrets: SecretStore;
 }
@@ -33,6 +42,7 @@ export async function withPlatform<T>(
       tenants: new TenantStore(catalog),
       tokens: new TokenStore(catalog),
       agents: new AgentStore(catalog),
+      entries: new AgentCatalogStore(catalog),
       hosts: new HostStore(catalog),
       secrets: new SecretStore(catalog),
     });

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import type { Cli } from './cli.js';
+import { OperatorError } from './operator-error.js';
 
 /** What each command adds to the program. Loaded when it is asked for: a command starts faster without the others. */
 const COMMANDS: Readonly<
@@ -14,7 +15,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/tokens.js')).addTokenCommands(...args),
   },
   agents: {
-    summary: "a tenant's agents: list, create, remove",
+    summary: "a tenant's agents: apply, list, show, enable, disable, versions, restore, remove",
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
   hosts: {
@@ -47,7 +48,7 @@ const COMMANDS: Readonly<
  * Run one command. Never rejects: what goes wrong is one sentence on the error stream.
  *
  * @param args what follows the program's name
- * @returns the exit code: 0, or 1 if the command failed
+ * @returns the exit code: 0, or 1 if the command failed, unless it says otherwise
  */
 export async function run(args: readonly string[], cli: Cli): Promise<number> {
   try {
@@ -58,8 +59,9 @@ export async function run(args: readonly string[], cli: Cli): Promise<number> {
     // Commander has said what is wrong itself; to ask for help is no error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 1;
     const { explain } = await import('./explain.js');
-    cli.terminal.err(explain(error));
-    return 1;
+    const sentence = explain(error);
+    if (sentence !== '') cli.terminal.err(sentence);
+    return (error instanceof OperatorError ? error.options.exitCode : undefined) ?? 1;
   }
 }
 

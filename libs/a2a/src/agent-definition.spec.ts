@@ -1,4 +1,4 @@
-import { parseAgentDefinition } from './agent-definition.js';
+import { parseAgentDefinition, parseAgentDocument, writeAgentDefinition } from './agent-definition.js';
 import { ProtocolError } from './errors.js';
 
 const minimal = { name: 'N', description: 'D', runtime: 'executor' };
@@ -76,5 +76,38 @@ describe('an agent definition', () => {
     expect(() => parseAgentDefinition({ name: 'N', description: 'D' })).toThrow(
       'runtime: is missing: give it a value of type string',
     );
+  });
+});
+
+describe('an agent file', () => {
+  it('says of an agent of a catalog what it is called and whether it is enabled', () => {
+    const { definition, ...rest } = parseAgentDocument({ ...minimal, slug: 'mine', enabled: false });
+    expect(rest).toEqual({ slug: 'mine', enabled: false });
+    expect(definition).toEqual(parseAgentDefinition(minimal));
+    expect(() => parseAgentDocument({ ...minimal, tenants: ['a'] })).toThrow(
+      'tenants: is for installed agents',
+    );
+  });
+
+  it('of an installed agent does not', () => {
+    expect(fieldsOf({ ...minimal, slug: 'mine' })).toEqual(['slug']);
+    expect(fieldsOf({ ...minimal, enabled: true })).toEqual(['enabled']);
+  });
+
+  it('is written as an author would, and read again it is the same', () => {
+    const raw = {
+      ...minimal,
+      version: '1.0.0',
+      config: { deep: { empty: [], none: null } },
+      skills: [{ id: 's', name: 'S', description: 'd', tags: ['t'] }],
+      extensions: [{ uri: 'urn:x', required: false, params: { a: 1 } }],
+      a2aEnabled: false,
+    };
+    const definition = parseAgentDefinition(raw);
+    expect(writeAgentDefinition(definition)).toEqual(raw);
+    expect(parseAgentDefinition(writeAgentDefinition(definition))).toEqual(definition);
+    expect(
+      Object.keys(writeAgentDefinition(parseAgentDefinition({ runtime: 'a', description: 'b', name: 'c' }))),
+    ).toEqual(['name', 'description', 'version', 'runtime']);
   });
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AgentDefinition } from './agent.js';
+import { ProtocolError } from './errors.js';
 import { parseFields } from './parse-fields.js';
 import { retryPolicy } from './retry-policy.js';
 
@@ -28,31 +29,85 @@ const extension = z
   })
   .transform((fields) => ({ ...fields, params: fields.params }));
 
-const definition = z.strictObject({
-  name: text,
-  description: text,
-  version: text.default('1.0.0'),
-  runtime: text,
-  config: z.record(z.string(), z.unknown()).default({}),
-  skills: z.array(skill).default([]),
-  inputModes: texts,
-  outputModes: texts,
-  extensions: z.array(extension).default([]),
-  a2aEnabled: z.boolean().optional(),
+/** What an agent file may hold: an `agent.yaml`, or as JSON the body that creates an agent of a catalog. */
+export const agentFile = z.strictObject({
+  slug: text.optional().describe("The agent's name in URLs; left out = made from its name"),
+  enabled: z.boolean().optional().describe('False: it takes no messages; left out = as it was'),
+  name: text.describe('What people call it'),
+  description: text.describe('What it is for; callers and other agents choose by it'),
+  version: text.default('1.0.0').describe("The version that its card shows, of the author's choice"),
+  runtime: text.describe('What executes it'),
+  config: z.record(z.string(), z.unknown()).default({}).describe('Settings of the runtime'),
+  skills: z.array(skill).default([]).describe('Left out = one that is called like the agent'),
+  inputModes: texts.describe('Media types that it takes; left out = text and JSON'),
+  outputModes: texts.describe('Media types that it answers with; left out = text and JSON'),
+  extensions: z.array(extension).default([]).describe('A2A extensions that it speaks'),
+  a2aEnabled: z.boolean().optional().describe('False: hidden from callers of other systems'),
   provider: z.strictObject({ organization: text, url }).optional(),
   documentationUrl: url.optional(),
   iconUrl: url.optional(),
-  retry: retryPolicy.optional(),
-  /** Slugs of the tenants an installed agent is for; left out = all. */
-  tenants: z.array(text).optional(),
+  retry: retryPolicy.optional().describe('What becomes of a turn whose worker died'),
+  tenants: z.array(text).optional().describe('Installed agents only: slugs of the tenants it is for'),
 });
 
 /** An author's definition of an agent, with the tenants an operator gives it to (unset = every tenant). */
 export type ParsedAgentDefinition = AgentDefinition & { tenants?: string[] };
 
+/** An agent of a catalog as its author has it. */
+export interface AgentDocument {
+  /** Its name in URLs; left out = where it stands names it. */
+  slug?: string;
+  /** Left out = as it was; a new agent is enabled. */
+  enabled?: boolean;
+  definition: AgentDefinition;
+}
+
 /**
- * Check what an author declares about an agent (`agent.yaml`, or the body that creates one) and fill in the
- * defaults. Throws `invalid-params` naming the path of every wrong field.
+ * Check what an operator declares about an installed agent and fill in the defaults. Throws `invalid-params`
+ * naming the path of every wrong field.
  */
-export const parseAgentDefinition = (raw: unknown): ParsedAgentDefinition =>
-  parseFields(definition, raw, '', 'agent');
+export function parseAgentDefinition(raw: unknown): ParsedAgentDefinition {
+  const { slug, enabled, ...definition } = parseFields(agentFile, raw, '', 'agent');
+  if (slug !== undefined) {
+    throw ProtocolError.invalidParams(
+      'slug',
+      'an installed agent has the name of its folder: leave this out',
+    );
+  }
+  if (enabled !== undefined) {
+    throw ProtocolError.invalidParams('enabled', 'is for agents of a catalog: leave this out');
+  }
+  return definition;
+}
+
+/** The same for an agent of a tenant's catalog. */
+export function parseAgentDocument(raw: unknown): AgentDocument {
+  const { slug, enabled, tenants, ...definition } = parseFields(agentFile, raw, '', 'agent');
+  if (tenants) {
+    throw ProtocolError.invalidParams(
+      'tenants',
+      'is for installed agents; this one is for its own tenant alone, so leave it out',
+    );
+  }
+  return { ...(slug !== undefined && { slug }), ...(enabled !== undefined && { enabled }), definition };
+}
+
+/**
+ * A definition as its author would write it: in the order of the file, without what is the same when it is left
+ * out. Parsed, it is the same definition again.
+ */
+export function writeAgentDefinition(definition: AgentDefinition): Record<string, unknown> {
+  const skills = definition.skills.map(({ securityRequirements: _, ...fields }) => withoutEmpty(fields));
+  const extensions = definition.extensions.map(withoutEmpty);
+  const fields: Record<string, unknown> = { ...definition, skills, extensions };
+  const ordered = Object.keys(agentFile.shape).filter((key) => key in fields);
+  return withoutEmpty(Object.fromEntries(ordered.map((key) => [key, fields[key]])));
+}
+
+const withoutEmpty = (fields: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value)));
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined ||
+  value === '' ||
+  (typeof value === 'object' && value !== null && Object.keys(value).length === 0);

@@ -1,4 +1,4 @@
-import { assertAgentSlug } from './agent-slug.js';
+import { assertAgentSlug, slugOf } from './agent-slug.js';
 import { refusalOf } from './testing/refusal.js';
 
 describe('the slug of an agent', () => {
@@ -6,10 +6,31 @@ describe('the slug of an agent', () => {
     expect(() => assertAgentSlug(slug)).not.toThrow();
   });
 
-  it.each(['', '-a', 'a-', 'A', 'ä', 'a b', 'a/b', 'a_b', 'a\n', 'x'.repeat(64), 'echo', 'index'])(
-    'may not be %j',
-    (slug) => {
-      expect(refusalOf(() => assertAgentSlug(slug))).toBe('slug');
-    },
-  );
+  it.each([
+    '',
+    '-a',
+    'a-',
+    'A',
+    'ä',
+    'a b',
+    'a/b',
+    'a_b',
+    'a\n',
+    'x'.repeat(64),
+    'echo',
+    'index',
+    'a2a',
+    '5f0c954e-9b3d-4f6d-8f2e-0123456789ab',
+  ])('may not be %j', (slug) => {
+    expect(refusalOf(() => assertAgentSlug(slug))).toBe('slug');
+  });
+});
+
+describe('the slug a name suggests', () => {
+  it.each([
+    ['Trip planner', 'trip-planner'],
+    ["Ann's Café (v2)", 'anns-cafe-v2'],
+    ['a_b--c', 'a-b-c'],
+    ['日本', ''],
+  ])('%s: %s', (name, slug) => expect(slugOf(name)).toBe(slug));
 });

@@ -11,6 +11,10 @@ export interface Agent {
   slug: string;
   origin: 'catalog' | 'installed' | 'builtin';
   definition: AgentDefinition;
+  /** Catalog agents only: which version of it this is, from 1. */
+  version?: number;
+  /** Why it takes no messages; left out = it takes them. A deleted one stays for its tasks alone. */
+  closed?: 'disabled' | 'deleted';
 }
 
 /** What an author declares about an agent: the card's fields and the runtime that executes it. */
@@ -36,4 +40,5 @@ export interface AgentDefinition {
 }
 
 /** Whether the agent answers where only enabled agents do. */
-export const isEnabled = ({ definition }: Agent): boolean => definition.a2aEnabled !== false;
+export const isEnabled = ({ definition, closed }: Agent): boolean =>
+  closed === undefined && definition.a2aEnabled !== false;

@@ -54,6 +54,8 @@ export const ERRORS = {
     http: 200,
     reason: 'VERSION_NOT_SUPPORTED',
   },
+  /** The agent exists and takes no messages at the moment. */
+  'agent-disabled': { code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION, http: 200, reason: 'AGENT_DISABLED' },
   /** What is wrong with the HTTP request itself, where a profile says so by its status. */
   'bad-request': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 400, reason: 'INVALID_REQUEST' },
   unauthenticated: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 401, reason: 'UNAUTHENTICATED' },

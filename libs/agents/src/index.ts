@@ -1,5 +1,6 @@
 export { AgentList } from './agent-list.js';
 export { ChildRefusal, type ChildRequest, type ChildTask, ChildTasks } from './child-tasks.js';
+export { agentSchema } from './agent-schema.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
 export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';

@@ -11,7 +11,7 @@ const noSettings = (runtime: string) => z.strictObject({}, `the ${runtime} runti
  * What `config` of an agent's definition may hold, by the name of its runtime; one row each. It needs no runtime,
  * so every process checks with it, and `agent.schema.json` is made from it.
  */
-const RUNTIME_CONFIGS: Readonly<Record<RuntimeName, z.ZodType>> = {
+export const RUNTIME_CONFIGS: Readonly<Record<RuntimeName, z.ZodType>> = {
   echo: noSettings('echo'),
   executor: executorConfig,
   index: noSettings('index'),

@@ -1,4 +1,4 @@
-import type { AgentDefinition, Scope } from '@baton/a2a';
+import type { Agent, AgentDefinition, Scope } from '@baton/a2a';
 
 export interface Tenant {
   id: string;
@@ -72,10 +72,38 @@ export interface ApiToken {
   createdAt: Date;
 }
 
-export interface NewAgent {
+/** An agent of a tenant's catalog, as it stands. */
+export interface CatalogEntry extends Agent {
+  version: number;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** What a version of an agent says of it. */
+export interface AgentContent {
+  definition: AgentDefinition;
+  enabled: boolean;
+  /** Who writes it: `token:<id>` or `operator`. */
+  by: string;
+}
+
+/** An agent that its tenant does not have yet. */
+export interface NewAgent extends AgentContent {
   tenantId: string;
   slug: string;
-  definition: AgentDefinition;
+}
+
+/** Which version of which agent somebody has seen. */
+export interface AgentKey {
+  tenantId: string;
+  id: string;
+  version: number;
+}
+
+/** What an agent was at one of its versions. */
+export interface AgentVersion extends AgentContent {
+  version: number;
+  createdAt: Date;
 }
 
 /** A host name whose calls that name no agent go to this one. */

@@ -1,13 +1,22 @@
 import type { AgentDefinition } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
-import { AgentStore, CatalogClient, NameTakenError, TenantStore, TokenStore, isTransient } from './index.js';
+import {
+  AgentCatalogStore,
+  AgentStore,
+  CatalogClient,
+  NameTakenError,
+  TenantStore,
+  TokenStore,
+  isTransient,
+} from './index.js';
 
 let place: TestDatabase;
 let catalog: CatalogClient;
 let tenants: TenantStore;
 let tokens: TokenStore;
 let agents: AgentStore;
+let entries: AgentCatalogStore;
 
 beforeAll(async () => {
   place = await createDatabase();
@@ -15,6 +24,7 @@ beforeAll(async () => {
   tenants = new TenantStore(catalog);
   tokens = new TokenStore(catalog);
   agents = new AgentStore(catalog);
+  entries = new AgentCatalogStore(catalog);
 });
 afterAll(async () => {
   await catalog.close();
@@ -24,6 +34,11 @@ afterAll(async () => {
 const definition = (name: string): AgentDefinition => ({
   ...{ name, description: 'd \u0000', version: '1', runtime: 'echo', config: { deep: [1, { a: null }] } },
   ...{ skills: [], inputModes: ['text/plain'], outputModes: ['text/plain'], extensions: [] },
+});
+
+const newAgent = (tenantId: string, slug: string, name: string) => ({
+  ...{ tenantId, slug, enabled: true, by: 'operator' },
+  definition: definition(name),
 });
 
 describe('tenants', () => {
@@ -90,22 +105,108 @@ describe('tokens', () => {
   });
 });
 
+describe('a tenant’s own agents', () => {
+  const make = async (slug = 'mine') => {
+    const { id: tenantId } = await tenants.create(`t-${randomUUID()}`);
+    return { tenantId, ...(await entries.create(newAgent(tenantId, slug, 'first'))) };
+  };
+  const content = (name: string, enabled = true) => ({
+    definition: definition(name),
+    enabled,
+    by: 'token:1',
+  });
+
+  it('get a version with each write, which says what it was, when and by whom', async () => {
+    const first = await make();
+    const second = await entries.change(first, content('second', false));
+    expect(second).toMatchObject({ id: first.id, version: 2, closed: 'disabled' });
+    expect(await agents.find(first.tenantId, 'mine')).toMatchObject({ version: 2, closed: 'disabled' });
+    const third = await entries.change({ ...first, version: 2 }, content('third'));
+    expect(third).toMatchObject({ version: 3, definition: definition('third') });
+    expect(third).not.toHaveProperty('closed');
+    const versions = await entries.versions(first.tenantId, first.id, 10);
+    expect(versions).toMatchObject([
+      { version: 3, by: 'token:1', definition: definition('third'), enabled: true },
+      { version: 2, by: 'token:1', definition: definition('second'), enabled: false },
+      { version: 1, by: 'operator', definition: definition('first'), createdAt: first.createdAt },
+    ]);
+    expect(await entries.versions(first.tenantId, first.id, 1, 3)).toEqual([versions[1]]);
+  });
+
+  it('are changed by one of many who have seen the same version', async () => {
+    const first = await make();
+    const names = Array.from({ length: 8 }, (_, i) => `by ${i}`);
+    const changed = await Promise.all(names.map((name) => entries.change(first, content(name))));
+    expect(changed.filter((entry) => entry !== undefined)).toHaveLength(1);
+    expect(await entries.versions(first.tenantId, first.id, 10)).toHaveLength(2);
+    expect(await entries.remove(first)).toBe(false);
+  });
+
+  it('are made once, however many make them at the same time', async () => {
+    const { id } = await tenants.create(`t-${randomUUID()}`);
+    const made = await Promise.allSettled(
+      Array.from({ length: 8 }, () => entries.create(newAgent(id, 'race', 'x'))),
+    );
+    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+
+  it('that are deleted are kept for their tasks, and their slug is free', async () => {
+    const first = await make();
+    const { tenantId } = first;
+    expect(await entries.remove(first)).toBe(true);
+    expect(await entries.change(first, content('late'))).toBeUndefined();
+    expect(await entries.find(tenantId, first.id)).toBeUndefined();
+    expect(await agents.list(tenantId)).toEqual([]);
+    for (const name of [first.id, 'mine']) {
+      expect(await agents.find(tenantId, name)).toBeUndefined();
+      expect(await agents.findKept(tenantId, name)).toMatchObject({ id: first.id, closed: 'deleted' });
+    }
+    const again = await entries.create(newAgent(tenantId, 'mine', 'again'));
+    expect(again).toMatchObject({ version: 1 });
+    expect(await agents.findKept(tenantId, 'mine')).toMatchObject({ id: again.id });
+    expect(await agents.findKept(tenantId, first.id)).toMatchObject({ closed: 'deleted' });
+  });
+
+  it('that are deleted go for good when no task names them any more', async () => {
+    const [idle, busy] = [await make(), await make()];
+    for (const { tenantId, id } of [idle, busy]) {
+      await catalog.run(
+        (prisma) => prisma.$executeRaw`
+          UPDATE agents SET deleted_at = now() - interval '2 hours' WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid`,
+      );
+    }
+    await catalog.run(
+      (prisma) => prisma.$executeRaw`
+        INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence, artifacts_sequence)
+        VALUES (${busy.tenantId}::uuid, ${randomUUID()}::uuid, ${busy.id}, 'c', ${randomUUID()}::uuid, 1, '{}', now(), 1, 1)`,
+    );
+    for (const { tenantId } of [idle, busy]) await entries.create(newAgent(tenantId, 'other', 'x'));
+    expect(await agents.findKept(idle.tenantId, idle.id)).toBeUndefined();
+    expect(await entries.versions(idle.tenantId, idle.id, 10)).toEqual([]);
+    expect(await agents.findKept(busy.tenantId, busy.id)).toMatchObject({ closed: 'deleted' });
+  });
+});
+
 describe('agents', () => {
   it('of a tenant are its own, and hide installed ones of the same slug', async () => {
     const [one, two] = [await tenants.create('one'), await tenants.create('two')];
     await agents.install('helper', definition('installed'), null);
-    const own = await agents.create({ tenantId: one.id, slug: 'helper', definition: definition('own') });
-    expect(own).toMatchObject({ slug: 'helper', origin: 'catalog', definition: definition('own') });
+    const { createdAt: _, updatedAt: __, ...own } = await entries.create(newAgent(one.id, 'helper', 'own'));
+    expect(own).toMatchObject({
+      slug: 'helper',
+      origin: 'catalog',
+      version: 1,
+      definition: definition('own'),
+    });
     expect(await agents.find(one.id, 'helper')).toEqual(own);
     expect(await agents.find(one.id, own.id)).toEqual(own);
     expect(await agents.find(two.id, own.id)).toBeUndefined();
     expect(await agents.find(two.id, 'help\0er')).toBeUndefined();
     expect(await agents.find(two.id, 'helper')).toMatchObject({ origin: 'installed' });
     expect(await agents.list(one.id)).toEqual([own]);
-    const taken = agents.create({ tenantId: one.id, slug: 'helper', definition: definition('x') });
-    await expect(taken).rejects.toThrow(NameTakenError);
-    expect(await agents.remove(two.id, 'helper')).toBe(false);
-    expect(await agents.remove(one.id, 'helper')).toBe(true);
+    await expect(entries.create(newAgent(one.id, 'helper', 'x'))).rejects.toThrow(NameTakenError);
+    expect(await entries.remove({ ...own, tenantId: two.id })).toBe(false);
+    expect(await entries.remove({ ...own, tenantId: one.id })).toBe(true);
     expect(await agents.find(one.id, 'helper')).toMatchObject({ definition: definition('installed') });
   });
 

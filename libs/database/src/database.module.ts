@@ -1,6 +1,7 @@
 import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { AgentCatalogStore } from './agent-catalog.store.js';
 import { AgentStore } from './agent.store.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
@@ -25,7 +26,7 @@ import { UsageStore } from './usage.store.js';
 const STORES = [
   DeadLetterStore,
   ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore, TokenUsageStore],
-  ...[TokenStore, AgentStore, HostStore, SecretStore, StreamCountStore],
+  ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore, FamilyStore, ScheduleStore],
 ];
 

@@ -27,6 +27,7 @@ export { DispatchStore, type Grant, type Occupancy } from './dispatch.store.js';
 export { type WorkerProcess, WorkerStore } from './worker.store.js';
 export { TenantStore } from './tenant.store.js';
 export { TokenStore } from './token.store.js';
+export { AgentCatalogStore, CatalogFullError } from './agent-catalog.store.js';
 export { AgentStore } from './agent.store.js';
 export { SecretStore } from './secret.store.js';
 export * from './schedule-records.js';

@@ -37,22 +37,37 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     this.stopControl?.();
   }
 
-  /** The agent with that slug or id, or undefined when the tenant has none: never another tenant's. */
+  /** What was found before is looked up again: the caller has changed it. */
+  forget(): void {
+    this.cache.clear();
+  }
+
+  /**
+   * The agent with that slug or id, or undefined when the tenant has none: never another tenant's. It may be
+   * disabled.
+   */
   async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
+    const found = await this.findKept(tenantId, slugOrId);
+    return found?.closed === 'deleted' ? undefined : found;
+  }
+
+  /** Like `find`, and where there is none, the one that was deleted last: for its tasks and runs. */
+  async findKept(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     const builtin = BUILTIN_AGENTS.find((agent) => agent.slug === slugOrId);
     if (builtin) return builtin;
     const key = `${tenantId}/${slugOrId}`;
     let found = this.cache.get(key);
     if (found === undefined) {
-      found = (await this.agents.find(tenantId, slugOrId)) ?? NONE;
+      found = (await this.agents.findKept(tenantId, slugOrId)) ?? NONE;
       this.cache.set(key, found);
     }
     return found === NONE ? undefined : found;
   }
 
-  /** Every agent the tenant can call, built-ins first. */
+  /** Every agent the tenant can call, built-ins first; none that is disabled. */
   override async list(tenantId: string): Promise<Agent[]> {
-    return [...BUILTIN_AGENTS, ...(await this.agents.list(tenantId))];
+    const all = await this.agents.list(tenantId);
+    return [...BUILTIN_AGENTS, ...all.filter(({ closed }) => closed === undefined)];
   }
 
   /** The agents of the tenant's own catalog. */
@@ -69,7 +84,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     const taskId = alias?.taskId ?? idOrAlias;
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
     const known = stored ?? (await this.retention.findTombstone(tenantId, taskId));
-    return known && this.find(tenantId, known.agentId);
+    return known && this.findKept(tenantId, known.agentId);
   }
 
   /** The agent that answers where none is named; `index` unless the operator has set another. */

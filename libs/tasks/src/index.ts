@@ -1,4 +1,5 @@
 export { AgentDirectory } from './agent-directory.js';
+export { type Author, Catalog, type CatalogWrite, type WriteOptions } from './catalog/catalog.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { type RedeliveryPorts, redeliver } from './dead-letters/redelivery.js';
 export { OperationTable } from './operations/operation-table.js';

@@ -2,6 +2,7 @@ import { AgentList, AgentsModule, ChildTasks, SecretReader, TokenBudget } from '
 import { Secrets } from '@baton/identity';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
+import { Catalog } from './catalog/catalog.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
 import { DelegatedTasks } from './delegation/delegated-tasks.js';
 import { FamilySweep } from './delegation/family-sweep.js';
@@ -40,6 +41,7 @@ import { UsageCount } from './usage/usage-count.js';
 @Module({
   providers: [
     AgentDirectory,
+    Catalog,
     Relay,
     TaskFinder,
     Conversation,
@@ -57,7 +59,7 @@ import { UsageCount } from './usage/usage-count.js';
     ...[Schedules, ScheduleFiring],
     PlatformGauges,
   ],
-  exports: [AgentDirectory, DeadLetters, Schedules, RequestListing, OperationTable, Relay],
+  exports: [AgentDirectory, Catalog, DeadLetters, Schedules, RequestListing, OperationTable, Relay],
 })
 export class TasksModule {}
 

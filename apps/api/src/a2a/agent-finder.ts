@@ -26,6 +26,10 @@ export class AgentFinder {
   /** Throws `agent-not-found`, or `task-not-found` where the task would have named the agent. */
   async find(choice: AgentChoice, scope: AgentScope, call: OperationCall): Promise<Agent> {
     const agent = await this.choose(choice, scope);
+    // What is left of a deleted agent is its tasks.
+    if (agent.closed === 'deleted' && !ABOUT_TASKS.has(call.operation)) {
+      throw agentNotFound(choice.by === 'name' ? choice.name : agent.slug);
+    }
     const readsTask = choice.by === 'task' && !SENDS.has(call.operation);
     // A task stays readable, and can be stopped, when its agent has been taken off the air.
     if (scope.profile.onlyEnabledAgents && !isEnabled(agent) && !readsTask) throw agentNotFound(agent.slug);
@@ -35,9 +39,9 @@ export class AgentFinder {
   private async choose(choice: AgentChoice, { tenantId, profile, hostAgent }: AgentScope): Promise<Agent> {
     switch (choice.by) {
       case 'name':
-        return this.named(tenantId, choice.name);
+        return this.kept(tenantId, choice.name);
       case 'host':
-        return hostAgent === undefined ? this.defaultAgent(tenantId) : this.named(tenantId, hostAgent);
+        return hostAgent === undefined ? this.defaultAgent(tenantId) : this.kept(tenantId, hostAgent);
       case 'sole':
         return soleAgent(await this.agents.own(tenantId), await this.agents.defaultAgent(tenantId));
       case 'task': {
@@ -55,6 +59,13 @@ export class AgentFinder {
     return agent;
   }
 
+  /** The same, or one that was deleted. */
+  private async kept(tenantId: string, slugOrId: string): Promise<Agent> {
+    const agent = await this.agents.findKept(tenantId, slugOrId);
+    if (!agent) throw agentNotFound(slugOrId);
+    return agent;
+  }
+
   /** The agent that answers where none is named. */
   async defaultAgent(tenantId: string): Promise<Agent> {
     const agent = await this.agents.defaultAgent(tenantId);
@@ -66,6 +77,14 @@ export class AgentFinder {
 const SENDS: ReadonlySet<string> = new Set<OperationCall['operation']>([
   'sendMessage',
   'sendStreamingMessage',
+]);
+
+const ABOUT_TASKS: ReadonlySet<string> = new Set<OperationCall['operation']>([
+  'getTask',
+  'listTasks',
+  'subscribeToTask',
+  'cancelTask',
+  'pushNotificationConfig',
 ]);
 
 /** The same for an agent that does not exist and for another tenant's. */

@@ -17,6 +17,7 @@ const STATUS_OF: Partial<Record<ErrorKind, number>> = {
   'task-not-found': 404,
   'invalid-params': 400,
   'unsupported-operation': 400,
+  'agent-disabled': 409,
 };
 
 /**

@@ -1,4 +1,4 @@
-import { ProtocolError, decodePageToken, encodePageToken } from '@baton/a2a';
+import { decodePageToken, encodePageToken } from '@baton/a2a';
 import type { DeadLetter } from '@baton/database';
 import { BearerGuard, callerOf } from '@baton/identity';
 import { DeadLetters, refusalOf } from '@baton/tasks';
@@ -7,6 +7,7 @@ import type { FastifyRequest } from 'fastify';
 import { requireScopeFor } from '../a2a/scopes.js';
 import { notesOf } from '../http/request-notes.js';
 import type { NativePath } from './native-path.js';
+import { readFlag } from './read-flag.js';
 import { readLimit } from './read-limit.js';
 
 /** Every path below, with its method; others are refused. */
@@ -57,12 +58,6 @@ export class DeadLettersController {
     if (!redelivered.ok) throw refusalOf(redelivered);
     return { run_id: runId, request_id: redelivered.taskId, agent_id: redelivered.letter.agentId };
   }
-}
-
-function readFlag(name: string, text: string | undefined): boolean {
-  if (text === undefined || text === 'false') return false;
-  if (text === 'true') return true;
-  throw ProtocolError.invalidParams(name, 'must be true or false');
 }
 
 const encodeDeadLetter = (letter: DeadLetter): Record<string, unknown> => ({

@@ -17,6 +17,7 @@ import { LimitsService, type TenantLimits, TokenService, type Verification } fro
 import { Messaging, type Spending } from '@baton/messaging';
 import {
   AgentDirectory,
+  Catalog,
   DeadLetters,
   OperationTable,
   type Operations,
@@ -244,6 +245,8 @@ function tasksModule({ operations, agents, own, agentOfTask, listing, schedules 
   const find = async (_tenantId: string, slugOrId: string) => agents.find(({ slug }) => slug === slugOrId);
   const directory = {
     find,
+    findKept: find,
+    forget: () => undefined,
     list: async () => agents,
     own: async () => own,
     ofTask: async (_tenantId: string, _profile: string, id: string) => find('', agentOfTask[id] ?? ''),
@@ -260,9 +263,11 @@ function tasksModule({ operations, agents, own, agentOfTask, listing, schedules 
         provide: RequestListing,
         useValue: { list: (...page: Parameters<RequestListing['list']>) => listing.list(...page) },
       },
+      // The catalog is tested on a real database: native/agents.int-spec.ts.
+      { provide: Catalog, useValue: {} },
       PlatformGauges,
     ],
-    exports: [OperationTable, AgentDirectory, RequestListing, DeadLetters, Schedules],
+    exports: [Catalog, OperationTable, AgentDirectory, RequestListing, DeadLetters, Schedules],
   })
   class FakeTasksModule {}
   return FakeTasksModule;

@@ -4,6 +4,19 @@ import type { SequenceTap } from './sequence-tap.js';
 /** The server can't be reached, or not at the moment. */
 export class UnreachableError extends OperatorError {}
 
+/** The server has answered that it will not. */
+export class RefusedError extends OperatorError {
+  constructor(
+    origin: string,
+    /** Of HTTP. */
+    readonly status: number,
+    /** What the server says, without a full stop. */
+    readonly reason: string,
+  ) {
+    super(`${origin} answers ${status}: ${reason}.`);
+  }
+}
+
 /** Answers of something in front of the server while it starts again. */
 const AWAY = new Set([502, 503, 504]);
 
@@ -68,7 +81,7 @@ async function refusal(origin: string, response: Response): Promise<OperatorErro
     );
   }
   const reason = messageOf(await response.text().catch(() => '')) ?? 'no reason is given';
-  return new OperatorError(`${origin} answers ${status}: ${reason}.`);
+  return new RefusedError(origin, status, reason);
 }
 
 /** Of a JSON-RPC error, or of any error that is an object with a message. */

@@ -10,13 +10,13 @@ export interface Target {
 }
 
 /**
- * The server to call: what the options say, and for the rest the demo of the `npm start` in this folder
+ * The server to call: what the options say, else BATON_URL and BATON_TOKEN, and for the rest the demo of the `npm start` in this folder
  * (`<BATON_HOME>/demo.json`). The demo's token is never sent to another server. Throws OperatorError.
  */
 export function findTarget(source: EnvironmentSource, options: { url?: string; token?: string }): Target {
   const path = join(loadLocalEnvironment(source).home, 'demo.json');
   const demo = readStateFile(path);
-  const url = options.url ?? demo?.url;
+  const url = options.url ?? (source.BATON_URL?.trim() || demo?.url);
   if (typeof url !== 'string') {
     throw new OperatorError(
       'No server is known: give --url and --token, or start Baton with `npm start` here.',
@@ -25,7 +25,8 @@ export function findTarget(source: EnvironmentSource, options: { url?: string; t
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new OperatorError(`--url: "${url}" is not an http(s) URL: give one such as http://localhost:8080.`);
   }
-  const token = options.token ?? (isSameServer(url, demo?.url) ? demo?.token : undefined);
+  const ownToken = source.BATON_TOKEN?.trim();
+  const token = options.token ?? (ownToken || (isSameServer(url, demo?.url) ? demo?.token : undefined));
   if (typeof token !== 'string') {
     throw new OperatorError(`No token for ${url} is known: give --token, from npx baton tokens create.`);
   }

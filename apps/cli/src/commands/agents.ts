@@ -1,135 +1,98 @@
-import { type Agent, assertAgentSlug } from '@baton/a2a';
-import { BUILTIN_AGENTS } from '@baton/agents';
-import type { Tenant } from '@baton/database';
 import type { Command } from 'commander';
-import { announceCatalog } from '../announce.js';
-import { assertRunnable, readDefinition } from '../agent-file.js';
+import type * as operatorCommands from '../catalog/operator-agents.js';
+import type * as tenantCommands from '../catalog/tenant-agents.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { withPlatform } from '../connection.js';
-import { OperatorError } from '../operator-error.js';
-import { oneLine, printJson, printTable } from '../output.js';
-import { requireAgent } from '../require-agent.js';
-import { requireTenant } from '../require-tenant.js';
 
-const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
+type Operator = typeof operatorCommands;
+type Tenant = typeof tenantCommands;
 
-interface TenantOption extends JsonOption {
-  tenant: string;
-}
+/** With `--tenant` the operator's way, through the database; else a tenant's, over HTTP with its token. */
+type EitherOptions = tenantCommands.ServerOptions & { tenant?: string };
 
-interface CreateOptions extends TenantOption {
-  file: string;
-  slug?: string;
-}
+// Loaded when they are called: a command starts faster without the others.
+const operator = (): Promise<Operator> => import('../catalog/operator-agents.js');
+const tenant = (): Promise<Tenant> => import('../catalog/tenant-agents.js');
 
 /** `baton agents …`: the agents of a tenant. */
 export function addAgentCommands(program: Command, cli: Cli): void {
   const agents = program.command('agents').description('the agents of a tenant');
+  addFileCommands(agents, cli);
+  addCommonCommands(agents, cli);
+  addVersionCommands(agents, cli);
+}
 
-  agents
-    .command('list')
-    .description('list the agents a tenant can call')
-    .requiredOption('--tenant <slug>', 'whose agents')
+function addFileCommands(agents: Command, cli: Cli): void {
+  atServer(agents.command('apply'))
+    .description('make agents what files say: create them or change them, and show what changes')
+    .requiredOption('-f, --file <path...>', 'agent files, or folders of them')
+    .option('--dry-run', 'check everything and show what would change; write nothing')
+    .option('--exit-code', 'with --dry-run: end with 2 if something would change')
     .option(...JSON_OPTION)
-    .action((options: TenantOption) => listAgents(cli, options));
+    .action(async (options: tenantCommands.ApplyOptions) => (await tenant()).applyFiles(cli, options));
 
   agents
     .command('create')
-    .description('add an agent to the catalog of a tenant')
+    .description('as the operator: add an agent to the catalog of a tenant')
     .requiredOption('--tenant <slug>', 'whose agent it is')
     .requiredOption('--file <agent.yaml>', 'its definition: name, description, runtime, …')
-    .option('--slug <slug>', 'its name in URLs (default: made from the name in the file)')
+    .option('--slug <slug>', 'its name in URLs (default: what the file says, or made from its name)')
     .option(...JSON_OPTION)
-    .action((options: CreateOptions) => createAgent(cli, options));
+    .action(async (options: operatorCommands.CreateOptions) => (await operator()).createAgent(cli, options));
 
   agents
-    .command('remove')
-    .description('remove an agent from the catalog of a tenant')
-    .requiredOption('--tenant <slug>', 'whose agent it is')
+    .command('schema')
+    .description('print the JSON schema of agent files')
+    .action(async () => (await operator()).printSchema(cli));
+}
+
+function addCommonCommands(agents: Command, cli: Cli): void {
+  atServer(agents.command('list'))
+    .description('list the agents a tenant can call')
+    .option('--tenant <slug>', 'as the operator: whose agents')
+    .option(...JSON_OPTION)
+    .action(async ({ tenant: slug, ...options }: EitherOptions) => {
+      if (slug === undefined) return (await tenant()).listOwnAgents(cli, options);
+      return (await operator()).listAgents(cli, { tenant: slug, ...options });
+    });
+
+  atServer(agents.command('remove').alias('delete'))
+    .description('delete an agent of the catalog; what it has begun it ends')
+    .option('--tenant <slug>', 'as the operator: whose agent it is')
     .argument('<agent>', 'its slug or id')
     .option(...JSON_OPTION)
-    .action((agent: string, options: TenantOption) => removeAgent(cli, agent, options));
+    .action(async (agent: string, { tenant: slug, ...options }: EitherOptions) => {
+      if (slug === undefined) return (await tenant()).deleteAgent(cli, agent, options);
+      return (await operator()).removeAgent(cli, agent, { tenant: slug, ...options });
+    });
 }
 
-/** The slug that a name suggests: `Trip planner` becomes `trip-planner`. */
-export const slugOf = (name: string): string =>
-  name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/[^a-z0-9\s_-]/g, '')
-    .replace(/[\s_-]+/g, '-')
-    .slice(0, 63)
-    .replace(/^-|-$/g, '');
+function addVersionCommands(agents: Command, cli: Cli): void {
+  const ofAgent = (name: string, description: string): Command =>
+    atServer(agents.command(name))
+      .description(description)
+      .argument('<agent>', 'its slug or id')
+      .option(...JSON_OPTION);
 
-async function listAgents({ source, terminal }: Cli, { tenant, json }: TenantOption): Promise<void> {
-  const { agents, defaultAgent } = await withPlatform(source, async (platform) => {
-    const { id, defaultAgent } = await requireTenant(platform.tenants, tenant);
-    return { agents: [...BUILTIN_AGENTS, ...(await platform.agents.list(id))], defaultAgent };
-  });
-  const records = agents.map((agent) => ({ ...recordOf(agent), default: agent.slug === defaultAgent }));
-  const rows = records.map((agent) => [
-    agent.slug,
-    agent.name,
-    agent.runtime,
-    agent.origin,
-    agent.default ? 'yes' : '',
-    oneLine(agent.description, 60),
-  ]);
-  if (json) printJson(terminal, records);
-  else printTable(terminal, TITLES, rows, '');
-}
-
-async function createAgent({ source, terminal }: Cli, options: CreateOptions): Promise<void> {
-  const { tenant, file, json } = options;
-  const definition = readDefinition(file);
-  const slug = options.slug ?? slugOf(definition.name);
-  assertAgentSlug(slug);
-  assertRunnable(file, definition);
-  await withPlatform(source, async ({ environment, tenants, agents }) => {
-    const { id: tenantId } = await requireTenant(tenants, tenant);
-    const agent = await agents.create({ tenantId, slug, definition });
-    if (json) printJson(terminal, recordOf(agent));
-    else terminal.out(`Agent ${slug} is in the catalog of ${tenant}: npx baton send ${slug} "hello"`);
-    await announceCatalog(terminal, environment, tenantId);
-  });
-}
-
-async function removeAgent({ source, terminal }: Cli, name: string, options: TenantOption): Promise<void> {
-  const { tenant: slug, json } = options;
-  await withPlatform(source, async ({ environment, tenants, agents }) => {
-    const tenant = await requireTenant(tenants, slug);
-    const agent = await requireAgent(agents, tenant, name);
-    assertRemovable(agent, tenant);
-    await agents.remove(tenant.id, agent.slug);
-    if (json) printJson(terminal, recordOf(agent));
-    else terminal.out(`Agent ${agent.slug} is removed from the catalog of ${slug}.`);
-    await announceCatalog(terminal, environment, tenant.id);
-  });
-}
-
-function assertRemovable({ slug, origin }: Agent, { slug: tenant, defaultAgent }: Tenant): void {
-  if (origin === 'builtin') {
-    throw new OperatorError(`"${slug}" is built in: only agents of the catalog can be removed.`);
-  }
-  if (origin === 'installed') {
-    throw new OperatorError(
-      `"${slug}" is installed on the workers: remove its folder from BATON_AGENTS_DIR.`,
+  ofAgent('show', 'print an agent as a file that can be applied').action(
+    async (agent: string, options: JsonOption) => (await tenant()).showAgent(cli, agent, options),
+  );
+  ofAgent('enable', 'let an agent take messages again').action(async (agent: string, options: JsonOption) =>
+    (await tenant()).setEnabled(cli, agent, true, options),
+  );
+  ofAgent('disable', 'let an agent take no messages; what it has begun it ends').action(
+    async (agent: string, options: JsonOption) => (await tenant()).setEnabled(cli, agent, false, options),
+  );
+  ofAgent('versions', 'list what an agent was before, the newest first').action(
+    async (agent: string, options: JsonOption) => (await tenant()).listVersions(cli, agent, options),
+  );
+  ofAgent('restore', 'make an agent what it was at an earlier version')
+    .argument('<version>', 'the number of the version')
+    .action(async (agent: string, version: string, options: JsonOption) =>
+      (await tenant()).restoreVersion(cli, agent, version, options),
     );
-  }
-  if (slug === defaultAgent) {
-    throw new OperatorError(
-      `"${slug}" is the default agent of tenant "${tenant}": set another first, npx baton tenants set ${tenant} --default-agent index`,
-    );
-  }
 }
 
-/** Without the runtime's settings: they may hold what is not for everybody's eyes. */
-const recordOf = ({ id, slug, origin, definition: { name, description, version, runtime } }: Agent) => ({
-  id,
-  slug,
-  name,
-  description,
-  version,
-  runtime,
-  origin,
-});
+const atServer = (command: Command): Command =>
+  command
+    .option('--url <url>', 'the server (default: BATON_URL, or the one that npm start runs here)')
+    .option('--token <token>', "the tenant's token (default: BATON_TOKEN, or that of the demo tenant)");

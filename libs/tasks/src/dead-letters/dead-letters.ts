@@ -54,7 +54,10 @@ export function refusalOf(refused: Exclude<Redelivered, { ok: true }>): Protocol
     );
   }
   if (refused.reason === 'agent-gone') {
-    return new ProtocolError('unsupported-operation', 'its agent no longer exists, so nobody would answer');
+    return new ProtocolError(
+      'unsupported-operation',
+      'its agent no longer exists or is disabled, so nobody would answer',
+    );
   }
   if (refused.reason === 'expired') {
     return new ProtocolError(

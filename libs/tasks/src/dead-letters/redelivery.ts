@@ -39,7 +39,7 @@ export async function redeliver(
   const agent = await ports.findAgent(tenantId, found.agentId);
   if (!isOpen(found) && !again) return before(found);
   if (!said) return { ok: false, reason: 'expired' };
-  if (!agent) return { ok: false, reason: 'agent-gone' };
+  if (!agent || agent.closed) return { ok: false, reason: 'agent-gone' };
   const letter = await ports.letters.reserve(tenantId, runId, uuid(), again);
   if (!letter?.redeliveredTaskId) return { ok: false, reason: 'not-found' };
   if (!isOpen(letter)) return before(letter);

@@ -2,7 +2,7 @@ import { type AgentDefinition, Role, TaskState, endsTurn, textOf, textPart } fro
 import { ChildTasks, RuntimeTable } from '@baton/agents';
 import { ConfigModule, loadEnvironment } from '@baton/config';
 import {
-  AgentStore,
+  AgentCatalogStore,
   Database,
   DatabaseModule,
   FamilyStore,
@@ -59,8 +59,10 @@ beforeAll(async () => {
   tenantId = (await tenants.create('acme')).id;
   // A parent and its children have one place between them.
   await tenants.setLimits('acme', { runsAtOnce: 1 });
-  const agents = testing.get(AgentStore, { strict: false });
-  for (const slug of AGENTS) await agents.create({ tenantId, slug, definition: definitionOf(slug) });
+  const agents = testing.get(AgentCatalogStore, { strict: false });
+  for (const slug of AGENTS) {
+    await agents.create({ tenantId, slug, definition: definitionOf(slug), enabled: true, by: 'operator' });
+  }
   app = await testing.init();
 });
 afterAll(async () => {

@@ -72,6 +72,7 @@ export class TurnIntake {
     signal: AbortSignal,
     { alias, key }: { alias?: TaskAlias; key?: MessageKey | undefined },
   ): Promise<AcceptedTurn | EarlierTurn> {
+    assertEnabled(call.agent);
     const task = newTask(message, request.metadata);
     const { tenantId, agent, extensions, traceparent, profile } = call;
     const run = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
@@ -96,7 +97,7 @@ export class TurnIntake {
   /**
    * Accept a message as the next turn of an interrupted task.
    * @returns what there is already under the message's key; nothing was written then
-   * @throws ProtocolError if the task is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
+   * @throws ProtocolError if the agent is disabled, or the task is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
    */
   async continueTask(
     call: CallContext,
@@ -113,6 +114,7 @@ export class TurnIntake {
       );
     }
     const { tenantId, agent, extensions, traceparent } = call;
+    assertEnabled(agent);
     const retry = this.retryOf(agent);
     const runId = uuid();
     const turn = { tenantId, agentId: stored.agentId, taskId, runId };
@@ -172,6 +174,16 @@ export const explainPlace =
     }
     throw error;
   };
+
+/** Throws for an agent that takes no messages now; what it has been asked before, it still does. */
+function assertEnabled({ slug, closed }: Agent): void {
+  if (closed === undefined) return;
+  throw new ProtocolError(
+    'agent-disabled',
+    `The agent "${slug}" is ${closed} and takes no messages: ask its tenant to enable it, or send to another`,
+    { metadata: { agent: slug } },
+  );
+}
 
 /** Some families let callers leave the message's id out. */
 const named = (message: Message): Message => ({ ...message, messageId: message.messageId || uuid() });

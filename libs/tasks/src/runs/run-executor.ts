@@ -21,6 +21,8 @@ const CLAIM_TRIES = 60;
 const CLAIM_RETRY_MS = 250;
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
+/** In a task's metadata: the version of the catalog's agent that ran its latest turn. */
+const AGENT_VERSION = 'baton.agentVersion';
 const MAX_REFERENCE_TASKS = 16;
 /** How far back a conversation goes, in tasks: unless the runtime says otherwise, and at most. */
 const EARLIER_TASKS = 16;
@@ -137,8 +139,9 @@ export class RunExecutor {
 
   /** Let the runtime speak until it has ended the turn; what it says afterwards is discarded. */
   private async converse(run: ClaimedRun, writer: EventWriter, output: TurnOutput, signal: AbortSignal) {
-    const agent = await untilAnswered(() => this.directory.find(run.tenantId, run.agentId), signal);
+    const agent = await untilAnswered(() => this.directory.findKept(run.tenantId, run.agentId), signal);
     if (!agent) throw new TurnFailure('The agent no longer exists');
+    if (agent.version !== undefined) writer.mergeMetadata({ [AGENT_VERSION]: agent.version });
     const runtime = this.runtimes.get(agent.definition.runtime);
     const limits = await untilAnswered(() => this.ports.limits.of(run.tenantId), signal);
     writer.allow(new EventAllowance(limits));

@@ -1,0 +1,150 @@
+import { AgentStore, TenantStore } from '@baton/database';
+import { app, ECHO, Tenant, url } from './catalog-api.fixture.js';
+
+describe('a wrong agent', () => {
+  let tenant: Tenant;
+  beforeAll(async () => {
+    tenant = await Tenant.create();
+  });
+
+  it.each([
+    [{}, ['name', 'description', 'runtime']],
+    [{ ...ECHO, runtime: 'abacus' }, ['runtime']],
+    [{ ...ECHO, runtime: 'executor' }, ['runtime']],
+    [{ ...ECHO, config: { loud: true } }, ['config.loud']],
+    [{ ...ECHO, skills: [{ id: 's', name: 'S', description: 'd', tags: [7] }] }, ['skills[0].tags[0]']],
+    [{ ...ECHO, tenants: ['other'] }, ['tenants']],
+    [{ ...ECHO, enabled: 'no' }, ['enabled']],
+    [{ ...ECHO, slug: 'echo' }, ['slug']],
+    [{ ...ECHO, slug: 'versions' }, ['slug']],
+    [{ ...ECHO, slug: 'Not a slug' }, ['slug']],
+    [{ ...ECHO, name: '日本' }, ['slug']],
+    [{ ...ECHO, nmae: 'typo' }, ['nmae']],
+    ['text', ['agent']],
+  ])('is refused by the paths of its fields: %j', async (body, fields) => {
+    const { status, json } = await tenant.ask('POST', '', JSON.stringify(body));
+    const { error } = json as unknown as {
+      error: { status: string; message: string; fields: { field: string }[] };
+    };
+    expect([status, error.status]).toEqual([400, 'INVALID_PARAMS']);
+    expect(error.fields.map(({ field }) => field)).toEqual(fields);
+    for (const field of fields) expect(error.message).toContain(`${field}: `);
+  });
+
+  it('is one that would be called otherwise than it is', async () => {
+    await tenant.ask('PUT', '/named', ECHO);
+    for (const [method, path] of [
+      ['PUT', '/named'],
+      ['PATCH', '/named'],
+      ['PUT', '/unknown'],
+    ] as const) {
+      const { status, text } = await tenant.ask(method, path, { ...ECHO, slug: 'other' });
+      expect([status, text]).toEqual([400, expect.stringContaining('slug: the agent')]);
+    }
+    const taken = await tenant.ask('POST', '', { ...ECHO, slug: 'named' });
+    expect([taken.status, taken.text]).toEqual([409, expect.stringContaining('choose another slug')]);
+  });
+
+  it.each([
+    ['no JSON', '{"name":', 400],
+    ['nothing', '', 400],
+    ['a key that reaches a prototype', '{"__proto__": {}}', 400],
+  ])('is %s', async (_what, body, status) => {
+    expect((await tenant.ask('POST', '', body)).status).toBe(status);
+    expect((await tenant.ask('PATCH', '/named', body)).status).toBe(status);
+  });
+});
+
+describe('agents that are not a tenant’s own', () => {
+  it('are shown without their settings and not changed', async () => {
+    const tenant = await Tenant.create();
+    const definition = {
+      ...ECHO,
+      version: '1',
+      config: { module: 'secret.js' },
+      skills: [],
+      inputModes: [],
+      outputModes: [],
+      extensions: [],
+    };
+    await app
+      .get(AgentStore, { strict: false })
+      .install('installed', { ...definition, runtime: 'executor' }, [tenant.slug]);
+    const shown = await tenant.ask('GET', '/installed');
+    expect(shown).toMatchObject({ status: 200, json: { origin: 'installed', version: null, enabled: true } });
+    expect(shown.text).not.toContain('secret.js');
+    for (const [name, remedy] of [
+      ['echo', /"echo" is built in: only agents of the catalog/],
+      ['installed', /"installed" is installed by the operator.*create an agent of the same slug/],
+    ] as const) {
+      for (const [method, path, body] of [
+        ['PATCH', `/${name}`, { description: 'x' }],
+        ['DELETE', `/${name}`, undefined],
+        ['GET', `/${name}/versions`, undefined],
+      ] as const) {
+        const { status, json } = await tenant.ask(method, path, body);
+        expect([status, json.error.message]).toEqual([409, expect.stringMatching(remedy)]);
+      }
+    }
+    expect((await tenant.ask('PUT', '/echo', ECHO)).status).toBe(400);
+    expect((await tenant.ask('PUT', '/installed', ECHO)).status).toBe(201);
+    expect((await tenant.ask('GET', '/installed')).json).toMatchObject({ origin: 'catalog' });
+  });
+
+  it('are the default agent, which is not deleted', async () => {
+    const tenant = await Tenant.create();
+    await tenant.ask('PUT', '/front', ECHO);
+    await app.get(TenantStore, { strict: false }).setDefaultAgent(tenant.slug, 'front');
+    const { status, text } = await tenant.ask('DELETE', '/front');
+    expect([status, text]).toEqual([409, expect.stringContaining('set another first')]);
+  });
+
+  it('do not exist for another tenant, whatever it asks', async () => {
+    const [owner, stranger] = [await Tenant.create(), await Tenant.create()];
+    const { id } = (await owner.ask('PUT', '/mine', ECHO)).json.agent;
+    for (const [method, path, body] of [
+      ['GET', '', undefined],
+      ['PATCH', '', { description: 'x' }],
+      ['DELETE', '', undefined],
+      ['GET', '/versions', undefined],
+      ['POST', '/versions/1/restore', undefined],
+    ] as const) {
+      const [theirs, none] = [`/${String(id)}`, '/5f0c954e-9b3d-4f6d-8f2e-0123456789ab'];
+      const answers = [
+        await stranger.ask(method, theirs + path, body),
+        await stranger.ask(method, none + path, body),
+      ];
+      expect(answers[0]?.status).toBe(404);
+      expect(answers[0]?.text.replace(theirs.slice(1), '')).toBe(answers[1]?.text.replace(none.slice(1), ''));
+    }
+    expect((await owner.ask('GET', '/mine')).json).toMatchObject({ version: 1 });
+  });
+});
+
+it('a token needs agents:read to look and agents:write to write', async () => {
+  const tenant = await Tenant.create();
+  const [caller, reader, writer] = await Promise.all([
+    tenant.with('agents:call', 'tasks:read'),
+    tenant.with('agents:read'),
+    tenant.with('agents:write'),
+  ]);
+  const statuses = async (asker: Tenant) => [
+    (await asker.ask('GET', '')).status,
+    (await asker.ask('GET', '/echo')).status,
+    (await asker.ask('PUT', '/mine?dryRun=true', ECHO)).status,
+  ];
+  expect(await statuses(caller)).toEqual([403, 403, 403]);
+  expect(await statuses(reader)).toEqual([200, 200, 403]);
+  expect(await statuses(writer)).toEqual([200, 200, 200]);
+});
+
+it('the schema of agent files is there for everybody', async () => {
+  for (const path of ['/agent.schema.json', '/v1/agent.schema.json']) {
+    const response = await fetch(url + path);
+    expect(response.headers.get('content-type')).toContain('application/schema+json');
+    expect(await response.json()).toMatchObject({
+      title: 'An agent of Baton',
+      required: ['name', 'description', 'runtime'],
+    });
+  }
+});

@@ -1,0 +1,124 @@
+import { parseAgentDocument } from '@baton/a2a';
+import { BearerGuard } from '@baton/identity';
+import { AgentDirectory, Catalog, type CatalogWrite } from '@baton/tasks';
+import {
+  Controller,
+  Delete,
+  Get,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Put,
+  Query,
+  Req,
+  Res,
+  UseGuards,
+} from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { encodeAgent, encodeAgentSummary, encodeWrite } from './agent-json.js';
+import { authorOf, readerOf } from './catalog-callers.js';
+import { JsonBodies } from './json-bodies.js';
+import type { NativePath } from './native-path.js';
+import { pageOf } from './page.js';
+import { readLimit } from './read-limit.js';
+import { etagOf, writeOptions } from './write-request.js';
+
+export const AGENT_PATHS: readonly NativePath[] = [
+  ['/v1/agents', 'GET', 'POST'],
+  ['/v1/agents/:agent', 'GET', 'PUT', 'PATCH', 'DELETE'],
+];
+
+const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
+
+/** A tenant's agents: what it sees of all, and its own to create, change and delete. */
+@Controller('v1/agents')
+@UseGuards(BearerGuard)
+export class AgentsController {
+  constructor(
+    private readonly catalog: Catalog,
+    private readonly directory: AgentDirectory,
+    private readonly bodies: JsonBodies,
+  ) {}
+
+  /** By slug: `{agents, next_cursor}`; the cursor is null on the last page. */
+  @Get()
+  async list(
+    @Req() request: FastifyRequest,
+    @Query('limit') limit?: string,
+    @Query('cursor') cursor?: string,
+  ): Promise<Record<string, unknown>> {
+    const all = await this.catalog.list(readerOf(request));
+    const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit: readLimit(limit), cursor });
+    return { agents: page.map(encodeAgentSummary), next_cursor: nextCursor };
+  }
+
+  @Get(':agent')
+  async get(
+    @Param('agent') name: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Record<string, unknown>> {
+    const agent = await this.catalog.get(readerOf(request, name), name);
+    if ('createdAt' in agent) reply.header('etag', etagOf(agent));
+    return encodeAgent(agent);
+  }
+
+  /** 201 with the new agent. */
+  @Post()
+  async create(
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('dryRun') dryRun?: string,
+  ): Promise<Record<string, unknown>> {
+    const author = authorOf(request);
+    const options = writeOptions(request, dryRun);
+    const document = parseAgentDocument(await this.bodies.read(request));
+    return this.answer(await this.catalog.create(author, document, options), options.dryRun, reply);
+  }
+
+  /** 201 or 200: the agent is what the body says. */
+  @Put(':agent')
+  async put(
+    @Param('agent') name: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('dryRun') dryRun?: string,
+  ): Promise<Record<string, unknown>> {
+    const author = authorOf(request, name);
+    const options = writeOptions(request, dryRun);
+    const document = parseAgentDocument(await this.bodies.read(request));
+    return this.answer(await this.catalog.put(author, name, document, options), options.dryRun, reply);
+  }
+
+  /** 200; the body is a JSON merge patch (RFC 7396). */
+  @Patch(':agent')
+  async patch(
+    @Param('agent') name: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('dryRun') dryRun?: string,
+  ): Promise<Record<string, unknown>> {
+    const author = authorOf(request, name);
+    const options = writeOptions(request, dryRun);
+    const patch = await this.bodies.read(request, PATCH_TYPES);
+    return this.answer(await this.catalog.patch(author, name, patch, options), options.dryRun, reply);
+  }
+
+  @Delete(':agent')
+  @HttpCode(204)
+  async remove(@Param('agent') name: string, @Req() request: FastifyRequest): Promise<void> {
+    await this.catalog.remove(authorOf(request, name), name, writeOptions(request, undefined));
+    this.directory.forget();
+  }
+
+  private answer(write: CatalogWrite, dryRun: boolean, reply: FastifyReply): Record<string, unknown> {
+    const { outcome, entry } = write;
+    this.directory.forget();
+    reply.status(outcome === 'created' && !dryRun ? 201 : 200);
+    if (outcome === 'created' && !dryRun) reply.header('location', `/v1/agents/${entry.slug}`);
+    if (!dryRun && entry.id !== undefined)
+      reply.header('etag', etagOf({ id: entry.id, version: entry.version }));
+    return encodeWrite(write, dryRun);
+  }
+}

@@ -1,0 +1,194 @@
+import { Messaging } from '@baton/messaging';
+import { app, ECHO, Tenant } from './catalog-api.fixture.js';
+
+describe('an agent of a tenant', () => {
+  it('is made, shown, listed, called and deleted', async () => {
+    const tenant = await Tenant.create();
+    const made = await tenant.ask('POST', '', ECHO);
+    expect(made).toMatchObject({
+      status: 201,
+      etag: expect.stringMatching(/^"[\da-f-]{36}\.1"$/) as string,
+      json: {
+        ...{ outcome: 'created', dry_run: false },
+        agent: {
+          slug: 'second-echo',
+          origin: 'catalog',
+          enabled: true,
+          version: 1,
+          definition: { ...ECHO, version: '1.0.0' },
+        },
+      },
+    });
+    for (const name of ['second-echo', made.json.agent.id as string]) {
+      const shown = await tenant.ask('GET', `/${name}`);
+      expect(shown).toMatchObject({ status: 200, etag: made.etag, json: made.json.agent });
+    }
+    expect((await tenant.send('second-echo')).json).not.toHaveProperty('error');
+    const first = await tenant.ask('GET', '?limit=2');
+    const second = await tenant.ask('GET', `?limit=2&cursor=${String(first.json.next_cursor)}`);
+    const slugs = [first, second].map(({ json }) =>
+      (json.agents as { slug: string }[]).map(({ slug }) => slug),
+    );
+    expect(slugs).toEqual([['echo', 'index'], ['second-echo']]);
+    expect(second.json.next_cursor).toBeNull();
+    expect(await tenant.ask('DELETE', '/second-echo')).toMatchObject({ status: 204, text: '' });
+    expect((await tenant.ask('GET', '/second-echo')).status).toBe(404);
+    expect(await tenant.send('second-echo')).toMatchObject({
+      status: 404,
+      json: { error: { code: -32001 } },
+    });
+    expect((await tenant.ask('POST', '', { ...ECHO, slug: 'second-echo' })).status).toBe(201);
+  });
+
+  it('is replaced whole by PUT, and changed in part by PATCH; what is the same writes nothing', async () => {
+    const tenant = await Tenant.create();
+    const document = {
+      ...ECHO,
+      skills: [{ id: 's', name: 'S', description: 'd', tags: ['t'] }],
+      iconUrl: 'https://i.example/',
+    };
+    expect(await tenant.ask('PUT', '/mine', document)).toMatchObject({
+      status: 201,
+      json: { outcome: 'created' },
+    });
+    expect(await tenant.ask('PUT', '/mine', document)).toMatchObject({
+      ...{ status: 200, json: { outcome: 'unchanged', agent: { version: 1 } } },
+    });
+    const patched = await tenant.ask(
+      'PATCH',
+      '/mine',
+      { description: 'New', iconUrl: null },
+      { 'content-type': 'application/merge-patch+json' },
+    );
+    expect(patched).toMatchObject({ status: 200, json: { outcome: 'updated', agent: { version: 2 } } });
+    expect(patched.json.agent.definition).toEqual({
+      ...{
+        name: 'Second echo',
+        description: 'New',
+        version: '1.0.0',
+        runtime: 'echo',
+        skills: document.skills,
+      },
+    });
+    const put = await tenant.ask('PUT', '/mine', { ...ECHO, slug: 'mine' });
+    expect(put.json.agent).toMatchObject({ version: 3 });
+    expect(put.json.agent.definition).not.toHaveProperty('skills');
+  });
+
+  it('has versions, each with its time and its author, and goes back to any of them', async () => {
+    const tenant = await Tenant.create();
+    await tenant.ask('PUT', '/mine', ECHO);
+    await tenant.ask('PATCH', '/mine', { description: 'Two' });
+    await tenant.ask('PATCH', '/mine', { enabled: false });
+    const { json } = await tenant.ask('GET', '/mine/versions?limit=2');
+    expect(json).toMatchObject({
+      versions: [
+        { version: 3, enabled: false, created_by: expect.stringMatching(/^token:/) as string },
+        { version: 2 },
+      ],
+      next_cursor: '2',
+    });
+    expect((await tenant.ask('GET', '/mine/versions?cursor=2')).json).toMatchObject({
+      ...{ versions: [{ version: 1, enabled: true }], next_cursor: null },
+    });
+    expect((await tenant.ask('GET', '/mine/versions/1')).json).toMatchObject({ definition: ECHO });
+    expect(await tenant.ask('POST', '/mine/versions/1/restore')).toMatchObject({
+      ...{
+        status: 200,
+        json: { outcome: 'updated', agent: { version: 4, enabled: false, definition: ECHO } },
+      },
+    });
+    for (const path of ['/mine/versions/9', '/mine/versions/9/restore']) {
+      expect((await tenant.ask(path.endsWith('e') ? 'POST' : 'GET', path)).status).toBe(404);
+    }
+    expect((await tenant.ask('GET', '/mine/versions/x')).status).toBe(400);
+  });
+
+  it('is not overwritten by who has seen an older version', async () => {
+    const tenant = await Tenant.create();
+    const { etag } = await tenant.ask('PUT', '/mine', ECHO, { 'if-none-match': '*' });
+    const first = await tenant.ask('PATCH', '/mine', { description: 'Mine' }, { 'if-match': etag });
+    expect(first.status).toBe(200);
+    for (const [method, body] of [
+      ['PATCH', { description: 'Theirs' }],
+      ['PUT', ECHO],
+      ['DELETE', undefined],
+    ] as const) {
+      const late = await tenant.ask(method, '/mine', body, { 'if-match': etag });
+      expect([late.status, late.json.error.message]).toEqual([
+        412,
+        expect.stringMatching(/"mine" is at version 2 by now: read it again/) as string,
+      ]);
+    }
+    expect((await tenant.ask('PUT', '/mine', ECHO, { 'if-none-match': '*' })).status).toBe(412);
+    expect((await tenant.ask('PUT', '/none', ECHO, { 'if-match': '*' })).status).toBe(412);
+    expect((await tenant.ask('GET', '/mine')).json).toMatchObject({
+      version: 2,
+      definition: { description: 'Mine' },
+    });
+    expect((await tenant.ask('DELETE', '/mine', undefined, { 'if-match': first.etag })).status).toBe(204);
+  });
+
+  it('keeps every part of it when many change parts at the same time', async () => {
+    const tenant = await Tenant.create();
+    await tenant.ask('PUT', '/mine', ECHO);
+    const patches = [
+      { description: 'D' },
+      { version: '2.0.0' },
+      { iconUrl: 'https://i.example/' },
+      { inputModes: ['text/plain'] },
+    ];
+    const answers = await Promise.all(patches.map((patch) => tenant.ask('PATCH', '/mine', patch)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const { json } = await tenant.ask('GET', '/mine');
+    expect(json.definition).toMatchObject(Object.assign({}, ...patches) as object);
+    expect(json.version).toBe(5);
+  });
+
+  it('is tried out without being written', async () => {
+    const tenant = await Tenant.create();
+    const tried = await tenant.ask('PUT', '/mine?dryRun=true', ECHO);
+    expect(tried).toMatchObject({
+      status: 200,
+      etag: '',
+      json: { outcome: 'created', dry_run: true, agent: { slug: 'mine' } },
+    });
+    expect((await tenant.ask('GET', '/mine')).status).toBe(404);
+    expect((await tenant.ask('POST', '?dryRun=true', { ...ECHO, runtime: 'x' })).status).toBe(400);
+    await tenant.ask('PUT', '/mine', ECHO);
+    expect((await tenant.ask('PATCH', '/mine?dryRun=true', { description: 'New' })).json).toMatchObject({
+      ...{ outcome: 'updated', agent: { version: 2, definition: { description: 'New' } } },
+    });
+    expect((await tenant.ask('GET', '/mine')).json).toMatchObject({ version: 1 });
+    expect((await tenant.ask('PUT', '/mine?dryRun=maybe', ECHO)).status).toBe(400);
+  });
+
+  it('takes no messages while it is disabled, and says so in every version', async () => {
+    const tenant = await Tenant.create();
+    await tenant.ask('PUT', '/mine', { ...ECHO, enabled: false });
+    for (const version of ['1.0', '0.3'] as const) {
+      expect((await tenant.send('mine', version)).json.error).toMatchObject({
+        code: -32004,
+        message:
+          'The agent "mine" is disabled and takes no messages: ask its tenant to enable it, or send to another',
+      });
+    }
+    await tenant.ask('PATCH', '/mine', { enabled: true });
+    expect((await tenant.send('mine')).json).not.toHaveProperty('error');
+  });
+
+  it('is told to every process', async () => {
+    const tenant = await Tenant.create();
+    const heard: unknown[] = [];
+    let news = (): void => undefined;
+    const stop = await app.get(Messaging, { strict: false }).subscribeControl((message) => {
+      if (message.tenantId === tenant.id) heard.push(message);
+      news();
+    });
+    await tenant.ask('PUT', '/mine?dryRun=true', ECHO);
+    await tenant.ask('PUT', '/mine', ECHO);
+    while (heard.length === 0) await new Promise<void>((resolve) => (news = resolve));
+    stop();
+    expect(heard).toEqual([{ type: 'catalog-changed', tenantId: tenant.id }]);
+  });
+});

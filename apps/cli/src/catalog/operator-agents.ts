@@ -1,0 +1,76 @@
+import { type Agent, parseAgentDocument } from '@baton/a2a';
+import { BUILTIN_AGENTS, agentSchema } from '@baton/agents';
+import { ofFile, readAgentFile } from '../agent-file.js';
+import type { Cli } from '../cli.js';
+import { withPlatform } from '../connection.js';
+import { oneLine, printJson, printTable } from '../output.js';
+import { requireTenant } from '../require-tenant.js';
+import { asOperator } from './operator-catalog.js';
+
+const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
+
+export interface OperatorOptions {
+  tenant: string;
+  json?: boolean;
+}
+
+export interface CreateOptions extends OperatorOptions {
+  file: string;
+  slug?: string;
+}
+
+/** The agents that a tenant can call. */
+export async function listAgents(
+  { source, terminal }: Cli,
+  { tenant, json }: OperatorOptions,
+): Promise<void> {
+  const { agents, defaultAgent } = await withPlatform(source, async (platform) => {
+    const { id, defaultAgent } = await requireTenant(platform.tenants, tenant);
+    return { agents: [...BUILTIN_AGENTS, ...(await platform.agents.list(id))], defaultAgent };
+  });
+  const records = agents.map((agent) => ({ ...recordOf(agent), default: agent.slug === defaultAgent }));
+  const rows = records.map((agent) => [
+    agent.slug,
+    agent.name,
+    agent.runtime,
+    agent.origin,
+    agent.default ? 'yes' : '',
+    oneLine(agent.description, 60),
+  ]);
+  if (json) printJson(terminal, records);
+  else printTable(terminal, TITLES, rows, '');
+}
+
+/** Add an agent to the catalog of a tenant. */
+export async function createAgent(cli: Cli, { tenant, file, json, slug }: CreateOptions): Promise<void> {
+  const raw = await readAgentFile(file);
+  const document = await ofFile(file, () => parseAgentDocument(raw));
+  const { entry } = await asOperator(cli, tenant, (catalog, { id: tenantId }) =>
+    ofFile(file, () => catalog.create({ tenantId, by: 'operator' }, { ...document, ...(slug && { slug }) })),
+  );
+  if (json) printJson(cli.terminal, recordOf(entry));
+  else {
+    cli.terminal.out(
+      `Agent ${entry.slug} is in the catalog of ${tenant}: npx baton send ${entry.slug} "hello"`,
+    );
+  }
+}
+
+/** Take an agent out of the catalog of a tenant. */
+export async function removeAgent(cli: Cli, name: string, { tenant, json }: OperatorOptions): Promise<void> {
+  const agent = await asOperator(cli, tenant, (catalog, { id: tenantId }) =>
+    catalog.remove({ tenantId, by: 'operator' }, name),
+  );
+  if (json) printJson(cli.terminal, recordOf(agent));
+  else cli.terminal.out(`Agent ${agent.slug} is removed from the catalog of ${tenant}.`);
+}
+
+/** For editors: `# yaml-language-server: $schema=agent.schema.json`. */
+export const printSchema = ({ terminal }: Cli): void => printJson(terminal, agentSchema());
+
+/** Without the runtime's settings: they may hold what is not for everybody's eyes. */
+const recordOf = (agent: Partial<Pick<Agent, 'id'>> & Omit<Agent, 'id'>) => {
+  const { id, slug, origin, closed } = agent;
+  const { name, description, version, runtime } = agent.definition;
+  return { id, slug, name, description, version, runtime, origin, enabled: closed === undefined };
+};

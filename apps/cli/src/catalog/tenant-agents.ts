@@ -1,0 +1,119 @@
+import { findTarget } from '../a2a/target.js';
+import type { Cli } from '../cli.js';
+import { OperatorError } from '../operator-error.js';
+import { formatTime, oneLine, printJson, printTable } from '../output.js';
+import { agentText, documentOf } from './agent-text.js';
+import { AgentsClient, type Written } from './agents-client.js';
+import { type Change, planChanges, writeChange } from './apply.js';
+
+const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];
+const VERSION_TITLES = ['version', 'enabled', 'written (utc)', 'by'];
+/** Exit code of `apply --dry-run --exit-code` where something would change. */
+const WOULD_CHANGE = 2;
+
+/** Where the server is and who asks. */
+export interface ServerOptions {
+  url?: string;
+  token?: string;
+  json?: boolean;
+}
+
+export interface ApplyOptions extends ServerOptions {
+  file: string[];
+  dryRun?: boolean;
+  exitCode?: boolean;
+}
+
+const clientOf = ({ source }: Cli, options: ServerOptions): AgentsClient =>
+  new AgentsClient(findTarget(source, options));
+
+/** Make the agents what the files say. Nothing is written unless every file is right. */
+export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void> {
+  const { terminal } = cli;
+  const client = clientOf(cli, options);
+  const plans = await planChanges(client, options.file);
+  const changes: Change[] = [];
+  for (const plan of plans) {
+    const { document: _, etag: __, ...planned } = plan;
+    const change = options.dryRun ? planned : await writeChange(client, plan);
+    changes.push(change);
+    if (!options.json) terminal.out([titleOf(change, options), ...change.diff.map(indent)].join('\n'));
+  }
+  if (options.json) printJson(terminal, changes);
+  else if (options.dryRun) terminal.err('Nothing was written: this was a dry run.');
+  const changed = changes.some(({ outcome }) => outcome !== 'unchanged');
+  if (options.dryRun && options.exitCode && changed) throw new OperatorError('', { exitCode: WOULD_CHANGE });
+}
+
+const indent = (line: string): string => `  ${line}`;
+
+const WOULD: Readonly<Record<Change['outcome'], string>> = {
+  created: 'would be created',
+  updated: 'would be changed',
+  unchanged: 'is unchanged',
+};
+
+function titleOf({ slug, outcome, version, file }: Change, { dryRun }: ApplyOptions): string {
+  if (outcome === 'unchanged' || dryRun) return `Agent ${slug} ${WOULD[outcome]} (${file})`;
+  return `Agent ${slug} is ${outcome === 'created' ? 'created' : `changed to version ${version}`} (${file})`;
+}
+
+export async function listOwnAgents(cli: Cli, options: ServerOptions): Promise<void> {
+  const agents = await clientOf(cli, options).list();
+  const rows = agents.map((agent) => [
+    ...[agent.slug, agent.name, agent.runtime, agent.origin],
+    ...[String(agent.version ?? '-'), agent.enabled ? 'yes' : 'no', oneLine(agent.description, 60)],
+  ]);
+  if (options.json) printJson(cli.terminal, agents);
+  else printTable(cli.terminal, TITLES, rows, '');
+}
+
+/** As a file that can be applied again. */
+export async function showAgent(cli: Cli, name: string, options: ServerOptions): Promise<void> {
+  const found = await clientOf(cli, options).find(name);
+  if (!found) throw noSuchAgent(name);
+  if (options.json) printJson(cli.terminal, documentOf(found.agent));
+  else cli.terminal.out(agentText(found.agent).trimEnd());
+}
+
+export async function listVersions(cli: Cli, name: string, options: ServerOptions): Promise<void> {
+  const versions = await clientOf(cli, options).versions(name);
+  const rows = versions.map(({ version, enabled, created_at: at, created_by: by }) => [
+    ...[String(version), enabled ? 'yes' : 'no', formatTime(new Date(at)), by],
+  ]);
+  if (options.json) printJson(cli.terminal, versions);
+  else printTable(cli.terminal, VERSION_TITLES, rows, '');
+}
+
+export async function restoreVersion(
+  cli: Cli,
+  name: string,
+  version: string,
+  options: ServerOptions,
+): Promise<void> {
+  report(cli, await clientOf(cli, options).restore(name, version), options, `is what it was at ${version}`);
+}
+
+export async function setEnabled(
+  cli: Cli,
+  name: string,
+  enabled: boolean,
+  options: ServerOptions,
+): Promise<void> {
+  const written = await clientOf(cli, options).patch(name, { enabled });
+  report(cli, written, options, enabled ? 'takes messages' : 'takes no messages; what it has begun it ends');
+}
+
+export async function deleteAgent(cli: Cli, name: string, options: ServerOptions): Promise<void> {
+  await clientOf(cli, options).remove(name);
+  if (options.json) printJson(cli.terminal, { slug: name, deleted: true });
+  else cli.terminal.out(`Agent ${name} is deleted; what it has begun it ends.`);
+}
+
+function report({ terminal }: Cli, { outcome, agent }: Written, { json }: ServerOptions, what: string): void {
+  if (json) printJson(terminal, { slug: agent.slug, outcome, version: agent.version });
+  else terminal.out(`Agent ${agent.slug} ${what} (version ${agent.version ?? '-'}).`);
+}
+
+const noSuchAgent = (name: string): OperatorError =>
+  new OperatorError(`There is no agent "${name}": npx baton agents list shows those there are.`);

@@ -1,0 +1,227 @@
+import {
+  type Agent,
+  type AgentDocument,
+  ProtocolError,
+  assertAgentSlug,
+  parseAgentDocument,
+  slugOf,
+  writeAgentDefinition,
+} from '@baton/a2a';
+import { BUILTIN_AGENTS } from '@baton/agents';
+import {
+  AgentCatalogStore,
+  AgentStore,
+  type AgentVersion,
+  type CatalogEntry,
+  TenantStore,
+} from '@baton/database';
+import { Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  assertRunnable,
+  explainRefusal,
+  isDefaultAgent,
+  outrun,
+  slugFixed,
+  slugTaken,
+} from './catalog-errors.js';
+import { mergePatch } from './merge-patch.js';
+
+/** Who writes. */
+export interface Author {
+  tenantId: string;
+  /** `token:<id>` or `operator`. */
+  by: string;
+}
+
+export interface WriteOptions {
+  /** Say what would be, and write nothing. */
+  dryRun?: boolean;
+  /** Called with what is there before it is written over; throws if the author does not mean that. */
+  check?: (current: CatalogEntry | undefined) => void;
+}
+
+/** What a write did, or would do. An agent that is not made yet has no id. */
+export interface CatalogWrite {
+  outcome: 'created' | 'updated' | 'unchanged';
+  entry: Omit<CatalogEntry, 'id' | 'createdAt' | 'updatedAt'> & Partial<CatalogEntry>;
+}
+
+/** How often a write is tried that others come before. */
+const TRIES = 5;
+
+/** The agents that tenants make themselves: every write is checked, kept as a version and told to all processes. */
+@Injectable()
+export class Catalog {
+  constructor(
+    private readonly entries: AgentCatalogStore,
+    private readonly agents: AgentStore,
+    private readonly tenants: TenantStore,
+    private readonly messaging: Messaging,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Every agent the tenant can see: built-ins, installed ones, its own; also those that are disabled. */
+  async list(tenantId: string): Promise<Agent[]> {
+    return [...BUILTIN_AGENTS, ...(await this.agents.list(tenantId))];
+  }
+
+  /** By slug or id. Throws `agent-not-found`. */
+  async get(tenantId: string, name: string): Promise<Agent | CatalogEntry> {
+    const builtin = BUILTIN_AGENTS.find(({ slug }) => slug === name);
+    const found =
+      builtin ?? (await this.entries.find(tenantId, name)) ?? (await this.agents.find(tenantId, name));
+    if (found) return found;
+    throw new ProtocolError('agent-not-found', `Agent not found: ${name}`, { metadata: { agent: name } });
+  }
+
+  /** Make an agent. Throws `invalid-params`, and `conflict` if its slug is taken. */
+  async create(
+    { tenantId, by }: Author,
+    document: AgentDocument,
+    { dryRun, check }: WriteOptions = {},
+  ): Promise<CatalogWrite> {
+    const { slug = slugOf(document.definition.name), enabled = true, definition } = document;
+    assertAgentSlug(slug);
+    assertRunnable(definition);
+    const current = await this.entries.find(tenantId, slug);
+    check?.(current);
+    if (current) throw slugTaken(slug);
+    const draft = { slug, origin: 'catalog' as const, version: 1, definition, ...closedIf(!enabled) };
+    if (dryRun) return { outcome: 'created', entry: draft };
+    const entry = await this.entries
+      .create({ tenantId, slug, definition, enabled, by })
+      .catch(explainRefusal(slug));
+    await this.announce(tenantId);
+    return { outcome: 'created', entry };
+  }
+
+  /** Make an agent of that slug what the document says: create it or change it. */
+  async put(
+    author: Author,
+    name: string,
+    document: AgentDocument,
+    options: WriteOptions = {},
+  ): Promise<CatalogWrite> {
+    const there = await this.entries.find(author.tenantId, name);
+    if (there) return this.change(author, name, () => document, options);
+    if (document.slug !== undefined && document.slug !== name) throw slugFixed(name);
+    return this.create(author, { ...document, slug: name }, options);
+  }
+
+  /** Apply a JSON merge patch (RFC 7396) to an agent's document. */
+  patch(author: Author, name: string, patch: unknown, options: WriteOptions = {}): Promise<CatalogWrite> {
+    const edit = (current: CatalogEntry): AgentDocument =>
+      parseAgentDocument(mergePatch(documentOf(current), patch));
+    return this.change(author, name, edit, options);
+  }
+
+  /** Make an agent what it was at an earlier version, as its newest one. Throws `not-found`. */
+  async restore(
+    author: Author,
+    name: string,
+    number: number,
+    options: WriteOptions = {},
+  ): Promise<CatalogWrite> {
+    const { definition } = await this.version(author.tenantId, name, number);
+    return this.change(author, name, () => ({ definition }), options);
+  }
+
+  /** Take an agent out of the catalog. What it has been asked it still does. */
+  async remove({ tenantId }: Author, name: string, { check }: WriteOptions = {}): Promise<CatalogEntry> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const current = await this.own(tenantId, name);
+      check?.(current);
+      const tenant = await this.tenants.byId(tenantId);
+      if (tenant?.defaultAgent === current.slug) throw isDefaultAgent(current.slug, tenant.slug);
+      if (await this.entries.remove({ tenantId, id: current.id, version: current.version })) {
+        await this.announce(tenantId);
+        return current;
+      }
+    }
+    throw outrun(name);
+  }
+
+  /** The newest first, at most `limit` of those before the version `before`. */
+  async versions(tenantId: string, name: string, limit: number, before?: number): Promise<AgentVersion[]> {
+    const { id } = await this.own(tenantId, name);
+    return this.entries.versions(tenantId, id, limit, before);
+  }
+
+  /** Throws `not-found`. */
+  async version(tenantId: string, name: string, number: number): Promise<AgentVersion> {
+    const [found] = await this.versions(tenantId, name, 1, number + 1);
+    if (found?.version === number) return found;
+    throw new ProtocolError('not-found', `Version not found: ${number} of the agent ${name}`);
+  }
+
+  private async change(
+    { tenantId, by }: Author,
+    name: string,
+    edit: (current: CatalogEntry) => AgentDocument,
+    { dryRun, check }: WriteOptions,
+  ): Promise<CatalogWrite> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const current = await this.own(tenantId, name);
+      check?.(current);
+      const { slug = current.slug, enabled = current.closed === undefined, definition } = edit(current);
+      if (slug !== current.slug) throw slugFixed(current.slug);
+      const { closed: _, ...kept } = current;
+      const next = { ...kept, definition, ...closedIf(!enabled), version: current.version + 1 };
+      if (isSame(next, current)) return { outcome: 'unchanged', entry: current };
+      assertRunnable(definition);
+      if (dryRun) return { outcome: 'updated', entry: next };
+      const entry = await this.entries.change({ tenantId, ...current }, { definition, enabled, by });
+      if (!entry) continue;
+      await this.announce(tenantId);
+      return { outcome: 'updated', entry };
+    }
+    throw outrun(name);
+  }
+
+  /** An agent that the tenant may change. Throws `conflict` for others it can see. */
+  private async own(tenantId: string, name: string): Promise<CatalogEntry> {
+    const found = await this.get(tenantId, name);
+    if (isEntry(found)) return found;
+    const why =
+      found.origin === 'builtin'
+        ? 'is built in: only agents of the catalog can be changed or removed'
+        : 'is installed by the operator, who changes it in BATON_AGENTS_DIR: create an agent of the same slug to have your own in its place';
+    throw new ProtocolError('conflict', `"${found.slug}" ${why}`);
+  }
+
+  private async announce(tenantId: string): Promise<void> {
+    try {
+      await this.messaging.publishControl({ type: 'catalog-changed', tenantId });
+    } catch (err) {
+      // It is changed all the same: no process trusts its cache for longer than a second.
+      this.logger.warn('could not tell other processes of a changed agent', { err, tenantId });
+    }
+  }
+}
+
+/** An agent as its author would write it. */
+const documentOf = ({
+  slug,
+  closed,
+  definition,
+}: Pick<CatalogEntry, 'slug' | 'closed' | 'definition'>) => ({
+  slug,
+  enabled: closed === undefined,
+  ...writeAgentDefinition(definition),
+});
+
+const isEntry = (agent: Agent | CatalogEntry): agent is CatalogEntry => 'createdAt' in agent;
+
+const closedIf = (disabled: boolean): Pick<Agent, 'closed'> => (disabled ? { closed: 'disabled' } : {});
+
+/** Whether two versions say the same, in whatever order. */
+const isSame = (
+  one: Pick<Agent, 'closed' | 'definition'>,
+  other: Pick<Agent, 'closed' | 'definition'>,
+): boolean =>
+  one.closed === other.closed && isDeepStrictEqual(asStored(one.definition), asStored(other.definition));
+
+const asStored = (definition: Agent['definition']): unknown => JSON.parse(JSON.stringify(definition));
