@@ -1,5 +1,4 @@
 import { AgentList, AgentsModule, ChildTasks, SecretReader, TokenBudget } from '@baton/agents';
-import { Secrets } from '@baton/identity';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
 import { Catalog } from './catalog/catalog.js';
@@ -33,6 +32,7 @@ import { ScheduleClock } from './schedules/schedule-clock.js';
 import { ScheduleFiring } from './schedules/schedule-firing.js';
 import { ScheduleSettler } from './schedules/schedule-settler.js';
 import { Schedules } from './schedules/schedules.js';
+import { TenantSecrets } from './runs/tenant-secrets.js';
 import { WorkerIdentity } from './runs/worker-identity.js';
 import { TenantTokens } from './usage/tenant-tokens.js';
 import { UsageCount } from './usage/usage-count.js';
@@ -68,7 +68,7 @@ export class TasksModule {}
   providers: [
     AgentDirectory,
     { provide: AgentList, useExisting: AgentDirectory },
-    { provide: SecretReader, useExisting: Secrets },
+    { provide: SecretReader, useClass: TenantSecrets },
     { provide: TokenBudget, useClass: TenantTokens },
     Dispatcher,
     { provide: ChildTasks, useClass: DelegatedTasks },

@@ -2,6 +2,9 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 
 const MILLISECONDS_TO_MINUTE = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60];
 
+/** Models that have figures of their own; the rest is `other`. */
+const MAX_MODELS = 100;
+
 /** What is known of one call of a model. */
 export interface ModelCallFigures {
   provider: string;
@@ -51,8 +54,8 @@ export class Metrics {
 
   /** Times of schedules that this process has settled, by outcome (`started`, `skipped`, `missed`, `refused`). */
   readonly scheduleFirings = this.counter('baton_schedule_firings_total', 'Times of schedules', ['outcome']);
-  /** Calls of models that were made again, by what had gone wrong (`429`, `timeout`, `network` …). */
-  readonly modelRetries = this.counter('baton_model_retries_total', 'Calls of models made again', [
+  private readonly models = new Set<string>();
+  private readonly modelRetries = this.counter('baton_model_retries_total', 'Calls of models made again', [
     'provider',
     'model',
     'reason',
@@ -83,17 +86,31 @@ export class Metrics {
   }
 
   /** Count one call of a model, whatever came of it; `outcome` is `ok`, `stopped` or what went wrong. */
-  modelCall({ provider, model, outcome, seconds, firstWordSeconds, tokens }: ModelCallFigures): void {
+  modelCall(call: ModelCallFigures): void {
+    const { provider, outcome, seconds, firstWordSeconds, tokens } = call;
+    const model = this.modelLabel(call);
     this.modelCalls.observe({ provider, model, outcome }, seconds);
     if (firstWordSeconds !== undefined) this.modelFirstWord.observe({ provider, model }, firstWordSeconds);
     this.modelTokens.inc({ provider, model, kind: 'input' }, tokens.inputTokens);
     this.modelTokens.inc({ provider, model, kind: 'output' }, tokens.outputTokens);
   }
 
+  /** Count a call of a model that is made again, by what had gone wrong (`429`, `timeout`, `network` …). */
+  modelRetry(call: Pick<ModelCallFigures, 'provider' | 'model'>, reason: string): void {
+    this.modelRetries.inc({ provider: call.provider, model: this.modelLabel(call), reason });
+  }
+
   /** All metrics as text, with the content type to serve them under. */
   async render(): Promise<{ contentType: string; body: string }> {
     await Promise.allSettled(this.refreshers.map((refresh) => refresh()));
     return { contentType: this.registry.contentType, body: await this.registry.metrics() };
+  }
+
+  /** Tenants name the models: however many they name, the metrics stay few. */
+  private modelLabel({ provider, model }: Pick<ModelCallFigures, 'provider' | 'model'>): string {
+    const name = `${provider}/${model}`;
+    if (this.models.size < MAX_MODELS) this.models.add(name);
+    return this.models.has(name) ? model : 'other';
   }
 
   private gauge<L extends string>(name: string, help: string, labelNames: L[]): Gauge<L> {

@@ -107,6 +107,21 @@ describe('what a model says', () => {
 });
 
 describe('what a model is given', () => {
+  it('has its thoughts back together with the result of the call that came of them', async () => {
+    for (const [model, kept] of [
+      ['openai/gpt-5-mini', '"encrypted_content":"sealed"'],
+      ['anthropic/claude-sonnet-4-5', '"signature":"signed"'],
+    ] as const) {
+      bench.reset();
+      bench.tools.push(toolOf('weather', () => 'sun'));
+      const calls = [{ name: 'weather', input: { city: 'Bern' } }];
+      bench.provider.reply({ reasoning: 'Let me see', calls }, { text: 'Sun.' });
+      const { status } = seen(await bench.say({ model, reasoning: 'low' }));
+      expect(status).toEqual({ state: COMPLETED });
+      expect(JSON.stringify((await bench.provider.request(2)).body)).toContain(kept);
+    }
+  });
+
   it('is text, data and files as they are, and text files as text', async () => {
     const raw = (value: string, mediaType: string, filename: string) => ({
       content: { $case: 'raw' as const, value: Buffer.from(value) },

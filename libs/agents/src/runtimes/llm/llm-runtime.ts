@@ -101,7 +101,10 @@ export class LlmRuntime implements AgentRuntime {
       const number = conversation.steps().length + 1;
       const step = yield* steps.step(number, { ...request, maxOutputTokens }, signal);
       await conversation.add(step);
-      yield withUsage(status(turn, TaskState.TASK_STATE_WORKING), conversation);
+      // An answer is followed by the turn's end, which says the same.
+      if (conversation.pendingCalls().length > 0) {
+        yield withUsage(status(turn, TaskState.TASK_STATE_WORKING), conversation);
+      }
     }
   }
 

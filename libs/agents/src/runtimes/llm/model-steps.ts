@@ -113,7 +113,7 @@ export class ModelSteps {
       throw new AgentFailure(`${reason} The provider asks to wait for ${seconds} s.`);
     }
     const { provider, name: model } = this.model;
-    this.ports.metrics.modelRetries.inc({ provider, model, reason: kind });
+    this.ports.metrics.modelRetry({ provider, model }, kind);
     const longest = Math.min(LONGEST_PAUSE_MS, this.ports.firstPauseMs * 2 ** retries);
     // Between half of it and all of it, so that those who failed together do not come back together.
     const pause = Math.max(retryAfterMs, longest * (0.5 + Math.random() / 2));

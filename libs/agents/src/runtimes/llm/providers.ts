@@ -49,7 +49,7 @@ export async function openModel(
 ): Promise<OpenModel> {
   const { provider, name } = splitModel(config.model);
   const keyName = config.key ?? provider;
-  const key = (await secrets.get(tenantId, keyName))?.trim();
+  const key = (await secrets.get(tenantId, keyName).catch(rethrowPlain))?.trim();
   const isOptional = provider === 'openai-compatible' && config.key === undefined;
   if (key === undefined && !isOptional) {
     throw new AgentFailure(
@@ -59,6 +59,11 @@ export async function openModel(
   const plain = create(config, provider, name, key, fetch);
   const model = config.output ? jsonOnly(plain, config.output.schema) : plain;
   return { model, provider, name, key, keyName, options: optionsOf(config, provider) };
+}
+
+/** A secret that is there and can't be read says why, for the tenant or its operator. */
+function rethrowPlain(error: unknown): never {
+  throw error instanceof Error && error.name === 'SecretError' ? new AgentFailure(error.message) : error;
 }
 
 function create(config: LlmConfig, provider: Provider, name: string, apiKey = '', fetch: Fetch): ModelV3 {
