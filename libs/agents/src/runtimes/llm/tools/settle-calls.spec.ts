@@ -55,6 +55,23 @@ describe('a tool', () => {
     expect(made).toBe(0);
   });
 
+  it('gives callers the files that it has made, as artifacts of the reply', async () => {
+    const base64 = Buffer.from('a,b').toString('base64');
+    const files = [{ name: 'table.csv', mediaType: 'text/csv', base64 }];
+    const execute = () => Promise.resolve({ ok: true, content: 'a file', files });
+    bench.tools.push(toolOf('weather', () => '', { execute }));
+    bench.provider.reply({ calls: [weather] }, { text: 'There you are.' });
+    const chunks = (await bench.say()).flatMap(({ $case, value }) =>
+      $case === 'artifactUpdate' && value.artifact ? [value.artifact] : [],
+    );
+    expect(chunks.find(({ artifactId }) => artifactId === 'call-1-1-file-1')).toMatchObject({
+      name: 'table.csv',
+      metadata: undefined,
+      parts: [{ filename: 'table.csv', mediaType: 'text/csv', content: { value: Buffer.from('a,b') } }],
+    });
+    expect(JSON.stringify((await bench.provider.request(2)).body)).not.toContain(base64);
+  });
+
   it('is called no more than the agent has steps for', async () => {
     bench.tools.push(toolOf('weather', () => 'again'));
     bench.provider.answer(() => ({ calls: [weather] }));

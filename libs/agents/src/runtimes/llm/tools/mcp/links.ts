@@ -9,7 +9,7 @@ import { whyNotAllowed } from './stdio-allowance.js';
 import { StdioProcess } from './stdio-process.js';
 
 /** Of an answer, or of one event of a stream. */
-const MAX_BYTES = 32 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export interface LinkPorts {
@@ -50,10 +50,11 @@ function stdioLink(
   const reason = whyNotAllowed({ command, args, env }, environment.mcpStdioAllow);
   if (reason !== undefined) throw new Error(reason);
   const onStderr = (text: string): void => log.debug('MCP server says', { text });
-  return () => ({
-    transport: new StdioProcess({ command, args, env }, onStderr),
-    leave: () => Promise.resolve(),
-  });
+  return () => {
+    const transport = new StdioProcess({ command, args, env }, onStderr);
+    // The SDK closes only what it thinks is open: a server that has crashed may have left something behind.
+    return { transport, leave: () => transport.close() };
+  };
 }
 
 type Read = (name: string, value: SecretValue) => Promise<string>;

@@ -275,6 +275,15 @@ describe('MCP tools', () => {
       await untilGone(child);
     });
 
+    it('end with the turn what a server that has crashed had started', async () => {
+      const opened = await open([notes]);
+      const { pid, child } = (await answer(opened, 'notes_stay')) as { pid: number; child: number };
+      process.kill(pid, 'SIGKILL');
+      await untilGone(pid);
+      await opened.close();
+      await untilGone(child);
+    });
+
     it('fail for the model when they crash, and are started again', async () => {
       const opened = await open([notes]);
       expect(await call(opened, 'notes_crash')).toMatchObject({ ok: false });
