@@ -31,8 +31,11 @@ export interface Asked {
   };
 }
 
-/** What happens to a request instead of what it asks for: an HTTP status, or a connection that is cut. */
-export type Mishap = number | 'cut before' | 'cut after';
+/**
+ * What happens to a request instead of what it asks for: an HTTP status, a connection that is cut, a method that is not
+ * there, a stream whose events come twice or that lacks its first one.
+ */
+export type Mishap = number | 'cut before' | 'cut after' | 'unknown method' | 'twice' | 'no snapshot';
 
 /** An A2A server of the official SDK, in this process, which speaks one version and can be killed and started again. */
 export class RemoteAgent {
@@ -130,7 +133,10 @@ export class RemoteAgent {
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readText(request);
     const { token } = this.options;
-    const call = request.method === 'POST' ? (JSON.parse(body) as Asked) : { method: 'card', params: {} };
+    const call =
+      request.method === 'POST'
+        ? (JSON.parse(body) as Asked & { id: number })
+        : { id: 0, method: 'card', params: {} };
     const { method } = call;
     this.asked.push({ method, headers: request.headers, params: call.params });
     this.waiting = this.waiting.filter(({ until, resolve }) => !until() || void resolve());
@@ -139,6 +145,7 @@ export class RemoteAgent {
     if (mishap === 'cut before') response.destroy();
     else if (typeof mishap === 'number') response.writeHead(mishap).end();
     else if (isRefused) response.writeHead(401).end();
+    else if (mishap === 'unknown method') json(response, { jsonrpc: '2.0', id: call.id, error: NO_METHOD });
     else if (method === 'card') json(response, this.cardJson());
     else await this.respond(await this.transport().handle(body, this.contextOf(request)), response, mishap);
   }
@@ -151,9 +158,13 @@ export class RemoteAgent {
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     // To the end, whoever listens: what the SDK does not read from its executor it does not store.
+    let isFirst = true;
     for await (const event of result as AsyncIterable<unknown>) {
+      const frame = `data: ${JSON.stringify(event)}\n\n`;
       if (mishap === 'cut after') response.destroy();
-      else response.write(`data: ${JSON.stringify(event)}\n\n`);
+      else if (!isFirst || mishap !== 'no snapshot') response.write(frame);
+      if (mishap === 'twice' && !isFirst) response.write(frame);
+      isFirst = false;
     }
     response.end();
   }
@@ -216,6 +227,8 @@ function json(response: ServerResponse, value: unknown): void {
 async function drain(events: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of events);
 }
+
+const NO_METHOD = { code: -32601, message: 'Method not found' };
 
 const UNFINISHED: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_SUBMITTED,

@@ -6,10 +6,14 @@ import { limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
 import { OutboundRefused } from './outbound-refused.js';
 import { nextRequest } from './redirect.js';
+import { timeoutSignal } from './timeout-signal.js';
 
 type Fetch = typeof globalThis.fetch;
 
 const MAX_REDIRECTS = 5;
+/** Models and agents may think for long before they say anything. */
+const ANSWER_MS = 15 * 60_000;
+const SILENCE_MS = 5 * 60_000;
 
 /** What one kind of call may cost. */
 export interface OutboundLimits {
@@ -22,14 +26,18 @@ export interface OutboundLimits {
 /**
  * The way out for every address that a tenant has written: model providers, MCP servers, remote agents. Calls go to
  * public addresses and to what OUTBOUND_ALLOW names, and nowhere else (docs/remote-agents.md). A connection takes
- * 10 s at most; an answer that is silent for 5 minutes is given up. Proxies of the environment are not used.
+ * 10 s at most; an answer is given up when it has not begun after 15 minutes or is silent for 5. Proxies of the environment are not used.
  */
 export class Outbound implements OnApplicationShutdown {
   private readonly agent: Agent;
 
   /** @param allow `Environment.outboundAllow` */
   constructor(allow: readonly string[], resolve: Resolve = resolveWithSystem) {
-    this.agent = new Agent({ connect: guardedConnect(new AllowList(allow), resolve) });
+    this.agent = new Agent({
+      connect: guardedConnect(new AllowList(allow), resolve),
+      headersTimeout: ANSWER_MS,
+      bodyTimeout: SILENCE_MS,
+    });
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -83,7 +91,7 @@ function firstRequest(input: Parameters<Fetch>[0], init: RequestInit = {}, timeo
   const ofInput = given && { method, headers, body, signal, redirect, ...(body && { duplex: 'half' }) };
   const request = { ...ofInput, ...init } as RequestInit;
   if (timeoutMs !== undefined) {
-    const signals = [AbortSignal.timeout(timeoutMs), ...(request.signal ? [request.signal] : [])];
+    const signals = [timeoutSignal(timeoutMs), ...(request.signal ? [request.signal] : [])];
     request.signal = AbortSignal.any(signals);
   }
   const text = typeof input === 'string' ? input : (given?.url ?? (input as URL).href);

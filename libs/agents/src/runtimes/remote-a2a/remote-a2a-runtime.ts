@@ -10,6 +10,7 @@ import { RemoteFailure } from './remote-failure.js';
 import { RemoteMemory } from './remote-memory.js';
 import { FIRST_PATIENCE_MS, RemoteTurn } from './remote-turn.js';
 import { TurnStop } from './turn-stop.js';
+import { timeoutSignal } from '../../outbound/timeout-signal.js';
 
 /** How long the remote agent may take to hear that its task is canceled. */
 const CANCEL_MS = 2_000;
@@ -53,6 +54,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
       if (signal.aborted) return;
       attempt.outOfReach = !(failure instanceof RemoteFailure) || failure.isOutOfReach;
       if (!(failure instanceof RemoteFailure)) throw error;
+      this.connector.forget(turn, config);
       this.logger.warn('remote agent failed', { err: error, ...idsOf(turn) });
       yield failed(turn, failure.message);
     } finally {
@@ -76,7 +78,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
 
   private async cancel({ connection, remote }: Attempt, turn: Turn): Promise<void> {
     const options = {
-      signal: AbortSignal.timeout(CANCEL_MS),
+      signal: timeoutSignal(CANCEL_MS),
       serviceParameters: connection?.serviceParameters ?? {},
     };
     const request = { tenant: '', id: remote?.taskId ?? '', metadata: undefined };

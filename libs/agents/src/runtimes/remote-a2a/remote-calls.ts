@@ -2,6 +2,7 @@ import type { Message, StreamResponse, Task } from '@baton/a2a';
 import type { RequestOptions } from '@a2a-js/sdk/client';
 import type { RemoteConnection } from './remote-connection.js';
 import { remoteFailure } from './remote-failure.js';
+import { timeoutSignal } from '../../outbound/timeout-signal.js';
 
 /** One thing that a remote agent says. */
 export type Said = NonNullable<StreamResponse['payload']>;
@@ -57,7 +58,7 @@ export class RemoteCalls {
 
   private async answer<T>(call: (options: RequestOptions) => Promise<T>, timeoutMs?: number): Promise<T> {
     const { host, serviceParameters } = this.connection;
-    const signals = [this.stop, ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)])];
+    const signals = [this.stop, ...(timeoutMs === undefined ? [] : [timeoutSignal(timeoutMs)])];
     try {
       return await call({ signal: AbortSignal.any(signals), serviceParameters });
     } catch (error) {

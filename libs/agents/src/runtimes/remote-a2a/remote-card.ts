@@ -2,6 +2,7 @@ import type { AgentCard, AgentInterface } from '@baton/a2a';
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client';
 import { type RemoteConfig, cardUrlOf } from './remote-config.js';
 import { RemoteFailure } from './remote-failure.js';
+import { timeoutSignal } from '../../outbound/timeout-signal.js';
 
 const BINDINGS: readonly string[] = ['JSONRPC', 'HTTP+JSON'];
 const READ_TIMEOUT_MS = 15_000;
@@ -18,7 +19,7 @@ export async function readCard(
 ): Promise<AgentCard> {
   const url = cardUrlOf(config);
   const bounded: typeof fetch = (input, init) =>
-    fetchImpl(input, { ...init, signal: AbortSignal.any([signal, AbortSignal.timeout(READ_TIMEOUT_MS)]) });
+    fetchImpl(input, { ...init, signal: AbortSignal.any([signal, timeoutSignal(READ_TIMEOUT_MS)]) });
   // What an agent sends need not be what its type says.
   const card = (await cardResolver(bounded).resolve(url.href, '')) as Partial<AgentCard> | null;
   const interfaces = card?.supportedInterfaces;
@@ -60,4 +61,5 @@ function callable(
   );
 }
 
-const isLegacy = (version: string): boolean => version === '' || version.startsWith('0.');
+/** A card may leave it out. */
+const isLegacy = (version: string | undefined): boolean => !version || version.startsWith('0.');

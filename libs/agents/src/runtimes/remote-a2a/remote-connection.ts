@@ -68,6 +68,11 @@ export class RemoteConnector {
     return { client, host, streams, extensions, serviceParameters };
   }
 
+  /** Read the agent's card anew in the next turn: what it said may be why this one has failed. */
+  forget(turn: Turn, config: RemoteConfig): void {
+    this.cards.delete(keyOf(turn, config));
+  }
+
   private async headersOf(turn: Turn, config: RemoteConfig): Promise<Record<string, string>> {
     const { traceparent } = turn;
     const own = await readSecretHeaders(this.secrets, turn.tenantId, config.headers).catch(
@@ -81,7 +86,7 @@ export class RemoteConnector {
 
   /** A card that a credential opened is kept for that agent of that tenant only. */
   private async cardOf(turn: Turn, config: RemoteConfig, fetchImpl: typeof fetch, signal: AbortSignal) {
-    const key = JSON.stringify([turn.tenantId, turn.agent.id, config]);
+    const key = keyOf(turn, config);
     const known = this.cards.get(key);
     if (known) return known;
     const card = await readCard(config, fetchImpl, signal);
@@ -89,6 +94,9 @@ export class RemoteConnector {
     return card;
   }
 }
+
+const keyOf = ({ tenantId, agent }: Turn, config: RemoteConfig): string =>
+  JSON.stringify([tenantId, agent.id, config]);
 
 /** The extensions to ask for: those of the settings, and those of the caller that the agent has. */
 function extensionsFor(turn: Turn, config: RemoteConfig, card: AgentCard, host: string): string[] {

@@ -96,6 +96,25 @@ describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (ver
     expect(endOf(all)).toEqual({ state: COMPLETED });
   });
 
+  it.each(['twice', 'no snapshot', 'unknown method'] as const)(
+    'ends with the whole truth even where subscribing is done badly (%s)',
+    async (mishap) => {
+      const remote = await elsewhere.start({ version });
+      const subscribe = version === '1.0' ? 'SubscribeToTask' : 'tasks/resubscribe';
+      remote.spoil(subscribe, mishap);
+      remote.executor.holdAfter(2);
+      const all: AgentOutput[] = [];
+      for await (const output of elsewhere.say(turnAt(remote.url, 'count 6'))) {
+        all.push(output);
+        if (answerIn(all) !== counted(2)) continue;
+        remote.cutConnections();
+        void remote.wasAsked(subscribe).then(() => remote.executor.release());
+      }
+      expect(answerIn(all)).toBe(counted(6));
+      expect(endOf(all)).toEqual({ state: COMPLETED });
+    },
+  );
+
   it('goes on after a restart in mid-stream', async () => {
     let remote = await elsewhere.start({ version });
     const all: AgentOutput[] = [];

@@ -1,0 +1,35 @@
+import { TaskState } from '@baton/a2a';
+import type { RunKey, TaskStore } from '@baton/database';
+import { Logger } from '@baton/telemetry';
+import { ActiveRuns } from './active-runs.js';
+
+const KEY: RunKey = { tenantId: 'tenant', taskId: 'task', runId: 'run', attempt: 1 };
+
+/** The runs of a worker whose task is in this state, or can't be read. */
+function runs(state: TaskState | Error): ActiveRuns {
+  const get = () =>
+    state instanceof Error ? Promise.reject(state) : Promise.resolve({ task: { status: { state } } });
+  const tasks: Pick<TaskStore, 'get'> = { get: get as never };
+  const unused = undefined as never;
+  return new ActiveRuns(tasks as TaskStore, unused, unused, unused, Logger.silent());
+}
+
+describe('a run whose log refuses it', () => {
+  it.each([
+    ['canceled', TaskState.TASK_STATE_CANCELED],
+    ['lease-lost', TaskState.TASK_STATE_WORKING],
+    ['lease-lost', new Error('Postgres is away')],
+  ])('is stopped as %s when its task is %p, and its runtime is told', async (reason, state) => {
+    const active = runs(state);
+    const { signal } = active.hold(KEY);
+    await active.stopRefused(KEY);
+    expect(signal.reason).toBe(reason);
+  });
+
+  it('leaves a later attempt here alone', async () => {
+    const active = runs(TaskState.TASK_STATE_WORKING);
+    const { signal } = active.hold({ ...KEY, attempt: 2 });
+    await active.stopRefused(KEY);
+    expect(signal.aborted).toBe(false);
+  });
+});

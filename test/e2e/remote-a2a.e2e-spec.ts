@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
+import { RemoteAgent } from '../support/remote-agent/remote-agent.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+
+const counted = (n: number): string => Array.from({ length: n }, (_, i) => `${i + 1} `).join('');
+
+/** The text of an artifact, as a caller folds the frames. */
+function answerIn(frames: Frame[]): string {
+  let text = '';
+  for (const { data } of frames) {
+    const update = data.result?.artifactUpdate;
+    if (!update) continue;
+    const said = update.artifact.parts.map((part: { text?: string }) => part.text ?? '').join('') as string;
+    text = update.append ? text + said : said;
+  }
+  return text;
+}
+
+const stateIn = (frame: Frame | undefined): unknown => frame?.data.result?.statusUpdate?.status.state;
+
+describe('agents that live elsewhere', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-remote-'));
+  const remotes: Record<string, RemoteAgent> = {};
+  let stack: Stack;
+  let tenant: TestTenant;
+
+  beforeAll(async () => {
+    for (const version of ['1.0', '0.3'] as const) {
+      remotes[version] = await RemoteAgent.start({ version, token: 'sesame' });
+    }
+    stack = await Stack.start({
+      driver: 'postgres',
+      workers: 1,
+      env: {
+        OUTBOUND_ALLOW: '127.0.0.1',
+        BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+        ...{ LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '200' },
+      },
+    });
+    tenant = await stack.createTenant('agents:call', 'tasks:read', 'secrets:write');
+    await Promise.all([
+      setSecret('sesame', 'sesame'),
+      setSecret('own', tenant.token),
+      create('speaks-1-0', remote('1.0').url, 'sesame'),
+      create('speaks-0-3', remote('0.3').url, 'sesame'),
+      create('far-echo', stack.url(0, 'echo'), 'own'),
+      create('sly', 'http://169.254.169.254/latest/', 'own'),
+    ]);
+  }, 60_000);
+  afterAll(async () => {
+    await stack.stop();
+    await Promise.all(Object.values(remotes).map((agent) => agent.kill()));
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const callerOf = (agent: string): RawCaller => new RawCaller(stack.url(0, agent), tenant.token);
+
+  function remote(version: string): RemoteAgent {
+    const agent = remotes[version];
+    if (!agent) throw new Error(`there is no remote agent that speaks ${version}`);
+    return agent;
+  }
+
+  async function setSecret(name: string, value: string): Promise<void> {
+    const response = await fetch(`${stack.apis[0]?.url}/v1/secrets/${name}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ value }),
+    });
+    expect(response.ok).toBe(true);
+  }
+
+  async function create(slug: string, card: string, secret: string): Promise<void> {
+    const file = join(folder, `${slug}.yaml`);
+    const headers = `{ Authorization: { secret: ${secret}, prefix: "Bearer " } }`;
+    const lines = [`name: ${slug}`, 'description: Lives elsewhere', 'runtime: remote-a2a', 'config:'];
+    writeFileSync(file, [...lines, `  card: ${card}`, `  headers: ${headers}`, ''].join('\n'));
+    await stack.baton('agents', 'create', '--tenant', tenant.slug, '--file', file, '--slug', slug);
+  }
+
+  async function killWorkers(): Promise<void> {
+    await Promise.all(stack.workers.splice(0).map((worker) => worker.kill()));
+  }
+
+  /** The frames of a stream; `onAnswer` hears what the answer is after each. */
+  async function stream(caller: RawCaller, text: string, onAnswer: (answer: string) => unknown = () => null) {
+    const frames: Frame[] = [];
+    for await (const frame of caller.stream('SendStreamingMessage', sendParams(text))) {
+      frames.push(frame);
+      await onAnswer(answerIn(frames));
+    }
+    return frames;
+  }
+
+  describe.each(['1.0', '0.3'])('and speak %s', (version) => {
+    const slug = `speaks-${version.replace('.', '-')}`;
+
+    it('are streamed, and nothing is lost or doubled when they are restarted in mid-stream', async () => {
+      remote(version).executor.holdAfter(3);
+      let kills = 0;
+      const frames = await stream(callerOf(slug), 'count 8', async (answer) => {
+        if (answer !== counted(3) || kills > 0) return;
+        kills += 1;
+        await remote(version).kill();
+        remotes[version] = await remote(version).restart();
+      });
+      expect(kills).toBe(1);
+      expect(answerIn(frames)).toBe(counted(8));
+      expect(stateIn(frames.at(-1))).toBe('TASK_STATE_COMPLETED');
+      const id = frames[0]?.data.result?.task.id as string;
+      const { result } = await callerOf(slug).call('GetTask', { id });
+      const stored = result?.artifacts[0].parts.map((part: { text: string }) => part.text) as string[];
+      expect(stored.join('')).toBe(counted(8));
+    }, 60_000);
+  });
+
+  it('ask, and get the answer from another worker', async () => {
+    const asked = await callerOf('speaks-0-3').call('SendMessage', sendParams('ask'));
+    const { id, status } = asked.result!.task;
+    expect(status.state).toBe('TASK_STATE_INPUT_REQUIRED');
+    await killWorkers();
+    await stack.addWorker();
+    const answer = sendParams('the red one', { taskId: id });
+    const answered = await callerOf('speaks-0-3').call('SendMessage', answer);
+    const { task } = answered.result!;
+    expect(task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(task.artifacts[0].parts[0].text).toBe('the red one');
+    expect(JSON.stringify(task)).not.toContain(remote('0.3').tasks.at(-1)?.id);
+  }, 60_000);
+
+  it('are not asked again when the worker dies in mid-stream', async () => {
+    const agent = remote('1.0');
+    const sends = (): number => agent.methods.filter((name) => name === 'SendStreamingMessage').length;
+    const before = sends();
+    agent.executor.holdAfter(3);
+    let isKilled = false;
+    const frames = await stream(callerOf('speaks-1-0'), 'count 6', async (answer) => {
+      if (answer !== counted(3) || isKilled) return;
+      isKilled = true;
+      await killWorkers();
+      await stack.addWorker();
+      void agent.wasAsked('SubscribeToTask', 1).then(() => agent.executor.release());
+    });
+    expect(answerIn(frames)).toBe(counted(6));
+    expect(stateIn(frames.at(-1))).toBe('TASK_STATE_COMPLETED');
+    expect(sends()).toBe(before + 1);
+  }, 60_000);
+
+  it('hear of a cancel while they speak', async () => {
+    const agent = remote('1.0');
+    let isCanceled = false;
+    const frames: Frame[] = [];
+    const caller = callerOf('speaks-1-0');
+    for await (const frame of caller.stream('SendStreamingMessage', sendParams('count 1000000'))) {
+      frames.push(frame);
+      if (isCanceled || frames.length < 20) continue;
+      isCanceled = true;
+      await caller.call('CancelTask', { id: frames[0]?.data.result?.task.id });
+    }
+    expect(stateIn(frames.at(-1))).toBe('TASK_STATE_CANCELED');
+    await agent.wasAsked('CancelTask');
+  }, 30_000);
+
+  it('may be agents of another Baton', async () => {
+    const params = sendParams('Hello', { metadata: { echo: { chunks: 5 } } });
+    const frames: Frame[] = [];
+    for await (const frame of callerOf('far-echo').stream('SendStreamingMessage', params)) frames.push(frame);
+    expect(answerIn(frames)).toBe('Hello'.repeat(5));
+    expect(stateIn(frames.at(-1))).toBe('TASK_STATE_COMPLETED');
+  });
+
+  it('may not be addresses of the operator’s network', async () => {
+    const { result } = await callerOf('sly').call('SendMessage', sendParams('secrets, please'));
+    const { state, message } = result!.task.status;
+    expect(state).toBe('TASK_STATE_FAILED');
+    expect(message.parts[0].text).toBe(
+      '"169.254.169.254" is not at a public address, so agents may not call it. The operator of this server can ' +
+        'allow it with OUTBOUND_ALLOW',
+    );
+  });
+});
