@@ -1,45 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Scope } from '../../libs/a2a/src/call-context.js';
 import type { OperationName } from '../../libs/a2a/src/operation.js';
 import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/index.js';
 import { CARD_PATHS } from '../../apps/api/src/a2a/profile-cards.controller.js';
 import { RPC_PATHS } from '../../apps/api/src/a2a/dispatch.controller.js';
 import { NATIVE_PATHS } from '../../apps/api/src/native/native-paths.js';
 import type { WireRequest } from '../support/wire.js';
+import { AGENTS, type Case, type Kind, TASKS } from './case.js';
 import { METHODS, type Named } from './methods.js';
-import { callHeaders, message, type Owned, rpc, type Twins, type World } from './world.js';
+import { nativeCases } from './native-cases.js';
+import { callHeaders, message, rpc, type Twins, type World } from './world.js';
 
-/** What a caller may name. */
-export type Kind =
-  | keyof Owned
-  | 'newSecret'
-  | 'newSchedule'
-  | 'reference'
-  | 'messageId'
-  | 'idempotencyKey'
-  | 'alias'
-  | 'cursor';
-
-/** One request in which one thing is named. */
-export interface Case {
-  title: string;
-  kind: Kind;
-  /** What a token needs for it. */
-  scope: Scope;
-  /** It makes a task of the caller's. */
-  sends: boolean;
-  /** A caller who may not know the thing gets an error; otherwise it gets what it would get for any name. */
-  refused: boolean;
-  /** The path is open to callers without a token. */
-  open: boolean;
-  request(id: string): WireRequest;
-  /** The owner's id, where one must be made for the case first. */
-  prepare?: (world: World) => Promise<string>;
-}
-
-const TASKS = ['waitingTask', 'endedTask', 'workingTask'] as const;
-const AGENTS = ['agentSlug', 'agentId', 'installedSlug', 'installedId'] as const;
-const SCHEDULES = ['scheduleId', 'scheduleName'] as const;
 const TENANTS = ['tenantSlug', 'tenantId'] as const;
 const SEND = [...TASKS, 'contextId', 'reference', 'messageId', 'idempotencyKey', 'alias'] as const;
 
@@ -150,161 +120,6 @@ function rpcRequest(path: string, method: string, kind: Kind, id: string, sends:
     body: rpc(method, METHODS[method]!(named)),
   };
 }
-
-interface NativeRequest {
-  scope: Scope;
-  kinds: readonly Kind[];
-  path: string;
-  body?: object | ((id: string) => object);
-  /** The caller gets what it would get for any name. */
-  anyName?: boolean;
-}
-
-/** An agent that the caller would make. */
-const MINE = { name: 'Mine', description: 'mine', runtime: 'echo' };
-
-/** What each of Baton's own paths can name. */
-const NATIVE: Readonly<Record<string, NativeRequest>> = {
-  'GET /v1/requests': {
-    scope: 'tasks:read',
-    kinds: ['pageToken'],
-    path: '/v1/requests?cursor=<id>',
-    anyName: true,
-  },
-  'GET /v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
-  'GET /v1/requests/:id/events': {
-    scope: 'tasks:read',
-    kinds: [...TASKS, 'cursor'],
-    path: '/v1/requests/<id>/events?since_seq=1',
-  },
-  'POST /v1/requests/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/requests/<id>/cancel' },
-  'GET /v1/dead-letters': {
-    scope: 'tasks:read',
-    kinds: ['pageToken'],
-    path: '/v1/dead-letters?cursor=<id>',
-    anyName: true,
-  },
-  'POST /v1/dead-letters/:runId/redeliver': {
-    scope: 'agents:call',
-    kinds: ['deadRun'],
-    path: '/v1/dead-letters/<id>/redeliver',
-  },
-  'GET /v1/agents': {
-    scope: 'agents:read',
-    kinds: ['agentSlug'],
-    path: '/v1/agents?cursor=<base64url>',
-    anyName: true,
-  },
-  'POST /v1/agents': {
-    scope: 'agents:write',
-    kinds: ['agentSlug', 'installedSlug'],
-    path: '/v1/agents?dryRun=true',
-    body: (slug) => ({ ...MINE, slug }),
-    anyName: true,
-  },
-  'GET /v1/agents/:agent': { scope: 'agents:read', kinds: AGENTS, path: '/v1/agents/<id>' },
-  'PUT /v1/agents/:agent': {
-    scope: 'agents:write',
-    kinds: AGENTS,
-    path: '/v1/agents/<id>?dryRun=true',
-    body: () => MINE,
-    anyName: true,
-  },
-  'PATCH /v1/agents/:agent': {
-    scope: 'agents:write',
-    kinds: AGENTS,
-    path: '/v1/agents/<id>',
-    body: () => ({ description: 'mine' }),
-  },
-  'DELETE /v1/agents/:agent': { scope: 'agents:write', kinds: AGENTS, path: '/v1/agents/<id>' },
-  'GET /v1/agents/:agent/versions': {
-    scope: 'agents:read',
-    kinds: AGENTS,
-    path: '/v1/agents/<id>/versions',
-  },
-  'GET /v1/agents/:agent/versions/:version': {
-    scope: 'agents:read',
-    kinds: AGENTS,
-    path: '/v1/agents/<id>/versions/1',
-  },
-  'POST /v1/agents/:agent/versions/:version/restore': {
-    scope: 'agents:write',
-    kinds: AGENTS,
-    path: '/v1/agents/<id>/versions/1/restore',
-  },
-  'GET /v1/secrets': {
-    scope: 'secrets:write',
-    kinds: ['secretName'],
-    path: '/v1/secrets?cursor=<base64url>',
-    anyName: true,
-  },
-  'PUT /v1/secrets/:name': {
-    scope: 'secrets:write',
-    kinds: ['newSecret'],
-    path: '/v1/secrets/<id>',
-    body: () => ({ value: 'mine' }),
-    anyName: true,
-  },
-  'DELETE /v1/secrets/:name': { scope: 'secrets:write', kinds: ['secretName'], path: '/v1/secrets/<id>' },
-  'GET /v1/schedules': {
-    scope: 'tasks:read',
-    kinds: ['scheduleName'],
-    path: '/v1/schedules?cursor=<base64url>',
-    anyName: true,
-  },
-  'POST /v1/schedules': {
-    scope: 'schedules:write',
-    kinds: AGENTS,
-    path: '/v1/schedules',
-    body: (agent) => ({ name: 'mine', agent, cron: '@yearly', text: 'mine' }),
-  },
-  'POST /v1/schedules (a name)': {
-    scope: 'schedules:write',
-    kinds: ['newSchedule'],
-    path: '/v1/schedules',
-    body: (name) => ({ name, agent: 'echo', cron: '@yearly', text: 'mine' }),
-    anyName: true,
-  },
-  'GET /v1/schedules/:id': { scope: 'tasks:read', kinds: SCHEDULES, path: '/v1/schedules/<id>' },
-  'PATCH /v1/schedules/:id': {
-    scope: 'schedules:write',
-    kinds: SCHEDULES,
-    path: '/v1/schedules/<id>',
-    body: { paused: true },
-  },
-  'DELETE /v1/schedules/:id': { scope: 'schedules:write', kinds: SCHEDULES, path: '/v1/schedules/<id>' },
-  'POST /v1/schedules/:id/run': {
-    scope: 'schedules:write',
-    kinds: SCHEDULES,
-    path: '/v1/schedules/<id>/run',
-  },
-};
-
-/** The same path may name several things, each in a request of its own. */
-function nativeCases(path: string, method: string): Case[] {
-  const key = `${method} ${path}`;
-  const described = Object.keys(NATIVE).filter((each) => each === key || each.startsWith(`${key} (`));
-  if (described.length === 0) throw new Error(`Describe ${key} in cases.ts, and what it can name.`);
-  return described.flatMap((each) => casesOf(method, each, NATIVE[each]!));
-}
-
-const PREPARED: Partial<Record<Kind, Case['prepare']>> = {
-  newSecret: (world) => world.makeSecret(),
-  newSchedule: async (world) => (await world.makeSchedule()).name,
-};
-
-const casesOf = (method: string, title: string, described: NativeRequest): Case[] =>
-  described.kinds.map((kind) => ({
-    title: `${title} by ${kind}`,
-    ...{ kind, scope: described.scope, sends: false, open: false, refused: !described.anyName },
-    prepare: PREPARED[kind],
-    request: (id) => ({
-      method,
-      path: described.path.replace('<id>', id).replace('<base64url>', Buffer.from(id).toString('base64url')),
-      headers: { 'last-event-id': kind === 'cursor' ? '1' : undefined },
-      body: typeof described.body === 'function' ? described.body(id) : described.body,
-    }),
-  }));
 
 function cardCases(path: string): Case[] {
   const kinds: readonly Kind[] = path.includes(':agent') ? AGENTS : ['host'];

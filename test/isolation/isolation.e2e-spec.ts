@@ -1,5 +1,6 @@
 import type { Answer, Headers } from '../support/wire.js';
-import { allCases, type Case, twinsOf } from './cases.js';
+import type { Case } from './case.js';
+import { allCases, twinsOf } from './cases.js';
 import { callHeaders, MARK, message, type Twins, World } from './world.js';
 
 /** Says when and which answer this is, and nothing about the thing asked for. */

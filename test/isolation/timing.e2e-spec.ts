@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
-import { allCases, type Case, twinsOf } from './cases.js';
+import type { Case } from './case.js';
+import { allCases, twinsOf } from './cases.js';
 import { callHeaders, type Twins, World } from './world.js';
 
 /** Pairs of calls per sample: for the owner's thing and for one that nobody has, in turns which comes first. */

@@ -1,0 +1,38 @@
+import type { Scope } from '../../libs/a2a/src/call-context.js';
+import type { WireRequest } from '../support/wire.js';
+import type { Owned, World } from './world.js';
+
+/** What a caller may name. */
+export type Kind =
+  | keyof Owned
+  | 'newSecret'
+  | 'newSchedule'
+  | 'reference'
+  | 'messageId'
+  | 'idempotencyKey'
+  | 'alias'
+  | 'cursor';
+
+/** One request in which one thing is named. */
+export interface Case {
+  title: string;
+  kind: Kind;
+  /** What a token needs for it. */
+  scope: Scope;
+  /** It makes a task of the caller's. */
+  sends: boolean;
+  /** A caller who may not know the thing gets an error; otherwise it gets what it would get for any name. */
+  refused: boolean;
+  /** The path is open to callers without a token. */
+  open: boolean;
+  request(id: string): WireRequest;
+  /** The owner's id, where one must be made for the case first. */
+  prepare?: (world: World) => Promise<string>;
+}
+
+/** The tasks of the owner. */
+export const TASKS = ['waitingTask', 'endedTask', 'workingTask'] as const;
+/** The agents that the owner alone may call. */
+export const AGENTS = ['agentSlug', 'agentId', 'installedSlug', 'installedId'] as const;
+/** The schedules of the owner. */
+export const SCHEDULES = ['scheduleId', 'scheduleName'] as const;
