@@ -1,0 +1,63 @@
+import { loadEnvironment } from '@baton/config';
+import { Logger } from '@baton/telemetry';
+import {
+  type McpServerOptions,
+  type TestMcpServer,
+  startMcpServer,
+} from '../../../../../../../test/support/mcp-server/mcp-server.js';
+import { Outbound } from '../../../../outbound/outbound.js';
+import { firstTurn } from '../../../../testing/turns.js';
+import { llmConfig } from '../../config.js';
+import type { OpenTools, ToolResult } from '../agent-tool.js';
+import { McpTools } from './mcp-tools.js';
+
+export const never = new AbortController().signal;
+
+/** The tools of an agent beside MCP servers of a test. */
+export class McpBench {
+  /** The secrets of the tenant. */
+  readonly secrets = new Map([['tracker', 's3cret']]);
+  /** MCP_STDIO_ALLOW of the worker. */
+  stdioAllow = '';
+  private readonly outbound = new Outbound(['127.0.0.1']);
+  private readonly cleanup: (() => Promise<void>)[] = [];
+
+  /** A server that is stopped after the test. */
+  async serve(options: McpServerOptions): Promise<TestMcpServer> {
+    const server = await startMcpServer(options);
+    this.cleanup.push(() => server.stop());
+    return server;
+  }
+
+  /** Begin a turn of an agent that has these servers. */
+  async open(servers: object[], signal = never): Promise<OpenTools> {
+    const reader = { get: (_tenant: string, name: string) => Promise.resolve(this.secrets.get(name)) };
+    const DATABASE_URL = 'postgres://baton@db/baton';
+    const environment = loadEnvironment({ DATABASE_URL, MCP_STDIO_ALLOW: this.stdioAllow });
+    const source = new McpTools(this.outbound, reader, environment, Logger.silent());
+    const config = llmConfig({ model: 'openai/m', tools: { mcp: servers } });
+    const opened = await source.open(firstTurn('hi'), config, signal);
+    this.cleanup.push(() => opened.close());
+    return opened;
+  }
+
+  /** After each test. */
+  async reset(): Promise<void> {
+    this.stdioAllow = '';
+    for (const done of this.cleanup.splice(0).reverse()) await done();
+  }
+
+  /** After all tests. */
+  stop(): Promise<void> {
+    return this.outbound.onApplicationShutdown();
+  }
+}
+
+export const names = ({ tools }: OpenTools): string[] => tools.map(({ name }) => name);
+
+/** Call a tool by the name that the model knows. */
+export async function call(opened: OpenTools, name: string, input = {}, signal = never): Promise<ToolResult> {
+  const tool = opened.tools.find((each) => each.name === name);
+  if (!tool) throw new Error(`no ${name} among ${names(opened).join(', ')}`);
+  return tool.execute(input, { id: 'call-1', signal });
+}

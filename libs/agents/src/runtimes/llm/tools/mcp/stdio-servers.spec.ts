@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { OpenTools } from '../agent-tool.js';
+import { McpBench, call } from './mcp-tools.fixture.js';
+
+const STDIO_SERVER = join(__dirname, '../../../../../../../test/support/mcp-server/stdio-server.mjs');
+
+const bench = new McpBench();
+afterEach(() => bench.reset());
+afterAll(() => bench.stop());
+
+describe('MCP tools of a command', () => {
+  beforeEach(() => {
+    bench.stdioAllow = `NOTES_TOKEN= ${process.execPath} ${STDIO_SERVER}`;
+  });
+  const notes = { name: 'notes', command: process.execPath, args: [STDIO_SERVER, 'extra'] };
+  const answer = async (opened: OpenTools, name: string): Promise<unknown> =>
+    JSON.parse(String((await call(opened, name)).content));
+
+  it('get the arguments and variables that they are given, and nothing of the platform', async () => {
+    process.env.BATON_MASTER_KEY_TEST = 'k';
+    const opened = await bench.open([{ ...notes, env: { NOTES_TOKEN: { secret: 'tracker' } } }]);
+    expect(await answer(opened, 'notes_arguments')).toEqual(['extra']);
+    const environment = (await answer(opened, 'notes_environment')) as Record<string, string>;
+    expect(environment.NOTES_TOKEN).toBe('s3cret');
+    expect(Object.keys(environment).filter((name) => /BATON|DATABASE|REDIS|TEST/.test(name))).toEqual([]);
+  });
+
+  it('end with the turn, and with them whatever they have started', async () => {
+    const opened = await bench.open([notes]);
+    const { pid, child } = (await answer(opened, 'notes_stay')) as { pid: number; child: number };
+    expect([isAlive(pid), isAlive(child)]).toEqual([true, true]);
+    await opened.close();
+    await untilGone(pid);
+    await untilGone(child);
+  });
+
+  it('end with the turn what a server that has crashed had started', async () => {
+    const opened = await bench.open([notes]);
+    const { pid, child } = (await answer(opened, 'notes_stay')) as { pid: number; child: number };
+    process.kill(pid, 'SIGKILL');
+    await untilGone(pid);
+    await opened.close();
+    await untilGone(child);
+  });
+
+  it('fail for the model when they crash, and are started again', async () => {
+    const opened = await bench.open([notes]);
+    expect(await call(opened, 'notes_crash')).toMatchObject({ ok: false });
+    expect(await answer(opened, 'notes_arguments')).toEqual(['extra']);
+  });
+});
+
+/** A process that has ended may stay in the table of processes, as a zombie. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' && process.platform !== 'linux';
+  }
+}
+
+async function untilGone(pid: number): Promise<void> {
+  while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+}
