@@ -1,0 +1,50 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestMcpServer, startMcpServer } from '../mcp-server/mcp-server.js';
+import { textTool } from '../mcp-server/script.js';
+import { ModelProvider } from '../model-provider/model-provider.js';
+import { RemoteAgent } from '../remote-agent/remote-agent.js';
+import { modelReply } from './rows.js';
+
+/** Where the agents of all runtimes get what they say: a model, a tool, an agent elsewhere, and a file that holds one. */
+export class Places {
+  private constructor(
+    readonly provider: ModelProvider,
+    readonly mcp: TestMcpServer,
+    readonly remote: RemoteAgent,
+    readonly folder: string,
+  ) {}
+
+  static async start(): Promise<Places> {
+    const [provider, mcp, remote] = await Promise.all([
+      ModelProvider.start(),
+      startMcpServer({ tools: [textTool('order', 'done')] }),
+      RemoteAgent.start({ version: '1.0' }),
+    ]);
+    const places = new Places(provider, mcp, remote, mkdtempSync(join(tmpdir(), 'baton-runtimes-')));
+    provider.answer((request) => modelReply(request, existsSync(places.holdFile)));
+    return places;
+  }
+
+  /** An executor stops while it is there. */
+  get holdFile(): string {
+    return join(this.folder, 'hold');
+  }
+
+  /** From now on nobody says more than one chunk of a stream. */
+  hold(): void {
+    writeFileSync(this.holdFile, '');
+    this.remote.executor.holdAfter(1);
+  }
+
+  release(): void {
+    rmSync(this.holdFile, { force: true });
+    this.remote.executor.release();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.provider.stop(), this.mcp.stop(), this.remote.kill()]);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,92 @@
+import type { ModelRequest, Reply } from '../model-provider/model-provider.js';
+import type { Places } from './places.js';
+
+/** What an agent is sent. */
+export interface Said {
+  text: string;
+  metadata?: object;
+}
+
+/** One runtime: an agent of it, and what makes that agent do what the contract is about. */
+export interface RuntimeRow {
+  agent: string;
+  /** Its definition, if it is one of the tenant's own. */
+  definition?: (places: Places) => object;
+  /** Says something and then, while it is held, no more. */
+  stream?: Said;
+  /** What is said when nothing holds it. */
+  reply: { said: Said; text: string | RegExp };
+  /** Says nothing and does not end. */
+  wait?: Said;
+  /** Asks; then it is answered, and its reply is this. */
+  ask?: { said: Said; answer: string; reply: string };
+  /** One event of more than 2,500 bytes. */
+  large: Said;
+  /** More than five events. */
+  many?: Said;
+}
+
+const COUNTED = '1 2 3 4 ';
+const LONG = 'long '.repeat(1_000);
+const count = { text: 'count 4' };
+const say = (text: string): Said => ({ text });
+
+export const RUNTIME_ROWS: Readonly<Record<string, RuntimeRow>> = {
+  echo: {
+    agent: 'echo',
+    stream: { text: 'a ', metadata: { echo: { chunks: 4, delayMs: 800 } } },
+    reply: { said: { text: 'a ', metadata: { echo: { chunks: 4 } } }, text: 'a a a a ' },
+    wait: { text: 'a', metadata: { echo: { delayMs: 300_000 } } },
+    ask: { said: { text: 'a', metadata: { echo: { askInput: true } } }, answer: 'b', reply: 'b' },
+    large: say(LONG),
+    many: { text: 'a', metadata: { echo: { chunks: 20 } } },
+  },
+  executor: {
+    agent: 'pacer',
+    ...{ stream: count, reply: { said: count, text: COUNTED }, wait: say('wait') },
+    ask: { said: say('ask'), answer: 'b', reply: 'b' },
+    ...{ large: say(LONG), many: say('count 20') },
+  },
+  // All that it says without a model is one event: what agents there are.
+  index: {
+    agent: 'index',
+    reply: { said: say('hello'), text: /- far .*Lives elsewhere/ },
+    large: say('hello'),
+  },
+  llm: {
+    agent: 'model',
+    definition: ({ provider, mcp }) => ({
+      ...{ name: 'model', description: `Thinks. ${'A lot. '.repeat(500)}`, runtime: 'llm' },
+      config: {
+        ...{ model: 'openai-compatible/model-1', baseUrl: provider.url },
+        tools: { mcp: [{ name: 'shop', url: mcp.url, approval: 'all' }] },
+      },
+    }),
+    ...{ stream: count, reply: { said: count, text: COUNTED }, wait: say('wait') },
+    ask: { said: say('ask'), answer: 'yes', reply: 'ordered' },
+    ...{ large: say('large'), many: say('many') },
+  },
+  'remote-a2a': {
+    agent: 'far',
+    definition: ({ remote }) => ({
+      ...{ name: 'far', description: 'Lives elsewhere', runtime: 'remote-a2a' },
+      config: { card: remote.url },
+    }),
+    ...{ stream: count, reply: { said: count, text: COUNTED }, wait: say('wait') },
+    ask: { said: say('ask'), answer: 'b', reply: 'b' },
+    ...{ large: say(LONG), many: say('count 20') },
+  },
+};
+
+/** What the model says to what it was told last. */
+export function modelReply({ body }: ModelRequest, isHeld: boolean): Reply {
+  const last = body.messages.at(-1) as { role: string; content: unknown };
+  if (last.role === 'tool') return { text: 'ordered' };
+  const told = JSON.stringify(last.content);
+  if (told.includes('ask')) return { calls: [{ name: 'shop_order', input: {} }] };
+  if (told.includes('wait')) return { text: 'never', fault: { kind: 'stall', after: 1 } };
+  if (told.includes('large')) return { text: LONG };
+  if (told.includes('many')) return { text: 'abcdefgh'.split(''), delayMs: 120 };
+  const text = ['1 ', '2 ', '3 ', '4 '];
+  return isHeld ? { text, fault: { kind: 'stall', after: 2 } } : { text };
+}
