@@ -5,12 +5,16 @@ import type { AgentRuntime } from './runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
 import { RUNTIMES, RuntimeTable } from './runtimes.js';
 import type { ToolSource } from './runtimes/llm/tools/agent-tool.js';
+import { IndexRouter } from './runtimes/index-agent/index-router.js';
 import { TOOL_SOURCES, ToolSources } from './runtimes/llm/tools/tool-sources.js';
 
 /** Provides the RuntimeTable with every runtime in it. */
 @Module({})
 export class AgentsModule {
-  /** @param ports a module that exports providers of what runtimes ask for: `AgentList`, `SecretReader`, `TokenBudget` */
+  /**
+   * @param ports a module that exports providers of what runtimes ask for: `AgentList`, `SecretReader`,
+   * `TokenBudget`, `ChildTasks`, `IndexModels`
+   */
   static withPorts(ports: Type): DynamicModule {
     const classes = Object.values<Type<AgentRuntime>>(RUNTIMES);
     return {
@@ -19,6 +23,7 @@ export class AgentsModule {
       providers: [
         ...classes,
         ...TOOL_SOURCES,
+        IndexRouter,
         {
           provide: ToolSources,
           useFactory: (...sources: ToolSource[]) => new ToolSources(sources),

@@ -3,8 +3,13 @@ import type { Turn } from './runtime.js';
 
 /** What an agent asks another one while it answers a turn. */
 export interface ChildRequest {
-  /** Unique in the run, and the same in every attempt: a call has one child, however often it is made. */
+  /** Unique in the task, and the same in every attempt: a call has one child, however often it is made. */
   callId: string;
+  /**
+   * Who is asked several times at once is asked in different lanes, from 1: an agent remembers what it was asked
+   * before in a lane.
+   */
+  lane: number;
   agent: Agent;
   message: string;
   /** A JSON value that goes with the message. */

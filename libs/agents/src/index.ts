@@ -3,6 +3,7 @@ export { ChildRefusal, type ChildRequest, type ChildTask, ChildTasks } from './c
 export { agentSchema } from './agent-schema.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
+export { type IndexModel, IndexModels } from './index-models.js';
 export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';
 export * from './runtime.js';
 export { assertConfig } from './runtime-configs.js';

@@ -11,7 +11,7 @@ import { RuntimeTable } from './runtimes.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { converse } from './runtimes/executor/converse.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
-import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
+import { indexOf } from './runtimes/index-agent/index-runtime.fixture.js';
 import { LlmBench, toolOf } from './runtimes/llm/llm-runtime.fixture.js';
 import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
 import { RemoteA2aRuntime } from './runtimes/remote-a2a/remote-a2a-runtime.js';
@@ -69,7 +69,7 @@ const RUNTIMES: Record<
   echo: { run: (...turn) => new EchoRuntime().run(...turn), metadata: { echo: { chunks: 5 } } },
   executor: { run: (turn, signal) => converse(new ChunkExecutor(), turn, signal, Logger.silent()) },
   index: {
-    run: (...turn) => new IndexRuntime(new FixedAgents([agent('echo')])).run(...turn),
+    run: (...turn) => indexOf(new FixedAgents([agent('echo')])).run(...turn),
   },
   llm: { run: (turn, signal) => bench.runtime.run({ ...turn, agent: bench.turn().agent }, signal) },
   'remote-a2a': { run: remote, text: 'count 5' },
@@ -150,7 +150,7 @@ describe('the runtime table', () => {
   const table = new RuntimeTable([
     new EchoRuntime(),
     new ExecutorRuntime(none, Logger.silent()),
-    new IndexRuntime(new FixedAgents([])),
+    indexOf(new FixedAgents([])),
     new LlmRuntime(none, none, none, none, none, none),
     new RemoteA2aRuntime(connector, Logger.silent()),
   ]);

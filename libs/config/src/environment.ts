@@ -54,6 +54,16 @@ export class Environment {
   /** A queued run not enqueued for this long is enqueued again. */
   readonly orphanMs: number;
 
+  /** How often a task may be handed on from agent to agent. */
+  readonly delegationDepth: number;
+  /** Most tasks that one may lead to by being handed on. */
+  readonly delegationTasks: number;
+
+  /** The model of the index agent as `provider/model`; undefined = it has none. */
+  readonly indexModel: string | undefined;
+  /** Where that model is, if not at its provider's usual address. */
+  readonly indexModelUrl: string | undefined;
+
   /** How long a blocking send waits where a profile's callers give up. */
   readonly sendWaitMs: number;
   readonly sseHeartbeatMs: number;
@@ -108,6 +118,10 @@ export class Environment {
     this.sweepMs = values.SWEEP_MS;
     this.maxAttempts = values.MAX_ATTEMPTS;
     this.orphanMs = values.ORPHAN_MS;
+    this.delegationDepth = values.DELEGATION_DEPTH;
+    this.delegationTasks = values.DELEGATION_TASKS;
+    this.indexModel = values.INDEX_MODEL;
+    this.indexModelUrl = values.INDEX_MODEL_URL;
     this.sendWaitMs = values.SEND_WAIT_MS;
     this.sseHeartbeatMs = values.SSE_HEARTBEAT_MS;
     this.sseBufferBytes = values.SSE_BUFFER_BYTES;

@@ -133,6 +133,13 @@ export const settings = z.object({
   SWEEP_MS: milliseconds().prefault('400'),
   MAX_ATTEMPTS: integer(1, 100).prefault('3'),
   ORPHAN_MS: milliseconds().prefault('3000'),
+  DELEGATION_DEPTH: integer(1, 100).prefault('5'),
+  DELEGATION_TASKS: integer(1, 10_000).prefault('50'),
+  INDEX_MODEL: z.string().optional(),
+  INDEX_MODEL_URL: url(
+    ['http:', 'https:'],
+    'set it to the http(s) URL of the model of INDEX_MODEL',
+  ).optional(),
   SEND_WAIT_MS: milliseconds().prefault('30000'),
   SSE_HEARTBEAT_MS: milliseconds().prefault('15000'),
   SSE_BUFFER_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),

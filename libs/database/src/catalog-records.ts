@@ -5,6 +5,10 @@ export interface Tenant {
   slug: string;
   /** Slug of the agent that answers where no agent is named. */
   defaultAgent: string;
+  /** The model of its index agent as `provider/model`, or `none`; null = what the environment says. */
+  indexModel: string | null;
+  /** Where that model is; null = at its provider's usual address. */
+  indexModelUrl: string | null;
   /** What the operator has set apart from the defaults of the environment. */
   limits: LimitOverrides;
   createdAt: Date;

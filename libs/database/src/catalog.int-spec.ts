@@ -47,9 +47,9 @@ describe('tenants', () => {
     expect(tenant).toMatchObject({ slug: 'acme', defaultAgent: 'index' });
     expect(await tenants.bySlug('acme')).toEqual(tenant);
     expect(await tenants.byId(tenant.id)).toEqual(tenant);
-    expect(await tenants.setDefaultAgent('acme', 'echo')).toEqual({ ...tenant, defaultAgent: 'echo' });
+    expect(await tenants.set('acme', { defaultAgent: 'echo' })).toEqual({ ...tenant, defaultAgent: 'echo' });
     expect(await tenants.list()).toEqual([{ ...tenant, defaultAgent: 'echo' }]);
-    expect(await tenants.setDefaultAgent('nobody', 'echo')).toBeUndefined();
+    expect(await tenants.set('nobody', { defaultAgent: 'echo' })).toBeUndefined();
     expect(await tenants.bySlug('nobody')).toBeUndefined();
     expect(await tenants.byId('nonsense')).toBeUndefined();
   });

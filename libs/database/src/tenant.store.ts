@@ -34,8 +34,10 @@ export class TenantStore {
   }
 
   /** Undefined: there is no such tenant. */
-  async setDefaultAgent(slug: string, agent: string): Promise<Tenant | undefined> {
-    const data = { defaultAgent: agent };
+  async set(
+    slug: string,
+    data: Partial<Pick<Tenant, 'defaultAgent' | 'indexModel' | 'indexModelUrl'>>,
+  ): Promise<Tenant | undefined> {
     const [tenant] = await this.catalog.run((prisma) =>
       prisma.tenant.updateManyAndReturn({ where: { slug }, data }),
     );

@@ -1,4 +1,4 @@
-import { AgentList, AgentsModule, ChildTasks, SecretReader, TokenBudget } from '@baton/agents';
+import { AgentList, AgentsModule, ChildTasks, IndexModels, SecretReader, TokenBudget } from '@baton/agents';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent-directory.js';
 import { Catalog } from './catalog/catalog.js';
@@ -7,6 +7,7 @@ import { DelegatedTasks } from './delegation/delegated-tasks.js';
 import { FamilySweep } from './delegation/family-sweep.js';
 import { Suspensions } from './delegation/suspensions.js';
 import { TaskCanceler } from './delegation/task-canceler.js';
+import { TenantIndexModels } from './delegation/tenant-index-models.js';
 import { TurnEnds } from './delegation/turn-ends.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
 import { WorkerPresence } from './dispatch/worker-presence.js';
@@ -72,8 +73,9 @@ export class TasksModule {}
     { provide: TokenBudget, useClass: TenantTokens },
     Dispatcher,
     { provide: ChildTasks, useClass: DelegatedTasks },
+    { provide: IndexModels, useClass: TenantIndexModels },
   ],
-  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget, ChildTasks, Dispatcher],
+  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget, ChildTasks, IndexModels, Dispatcher],
 })
 class RuntimePortsModule {}
 

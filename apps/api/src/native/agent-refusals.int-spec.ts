@@ -94,7 +94,7 @@ describe('agents that are not a tenant’s own', () => {
   it('are the default agent, which is not deleted', async () => {
     const tenant = await Tenant.create();
     await tenant.ask('PUT', '/front', ECHO);
-    await app.get(TenantStore, { strict: false }).setDefaultAgent(tenant.slug, 'front');
+    await app.get(TenantStore, { strict: false }).set(tenant.slug, { defaultAgent: 'front' });
     const { status, text } = await tenant.ask('DELETE', '/front');
     expect([status, text]).toEqual([409, expect.stringContaining('set another first')]);
   });

@@ -1,3 +1,4 @@
+import type { Family } from '@baton/database';
 import { type StreamItem, StreamResponse, Task, type TaskState, taskStateToJSON } from '@baton/a2a';
 
 /** A task as a request, in short. */
@@ -9,9 +10,15 @@ export const encodeRequest = (task: Task, agentId: string): Record<string, unkno
   updated_at: task.status?.timestamp,
 });
 
-/** The same with the whole task in the JSON of A2A 1.0. */
-export const encodeRequestWithTask = (task: Task, agentId: string): Record<string, unknown> => ({
+/** The same with its place among tasks that agents have handed on, and the whole task in the JSON of A2A 1.0. */
+export const encodeRequestWithTask = (
+  task: Task,
+  agentId: string,
+  { parentTaskId, childTaskIds }: Family,
+): Record<string, unknown> => ({
   ...encodeRequest(task, agentId),
+  parent_id: parentTaskId,
+  child_ids: childTaskIds,
   task: Task.toJSON(task),
 });
 

@@ -64,6 +64,7 @@ export class RequestsController {
     };
   }
 
+  /** The whole task, with the ids of its parent and its children where agents have handed tasks on. */
   @Get(':id')
   async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Record<string, unknown>> {
     const call = await this.calls.callFor('getTask', id, request);
@@ -73,7 +74,8 @@ export class RequestsController {
       { tenant: '', id, historyLength: undefined },
       signal,
     );
-    return encodeRequestWithTask(task, call.agent.id);
+    const family = await this.listing.family(call.tenantId, id);
+    return encodeRequestWithTask(task, call.agent.id, family);
   }
 
   /**

@@ -102,8 +102,8 @@ export interface FakeApi {
   agentOfTask: Record<string, string>;
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
-  /** What the list of requests is made of. */
-  listing: Pick<RequestListing, 'list'>;
+  /** What requests are made of. */
+  listing: Pick<RequestListing, 'list' | 'family'>;
   /** What becomes of schedules. */
   schedules: Partial<Pick<Schedules, 'list' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
   /** What each tenant may use, by its id; nobody else has limits. */
@@ -176,8 +176,11 @@ const createFakes = (): Fakes => ({
   own: [],
   agentOfTask: {},
   hosts: [],
-  listing: { list: async () => ({ tasks: [], more: false }) },
   schedules: {},
+  listing: {
+    list: async () => ({ tasks: [], more: false }),
+    family: async () => ({ parentTaskId: null, childTaskIds: [] }),
+  },
   limits: {},
   counts: {
     claim: async ({ wanted }) => wanted,
@@ -261,7 +264,10 @@ function tasksModule({ operations, agents, own, agentOfTask, listing, schedules 
       { provide: Schedules, useValue: schedules },
       {
         provide: RequestListing,
-        useValue: { list: (...page: Parameters<RequestListing['list']>) => listing.list(...page) },
+        useValue: {
+          list: (...page: Parameters<RequestListing['list']>) => listing.list(...page),
+          family: (...of: Parameters<RequestListing['family']>) => listing.family(...of),
+        },
       },
       // The catalog is tested on a real database: native/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },

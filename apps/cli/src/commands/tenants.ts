@@ -42,24 +42,41 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     .command('set')
     .description("change a tenant's settings")
     .argument('<slug>', 'the tenant')
-    .requiredOption('--default-agent <agent>', 'the agent that answers where no agent is named')
+    .option('--default-agent <agent>', 'the agent that answers where no agent is named')
+    .option(
+      '--index-model <model>',
+      'provider/model with which the agent index routes; none, or default for INDEX_MODEL',
+    )
+    .option('--index-model-url <url>', "where that model is, if not at its provider's usual address")
     .option(...JSON_OPTION)
-    .action(async (slug: string, options: JsonOption & { defaultAgent: string }) => {
-      print(
-        await withPlatform(source, (platform) => setDefaultAgent(platform, slug, options.defaultAgent)),
-        options,
-      );
+    .action(async (slug: string, options: JsonOption & Settings) => {
+      print(await withPlatform(source, (platform) => setTenant(platform, slug, options)), options);
     });
 
   addLimitsCommand(tenants, cli);
 }
 
-async function setDefaultAgent({ tenants, agents }: Platform, slug: string, name: string): Promise<Tenant> {
+interface Settings {
+  defaultAgent?: string;
+  indexModel?: string;
+  indexModelUrl?: string;
+}
+
+async function setTenant({ tenants, agents }: Platform, slug: string, settings: Settings): Promise<Tenant> {
+  const { defaultAgent, indexModel, indexModelUrl } = settings;
+  if (defaultAgent === undefined && indexModel === undefined) {
+    throw new OperatorError('Say what to set: --default-agent <agent> or --index-model <provider/model>.');
+  }
   const { id } = await requireTenant(tenants, slug);
   // Loaded here only: the other commands start faster without the agents.
   const { requireAgent } = await import('../require-agent.js');
-  const agent = await requireAgent(agents, { id, slug }, name);
-  return (await tenants.setDefaultAgent(slug, agent.slug)) ?? unknownTenant(slug);
+  const { readIndexModel } = await import('../index-model.js');
+  const agent =
+    defaultAgent === undefined ? undefined : await requireAgent(agents, { id, slug }, defaultAgent);
+  const model = indexModel === undefined ? {} : readIndexModel(indexModel, indexModelUrl);
+  return (
+    (await tenants.set(slug, { ...(agent && { defaultAgent: agent.slug }), ...model })) ?? unknownTenant(slug)
+  );
 }
 
 function assertSlug(slug: string): void {

@@ -64,17 +64,17 @@ export class AskingRuntime implements AgentRuntime {
     const { agent: slug, message, times = 1, depth = 5, tasks = 50, taskId, answer } = ask;
     const agent = await this.find(turn.tenantId, slug);
     if (!agent) throw new Error('no such agent');
-    const call = async (callId: string, said: Order, child?: string): Promise<ChildTask> =>
+    const call = async (callId: string, lane: number, said: Order, child?: string): Promise<ChildTask> =>
       this.children().call(turn, {
-        ...{ callId, agent, message: JSON.stringify(said), limits: { depth, tasks }, signal },
+        ...{ callId, lane, agent, message: JSON.stringify(said), limits: { depth, tasks }, signal },
         ...(child !== undefined && { taskId: child }),
       });
     const made: ChildTask[] = [];
-    for (let i = 0; i < times; i++) made.push(await call(`call-${i}`, message, taskId));
+    for (let i = 0; i < times; i++) made.push(await call(`call-${i}`, i + 1, message, taskId));
     waitFor(made);
     const asking = made.filter(({ task }) => task.status?.state === TaskState.TASK_STATE_INPUT_REQUIRED);
     const answered = answer
-      ? await Promise.all(asking.map(({ task }) => call('answer', answer, task.id)))
+      ? await Promise.all(asking.map(({ task }) => call('answer', 1, answer, task.id)))
       : [];
     waitFor(answered);
     const last = answered.length > 0 ? answered : made;

@@ -166,7 +166,7 @@ const notAsking = (reason: 'not-found' | 'terminal' | 'busy'): ChildRefusal =>
   );
 
 function newChild(turn: Turn, request: ChildRequest, id: string, depth: number): Task {
-  const contextId = contextOf(turn, request.agent.id);
+  const contextId = contextOf(turn, request.agent.id, request.lane);
   return {
     id,
     contextId,

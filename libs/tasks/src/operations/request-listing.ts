@@ -1,4 +1,4 @@
-import { type StoredTask, TaskStore } from '@baton/database';
+import { type Family, FamilyStore, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 
 /** Where a page of requests goes on: after this task. */
@@ -10,7 +10,10 @@ export interface RequestPosition {
 /** Every task of a tenant, whichever agent it belongs to, newest status first. */
 @Injectable()
 export class RequestListing {
-  constructor(private readonly tasks: TaskStore) {}
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly families: FamilyStore,
+  ) {}
 
   async list(
     tenantId: string,
@@ -19,5 +22,10 @@ export class RequestListing {
     const { limit, after } = page;
     const shown = { historyLength: 0, includeArtifacts: false, uncounted: true };
     return this.tasks.list({ tenantId, pageSize: limit, after, ...shown });
+  }
+
+  /** The task whose agent has made this one, and those that this one's agent has made. */
+  async family(tenantId: string, taskId: string): Promise<Family> {
+    return this.families.find(tenantId, taskId);
   }
 }

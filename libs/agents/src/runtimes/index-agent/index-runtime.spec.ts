@@ -1,11 +1,15 @@
 import { TaskState } from '@baton/a2a';
 import { FixedAgents, agent, collect, firstTurn, summary } from '../../testing/turns.js';
-import { IndexRuntime } from './index-runtime.js';
+import type { IndexModel } from '../../index-models.js';
+import type { Turn } from '../../runtime.js';
+import { completed } from '../../reply.js';
+import { llmConfigSchema } from '../llm/config.js';
+import { indexOf } from './index-runtime.fixture.js';
 
 describe('the index', () => {
   it("lists the caller's agents as text and as data", async () => {
     const agents = new FixedAgents([agent('echo'), agent('countdown')]);
-    const outputs = await collect(new IndexRuntime(agents).run(firstTurn('?'), new AbortController().signal));
+    const outputs = await collect(indexOf(agents).run(firstTurn('?'), new AbortController().signal));
     expect(agents.asked).toEqual(['tenant-1']);
     expect(summary(outputs)).toEqual([
       {
@@ -36,5 +40,43 @@ describe('the index', () => {
         },
       },
     });
+  });
+
+  it.each<[IndexModel, string]>([
+    [
+      { model: 'openai/gpt-5-mini' },
+      'There is no key for my model: the secret "openai" is not set, so I can not',
+    ],
+    [
+      { model: 'gpt-5-mini' },
+      'The model that was set for me, "gpt-5-mini", is none that I know, so I can not',
+    ],
+    [{ model: 'openai-compatible/llama' }, '"openai-compatible/llama", is none that I know, so I can not'],
+  ])('lists them too where its model can not be used: %j', async (model, why) => {
+    const index = indexOf(new FixedAgents([agent('echo')]), { model });
+    const outputs = summary(await collect(index.run(firstTurn('?'), new AbortController().signal)));
+    expect(outputs).toMatchObject([
+      { text: expect.stringContaining(why) as string },
+      { state: TaskState.TASK_STATE_COMPLETED },
+    ]);
+  });
+
+  it.each<[IndexModel, string | undefined]>([
+    [{ model: 'openai/gpt-5-mini' }, 'sk'],
+    [{ model: 'openai-compatible/llama', baseUrl: 'http://ollama:11434/v1' }, undefined],
+  ])('routes with %j', async (model, key) => {
+    const turns: Turn[] = [];
+    const llm = {
+      async *run(turn: Turn) {
+        turns.push(turn);
+        yield completed(turn);
+      },
+    };
+    const index = indexOf(new FixedAgents([]), { model, llm, ...(key && { key }) });
+    const turn = firstTurn('?', { agent: agent('index', 'index') });
+    await collect(index.run(turn, new AbortController().signal));
+    const [{ agent: router }] = turns as [Turn];
+    expect(router).toMatchObject({ id: 'index', definition: { runtime: 'llm' } });
+    expect(llmConfigSchema.parse(router.definition.config)).toMatchObject({ ...model, agents: 'all' });
   });
 });

@@ -3,22 +3,32 @@ import { AgentList } from '../../agent-list.js';
 import { artifactChunk, completed, dataPart, textPart } from '../../reply.js';
 import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
 import { turnNumber } from '../../turn.js';
+import { IndexRouter } from './index-router.js';
 
-const INTRODUCTION =
-  'I am the index of this server: I answer where no agent is named. There is no model behind me, so I can ' +
+const introduction = (why: string): string =>
+  `I am the index of this server: I answer where no agent is named. ${why}, so I can ` +
   'not do the work myself, but I can tell you which agents there are. Send your message to one of them:';
 
 /**
- * The tenant's default agent until the operator sets another: says what it is and lists the tenant's agents,
- * as text and as data `{agents: [{slug, name, description}]}`.
+ * The tenant's default agent until the operator sets another. With a model it routes to the tenant's agents; without
+ * one it says so and lists them, as text and as data `{agents: [{slug, name, description}]}`.
  */
 @Injectable()
 export class IndexRuntime implements AgentRuntime {
   readonly name = 'index';
 
-  constructor(private readonly agents: AgentList) {}
+  constructor(
+    private readonly agents: AgentList,
+    private readonly router: IndexRouter,
+  ) {}
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
+    const routing = await this.router.open(turn);
+    if ('agent' in routing) yield* this.router.route(turn, routing.agent, signal);
+    else yield* this.list(turn, introduction(routing.why), signal);
+  }
+
+  private async *list(turn: Turn, first: string, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const agents = await this.agents.list(turn.tenantId);
     if (signal.aborted) return;
     const entries = agents.map(({ slug, definition: { name, description } }) => ({
@@ -27,7 +37,7 @@ export class IndexRuntime implements AgentRuntime {
       description,
     }));
     const lines = entries.map(({ slug, name, description }) => `- ${slug} (${name}): ${description}`);
-    const parts = [textPart([INTRODUCTION, ...lines].join('\n')), dataPart({ agents: entries })];
+    const parts = [textPart([first, ...lines].join('\n')), dataPart({ agents: entries })];
     yield artifactChunk(turn, { artifactId: `agents-${turnNumber(turn).toString()}`, name: 'agents', parts });
     yield completed(turn);
   }

@@ -12,6 +12,8 @@ describe('the settings of an llm agent', () => {
       stall: 30_000,
       retries: 3,
       tools: { mcp: [] },
+      agents: [],
+      delegation: {},
     });
   });
 
@@ -30,6 +32,11 @@ describe('the settings of an llm agent', () => {
     [{ model: 'openai/m', temperature: 3 }, 'config.temperature: must be a number from 0 to 2'],
     [{ model: 'openai/m', timeout: 30 }, 'config.timeout: must be a duration such as 500ms, 30s or 2m'],
     [{ model: 'openai/m', stall: '0s' }, 'config.stall: must be from 1ms to 24h'],
+    [{ model: 'openai/m', agents: ['Not A Slug'] }, 'config.agents: must be "all" or a list of slugs'],
+    [
+      { model: 'openai/m', delegation: { depth: 0 } },
+      'config.delegation.depth: must be a whole number from 1 to',
+    ],
     [{ model: 'openai/m', memory: 'on' }, 'config.memory: must be "off" or {turns, tokens}'],
     [{ model: 'openai/m', baseUrl: 'ftp://x/' }, 'config.baseUrl: must be an http or https URL'],
     [{ model: 'openai-compatible/m' }, 'config.baseUrl: is needed with an openai-compatible model'],

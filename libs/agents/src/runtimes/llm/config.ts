@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { duration } from './duration.js';
 import { isJsonSchema } from './json-schema.js';
+import { callees, delegation } from './tools/callees/callees-config.js';
 import { mcpServers } from './tools/mcp/mcp-config.js';
 
 const whole = (min: number, max: number) => {
@@ -72,6 +73,9 @@ export const llmConfigSchema = z
     /** How often a call that failed is made again, where that may help. */
     retries: whole(0, 20).prefault(3),
     tools: z.strictObject({ mcp: mcpServers }).prefault({}),
+    /** Other agents that this one may ask. */
+    agents: callees.prefault([]),
+    delegation: delegation.prefault({}),
   })
   .superRefine((config, context) => {
     const { provider } = splitModel(config.model);

@@ -39,10 +39,19 @@ export interface AgentTool {
    */
   repeat: 'again' | 'never';
   /**
-   * Make the call. Rejects only for what the model can do nothing about, which fails the task.
-   * @param call `id` is the same in every attempt; `signal` aborts when the turn is stopped
+   * Make the call. Rejects only for what the model can do nothing about, which fails the task, and with a
+   * `Suspension` where the result comes from another task: the call is made again when that has ended.
    */
-  execute(input: unknown, call: { id: string; signal: AbortSignal }): Promise<ToolResult>;
+  execute(input: unknown, call: CallPlace): Promise<ToolResult>;
+}
+
+export interface CallPlace {
+  /** Unique in the task, and the same in every attempt. */
+  id: string;
+  /** Among the calls of this tool that the model has made at the same time, from 1. */
+  lane: number;
+  /** Aborts when the turn is stopped. */
+  signal: AbortSignal;
 }
 
 /** Tools of one kind (MCP servers, other agents …): opened for each turn, closed when it is over. */

@@ -1,5 +1,5 @@
 import { artifactChunk } from '../../../reply.js';
-import type { AgentOutput, Turn } from '../../../runtime.js';
+import { type AgentOutput, Suspension, type Turn } from '../../../runtime.js';
 import type { WaitingCall } from '../approval/approval-request.js';
 import { type Conversation, type PlacedCall, callIdOf } from '../conversation.js';
 import { checkOf } from '../json-schema.js';
@@ -8,7 +8,8 @@ import { callArtifact, fileArtifacts } from './call-artifacts.js';
 
 /**
  * Make the calls of the model's last step that have no result yet, all at once, but for those that somebody must
- * approve first. Each result is durable before it is said; they are said in the order of the calls.
+ * approve first. Each result is durable before it is said; they are said in the order of the calls. Throws a
+ * `Suspension` if calls wait for other tasks, once all others have their results.
  * @returns the calls that wait for approval
  */
 export async function* settleCalls(
@@ -27,12 +28,18 @@ export async function* settleCalls(
   });
   // The first that fails ends the turn; the others must not fail unheard.
   for (const one of made) one.catch(() => undefined);
+  const waitsFor: string[] = [];
   for (const [i, { call }] of due.entries()) {
-    const result = await made[i];
+    const result = await made[i]?.catch((error: unknown) => {
+      if (!(error instanceof Suspension)) throw error;
+      waitsFor.push(...error.taskIds);
+    });
     if (!result) continue;
     yield artifactChunk(turn, callArtifact(call, result));
     for (const file of fileArtifacts(call, result)) yield artifactChunk(turn, file);
   }
+  const [first, ...others] = waitsFor;
+  if (first !== undefined) throw new Suspension([first, ...others]);
   return waiting.map(waitingCall);
 }
 
@@ -69,7 +76,7 @@ async function makeCall(
   conversation: Conversation,
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { toolName, toolCallId: id, input } = call;
+  const { toolName, toolCallId, input, step, index } = call;
   if (tool.repeat === 'never') {
     if (conversation.hasBegun(call)) {
       return failed(
@@ -77,9 +84,12 @@ async function makeCall(
           'It was not made again.',
       );
     }
-    await conversation.add({ kind: 'begun', callId: id });
+    await conversation.add({ kind: 'begun', callId: toolCallId });
   }
-  return tool.execute(input, { id, signal });
+  const lanes = conversation
+    .callsOf(step)
+    .filter((each) => each.toolName === toolName && each.index <= index);
+  return tool.execute(input, { id: callIdOf(call), lane: lanes.length, signal });
 }
 
 const failed = (text: string): ToolResult => ({ ok: false, content: text });

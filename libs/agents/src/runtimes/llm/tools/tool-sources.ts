@@ -3,10 +3,11 @@ import type { Turn } from '../../../runtime.js';
 import { AgentFailure } from '../agent-failure.js';
 import type { LlmConfig } from '../config.js';
 import type { OpenTools, ToolSource } from './agent-tool.js';
+import { CalleeTools } from './callees/callee-tools.js';
 import { McpTools } from './mcp/mcp-tools.js';
 
 /** Where tools come from, one row each. */
-export const TOOL_SOURCES: readonly Type<ToolSource>[] = [McpTools];
+export const TOOL_SOURCES: readonly Type<ToolSource>[] = [McpTools, CalleeTools];
 
 /** Every source of tools. */
 export class ToolSources {

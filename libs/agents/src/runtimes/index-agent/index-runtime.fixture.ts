@@ -1,0 +1,15 @@
+import type { AgentList } from '../../agent-list.js';
+import type { IndexModel } from '../../index-models.js';
+import type { LlmRuntime } from '../llm/llm-runtime.js';
+import { IndexRouter } from './index-router.js';
+import { IndexRuntime } from './index-runtime.js';
+
+/** The index of a tenant with these agents; unless a test says more, it has no model. */
+export function indexOf(
+  agents: AgentList,
+  { model, key, llm }: { model?: IndexModel; key?: string; llm?: Pick<LlmRuntime, 'run'> } = {},
+): IndexRuntime {
+  const models = { of: async () => model };
+  const secrets = { get: async () => key };
+  return new IndexRuntime(agents, new IndexRouter(models, secrets, llm as LlmRuntime));
+}

@@ -1,0 +1,166 @@
+import { type Artifact, EVENT_KIND, type Task, TaskState, dataPart, textPart } from '@baton/a2a';
+import { loadEnvironment } from '@baton/config';
+import { ChildRefusal, type ChildRequest, type ChildTask, ChildTasks } from '../../../../child-tasks.js';
+import { Suspension } from '../../../../runtime.js';
+import { FixedAgents, agent, firstTurn, userMessage } from '../../../../testing/turns.js';
+import { llmConfig } from '../../config.js';
+import type { AgentTool, ToolResult } from '../agent-tool.js';
+import { CalleeTools } from './callee-tools.js';
+
+const { TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_WORKING } = TaskState;
+const CHILD_ID = '0198a000-0000-7000-8000-00000000000c';
+const environment = loadEnvironment({ DATABASE_URL: 'postgres://b@db/b', DELEGATION_DEPTH: '3' });
+
+/** Children that are as a test says. */
+class FixedChildren extends ChildTasks {
+  readonly asked: ChildRequest[] = [];
+  next: Partial<Task> | Error = {};
+
+  override call(_: unknown, request: ChildRequest): Promise<ChildTask> {
+    this.asked.push(request);
+    if (this.next instanceof Error) return Promise.reject(this.next);
+    const task = {
+      id: CHILD_ID,
+      contextId: 'c',
+      status: undefined,
+      artifacts: [],
+      history: [],
+      metadata: {},
+    };
+    const child = { ...task, ...this.next };
+    return Promise.resolve({ task: child, depth: 2, isAtWork: child.status?.state === TASK_STATE_WORKING });
+  }
+}
+
+const children = new FixedChildren();
+const hidden = agent('hidden');
+hidden.definition.a2aEnabled = false;
+const agents = new FixedAgents([agent('index'), agent('boss'), agent('clerk'), hidden]);
+beforeEach(() => {
+  children.next = {};
+  children.asked.length = 0;
+});
+
+async function toolsOf(settings: object): Promise<AgentTool[]> {
+  const source = new CalleeTools(agents, children, environment);
+  const config = llmConfig({ model: 'openai/m', ...settings });
+  return (await source.open(firstTurn('hi', { agent: agent('boss') }), config)).tools;
+}
+
+async function ask(input: object = { message: 'hi' }, settings: object = { agents: ['clerk'] }) {
+  const [tool] = await toolsOf(settings);
+  return tool!.execute(input, { id: 'call-1', lane: 1, signal: new AbortController().signal });
+}
+
+const status = (state: TaskState, text = ''): Task['status'] => ({
+  state,
+  message: text === '' ? undefined : userMessage(text),
+  timestamp: undefined,
+});
+const artifact = (parts: Artifact['parts'], metadata?: Artifact['metadata']): Artifact => ({
+  ...{ artifactId: 'a', name: 'a', description: '', parts, metadata, extensions: [] },
+});
+
+describe('the agents that an agent may ask', () => {
+  it('are tools with what they say of themselves, or what the author says of them', async () => {
+    const clerk = { agent: 'clerk', description: 'Knows the files.' };
+    expect(await toolsOf({ agents: ['boss', clerk] })).toMatchObject([
+      { name: 'ask_boss', description: 'Asks the agent boss and answers with its reply. Agent boss' },
+      { name: 'ask_clerk', description: 'Asks the agent clerk and answers with its reply. Knows the files.' },
+    ]);
+    expect(await toolsOf({})).toEqual([]);
+  });
+
+  it('are all that others can see, without itself, where all are allowed', async () => {
+    expect((await toolsOf({ agents: 'all' })).map(({ name }) => name)).toEqual(['ask_index', 'ask_clerk']);
+  });
+
+  it('are asked within the limits of the operator, or stricter ones', async () => {
+    await ask({ message: 'hi', data: { a: 1 } });
+    await ask({ message: 'hi' }, { agents: ['clerk'], delegation: { depth: 9, tasks: 7 } });
+    expect(children.asked).toMatchObject([
+      { callId: 'call-1', message: 'hi', data: { a: 1 }, limits: { depth: 3, tasks: 50 } },
+      { limits: { depth: 3, tasks: 7 } },
+    ]);
+  });
+
+  it('are waited for while they are at work', async () => {
+    children.next = { status: status(TASK_STATE_WORKING) };
+    const waiting = await ask().catch((error: unknown) => error);
+    expect(waiting).toBeInstanceOf(Suspension);
+    expect((waiting as Suspension).taskIds).toEqual([CHILD_ID]);
+  });
+
+  it('are an error for the model where there is no such agent, or it may not be asked', async () => {
+    expect(await ask({ message: 'hi' }, { agents: ['nobody'] })).toEqual({
+      ok: false,
+      content: 'There is no agent "nobody".',
+    });
+    children.next = new ChildRefusal('in a circle');
+    expect(await ask()).toEqual({ ok: false, content: 'in a circle' });
+    children.next = new Error('the database is on fire');
+    await expect(ask()).rejects.toThrow('on fire');
+  });
+});
+
+describe('the reply of an agent', () => {
+  const shown = (content: unknown) => ({ kind: 'agent-reply', data: { agent: 'clerk', depth: 2, content } });
+
+  it.each<[string, Partial<Task>, unknown]>([
+    ['is the message of its last status', { status: status(TASK_STATE_COMPLETED, 'done') }, 'done'],
+    [
+      'is the text of its artifacts, without what is no part of its reply',
+      {
+        status: status(TASK_STATE_COMPLETED),
+        artifacts: [
+          artifact([textPart('a')]),
+          artifact([dataPart({ tool: 'x' })], { [EVENT_KIND]: 'tool-call' }),
+          artifact([textPart('b')]),
+        ],
+      },
+      'a\nb',
+    ],
+    [
+      'may be data and files, of which the model gets the names',
+      {
+        status: status(TASK_STATE_COMPLETED, 'see'),
+        artifacts: [
+          artifact([
+            dataPart({ n: 1 }),
+            {
+              ...textPart(''),
+              content: { $case: 'raw', value: Buffer.from('%PDF') },
+              filename: 'a.pdf',
+              mediaType: 'application/pdf',
+            },
+          ]),
+        ],
+      },
+      { text: 'see', data: [{ n: 1 }], files: [{ name: 'a.pdf', mediaType: 'application/pdf' }] },
+    ],
+  ])('%s', async (_, task, content) => {
+    children.next = task;
+    expect(await ask()).toEqual({ ok: true, content, shown: shown(content) } satisfies ToolResult);
+  });
+
+  it('may be a question, with what to do to answer it', async () => {
+    children.next = { status: status(TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?') };
+    expect(await ask()).toEqual({
+      ok: true,
+      content: { state: 'input-required', question: 'which one?', taskId: CHILD_ID },
+      text: expect.stringMatching(
+        new RegExp(`input-required.*which one\\?\n.*again with taskId "${CHILD_ID}"`),
+      ) as string,
+      shown: shown('which one?'),
+    });
+  });
+
+  it.each([
+    [TASK_STATE_FAILED, 'no paper', 'clerk has failed: no paper'],
+    [TASK_STATE_CANCELED, '', 'clerk was canceled'],
+    [TaskState.TASK_STATE_REJECTED, 'not my job', 'clerk has refused: not my job'],
+  ])('in state %s is an error that says why', async (state, text, content) => {
+    children.next = { status: status(state, text) };
+    expect(await ask()).toEqual({ ok: false, content });
+  });
+});
