@@ -15,16 +15,16 @@ export function* leftovers(turn: Turn, conversation: Conversation, isData: boole
   const there = new Map(turn.task.artifacts.map((artifact) => [artifact.artifactId, artifact]));
   for (const [i, step] of conversation.steps().entries()) {
     const number = i + 1;
-    yield* ofCalls(turn, conversation, number, there);
-    if (step.runId !== turn.runId) continue;
+    const isOfThisTurn = step.runId === turn.runId;
     const texts = [
       textArtifact('reasoning', number, reasoningOfStep(step)),
       textArtifact('reply', number, isData ? '' : textOfStep(step)),
     ];
-    for (const artifact of texts) {
+    for (const artifact of isOfThisTurn ? texts : []) {
       const said = textOf(there.get(artifact.artifactId)?.parts ?? []);
       if (said !== textOf(artifact.parts)) yield artifactChunk(turn, artifact);
     }
+    yield* ofCalls(turn, conversation, number, there);
   }
 }
 
