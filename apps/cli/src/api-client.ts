@@ -8,10 +8,13 @@ export interface TargetOptions {
   token?: string;
 }
 
-export const URL_OPTION = ['--url <url>', 'the server (default: the one that npm start runs here)'] as const;
+export const URL_OPTION = [
+  '--url <url>',
+  'the server (default: BATON_URL, or the one that npm start runs here)',
+] as const;
 export const TOKEN_OPTION = [
   '--token <token>',
-  "the tenant's token (default: that of the demo tenant)",
+  "the tenant's token (default: BATON_TOKEN, or that of the demo tenant)",
 ] as const;
 
 /** Baton's own endpoints of a server (`/v1/…`), called by a tenant. Every error is an OperatorError. */
@@ -32,12 +35,34 @@ export class ApiClient {
    * @returns the JSON of the answer; undefined if it has no body
    */
   async call<T>(method: string, path: string, body?: object): Promise<T> {
-    const { url } = this.target;
-    const response = await this.fetch(new URL(`v1/${path}`, url.endsWith('/') ? url : `${url}/`), {
-      method,
-      ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-    });
+    const response = await this.open(method, path, { body });
     const text = await response.text();
     return (text === '' ? undefined : JSON.parse(text)) as T;
+  }
+
+  /** Like `call`, for whoever needs the headers of the answer. */
+  open(
+    method: string,
+    path: string,
+    { body, headers = {} }: { body?: unknown; headers?: Record<string, string> } = {},
+  ): Promise<Response> {
+    const { url } = this.target;
+    return this.fetch(new URL(`v1/${path}`, url.endsWith('/') ? url : `${url}/`), {
+      method,
+      headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** Every entry of a list, page by page. @param key where the entries stand in a page */
+  async list<T>(path: string, key: string): Promise<T[]> {
+    const all: T[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const query = new URLSearchParams({ limit: '100', ...(cursor && { cursor }) });
+      const page = await this.call<Record<string, unknown>>('GET', `${path}?${query.toString()}`);
+      all.push(...(page[key] as T[]));
+      cursor = page.next_cursor as string | null;
+    }
+    return all;
   }
 }

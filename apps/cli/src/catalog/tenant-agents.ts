@@ -1,5 +1,5 @@
-import { findTarget } from '../a2a/target.js';
-import type { Cli } from '../cli.js';
+import { ApiClient, type TargetOptions } from '../api-client.js';
+import type { Cli, JsonOption } from '../cli.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printJson, printTable } from '../output.js';
 import { agentText, documentOf } from './agent-text.js';
@@ -12,11 +12,7 @@ const VERSION_TITLES = ['version', 'enabled', 'written (utc)', 'by'];
 const WOULD_CHANGE = 2;
 
 /** Where the server is and who asks. */
-export interface ServerOptions {
-  url?: string;
-  token?: string;
-  json?: boolean;
-}
+export type ServerOptions = TargetOptions & JsonOption;
 
 export interface ApplyOptions extends ServerOptions {
   file: string[];
@@ -24,8 +20,8 @@ export interface ApplyOptions extends ServerOptions {
   exitCode?: boolean;
 }
 
-const clientOf = ({ source }: Cli, options: ServerOptions): AgentsClient =>
-  new AgentsClient(findTarget(source, options));
+const clientOf = (cli: Cli, options: ServerOptions): AgentsClient =>
+  new AgentsClient(ApiClient.of(cli, options));
 
 /** Make the agents what the files say. Nothing is written unless every file is right. */
 export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { TOKEN_OPTION, URL_OPTION } from '../api-client.js';
 import type * as operatorCommands from '../catalog/operator-agents.js';
 import type * as tenantCommands from '../catalog/tenant-agents.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
@@ -92,7 +93,4 @@ function addVersionCommands(agents: Command, cli: Cli): void {
     );
 }
 
-const atServer = (command: Command): Command =>
-  command
-    .option('--url <url>', 'the server (default: BATON_URL, or the one that npm start runs here)')
-    .option('--token <token>', "the tenant's token (default: BATON_TOKEN, or that of the demo tenant)");
+const atServer = (command: Command): Command => command.option(...URL_OPTION).option(...TOKEN_OPTION);

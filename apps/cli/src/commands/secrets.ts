@@ -1,12 +1,14 @@
 import type { SecretInfo } from '@baton/database';
 import { Secrets } from '@baton/identity';
 import type { Command } from 'commander';
+import { type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../api-client.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { withPlatform } from '../connection.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printJson, printTable } from '../output.js';
 import { readValue } from '../read-value.js';
 import { requireTenant } from '../require-tenant.js';
+import { listOwnSecrets, removeOwnSecret, setOwnSecret } from '../tenant-secrets.js';
 
 const TITLES = ['name', 'key', 'created (utc)', 'updated (utc)'];
 
@@ -14,7 +16,10 @@ interface TenantOption extends JsonOption {
   tenant: string;
 }
 
-interface SetOptions extends TenantOption {
+/** With `--tenant` the operator's way, through the database; else a tenant's, over HTTP with its token. */
+type EitherOptions = TargetOptions & JsonOption & { tenant?: string };
+
+interface SetOptions {
   file?: string;
 }
 
@@ -23,30 +28,36 @@ export function addSecretCommands(program: Command, cli: Cli): void {
   const secrets = program
     .command('secrets')
     .description("a tenant's secrets, encrypted with BATON_MASTER_KEY; their values are never shown");
+  const command = (name: string): Command =>
+    secrets
+      .command(name)
+      .option('--tenant <slug>', 'as the operator: whose secrets')
+      .option(...URL_OPTION)
+      .option(...TOKEN_OPTION)
+      .option(...JSON_OPTION);
 
-  secrets
-    .command('set')
+  command('set')
     .description('set a secret to what comes over standard input or stands in a file')
     .argument('<name>', 'its name: letters, digits, dots, hyphens, underscores')
-    .requiredOption('--tenant <slug>', 'whose secret it is')
     .option('--file <path>', 'read the value from this file (default: standard input)')
-    .option(...JSON_OPTION)
-    .action((name: string, options: SetOptions) => setSecret(cli, name, options));
+    .action((name: string, { tenant, ...options }: EitherOptions & SetOptions) =>
+      tenant === undefined ? setOwnSecret(cli, name, options) : setSecret(cli, name, { tenant, ...options }),
+    );
 
-  secrets
-    .command('list')
+  command('list')
     .description('list the secrets: names, the id of the key of each, dates')
-    .requiredOption('--tenant <slug>', 'whose secrets')
-    .option(...JSON_OPTION)
-    .action((options: TenantOption) => listSecrets(cli, options));
+    .action(({ tenant, ...options }: EitherOptions) =>
+      tenant === undefined ? listOwnSecrets(cli, options) : listSecrets(cli, { tenant, ...options }),
+    );
 
-  secrets
-    .command('remove')
+  command('remove')
     .description('remove a secret for good')
     .argument('<name>', 'its name')
-    .requiredOption('--tenant <slug>', 'whose secret it is')
-    .option(...JSON_OPTION)
-    .action((name: string, options: TenantOption) => removeSecret(cli, name, options));
+    .action((name: string, { tenant, ...options }: EitherOptions) =>
+      tenant === undefined
+        ? removeOwnSecret(cli, name, options)
+        : removeSecret(cli, name, { tenant, ...options }),
+    );
 
   secrets
     .command('rotate')
@@ -65,7 +76,11 @@ function withSecrets<T>(cli: Cli, slug: string, work: (secrets: Secrets, tenantI
   });
 }
 
-async function setSecret(cli: Cli, name: string, { tenant, file, json }: SetOptions): Promise<void> {
+async function setSecret(
+  cli: Cli,
+  name: string,
+  { tenant, file, json }: SetOptions & TenantOption,
+): Promise<void> {
   const value = await readValue(cli, file);
   const info = await withSecrets(cli, tenant, (secrets, tenantId) => secrets.set(tenantId, name, value));
   if (json) printJson(cli.terminal, info);

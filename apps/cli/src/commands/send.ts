@@ -5,6 +5,7 @@ import { AgentClient, stateIn, stateName } from '../a2a/agent-client.js';
 import { eventJson, eventLine, isTask, replyJson, replyText, statusText, textOf } from '../a2a/describe.js';
 import { follow } from '../a2a/follow.js';
 import { findTarget } from '../a2a/target.js';
+import { TOKEN_OPTION, URL_OPTION } from '../api-client.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { OperatorError } from '../operator-error.js';
 import { oneLine, printJson } from '../output.js';
@@ -31,8 +32,8 @@ export function addSendCommand(program: Command, cli: Cli): void {
     .description('send a message to an agent and print its answer')
     .argument('<agent>', 'slug or id of the agent')
     .argument('<text>', 'the message')
-    .option('--url <url>', 'the server (default: the one that npm start runs here)')
-    .option('--token <token>', "the tenant's token (default: that of the demo tenant)")
+    .option(...URL_OPTION)
+    .option(...TOKEN_OPTION)
     .option('--stream', 'print each event as it comes')
     .option('--task <id>', 'the task that the message goes on with')
     .option('--metadata <json>', 'metadata of the message')

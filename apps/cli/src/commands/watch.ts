@@ -4,6 +4,7 @@ import { AgentClient } from '../a2a/agent-client.js';
 import { eventJson, eventLine } from '../a2a/describe.js';
 import { follow } from '../a2a/follow.js';
 import { findTarget } from '../a2a/target.js';
+import { TOKEN_OPTION, URL_OPTION } from '../api-client.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { OperatorError } from '../operator-error.js';
 
@@ -20,8 +21,8 @@ export function addWatchCommand(program: Command, cli: Cli): void {
     .description('print the events of a task, one a line, until it has ended')
     .argument('<agent>', 'slug or id of the agent')
     .argument('<task-id>', 'the task')
-    .option('--url <url>', 'the server (default: the one that npm start runs here)')
-    .option('--token <token>', "the tenant's token (default: that of the demo tenant)")
+    .option(...URL_OPTION)
+    .option(...TOKEN_OPTION)
     .option('--after <sequence>', 'begin after this event', '0')
     .option(...JSON_OPTION)
     .action((agent: string, taskId: string, options: WatchOptions) => watch(cli, agent, taskId, options));
