@@ -1,3 +1,4 @@
+import { Client } from 'pg';
 import type { BatonProcess } from '../support/baton-process.js';
 import { DRIVERS } from '../support/index.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
@@ -32,7 +33,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
         onFrame(frame);
       }
     };
-    const metadata = { echo: { chunks: CHUNKS, delayMs: 50 } };
+    const metadata = { echo: { chunks: CHUNKS, delayMs: 100 } };
     await take(caller.stream('SendStreamingMessage', sendParams(text, { metadata }))).catch(() => undefined);
     while (!completes(frames.at(-1))) {
       const id = frames[0]!.data.result!.task.id as string;
@@ -63,11 +64,26 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
     }
   }
 
+  /** The worker that executes the most runs at this moment. */
+  async function busiestWorker(): Promise<BatonProcess> {
+    const client = new Client({ connectionString: stack.database.url });
+    await client.connect();
+    try {
+      await client.query(`SET baton.tenant = 'system'`);
+      const { rows } = await client.query<{ pid: number }>(
+        `SELECT w.pid FROM runs r JOIN workers w ON w.id = r.worker_id WHERE r.state = 'running'
+         GROUP BY w.pid ORDER BY count(*) DESC LIMIT 1`,
+      );
+      return stack.workers.find(({ pid }) => pid === rows[0]?.pid)!;
+    } finally {
+      await client.end();
+    }
+  }
+
   it('brings back every run of a worker that was killed', async () => {
-    const victim = stack.workers[0] as BatonProcess;
     const all = await followAll(
       () => stack.url(0),
-      () => victim.kill(),
+      async () => (await busiestWorker()).kill(),
     );
     await stack.addWorker();
     expectWhole(all);

@@ -77,58 +77,61 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
     });
   }
 
-  describe('open streams', () => {
-    it('are exactly as many as the limit on both APIs together; refused ones have made no task', async () => {
-      const [tenant, free] = await Promise.all([limited('--open-streams', '5'), stack.createTenant()]);
-      const [all, others] = await Promise.all([streams(40, tenant), streams(10, free)]);
-      expect([granted(all).length, granted(others).length]).toEqual([5, 10]);
-      const refused = all.filter(({ status }) => status !== 200);
-      expect(refused).toHaveLength(35);
-      for (const each of refused) await expectRefusal(each, 'openStreams', 5);
-      expect((await refused[0]!.json).id).toBe('mine');
-      expect(await tasksOf(tenant)).toBe(5);
+  // Postgres alone decides this: once is enough.
+  if (driver === DRIVERS[0]) {
+    describe('open streams', () => {
+      it('are exactly as many as the limit on both APIs together; refused ones have made no task', async () => {
+        const [tenant, free] = await Promise.all([limited('--open-streams', '5'), stack.createTenant()]);
+        const [all, others] = await Promise.all([streams(40, tenant), streams(10, free)]);
+        expect([granted(all).length, granted(others).length]).toEqual([5, 10]);
+        const refused = all.filter(({ status }) => status !== 200);
+        expect(refused).toHaveLength(35);
+        for (const each of refused) await expectRefusal(each, 'openStreams', 5);
+        expect((await refused[0]!.json).id).toBe('mine');
+        expect(await tasksOf(tenant)).toBe(5);
 
-      granted(all)[0]!.close();
-      await untilGranted(1, tenant);
-      expect(granted(await streams(4, tenant))).toHaveLength(0);
-      expect(await tasksOf(tenant)).toBe(6);
-    }, 120_000);
+        granted(all)[0]!.close();
+        await untilGranted(1, tenant);
+        expect(granted(await streams(4, tenant))).toHaveLength(0);
+        expect(await tasksOf(tenant)).toBe(6);
+      }, 120_000);
 
-    it('count what was open before there was a limit', async () => {
-      const tenant = await stack.createTenant();
-      const before = await streams(3, tenant);
-      await limit(tenant, '--open-streams', '3');
-      for (let api = 0, refused = 0; refused < 4; api = 1 - api) {
-        const next = await stream(api, tenant);
-        if (next.status === 429) refused += 1;
-        else refused = 0;
-        expect(open.length).toBeLessThan(100);
-        next.close();
-      }
-      for (const each of before) each.close();
-      await untilGranted(0, tenant);
-    }, 120_000);
+      it('count what was open before there was a limit', async () => {
+        const tenant = await stack.createTenant();
+        const before = await streams(3, tenant);
+        await limit(tenant, '--open-streams', '3');
+        for (let api = 0, refused = 0; refused < 4; api = 1 - api) {
+          const next = await stream(api, tenant);
+          if (next.status === 429) refused += 1;
+          else refused = 0;
+          expect(open.length).toBeLessThan(100);
+          next.close();
+        }
+        for (const each of before) each.close();
+        await untilGranted(0, tenant);
+      }, 120_000);
 
-    it('of a killed API give their places back', async () => {
-      const tenant = await limited('--open-streams', '4');
-      const all = granted(await streams(12, tenant));
-      const third = await stack.addApi();
-      expect(all).toHaveLength(4);
-      for (const each of all) each.close();
-      const doomed = stack.apis.indexOf(third);
-      const lost = [];
-      for (let i = 0; i < 4; i++) lost.push(await untilGranted(doomed, tenant));
-      expect((await stream(0, tenant)).status).toBe(429);
-      await third.kill();
-      stack.apis.splice(doomed, 1);
-      await Promise.all(lost.map(({ closed }) => closed));
-      const killedAt = performance.now();
-      await untilGranted(0, tenant);
-      expect(performance.now() - killedAt).toBeLessThan(16_000);
-      const back = await streams(10, tenant);
-      expect(granted(back)).toHaveLength(3);
-    }, 120_000);
-  });
+      it('of a killed API give their places back', async () => {
+        const tenant = await limited('--open-streams', '4');
+        const all = granted(await streams(12, tenant));
+        const third = await stack.addApi();
+        expect(all).toHaveLength(4);
+        for (const each of all) each.close();
+        const doomed = stack.apis.indexOf(third);
+        const lost = [];
+        for (let i = 0; i < 4; i++) lost.push(await untilGranted(doomed, tenant));
+        expect((await stream(0, tenant)).status).toBe(429);
+        await third.kill();
+        stack.apis.splice(doomed, 1);
+        await Promise.all(lost.map(({ closed }) => closed));
+        const killedAt = performance.now();
+        await untilGranted(0, tenant);
+        expect(performance.now() - killedAt).toBeLessThan(16_000);
+        const back = await streams(10, tenant);
+        expect(granted(back)).toHaveLength(3);
+      }, 120_000);
+    });
+  }
 
   describe('requests per second', () => {
     const requests = (count: number, { token }: TestTenant): Promise<Opened[]> =>
@@ -144,13 +147,13 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
         stack.createTenant(),
       ]);
       const since = performance.now();
-      const [all, others] = await Promise.all([requests(100, tenant), requests(100, free)]);
+      const [all, others] = await Promise.all([requests(40, tenant), requests(40, free)]);
       // A second begins with its first request, so this many have begun at the most.
       const seconds = Math.floor((performance.now() - since) / 1000) + 1;
       const let_in = granted(all).length;
       expect(let_in).toBeGreaterThanOrEqual(10);
       expect(let_in).toBeLessThanOrEqual(10 * seconds);
-      expect(granted(others)).toHaveLength(100);
+      expect(granted(others)).toHaveLength(40);
       const refused = all.find(({ status }) => status === 429)!;
       await expectRefusal(refused, 'requestsPerSecond', 10);
       expect((await refused.json).id).toBeNull();
@@ -213,60 +216,66 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
     await Promise.all([until(0, 200), until(1, 200)]);
   }, 120_000);
 
-  it('what a tenant has stored is held on both APIs together; refused sends have made no task', async () => {
-    const [tenant, free] = await Promise.all([limited('--stored-bytes', '40000'), stack.createTenant()]);
-    const send = (api: number, { token }: TestTenant) => {
-      const configuration = { returnImmediately: true };
-      const params = { ...sendParams('x'.repeat(3000)), configuration };
-      return openRequest(stack.url(api), token, { method: 'SendMessage', params });
-    };
-    const sends = (who: TestTenant) => Promise.all(Array.from({ length: 20 }, (_, i) => send(i % 2, who)));
-    const [all, others] = await Promise.all([sends(tenant), sends(free)]);
-    const sent = granted(all).length;
-    expect(sent).toBeGreaterThan(0);
-    // A message stands in the log and in the history, so at most six fit.
-    expect(sent).toBeLessThanOrEqual(6);
-    expect(await tasksOf(tenant)).toBe(sent);
-    for (const each of all.filter(({ status }) => status !== 200)) {
-      await expectRefusal(each, 'storedBytes', 40_000);
-    }
-    expect(granted(others)).toHaveLength(20);
-    await limit(tenant, '--stored-bytes', '1000000');
-    for (let status = 429; status !== 200;) ({ status } = await send(1, tenant));
-  }, 120_000);
-
-  describe('events', () => {
-    const run = async (tenant: TestTenant, echo: object) => {
-      const caller = new RawCaller(stack.url(0), tenant.token);
-      const { result } = await caller.call('SendMessage', sendParams('hello', { metadata: { echo } }));
-      const { state, message } = result!.task.status as {
-        state: string;
-        message?: { parts: { text: string }[] };
+  // Postgres alone decides this: once is enough.
+  if (driver === DRIVERS[0]) {
+    it('what a tenant has stored is held on both APIs together; refused sends have made no task', async () => {
+      const [tenant, free] = await Promise.all([limited('--stored-bytes', '40000'), stack.createTenant()]);
+      const send = (api: number, { token }: TestTenant) => {
+        const configuration = { returnImmediately: true };
+        const params = { ...sendParams('x'.repeat(3000)), configuration };
+        return openRequest(stack.url(api), token, { method: 'SendMessage', params });
       };
-      const [artifact] = (result!.task.artifacts ?? []) as { parts: unknown[] }[];
-      return { state, why: message?.parts[0]?.text, chunks: artifact?.parts.length };
-    };
-
-    it('of one run are as many as the limit, even if they come all at once; then the run fails and says why', async () => {
-      const [tenant, free] = await Promise.all([limited('--events-per-run', '10'), stack.createTenant()]);
-      expect(await run(tenant, { chunks: 9 })).toMatchObject({ state: 'TASK_STATE_COMPLETED', chunks: 9 });
-      expect(await run(tenant, { chunks: 5000 })).toEqual({
-        state: 'TASK_STATE_FAILED',
-        why: 'The agent sent more events than the limit eventsPerRun of this tenant allows, which is 10',
-        chunks: 10,
-      });
-      expect(await run(free, { chunks: 20 })).toMatchObject({ state: 'TASK_STATE_COMPLETED', chunks: 20 });
+      const sends = (who: TestTenant) => Promise.all(Array.from({ length: 20 }, (_, i) => send(i % 2, who)));
+      const [all, others] = await Promise.all([sends(tenant), sends(free)]);
+      const sent = granted(all).length;
+      expect(sent).toBeGreaterThan(0);
+      // A message stands in the log and in the history, so at most six fit.
+      expect(sent).toBeLessThanOrEqual(6);
+      expect(await tasksOf(tenant)).toBe(sent);
+      for (const each of all.filter(({ status }) => status !== 200)) {
+        await expectRefusal(each, 'storedBytes', 40_000);
+      }
+      expect(granted(others)).toHaveLength(20);
+      await limit(tenant, '--stored-bytes', '1000000');
+      for (let status = 429; status !== 200;) ({ status } = await send(1, tenant));
     }, 120_000);
+  }
 
-    it('are as large as the limit; then the run fails and says why', async () => {
-      const tenant = await limited('--event-bytes', '2000');
-      expect(await run(tenant, { chunkBytes: 1000 })).toMatchObject({ state: 'TASK_STATE_COMPLETED' });
-      expect(await run(tenant, { chunkBytes: 3000 })).toMatchObject({
-        state: 'TASK_STATE_FAILED',
-        why: expect.stringMatching(
-          /^The agent sent an event of 3\d\d\d bytes, and the limit eventBytes .* 2000$/,
-        ) as unknown,
-      });
-    }, 120_000);
-  });
+  // Postgres alone decides this: once is enough.
+  if (driver === DRIVERS[0]) {
+    describe('events', () => {
+      const run = async (tenant: TestTenant, echo: object) => {
+        const caller = new RawCaller(stack.url(0), tenant.token);
+        const { result } = await caller.call('SendMessage', sendParams('hello', { metadata: { echo } }));
+        const { state, message } = result!.task.status as {
+          state: string;
+          message?: { parts: { text: string }[] };
+        };
+        const [artifact] = (result!.task.artifacts ?? []) as { parts: unknown[] }[];
+        return { state, why: message?.parts[0]?.text, chunks: artifact?.parts.length };
+      };
+
+      it('of one run are as many as the limit, even if they come all at once; then the run fails and says why', async () => {
+        const [tenant, free] = await Promise.all([limited('--events-per-run', '10'), stack.createTenant()]);
+        expect(await run(tenant, { chunks: 9 })).toMatchObject({ state: 'TASK_STATE_COMPLETED', chunks: 9 });
+        expect(await run(tenant, { chunks: 5000 })).toEqual({
+          state: 'TASK_STATE_FAILED',
+          why: 'The agent sent more events than the limit eventsPerRun of this tenant allows, which is 10',
+          chunks: 10,
+        });
+        expect(await run(free, { chunks: 20 })).toMatchObject({ state: 'TASK_STATE_COMPLETED', chunks: 20 });
+      }, 120_000);
+
+      it('are as large as the limit; then the run fails and says why', async () => {
+        const tenant = await limited('--event-bytes', '2000');
+        expect(await run(tenant, { chunkBytes: 1000 })).toMatchObject({ state: 'TASK_STATE_COMPLETED' });
+        expect(await run(tenant, { chunkBytes: 3000 })).toMatchObject({
+          state: 'TASK_STATE_FAILED',
+          why: expect.stringMatching(
+            /^The agent sent an event of 3\d\d\d bytes, and the limit eventBytes .* 2000$/,
+          ) as unknown,
+        });
+      }, 120_000);
+    });
+  }
 });

@@ -124,29 +124,32 @@ describe.each(DRIVERS)('on %s', (driver) => {
   beforeAll(() => start({ driver }));
   afterAll(() => stack.stop());
 
-  it('leaves a worker its runs whose agent keeps the event loop busy for two leases', async () => {
-    const busy = () => new Follower('busy', 'compute', { busyMs: 2 * LEASE_MS }, () => undefined);
-    const { echoes, done } = await followMany(8);
-    const computing = busy();
-    await Promise.all([done(), computing.done]);
-    expect(textsOf(computing.frames)).toEqual(['before ', 'after']);
-    expectWhole(echoes);
-    expect(await attempts([...echoes, computing])).toEqual([1]);
-  });
+  // Postgres alone decides this: once is enough.
+  if (driver === DRIVERS[0]) {
+    it('leaves a worker its runs whose agent keeps the event loop busy for two leases', async () => {
+      const busy = () => new Follower('busy', 'compute', { busyMs: 2 * LEASE_MS }, () => undefined);
+      const { echoes, done } = await followMany(8);
+      const computing = busy();
+      await Promise.all([done(), computing.done]);
+      expect(textsOf(computing.frames)).toEqual(['before ', 'after']);
+      expectWhole(echoes);
+      expect(await attempts([...echoes, computing])).toEqual([1]);
+    });
 
-  it('refuses the late words of a worker that was stopped for longer than a lease', async () => {
-    const { echoes, until, done } = await followMany(8);
-    const { worker, tasks } = await busiest();
-    worker.signal('SIGSTOP');
-    await until(() => echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)));
-    worker.signal('SIGCONT');
-    await done();
-    expectWhole(echoes);
-    expect(echoes.filter((echo) => echo.spokeAgain)).toHaveLength(tasks.size);
-    expect(await attempts(echoes)).toEqual(tasks.size === echoes.length ? [2] : [1, 2]);
-    expect(await select(WRITTEN_LATE)).toEqual([]);
-    expect(worker.log()).toContain('lease-lost');
-  });
+    it('refuses the late words of a worker that was stopped for longer than a lease', async () => {
+      const { echoes, until, done } = await followMany(8);
+      const { worker, tasks } = await busiest();
+      worker.signal('SIGSTOP');
+      await until(() => echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)));
+      worker.signal('SIGCONT');
+      await done();
+      expectWhole(echoes);
+      expect(echoes.filter((echo) => echo.spokeAgain)).toHaveLength(tasks.size);
+      expect(await attempts(echoes)).toEqual(tasks.size === echoes.length ? [2] : [1, 2]);
+      expect(await select(WRITTEN_LATE)).toEqual([]);
+      expect(worker.log()).toContain('lease-lost');
+    });
+  }
 
   it('lets the runs of a killed worker speak again within five seconds', async () => {
     const { echoes, until, done } = await followMany(20);
