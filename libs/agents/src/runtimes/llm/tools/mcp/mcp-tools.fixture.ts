@@ -30,13 +30,13 @@ export class McpBench {
   }
 
   /** Begin a turn of an agent that has these servers. */
-  async open(servers: object[], signal = never): Promise<OpenTools> {
+  async open(servers: object[], { model = 'openai/m' } = {}): Promise<OpenTools> {
     const reader = { get: (_tenant: string, name: string) => Promise.resolve(this.secrets.get(name)) };
     const DATABASE_URL = 'postgres://baton@db/baton';
     const environment = loadEnvironment({ DATABASE_URL, MCP_STDIO_ALLOW: this.stdioAllow });
     const source = new McpTools(this.outbound, reader, environment, Logger.silent());
-    const config = llmConfig({ model: 'openai/m', tools: { mcp: servers } });
-    const opened = await source.open(firstTurn('hi'), config, signal);
+    const config = llmConfig({ model, tools: { mcp: servers } });
+    const opened = await source.open(firstTurn('hi'), config, never);
     this.cleanup.push(() => opened.close());
     return opened;
   }

@@ -115,6 +115,18 @@ describe('MCP tools', () => {
     expect(names(await bench.open([{ name: 'a', url: server.url }]))).toEqual(['a_new', 'a_old']);
   });
 
+  it('are described as OpenAI takes them, where the model is one of theirs', async () => {
+    const server = await bench.serve({
+      tools: [{ ...textTool('find', 'found'), description: 'x'.repeat(2000) }],
+    });
+    const lengths = ['openai/m', 'anthropic/m'].map(async (model) => {
+      const { tools } = await bench.open([{ name: 'a', url: server.url }], { model });
+      expect(tools[0]?.inputSchema).toEqual({ type: 'object', properties: {} });
+      return tools[0]?.description.length;
+    });
+    expect(await Promise.all(lengths)).toEqual([1024, 2000]);
+  });
+
   it('that fail say so to the model', async () => {
     const server = await bench.serve({
       tools: [

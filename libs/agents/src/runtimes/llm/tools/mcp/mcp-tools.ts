@@ -47,7 +47,7 @@ export class McpTools implements ToolSource {
       await close();
       throw failed.reason;
     }
-    return { tools: toolsOf(servers), close };
+    return { tools: toolsOf(servers, config.model), close };
   }
 
   private async openServer(
@@ -82,19 +82,32 @@ export class McpTools implements ToolSource {
 const isUsable = ({ name, execution }: Tool, { allow }: McpServerConfig): boolean =>
   (allow === undefined || fits(allow, name)) && execution?.taskSupport !== 'required';
 
-function toolsOf(servers: readonly OpenServer[]): AgentTool[] {
+function toolsOf(servers: readonly OpenServer[], model: string): AgentTool[] {
   const all = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })));
   const names = namesForModel(
     all.map(({ server, tool }) => ({ server: server.config.name, tool: tool.name })),
   );
-  return all.map(({ server, tool }, i) => agentTool(names[i] ?? tool.name, server, tool));
+  return all.map(({ server, tool }, i) => agentTool(names[i] ?? tool.name, server, asTakenBy(model, tool)));
+}
+
+/** OpenAI refuses longer descriptions, and objects that do not say which fields they have. */
+const MAX_OPENAI_DESCRIPTION = 1024;
+
+function asTakenBy(model: string, tool: Tool): Tool {
+  const { description = tool.title ?? '' } = tool;
+  const isLong = model.startsWith('openai') && description.length > MAX_OPENAI_DESCRIPTION;
+  return {
+    ...tool,
+    description: isLong ? `${description.slice(0, MAX_OPENAI_DESCRIPTION - 1)}…` : description,
+    inputSchema: { properties: {}, ...tool.inputSchema },
+  };
 }
 
 function agentTool(name: string, { config, connection, maxFileBytes }: OpenServer, tool: Tool): AgentTool {
   const repeat = fits(config.neverRepeat, tool.name) ? 'never' : 'again';
   return {
     name,
-    description: tool.description ?? tool.title ?? '',
+    description: tool.description ?? '',
     inputSchema: tool.inputSchema,
     needsApproval: fits(config.approval, tool.name),
     repeat,
