@@ -1,7 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { RemoteAgent } from '../support/remote-agent/remote-agent.js';
 import { Stack, type TestTenant } from '../support/stack.js';
@@ -23,7 +20,6 @@ function answerIn(frames: Frame[]): string {
 const stateIn = (frame: Frame | undefined): unknown => frame?.data.result?.statusUpdate?.status.state;
 
 describe('agents that live elsewhere', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-remote-'));
   const remotes: Record<string, RemoteAgent> = {};
   let stack: Stack;
   let tenant: TestTenant;
@@ -41,7 +37,7 @@ describe('agents that live elsewhere', () => {
         ...{ LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '200' },
       },
     });
-    tenant = await stack.createTenant('agents:call', 'tasks:read', 'secrets:write');
+    tenant = await stack.createTenant('agents:call', 'tasks:read', 'agents:write', 'secrets:write');
     await Promise.all([
       setSecret('sesame', 'sesame'),
       setSecret('own', tenant.token),
@@ -54,7 +50,6 @@ describe('agents that live elsewhere', () => {
   afterAll(async () => {
     await stack.stop();
     await Promise.all(Object.values(remotes).map((agent) => agent.kill()));
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const callerOf = (agent: string): RawCaller => new RawCaller(stack.url(0, agent), tenant.token);
@@ -65,21 +60,21 @@ describe('agents that live elsewhere', () => {
     return agent;
   }
 
-  async function setSecret(name: string, value: string): Promise<void> {
-    const response = await fetch(`${stack.apis[0]?.url}/v1/secrets/${name}`, {
-      method: 'PUT',
+  async function write(method: string, path: string, body: object): Promise<void> {
+    const response = await fetch(`${stack.apis[0]?.url}/v1/${path}`, {
+      method,
       headers: { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ value }),
+      body: JSON.stringify(body),
     });
-    expect(response.ok).toBe(true);
+    if (!response.ok) throw new Error(await response.text());
   }
 
-  async function create(slug: string, card: string, secret: string): Promise<void> {
-    const file = join(folder, `${slug}.yaml`);
-    const headers = `{ Authorization: { secret: ${secret}, prefix: "Bearer " } }`;
-    const lines = [`name: ${slug}`, 'description: Lives elsewhere', 'runtime: remote-a2a', 'config:'];
-    writeFileSync(file, [...lines, `  card: ${card}`, `  headers: ${headers}`, ''].join('\n'));
-    await stack.baton('agents', 'create', '--tenant', tenant.slug, '--file', file, '--slug', slug);
+  const setSecret = (name: string, value: string) => write('PUT', `secrets/${name}`, { value });
+
+  function create(slug: string, card: string, secret: string): Promise<void> {
+    const config = { card, headers: { Authorization: { secret, prefix: 'Bearer ' } } };
+    const about = { name: slug, description: 'Lives elsewhere', runtime: 'remote-a2a' };
+    return write('POST', 'agents', { slug, ...about, config });
   }
 
   async function killWorkers(): Promise<void> {

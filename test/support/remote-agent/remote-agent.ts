@@ -5,11 +5,17 @@ import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { handleRest, methodOf } from './rest-handler.js';
 import { ScriptedExecutor, text } from './scripted-executor.js';
 import { Disk, SurvivingTasks } from './surviving-tasks.js';
 
+const LISTEN_TRIES = 50;
+
 export interface RemoteAgentOptions {
   version: '1.0' | '0.3';
+  /** HTTP+JSON is there in version 1.0. */
+  binding?: 'JSONRPC' | 'HTTP+JSON';
   /** Whether its card says that it streams. */
   streaming?: boolean;
   /** Requests without this bearer token are refused. */
@@ -58,12 +64,26 @@ export class RemoteAgent {
 
   static async start(options: RemoteAgentOptions): Promise<RemoteAgent> {
     const agent = new RemoteAgent(options);
-    await new Promise<void>((resolve, reject) => {
-      agent.http.once('error', reject).listen(options.port ?? 0, '127.0.0.1', resolve);
-    });
+    for (let tries = 1; ; tries++) {
+      try {
+        await agent.listen();
+        break;
+      } catch (error) {
+        // Somebody's outgoing connection may have got the port between two lives.
+        if (tries === LISTEN_TRIES) throw error;
+        await delay(100);
+      }
+    }
     agent.port = (agent.http.address() as AddressInfo).port;
     agent.goOn();
     return agent;
+  }
+
+  private listen(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.http.removeAllListeners('error').once('error', reject);
+      this.http.listen(this.options.port ?? 0, '127.0.0.1', resolve);
+    });
   }
 
   get url(): string {
@@ -133,21 +153,37 @@ export class RemoteAgent {
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readText(request);
     const { token } = this.options;
-    const call =
-      request.method === 'POST'
-        ? (JSON.parse(body) as Asked & { id: number })
-        : { id: 0, method: 'card', params: {} };
-    const { method } = call;
-    this.asked.push({ method, headers: request.headers, params: call.params });
+    const call = this.callIn(request, body);
+    this.asked.push({ method: call.method, headers: request.headers, params: call.params });
     this.waiting = this.waiting.filter(({ until, resolve }) => !until() || void resolve());
-    const mishap = this.mishapOf(method);
+    const mishap = this.mishapOf(call.method);
     const isRefused = token !== undefined && request.headers.authorization !== `Bearer ${token}`;
     if (mishap === 'cut before') response.destroy();
     else if (typeof mishap === 'number') response.writeHead(mishap).end();
     else if (isRefused) response.writeHead(401).end();
     else if (mishap === 'unknown method') json(response, { jsonrpc: '2.0', id: call.id, error: NO_METHOD });
-    else if (method === 'card') json(response, this.cardJson());
-    else await this.respond(await this.transport().handle(body, this.contextOf(request)), response, mishap);
+    else if (call.method === 'card') json(response, this.cardJson());
+    else await this.respond(await this.resultOf(request, body), response, mishap);
+  }
+
+  private callIn(
+    { method, url = '' }: IncomingMessage,
+    body: string,
+  ): Pick<Asked, 'method' | 'params'> & { id: number } {
+    if (url.endsWith('.json')) return { id: 0, method: 'card', params: {} };
+    const params = body === '' ? {} : (JSON.parse(body) as Asked & { id: number });
+    if (this.isRest) return { id: 0, method: methodOf(restPath(url)), params };
+    return method === 'POST' ? (params as Asked & { id: number }) : { id: 0, method: 'unknown', params: {} };
+  }
+
+  private async resultOf(request: IncomingMessage, body: string): Promise<object> {
+    const context = this.contextOf(request);
+    if (this.isRest) return handleRest(this.handler(), { path: restPath(request.url ?? ''), body, context });
+    return this.transport().handle(body, context);
+  }
+
+  private get isRest(): boolean {
+    return this.options.binding === 'HTTP+JSON';
   }
 
   private async respond(result: object, response: ServerResponse, mishap: Mishap | undefined): Promise<void> {
@@ -196,7 +232,11 @@ export class RemoteAgent {
       description: 'A remote agent',
       version: '1.0.0',
       supportedInterfaces: [
-        { url: this.target, protocolBinding: 'JSONRPC', protocolVersion: this.options.version },
+        {
+          url: this.target,
+          protocolBinding: this.options.binding ?? 'JSONRPC',
+          protocolVersion: this.options.version,
+        },
       ],
       capabilities: { streaming: this.options.streaming ?? true },
       defaultInputModes: ['text/plain'],
@@ -205,8 +245,8 @@ export class RemoteAgent {
     });
   }
 
-  private cardJson(): unknown {
-    if (this.options.version === '1.0') return AgentCard.toJSON(this.card());
+  private cardJson(): object {
+    if (this.options.version === '1.0') return AgentCard.toJSON(this.card()) as object;
     return {
       ...{ protocolVersion: '0.3.0', name: 'Remote', description: 'A remote agent', version: '1.0.0' },
       ...{ url: this.target, preferredTransport: 'JSONRPC', skills: [] },
@@ -220,8 +260,13 @@ export class RemoteAgent {
   }
 }
 
-function json(response: ServerResponse, value: unknown): void {
-  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+/** The path below the URL that the card names. */
+const restPath = (url: string): string => url.replace(/^\/a2a/, '').replace(/\?.*$/, '');
+
+function json(response: ServerResponse, value: object): void {
+  response
+    .writeHead('error' in value && !('jsonrpc' in value) ? 404 : 200, { 'content-type': 'application/json' })
+    .end(JSON.stringify(value));
 }
 
 async function drain(events: AsyncIterable<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-import { A2AError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
+import { A2AError, TaskNotFoundError, UnsupportedOperationError, isRestError } from '@a2a-js/sdk/errors';
 import { failureReason } from '../../outbound/failure-reason.js';
 import { OutboundRefused } from '../../outbound/outbound-refused.js';
 
@@ -84,7 +84,8 @@ function answerFailure(error: A2AError, host: string): RemoteFailure {
   if (kind instanceof TaskNotFoundError) return new RemoteFailure('gone', message);
   if (kind instanceof UnsupportedOperationError || code === METHOD_NOT_FOUND)
     return new RemoteFailure('unsupported', message);
-  return new RemoteFailure(code === INTERNAL_ERROR ? 'broken' : 'final', message);
+  const isInternal = code === INTERNAL_ERROR || (isRestError(error) && error.statusCode >= 500);
+  return new RemoteFailure(isInternal ? 'broken' : 'final', message);
 }
 
 function codeOf(error: A2AError): number | undefined {

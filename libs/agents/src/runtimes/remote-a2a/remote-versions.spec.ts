@@ -9,9 +9,15 @@ const elsewhere = new Elsewhere();
 afterEach(() => elsewhere.killAll());
 afterAll(() => elsewhere.close());
 
-describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (version) => {
+const SPOKEN = [
+  { version: '1.0', binding: 'JSONRPC' },
+  { version: '0.3', binding: 'JSONRPC' },
+  { version: '1.0', binding: 'HTTP+JSON' },
+] as const;
+
+describe.each(SPOKEN)('an agent elsewhere that speaks $version over $binding', ({ version, binding }) => {
   it('is relayed chunk by chunk, under our ids', async () => {
-    const remote = await elsewhere.start({ version });
+    const remote = await elsewhere.start({ version, binding });
     const outputs = await elsewhere.run(turnAt(remote.url, 'count 3'));
     expect(summary(outputs)).toEqual([
       { artifact: 'answer', append: false, lastChunk: false, text: '1 ' },
@@ -32,14 +38,14 @@ describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (ver
   });
 
   it('may answer with a bare message', async () => {
-    const remote = await elsewhere.start({ version });
+    const remote = await elsewhere.start({ version, binding });
     expect(summary(await elsewhere.run(turnAt(remote.url, 'reply')))).toEqual([
       { message: 'You said: reply' },
     ]);
   });
 
   it('may not stream: it is asked how the task stands', async () => {
-    const remote = await elsewhere.start({ version, streaming: false });
+    const remote = await elsewhere.start({ version, binding, streaming: false });
     remote.executor.holdAfter(2);
     const outputs = elsewhere.say(turnAt(remote.url, 'count 4'));
     const all: AgentOutput[] = [];
@@ -53,7 +59,7 @@ describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (ver
   });
 
   it('may fail, with its reason', async () => {
-    const remote = await elsewhere.start({ version });
+    const remote = await elsewhere.start({ version, binding });
     expect(endOf(await elsewhere.run(turnAt(remote.url, 'fail')))).toEqual({
       state: FAILED,
       text: 'The scales are broken',
@@ -64,7 +70,7 @@ describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (ver
     ['ask', TaskState.TASK_STATE_INPUT_REQUIRED],
     ['sign in', TaskState.TASK_STATE_AUTH_REQUIRED],
   ])('may want something first (%s), and goes on with the answer', async (script, state) => {
-    const remote = await elsewhere.start({ version });
+    const remote = await elsewhere.start({ version, binding });
     const journal = new MemoryJournal('run-m-1');
     const first = turnAt(remote.url, script, {}, { journal });
     expect(endOf(await elsewhere.run(first))).toEqual({ state, text: 'Which one?' });
@@ -79,14 +85,15 @@ describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (ver
   });
 
   it('loses and doubles nothing when connections break', async () => {
-    const remote = await elsewhere.start({ version });
+    const remote = await elsewhere.start({ version, binding });
     const subscribe = version === '1.0' ? 'SubscribeToTask' : 'tasks/resubscribe';
     const all: AgentOutput[] = [];
     const cuts = [2, 5];
     remote.executor.holdAfter(2);
     for await (const output of elsewhere.say(turnAt(remote.url, 'count 9'))) {
       all.push(output);
-      if (answerIn(all) !== counted(cuts[0] ?? 0)) continue;
+      // The SDK's server may lose a chunk between two connections; at the end there must be all.
+      if (!answerIn(all).endsWith(`${cuts[0]} `)) continue;
       cuts.shift();
       remote.cutConnections();
       const next = cuts[0] ?? Infinity;
@@ -99,7 +106,8 @@ describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (ver
   it.each(['twice', 'no snapshot', 'unknown method'] as const)(
     'ends with the whole truth even where subscribing is done badly (%s)',
     async (mishap) => {
-      const remote = await elsewhere.start({ version });
+      if (mishap === 'unknown method' && binding !== 'JSONRPC') return;
+      const remote = await elsewhere.start({ version, binding });
       const subscribe = version === '1.0' ? 'SubscribeToTask' : 'tasks/resubscribe';
       remote.spoil(subscribe, mishap);
       remote.executor.holdAfter(2);
@@ -116,7 +124,7 @@ describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (ver
   );
 
   it('goes on after a restart in mid-stream', async () => {
-    let remote = await elsewhere.start({ version });
+    let remote = await elsewhere.start({ version, binding });
     const all: AgentOutput[] = [];
     remote.executor.holdAfter(4);
     for await (const output of elsewhere.say(turnAt(remote.url, 'count 8'))) {
@@ -130,7 +138,7 @@ describe.each(['1.0', '0.3'] as const)('an agent elsewhere that speaks %s', (ver
   });
 
   it('is told of a cancel', async () => {
-    const remote = await elsewhere.start({ version });
+    const remote = await elsewhere.start({ version, binding });
     const stop = new AbortController();
     for await (const output of elsewhere.say(turnAt(remote.url, 'wait'), stop.signal)) {
       expect(summary([output])).toEqual([{ state: TaskState.TASK_STATE_WORKING, text: 'I wait' }]);
