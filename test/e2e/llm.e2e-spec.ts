@@ -2,14 +2,10 @@ import { Role, TaskState, type SendMessageRequest, type StreamResponse } from '@
 import { type Client, ClientFactory, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
 const KEY = 'sk-test-4711';
-const folder = mkdtempSync(join(tmpdir(), 'baton-llm-'));
 
 let stack: Stack;
 let tenant: TestTenant;
@@ -33,25 +29,24 @@ beforeAll(async () => {
     },
   });
   tenant = await stack.createTenant();
-  const secrets = ['openai', 'anthropic'].map((name) => {
-    const file = join(folder, name);
-    writeFileSync(file, KEY);
-    return stack.baton('secrets', 'set', name, '--tenant', tenant.slug, '--file', file);
-  });
-  await Promise.all([...secrets, ...Object.entries(AGENTS).map((agent) => create(...agent))]);
-}, 60_000);
+  for (const name of ['openai', 'anthropic']) await put(`secrets/${name}`, { value: KEY });
+  for (const [slug, settings] of Object.entries(AGENTS)) {
+    const config = { baseUrl: provider.url, prompt: 'Be brief.', ...settings };
+    await put(`agents/${slug}`, { name: slug, description: 'A helper.', runtime: 'llm', config });
+  }
+}, 120_000);
 afterEach(() => provider.reset());
 afterAll(async () => {
   await stack.stop();
   await provider.stop();
-  rmSync(folder, { recursive: true });
 });
 
-async function create(slug: string, settings: object): Promise<void> {
-  const file = join(folder, `${slug}.json`);
-  const config = { baseUrl: provider.url, prompt: 'Be brief.', ...settings };
-  writeFileSync(file, JSON.stringify({ name: slug, description: 'A helper.', runtime: 'llm', config }));
-  await stack.baton('agents', 'create', '--tenant', tenant.slug, '--file', file, '--slug', slug);
+/** As the tenant does it. */
+async function put(path: string, body: object): Promise<void> {
+  const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+  const url = `${stack.apis[0]!.url}/v1/${path}`;
+  const answer = await fetch(url, { method: 'PUT', headers, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
 }
 
 /** An SDK client of an agent. */
