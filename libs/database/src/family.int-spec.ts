@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import * as statements from './family-sql.js';
 import {
   type ClaimedRun,
   FamilyStore,
@@ -250,4 +251,42 @@ describe('a child', () => {
     expect(await families.line(parent.tenantId, child.taskId)).toHaveLength(1);
     await endTurn(stores, child, 2, TASK_STATE_CANCELED);
   });
+});
+
+it('no sweep and no wake-up reads tasks and runs that have nothing to do with it', async () => {
+  const tenantId = randomUUID();
+  const id = 'gen_random_uuid()';
+  await sql(
+    stores,
+    `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence,
+       artifacts_sequence, parent_task_id)
+     SELECT '${tenantId}', ${id}, 'echo', 'c', ${id}, 3, '{}', now(), 1, 1, CASE WHEN n % 2 = 0 THEN ${id} END
+     FROM generate_series(1, 5000) n`,
+  );
+  await sql(
+    stores,
+    `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence)
+     SELECT '${tenantId}', ${id}, ${id}, CASE WHEN n % 2 = 0 THEN 'queued' ELSE 'succeeded' END, 1
+     FROM generate_series(1, 5000) n`,
+  );
+  await sql(stores, 'ANALYZE tasks, runs');
+  const parent = await startTask(stores, newTask({ tenantId }));
+  const child = await startChild(parent);
+  await suspend(parent, child);
+  const read = async ({ text }: { text: string }, values: unknown[]): Promise<number> => {
+    const explain = { text: `EXPLAIN (ANALYZE, FORMAT JSON) ${text}` };
+    const explained = await stores.database.systemQuery<{ 'QUERY PLAN': [object] }>(explain, values);
+    const plan = JSON.stringify(explained[0]?.['QUERY PLAN']);
+    const rows = [...plan.matchAll(/"(?:Actual Rows|Rows Removed by Filter)":([\d.]+)/g)];
+    return Math.max(...rows.map(([, count]) => Number(count)));
+  };
+  const none = '00000000-0000-0000-0000-000000000000';
+  expect(await read(statements.OPEN_NEXT, [none, none, 500])).toBeLessThan(5);
+  expect(await read(statements.OPEN_CHILDREN, [tenantId, parent.taskId])).toBeLessThan(5);
+  expect(await read(statements.FAMILY, [tenantId, parent.taskId])).toBeLessThan(5);
+  await endTurn(stores, child, 2);
+  expect(await read(statements.WAKE_NEXT, [none, none, 500])).toBeLessThan(5);
+  await sql(stores, `UPDATE runs SET state = 'suspended' WHERE id = '${parent.runId}'`);
+  expect(await read(statements.WAKE, [tenantId, parent.taskId])).toBeLessThan(5);
+  expect(await stateOf(parent)).toBe('queued');
 });

@@ -86,7 +86,7 @@ export class DelegatedTasks extends ChildTasks {
     const rootTaskId = line.at(-1)?.taskId ?? turn.task.id;
     const { dispatched } = await this.tasks
       .create({
-        ...{ tenantId, agentId: agent.id, runId, task, extensions: [], place, retry },
+        ...{ tenantId, agentId: agent.id, runId, task, extensions: [], place, retry, ...traceOf(turn) },
         child: { parent, rootTaskId, most: limits.tasks },
       })
       .catch(explainPlace(place));
@@ -108,7 +108,8 @@ export class DelegatedTasks extends ChildTasks {
     const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
     const key = { hash: answerKeyOf(turn, callId), content: null, hours: ANSWER_HOURS };
     const runId = uuid();
-    const next = { tenantId, agentId: agent.id, taskId, runId, message, extensions: [], key, place, retry };
+    const ids = { tenantId, agentId: agent.id, taskId, runId };
+    const next = { ...ids, message, extensions: [], key, place, retry, ...traceOf(turn) };
     const result = await this.tasks
       .continue(next)
       .catch(explainPlace(place))
@@ -129,6 +130,9 @@ export class DelegatedTasks extends ChildTasks {
     return { task, depth, isAtWork: !endsTurn(task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED) };
   }
 }
+
+/** Parent and child are parts of one trace. */
+const traceOf = ({ traceparent }: Turn): { traceparent?: string } => (traceparent ? { traceparent } : {});
 
 /** @param line from the task that asks up to the first one of all */
 function assertAllowed(line: readonly Ancestor[], { agent, limits }: ChildRequest): void {

@@ -76,9 +76,9 @@ const definitionOf = (name: string): AgentDefinition => ({
 });
 
 /** Give an order to an agent; the id of its task. */
-async function order(agent: string, what: Order): Promise<string> {
+async function order(agent: string, what: Order, contextId: string = randomUUID()): Promise<string> {
   const found = await app.get(AgentDirectory, { strict: false }).find(tenantId, agent);
-  const [id, contextId, runId] = [randomUUID(), randomUUID(), randomUUID()];
+  const [id, runId] = [randomUUID(), randomUUID()];
   const timestamp = new Date().toISOString();
   const message = {
     ...{ messageId: randomUUID(), contextId, taskId: id, role: Role.ROLE_USER },
@@ -143,6 +143,20 @@ it('finishes a parent with three children on one slot, each of them a task of it
   }
   // Asked at once, none of them remembers another.
   expect(new Set(made.map((child) => child.task.contextId)).size).toBe(3);
+});
+
+it('asks an agent in a conversation of their own, which goes on as long as the one around it', async () => {
+  const what: Order = { ask: { agent: 'clerk', times: 2, message: {} } };
+  const contextsOf = async (context: string): Promise<string[]> => {
+    const id = await order('boss', what, context);
+    await ended(id);
+    const made = await Promise.all((await childrenOf(id)).map(get));
+    return made.map(({ task }) => task.contextId);
+  };
+  const [one, other] = [randomUUID(), randomUUID()];
+  const first = await contextsOf(one);
+  expect(await contextsOf(one)).toEqual(first);
+  expect(new Set([...first, ...(await contextsOf(other)), one, other]).size).toBe(6);
 });
 
 it('finishes parents that wait for parents, many at once, on one slot', async () => {
