@@ -4,6 +4,8 @@ import { z } from 'zod';
 
 const NAME = 'give it 1 to 64 lower-case letters, digits and hyphens between them';
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z';
+/** A message is kept for as long as its schedule. */
+const MOST_BYTES = 65_536;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 const name = z
@@ -77,6 +79,12 @@ function decodeMessage(text: string | undefined, message: object | undefined): M
   if (!said) return undefined;
   for (const id of ['messageId', 'taskId', 'contextId']) {
     if (id in said) throw ProtocolError.invalidParams(`message.${id}`, 'is new each time: leave it out');
+  }
+  if (Buffer.byteLength(JSON.stringify(said)) > MOST_BYTES) {
+    throw ProtocolError.invalidParams(
+      text === undefined ? 'message' : 'text',
+      `is larger than ${MOST_BYTES} bytes: name large content by its URL`,
+    );
   }
   const whole = { role: 'ROLE_USER', ...said, messageId: 'of-a-schedule' };
   const { request } = V1_0_CODEC.decode('SendMessage', { message: whole });

@@ -107,11 +107,12 @@ describe('a schedule over HTTP', () => {
     ['every', { every: '5m' }],
     ['text', { message: { parts: [{ text: 'a' }] } }],
     ['text', { text: '' }],
+    ['text', { text: 'x'.repeat(65_536) }],
     ['text', { text: undefined }],
     ['message.parts', { text: undefined, message: {} }],
     ['message.parts[0].content', { text: undefined, message: { parts: [{}] } }],
     ['message.taskId', { text: undefined, message: { taskId: 'a', parts: [{ text: 'a' }] } }],
-  ])('is refused by its field %s: %j', async (field, wrong) => {
+  ])('is refused by its field %s (%#)', async (field, wrong) => {
     expect(await fieldsOf('POST', '', { ...LEAST, ...wrong })).toEqual([400, [field]]);
   });
 

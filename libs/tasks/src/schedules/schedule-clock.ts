@@ -59,11 +59,12 @@ export class ScheduleClock implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   /** The queue says that it is time. Never rejects. */
-  private async take({ tenantId, scheduleId: id, dueAt }: Tick): Promise<void> {
+  async take({ tenantId, scheduleId: id, dueAt }: Tick): Promise<void> {
     try {
       const due = await this.store.takeOne({ tenantId, id }, dueAt, this.environment.leaseMs);
-      if (due) await this.settler.settle(due);
-      else if (!(await this.store.find(tenantId, id))?.nextAt) await this.messaging.stopTicks(id);
+      const nextAt = due ? await this.settler.settle(due) : (await this.store.find(tenantId, id))?.nextAt;
+      // What has no next time, or is gone, need not tick.
+      if (nextAt === null || (!due && !nextAt)) await this.messaging.stopTicks(id);
     } catch (error) {
       this.logger.warn('tick of a schedule left to the sweep', { err: error, tenantId, scheduleId: id });
     }

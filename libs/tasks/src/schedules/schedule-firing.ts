@@ -1,4 +1,4 @@
-import { type Agent, type Message, ProtocolError, Role, type Task, TaskState, isEnabled } from '@baton/a2a';
+import { type Agent, type Message, ProtocolError, Role, type Task, TaskState } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type Schedule, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -58,7 +58,7 @@ export class ScheduleFiring {
   private async agentOf({ tenantId, agent: name }: Schedule): Promise<Agent> {
     const agent = await this.directory.find(tenantId, name);
     if (!agent) throw new ProtocolError('agent-not-found', `the agent "${name}" does not exist`);
-    if (!isEnabled(agent)) throw new ProtocolError('agent-not-found', `the agent "${name}" is disabled`);
+    if (agent.closed) throw new ProtocolError('agent-not-found', `the agent "${name}" is ${agent.closed}`);
     return agent;
   }
 }

@@ -1,0 +1,82 @@
+import { loadEnvironment } from '@baton/config';
+import type { DueSchedule, Schedule, ScheduleStore } from '@baton/database';
+import type { Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { ScheduleClock } from './schedule-clock.js';
+import type { ScheduleSettler } from './schedule-settler.js';
+import { scheduleOf } from './schedule.fixture.js';
+
+const AT = new Date(0);
+const TICK = { tenantId: 'tenant', scheduleId: 'schedule', dueAt: AT };
+
+let told: unknown[];
+beforeEach(() => {
+  told = [];
+});
+
+/** A clock whose store has that to fire, and whose settler finds that next time. */
+function clock(options: {
+  due?: Partial<Schedule>;
+  stored?: Partial<Schedule>;
+  next?: Date | null | undefined;
+  queueIsAway?: boolean;
+}): ScheduleClock {
+  const { due, stored, next, queueIsAway } = options;
+  const found: DueSchedule[] = due ? [{ schedule: scheduleOf(due), now: AT }] : [];
+  const tell = async (...words: unknown[]): Promise<void> => {
+    told.push(words);
+    if (queueIsAway) throw new Error('away');
+  };
+  const store = {
+    takeOne: async () => found[0],
+    takeDue: async () => found,
+    find: async () => stored && scheduleOf(stored),
+  };
+  const messaging = {
+    setTicks: (times: unknown) => tell('tick', times),
+    stopTicks: (id: string) => tell('stop', id),
+  };
+  return new ScheduleClock(
+    store as unknown as ScheduleStore,
+    { settle: async () => next } as unknown as ScheduleSettler,
+    messaging as unknown as Messaging,
+    loadEnvironment({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }),
+    Logger.silent(),
+  );
+}
+
+describe('what the queue is told when it ticks', () => {
+  it.each([
+    ['nothing, while there is a next time', { due: {}, next: AT }, []],
+    ['nothing, of a time that waits or that another worker settles', { due: {}, next: undefined }, []],
+    ['nothing, when another worker was faster', { stored: { nextAt: AT } }, []],
+    ['to stop after the last time', { due: {}, next: null }, [['stop', 'schedule']]],
+    ['to stop when the schedule is paused', { stored: { nextAt: null } }, [['stop', 'schedule']]],
+    ['to stop when the schedule is gone', {}, [['stop', 'schedule']]],
+  ])('%s', async (_what, options, expected) => {
+    await clock(options).take(TICK);
+    expect(told).toEqual(expected);
+  });
+
+  it('is lost on a queue that is away, and does no harm', async () => {
+    await expect(clock({ queueIsAway: true }).take(TICK)).resolves.toBeUndefined();
+  });
+});
+
+describe('what the queue is told when it has forgotten to tick', () => {
+  const EVERY_MINUTE = { tenantId: 'tenant', scheduleId: 'schedule', cron: '* * * * *', timeZone: 'UTC' };
+
+  it('the times of the schedule, if there is one to come', async () => {
+    await clock({ due: {}, next: AT }).sweep();
+    expect(told).toEqual([['tick', EVERY_MINUTE]]);
+  });
+
+  it.each([null, undefined])('nothing when the next time is %s', async (next) => {
+    await clock({ due: {}, next }).sweep();
+    expect(told).toEqual([]);
+  });
+
+  it('is lost on a queue that is away, and does no harm', async () => {
+    await expect(clock({ due: {}, next: AT, queueIsAway: true }).sweep()).resolves.toBeUndefined();
+  });
+});
