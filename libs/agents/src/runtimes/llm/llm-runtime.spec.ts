@@ -1,4 +1,7 @@
 import { TaskState } from '@baton/a2a';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { userMessage } from '../../testing/turns.js';
 import { dataPart, textPart } from '../../reply.js';
 import { LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
@@ -160,6 +163,34 @@ describe('what a model is given', () => {
     expect(status?.text).toMatch(
       /^anthropic does not take this in the model "claude-sonnet-4-5": .*video\/mp4/,
     );
+  });
+
+  it('is the bytes of a file at a URL, which the platform reads', async () => {
+    const server = createServer((_, response) => response.setHeader('content-type', 'image/png').end('PNG'));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const value = `http://127.0.0.1:${(server.address() as AddressInfo).port}/x.png`;
+    bench.provider.reply({ text: 'ok' });
+    const file = {
+      content: { $case: 'url' as const, value },
+      metadata: undefined,
+      mediaType: '',
+      filename: '',
+    };
+    await bench.say({}, userMessage([file]));
+    server.close();
+    const { body } = await bench.provider.request(1);
+    const image_url = `data:image/png;base64,${Buffer.from('PNG').toString('base64')}`;
+    expect(body.input.at(-1).content).toEqual([{ type: 'input_image', image_url }]);
+  });
+
+  it('is counted by estimate, files by the piece', async () => {
+    const raw = { content: { $case: 'raw' as const, value: Buffer.alloc(5_000_000) } };
+    const image = { ...raw, metadata: undefined, mediaType: 'image/png', filename: '' };
+    bench.provider.reply({ text: 'ok' });
+    await bench.say({ maxOutputTokens: 10 }, userMessage([textPart('x'.repeat(4000)), image]));
+    expect(bench.tokens.reserved[0]).toBeGreaterThan(2000);
+    expect(bench.tokens.reserved[0]).toBeLessThan(2200);
   });
 
   it('is a file at a URL only if the platform may call it', async () => {

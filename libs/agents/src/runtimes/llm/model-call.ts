@@ -124,7 +124,7 @@ export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: M
   const text = JSON.stringify(
     [messages, tools.map(({ name, description, inputSchema }) => [name, description, inputSchema])],
     (_, value: unknown) => {
-      const isBytes = value instanceof Uint8Array || (value as { type?: unknown } | null)?.type === 'Buffer';
+      const isBytes = ArrayBuffer.isView(value);
       if (isBytes) files += 1;
       return isBytes ? undefined : value;
     },

@@ -72,8 +72,10 @@ function file(data: Buffer, mediaType: string, filename: string): Content {
     const text = data.toString('utf8');
     return { type: 'text', text: filename ? `${filename}:\n${text}` : text };
   }
-  if (mediaType.startsWith('image/')) return { type: 'image', image: data, mediaType };
-  return { type: 'file', data, mediaType: mediaType || STANDARD_TYPE, ...(filename && { filename }) };
+  // Not the Buffer itself: as JSON it would be a list of numbers.
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  if (mediaType.startsWith('image/')) return { type: 'image', image: bytes, mediaType };
+  return { type: 'file', data: bytes, mediaType: mediaType || STANDARD_TYPE, ...(filename && { filename }) };
 }
 
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'that address');
