@@ -203,11 +203,7 @@ export class Catalog {
 }
 
 /** An agent as its author would write it. */
-const documentOf = ({
-  slug,
-  closed,
-  definition,
-}: Pick<CatalogEntry, 'slug' | 'closed' | 'definition'>) => ({
+const documentOf = ({ slug, closed, definition }: Pick<CatalogEntry, 'slug' | 'closed' | 'definition'>) => ({
   slug,
   enabled: closed === undefined,
   ...writeAgentDefinition(definition),
