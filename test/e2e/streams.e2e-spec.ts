@@ -84,7 +84,8 @@ describe.each(DRIVERS)('streams over four processes on %s', (driver) => {
   }, 120_000);
 
   it('starts a subscription with the task cut at a sequence and sends only later events', async () => {
-    const metadata = { echo: { chunks: 10, delayMs: 20 } };
+    // Long enough for a slow machine to subscribe in the middle.
+    const metadata = { echo: { chunks: 10, delayMs: 200 } };
     const chunks: string[] = [];
     const sequences: number[] = [];
     for await (const sent of caller.stream('SendStreamingMessage', sendParams('x', { metadata }))) {

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { type BatonProcess, startProcess } from './baton-process.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { type PrivateRedis, startPrivateRedis } from './redis.js';
+import { insertTenant, insertToken } from './tenants.js';
 
 const CLI = join(__dirname, '../../dist/apps/cli/src/main.js');
 
@@ -73,18 +74,16 @@ export class Stack {
     return `${process.url}/agents/${agent}`;
   }
 
-  /** A new tenant with a token, made as an operator makes them. */
+  /** A new tenant with a token. */
   async createTenant(...scopes: string[]): Promise<TestTenant> {
     this.tenants += 1;
     const slug = `tenant-${this.tenants}`;
-    await this.baton('tenants', 'create', slug);
+    await insertTenant(this.database.url, slug);
     return { slug, token: await this.createToken(slug, ...scopes) };
   }
 
-  async createToken(slug: string, ...scopes: string[]): Promise<string> {
-    const wanted = scopes.length > 0 ? ['--scopes', scopes.join(',')] : [];
-    const made = await this.baton('tokens', 'create', '--tenant', slug, ...wanted, '--json');
-    return (JSON.parse(made) as { token: string }).token;
+  createToken(slug: string, ...scopes: string[]): Promise<string> {
+    return insertToken(this.database.url, slug, scopes);
   }
 
   /** Run the command line; what it printed. */
