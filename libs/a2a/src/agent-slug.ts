@@ -3,7 +3,7 @@ import { ProtocolError } from './errors.js';
 /** Slugs of the agents every installation has. */
 const BUILT_IN_SLUGS: readonly string[] = ['echo', 'index'];
 /** Segments beside or below agents' names in the paths of this server; they stay free for what may come. */
-const RESERVED: readonly string[] = ['a2a', 'agents', 'new', 'schema', 'search', 'versions'];
+const RESERVED: readonly string[] = ['a2a', 'schema', 'versions'];
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 

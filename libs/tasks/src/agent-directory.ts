@@ -29,7 +29,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
 
   async onModuleInit(): Promise<void> {
     this.stopControl = await this.messaging.subscribeControl((message) => {
-      if (message.type === 'catalog-changed') this.cache.clear();
+      if (message.type === 'catalog-changed') this.forget(message.tenantId);
     });
   }
 
@@ -37,9 +37,11 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     this.stopControl?.();
   }
 
-  /** What was found before is looked up again: the caller has changed it. */
-  forget(): void {
-    this.cache.clear();
+  /** The agents of a tenant have changed: they are looked up again. @param tenantId null = those of all tenants */
+  forget(tenantId: string | null): void {
+    if (tenantId === null) return this.cache.clear();
+    const own = [...this.cache.keys()].filter((key) => key.startsWith(`${tenantId}/`));
+    for (const key of own) this.cache.delete(key);
   }
 
   /**

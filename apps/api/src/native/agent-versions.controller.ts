@@ -64,7 +64,7 @@ export class AgentVersionsController {
     const author = authorOf(request, name);
     const options = writeOptions(request, dryRun);
     const write = await this.catalog.restore(author, name, readVersion('version', version), options);
-    this.directory.forget();
+    this.directory.forget(author.tenantId);
     const { id, version: newest } = write.entry;
     if (!options.dryRun && id !== undefined) reply.header('etag', etagOf({ id, version: newest }));
     return encodeWrite(write, options.dryRun);

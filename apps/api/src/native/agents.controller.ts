@@ -1,6 +1,6 @@
 import { parseAgentDocument } from '@baton/a2a';
 import { BearerGuard } from '@baton/identity';
-import { AgentDirectory, Catalog, type CatalogWrite } from '@baton/tasks';
+import { AgentDirectory, type Author, Catalog, type CatalogWrite } from '@baton/tasks';
 import {
   Controller,
   Delete,
@@ -74,7 +74,8 @@ export class AgentsController {
     const author = authorOf(request);
     const options = writeOptions(request, dryRun);
     const document = parseAgentDocument(await this.bodies.read(request));
-    return this.answer(await this.catalog.create(author, document, options), options.dryRun, reply);
+    const write = await this.catalog.create(author, document, options);
+    return this.answer(author, write, options.dryRun, reply);
   }
 
   /** 201 or 200: the agent is what the body says. */
@@ -88,7 +89,8 @@ export class AgentsController {
     const author = authorOf(request, name);
     const options = writeOptions(request, dryRun);
     const document = parseAgentDocument(await this.bodies.read(request));
-    return this.answer(await this.catalog.put(author, name, document, options), options.dryRun, reply);
+    const write = await this.catalog.put(author, name, document, options);
+    return this.answer(author, write, options.dryRun, reply);
   }
 
   /** 200; the body is a JSON merge patch (RFC 7396). */
@@ -102,19 +104,26 @@ export class AgentsController {
     const author = authorOf(request, name);
     const options = writeOptions(request, dryRun);
     const patch = await this.bodies.read(request, PATCH_TYPES);
-    return this.answer(await this.catalog.patch(author, name, patch, options), options.dryRun, reply);
+    const write = await this.catalog.patch(author, name, patch, options);
+    return this.answer(author, write, options.dryRun, reply);
   }
 
   @Delete(':agent')
   @HttpCode(204)
   async remove(@Param('agent') name: string, @Req() request: FastifyRequest): Promise<void> {
-    await this.catalog.remove(authorOf(request, name), name, writeOptions(request, undefined));
-    this.directory.forget();
+    const author = authorOf(request, name);
+    await this.catalog.remove(author, name, writeOptions(request, undefined));
+    this.directory.forget(author.tenantId);
   }
 
-  private answer(write: CatalogWrite, dryRun: boolean, reply: FastifyReply): Record<string, unknown> {
+  private answer(
+    { tenantId }: Author,
+    write: CatalogWrite,
+    dryRun: boolean,
+    reply: FastifyReply,
+  ): Record<string, unknown> {
     const { outcome, entry } = write;
-    this.directory.forget();
+    this.directory.forget(tenantId);
     reply.status(outcome === 'created' && !dryRun ? 201 : 200);
     if (outcome === 'created' && !dryRun) reply.header('location', `/v1/agents/${entry.slug}`);
     if (!dryRun && entry.id !== undefined)

@@ -1,3 +1,4 @@
+import { AgentCatalogStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { app, ECHO, Tenant } from './catalog-api.fixture.js';
 
@@ -161,6 +162,20 @@ describe('an agent of a tenant', () => {
     });
     expect((await tenant.ask('GET', '/mine')).json).toMatchObject({ version: 1 });
     expect((await tenant.ask('PUT', '/mine?dryRun=maybe', ECHO)).status).toBe(400);
+  });
+
+  it('can be disabled when its runtime has come to ask for other settings', async () => {
+    const tenant = await Tenant.create();
+    const definition = { ...ECHO, version: '1', config: { old: true }, skills: [], inputModes: [] };
+    await app.get(AgentCatalogStore, { strict: false }).create({
+      ...{ tenantId: tenant.id, slug: 'old', enabled: true, by: 'operator' },
+      definition: { ...definition, outputModes: [], extensions: [] },
+    });
+    expect((await tenant.ask('PATCH', '/old', { enabled: false })).json).toMatchObject({
+      outcome: 'updated',
+    });
+    const changed = await tenant.ask('PATCH', '/old', { description: 'x' });
+    expect([changed.status, changed.text]).toEqual([400, expect.stringContaining('config.old: ')]);
   });
 
   it('takes no messages while it is disabled, and says so in every version', async () => {

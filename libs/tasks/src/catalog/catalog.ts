@@ -171,7 +171,8 @@ export class Catalog {
       const { closed: _, ...kept } = current;
       const next = { ...kept, definition, ...closedIf(!enabled), version: current.version + 1 };
       if (isSame(next, current)) return { outcome: 'unchanged', entry: current };
-      assertRunnable(definition);
+      // One that was right once can always be disabled, whatever its runtime asks for by now.
+      if (!isSame(next, { ...current, closed: next.closed })) assertRunnable(definition);
       if (dryRun) return { outcome: 'updated', entry: next };
       const entry = await this.entries.change({ tenantId, ...current }, { definition, enabled, by });
       if (!entry) continue;
