@@ -27,6 +27,7 @@ const textIn = ({ parts }: Message): string =>
 
 const ASKS: Record<string, TaskState> = {
   ask: TaskState.TASK_STATE_INPUT_REQUIRED,
+  'ask, then reply': TaskState.TASK_STATE_INPUT_REQUIRED,
   'sign in': TaskState.TASK_STATE_AUTH_REQUIRED,
 };
 
@@ -35,7 +36,7 @@ const ASKS: Record<string, TaskState> = {
  * - `count 5`: five chunks `1 `, `2 ` … of one artifact. It stops before every chunk while it is held.
  * - `ask`: a question; the answer then comes back as an artifact. `sign in`: the same with AUTH_REQUIRED.
  * - `wait`: says that it waits, and does until it is canceled. `fail`: fails, with a reason.
- * - `reply`: a bare message. Anything else: that text, as an artifact.
+ * - `reply`: a bare message; `ask, then reply`: the same after an answer. Anything else: that text, as an artifact.
  *
  * What it has said stands in the stored task, so a server that was started again goes on where the other was.
  */
@@ -66,7 +67,9 @@ export class ScriptedExecutor implements AgentExecutor {
     const said = new Speech(context, bus);
     const [first = context.userMessage] = context.task?.history ?? [];
     const script = textIn(first);
-    if (script.startsWith('reply')) said.reply(`You said: ${script}`);
+    const isReply =
+      script.startsWith('reply') || (script === 'ask, then reply' && context.task !== undefined);
+    if (isReply) said.reply(`You said: ${script}`);
     else {
       said.begin();
       await this.work(script, said, context);

@@ -14,10 +14,15 @@ export class Patience {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** A try was worth it. */
+  /** There was an answer, be it not the whole: tries may go on for as long again. */
+  beginAnew(): void {
+    this.since = performance.now();
+  }
+
+  /** A try was worth it: the next wait is short. */
   renew(): void {
     this.waits = 0;
-    this.since = performance.now();
+    this.beginAnew();
   }
 
   get isOver(): boolean {

@@ -25,6 +25,8 @@ export class RemoteTurn {
   taskId: string | undefined;
   private contextId: string | undefined;
   private heard = false;
+  /** The answer is about a task: then messages in it are words in between. */
+  private isAboutTask = false;
   /** Whether the journal says that this turn's message has arrived. */
   private noted = false;
   private readonly relay: TaskRelay;
@@ -103,8 +105,9 @@ export class RemoteTurn {
     while (!this.isOver()) {
       try {
         yield* this.absorb({ $case: 'task', value: await this.calls.get(taskId) }, news);
-        patience.renew();
+        patience.beginAnew();
         if (subscribes && !this.isOver()) yield* this.hear(this.calls.subscribe(taskId), news);
+        patience.renew();
         if (!this.isOver()) await this.pause(news);
       } catch (error) {
         if (subscribes && isUnsupported(error)) subscribes = false;
@@ -152,7 +155,8 @@ export class RemoteTurn {
   private async *absorb(said: Said, news?: Patience): AsyncGenerator<AgentOutput> {
     this.heard = true;
     await this.learn(said);
-    const outputs = this.relay.relay(said, this.taskId === undefined);
+    this.isAboutTask ||= said.$case !== 'message';
+    const outputs = this.relay.relay(said, !this.isAboutTask);
     if (outputs.length > 0) news?.renew();
     yield* outputs;
   }

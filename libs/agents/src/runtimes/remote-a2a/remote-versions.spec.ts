@@ -103,6 +103,18 @@ describe.each(SPOKEN)('an agent elsewhere that speaks $version over $binding', (
     expect(endOf(all)).toEqual({ state: COMPLETED });
   });
 
+  it('may ask and then reply with a bare message', async () => {
+    const remote = await elsewhere.start({ version, binding });
+    const journal = new MemoryJournal('run-m-1');
+    const turn = turnAt(remote.url, 'ask, then reply', {}, { journal });
+    await elsewhere.run(turn);
+    const history = [...turn.task.history, userMessage('red', { messageId: 'm-2' })];
+    const { agent } = turn;
+    expect(summary(await elsewhere.run(turnWith(history, { agent, journal })))).toEqual([
+      { message: 'You said: ask, then reply' },
+    ]);
+  });
+
   it.each(['twice', 'no snapshot', 'unknown method'] as const)(
     'ends with the whole truth even where subscribing is done badly (%s)',
     async (mishap) => {
