@@ -1,4 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { RUNTIMES } from '../../libs/agents/src/runtimes.js';
@@ -37,7 +36,7 @@ beforeAll(async () => {
   await client.query(`SET baton.tenant = 'system'`);
   [tenant, limited] = await Promise.all([stack.createTenant(), stack.createTenant()]);
   await stack.baton('tenants', 'limits', limited.slug, '--event-bytes', '2500', '--events-per-run', '5');
-  await Promise.all([tenant, limited].flatMap(({ slug }) => ROWS.map(([, row]) => create(slug, row))));
+  await Promise.all([tenant, limited].flatMap((each) => ROWS.map(([, row]) => create(each, row))));
 }, 120_000);
 afterAll(async () => {
   await client.end();
@@ -46,13 +45,14 @@ afterAll(async () => {
 });
 afterEach(() => places.release());
 
-async function create(slug: string, { agent, definition }: RuntimeRow): Promise<void> {
+async function create({ token }: TestTenant, { agent, definition }: RuntimeRow): Promise<void> {
   if (!definition) return;
-  const folder = join(places.folder, slug);
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, `${agent}.json`);
-  writeFileSync(file, JSON.stringify(definition(places)));
-  await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', agent);
+  const answer = await fetch(`${stack.apis[0]!.url}/v1/agents/${agent}`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(definition(places)),
+  });
+  if (!answer.ok) throw new Error(`${agent}: ${await answer.text()}`);
 }
 
 const callerOf = ({ agent }: RuntimeRow, { token }: TestTenant = tenant): RawCaller =>

@@ -1,4 +1,6 @@
+import { Readable } from 'node:stream';
 import { Client } from 'pg';
+import { run } from '../../apps/cli/src/program.js';
 import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
@@ -41,6 +43,16 @@ async function create(schedule: object): Promise<string> {
   const { status, json } = await ask('POST', '', schedule);
   expect({ status, error: json.error }).toEqual({ status: 201, error: undefined });
   return json.id as string;
+}
+
+/** What a command prints that a tenant runs in its own place. */
+async function tenantsCli(...args: string[]): Promise<string> {
+  const lines: string[] = [];
+  const print = (line: string): void => void lines.push(line);
+  const source = { BATON_URL: stack.apis[0]!.url, BATON_TOKEN: token };
+  const cli = { source, terminal: { out: print, err: print }, stdin: () => Readable.from([]) };
+  expect([await run(args, cli), lines]).toEqual([0, lines]);
+  return lines.join('\n');
 }
 
 /** The schedule as soon as it is as wanted. */
@@ -106,8 +118,7 @@ it('lets a time that comes too early be skipped, wait, or end the task before', 
 });
 
 it('is paused, resumed, fired by hand and removed over the command line', async () => {
-  const flags = ['--url', stack.apis[0]!.url, '--token', token];
-  const baton = (...args: string[]) => stack.baton('schedules', ...args, ...flags);
+  const baton = (...args: string[]) => tenantsCli('schedules', ...args);
   const spec = ['--agent', 'echo', '--cron', '0 8 * * *', '--time-zone', 'Asia/Tokyo'];
   await baton('create', 'morning', ...spec, '--text', 'good morning');
   await baton('pause', 'morning');

@@ -97,14 +97,7 @@ function addCreateCommand(command: Command, cli: Cli): void {
 const pathOf = (name: string): string => `schedules/${encodeURIComponent(name)}`;
 
 async function list(cli: Cli, options: Options): Promise<void> {
-  const client = ApiClient.of(cli, options);
-  const all: ScheduleJson[] = [];
-  for (let cursor: string | null = ''; cursor !== null;) {
-    const path: string = `schedules?limit=100&cursor=${encodeURIComponent(cursor)}`;
-    const page = await client.call<{ schedules: ScheduleJson[]; next_cursor: string | null }>('GET', path);
-    all.push(...page.schedules);
-    cursor = page.next_cursor;
-  }
+  const all = await ApiClient.of(cli, options).list<ScheduleJson>('schedules', 'schedules');
   const none =
     'No schedules yet: npx baton schedules create <name> --agent <agent> --cron "0 8 * * *" --text "…"';
   if (options.json) printJson(cli.terminal, all);
