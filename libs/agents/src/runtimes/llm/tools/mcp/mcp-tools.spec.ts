@@ -1,4 +1,12 @@
-import { heldTool, says, textTool } from '../../../../../../../test/support/mcp-server/script.js';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  type ScriptedTool,
+  heldTool,
+  says,
+  textTool,
+} from '../../../../../../../test/support/mcp-server/script.js';
 import { McpBench, call, names } from './mcp-tools.fixture.js';
 
 const bench = new McpBench();
@@ -148,25 +156,26 @@ describe('MCP tools', () => {
   });
 
   it('that are slow time out, unless they show progress', async () => {
-    const busy = {
+    const busy: ScriptedTool = {
       name: 'busy',
-      call: async (_input: unknown, { progress }: { progress: (done: number) => Promise<void> }) => {
-        const until = Date.now() + 600;
-        for (let i = 1; Date.now() < until; i++) {
-          await progress(i);
+      call: async (_input, { progress }) => {
+        // Longer than the other call may take, which was made after this one.
+        for (let done = 1; !server.calls.some(({ canceled }) => canceled); done++) {
+          await progress(done);
           await new Promise((resolve) => setTimeout(resolve, 20));
         }
         return says('finished');
       },
     };
     const server = await bench.serve({ tools: [heldTool('wait'), busy] });
-    const opened = await bench.open([{ name: 'a', url: server.url, timeout: '300ms' }]);
+    const opened = await bench.open([{ name: 'a', url: server.url, timeout: '1s' }]);
+    const finished = call(opened, 'a_busy');
+    await server.called('busy');
     expect(await call(opened, 'a_wait')).toEqual({
       ok: false,
       content: 'The call of wait at a failed: it gives no answer in time',
     });
-    await server.canceled('wait');
-    expect(await call(opened, 'a_busy')).toMatchObject({ ok: true, content: 'finished' });
+    expect(await finished).toMatchObject({ ok: true, content: 'finished' });
   });
 
   describe('of a server that can not be used', () => {
@@ -197,6 +206,16 @@ describe('MCP tools', () => {
       const reason = `The MCP server "a" can't be used: it refused the connection`;
       await expect(bench.open([{ name: 'a', url: gone.url }, ...servers.slice(1)])).rejects.toThrow(reason);
       await server.left();
+    });
+
+    it.each(['http', 'sse'])('is one that does not answer, over %s', async (transport) => {
+      const silent = createServer(() => undefined).listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/mcp`;
+      const opening = bench.open([{ name: 'a', url, transport, connectTimeout: '100ms' }]);
+      await expect(opening).rejects.toThrow(`The MCP server "a" can't be used: it gives no answer in time`);
+      silent.closeAllConnections();
+      silent.close();
     });
 
     it('names the credentials, never their value', async () => {
