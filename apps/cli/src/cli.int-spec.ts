@@ -20,6 +20,26 @@ describe('tenants', () => {
     );
   });
 
+  it('get a model for their index, none, or that of the environment', async () => {
+    await json('tenants create routed');
+    const set = (line: string) => json(`tenants set routed --index-model ${line}`);
+    const url = 'http://ollama:11434/v1';
+    expect(await set(`openai-compatible/llama --index-model-url ${url}`)).toMatchObject({
+      ...{ indexModel: 'openai-compatible/llama', indexModelUrl: url, defaultAgent: 'index' },
+    });
+    expect(await set('none')).toMatchObject({ indexModel: 'none', indexModelUrl: null });
+    expect(await set('default')).toMatchObject({ indexModel: null, indexModelUrl: null });
+    expect(await refusal('tenants set routed --index-model gpt-5')).toMatch(
+      /^--index-model must be provider\/model, and the provider one of openai, /,
+    );
+    expect(await refusal('tenants set routed --index-model openai-compatible/llama')).toMatch(
+      /^--index-model-url is needed with an openai-compatible model/,
+    );
+    expect(await refusal('tenants set routed')).toBe(
+      'Say what to set: --default-agent <agent> or --index-model <provider/model>.',
+    );
+  });
+
   it('are refused with a remedy: taken, unfit or missing slugs', async () => {
     await json('tenants create taken');
     expect(await refusal('tenants create taken')).toBe(

@@ -33,7 +33,9 @@ let app: INestApplicationContext;
 let runtime: AskingRuntime;
 let tasks: TaskStore;
 let families: FamilyStore;
+/** Whom a test is about. */
 let tenantId: string;
+let tightTenantId: string;
 
 beforeAll(async () => {
   place = await createDatabase();
@@ -59,9 +61,12 @@ beforeAll(async () => {
   tenantId = (await tenants.create('acme')).id;
   // A parent and its children have one place between them.
   await tenants.setLimits('acme', { runsAtOnce: 1 });
+  tightTenantId = (await tenants.create('tight')).id;
+  await tenants.setLimits('tight', { runsAtOnce: 1, tasksWaiting: 1 });
   const agents = testing.get(AgentCatalogStore, { strict: false });
   for (const slug of AGENTS) {
-    await agents.create({ tenantId, slug, definition: definitionOf(slug), enabled: true, by: 'operator' });
+    const agent = { slug, definition: definitionOf(slug), enabled: true, by: 'operator' };
+    for (const owner of [tenantId, tightTenantId]) await agents.create({ tenantId: owner, ...agent });
   }
   app = await testing.init();
 });
@@ -239,4 +244,21 @@ it.each<[string, Order, string]>([
   ],
 ])('refuses %s', async (_, what, reason) => {
   expect(textOfStatus(await ended(await order('boss', what)))).toContain(reason);
+});
+
+it('refuses a child that the tenant has no place for, and does not count it', async () => {
+  const roomy = tenantId;
+  tenantId = tightTenantId;
+  try {
+    const ask = { agent: 'clerk', times: 2, message: {} };
+    const refused = await order('boss', { ask });
+    const reason = 'the limit tasksWaiting of this tenant is reached, which is 1';
+    expect(textOfStatus(await ended(refused))).toContain(reason);
+    const [made] = await childrenOf(refused);
+    await until(async () => ((await stateOf(made!)) === TASK_STATE_CANCELED ? true : undefined));
+    const id = await order('boss', { ask: { ...ask, times: 1, tasks: 1 } });
+    expect(textOfStatus(await ended(id))).toBe('1 did 1');
+  } finally {
+    tenantId = roomy;
+  }
 });
