@@ -1,5 +1,7 @@
 // Three projects: `unit` (pure and fast), `integration` (one library on real Postgres and Redis) and `e2e`.
 
+const { availableParallelism } = require('node:os');
+
 /** Nest 12 and some packages below it are ES modules; they are compiled to CommonJS for Jest. */
 const ES_MODULES =
   '@nestjs|cookie|file-type|strtok3|token-types|uint8array-extras|@tokenizer|@borewit|@a2a-js|jose|lru-cache';
@@ -38,6 +40,8 @@ const withServices = {
 };
 
 module.exports = {
+  // Tests with processes mostly wait for them: two files at once also where there are two cores, or one.
+  maxWorkers: Math.max(2, availableParallelism() - 1),
   projects: [
     {
       ...base,
