@@ -153,6 +153,18 @@ it('tells which migrations are missing', async () => {
   await sql(stores, 'ALTER TABLE away RENAME TO _prisma_migrations');
 });
 
+it('keeps its own settings beside those of the URL', async () => {
+  const url = new URL(stores.url);
+  url.searchParams.set('options', '-c work_mem=5MB -c enable_seqscan=on');
+  const database = new Database({ url: url.toString(), poolSize: 1 });
+  const text = `SELECT current_setting('work_mem') AS memory, current_setting('enable_seqscan') AS scans`;
+  try {
+    expect(await database.systemQuery({ text }, [])).toEqual([{ memory: '5MB', scans: 'off' }]);
+  } finally {
+    await database.close();
+  }
+});
+
 it('tells deadlocks and restarts from errors that stay', () => {
   const withCode = (code: string): Error => Object.assign(new Error('refused'), { code });
   expect(

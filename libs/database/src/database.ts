@@ -67,11 +67,10 @@ export class Database {
   constructor({ url, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS }: DatabaseOptions) {
     this.isBound = allowRlsBypass;
     this.pool = new Pool({
-      connectionString: url,
+      // A connection plans each statement once, perhaps while its tables are empty, and keeps the plan.
+      ...withOptions(url, '-c enable_seqscan=off'),
       max: poolSize,
       application_name: 'baton',
-      // A connection plans each statement once, perhaps while its tables are empty, and keeps the plan.
-      options: '-c enable_seqscan=off',
       pipeline: true,
       keepAlive: true,
       idleTimeoutMillis: 60_000,
@@ -219,4 +218,13 @@ function assertCommitted(result: QueryResult | undefined): void {
 /** Give the connection back, unless a transaction is left open on it. */
 function release(client: PoolClient): void {
   client.release(client.getTransactionStatus() !== 'I');
+}
+
+/** The `options` of a URL would win over ours: both hold, ours last. */
+function withOptions(databaseUrl: string, ours: string): { connectionString: string; options: string } {
+  if (!databaseUrl.includes('options=')) return { connectionString: databaseUrl, options: ours };
+  const url = new URL(databaseUrl);
+  const theirs = url.searchParams.get('options');
+  url.searchParams.delete('options');
+  return { connectionString: url.toString(), options: [theirs, ours].filter(Boolean).join(' ') };
 }
