@@ -129,24 +129,30 @@ describe('agents that live elsewhere', () => {
 
   it('are not asked again when the worker dies in mid-stream', async () => {
     const agent = remote('1.0');
-    const sends = (): number => agent.methods.filter((name) => name === 'SendStreamingMessage').length;
-    const before = sends();
+    const times = (name: string): number => agent.methods.filter((method) => method === name).length;
+    const sends = times('SendStreamingMessage');
+    const subscriptions = times('SubscribeToTask');
     agent.executor.holdAfter(3);
     let isKilled = false;
-    const frames = await stream(callerOf('speaks-1-0'), 'count 6', async (answer) => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const frames = await stream(callerOf('speaks-1-0').with({ traceparent }), 'count 6', async (answer) => {
       if (answer !== counted(3) || isKilled) return;
       isKilled = true;
       await killWorkers();
       await stack.addWorker();
-      void agent.wasAsked('SubscribeToTask', 1).then(() => agent.executor.release());
+      void agent.wasAsked('SubscribeToTask', subscriptions + 1).then(() => agent.executor.release());
     });
     expect(answerIn(frames)).toBe(counted(6));
     expect(stateIn(frames.at(-1))).toBe('TASK_STATE_COMPLETED');
-    expect(sends()).toBe(before + 1);
+    expect(times('SendStreamingMessage')).toBe(sends + 1);
+    const traced = agent.asked.filter(({ headers }) => headers.traceparent === traceparent);
+    const methods = traced.map(({ method }) => method);
+    expect(methods).toEqual(expect.arrayContaining(['SendStreamingMessage', 'SubscribeToTask']));
   }, 60_000);
 
   it('hear of a cancel while they speak', async () => {
     const agent = remote('1.0');
+    const cancels = agent.methods.filter((method) => method === 'CancelTask').length;
     let isCanceled = false;
     const frames: Frame[] = [];
     const caller = callerOf('speaks-1-0');
@@ -157,7 +163,7 @@ describe('agents that live elsewhere', () => {
       await caller.call('CancelTask', { id: frames[0]?.data.result?.task.id });
     }
     expect(stateIn(frames.at(-1))).toBe('TASK_STATE_CANCELED');
-    await agent.wasAsked('CancelTask');
+    await agent.wasAsked('CancelTask', cancels + 1);
   }, 30_000);
 
   it('may be agents of another Baton', async () => {
