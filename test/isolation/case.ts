@@ -19,7 +19,7 @@ export interface Case {
   kind: Kind;
   /** What a token needs for it. */
   scope: Scope;
-  /** It makes a task of the caller's. */
+  /** It makes something of the caller's: a task, a secret, a schedule. */
   sends: boolean;
   /** A caller who may not know the thing gets an error; otherwise it gets what it would get for any name. */
   refused: boolean;

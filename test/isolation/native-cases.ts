@@ -149,7 +149,9 @@ const PREPARED: Partial<Record<Kind, Case['prepare']>> = {
 const casesOf = (method: string, title: string, described: NativeRequest): Case[] =>
   described.kinds.map((kind) => ({
     title: `${title} by ${kind}`,
-    ...{ kind, scope: described.scope, sends: false, open: false, refused: !described.anyName },
+    ...{ kind, scope: described.scope, open: false, refused: !described.anyName },
+    // Lists are looked at while nothing is made.
+    sends: kind in PREPARED,
     prepare: PREPARED[kind],
     request: (id) => ({
       method,
