@@ -124,6 +124,12 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       expect(inbox.items).toEqual([run]);
       expect(await one.queueDepth()).toEqual({ waiting: 1, active: 0 });
     });
+
+    it('lets go of the server when a worker is closed that has only just begun', async () => {
+      const messaging = await installation.process();
+      await messaging.consumeRuns(1, async () => undefined).close();
+      await messaging.close();
+    });
   });
 
   describe('task channels', () => {

@@ -67,7 +67,8 @@ export class RunWorker {
 
   private async shut(): Promise<void> {
     this.stop.abort();
-    const closed = Promise.all([this.worker?.close(), this.opening]);
+    // BullMQ does not give back the connection of a worker that is closed while it opens.
+    const closed = this.opening.then(() => this.worker?.close());
     do {
       await Promise.all(this.inHand);
       // Acknowledging the last jobs needs the server; without it their locks expire by themselves.
