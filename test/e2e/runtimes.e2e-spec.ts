@@ -142,7 +142,7 @@ describe('a cancel', () => {
 
   it.each(having('stream'))('ends %s in the middle, and nothing follows', async (_name, row) => {
     places.hold();
-    const stream = follow(row, row.stream);
+    const stream = follow(row, row.long ?? row.stream);
     await stream.until(isChunk);
     await cancel(row, stream.id());
     const frames = await stream.ended;

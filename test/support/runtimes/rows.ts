@@ -16,6 +16,8 @@ export interface RuntimeRow {
   stream?: Said;
   /** What is said when nothing holds it. */
   reply: { said: Said; text: string | RegExp };
+  /** The same, where `stream` is held by time alone, with more of it. */
+  long?: Said;
   /** Says nothing and does not end. */
   wait?: Said;
   /** Asks; then it is answered, and its reply is this. */
@@ -34,8 +36,9 @@ const say = (text: string): Said => ({ text });
 export const RUNTIME_ROWS: Readonly<Record<string, RuntimeRow>> = {
   echo: {
     agent: 'echo',
-    stream: { text: 'a ', metadata: { echo: { chunks: 4, delayMs: 800 } } },
-    reply: { said: { text: 'a ', metadata: { echo: { chunks: 4 } } }, text: 'a a a a ' },
+    stream: { text: 'a ', metadata: { echo: { chunks: 6, delayMs: 700 } } },
+    long: { text: 'a ', metadata: { echo: { chunks: 100, delayMs: 300 } } },
+    reply: { said: { text: 'a ', metadata: { echo: { chunks: 6 } } }, text: 'a '.repeat(6) },
     wait: { text: 'a', metadata: { echo: { delayMs: 300_000 } } },
     ask: { said: { text: 'a', metadata: { echo: { askInput: true } } }, answer: 'b', reply: 'b' },
     large: say(LONG),
