@@ -10,6 +10,7 @@ const ES_MODULES =
 const base = {
   rootDir: __dirname,
   testEnvironment: 'node',
+  setupFilesAfterEnv: ['<rootDir>/test/support/patience.js'],
   transform: {
     '^.+\\.[cm]?[jt]s$': [
       '@swc/jest',
@@ -36,7 +37,6 @@ const base = {
 const withServices = {
   globalSetup: '<rootDir>/test/support/global-setup.js',
   globalTeardown: '<rootDir>/test/support/global-teardown.js',
-  setupFilesAfterEnv: ['<rootDir>/test/support/patience.js'],
 };
 
 module.exports = {

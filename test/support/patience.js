@@ -1,2 +1,2 @@
-// Tests with real processes and servers wait for what happens, however slow the machine; Jest's 5 s is for units.
+// Tests wait for what happens, however slow the machine.
 jest.setTimeout(60_000);
