@@ -173,17 +173,15 @@ describe('an agent that is taken away', () => {
     expect((await statesIn(frames)).at(-1)).toBe('COMPLETED');
     for (const api of [0, 1]) {
       const { result } = await caller('gone', api).call('GetTask', { id });
-      expect(result).toMatchObject({
-        status: { state: 'TASK_STATE_COMPLETED' },
-        metadata: { 'baton.agentVersion': 1 },
-      });
+      expect(result).toMatchObject({ status: { state: 'TASK_STATE_COMPLETED' } });
     }
+    const headers = { authorization: `Bearer ${env.BATON_TOKEN!}` };
+    const request = await fetch(`${stack.apis[0]!.url}/v1/requests/${id}`, { headers });
+    expect(await request.json()).toMatchObject({ agent_version: 1 });
     const unknown = await caller('never-was').call('SendMessage', sendParams('hello'));
     const refused = await gone.call('SendMessage', sendParams('hello'));
     expect(JSON.stringify(refused).replaceAll('gone', 'never-was')).toBe(JSON.stringify(unknown));
-    const card = await fetch(`${stack.url(1, 'gone')}/.well-known/agent-card.json`, {
-      headers: { authorization: `Bearer ${env.BATON_TOKEN!}` },
-    });
+    const card = await fetch(`${stack.url(1, 'gone')}/.well-known/agent-card.json`, { headers });
     expect(card.status).toBe(404);
   });
 

@@ -12,6 +12,7 @@ export interface AncestorRow {
 export interface FamilyRow {
   parent_task_id: string | null;
   children: string[];
+  agent_version: number | null;
 }
 export interface WokenRow {
   /** Suspended runs that were looked at. */
@@ -71,7 +72,9 @@ export const FAMILY: Statement = {
   text: `
 SELECT t.parent_task_id, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
-) AS children
+) AS children, (
+  SELECT agent_version FROM runs WHERE tenant_id = $1 AND task_id = $2 ORDER BY created_at DESC, id DESC LIMIT 1
+) AS agent_version
 FROM tasks t WHERE t.tenant_id = $1 AND t.id = $2`,
 };
 

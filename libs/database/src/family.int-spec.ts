@@ -170,13 +170,16 @@ describe('a child', () => {
     expect(middle.parentTaskId).toBe(root.taskId);
     const line = await families.line(root.tenantId, leaf.taskId);
     expect(line.map(({ taskId }) => taskId)).toEqual([leaf.taskId, middle.taskId, root.taskId]);
+    await stores.runs.noteAgentVersion(middle, 3);
+    await stores.runs.noteAgentVersion({ ...middle, attempt: middle.attempt - 1 }, 2);
     expect(await families.find(root.tenantId, middle.taskId)).toEqual({
-      parentTaskId: root.taskId,
-      childTaskIds: [leaf.taskId],
+      ...{ parentTaskId: root.taskId, childTaskIds: [leaf.taskId], agentVersion: 3 },
     });
     const stranger = randomUUID();
     expect(await families.line(stranger, leaf.taskId)).toEqual([]);
-    expect(await families.find(stranger, middle.taskId)).toEqual({ parentTaskId: null, childTaskIds: [] });
+    expect(await families.find(stranger, middle.taskId)).toEqual({
+      ...{ parentTaskId: null, childTaskIds: [], agentVersion: null },
+    });
   });
 
   it('is refused when as many were made below the first task as may be, and nothing is written', async () => {

@@ -20,13 +20,14 @@ export class FamilyStore {
     return rows.map((row) => ({ taskId: row.id, agentId: row.agent_id }));
   }
 
-  /** Parent and children of a task. */
+  /** Parent and children of a task, and the version of its agent. */
   async find(tenantId: string, taskId: string): Promise<Family> {
     const values = [tenantId, taskId];
     const [row] = isUuid(taskId)
       ? await this.database.tenantQuery<sql.FamilyRow>(tenantId, sql.FAMILY, values)
       : [];
-    return { parentTaskId: row?.parent_task_id ?? null, childTaskIds: row?.children ?? [] };
+    const { parent_task_id: parentTaskId = null, children: childTaskIds = [] } = row ?? {};
+    return { parentTaskId, childTaskIds, agentVersion: row?.agent_version ?? null };
   }
 
   /** The children of a task that have not ended, those included that wait for input. */

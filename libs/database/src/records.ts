@@ -198,6 +198,8 @@ export interface Family {
   parentTaskId: string | null;
   /** Oldest first. */
   childTaskIds: string[];
+  /** Version of the task's agent that its last turn has run; null = it was not begun, or its agent has no versions. */
+  agentVersion: number | null;
 }
 
 /** For how long a tenant's tasks stay after they have ended; may be a fraction of a day. */

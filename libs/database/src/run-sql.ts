@@ -158,6 +158,12 @@ WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'
 RETURNING id`,
 };
 
+/** $1 tenant $2 run $3 attempt $4 version */
+export const NOTE_AGENT_VERSION: Statement = {
+  name: 'run-note-agent-version',
+  text: 'UPDATE runs SET agent_version = $4 WHERE tenant_id = $1 AND id = $2 AND attempt = $3',
+};
+
 /** A run with a backoff waits in Postgres until it is due: $1 limit $2 when the leases had run out */
 export const RECLAIM_EXPIRED: Statement = {
   name: 'run-reclaim-expired',

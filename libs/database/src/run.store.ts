@@ -74,6 +74,11 @@ export class RunStore {
     return rows.length > 0;
   }
 
+  /** Which version of its agent this attempt runs. */
+  async noteAgentVersion({ tenantId, runId, attempt }: RunKey, version: number): Promise<void> {
+    await this.database.tenantQuery(tenantId, sql.NOTE_AGENT_VERSION, [tenantId, runId, attempt, version]);
+  }
+
   /** The clock of Postgres, read before a commit that reached the disk. Rejects when Postgres can't do that. */
   async proveWritable(): Promise<string> {
     const [row] = await this.database.systemQuery<{ at: string }>(PROVE_WRITABLE, []);

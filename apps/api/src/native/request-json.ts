@@ -14,9 +14,10 @@ export const encodeRequest = (task: Task, agentId: string): Record<string, unkno
 export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
-  { parentTaskId, childTaskIds }: Family,
+  { parentTaskId, childTaskIds, agentVersion }: Family,
 ): Record<string, unknown> => ({
   ...encodeRequest(task, agentId),
+  agent_version: agentVersion,
   parent_id: parentTaskId,
   child_ids: childTaskIds,
   task: Task.toJSON(task),

@@ -179,7 +179,7 @@ const createFakes = (): Fakes => ({
   schedules: {},
   listing: {
     list: async () => ({ tasks: [], more: false }),
-    family: async () => ({ parentTaskId: null, childTaskIds: [] }),
+    family: async () => ({ parentTaskId: null, childTaskIds: [], agentVersion: null }),
   },
   limits: {},
   counts: {

@@ -21,8 +21,6 @@ const CLAIM_TRIES = 60;
 const CLAIM_RETRY_MS = 250;
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
-/** In a task's metadata: the version of the catalog's agent that ran its latest turn. */
-const AGENT_VERSION = 'baton.agentVersion';
 const MAX_REFERENCE_TASKS = 16;
 /** How far back a conversation goes, in tasks: unless the runtime says otherwise, and at most. */
 const EARLIER_TASKS = 16;
@@ -141,7 +139,7 @@ export class RunExecutor {
   private async converse(run: ClaimedRun, writer: EventWriter, output: TurnOutput, signal: AbortSignal) {
     const agent = await untilAnswered(() => this.directory.findKept(run.tenantId, run.agentId), signal);
     if (!agent) throw new TurnFailure('The agent no longer exists');
-    if (agent.version !== undefined) writer.mergeMetadata({ [AGENT_VERSION]: agent.version });
+    await this.noteVersion(run, agent, signal);
     const runtime = this.runtimes.get(agent.definition.runtime);
     const limits = await untilAnswered(() => this.ports.limits.of(run.tenantId), signal);
     writer.allow(new EventAllowance(limits));
@@ -161,6 +159,12 @@ export class RunExecutor {
       const windUp = Promise.resolve(outputs.return?.()).catch(() => undefined);
       if (signal.aborted) await Promise.race([windUp, timeout(WIND_UP_MS)]);
     }
+  }
+
+  /** Agents of the catalog have versions: which one this attempt runs. */
+  private async noteVersion(run: ClaimedRun, { version }: Agent, signal: AbortSignal): Promise<void> {
+    if (version === undefined) return;
+    await untilAnswered(() => this.ports.stores.runs.noteAgentVersion(run, version), signal);
   }
 
   /** @returns whether the turn is over */
