@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { Client } from 'pg';
+import { Client, type DatabaseError } from 'pg';
 
 /** Name of the migrated, empty database that every test's database is a copy of. */
 export const TEMPLATE = 'baton_template';
+
+/** The SQLSTATE of a database that still has sessions. */
+const OBJECT_IN_USE = '55006';
 
 /** A database for one test file. */
 export interface TestDatabase {
@@ -17,8 +20,38 @@ export async function createDatabase(): Promise<TestDatabase> {
   await asAdministrator(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
   return {
     url: databaseUrl(name),
-    drop: () => asAdministrator(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    drop: () => dropDatabase(databaseUrl(name)),
   };
+}
+
+/**
+ * Removes a database, whoever is connected to it. Not with FORCE: that needs the right to end every session in it,
+ * also an autovacuum worker, which belongs to the superuser. A plain DROP asks autovacuum to leave, with no right.
+ */
+export async function dropDatabase(url: string): Promise<void> {
+  const name = new URL(url).pathname.slice(1);
+  const administration = new URL(url);
+  administration.pathname = '/postgres';
+  const client = new Client({ connectionString: administration.toString() });
+  await client.connect();
+  try {
+    await client.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+    for (;;) {
+      await client.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND usename = current_user',
+        [name],
+      );
+      try {
+        await client.query(`DROP DATABASE ${name}`);
+        return;
+      } catch (error) {
+        // Postgres waits five seconds for the sessions to end. On a slow machine they may need longer.
+        if ((error as DatabaseError).code !== OBJECT_IN_USE) throw error;
+      }
+    }
+  } finally {
+    await client.end();
+  }
 }
 
 /** The URL of another database of the test server. */

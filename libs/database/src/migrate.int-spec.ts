@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { asAdministrator, databaseUrl } from '../../../test/support/database.js';
+import { asAdministrator, databaseUrl, dropDatabase } from '../../../test/support/database.js';
 import { Database } from './index.js';
 import { migrationNames } from './migrations-folder.js';
 
@@ -30,7 +30,7 @@ it('several processes at once migrate an empty database once; again does nothing
     expect(await migrate(databaseUrl(name))).toBe('The database is up to date.');
   } finally {
     await database.close();
-    await asAdministrator(`DROP DATABASE ${name} WITH (FORCE)`);
+    await dropDatabase(databaseUrl(name));
   }
 }, 60_000);
 
