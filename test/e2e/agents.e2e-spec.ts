@@ -16,7 +16,7 @@ describe('an unchanged AgentExecutor', () => {
   beforeAll(async () => {
     stack = await Stack.start({ driver: 'postgres', workers: 1, env: { BATON_AGENTS_DIR: EXAMPLES } });
     ({ token } = await stack.createTenant());
-  }, 60_000);
+  });
   afterAll(() => stack.stop());
   const callerOf = (agent: string): RawCaller => new RawCaller(stack.url(0, agent), token);
 
@@ -40,7 +40,7 @@ describe('an unchanged AgentExecutor', () => {
     expect(task.status.state).toBe('TASK_STATE_COMPLETED');
     expect(JSON.stringify(task.artifacts)).toContain('Lisbon');
     expect(task.history.length).toBeGreaterThanOrEqual(5);
-  }, 60_000);
+  });
 
   it('streams, and its card says what it can', async () => {
     const frames: Frame[] = [];
@@ -66,7 +66,7 @@ describe.each(DRIVERS)('cancel on %s', (driver) => {
     stack = await Stack.start({ driver, apis: 2, workers: 2, env });
     const { token } = await stack.createTenant();
     caller = new RawCaller(stack.url(0, 'witness'), token);
-  }, 60_000);
+  });
   afterAll(async () => {
     await stack.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -99,7 +99,7 @@ describe('a run that kills its worker again and again', () => {
       workers: 4,
       env: { BATON_AGENTS_DIR: AGENTS, ...LEASES },
     });
-  }, 60_000);
+  });
   afterAll(() => stack.stop());
 
   it('ends failed, with the reason, after its attempts', async () => {
@@ -112,7 +112,7 @@ describe('a run that kills its worker again and again', () => {
     expect((await echo.call('SendMessage', sendParams('alive'))).result?.task.status.state).toBe(
       'TASK_STATE_COMPLETED',
     );
-  }, 60_000);
+  });
 });
 
 /** Resolves when the file holds the word. */

@@ -17,7 +17,7 @@ beforeAll(async () => {
   url = stack.apis[0]!.url;
   caller = new RawCaller(stack.url(0), token);
   headers = { authorization: `Bearer ${token}`, 'a2a-version': '1.0' };
-}, 60_000);
+});
 afterAll(() => stack.stop());
 afterEach(async () => {
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
@@ -75,7 +75,8 @@ describe('a slow sender', () => {
   it('of a body in single bytes is served if it is quick enough', async () => {
     const body = Buffer.from(rpc('SendMessage', sendParams('x'.repeat(100_000)), 'bytes'));
     const chunks = Buffer.concat([...body].map((byte) => Buffer.from([0x31, 13, 10, byte, 13, 10])));
-    const peer = await RawSocket.open(url);
+    const patient = await stack.addApi({ REQUEST_TIMEOUT_MS: '120000' });
+    const peer = await RawSocket.open(patient.url);
     peer.send(chunkedPost()).send(chunks).send('0\r\n\r\n');
     expect(statusOf(await peer.until(/"id":"bytes"/))).toBe('200');
     peer.close();

@@ -12,8 +12,6 @@ import { DRIVERS } from '../support/index.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
-jest.setTimeout(60_000);
-
 const SUPPORT = 'slug: support\nname: Support\ndescription: Answers questions\nruntime: echo\n';
 
 let stack: Stack;
@@ -27,7 +25,7 @@ beforeAll(async () => {
   stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 0, env: { BATON_MASTER_KEY: key } });
   const { token } = await stack.createTenant();
   env = { BATON_HOME: folder, BATON_URL: stack.apis[0]!.url, BATON_TOKEN: token };
-}, 60_000);
+});
 afterAll(async () => {
   await stack.stop();
   rmSync(folder, { recursive: true });

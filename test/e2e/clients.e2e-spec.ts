@@ -51,7 +51,7 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
       headers.set('authorization', `Bearer ${token}`);
       return fetch(input, { ...init, headers });
     };
-  }, 60_000);
+  });
   afterAll(() => stack.stop());
 
   /** A client of one generation, made from the agent's card as it finds it. */

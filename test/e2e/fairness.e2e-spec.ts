@@ -27,7 +27,7 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
       ...LEASES,
     };
     stack = await Stack.start({ driver, apis: 2, workers: 2, env });
-  }, 120_000);
+  });
   afterAll(async () => {
     await stack.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -102,7 +102,7 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
       expect(order!.before).toBeLessThanOrEqual(CAPACITY);
     }
     expect(await ends(flood, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
-  }, 180_000);
+  });
 
   // Postgres alone decides this: once is enough.
   if (driver === DRIVERS[0]) {
@@ -120,7 +120,7 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
         most = Math.max(most, atOnce);
       }
       expect({ notes: notes.length, atOnce, most }).toEqual({ notes: 120, atOnce: 0, most: 3 });
-    }, 180_000);
+    });
 
     it('a tenant is refused tasks beyond those that may wait, and nothing of them is left', async () => {
       const tenant = await stack.createTenant();
@@ -163,7 +163,7 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
         break;
       }
       for (const id of [third, second]) await callers[0]!.call('CancelTask', { id });
-    }, 180_000);
+    });
   }
 
   it('every task ends though a worker is killed and what is on the queue is lost', async () => {
@@ -180,5 +180,5 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
     stack.workers[0] = await stack.addWorker();
     expect(await ends(floods[0]!, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
     expect(await ends(floods[1]!, others)).toEqual(new Set(['TASK_STATE_COMPLETED']));
-  }, 120_000);
+  });
 });

@@ -17,7 +17,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
     stack = await Stack.start({ driver, apis: 2, workers: 2, env: LEASES });
     const { token } = await stack.createTenant();
     caller = new RawCaller(stack.url(0), token);
-  }, 60_000);
+  });
   afterAll(() => stack.stop());
 
   /** A stream that comes back on the given API whenever its connection breaks. */
@@ -90,7 +90,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
     // A second attempt starts the artifact anew: the log has more chunks than the reply.
     const retried = all.filter((frames) => frames.length > CHUNKS + 3);
     expect(retried.length).toBeGreaterThan(0);
-  }, 60_000);
+  });
 
   it('lets callers of a killed API go on at the other one', async () => {
     const all = await followAll(
@@ -100,7 +100,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
     expectWhole(all);
     stack.apis[0] = await stack.addApi();
     caller = caller.at(stack.url(0));
-  }, 60_000);
+  });
 
   it('lets runs of a stopped worker go on elsewhere', async () => {
     const worker = await stack.addWorker({ WORKER_GRACE_MS: '1' });
@@ -113,7 +113,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
     );
     expect(code).toBe(0);
     expectWhole(all);
-  }, 60_000);
+  });
 
   if (driver === 'redis') {
     it('loses nothing when Redis is flushed and restarted', async () => {
@@ -126,7 +126,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
         },
       );
       expectWhole(all);
-    }, 60_000);
+    });
 
     it('accepts a task while Redis is away and runs it afterwards', async () => {
       await stack.redis!.crash();
@@ -138,6 +138,6 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
       for await (const frame of caller.stream('SubscribeToTask', { id }, 0)) frames.push(frame);
       expect(completes(frames.at(-1))).toBe(true);
       expect(textsOf(frames)).toEqual(['kept']);
-    }, 60_000);
+    });
   }
 });

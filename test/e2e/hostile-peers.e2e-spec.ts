@@ -26,7 +26,7 @@ beforeAll(async () => {
   url = stack.apis[0]!.url;
   caller = new RawCaller(stack.url(0), token);
   headers = { authorization: `Bearer ${token}`, 'a2a-version': '1.0' };
-}, 60_000);
+});
 afterAll(() => stack.stop());
 
 const rpc = (method: string, params: object, id: unknown = 1): string =>
@@ -84,7 +84,7 @@ describe('a reader that stops reading', () => {
     expect(await readOn(first[0]!, streams[0]!)).toEqual(oneTo(LAST));
     await Promise.all(streams.map((stream) => stream.return(undefined)));
     await everythingFreed();
-  }, 60_000);
+  });
 
   it('is not kept alive by what it sends', async () => {
     const peer = await RawSocket.open(url);

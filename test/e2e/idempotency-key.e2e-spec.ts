@@ -10,7 +10,7 @@ let token: string;
 beforeAll(async () => {
   stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 1 });
   token = (await stack.createTenant()).token;
-}, 60_000);
+});
 afterAll(() => stack.stop());
 
 const callerAt = (api: number, agent = 'echo'): RawCaller => new RawCaller(stack.url(api, agent), token);

@@ -16,7 +16,7 @@ beforeAll(async () => {
   stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 1, env });
   token = (await stack.createTenant()).token;
   stranger = (await stack.createTenant()).token;
-}, 60_000);
+});
 afterAll(() => stack.stop());
 
 const callerAt = (api: number, version: Version = '1.0', agent = 'echo', as = token): RawCaller =>
@@ -198,7 +198,7 @@ describe('a message that is sent again', () => {
       () => 'answered',
       () => 'lost',
     );
-    while ((await tasksIn(contextId)).length === 0);
+    while ((await tasksIn(contextId)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     await stack.apis[0]!.kill();
     expect(await lost).toBe('lost');
     const { result } = await send(params, 1);

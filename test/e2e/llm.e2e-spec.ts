@@ -34,7 +34,7 @@ beforeAll(async () => {
     const config = { baseUrl: provider.url, prompt: 'Be brief.', ...settings };
     await put(`agents/${slug}`, { name: slug, description: 'A helper.', runtime: 'llm', config });
   }
-}, 120_000);
+});
 afterEach(() => provider.reset());
 afterAll(async () => {
   await stack.stop();
@@ -151,7 +151,7 @@ describe('an llm agent', () => {
     expect(caller.text).toBe('It is noon.');
     expect(caller.state).toBe(TaskState.TASK_STATE_COMPLETED);
     expect(provider.requests).toHaveLength(2);
-  }, 30_000);
+  });
 
   it('is not asked again for a step that had ended before its worker was killed', async () => {
     const client = await connect('counter');
@@ -169,7 +169,7 @@ describe('an llm agent', () => {
     expect(caller.state).toBe(TaskState.TASK_STATE_COMPLETED);
     expect(provider.requests).toHaveLength(3);
     expect(JSON.stringify((await provider.request(3)).body)).toContain('/n must be integer');
-  }, 30_000);
+  });
 
   it('is cut off from its provider when its task is canceled', async () => {
     const client = await connect('anthropic');

@@ -197,7 +197,7 @@ describe('npm start says in one sentence what is wrong, and leaves nothing runni
   it('and when it is interrupted while it starts', async () => {
     const run = new LocalRun({ BATON_HOME: home.path, PORT: '0' });
     const isUp = (): boolean => existsSync(join(home.path, 'postgres', 'process.json'));
-    expect(await waitUntil(isUp, 20_000, 5)).toBe(true);
+    expect(await waitUntil(isUp, 4 * 60_000, 5)).toBe(true);
     run.signal('SIGINT');
     expect(await run.exited).toBe(0);
     expect(existsSync(join(home.path, 'postgres', 'process.json'))).toBe(false);

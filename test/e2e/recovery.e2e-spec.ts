@@ -15,8 +15,6 @@ const CHUNKS = 60;
 const AGENTS = { BATON_AGENTS_DIR: join(__dirname, '../agents') };
 const folder = mkdtempSync(join(tmpdir(), 'baton-recovery-'));
 
-jest.setTimeout(180_000);
-
 let stack: Stack;
 let token: string;
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -156,22 +154,31 @@ describe.each(DRIVERS)('on %s', (driver) => {
     const { worker, tasks } = await busiest();
     await worker.kill();
     const killed = performance.now();
+    // Ten seconds as the worker that is left measures them: on a slow machine they are longer.
+    const tenSeconds = sendParams('over', { metadata: { echo: { delayMs: 10_000 } } });
+    let isOver = false;
+    const over = new RawCaller(stack.url(0), token)
+      .call('SendMessage', tenSeconds)
+      .then(() => (isOver = true));
+    over.catch(() => undefined);
+    let late = 0;
     const times = new Map<Follower, number>();
     await until(() => {
       for (const echo of echoes.filter((one) => one.spokeAgain && !times.has(one))) {
         times.set(echo, performance.now() - killed);
+        if (isOver) late += 1;
       }
       return echoes.every(({ frames }) => completes(frames.at(-1)));
     });
     await done();
     expectWhole(echoes);
+    // The target is 5 s; bench/recovery.mjs measures it.
+    expect(late).toBe(0);
     expect([...times.keys()].map(({ taskId }) => taskId).sort()).toEqual([...tasks].sort());
     const slowest = Math.max(...times.values());
     process.stderr.write(
       `the last of ${tasks.size} runs spoke again ${slowest.toFixed(0)} ms after kill -9 (${driver})\n`,
     );
-    // The target is 5 s; the machine of a test may be busy with other things.
-    expect(slowest).toBeLessThan(10_000);
   });
 });
 

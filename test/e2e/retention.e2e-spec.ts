@@ -19,7 +19,7 @@ describe('retention', () => {
     await database.query(`SET baton.tenant = 'system'`);
     tenant = await stack.createTenant();
     caller = new RawCaller(stack.url(0), tenant.token);
-  }, 60_000);
+  });
   afterAll(async () => {
     await database.end();
     await stack.stop();
@@ -36,6 +36,7 @@ describe('retention', () => {
     for (;;) {
       const answer = await ask();
       if (isIt(answer)) return answer;
+      await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
 
@@ -105,7 +106,7 @@ describe('retention', () => {
       headers: { authorization: `Bearer ${tenant.token}` },
     });
     expect([native.status, await native.text()]).toEqual([404, expect.stringContaining('days of retention')]);
-  }, 60_000);
+  });
 
   it('tells other tenants and other agents what they get for an id that never was', async () => {
     const id = await deletedTask();
@@ -128,7 +129,7 @@ describe('retention', () => {
         );
       }
     }
-  }, 60_000);
+  });
 
   it('tells clients that choose the ids of their tasks, under those ids', async () => {
     const orloj = new RawCaller(`${stack.apis[0]!.url}/v1/agents/echo/a2a`, tenant.token, '0.1');
@@ -159,7 +160,7 @@ describe('retention', () => {
         data: { task_id: clientId },
       });
     }
-  }, 60_000);
+  });
 
   it('keeps a task that waits for its caller, and lets it go on', async () => {
     const asked = await caller.call(
@@ -170,7 +171,7 @@ describe('retention', () => {
     await deletedTask();
     const answered = await caller.call('SendMessage', sendParams('here', { taskId: id }));
     expect(answered.result?.task.status.state).toBe('TASK_STATE_COMPLETED');
-  }, 60_000);
+  });
 
   /** A completed task with a log of that many events, as it would be after a long run. */
   async function longTask(events: number): Promise<string> {
@@ -213,7 +214,7 @@ describe('retention', () => {
     expect(seen).toEqual(seen.map((_, i) => i + 2));
     expect(seen.length).toBeLessThan(60_000);
     expect(end?.error?.message).toContain('was deleted after');
-  }, 60_000);
+  });
 
   it('is gone on with by another worker when one is killed in the middle of a log', async () => {
     const id = await longTask(100_000);
@@ -238,5 +239,5 @@ describe('retention', () => {
       const { rowCount } = await database.query(`SELECT FROM ${table} WHERE task_id = $1 LIMIT 1`, [id]);
       expect([table, rowCount]).toEqual([table, 0]);
     }
-  }, 60_000);
+  });
 });

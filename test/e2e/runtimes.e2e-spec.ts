@@ -9,8 +9,6 @@ import { type LogEntry, defectsOf, readLog } from '../support/runtimes/task-log.
 import { Stack, type TestTenant } from '../support/stack.js';
 import type { Wired } from '../support/wire.js';
 
-jest.setTimeout(60_000);
-
 const ROWS = Object.entries(RUNTIME_ROWS);
 const having = <K extends keyof RuntimeRow>(key: K) =>
   ROWS.filter(
@@ -37,7 +35,7 @@ beforeAll(async () => {
   [tenant, limited] = await Promise.all([stack.createTenant(), stack.createTenant()]);
   await stack.baton('tenants', 'limits', limited.slug, '--event-bytes', '2500', '--events-per-run', '5');
   await Promise.all([tenant, limited].flatMap((each) => ROWS.map(([, row]) => create(each, row))));
-}, 120_000);
+});
 afterAll(async () => {
   await client.end();
   await stack.stop();

@@ -6,8 +6,6 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import type { Wired } from '../support/wire.js';
 
-jest.setTimeout(60_000);
-
 const ENV = { LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300' };
 const EVERY_SECOND = { cron: '* * * * * *', agent: 'echo' };
 /** The agent asks, and its task is not over until it is answered. */

@@ -37,7 +37,7 @@ beforeAll(async () => {
   writeFileSync(file, JSON.stringify(clerk()));
   await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', 'clerk');
   caller = new RawCaller(stack.url(0, 'clerk'), token);
-}, 60_000);
+});
 
 afterAll(async () => {
   await Promise.all([stack.stop(), provider.stop(), server.stop()]);
@@ -114,7 +114,7 @@ describe('an agent with tools', () => {
       { data: { tool: 'desk_copy', ok: true, output: 'copied' } },
       { data: { tool: 'desk_pay', ok: false } },
     ]);
-  }, 60_000);
+  });
 
   it('waits for approval, and makes the call on another worker once it has it', async () => {
     server.tools = [textTool('sign', 'signed')];
@@ -132,7 +132,7 @@ describe('an agent with tools', () => {
     const task = await send('yes', asked.id);
     expect(task.status.state).toBe('TASK_STATE_COMPLETED');
     expect(server.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
-  }, 60_000);
+  });
 
   it('makes an approved call again that was in flight when its worker was killed', async () => {
     const sign = heldTool('sign', 'signed');
@@ -146,7 +146,7 @@ describe('an agent with tools', () => {
     sign.release();
     expect((await done).status.state).toBe('TASK_STATE_COMPLETED');
     expect(provider.requests).toHaveLength(2);
-  }, 60_000);
+  });
 
   it('does not make a call that is refused', async () => {
     server.tools = [textTool('sign', 'signed')];

@@ -21,7 +21,7 @@ describe.each(['SUPERUSER', 'BYPASSRLS'])('a role with %s', (attribute) => {
     });
     const env = { ...process.env, DATABASE_URL: postgres.url };
     await promisify(execFile)(process.execPath, [MIGRATE], { env });
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await postgres.process.stop(5_000);

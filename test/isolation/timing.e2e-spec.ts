@@ -24,7 +24,7 @@ describe('how long an answer takes', () => {
   let world: World;
   beforeAll(async () => {
     world = await World.start();
-  }, 240_000);
+  });
   afterAll(() => world.stop());
 
   async function millisecondsOf({ request }: Case, id: string): Promise<number> {

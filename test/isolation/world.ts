@@ -229,6 +229,7 @@ export class World {
     for (;;) {
       const task = await this.call(this.tokens.owner, 'GetTask', { id }, `/agents/${agent}`);
       if (task.status.state === 'TASK_STATE_WORKING') return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
 

@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 
 const DIST = join(__dirname, '../../dist/apps');
-const START_TIMEOUT_MS = 60_000;
+// For a process that hangs: one that ends is told at once.
+const START_TIMEOUT_MS = 4 * 60_000;
 
 /** A Baton process of a test: a real one, from the build. */
 export interface BatonProcess {

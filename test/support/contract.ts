@@ -102,7 +102,7 @@ export function describeContract(
     beforeAll(async () => {
       await api.start(env);
       await prepare?.(api);
-    }, 60_000);
+    });
     afterAll(() => api.stop());
     tests(api);
   });

@@ -55,8 +55,8 @@ export class Stack {
     }
   }
 
-  async addApi(): Promise<BatonProcess> {
-    const api = await startProcess('api', this.env);
+  async addApi(env: Record<string, string> = {}): Promise<BatonProcess> {
+    const api = await startProcess('api', { ...this.env, ...env });
     this.apis.push(api);
     return api;
   }

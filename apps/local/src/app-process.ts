@@ -7,7 +7,7 @@ import { waitUntil } from './services/wait.js';
 import { StartError } from './start-error.js';
 import type { RunningProcess } from './supervisor.js';
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 120_000;
 
 /** One of our own processes to start from the build. */
 export interface AppCommand {

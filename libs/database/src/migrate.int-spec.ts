@@ -32,7 +32,7 @@ it('several processes at once migrate an empty database once; again does nothing
     await database.close();
     await dropDatabase(databaseUrl(name));
   }
-}, 60_000);
+});
 
 it('a database that can not be reached is one sentence and exit code 1', async () => {
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toMatchObject({

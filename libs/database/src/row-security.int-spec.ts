@@ -54,7 +54,7 @@ beforeAll(async () => {
      FROM pg_constraint WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace`,
   );
   for (const { drop } of rows) await client.query(drop);
-}, 60_000);
+});
 
 afterAll(async () => {
   await client.end();

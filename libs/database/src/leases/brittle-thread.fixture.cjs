@@ -1,5 +1,5 @@
-// A thread that keeps nothing: it tells what it is given, dies of an attempt 13, and says how old the pulse is
-// when it is given an attempt of 200 (at once) or 201 (after a while).
+// A thread that keeps nothing: it tells what it is given, dies of an attempt 13, and says how old the pulse is as
+// soon as that is less than a second (attempt 200) or more (attempt 201).
 const { parentPort, workerData } = require('node:worker_threads');
 
 const pulse = new BigInt64Array(workerData.pulse);
@@ -11,6 +11,10 @@ parentPort.on('message', ({ type, key }) => {
   const { runId, attempt } = key;
   if (attempt === 13) throw new Error('unlucky');
   if (attempt < 200) return parentPort.postMessage({ type: 'lost', leases: [{ runId, attempt }] });
-  const wait = attempt === 200 ? 0 : 300;
-  setTimeout(() => parentPort.postMessage({ type: 'stalled', forMs: age() }), wait);
+  const look = () => {
+    const forMs = age();
+    if (forMs < 1_000 !== (attempt === 200)) return setTimeout(look, 10);
+    parentPort.postMessage({ type: 'stalled', forMs });
+  };
+  look();
 });

@@ -52,6 +52,7 @@ async function leaseChanges(runId: string, wanted: 'extended' | 'expired'): Prom
   for (;;) {
     const [now] = (await sql(stores, read)) as Row[];
     if (wanted === 'expired' ? now!.expired : now!.at > before!.at) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
   place = await createDatabase();
   database = new Database({ url: place.url, poolSize: 8 });
   store = new ScheduleStore(database);
-}, 60_000);
+});
 afterAll(async () => {
   await database.close();
   await place.drop();

@@ -78,7 +78,7 @@ describe('an attempt after one that died', () => {
       expect(bench.provider.requests.length - begun).toBe(3 - finished);
       expect(journal.entries.filter(({ value }) => kindOf(value) === 'result')).toHaveLength(3);
     }
-  }, 60_000);
+  });
 
   it('makes the call of a tool again whose outcome is not known, unless it must not be repeated', async () => {
     for (const repeat of ['again', 'never'] as const) {

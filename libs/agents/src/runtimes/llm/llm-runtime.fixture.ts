@@ -11,8 +11,6 @@ import type { AgentTool } from './tools/agent-tool.js';
 import { ToolSources } from './tools/tool-sources.js';
 
 // Real connections, perhaps on a machine that has much else to do.
-jest.setTimeout(30_000);
-
 export const KEY = 'sk-test-4711';
 
 /** The secrets of one tenant. */

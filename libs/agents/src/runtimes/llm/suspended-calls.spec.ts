@@ -3,8 +3,6 @@ import { MemoryJournal } from '../../testing/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
 import type { CallPlace } from './tools/agent-tool.js';
 
-jest.setTimeout(30_000);
-
 let bench: LlmBench;
 beforeAll(async () => {
   bench = await LlmBench.start();

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { asAdministrator } from '../../../../../test/support/database.js';
-import { Inbox } from '../../inbox.fixture.js';
+import { Inbox, inTime } from '../../inbox.fixture.js';
 import { Installation, signalOf, someRun } from '../../installation.fixture.js';
 import type { ControlMessage, Messaging, RunJob, TaskSignal } from '../../messaging.js';
-
-jest.setTimeout(60_000);
 
 describe('messaging when Postgres fails', () => {
   const [tenantId, taskId] = [randomUUID(), randomUUID()];
@@ -70,10 +68,10 @@ describe('messaging when Postgres fails', () => {
     await allowConnections(false);
     await cutConnections();
 
-    const before = performance.now();
-    await expect(api.enqueueRuns([someRun()])).rejects.toThrow();
-    await expect(api.ping()).rejects.toThrow(/^Postgres at 127\.0\.0\.1:\d+ (does not answer|answers): /);
-    expect(performance.now() - before).toBeLessThan(4_000);
+    await expect(inTime(2_000, api.enqueueRuns([someRun()]))).rejects.toThrow(/^(?!Not done within)/);
+    await expect(inTime(2_000, api.ping())).rejects.toThrow(
+      /^Postgres at 127\.0\.0\.1:\d+ (does not answer|answers): /,
+    );
     await api.publishTask(tenantId, taskId, signalOf(1));
     worker.consumeRuns(10, async (job) => runs.push(job));
 
