@@ -139,6 +139,30 @@ describe('npm start', () => {
   });
 });
 
+describe('npm start with a .env', () => {
+  const home = temporaryHome();
+  const folder = join(home.path, '..');
+  afterAll(() => home.remove());
+
+  it('works with a copy of .env.example as it is, and names a setting that is mistyped', async () => {
+    const example = readFileSync(join(__dirname, '../../.env.example'), 'utf8');
+    writeFileSync(join(folder, '.env'), `${example}\nLIMIT_RUN_AT_ONCE=4711\n`);
+    const environment = { BATON_HOME: home.path, PORT: '0', DATABASE_URL: undefined, REDIS_URL: undefined };
+    const run = new LocalRun(environment, folder);
+    await run.ready();
+    run.signal('SIGTERM');
+    expect(await run.exited).toBe(0);
+
+    const sentence = 'LIMIT_RUN_AT_ONCE is not a setting; did you mean LIMIT_RUNS_AT_ONCE?';
+    expect(run.output).toContain(`Warning: ${sentence}\n`);
+    for (const name of ['api', 'worker-1']) {
+      const log = readFileSync(join(home.path, 'logs', `${name}.log`), 'utf8');
+      expect(log.split('\n').filter((line) => line.includes(sentence))).toHaveLength(1);
+      expect(log).not.toContain('4711');
+    }
+  });
+});
+
 describe('npm start says in one sentence what is wrong, and leaves nothing running', () => {
   const home = temporaryHome();
   afterAll(() => home.remove());

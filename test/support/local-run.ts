@@ -22,9 +22,13 @@ export class LocalRun {
   /** The exit code; null if it was killed. */
   readonly exited: Promise<number | null>;
 
-  /** @param environment on top of ours, without the services the tests themselves use */
-  constructor(environment: Record<string, string>) {
+  /**
+   * @param environment on top of ours, without the services the tests themselves use; undefined takes a name out
+   * @param folder in which it is started, whose `.env` it reads
+   */
+  constructor(environment: Record<string, string | undefined>, folder = process.cwd()) {
     this.child = spawn(process.execPath, [MAIN], {
+      cwd: folder,
       env: { ...process.env, DATABASE_URL: '', REDIS_URL: '', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -1,4 +1,5 @@
-// Jest's global set-up runs outside its module system: teaches Node's `require` that `./x.js` may be `./x.ts`.
+// Jest's global set-up runs outside its module system: teaches Node's `require` that `./x.js` may be `./x.ts`, and where
+// the libraries' sources are.
 const Module = require('node:module');
 const { existsSync } = require('node:fs');
 const { dirname, resolve } = require('node:path');
@@ -10,5 +11,7 @@ Module._resolveFilename = function (request, parent, ...rest) {
     const source = resolve(dirname(parent.filename), request.replace(/\.js$/, '.ts'));
     if (existsSync(source)) return source;
   }
+  const [, library] = /^@baton\/([^/]+)$/.exec(request) ?? [];
+  if (library) return resolve(__dirname, '../../libs', library, 'src/index.ts');
   return resolveFilename.call(this, request, parent, ...rest);
 };

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { type Environment, loadEnvironment } from '@baton/config';
-import { Logger, startOrExplain, stopOnSignals } from '@baton/telemetry';
+import { Logger, startOrExplain, stopOnSignals, warnOfUnknownSettings } from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiModule } from './api.module.js';
@@ -17,6 +17,7 @@ async function main(): Promise<void> {
     { bodyParser: false, logger: false, abortOnError: false },
   );
   prepareApi(app);
+  warnOfUnknownSettings(app.get(Logger));
   const url = await listen(app).catch((error: unknown) => {
     throw explain(error, environment);
   });

@@ -34,6 +34,10 @@ const COMMANDS: Readonly<
     summary: 'runs that used up their attempts: list, show, redeliver',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
   },
+  config: {
+    summary: 'the settings of this environment: check',
+    add: async (...args) => (await import('./commands/config.js')).addConfigCommands(...args),
+  },
   send: {
     summary: 'send a message to an agent and print its answer',
     add: async (...args) => (await import('./commands/send.js')).addSendCommand(...args),

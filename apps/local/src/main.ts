@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { EnvironmentError, loadLocalEnvironment, processEnvironment } from '@baton/config';
+import { EnvironmentError, loadLocalEnvironment, processEnvironment, unknownSettings } from '@baton/config';
 import { announcement } from './announcement.js';
 import { Home } from './home.js';
 import { LocalBaton } from './local-baton.js';
@@ -13,6 +13,7 @@ async function main(): Promise<number> {
   const begin = performance.now();
   const source = processEnvironment();
   const local = loadLocalEnvironment(source);
+  for (const sentence of unknownSettings(source)) console.error(`Warning: ${sentence}`);
   const home = Home.claim(local.home);
   let giveUp: SupervisorEvents['giveUp'] = () => undefined;
   const failed = new Promise<number>((resolve) => {

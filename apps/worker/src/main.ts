@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { Environment } from '@baton/config';
-import { Logger, NestLogger, startOrExplain, stopOnSignals } from '@baton/telemetry';
+import { Logger, NestLogger, startOrExplain, stopOnSignals, warnOfUnknownSettings } from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
 import { WorkerModule } from './worker.module.js';
 
@@ -12,6 +12,7 @@ async function main(): Promise<void> {
   });
   const logger = app.get(Logger);
   app.useLogger(new NestLogger(logger));
+  warnOfUnknownSettings(logger);
   // An agent's forgotten promise must not end the runs of everybody else.
   process.on('unhandledRejection', (error) => {
     logger.error('a promise was rejected and nobody cared', { err: error });

@@ -179,6 +179,25 @@ export const localSettings = z.object({
   BATON_AGENTS_DIR: settings.shape.BATON_AGENTS_DIR,
 });
 
+/** Keys that only the command line reads, as a tenant's. */
+export const callerSettings = z.object({
+  BATON_URL: z.string().optional(),
+  BATON_TOKEN: z.string().optional(),
+});
+
+/** Keys that only docker-compose.yml reads, for its own Postgres. */
+export const composeSettings = z.object({
+  POSTGRES_PASSWORD: z.string().optional(),
+  BATON_DATABASE_PASSWORD: z.string().optional(),
+});
+
+/** The name of every key that Baton reads anywhere; each is explained in `.env.example`. */
+export const SETTING_NAMES: readonly string[] = [
+  ...new Set(
+    [settings, localSettings, callerSettings, composeSettings].flatMap(({ shape }) => Object.keys(shape)),
+  ),
+];
+
 /** Keys whose values must never be shown: they hold a password or a key. */
 export const SECRET_KEYS: ReadonlySet<string> = new Set([
   'DATABASE_URL',

@@ -4,7 +4,11 @@ require('../../../test/support/resolve-typescript.js');
 
 require.extensions['.ts'] = (module, file) => {
   const { code } = transformFileSync(file, {
-    jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
+    jsc: {
+      target: 'es2022',
+      parser: { syntax: 'typescript', decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata: true },
+    },
     module: { type: 'commonjs', ignoreDynamic: true },
   });
   module._compile(code, file);

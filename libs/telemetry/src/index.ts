@@ -1,5 +1,5 @@
 export { createLogger, type LogContext, Logger } from './logger.js';
 export { Metrics } from './metrics.js';
-export { startOrExplain, stopOnSignals } from './process-life.js';
+export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { NestLogger } from './nest-logger.js';
 export { TelemetryModule } from './telemetry.module.js';

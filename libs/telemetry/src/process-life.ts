@@ -1,4 +1,4 @@
-import { EnvironmentError } from '@baton/config';
+import { EnvironmentError, type EnvironmentSource, unknownSettings } from '@baton/config';
 import type { Logger } from './logger.js';
 
 /** How long a shutdown may take beyond the grace time of what is in hand. */
@@ -28,6 +28,11 @@ export function stopOnSignals(logger: Logger, graceMs: number, stop: () => Promi
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stopOnce);
   process.on('disconnect', stopOnce);
+}
+
+/** A warning for every name in the environment that looks like a setting and is none, such as one that is mistyped. */
+export function warnOfUnknownSettings(logger: Logger, source: EnvironmentSource = process.env): void {
+  for (const sentence of unknownSettings(source)) logger.warn(sentence);
 }
 
 /**

@@ -1,0 +1,83 @@
+import { closest, distance } from 'fastest-levenshtein';
+import { loadEnvironment } from './environment.js';
+import { loadLocalEnvironment } from './local-environment.js';
+import { EnvironmentError, type EnvironmentSource } from './read-settings.js';
+import { SETTING_NAMES } from './settings.js';
+
+/** A name that begins so is meant for Baton. (`REDIS_`, `LOG_` or `MAX_` may well be another program's.) */
+const OWN_PREFIX =
+  /^(BATON|DELEGATION|HEADERS|IDEMPOTENCY|LEASE|LIMIT|OUTBOUND|RELAY|RETENTION|SSE|TOMBSTONE|WORKER)_/i;
+
+/** Kubernetes and Docker links describe a service of the name `baton` or `worker` in variables like these. */
+const SERVICE_LINK = /_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP).*)?$/i;
+
+/** A short name is near to too many others. */
+const MIN_LENGTH = 7;
+const MAX_TYPOS = 2;
+
+/** What is known of the settings of an environment. It holds no values. */
+export interface SettingsReport {
+  /** One sentence per key that is missing or wrong. */
+  problems: readonly string[];
+  /** One sentence per name that looks like a setting and is none. */
+  unknown: readonly string[];
+  /** Names of the keys that have a value. */
+  set: readonly string[];
+}
+
+/**
+ * One sentence per name in `source` that looks like one of ours and is none, such as a setting that is written
+ * wrong. Values are never in it. An environment has many names of other programs: only those count that begin
+ * like ours or are two letters or fewer away from one of ours.
+ */
+export function unknownSettings(source: EnvironmentSource): string[] {
+  const known = new Set(SETTING_NAMES);
+  return Object.keys(source)
+    .filter((name) => !known.has(name) && looksLikeOurs(name, source[name] ?? ''))
+    .sort()
+    .map(describe);
+}
+
+/** Checks all settings of `source` at once. DATABASE_URL may be missing: `npm start` and compose bring a Postgres. */
+export function settingsReport(source: EnvironmentSource): SettingsReport {
+  const databaseUrl = source.DATABASE_URL?.trim() || 'postgres://localhost/baton';
+  const problems = [
+    ...problemsOf(() => loadEnvironment({ ...source, DATABASE_URL: databaseUrl })),
+    ...problemsOf(() => loadLocalEnvironment(source)),
+  ];
+  return {
+    problems: [...new Set(problems)],
+    unknown: unknownSettings(source),
+    set: SETTING_NAMES.filter((name) => source[name]?.trim()).sort(),
+  };
+}
+
+function looksLikeOurs(name: string, value: string): boolean {
+  if (SERVICE_LINK.test(name) && (value.includes('://') || !/_PORT$/i.test(name))) return false;
+  if (OWN_PREFIX.test(name)) return true;
+  return name.length >= MIN_LENGTH && typos(name, nearest(name)) <= MAX_TYPOS;
+}
+
+function describe(name: string): string {
+  const candidate = nearest(name);
+  // Of a name with our prefix a third may be wrong, and it is still clear which setting was meant.
+  const isNear = typos(name, candidate) <= Math.max(MAX_TYPOS, Math.floor(name.length / 3));
+  const shown = name.replaceAll(/[^\w.-]/g, '?').slice(0, 100);
+  return isNear
+    ? `${shown} is not a setting; did you mean ${candidate}?`
+    : `${shown} is not a setting: .env.example has all there are.`;
+}
+
+const nearest = (name: string): string => closest(name.toUpperCase(), SETTING_NAMES);
+
+const typos = (name: string, setting: string): number => distance(name.toUpperCase(), setting);
+
+function problemsOf(load: () => unknown): readonly string[] {
+  try {
+    load();
+    return [];
+  } catch (error) {
+    if (error instanceof EnvironmentError) return error.problems;
+    throw error;
+  }
+}

@@ -1,0 +1,186 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { parse } from 'yaml';
+import { loadEnvironment } from '../../libs/config/src/index.js';
+import { SETTING_NAMES, settings } from '../../libs/config/src/settings.js';
+
+const ROOT = join(__dirname, '../..');
+const text = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');
+const example = parseEnv(readFileSync(join(ROOT, '.env.example'), 'utf8')) as Record<string, string>;
+
+type Variables = Record<string, string>;
+
+interface Service {
+  env_file?: { path: string; required: boolean }[];
+  environment: Record<string, string | number | null>;
+  ports?: { host_ip: string; published: string; target: number }[];
+  volumes?: string[];
+  deploy?: { replicas: string };
+  stop_grace_period?: string;
+  restart: string;
+  healthcheck?: object;
+}
+
+const { services } = parse(text, { merge: true }) as { services: Record<string, Service> };
+const OURS = ['migrate', 'api', 'worker'] as const;
+
+/** `${NAME:-default}` as Compose fills it in; a default may hold another one. */
+function filledIn(value: string, variables: Variables): string {
+  const innermost = /\$\{(\w+):-([^${}]*)\}/;
+  const filled = value.replace(innermost, (_, name: string, preset: string) => variables[name] || preset);
+  return filled === value ? value : filledIn(filled, variables);
+}
+
+/** The variables that a container gets, with these in `.env` and these in the shell. */
+function containerOf(name: string, dotenv: Variables, shell: Variables = {}): Variables {
+  const variables = { ...dotenv, ...shell };
+  const container: Variables = services[name]?.env_file ? { ...dotenv } : {};
+  for (const [key, value] of Object.entries(services[name]?.environment ?? {})) {
+    if (value !== null) container[key] = filledIn(String(value), variables);
+    else if (variables[key] !== undefined) container[key] = variables[key];
+  }
+  return container;
+}
+
+/** Settings that the compose file decides itself, with what each container gets in their place. */
+const DECIDED: Readonly<Variables> = {
+  DATABASE_URL: 'postgresql://baton:secret1@postgres:5432/baton',
+  REDIS_URL: 'redis://redis:6379',
+  HOST: '0.0.0.0',
+  PORT: '8080',
+};
+
+/** Settings of this machine: its command line, its passwords and what Compose itself does with them. */
+const OUTSIDE = new Set([
+  ...['BATON_HOME', 'WORKERS', 'BATON_URL', 'BATON_TOKEN', 'POSTGRES_PASSWORD', 'BATON_DATABASE_PASSWORD'],
+  ...['WORKER_PORT', 'BATON_AGENTS_DIR'],
+]);
+
+/** A value of each setting that is not its default. */
+const KEY = Buffer.alloc(32, 7).toString('base64');
+const OTHERS: Readonly<Variables> = {
+  DATABASE_URL: 'postgres://somebody:else@elsewhere:5432/x',
+  REDIS_URL: 'redis://elsewhere:6379',
+  BATON_DATABASE_PASSWORD: 'secret1',
+  POSTGRES_PASSWORD: 'secret2',
+  BATON_TOKEN: 'secret3',
+  BATON_MASTER_KEY: KEY,
+  BATON_MASTER_KEY_PREVIOUS: KEY,
+  CARD_SIGNING_KEY: '{"kty":"EC","d":"x"}',
+  LOG_LEVEL: 'debug',
+  PUBLIC_URL: 'https://agents.example.com',
+};
+
+describe('docker-compose.yml', () => {
+  const dotenv = {
+    ...Object.fromEntries(SETTING_NAMES.map((name) => [name, `value of ${name}`])),
+    ...OTHERS,
+  };
+  const inside = Object.keys(example).filter((name) => !OUTSIDE.has(name));
+
+  it.each(OURS)('hands every setting of .env.example to %s, from .env', (service) => {
+    const container = containerOf(service, dotenv);
+    const wrong = inside.filter((name) => container[name] !== (DECIDED[name] ?? dotenv[name]));
+    expect(wrong).toEqual([]);
+  });
+
+  it.each(OURS)('and from the shell to %s, which wins over .env', (service) => {
+    const container = containerOf(service, { LIMIT_RUNS_AT_ONCE: '7' }, dotenv);
+    // What is missing here: add it, without a value, to `x-baton: environment` of docker-compose.yml.
+    const missing = inside.filter((name) => container[name] !== (DECIDED[name] ?? dotenv[name]));
+    expect(missing).toEqual([]);
+  });
+
+  it('names no setting that there is not', () => {
+    const names = OURS.flatMap((service) => Object.keys(services[service]?.environment ?? {}));
+    expect(names.filter((name) => !SETTING_NAMES.includes(name))).toEqual([]);
+  });
+
+  it('lets a limit of .env be in force, and a mistyped one be noticed', () => {
+    const container = containerOf('api', { LIMIT_RUNS_AT_ONCE: '3', LIMIT_RUN_AT_ONCE: '3' });
+    expect(loadEnvironment(container).defaultLimits.runsAtOnce).toBe(3);
+    expect(container.LIMIT_RUN_AT_ONCE).toBe('3');
+  });
+
+  it('keeps the passwords of this machine out of the containers that run agents', () => {
+    const { BATON_DATABASE_PASSWORD, POSTGRES_PASSWORD, BATON_TOKEN } = containerOf('worker', dotenv);
+    expect({ BATON_DATABASE_PASSWORD, POSTGRES_PASSWORD, BATON_TOKEN }).toEqual({
+      ...{ BATON_DATABASE_PASSWORD: '', POSTGRES_PASSWORD: '', BATON_TOKEN: '' },
+    });
+    expect(containerOf('postgres', dotenv)).toMatchObject({
+      ...{ BATON_DATABASE_PASSWORD: 'secret1', POSTGRES_PASSWORD: 'secret2' },
+    });
+  });
+
+  it.each([
+    ['without .env', {}],
+    ['with a copy of .env.example', example],
+  ])('runs with the defaults %s', (_, variables) => {
+    for (const service of OURS) {
+      const { DATABASE_URL, REDIS_URL, ...container } = containerOf(service, variables);
+      expect([DATABASE_URL, REDIS_URL]).toEqual([
+        'postgresql://baton:baton@postgres:5432/baton',
+        'redis://redis:6379',
+      ]);
+      const defaults = loadEnvironment({ DATABASE_URL: 'postgres://x/y' });
+      const { databaseUrl, redisUrl, workerPort, agentsDir, ...rest } = loadEnvironment({
+        ...container,
+        DATABASE_URL,
+      });
+      expect(defaults).toMatchObject(rest);
+      expect([databaseUrl, redisUrl]).toEqual([DATABASE_URL, undefined]);
+      expect([workerPort, agentsDir]).toEqual(
+        service === 'worker' ? [8081, '/agents'] : [undefined, undefined],
+      );
+    }
+    expect(Object.keys(settings.shape)).toContain('PUBLIC_URL');
+  });
+
+  it('follows PORT with what it publishes and with the URL on cards', () => {
+    const [published] = services.api?.ports ?? [];
+    const look = (variables: Variables) => ({
+      port: filledIn(published?.published ?? '', variables),
+      host: filledIn(published?.host_ip ?? '', variables),
+      inside: containerOf('api', variables).PORT,
+      cards: containerOf('api', variables).PUBLIC_URL,
+    });
+    expect(look({})).toEqual({
+      port: '8080',
+      host: '0.0.0.0',
+      inside: '8080',
+      cards: 'http://localhost:8080',
+    });
+    expect(look({ PORT: '8391', HOST: '127.0.0.1' })).toEqual({
+      ...{ port: '8391', host: '127.0.0.1', inside: '8080', cards: 'http://localhost:8391' },
+    });
+    expect(look({ PORT: '8391', PUBLIC_URL: 'https://a.example' }).cards).toBe('https://a.example');
+    expect(published?.target).toBe(8080);
+  });
+
+  it('starts as many workers as WORKERS says, with the agents of BATON_AGENTS_DIR', () => {
+    const { deploy, volumes } = services.worker ?? {};
+    expect([
+      filledIn(deploy?.replicas ?? '', {}),
+      filledIn(deploy?.replicas ?? '', { WORKERS: '3' }),
+    ]).toEqual([...['1', '3']]);
+    expect(filledIn(volumes?.[0] ?? '', { BATON_AGENTS_DIR: './mine' })).toBe('./mine:/agents:ro');
+  });
+
+  it('lets processes end as slowly as they may', () => {
+    const graceOf = (service: string, variables: Variables) =>
+      filledIn(services[service]?.stop_grace_period ?? '', variables);
+    expect([graceOf('api', {}), graceOf('worker', {})]).toEqual(['10s5000ms', '10s10000ms']);
+    expect(graceOf('worker', { WORKER_GRACE_MS: '90000' })).toBe('10s90000ms');
+  });
+
+  it.each(['postgres', 'redis', 'api', 'worker'])(
+    'starts %s again when it dies, and asks how it is',
+    (service) => {
+      expect(services[service]).toMatchObject({
+        restart: 'unless-stopped',
+        healthcheck: { test: expect.any(Array) },
+      });
+    },
+  );
+});
