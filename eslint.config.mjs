@@ -32,6 +32,16 @@ export default defineConfig(
     },
   },
   {
+    // What callers and peers send is bounded before it is parsed: parseJsonBody, or jsonExcess first.
+    files: ['apps/api/src/**/*.ts', 'libs/agents/src/**/*.ts', 'libs/tasks/src/**/*.ts'],
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        { object: 'JSON', property: 'parse', message: 'Bound it first: see libs/a2a/src/json-limits.ts.' },
+      ],
+    },
+  },
+  {
     files: [
       '**/*.spec.ts',
       '**/*.int-spec.ts',
@@ -41,6 +51,7 @@ export default defineConfig(
       'test/**',
     ],
     rules: {
+      'no-restricted-properties': 'off',
       // A `describe` is one function.
       'max-lines-per-function': 'off',
       '@typescript-eslint/no-non-null-assertion': 'off',

@@ -62,7 +62,7 @@ describe('an agent definition', () => {
     [{ ...minimal, tenants: 'demo' }, ['tenants']],
     [{ ...minimal, retry: { mode: 'sometimes' } }, ['retry.mode']],
     [{ ...minimal, retry: { mode: 'none', attempts: 2 } }, ['retry.attempts']],
-    [{ ...minimal, retry: { mode: 'restart', attempts: 101 } }, ['retry.attempts']],
+    [{ ...minimal, retry: { mode: 'restart', attempts: 11 } }, ['retry.attempts']],
     [{ ...minimal, retry: { mode: 'restart', backoff: { factor: 2 } } }, ['retry.backoff.initialMs']],
     [{ ...minimal, desciption: 'typo' }, ['desciption']],
   ])('refuses %j at %j', (raw, fields) => {

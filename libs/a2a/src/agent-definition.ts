@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { AgentDefinition } from './agent.js';
 import { ProtocolError } from './errors.js';
 import { parseFields } from './parse-fields.js';
-import { retryPolicy } from './retry-policy.js';
+import { clampRetry, retryPolicy } from './retry-policy.js';
 
 const text = z.string().trim().min(1);
 const texts = z.array(text).default([]);
@@ -99,7 +99,8 @@ export function parseAgentDocument(raw: unknown): AgentDocument {
 export function writeAgentDefinition(definition: AgentDefinition): Record<string, unknown> {
   const skills = definition.skills.map(({ securityRequirements: _, ...fields }) => withoutEmpty(fields));
   const extensions = definition.extensions.map(withoutEmpty);
-  const fields: Record<string, unknown> = { ...definition, skills, extensions };
+  const retry = definition.retry && clampRetry(definition.retry);
+  const fields: Record<string, unknown> = { ...definition, skills, extensions, retry };
   const ordered = Object.keys(agentFile.shape).filter((key) => key in fields);
   return withoutEmpty(Object.fromEntries(ordered.map((key) => [key, fields[key]])));
 }

@@ -1,5 +1,5 @@
 import { type ErrorKind, ProtocolError } from './errors.js';
-import { assertJsonLimits } from './json-limits.js';
+import { JsonScanner, assertJsonLimits, excessError } from './json-limits.js';
 import type { RpcError } from './rpc-error.js';
 
 /** An id of a JSON-RPC request; answers echo it verbatim. */
@@ -67,14 +67,31 @@ export const encodeErrorEnvelope = (
   error: RpcError,
 ): { jsonrpc: '2.0'; id: RpcId; error: RpcError } => ({ jsonrpc: '2.0', id, error });
 
+/** Depth and number of values are counted before the text is parsed: parsing 16 MB of `[` takes seconds. */
 function parseBody(text: string): unknown {
   if (text.trim() === '') {
     throw new EnvelopeError('parse', 'the body is empty: send a JSON-RPC 2.0 request as JSON', null);
+  }
+  const bytes = Buffer.from(text);
+  const scanner = new JsonScanner();
+  const excess = scanner.scan(bytes);
+  if (excess) {
+    const { kind, message, detail } = excessError(excess);
+    throw new EnvelopeError(kind, message, idBefore(bytes.subarray(0, scanner.lastMemberEnd ?? 0)), detail);
   }
   try {
     return JSON.parse(text);
   } catch (error) {
     throw new EnvelopeError('parse', `the body is not JSON: ${(error as Error).message}`, null);
+  }
+}
+
+/** The id of a request, if it stands before what is too much of it. */
+function idBefore(members: Buffer): RpcId {
+  try {
+    return readId(JSON.parse(`${members.toString()}}`) as Record<string, unknown>);
+  } catch {
+    return null;
   }
 }
 

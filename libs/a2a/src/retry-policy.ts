@@ -6,7 +6,7 @@ import { z } from 'zod';
  */
 export interface RetryPolicy {
   mode: 'restart' | 'none';
-  /** How often the run is tried before its task fails, 1 to 100; left out = what the environment says. */
+  /** How often the run is tried before its task fails, 1 to 10; left out = what the environment says. */
   attempts?: number;
   /** Pause before each new attempt; left out = none. */
   backoff?: RetryBackoff;
@@ -26,6 +26,9 @@ export interface RunRetry {
 }
 
 const DAY_MS = 86_400_000;
+/** Most attempts that an agent may ask for: each may take a worker with it. */
+const MAX_RETRY_ATTEMPTS = 10;
+const ATTEMPTS = `must be a whole number from 1 to ${MAX_RETRY_ATTEMPTS}`;
 const NO_BACKOFF: RetryBackoff = { initialMs: 0, factor: 1, maxMs: 0 };
 
 const backoff = z.strictObject({
@@ -39,10 +42,16 @@ export const retryPolicy = z.discriminatedUnion('mode', [
   z.strictObject({ mode: z.literal('none') }),
   z.strictObject({
     mode: z.literal('restart'),
-    attempts: z.int().min(1).max(100).optional(),
+    attempts: z.int(ATTEMPTS).min(1, ATTEMPTS).max(MAX_RETRY_ATTEMPTS, ATTEMPTS).optional(),
     backoff: backoff.optional(),
   }),
 ]);
+
+/** A policy that was stored when more attempts were allowed, within what is allowed now. */
+export function clampRetry(policy: RetryPolicy): RetryPolicy {
+  const { attempts } = policy;
+  return attempts === undefined ? policy : { ...policy, attempts: Math.min(attempts, MAX_RETRY_ATTEMPTS) };
+}
 
 /**
  * The policy for a run of an agent that declares this one.
@@ -50,5 +59,6 @@ export const retryPolicy = z.discriminatedUnion('mode', [
  */
 export function runRetry(policy: RetryPolicy | undefined, defaultAttempts: number): RunRetry {
   if (policy?.mode === 'none') return { maxAttempts: 1, backoff: NO_BACKOFF };
-  return { maxAttempts: policy?.attempts ?? defaultAttempts, backoff: policy?.backoff ?? NO_BACKOFF };
+  const { attempts = defaultAttempts, backoff: pause = NO_BACKOFF } = policy ? clampRetry(policy) : {};
+  return { maxAttempts: attempts, backoff: pause };
 }

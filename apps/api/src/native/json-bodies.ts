@@ -1,4 +1,4 @@
-import { ProtocolError, assertJsonLimits } from '@baton/a2a';
+import { parseJsonBody } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { callerOf, LimitsService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
@@ -24,17 +24,6 @@ export class JsonBodies {
       bodyBytes !== null && bodyBytes < smallBodyLimitBytes
         ? { bytes: bodyBytes, ms, name: 'bodyBytes' }
         : { bytes: smallBodyLimitBytes, ms };
-    const value = parse(await readJsonText(request.raw, limit, mediaTypes));
-    assertJsonLimits(value);
-    return value;
-  }
-}
-
-function parse(text: string): unknown {
-  if (text.trim() === '') throw new ProtocolError('parse', 'the body is missing: send JSON');
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ProtocolError('parse', 'the body is not JSON: correct it');
+    return parseJsonBody(await readJsonText(request.raw, limit, mediaTypes));
   }
 }

@@ -6,17 +6,8 @@ const MAX_ID_LENGTH = 256;
 const MAX_CONTEXT_ID_LENGTH = 1024;
 const MAX_INT32 = 2 ** 31 - 1;
 
-const snakeNames = new Map<string, string>();
-
 /** ProtoJSON parsers accept a field under its original name too (`history_length`). */
-function snakeName(name: string): string {
-  let snake = snakeNames.get(name);
-  if (snake === undefined) {
-    snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    snakeNames.set(name, snake);
-  }
-  return snake;
-}
+const snakeName = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /**
  * Reads the members of one JSON object. Every read either returns a value of the right type or throws

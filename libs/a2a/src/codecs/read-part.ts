@@ -51,10 +51,13 @@ function readUrl(fields: Fields, name: string): Content[] {
 function readRaw(fields: Fields, name: string): Content[] {
   const text = fields.string(name);
   if (text === undefined) return [];
-  const digits = text.replace(/=+$/, '').length;
-  if (!BASE64.test(text) || digits % 4 === 1) throw fields.refuse(name, 'must be base64');
+  if (!BASE64.test(text) || digitsOf(text) % 4 === 1) throw fields.refuse(name, 'must be base64');
   return [{ $case: 'raw', value: Buffer.from(text, 'base64') }];
 }
+
+/** Length of a base64 text without its padding, of which there are two characters at most. */
+const digitsOf = (text: string): number =>
+  text.length - (text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0);
 
 const kindOf = ({ $case }: Content): string => ($case === 'text' || $case === 'data' ? $case : 'file');
 

@@ -24,3 +24,10 @@ export const outboundUrl = z
       : 'must be a URL such as https://example.com';
     if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
   });
+
+/** Without the slashes at its end. A loop: the regular expression for it takes quadratic time for many slashes. */
+export function withoutEndSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '/') end -= 1;
+  return text.slice(0, end);
+}

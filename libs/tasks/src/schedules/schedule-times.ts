@@ -3,6 +3,7 @@ import type { ScheduleTimes } from '@baton/database';
 import { CronExpressionParser } from 'cron-parser';
 
 const MAX_CRON = 200;
+const MAX_ZONE = 64;
 const FORMS = 'five fields (minute hour day month weekday), six with seconds first, or @hourly, @daily, …';
 const NICKNAMES: ReadonlySet<string> = new Set([
   ...['@secondly', '@minutely', '@hourly', '@daily', '@weekly', '@weekdays', '@weekends', '@monthly'],
@@ -46,7 +47,7 @@ export function assertTimes(times: ScheduleTimes, now: Date): void {
 
 function assertTimeZone(timeZone: string): void {
   try {
-    if (!ZONE.test(timeZone)) throw new RangeError();
+    if (timeZone.length > MAX_ZONE || !ZONE.test(timeZone)) throw new RangeError();
     new Intl.DateTimeFormat('en', { timeZone });
   } catch {
     throw ProtocolError.invalidParams(
@@ -58,8 +59,8 @@ function assertTimeZone(timeZone: string): void {
 
 function assertCron(cron: string, { timeZone: tz }: ScheduleTimes): void {
   const refuse = (why: string): ProtocolError => ProtocolError.invalidParams('cron', `${why}: give ${FORMS}`);
-  const fields = cron.trim().split(/\s+/);
   if (cron.length > MAX_CRON) throw refuse(`is longer than ${MAX_CRON} characters`);
+  const fields = cron.trim().split(/\s+/);
   if (cron.startsWith('@') ? !NICKNAMES.has(cron) : fields.length < 5 || fields.length > 6) {
     throw refuse(`"${cron.slice(0, 40)}" is not a cron expression`);
   }

@@ -52,6 +52,7 @@ function copyOf(event: AgentExecutionEvent | undefined): AgentOutput {
     throw new TypeError(`publish() takes {kind, data}, kind being one of ${KINDS.join(', ')}`);
   }
   const payload = { $case: kind, value: data } as AgentOutput;
+  // eslint-disable-next-line no-restricted-properties -- a copy of what is in memory
   const json: unknown = JSON.parse(JSON.stringify(StreamResponse.toJSON({ payload })));
   const copy = StreamResponse.fromJSON(json).payload;
   if (!copy) throw new TypeError(`publish() was given an empty ${kind}`);

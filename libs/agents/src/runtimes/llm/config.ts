@@ -42,7 +42,10 @@ export const llmConfigSchema = z
     /** Which of OpenAI's interfaces. */
     api: z.enum(['responses', 'chat'], 'must be "responses" or "chat"').optional(),
     /** Where the provider is, if not at its usual address: a gateway, Ollama, vLLM. */
-    baseUrl: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional(),
+    baseUrl: z
+      .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+      .max(2048, 'must have at most 2048 characters')
+      .optional(),
     /** Name of the tenant's secret that holds the key; the provider's name if it is left out. */
     key: z.string().regex(SECRET_NAME, 'must be the name of a secret').optional(),
     /** What the model is told before the conversation. */

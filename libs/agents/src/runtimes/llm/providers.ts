@@ -3,6 +3,7 @@ import { createGoogleGenerativeAI } from '@ai-sdk/google';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
+import { withoutEndSlashes } from '../../outbound/outbound-url.js';
 import type { SecretReader } from '../../secret-reader.js';
 import { AgentFailure } from './agent-failure.js';
 import { type LlmConfig, type Provider, splitModel } from './config.js';
@@ -67,7 +68,7 @@ function rethrowPlain(error: unknown): never {
 }
 
 function create(config: LlmConfig, provider: Provider, name: string, apiKey = '', fetch: Fetch): ModelV3 {
-  const baseURL = config.baseUrl?.replace(/\/+$/, '');
+  const baseURL = config.baseUrl && withoutEndSlashes(config.baseUrl);
   switch (provider) {
     case 'openai': {
       const openai = createOpenAI({ baseURL: baseURL ?? USUAL_URL.openai, apiKey, fetch });

@@ -1,3 +1,4 @@
+import { describeExcess, jsonExcess } from '@baton/a2a';
 import type { ModelStep } from './journal-entry.js';
 import type { Check } from './json-schema.js';
 
@@ -16,16 +17,33 @@ export const reasoningOfStep = ({ message: { content } }: Pick<ModelStep, 'messa
 /** A JSON value of the agent's schema, or what is wrong with it. */
 export type StructuredAnswer = { value: unknown } | { wrong: string };
 
-/** Some models wrap what they are asked for. */
-const FENCE = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
-
+/**
+ * Reads the JSON of an answer.
+ * @param check what is wrong with a value that is JSON; undefined if nothing is
+ */
 export function structuredAnswer(text: string, check: Check): StructuredAnswer {
-  const trimmed = text.trim();
+  const json = withoutFence(text.trim());
+  if (json === '') return { wrong: 'it is empty' };
+  const excess = jsonExcess(json);
+  if (excess) return { wrong: `it ${describeExcess(excess)}` };
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(FENCE.exec(trimmed)?.[1] ?? trimmed);
-    const wrong = check(value);
-    return wrong === undefined ? { value } : { wrong };
+    // eslint-disable-next-line no-restricted-properties -- bounded above
+    value = JSON.parse(json);
   } catch {
-    return { wrong: trimmed === '' ? 'it is empty' : 'it is not JSON' };
+    return { wrong: 'it is not JSON' };
   }
+  const wrong = check(value);
+  return wrong === undefined ? { value } : { wrong };
+}
+
+const FENCE = '```';
+
+/** Some models wrap what they are asked for. In linear time: the text may be made to be slow. */
+function withoutFence(text: string): string {
+  if (!text.startsWith(FENCE) || !text.endsWith(FENCE)) return text;
+  const lineEnd = text.indexOf('\n');
+  const language = text.slice(FENCE.length, Math.max(lineEnd, FENCE.length)).trim();
+  if (lineEnd < 0 || lineEnd > text.length - FENCE.length || !['', 'json'].includes(language)) return text;
+  return text.slice(lineEnd + 1, -FENCE.length).trim();
 }

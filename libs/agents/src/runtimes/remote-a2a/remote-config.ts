@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { outboundUrl } from '../../outbound/outbound-url.js';
+import { outboundUrl, withoutEndSlashes } from '../../outbound/outbound-url.js';
 import { secretHeaders } from '../../outbound/secret-headers.js';
 import { duration } from '../llm/duration.js';
 
@@ -51,7 +51,7 @@ export type RemoteConfig = z.output<typeof remoteConfigSchema>;
 export function cardUrlOf({ card }: Pick<RemoteConfig, 'card'>): URL {
   const url = new URL(card);
   if (!url.pathname.endsWith('.json')) {
-    url.pathname = `${url.pathname.replace(/\/+$/, '')}/.well-known/agent-card.json`;
+    url.pathname = `${withoutEndSlashes(url.pathname)}/.well-known/agent-card.json`;
   }
   return url;
 }

@@ -22,7 +22,8 @@ export class ToolSources {
     };
     const failure = opened.find((one) => one.status === 'rejected');
     const tools = open.flatMap((one) => one.tools);
-    const twice = tools.find(({ name }, i) => tools.findIndex((other) => other.name === name) < i);
+    const names = new Set<string>();
+    const twice = tools.find(({ name }) => names.size === names.add(name).size);
     if (!failure && !twice) return { tools, close };
     await close();
     throw failure?.reason ?? new AgentFailure(`The agent has two tools named "${twice?.name}".`);

@@ -3,9 +3,20 @@ import { duration } from '../../duration.js';
 
 const MAX_SERVERS = 16;
 
-const pattern = z.string().min(1).max(128);
-const PATTERNS_RULE = 'must be "all", or a list of names of tools, in which * stands for any characters';
-const patterns = z.union([z.literal('all', PATTERNS_RULE), z.array(pattern)], PATTERNS_RULE);
+/** They are matched with every tool of a server, at every turn. */
+const MAX_PATTERNS = 200;
+const MAX_STARS = 8;
+
+const pattern = z
+  .string()
+  .min(1)
+  .max(128)
+  .refine((text) => text.split('*').length <= MAX_STARS + 1, `must have at most ${MAX_STARS} stars`);
+const PATTERNS_RULE = `must be "all", or a list of names of tools (at most ${MAX_PATTERNS}), in which * stands for any characters`;
+const patterns = z.union(
+  [z.literal('all', PATTERNS_RULE), z.array(pattern).max(MAX_PATTERNS, PATTERNS_RULE)],
+  PATTERNS_RULE,
+);
 
 /** A text, or where it comes from: a secret of the tenant, with a text in front of it. */
 const secretValue = z.union(
@@ -44,7 +55,9 @@ const common = {
 
 const remote = z.strictObject({
   ...common,
-  url: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
+  url: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .max(2048, 'must have at most 2048 characters'),
   /** Default: `http` (streamable HTTP), and `sse` with a server that does not know it. */
   transport: z.enum(['http', 'sse'], 'must be http or sse').optional(),
   headers: z.record(headerName, secretValue).default({}),

@@ -1,3 +1,4 @@
+import { jsonExcess } from '@baton/a2a';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolFile, ToolResult } from '../agent-tool.js';
 
@@ -70,7 +71,9 @@ function cut(text: string, limit: number): string {
 }
 
 function isJson(text: string): boolean {
+  if (jsonExcess(text)) return false;
   try {
+    // eslint-disable-next-line no-restricted-properties -- bounded above
     JSON.parse(text);
     return true;
   } catch {
