@@ -1,11 +1,18 @@
 import 'reflect-metadata';
 import { type Environment, loadEnvironment } from '@baton/config';
-import { Logger, startOrExplain, stopOnSignals, warnOfUnknownSettings } from '@baton/telemetry';
+import {
+  Logger,
+  startOrExplain,
+  startWatchdog,
+  stopOnSignals,
+  warnOfUnknownSettings,
+} from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiModule } from './api.module.js';
 import { prepareApi } from './create-api.js';
 import { createFastifyAdapter } from './http/fastify-adapter.js';
+import { Traffic } from './http/traffic.js';
 import { listen, shutDown } from './serve.js';
 
 async function main(): Promise<void> {
@@ -21,8 +28,12 @@ async function main(): Promise<void> {
   const url = await listen(app).catch((error: unknown) => {
     throw explain(error, environment);
   });
-  stopOnSignals(app.get(Logger), environment.apiGraceMs, () => shutDown(app));
-  app.get(Logger).info('api is ready', { url });
+  const logger = app.get(Logger);
+  const traffic = app.get(Traffic, { strict: false });
+  const { loopStallMs: limitMs, apiGraceMs } = environment;
+  startWatchdog({ processName: 'api', limitMs, inHand: () => traffic.inHand, logger });
+  stopOnSignals(logger, apiGraceMs, () => shutDown(app));
+  logger.info('api is ready', { url });
   process.send?.({ type: 'ready', url });
 }
 

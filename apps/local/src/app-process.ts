@@ -1,3 +1,4 @@
+import { Silence } from '@baton/telemetry';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { StartError } from './start-error.js';
 import type { RunningProcess } from './supervisor.js';
 
 const READY_TIMEOUT_MS = 120_000;
+const PING_MS = 1_000;
 
 /** One of our own processes to start from the build. */
 export interface AppCommand {
@@ -16,6 +18,8 @@ export interface AppCommand {
   /** Answers 200 as soon as the process is ready. */
   readyUrl: string;
   logFile: string;
+  /** How long it may leave pings unanswered before it is killed, in milliseconds. */
+  maxSilenceMs: number;
   /** Where its process id is noted while it runs. */
   pidFile: string;
 }
@@ -38,6 +42,7 @@ export async function startApp(command: AppCommand): Promise<RunningProcess> {
   if (child.pid) recordProcess(command.pidFile, child.pid);
   const running = runningProcess(child, command.pidFile);
   await waitUntilReady(running, command);
+  killWhenSilent(child, command.maxSilenceMs);
   return running;
 }
 
@@ -73,6 +78,21 @@ async function waitUntilReady(
   running.kill();
   const what = ended === undefined ? `was not ready within ${READY_TIMEOUT_MS / 1000} s` : `ended (${ended})`;
   throw new StartError(`The ${app} process ${what}. The end of ${logFile}:\n${tailOf(logFile)}`);
+}
+
+/**
+ * Kills a process whose event loop stands still: it no longer answers pings. Its own watchdog comes first and knows
+ * more; this is for the day when that fails.
+ */
+export function killWhenSilent(child: ChildProcess, maxSilenceMs: number): void {
+  const silence = new Silence(PING_MS);
+  let answers = 0;
+  child.on('message', () => (answers += 1));
+  const timer = setInterval(() => {
+    if (silence.step(answers) > maxSilenceMs) child.kill('SIGKILL');
+    else if (child.connected) child.send({ type: 'ping' }, () => undefined);
+  }, PING_MS);
+  child.once('exit', () => clearInterval(timer));
 }
 
 const answersOk = (url: string): Promise<boolean> =>

@@ -16,9 +16,15 @@ const idFile = (home: Home, name: string): string => home.file(`${name}.process.
 function command(
   home: Home,
   name: string,
+  { loopStallMs }: Environment,
   rest: Pick<AppCommand, 'app' | 'environment' | 'readyUrl'>,
 ): AppCommand {
-  return { ...rest, logFile: home.file('logs', `${name}.log`), pidFile: idFile(home, name) };
+  return {
+    ...rest,
+    logFile: home.file('logs', `${name}.log`),
+    maxSilenceMs: 2 * loopStallMs,
+    pidFile: idFile(home, name),
+  };
 }
 
 /** The API process. */
@@ -29,7 +35,8 @@ export function apiProcess(home: Home, environment: Environment, variables: Chil
   return {
     title: 'The API',
     stopTimeoutMs: apiGraceMs + MARGIN_MS,
-    start: () => startApp(command(home, 'api', { app: 'api', environment: variables, readyUrl })),
+    start: () =>
+      startApp(command(home, 'api', environment, { app: 'api', environment: variables, readyUrl })),
   };
 }
 
@@ -46,7 +53,7 @@ export function workerProcess(
     start: async () => {
       const port = await freePort();
       return startApp(
-        command(home, `worker-${number}`, {
+        command(home, `worker-${number}`, environment, {
           app: 'worker',
           environment: { ...variables, HOST: '127.0.0.1', WORKER_PORT: String(port) },
           readyUrl: `http://127.0.0.1:${port}/readyz`,

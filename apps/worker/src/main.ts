@@ -1,6 +1,14 @@
 import 'reflect-metadata';
 import { Environment } from '@baton/config';
-import { Logger, NestLogger, startOrExplain, stopOnSignals, warnOfUnknownSettings } from '@baton/telemetry';
+import { ActiveRuns } from '@baton/tasks';
+import {
+  Logger,
+  NestLogger,
+  startOrExplain,
+  startWatchdog,
+  stopOnSignals,
+  warnOfUnknownSettings,
+} from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
 import { WorkerModule } from './worker.module.js';
 
@@ -17,7 +25,10 @@ async function main(): Promise<void> {
   process.on('unhandledRejection', (error) => {
     logger.error('a promise was rejected and nobody cared', { err: error });
   });
-  stopOnSignals(logger, app.get(Environment).workerGraceMs, () => app.close());
+  const { workerGraceMs, loopStallMs } = app.get(Environment);
+  const active = app.get(ActiveRuns, { strict: false });
+  startWatchdog({ processName: 'worker', limitMs: loopStallMs, inHand: () => active.size, logger });
+  stopOnSignals(logger, workerGraceMs, () => app.close());
   process.send?.({ type: 'ready' });
 }
 

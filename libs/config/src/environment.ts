@@ -10,6 +10,9 @@ import { settings } from './settings.js';
 
 type Settings = z.output<typeof settings>;
 
+/** Default of the setting; a longer lease makes it longer. */
+const LOOP_STALL_MS = 15_000;
+
 /** The limits of a tenant as the environment sets them; null = none. */
 export type DefaultLimits = ReturnType<typeof defaultLimits>;
 
@@ -47,7 +50,7 @@ export class Environment {
 
   readonly leaseMs: number;
   readonly leaseHeartbeatMs: number;
-  /** How long a worker's event loop may stand still before its runs are given up. */
+  /** How long the event loop of a process may stand still before the process is killed. */
   readonly loopStallMs: number;
   readonly sweepMs: number;
   readonly maxAttempts: number;
@@ -114,7 +117,7 @@ export class Environment {
     this.apiGraceMs = values.API_GRACE_MS;
     this.leaseMs = values.LEASE_MS;
     this.leaseHeartbeatMs = values.LEASE_HEARTBEAT_MS;
-    this.loopStallMs = values.LOOP_STALL_MS;
+    this.loopStallMs = values.LOOP_STALL_MS ?? Math.max(LOOP_STALL_MS, values.LEASE_MS);
     this.sweepMs = values.SWEEP_MS;
     this.maxAttempts = values.MAX_ATTEMPTS;
     this.orphanMs = values.ORPHAN_MS;

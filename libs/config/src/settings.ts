@@ -129,7 +129,7 @@ export const settings = z.object({
   API_GRACE_MS: milliseconds().prefault('5000'),
   LEASE_MS: milliseconds().prefault('3000'),
   LEASE_HEARTBEAT_MS: milliseconds().prefault('750'),
-  LOOP_STALL_MS: milliseconds().prefault('60000'),
+  LOOP_STALL_MS: milliseconds().optional(),
   SWEEP_MS: milliseconds().prefault('400'),
   MAX_ATTEMPTS: integer(1, 100).prefault('3'),
   ORPHAN_MS: milliseconds().prefault('3000'),

@@ -50,8 +50,14 @@ export const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
  * while the tables are empty and kept would read all the tenant's tasks at every claim.
  */
 const TASK_OF_RUN = '(SELECT task_id FROM runs WHERE tenant_id = $1 AND id = $2)';
-/** How long a run that died waits, in ms; `deaths` are those before. */
-const BACKOFF = 'least(r.backoff_max_ms, r.backoff_ms * power(r.backoff_factor, r.deaths))';
+/**
+ * How long a run whose worker died waits, in ms: as its agent wants it, and longer from crash to crash, whatever the
+ * agent wants. `deaths` are those before.
+ */
+const CRASH_PAUSE = `greatest(least(r.backoff_max_ms, r.backoff_ms * power(r.backoff_factor, r.deaths)),
+  CASE r.deaths WHEN 0 THEN 0 ELSE least(60000, 1000 * power(4, r.deaths - 1)) END)`;
+/** Runs that are executed one at a time: they have crashed again and again, or have one attempt left. */
+const SUSPECT = '(r.deaths > 1 OR r.deaths > 0 AND r.deaths + 1 >= r.max_attempts)';
 const WORKING = TaskState.TASK_STATE_WORKING.toString();
 /**
  * $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at $7 whether this worker may have claimed it before and
@@ -164,20 +170,34 @@ export const NOTE_AGENT_VERSION: Statement = {
   text: 'UPDATE runs SET agent_version = $4 WHERE tenant_id = $1 AND id = $2 AND attempt = $3',
 };
 
-/** A run with a backoff waits in Postgres until it is due: $1 limit $2 when the leases had run out */
+/** A run that has a pause waits in Postgres until it is due: $1 limit $2 when the leases had run out */
 export const RECLAIM_EXPIRED: Statement = {
   name: 'run-reclaim-expired',
   text: `
 WITH expired AS (
-  SELECT tenant_id, id FROM runs
+  SELECT tenant_id, id, ${CRASH_PAUSE} AS pause FROM runs r
   WHERE state = 'running' AND lease_expires_at < $2::timestamptz AND deaths + 1 < max_attempts
   ORDER BY lease_expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, worker_id = NULL, lease_expires_at = NULL,
-  enqueued_at = CASE WHEN r.backoff_ms = 0 THEN now() END,
-  not_before = CASE WHEN r.backoff_ms > 0 THEN clock_timestamp() + ${BACKOFF} * interval '1 millisecond' END
+  enqueued_at = CASE e.pause WHEN 0 THEN now() END,
+  not_before = CASE WHEN e.pause > 0 THEN clock_timestamp() + e.pause * interval '1 millisecond' END
 FROM expired e WHERE r.tenant_id = e.tenant_id AND r.id = e.id
 RETURNING ${RUN_COLUMNS}, r.enqueued_at IS NULL AS waits`,
+};
+
+/** $1 tenant $2 run */
+export const IS_SUSPECT: Statement = {
+  name: 'run-is-suspect',
+  text: `SELECT id FROM runs r WHERE tenant_id = $1 AND id = $2 AND state = 'queued' AND ${SUSPECT}`,
+};
+
+/** Off the queue for a while: $1 tenant $2 run $3 how long in ms */
+export const POSTPONE: Statement = {
+  name: 'run-postpone',
+  text: `
+UPDATE runs SET enqueued_at = NULL, not_before = clock_timestamp() + $3::int * interval '1 millisecond'
+WHERE tenant_id = $1 AND id = $2 AND state = 'queued' AND enqueued_at IS NOT NULL`,
 };
 
 /** $1 age in ms $2 limit */

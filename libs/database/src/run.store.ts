@@ -79,6 +79,21 @@ export class RunStore {
     await this.database.tenantQuery(tenantId, sql.NOTE_AGENT_VERSION, [tenantId, runId, attempt, version]);
   }
 
+  /**
+   * Whether the run must be executed with no other such run beside it: its workers have died, and if another run is
+   * to blame it must not die with it once more.
+   */
+  async isSuspect(tenantId: string, runId: string): Promise<boolean> {
+    if (!isUuid(tenantId) || !isUuid(runId)) return false;
+    const rows = await this.database.tenantQuery(tenantId, sql.IS_SUSPECT, [tenantId, runId]);
+    return rows.length > 0;
+  }
+
+  /** Take a run off the queue; it gets a place again when `forMs` is over. */
+  async postpone(tenantId: string, runId: string, forMs: number): Promise<void> {
+    await this.database.tenantQuery(tenantId, sql.POSTPONE, [tenantId, runId, forMs]);
+  }
+
   /** The clock of Postgres, read before a commit that reached the disk. Rejects when Postgres can't do that. */
   async proveWritable(): Promise<string> {
     const [row] = await this.database.systemQuery<{ at: string }>(PROVE_WRITABLE, []);
@@ -87,7 +102,8 @@ export class RunStore {
   }
 
   /**
-   * Leases that had run out: back to queued if attempts remain, at once or when the run's backoff is over.
+   * Leases that had run out: back to queued if attempts remain: at once after the first crash of a
+   * run without a backoff, else after a pause.
    * @param expiredAt by the clock of Postgres, from `proveWritable`
    * @returns those that must be enqueued now; the others wait in Postgres
    */

@@ -8,4 +8,5 @@ export { RunsModule, TasksModule } from './tasks.module.js';
 export { PlatformGauges } from './platform-gauges.js';
 export { PlatformReadiness, type ReadinessReport } from './platform-readiness.js';
 export { RequestListing } from './operations/request-listing.js';
+export { ActiveRuns } from './runs/active-runs.js';
 export { Schedules } from './schedules/schedules.js';

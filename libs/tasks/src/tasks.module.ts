@@ -25,6 +25,7 @@ import { SubscribeOperation } from './operations/subscribe-to-task.js';
 import { PlatformGauges } from './platform-gauges.js';
 import { Relay } from './relay/relay.js';
 import { ActiveRuns } from './runs/active-runs.js';
+import { Quarantine } from './runs/quarantine.js';
 import { RunConsumer } from './runs/run-consumer.js';
 import { RunExecutor, RunPorts, RunStores } from './runs/run-executor.js';
 import { Sweeper } from './runs/sweeper.js';
@@ -83,7 +84,7 @@ class RuntimePortsModule {}
 @Module({
   imports: [RuntimePortsModule, AgentsModule.withPorts(RuntimePortsModule)],
   providers: [
-    ...[WorkerIdentity, RunStores, RunPorts, ActiveRuns, RunExecutor, RunConsumer],
+    ...[WorkerIdentity, RunStores, RunPorts, ActiveRuns, Quarantine, RunExecutor, RunConsumer],
     ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges],
     WorkerPresence,
     ...[TurnEnds, Suspensions, TaskCanceler, FamilySweep],

@@ -1,5 +1,7 @@
 export { createLogger, type LogContext, Logger } from './logger.js';
 export { Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
+export { Silence } from './silence.js';
+export { startWatchdog } from './watchdog.js';
 export { NestLogger } from './nest-logger.js';
 export { TelemetryModule } from './telemetry.module.js';

@@ -40,6 +40,11 @@ export class Logger {
     this.sink.error(fields, message);
   }
 
+  /** Whether lines of this level are written. */
+  isEnabled(level: pino.Level): boolean {
+    return this.sink.isLevelEnabled(level);
+  }
+
   /** A logger that says nothing, for tests and short-lived commands. */
   static silent(): Logger {
     return new Logger(pino({ level: 'silent' }));

@@ -20,6 +20,11 @@ export class Traffic {
     this.calls.delete(call);
   }
 
+  /** Number of requests in hand. */
+  get inHand(): number {
+    return this.inFlight;
+  }
+
   began(): void {
     this.inFlight += 1;
   }

@@ -24,7 +24,8 @@ const CLOSE_MS = 2_000;
 /**
  * Keeps the leases of the runs in hand alive from a thread of its own with its own connection to Postgres, so
  * that an agent that blocks the event loop does not lose them. A main thread that has not answered for
- * `loopStallMs` is given up: its leases run out. A thread that dies is started again; it never ends the process.
+ * `loopStallMs` is given up: its leases run out, also where the watchdog leaves the process alone because somebody
+ * debugs it. A thread that dies is started again.
  */
 export class LeaseKeeper {
   private readonly held = new Map<string, LeaseKey>();

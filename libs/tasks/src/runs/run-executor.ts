@@ -13,6 +13,7 @@ import { ActiveRuns } from './active-runs.js';
 import { EventAllowance } from './event-allowance.js';
 import { AppendRefused, type EndedTurn, EventWriter } from './event-writer.js';
 import { RunJournal } from './journal.js';
+import { Quarantine } from './quarantine.js';
 import { TurnFailure, TurnOutput } from './turn-output.js';
 import { untilAnswered } from './until-answered.js';
 
@@ -45,6 +46,7 @@ export class RunPorts {
     readonly metrics: Metrics,
     readonly limits: LimitsService,
     readonly ends: TurnEnds,
+    readonly quarantine: Quarantine,
   ) {}
 }
 
@@ -66,6 +68,7 @@ export class RunExecutor {
    */
   async execute(job: RunJob): Promise<void> {
     const log = this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
+    if (!(await this.ports.quarantine.admits(job))) return;
     try {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
@@ -74,6 +77,8 @@ export class RunExecutor {
       await this.ports.ends.follow(run, ended);
     } catch (error) {
       log.error('run left to the sweeper', { err: error });
+    } finally {
+      this.ports.quarantine.leave(job.runId);
     }
   }
 

@@ -1,0 +1,52 @@
+import { RunStore } from '@baton/database';
+import type { RunJob } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { Dispatcher } from '../dispatch/dispatcher.js';
+
+/** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
+const POSTPONE_MS = 500;
+const SPREAD_MS = 1_000;
+
+/**
+ * Keeps suspects apart: runs whose workers have died again and again, or that have one attempt left after a crash.
+ * A worker executes one of them at a time, so the run that kills its workers no longer takes the others with it that
+ * happened to be beside it. Runs that have never crashed, or only once, go on beside a suspect.
+ */
+@Injectable()
+export class Quarantine {
+  private inside: string | undefined;
+
+  constructor(
+    private readonly runs: RunStore,
+    private readonly dispatcher: Dispatcher,
+    private readonly logger: Logger,
+  ) {}
+
+  /**
+   * Whether this worker may execute the run now; call `leave` afterwards. If not, the run has been taken off the
+   * queue and comes again. Never rejects: what Postgres does not tell is no reason against a run.
+   */
+  async admits({ tenantId, taskId, runId, attempt }: RunJob): Promise<boolean> {
+    // Nobody has claimed it before, so nobody has died of it.
+    if (attempt === 0) return true;
+    try {
+      if (!(await this.runs.isSuspect(tenantId, runId))) return true;
+      if (this.inside === undefined || this.inside === runId) {
+        this.inside = runId;
+        this.logger.info('run in quarantine: its workers have died', { tenantId, taskId, runId, attempt });
+        return true;
+      }
+      await this.runs.postpone(tenantId, runId, POSTPONE_MS + Math.round(Math.random() * SPREAD_MS));
+      this.dispatcher.ended(tenantId);
+      return false;
+    } catch (error) {
+      this.logger.warn('whether a run must be kept apart is not known', { err: error, tenantId, runId });
+      return true;
+    }
+  }
+
+  leave(runId: string): void {
+    if (this.inside === runId) this.inside = undefined;
+  }
+}

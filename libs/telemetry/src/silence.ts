@@ -1,0 +1,34 @@
+/**
+ * How long another thread or process has shown no sign of life, counted in the steps of whoever watches it. A step
+ * that takes longer than it should counts no more than it should: then the watcher stood still as well, because the
+ * machine slept, the process was suspended or the processor was busy with others. That is nobody's fault.
+ */
+export class Silence {
+  private silentMs = 0;
+  private lastSign: number | undefined;
+  private lastStepAt: number;
+
+  /**
+   * @param stepMs how often `step` is called, in milliseconds
+   * @param now milliseconds of a clock that never jumps
+   */
+  constructor(
+    private readonly stepMs: number,
+    private readonly now: () => number = () => performance.now(),
+  ) {
+    this.lastStepAt = now();
+  }
+
+  /**
+   * @param sign whatever changes with each sign of life
+   * @returns how long it has not changed, in milliseconds
+   */
+  step(sign: number): number {
+    const at = this.now();
+    const stepMs = Math.min(at - this.lastStepAt, this.stepMs * 1.5);
+    this.lastStepAt = at;
+    this.silentMs = sign === this.lastSign ? this.silentMs + stepMs : 0;
+    this.lastSign = sign;
+    return this.silentMs;
+  }
+}

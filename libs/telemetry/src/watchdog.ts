@@ -1,0 +1,72 @@
+import { url as inspectorUrl } from 'node:inspector';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import type { Logger } from './logger.js';
+
+/** What is watched. */
+export interface WatchdogOptions {
+  /** As the log names the process: `api` or `worker`. */
+  processName: string;
+  /** How long the event loop may stand still, in milliseconds. */
+  limitMs: number;
+  /** Number of runs or requests in hand, for the log. */
+  inHand: () => number;
+  logger: Logger;
+}
+
+/** What the thread is started with. */
+export interface WatchdogData {
+  processName: string;
+  limitMs: number;
+  stepMs: number;
+  silent: boolean;
+  shared: SharedArrayBuffer;
+}
+
+/** Positions in the memory that both threads share, as 32-bit numbers. */
+export const SHARED = { pulse: 0, inHand: 1, debugged: 2 } as const;
+
+const RESTART_MS = 1_000;
+
+/**
+ * Kills this process when its event loop stands still for `limitMs`: from a thread of its own, for nothing on the
+ * main thread can. Docker, Kubernetes or `npm start` then start it again. A process that a debugger may have stopped
+ * is left alone, and so is one that was suspended as a whole. Call it once, when the process is up.
+ *
+ * It also answers the pings of a parent process (`{ type: 'ping' }` over the IPC channel), which shows the same to
+ * whoever has started us.
+ */
+export function startWatchdog(options: WatchdogOptions): void {
+  const { processName, limitMs, inHand, logger } = options;
+  const stepMs = Math.min(Math.max(limitMs / 20, 20), 250);
+  const shared = new SharedArrayBuffer(4 * Object.keys(SHARED).length);
+  const numbers = new Int32Array(shared);
+  const showLife = (): void => {
+    Atomics.store(numbers, SHARED.inHand, inHand());
+    Atomics.store(numbers, SHARED.debugged, inspectorUrl() === undefined ? 0 : 1);
+    Atomics.add(numbers, SHARED.pulse, 1);
+  };
+  showLife();
+  setInterval(showLife, stepMs).unref();
+  const silent = !logger.isEnabled('fatal');
+  startThread({ processName, limitMs, stepMs, silent, shared }, logger);
+  answerPings();
+}
+
+/** A thread that dies is started again: without it nobody notices. */
+function startThread(workerData: WatchdogData, logger: Logger): void {
+  const thread = new Worker(join(__dirname, 'watchdog-thread.js'), { workerData, execArgv: [] });
+  thread.unref();
+  thread.on('error', (error) => logger.warn('the watchdog failed and is started again', { err: error }));
+  thread.once('exit', () => {
+    void delay(RESTART_MS, undefined, { ref: false }).then(() => startThread(workerData, logger));
+  });
+}
+
+function answerPings(): void {
+  process.on('message', (message: unknown) => {
+    const isPing = typeof message === 'object' && message !== null && 'type' in message;
+    if (isPing && message.type === 'ping' && process.connected) process.send?.({ type: 'pong' });
+  });
+}

@@ -1,0 +1,140 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import type { BatonProcess } from '../support/baton-process.js';
+import { DRIVERS } from '../support/index.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+const STALL_MS = 3000;
+const FREEZES = `--require ${join(__dirname, '../support/freeze.fixture.cjs')}`;
+
+jest.setTimeout(600_000);
+
+describe('a process whose event loop stands still', () => {
+  let stack: Stack;
+
+  const start = async (nodeOptions = FREEZES): Promise<RawCaller> => {
+    const env = { NODE_OPTIONS: nodeOptions, LOOP_STALL_MS: String(STALL_MS) };
+    stack = await Stack.start({ driver: DRIVERS[0]!, env });
+    const { token } = await stack.createTenant();
+    return new RawCaller(stack.url(0), token);
+  };
+  afterEach(() => stack.stop());
+
+  /** The log's line about its end. */
+  const lastWords = (process: BatonProcess) => {
+    const line = process.log().match(/^.*the event loop stands still.*$/m)?.[0] ?? 'null';
+    return JSON.parse(line) as { process: string; inHand: number; stoodStillMs: number; stack: string[] };
+  };
+
+  it('is killed, worker and API alike, and its log says why and where', async () => {
+    const caller = await start();
+    const [api, worker] = [stack.apis[0]!, stack.workers[0]!];
+    const stream = caller.stream(
+      'SendStreamingMessage',
+      sendParams('x', { metadata: { echo: { chunks: 100, delayMs: 1000 } } }),
+    );
+    for await (const { data } of stream) if (data.result?.artifactUpdate) break;
+    worker.signal('SIGUSR2');
+    api.signal('SIGUSR2');
+    // Nothing but a signal ends a process without a code.
+    expect(await Promise.all([worker.exited, api.exited])).toEqual([null, null]);
+    expect(lastWords(worker)).toMatchObject({ process: 'worker', inHand: 1 });
+    expect(lastWords(api)).toMatchObject({ process: 'api' });
+    for (const { stoodStillMs, stack: frames } of [lastWords(worker), lastWords(api)]) {
+      expect(stoodStillMs).toBeGreaterThanOrEqual(STALL_MS);
+      expect(frames[0]).toMatch(/^standStill \(.*freeze\.fixture\.cjs:\d+\)$/);
+    }
+  });
+
+  it('is left alone when all of it was suspended, or when somebody debugs it', async () => {
+    const caller = await start(`${FREEZES} --inspect=127.0.0.1:0`);
+    const [api, worker] = [stack.apis[0]!, stack.workers[0]!];
+    worker.signal('SIGSTOP');
+    api.signal('SIGSTOP');
+    // Suspended for longer than the limit: that is what the time is about, and so is the next one.
+    await delay(2 * STALL_MS);
+    api.signal('SIGCONT');
+    worker.signal('SIGCONT');
+    const answer = await caller.call('SendMessage', sendParams('awake'));
+    expect(answer.result?.task.status.state).toBe('TASK_STATE_COMPLETED');
+    worker.signal('SIGUSR2');
+    await delay(2 * STALL_MS);
+    for (const process of [api, worker]) {
+      expect(lastWords(process)).toBeNull();
+      process.signal('SIGCONT');
+    }
+    await worker.kill();
+  });
+});
+
+const INNOCENTS = 20;
+
+describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver) => {
+  let stack: Stack;
+  const env = { NODE_OPTIONS: FREEZES, LOOP_STALL_MS: String(STALL_MS) };
+  beforeAll(async () => {
+    stack = await Stack.start({ driver, env });
+  });
+  afterAll(() => stack.stop());
+
+  type Row = { task_id: string; state: string; deaths: number; pid: string };
+  const runs = async (): Promise<Row[]> => {
+    const client = new Client({ connectionString: stack.database.url });
+    await client.connect();
+    try {
+      await client.query(`SET baton.tenant = 'system'`);
+      const text = `SELECT task_id, state, deaths, split_part(worker_id, '-', 1) AS pid FROM runs`;
+      return (await client.query<Row>(text)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const until = async (holds: (rows: Row[]) => boolean): Promise<Row[]> => {
+    for (;;) {
+      const rows = await runs();
+      if (holds(rows)) return rows;
+      await delay(50);
+    }
+  };
+
+  it('fails after its attempts, and those that were beside it complete', async () => {
+    const { token } = await stack.createTenant();
+    const caller = new RawCaller(stack.url(0), token);
+    const send = async (text: string, chunks: number): Promise<string> => {
+      const params = sendParams(text, { metadata: { echo: { chunks, delayMs: 100 } } });
+      const configuration = { returnImmediately: true };
+      const { result } = await caller.call('SendMessage', { ...params, configuration });
+      return result?.task.id as string;
+    };
+    const hostile = await send('hostile', 100_000);
+    const innocents = await Promise.all(Array.from({ length: INNOCENTS }, (_, i) => send(`run ${i}`, 20)));
+
+    for (const deaths of [0, 1, 2]) {
+      const running = (row: Row): boolean => row.state === 'running' && row.deaths === deaths;
+      const rows = await until((all) => {
+        const there = all.filter(running);
+        // As long as they are allowed to be together, all of them are when the worker freezes.
+        const wanted = deaths < 2 ? INNOCENTS + 1 : 1;
+        return there.length >= wanted && there.some(({ task_id: id }) => id === hostile);
+      });
+      // Time for the others to come beside it, if anything lets them.
+      if (deaths === 2) await delay(2000);
+      const { pid } = rows.find(({ task_id: id }) => id === hostile)!;
+      const worker = stack.workers.find((one) => String(one.pid) === pid)!;
+      worker.signal('SIGUSR2');
+      await worker.exited;
+      await stack.addWorker();
+    }
+
+    const rows = await until((all) => all.every(({ state }) => ['succeeded', 'failed'].includes(state)));
+    const ended = Object.fromEntries(rows.map(({ task_id: id, state }) => [id, state]));
+    expect(ended).toEqual({
+      ...Object.fromEntries(innocents.map((id) => [id, 'succeeded'])),
+      [hostile]: 'failed',
+    });
+    const { result } = await caller.call('GetTask', { id: hostile });
+    expect(result?.status.message.parts[0].text).toContain('Given up after 3 attempts');
+  });
+});
