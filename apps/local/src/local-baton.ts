@@ -11,6 +11,8 @@ import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor
 /** One machine, one person: models, tools and agents that run on it may be called unless the key says otherwise. */
 const OWN_MACHINE = '127.0.0.0/8, ::1, localhost';
 
+const QUICK_MIGRATION_MS = 5_000;
+
 /** What came up, for the person at the terminal. */
 export interface Started {
   demo: Demo;
@@ -43,7 +45,7 @@ export class LocalBaton {
     await this.launch(redis.supervised);
     const variables = this.variables(postgres.url() ?? '', redis.url() ?? '', port);
     const environment = loadEnvironment({ ...this.source, ...variables });
-    await orTell(migrate(environment.databaseUrl), postgres.remedy);
+    await orTell(migrate(environment.databaseUrl, { report: this.lateLines() }), postgres.remedy);
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
     this.home.writeRuntime({ databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null });
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
@@ -83,6 +85,14 @@ export class LocalBaton {
       PORT: String(port),
       OUTBOUND_ALLOW: this.source.OUTBOUND_ALLOW?.trim() || OWN_MACHINE,
       ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.masterKey() }),
+    };
+  }
+
+  /** Says how far a migration is, unless it is done at once. */
+  private lateLines(): (line: string) => void {
+    const begin = performance.now();
+    return (line) => {
+      if (performance.now() - begin > QUICK_MIGRATION_MS) this.events.say(line);
     };
   }
 

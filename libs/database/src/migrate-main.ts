@@ -1,12 +1,65 @@
 import { processEnvironment } from '@baton/config';
-import { migrate } from './migrate.js';
+import { parseArgs } from 'node:util';
+import { migrate, pendingMigrations } from './migrate.js';
 
-/** `npm run migrate`: brings the database of DATABASE_URL (of the environment or `.env`) up to date. Exit code 1 with one plain sentence if it can't. */
+const HELP = `Brings the database of DATABASE_URL up to date while the system is in use.
+
+  npm run migrate -- [options]
+
+  --dry-run                 only say what is pending
+  --lock-timeout <ms>       how long a statement may wait for a lock while others queue behind it (2000)
+  --lock-patience <ms>      how long it is tried again before the migration fails (600000)
+  --folder <path>           another folder with migrations than prisma/migrations`;
+
+/** `npm run migrate`, for DATABASE_URL of the environment or of `.env`. Exit code 1 with one plain sentence if it can't. */
 async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      'dry-run': { type: 'boolean' },
+      'lock-timeout': { type: 'string', default: '2000' },
+      'lock-patience': { type: 'string', default: '600000' },
+      folder: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  });
+  if (values.help) {
+    console.log(HELP);
+    return;
+  }
   const url = processEnvironment().DATABASE_URL?.trim();
   if (!url) throw new Error('DATABASE_URL is not set: name the Postgres to migrate.');
-  const applied = await migrate(url);
-  console.log(applied.length > 0 ? `Applied: ${applied.join(', ')}` : 'The database is up to date.');
+  if (values['dry-run']) return plan(url, values.folder);
+  const begin = performance.now();
+  const applied = await migrate(url, {
+    ...(values.folder && { folder: values.folder }),
+    lockTimeoutMs: milliseconds('lock-timeout', values['lock-timeout']),
+    lockPatienceMs: milliseconds('lock-patience', values['lock-patience']),
+    report: (line) => console.log(line),
+  });
+  const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+  console.log(
+    applied.length > 0
+      ? `Applied ${applied.length} migrations in ${seconds} s. The database is up to date.`
+      : 'The database is up to date.',
+  );
+}
+
+async function plan(url: string, folder?: string): Promise<void> {
+  const pending = await pendingMigrations(url, folder);
+  for (const { name, steps } of pending) {
+    console.log(name);
+    steps.forEach(({ kind, label }, index) =>
+      console.log(`  ${index + 1}/${steps.length} ${kind}: ${label}`),
+    );
+  }
+  console.log(
+    pending.length > 0 ? `${pending.length} pending. Nothing was changed.` : 'The database is up to date.',
+  );
+}
+
+function milliseconds(name: string, text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`--${name} ${text}: set it to a number of milliseconds.`);
+  return Number(text);
 }
 
 main().catch((error: unknown) => {

@@ -1,0 +1,153 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client, QueryResult } from 'pg';
+
+export interface StepOptions {
+  /** How long a statement waits for a lock while other sessions queue behind it. */
+  lockTimeoutMs: number;
+  /** How long it is tried again before the migration fails. */
+  lockPatienceMs: number;
+  /** Called with each line about what happens. */
+  report: (line: string) => void;
+}
+
+/** Another session as `pg_stat_activity` has it; `seconds` is the age of its transaction. */
+export interface OtherSession {
+  pid: number;
+  name: string;
+  state: string | null;
+  seconds: number | null;
+}
+
+export interface Query {
+  text: string;
+  values?: unknown[];
+}
+
+/** A statement, perhaps made from how many rows the one before it has changed. */
+type NextQuery = Query | ((changed: number) => Query);
+
+/** SQLSTATEs lock_not_available and deadlock_detected: the same statement may succeed later. */
+const GAVE_WAY = new Set(['55P03', '40P01']);
+const LONGEST_PAUSE_MS = 10_000;
+const LINE_EVERY_MS = 2_000;
+
+/** Columns of an {@link OtherSession}. */
+export const SESSION_COLUMNS = `a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) AS name, a.state,
+  extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS seconds`;
+const BLOCKERS = `SELECT ${SESSION_COLUMNS}
+  FROM unnest(pg_blocking_pids($1)) blocker JOIN pg_stat_activity a ON a.pid = blocker LIMIT 3`;
+
+/** Lines about one step of a migration. */
+export class StepLines {
+  private lastAt = -LINE_EVERY_MS;
+
+  constructor(
+    private readonly prefix: string,
+    private readonly report: (line: string) => void,
+  ) {}
+
+  say(text: string): void {
+    this.lastAt = performance.now();
+    this.report(`  ${this.prefix}: ${text}`);
+  }
+
+  /** The same unless a line was printed a moment ago. */
+  sometimes(text: string): void {
+    if (performance.now() - this.lastAt >= LINE_EVERY_MS) this.say(text);
+  }
+}
+
+/** The session that changes the schema, and a second one that looks at what it waits for. */
+export class MigrationSession {
+  constructor(
+    readonly client: Client,
+    readonly watch: Client,
+    readonly options: StepOptions,
+  ) {}
+
+  /**
+   * Executes statements as one transaction. From its beginning to its last lock no more than `lockTimeoutMs` pass;
+   * otherwise it is rolled back, leaves the way to everybody else and comes again later.
+   * @returns how many rows its first statement has changed
+   */
+  async transact(lines: StepLines, lockTimeoutMs: number, queries: NextQuery[]): Promise<number> {
+    const begin = performance.now();
+    for (let attempt = 1; ; attempt++) {
+      const blockers = this.findBlockers(lockTimeoutMs / 2);
+      try {
+        return await this.attempt(lockTimeoutMs, queries);
+      } catch (error) {
+        if (!hasGivenWay(error)) throw error;
+        const who = (await blockers.found) ?? 'another session';
+        const waited = performance.now() - begin;
+        const pause = Math.min(LONGEST_PAUSE_MS, lockTimeoutMs * 2 ** (attempt - 1));
+        if (waited + pause > this.options.lockPatienceMs) {
+          throw new Error(
+            `no lock in ${seconds(waited)}, ${attempt} attempts; held by ${who}. End it, or migrate when it has ended.`,
+            { cause: error },
+          );
+        }
+        lines.say(
+          `gave way after ${seconds(lockTimeoutMs)}, waits for ${who}; attempt ${attempt + 1} in ${seconds(pause)}`,
+        );
+        await delay(pause);
+      } finally {
+        blockers.stop();
+      }
+    }
+  }
+
+  private async attempt(lockTimeoutMs: number, queries: NextQuery[]): Promise<number> {
+    const deadline = performance.now() + lockTimeoutMs;
+    const rows: number[] = [];
+    try {
+      await this.client.query(`BEGIN; SET LOCAL baton.tenant = 'system'`);
+      for (const next of queries) {
+        const query = typeof next === 'function' ? next(rows.at(-1) ?? 0) : next;
+        const left = Math.max(1, Math.round(deadline - performance.now()));
+        rows.push(await this.execute(`SET LOCAL lock_timeout = ${left}`, query));
+      }
+      await this.client.query('COMMIT');
+    } catch (error) {
+      await this.client.query('ROLLBACK').catch(() => undefined);
+      throw error;
+    }
+    return rows[0] ?? 0;
+  }
+
+  /** In one round trip where the protocol allows it, which is without values. @returns how many rows have changed */
+  private async execute(first: string, { text, values }: Query): Promise<number> {
+    if (!values) {
+      const results = (await this.client.query(`${first}; ${text}`)) as unknown as QueryResult[];
+      return results[1]?.rowCount ?? 0;
+    }
+    await this.client.query(first);
+    return (await this.client.query(text, values)).rowCount ?? 0;
+  }
+
+  /** Asks once, after a while, whom our session waits for. */
+  private findBlockers(afterMs: number): { found: Promise<string | undefined>; stop: () => void } {
+    const end = new AbortController();
+    const ask = async (): Promise<string | undefined> => {
+      await delay(afterMs, undefined, { signal: end.signal });
+      const { rows } = await this.watch.query<OtherSession>(BLOCKERS, [this.pid]);
+      return rows.map(describe).join(', ') || undefined;
+    };
+    return { found: ask().catch(() => undefined), stop: () => end.abort() };
+  }
+
+  /** How {@link MigrationSession.client} is called in Postgres. */
+  get pid(): number {
+    return (this.client as Client & { processID: number }).processID;
+  }
+}
+
+/** Whether a statement has failed only because another session held what it needs. */
+export const hasGivenWay = (error: unknown): boolean => GAVE_WAY.has((error as { code?: string }).code ?? '');
+
+/** `pid 12 (psql, idle in transaction, for 34 s)`. */
+export const describe = ({ pid, name, state, seconds: age }: OtherSession): string =>
+  `pid ${pid} (${[name, state, age !== null && `for ${seconds(age * 1000)}`].filter(Boolean).join(', ')})`;
+
+export const seconds = (ms: number): string =>
+  ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : `${Math.round(ms / 1000)} s`;
