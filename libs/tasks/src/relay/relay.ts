@@ -3,21 +3,33 @@ import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { type TaskKey, TaskWatch } from './task-watch.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { LogReader, type TaskKey } from './log-reader.js';
+import { TaskWatch } from './task-watch.js';
 
 /** How long opening a watch waits for its subscription; later it is only slower, not wrong. */
 const SUBSCRIBE_WAIT_MS = 500;
+/** After an outage of messaging the processes look at the logs within this time, not all at once. */
+const CATCH_UP_SPREAD_MS = 500;
+/** Part of the pool of connections that reading logs may take. */
+const POOL_SHARE = 0.25;
+/** Tasks whose heads are asked for in one statement. */
+const HEADS_AT_ONCE = 1_000;
 
 /**
- * Log catch-up plus live tail for any number of readers in this process. A slow tick compares the head of
- * every watched log with its reader, because a lost last signal shows no gap.
+ * Log catch-up plus live tail for any number of readers in this process. A slow tick compares the head of every watched
+ * log with its reader, because a lost last signal shows no gap. After an outage of messaging it does so soon: only who
+ * has missed something reads.
  */
 @Injectable()
 export class Relay implements OnModuleInit, OnModuleDestroy {
   private readonly watches = new Map<TaskWatch, Promise<Unsubscribe>>();
   private timer: NodeJS.Timeout | undefined;
   private stopReconnect: Unsubscribe | undefined;
-  private ticking = false;
+  private readonly log: LogReader;
+  private isCatchUpPlanned = false;
+  private comparing: Promise<void> | undefined;
+  private readonly closed = new AbortController();
 
   constructor(
     private readonly tasks: TaskStore,
@@ -25,16 +37,19 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     private readonly environment: Environment,
     private readonly logger: Logger,
     private readonly metrics: Metrics,
-  ) {}
+  ) {
+    this.log = new LogReader(tasks, Math.ceil(environment.databasePoolSize * POOL_SHARE));
+  }
 
   onModuleInit(): void {
-    this.stopReconnect = this.messaging.onReconnect(() => this.refreshAll());
+    this.stopReconnect = this.messaging.onReconnect(() => void this.catchUp());
     this.timer = setInterval(() => void this.tick(), this.environment.relayTickMs);
     this.timer.unref();
     this.metrics.onScrape(async () => this.metrics.taskWatches.set(this.size));
   }
 
   onModuleDestroy(): void {
+    this.closed.abort();
     clearInterval(this.timer);
     this.stopReconnect?.();
   }
@@ -45,12 +60,12 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
    * @param signal ends the watch and frees its subscription
    */
   async watch(key: TaskKey, cursor: number, head: number, signal: AbortSignal): Promise<TaskWatch> {
-    const watch = new TaskWatch(key, this.tasks, cursor, head, signal);
+    const watch = new TaskWatch(key, this.log, cursor, head, signal);
     if (signal.aborted) return watch;
     const subscription = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) => watch.notify(news));
     this.watches.set(watch, subscription);
     signal.addEventListener('abort', () => this.leave(watch), { once: true });
-    await this.settle(watch, subscription);
+    await this.settle(subscription);
     return watch;
   }
 
@@ -70,11 +85,11 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   }
 
   /** Wait for the subscription, but not long: without it the watch lives on the slow tick. */
-  private async settle(watch: TaskWatch, subscription: Promise<Unsubscribe>): Promise<void> {
+  private async settle(subscription: Promise<Unsubscribe>): Promise<void> {
     let late = false;
     const done = subscription.then(
       () => {
-        if (late) watch.refresh();
+        if (late) void this.catchUp();
       },
       (error: unknown) =>
         this.logger.warn('task channel not subscribed; following the log only', { err: error }),
@@ -90,26 +105,44 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     clearTimeout(timer);
   }
 
-  private refreshAll(): void {
-    for (const watch of this.watches.keys()) watch.refresh();
+  /** Signals may have been missed: compare every watch with its log soon. */
+  private async catchUp(): Promise<void> {
+    if (this.isCatchUpPlanned) return;
+    this.isCatchUpPlanned = true;
+    const { signal } = this.closed;
+    try {
+      await delay(Math.random() * CATCH_UP_SPREAD_MS, undefined, { signal, ref: false });
+    } catch {
+      return;
+    } finally {
+      this.isCatchUpPlanned = false;
+    }
+    // A comparison that runs may have read its heads before the outage was over.
+    await this.comparing;
+    await this.tick();
   }
 
+  /** One comparison at a time; a failed one is made up for by the next tick. */
   private async tick(): Promise<void> {
-    if (this.ticking || this.watches.size === 0) return;
-    this.ticking = true;
-    try {
-      const watches = [...this.watches.keys()];
-      // Thousands may watch one task: it is asked for once.
-      const keys = new Map(watches.map(({ key }) => [key.taskId, key]));
-      const heads = await this.tasks.heads([...keys.values()]);
-      for (const watch of watches) {
-        const head = heads.get(watch.key.taskId) ?? 0;
-        if (head > watch.sequence) watch.refresh(head);
-      }
-    } catch (error) {
-      this.logger.warn('relay tick failed', { err: error });
-    } finally {
-      this.ticking = false;
+    this.comparing ??= this.compare()
+      .catch((error: unknown) => this.logger.warn('relay tick failed', { err: error }))
+      .finally(() => (this.comparing = undefined));
+    await this.comparing;
+  }
+
+  /** Let those read the log who have missed something. */
+  private async compare(): Promise<void> {
+    const watches = [...this.watches.keys()];
+    // Thousands may watch one task: it is asked for once.
+    const keys = [...new Map(watches.map(({ key }) => [key.taskId, key])).values()];
+    const heads = new Map<string, number>();
+    for (let i = 0; i < keys.length; i += HEADS_AT_ONCE) {
+      const some = await this.tasks.heads(keys.slice(i, i + HEADS_AT_ONCE));
+      for (const [taskId, head] of some) heads.set(taskId, head);
+    }
+    for (const watch of watches) {
+      const head = heads.get(watch.key.taskId) ?? 0;
+      if (head > watch.sequence) watch.refresh(head);
     }
   }
 }

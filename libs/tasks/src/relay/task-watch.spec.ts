@@ -1,4 +1,5 @@
 import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
+import { DatabaseUnavailableError } from '@baton/database';
 import type { PublishedEvent } from '@baton/messaging';
 import { LogDeletedError, TaskWatch } from './task-watch.js';
 
@@ -17,6 +18,8 @@ function status(state: TaskState): EventPayload {
 /** A log in memory that counts how often it is read. */
 class FakeLog {
   reads = 0;
+  /** What the next reads fail with. */
+  readonly failures: Error[] = [];
   readonly events: TaskEvent[] = [];
 
   add(...states: TaskState[]): PublishedEvent[] {
@@ -27,8 +30,12 @@ class FakeLog {
     });
   }
 
-  async readPage(_key: unknown, after: number, { limit }: { limit: number }) {
+  async read(_key: unknown, after: number, signal: AbortSignal) {
+    if (signal.aborted) return { events: [], more: false };
     this.reads += 1;
+    const error = this.failures.shift();
+    if (error) throw error;
+    const limit = 500;
     const later = this.events.filter(({ sequence }) => sequence > after);
     return { events: later.slice(0, limit), more: later.length > limit };
   }
@@ -154,6 +161,22 @@ describe('TaskWatch', () => {
     // The last signals were lost, and only the tombstone knows how far the log went.
     waiting.refresh(4);
     await expect(seen).rejects.toBeInstanceOf(LogDeletedError);
+  });
+
+  it('goes on when Postgres is back, and ends with an error that stays', async () => {
+    log.add(TASK_STATE_WORKING, TASK_STATE_COMPLETED);
+    log.failures.push(new DatabaseUnavailableError('away'), new DatabaseUnavailableError('still away'));
+    expect(await collect(watchFrom(0, 2))).toEqual([1, 2]);
+    expect(log.reads).toBe(3);
+    log.failures.push(new Error('broken'));
+    await expect(collect(watchFrom(0, 2))).rejects.toThrow('broken');
+  });
+
+  it('ends when its signal aborts while Postgres is away', async () => {
+    log.failures.push(...Array.from({ length: 100 }, () => new DatabaseUnavailableError('away')));
+    const seen = collect(watchFrom(0, 2));
+    abort.abort();
+    expect(await seen).toEqual([]);
   });
 
   it('ends when its signal aborts, also while it waits', async () => {

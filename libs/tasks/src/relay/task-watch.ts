@@ -1,12 +1,14 @@
 import { type TaskEvent, endsTurn, isTerminal, parsePayload } from '@baton/a2a';
-import type { TaskStore } from '@baton/database';
+import { isTransient } from '@baton/database';
 import type { PublishedEvent, TaskSignal } from '@baton/messaging';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LogPage, LogReader, TaskKey } from './log-reader.js';
 
 /** How much may wait for a slow reader, in events and characters, before it is dropped and read from the log instead. */
 const MAX_PENDING = 512;
 const MAX_PENDING_CHARS = 256 * 1024;
-/** What is read from the log at a time. Events may be large, and there may be many readers. */
-const PAGE = { limit: 500, bytes: 256 * 1024 };
+/** Pause before a failed read is made again: doubled each time up to the longest. */
+const RETRY_MS = { first: 250, longest: 5_000 };
 
 /** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
 export const NO_LONGER_WATCHED = new Error('nobody watches the task any more');
@@ -14,12 +16,6 @@ export const NO_LONGER_WATCHED = new Error('nobody watches the task any more');
 /** The log has lost events that its reader has not read: the task was deleted. */
 export class LogDeletedError extends Error {
   override readonly name = 'LogDeletedError';
-}
-
-/** Which task a watch follows. */
-export interface TaskKey {
-  tenantId: string;
-  taskId: string;
 }
 
 /**
@@ -37,7 +33,7 @@ export class TaskWatch {
 
   constructor(
     readonly key: TaskKey,
-    private readonly store: Pick<TaskStore, 'readPage'>,
+    private readonly log: Pick<LogReader, 'read'>,
     private cursor: number,
     /** Head of the log when the watch was made: an interruption at or before it lies in the past. */
     private readonly headAtStart: number,
@@ -79,7 +75,8 @@ export class TaskWatch {
 
   /**
    * Every event after the cursor, in order, each once. Returns after the event that ends the turn, or when
-   * the signal aborts. Rejects when the log can't be read, and with `LogDeletedError` when it is no longer there.
+   * the signal aborts. While Postgres is away the reader waits. Rejects when the log can't be read for another reason,
+   * and with `LogDeletedError` when it is no longer there.
    * @param ends `with-task`: go on over interruptions until the task has ended
    */
   async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<TaskEvent> {
@@ -99,7 +96,8 @@ export class TaskWatch {
   private async readLog(): Promise<TaskEvent[]> {
     this.stale = false;
     const { cursor, head } = this;
-    const { events, more } = await this.store.readPage(this.key, cursor, PAGE);
+    const { events, more } = await this.readPage(cursor);
+    if (this.signal.aborted) return [];
     // A log is deleted from its beginning, and what is known of it was committed before it was read.
     const [first] = events;
     if (first ? first.sequence > cursor + 1 : cursor < head) {
@@ -107,6 +105,22 @@ export class TaskWatch {
     }
     if (more) this.stale = true;
     return events;
+  }
+
+  /** A page of the log, however long Postgres is away. */
+  private async readPage(cursor: number): Promise<LogPage> {
+    for (let pauseMs = RETRY_MS.first; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS.longest)) {
+      try {
+        return await this.log.read(this.key, cursor, this.signal);
+      } catch (error) {
+        if (this.signal.aborted) break;
+        if (!isTransient(error)) throw error;
+        // Not all at the same time.
+        const jitter = 0.5 + Math.random() / 2;
+        await delay(pauseMs * jitter, undefined, { signal: this.signal }).catch(() => undefined);
+      }
+    }
+    return { events: [], more: false };
   }
 
   private forgetPending(): void {

@@ -1,0 +1,71 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import { DRIVERS } from '../support/index.js';
+import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+import { completes, increasing, textsOf } from '../support/streams.js';
+
+const TASKS = 30;
+const STREAMS = 300;
+const CHUNKS = 40;
+/** The log alone brings what was said during the outage: the slow tick does not help. */
+const ENV = { RELAY_TICK_MS: '3600000', WORKER_CONCURRENCY: '100' };
+
+describe.each(DRIVERS)('300 streams on %s', (driver) => {
+  let stack: Stack;
+  beforeAll(async () => {
+    stack = await Stack.start({ driver, env: ENV });
+  });
+  afterAll(() => stack.stop());
+
+  /** Cuts every connection to Postgres, whoever is using it. */
+  async function cutPostgres(): Promise<void> {
+    const client = new Client({ connectionString: stack.database.url });
+    await client.connect();
+    await client.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    await client.end();
+  }
+
+  it('go on over an outage of messaging and failed reads of the log, each to its end, without a reader noticing', async () => {
+    const { token } = await stack.createTenant();
+    const caller = new RawCaller(stack.url(0), token);
+    const configuration = { returnImmediately: true };
+    const metadata = { echo: { chunks: CHUNKS, delayMs: 100 } };
+    const send = async (_: unknown, n: number): Promise<string> => {
+      const params = { ...sendParams(`task ${n}`, { metadata }), configuration };
+      return (await caller.call('SendMessage', params)).result!.task.id as string;
+    };
+    const ids = await Promise.all(Array.from({ length: TASKS }, send));
+    let started = 0;
+    let all: () => void;
+    const everybodyReads = new Promise<void>((resolve) => (all = resolve));
+    const read = async (_: unknown, n: number): Promise<Frame[]> => {
+      const frames: Frame[] = [];
+      for await (const frame of caller.stream('SubscribeToTask', { id: ids[n % TASKS] }, 0)) {
+        frames.push(frame);
+        if (frames.length === 3 && ++started === STREAMS) all();
+      }
+      return frames;
+    };
+    const reading = Promise.all(Array.from({ length: STREAMS }, read));
+    // Whoever fails early says why.
+    await Promise.race([everybodyReads, reading]);
+
+    await stack.redis?.crash();
+    await cutPostgres();
+    await stack.redis?.restart();
+    // While they catch up reads fail again and again.
+    for (let i = 0; i < 10; i++) {
+      await cutPostgres();
+      await delay(50);
+    }
+
+    for (const [n, frames] of (await reading).entries()) {
+      expect([frames[0]?.id, increasing(frames), completes(frames.at(-1))]).toEqual([1, true, true]);
+      expect(textsOf(frames)).toEqual(Array(CHUNKS).fill(`task ${n % TASKS}`));
+    }
+  });
+});
