@@ -1,4 +1,5 @@
 import type { Agent, Task } from '@baton/a2a';
+import type { ApprovalAnswer } from './approvals.js';
 import type { Turn } from './runtime.js';
 
 /** What an agent asks another one while it answers a turn. */
@@ -30,6 +31,15 @@ export interface ChildTask {
   isAtWork: boolean;
 }
 
+/** A person's answer for a child that waits for approval. */
+export interface ChildAnswer extends ApprovalAnswer {
+  /** The call that the child belongs to. */
+  callId: string;
+  agent: Agent;
+  taskId: string;
+  signal: AbortSignal;
+}
+
 /** Why there is no such child. The message is plain words for the agent that asks. */
 export class ChildRefusal extends Error {
   override readonly name = 'ChildRefusal';
@@ -39,7 +49,15 @@ export class ChildRefusal extends Error {
 export abstract class ChildTasks {
   /**
    * The child of a call: started if there is none yet, else as it is. Durable when it resolves.
-   * @throws ChildRefusal if it may not be, or is no longer kept
+   * @throws ChildRefusal if it may not be, is no longer kept, or waits for a person's answer and gets an agent's
    */
   abstract call(turn: Turn, request: ChildRequest): Promise<ChildTask>;
+
+  /**
+   * Hand a person's answer about approvals on to the child that has asked, once; a child that no longer asks for them
+   * gets nothing. Durable when it resolves.
+   * @returns the child as it is then
+   * @throws ChildRefusal if it is no longer kept
+   */
+  abstract answer(turn: Turn, answer: ChildAnswer): Promise<ChildTask>;
 }

@@ -1,5 +1,12 @@
 export { AgentList } from './agent-list.js';
-export { ChildRefusal, type ChildRequest, type ChildTask, ChildTasks } from './child-tasks.js';
+export { type Decision, MAX_REASON, SENT_BY_AGENT, approvalsOf, asksForApproval } from './approvals.js';
+export {
+  type ChildAnswer,
+  ChildRefusal,
+  type ChildRequest,
+  type ChildTask,
+  ChildTasks,
+} from './child-tasks.js';
 export { agentSchema } from './agent-schema.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';

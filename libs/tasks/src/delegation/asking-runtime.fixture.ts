@@ -1,4 +1,4 @@
-import { type Agent, TaskState, textOf } from '@baton/a2a';
+import { type Agent, type Message, TaskState, dataPart, textOf, textPart } from '@baton/a2a';
 import {
   type AgentOutput,
   type AgentRuntime,
@@ -21,11 +21,15 @@ export interface Order {
     taskId?: string;
     /** What a child is told that asks back. */
     answer?: Order;
+    /** What a person says to the children that ask for approval. */
+    approved?: { callId: string; approved: boolean };
   };
   /** Say nothing until the run is stopped. */
   wait?: boolean;
   /** Ask the caller before going on. */
   question?: boolean;
+  /** Ask a person to approve the call that has this id; the answer is what the agent completes with. */
+  approval?: string;
 }
 
 /** An agent that does what its messages say, and completes with what its children have come to. */
@@ -40,14 +44,23 @@ export class AskingRuntime implements AgentRuntime {
   ) {}
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
+    const answer = turn.message.parts.find(({ content }) => content?.$case === 'data')?.content?.value;
+    if (answer) {
+      yield said(turn, TaskState.TASK_STATE_COMPLETED, JSON.stringify(answer));
+      return;
+    }
     const text = textOf(turn.message.parts);
-    const { ask, wait, question } = JSON.parse(text) as Order;
+    const { ask, wait, question, approval } = JSON.parse(text) as Order;
     if (wait) {
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       this.stopped.push(text);
       return;
     }
     if (question) yield said(turn, TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?');
+    if (approval !== undefined) {
+      const request = { callId: approval, tool: 'pay', input: {} };
+      yield said(turn, TaskState.TASK_STATE_INPUT_REQUIRED, 'may I?', [dataPart({ approval: request })]);
+    }
     if (!ask) {
       yield said(turn, TaskState.TASK_STATE_COMPLETED, `did ${turn.attempt}`);
       return;
@@ -61,7 +74,7 @@ export class AskingRuntime implements AgentRuntime {
   }
 
   private async askAll(turn: Turn, ask: NonNullable<Order['ask']>, signal: AbortSignal): Promise<string> {
-    const { agent: slug, message, times = 1, depth = 5, tasks = 50, taskId, answer } = ask;
+    const { agent: slug, message, times = 1, depth = 5, tasks = 50, taskId, answer, approved } = ask;
     const agent = await this.find(turn.tenantId, slug);
     if (!agent) throw new Error('no such agent');
     const call = async (callId: string, lane: number, said: Order, child?: string): Promise<ChildTask> =>
@@ -78,6 +91,13 @@ export class AskingRuntime implements AgentRuntime {
       : [];
     waitFor(answered);
     const last = answered.length > 0 ? answered : made;
+    if (approved) {
+      for (const [i, child] of made.entries()) {
+        const place = { callId: `call-${i}`, agent, taskId: child.task.id, signal };
+        last[i] = await this.children().answer(turn, { ...place, number: 1, decisions: [approved] });
+      }
+      waitFor(last);
+    }
     return last
       .map((child) => `${child.depth} ${textOf(child.task.status?.message?.parts ?? [])}`)
       .join(', ');
@@ -89,7 +109,7 @@ function waitFor(children: readonly ChildTask[]): void {
   if (first !== undefined) throw new Suspension([first, ...others]);
 }
 
-const said = (turn: Turn, state: TaskState, text: string): AgentOutput => ({
+const said = (turn: Turn, state: TaskState, text: string, more: Message['parts'] = []): AgentOutput => ({
   $case: 'statusUpdate',
   value: {
     taskId: turn.task.id,
@@ -99,9 +119,7 @@ const said = (turn: Turn, state: TaskState, text: string): AgentOutput => ({
       message: {
         ...turn.message,
         messageId: `${turn.runId}-said`,
-        parts: [
-          { content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' },
-        ],
+        parts: [textPart(text), ...more],
       },
       timestamp: undefined,
     },

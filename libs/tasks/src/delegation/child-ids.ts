@@ -8,7 +8,7 @@ const CONTEXTS = '6f1c4f0a-3c39-4b1d-9a5e-8e2d7a0c5b17';
 /** The child of a call: the same in every attempt, so that it is made once. */
 export const childIdOf = ({ task }: Turn, callId: string): string => uuid(callId, task.id);
 
-/** The message of a call. */
+/** The message of a call, or with a person's answer to its child. */
 export const messageIdOf = ({ task }: Turn, callId: string): string => uuid(`message ${callId}`, task.id);
 
 /**
@@ -22,3 +22,7 @@ export const contextOf = ({ task, agent }: Turn, agentId: string, lane: number):
 /** By what the answer that a call gives to a child is known when it comes again. */
 export const answerKeyOf = ({ task }: Turn, callId: string): Buffer =>
   createHash('sha256').update(`child answer ${task.id} ${callId}`).digest();
+
+/** By what a person's answer to the child of a call is known when it is handed on again. */
+export const approvalKeyOf = (turn: Turn, callId: string, number: number): Buffer =>
+  answerKeyOf(turn, `${callId} approval ${number}`);

@@ -1,4 +1,5 @@
 import {
+  type Agent,
   type Message,
   ProtocolError,
   Role,
@@ -9,13 +10,28 @@ import {
   runRetry,
   textPart,
 } from '@baton/a2a';
-import { ChildRefusal, type ChildRequest, type ChildTask, ChildTasks, type Turn } from '@baton/agents';
+import {
+  type ChildAnswer,
+  ChildRefusal,
+  type ChildRequest,
+  type ChildTask,
+  ChildTasks,
+  type Decision,
+  MAX_REASON,
+  SENT_BY_AGENT,
+  type Turn,
+  approvalsOf,
+  asksForApproval,
+} from '@baton/agents';
 import { Environment } from '@baton/config';
 import {
   type Ancestor,
   FamilyStore,
+  type MessageKey,
   ParentOverError,
+  type Place,
   RetentionStore,
+  type StoredTask,
   TaskStore,
   TooManyChildrenError,
   isTransient,
@@ -26,7 +42,7 @@ import { Dispatcher } from '../dispatch/dispatcher.js';
 import { explainPlace } from '../operations/accept-turn.js';
 import { AppendRefused } from '../runs/event-writer.js';
 import { untilAnswered } from '../runs/until-answered.js';
-import { answerKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
+import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
 
 /** The key of a child's metadata that says who has made it; callers can write it too, so nothing depends on it. */
 const METADATA_KEY = 'baton.parent';
@@ -49,9 +65,13 @@ export class DelegatedTasks extends ChildTasks {
   override async call(turn: Turn, request: ChildRequest): Promise<ChildTask> {
     const { taskId, signal } = request;
     return untilAnswered(
-      () => (taskId === undefined ? this.start(turn, request) : this.answer(turn, request, taskId)),
+      () => (taskId === undefined ? this.start(turn, request) : this.say(turn, request, taskId)),
       signal,
     );
+  }
+
+  override async answer(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
+    return untilAnswered(() => this.handOn(turn, answer), answer.signal);
   }
 
   private async start(turn: Turn, request: ChildRequest): Promise<ChildTask> {
@@ -93,34 +113,87 @@ export class DelegatedTasks extends ChildTasks {
     await this.dispatcher.hand({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
   }
 
-  /** Say something to a child that has asked, once. */
-  private async answer(turn: Turn, request: ChildRequest, taskId: string): Promise<ChildTask> {
-    const { tenantId } = turn;
+  /** What an agent says to a child that has asked, once. It never counts as an answer about approvals. */
+  private async say(turn: Turn, request: ChildRequest, taskId: string): Promise<ChildTask> {
     const { agent, callId } = request;
-    const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
-    const line = await this.families.line(tenantId, taskId);
-    if (line[1]?.taskId !== turn.task.id || stored?.agentId !== agent.id) {
-      throw new ChildRefusal(`taskId: you have not given such a task to ${agent.slug}; leave taskId out`);
-    }
-    const { contextId } = stored.task;
-    const message = userMessage(turn, request, { taskId, contextId });
-    const place = await this.dispatcher.placeFor(tenantId);
-    const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
+    const { stored, depth } = await this.childOf(turn, agent, taskId);
     const key = { hash: answerKeyOf(turn, callId), content: null, hours: ANSWER_HOURS };
+    if (!(await this.tasks.earlierTurn(turn.tenantId, key))) {
+      if (asksForApproval(stored.task.status)) {
+        throw new ChildRefusal(
+          `taskId: ${agent.slug} waits for a person to approve a call; only a person can answer it, not an agent`,
+        );
+      }
+      const message = userMessage(turn, request, { taskId, contextId: stored.task.contextId });
+      const place = await this.dispatcher.placeFor(turn.tenantId);
+      const refusal = await this.continue(turn, agent, message, key, place).catch((error: unknown) => {
+        throw explained(error, request);
+      });
+      if (refusal) throw notAsking(refusal);
+    }
+    return this.found(turn.tenantId, taskId, depth);
+  }
+
+  /** A person's answer, as if the person had sent it to the child. */
+  private async handOn(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
+    const { agent, callId, taskId, number, decisions } = answer;
+    const { stored, depth } = await this.childOf(turn, agent, taskId);
+    const asked = approvalsOf(stored.task.status) ?? [];
+    const due = decisions.filter((decision) => asked.some((one) => one.callId === decision.callId));
+    const key = { hash: approvalKeyOf(turn, callId, number), content: null, hours: ANSWER_HOURS };
+    if (due.length > 0 && !(await this.tasks.earlierTurn(turn.tenantId, key))) {
+      const { contextId } = stored.task;
+      const message = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
+      // The person's message was accepted with the parent's turn: the tenant's limits don't stop it half-way.
+      const place = {
+        ...(await this.dispatcher.placeFor(turn.tenantId)),
+        mostWaiting: null,
+        mostStored: null,
+      };
+      // Refused if somebody else has answered it or canceled it just now: then it is as it is.
+      await this.continue(turn, agent, message, key, place);
+    }
+    return this.found(turn.tenantId, taskId, depth);
+  }
+
+  /** @returns why not, if the task does not wait for a message; undefined also if the message was there already */
+  private async continue(
+    turn: Turn,
+    agent: Agent,
+    message: Message,
+    key: MessageKey,
+    place: Place,
+  ): Promise<'not-found' | 'terminal' | 'busy' | undefined> {
+    const { tenantId } = turn;
+    const { taskId } = message;
+    const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
     const runId = uuid();
     const ids = { tenantId, agentId: agent.id, taskId, runId };
     const next = { ...ids, message, extensions: [], key, place, retry, ...traceOf(turn) };
-    const result = await this.tasks
-      .continue(next)
-      .catch(explainPlace(place))
-      .catch((error: unknown) => {
-        throw explained(error, request);
-      });
+    const result = await this.tasks.continue(next).catch(explainPlace(place));
     if (result.ok) await this.dispatcher.hand({ tenantId, taskId, runId, attempt: 0 }, result.dispatched);
-    else if (result.reason !== 'repeated') throw notAsking(result.reason);
-    const found = await this.find(tenantId, taskId, line.length - 1);
-    if (!found) throw new ChildRefusal('What the agent has answered is past its retention and was deleted');
-    return found;
+    else if (result.reason !== 'repeated') return result.reason;
+    return undefined;
+  }
+
+  /** A task that this turn's task has given to the agent, and how deep it is. */
+  private async childOf(
+    { tenantId, task }: Turn,
+    agent: Agent,
+    taskId: string,
+  ): Promise<{ stored: StoredTask; depth: number }> {
+    const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
+    const line = await this.families.line(tenantId, taskId);
+    if (line[1]?.taskId !== task.id || stored?.agentId !== agent.id) {
+      throw new ChildRefusal(`taskId: you have not given such a task to ${agent.slug}; leave taskId out`);
+    }
+    return { stored, depth: line.length - 1 };
+  }
+
+  private async found(tenantId: string, taskId: string, depth: number): Promise<ChildTask> {
+    const child = await this.find(tenantId, taskId, depth);
+    if (!child) throw new ChildRefusal('What the agent has answered is past its retention and was deleted');
+    return child;
   }
 
   private async find(tenantId: string, taskId: string, depth: number): Promise<ChildTask | undefined> {
@@ -194,6 +267,23 @@ const userMessage = (
   messageId: messageIdOf(turn, callId),
   role: Role.ROLE_USER,
   parts: [textPart(message), ...(data === undefined ? [] : [dataPart(data)])],
+  metadata: SENT_BY_AGENT,
+  extensions: [],
+  referenceTaskIds: [turn.task.id],
+});
+
+const answerMessage = (
+  turn: Turn,
+  name: string,
+  decisions: readonly Decision[],
+  ids: { taskId: string; contextId: string },
+): Message => ({
+  ...ids,
+  messageId: messageIdOf(turn, name),
+  role: Role.ROLE_USER,
+  parts: decisions.map(({ reason, ...decision }) =>
+    dataPart({ approval: { ...decision, ...(reason && { reason: reason.slice(0, MAX_REASON) }) } }),
+  ),
   metadata: undefined,
   extensions: [],
   referenceTaskIds: [turn.task.id],

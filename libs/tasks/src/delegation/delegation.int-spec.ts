@@ -224,6 +224,34 @@ it('goes on with a child that has asked, once', async () => {
   expect(history.filter(({ role }) => role === Role.ROLE_USER)).toHaveLength(2);
 });
 
+describe('a child that waits for a person to approve a call', () => {
+  const message: Order = { approval: 'call-1-1' };
+  const yes = { callId: 'call-1-1', approved: true };
+
+  it('gets the answer of a person once, however often it is handed on', async () => {
+    const id = await order('boss', { ask: { agent: 'clerk', message, approved: yes } });
+    expect(textOfStatus(await ended(id))).toBe(`1 ${JSON.stringify({ approval: yes })}`);
+    const [child] = await childrenOf(id);
+    const said = (await get(child!)).task.history.filter(({ role }) => role === Role.ROLE_USER);
+    expect(said).toHaveLength(2);
+    expect(said.map(({ metadata }) => metadata)).toEqual([{ 'baton.sender': 'agent' }, undefined]);
+  });
+
+  it('gets no answer to a question that it does not ask', async () => {
+    const approved = { callId: 'call-9-9', approved: true };
+    const id = await order('boss', { ask: { agent: 'clerk', message, approved } });
+    expect(textOfStatus(await ended(id))).toBe('1 may I?');
+  });
+
+  it('takes none from an agent, whatever it says', async () => {
+    const id = await order('boss', { ask: { agent: 'clerk', message, answer: {} } });
+    expect(textOfStatus(await ended(id))).toContain('only a person can answer it, not an agent');
+    const [child] = await childrenOf(id);
+    const { history } = (await get(child!)).task;
+    expect(history.filter(({ role }) => role === Role.ROLE_USER)).toHaveLength(1);
+  });
+});
+
 it.each<[string, Order, string]>([
   [
     'a circle',

@@ -1,7 +1,7 @@
 import type { ModelMessage, ToolCallPart, ToolModelMessage, UserModelMessage } from 'ai';
+import type { ApprovalAnswer, Decision } from '../../approvals.js';
 import type { Turn } from '../../runtime.js';
 import { historyBefore } from '../../turn.js';
-import type { Decision } from './approval/approval-answer.js';
 import { type CallResult, type LlmEntry, type ModelStep, type Placed, placed } from './journal-entry.js';
 import { resultOutput } from './tools/result-output.js';
 import { NO_USAGE, type Usage, add } from './usage.js';
@@ -78,11 +78,37 @@ export class Conversation {
     return this.callsOf(this.steps().length).filter((call) => !this.resultOf(call));
   }
 
-  /** Calls of an earlier turn about which nobody has decided: this turn's message is the answer. */
-  undecidedCalls(): PlacedCall[] {
+  /** Ids of the calls with which the turn before has asked a person: this turn's message is the answer. */
+  undecided(): string[] {
     const last = this.steps().at(-1);
     if (!last || last.runId === this.turn.runId) return [];
-    return this.pendingCalls().filter((call) => !this.decisionOn(call));
+    const asked = this.waiting().findLast(({ runId }) => runId !== this.turn.runId);
+    if (asked && asked.position > last.position) return asked.callIds;
+    // Journals of version 0.1 do not say what was asked: every call that has neither result nor answer was.
+    return this.pendingCalls()
+      .filter((call) => !this.decisionOn(call))
+      .map(callIdOf);
+  }
+
+  /** Ids of all calls that a person may ever have been asked about. */
+  askedAbout(): string[] {
+    const own = this.steps().flatMap((_step, i) => this.callsOf(i + 1).map(callIdOf));
+    return [...own, ...this.waiting().flatMap(({ callIds }) => callIds)];
+  }
+
+  /** What a person has said when the child of a call asked last, by the ids that its calls have there. */
+  answerTo(call: PlacedCall): ApprovalAnswer | undefined {
+    const prefix = `${callIdOf(call)}/`;
+    const isBelow = (callId: string): boolean => callId.startsWith(prefix);
+    const asked = this.waiting().findLast(({ callIds }) => callIds.some(isBelow));
+    if (!asked) return undefined;
+    const answered = this.entries.find(
+      (entry) => entry.kind === 'answered' && entry.position > asked.position,
+    );
+    const decisions = (answered?.kind === 'answered' ? answered.decisions : [])
+      .filter(({ callId }) => isBelow(callId))
+      .map((decision) => ({ ...decision, callId: decision.callId.slice(prefix.length) }));
+    return answered && decisions.length > 0 ? { number: answered.position, decisions } : undefined;
   }
 
   /** What a person has said about a call. */
@@ -151,6 +177,10 @@ export class Conversation {
       output: resultOutput(this.resultOf(call) ?? NOT_MADE),
     }));
     return content.length > 0 ? [{ role: 'tool', content }] : [];
+  }
+
+  private waiting() {
+    return this.entries.filter((entry) => entry.kind === 'waiting');
   }
 
   private ofThisRun(): Placed[] {

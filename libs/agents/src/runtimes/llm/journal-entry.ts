@@ -1,6 +1,6 @@
 import type { AssistantModelMessage, FinishReason } from 'ai';
+import type { Decision } from '../../approvals.js';
 import type { JournalEntry } from '../../turn-journal.js';
-import type { Decision } from './approval/approval-answer.js';
 import type { ToolResult } from './tools/agent-tool.js';
 import type { Usage } from './usage.js';
 
@@ -32,6 +32,12 @@ export interface CallResult {
   result: ToolResult;
 }
 
+/** The turn ends with the question whether these calls may be made, those of children included. */
+interface Waiting {
+  kind: 'waiting';
+  callIds: string[];
+}
+
 /** A message of the user's that was the answer about calls that wait for approval. */
 interface Answered {
   kind: 'answered';
@@ -45,7 +51,7 @@ interface Correction {
 }
 
 /** What an llm agent remembers of its task, in the order in which it came to be. */
-export type LlmEntry = Asked | ModelStep | CallBegun | CallResult | Answered | Correction;
+export type LlmEntry = Asked | ModelStep | CallBegun | CallResult | Waiting | Answered | Correction;
 
 /** An entry with its place in the journal. */
 export type Placed = LlmEntry & Pick<JournalEntry, 'runId' | 'position'>;

@@ -88,6 +88,7 @@ export class LlmRuntime implements AgentRuntime {
       const waiting = yield* settleCalls(turn, conversation, tools, signal);
       if (signal.aborted) return;
       if (waiting.length > 0) {
+        await conversation.add({ kind: 'waiting', callIds: waiting.map(({ callId }) => callId) });
         yield withUsage(inputRequired(turn, approvalRequest(waiting, open.problem)), conversation);
         return;
       }

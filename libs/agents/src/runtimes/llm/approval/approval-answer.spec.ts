@@ -70,3 +70,32 @@ describe('an answer about calls that wait for approval', () => {
     expect(answer.problem).toContain(problem);
   });
 });
+
+describe('an answer where several agents ask', () => {
+  const waiting = ['call-1-1/call-1-1', 'call-1-2/call-1-1'];
+  const readAll = (parts: Parameters<typeof userMessage>[0]) =>
+    readAnswer(userMessage(parts), waiting, waiting);
+  const decided = (approved: boolean) =>
+    waiting.map((callId) => expect.objectContaining({ callId, approved }));
+
+  it.each([
+    ['yes', 'Several agents ask'],
+    ['ok', 'Several agents ask'],
+    ['no', 'Several agents ask'],
+    ['refuse it', 'Several agents ask'],
+    ['hm', 'neither yes nor no'],
+  ])('%j is none', (text, problem) => {
+    expect(readAll(text)).toEqual({ decisions: [], problem: expect.stringContaining(problem) });
+  });
+
+  it('by data names the calls', () => {
+    expect(readAll([data({ approved: true })]).problem).toContain('name the callId');
+    const one = { callId: waiting[1]!, approved: true };
+    expect(readAll([data(one)])).toEqual({ decisions: [one] });
+  });
+
+  it('in words says that it is for all', () => {
+    expect(readAll('Yes to all.').decisions).toEqual(decided(true));
+    expect(readAll('No to all, it is late').decisions).toEqual(decided(false));
+  });
+});

@@ -1,13 +1,6 @@
 import { type Message, textOf } from '@baton/a2a';
 import { z } from 'zod';
-
-/** What a person has said about a call. */
-export interface Decision {
-  callId: string;
-  approved: boolean;
-  /** Why; the model gets to know it when the call is refused. */
-  reason?: string;
-}
+import { type Decision, MAX_REASON } from '../../../approvals.js';
 
 export interface Answer {
   decisions: Decision[];
@@ -19,7 +12,7 @@ const RULE = 'must be {"approval": {"callId": <id>, "approved": true or false, "
 const approval = z.object({
   callId: z.string().optional(),
   approved: z.boolean(),
-  reason: z.string().max(10_000).optional(),
+  reason: z.string().max(MAX_REASON).optional(),
 });
 const dataAnswer = z.object({ approval: z.union([approval, z.array(approval)]) });
 
@@ -27,12 +20,16 @@ const YES = new Set([
   ...['y', 'yes', 'yes please', 'ok', 'okay', 'sure', 'approve', 'approved', 'i approve', 'approve all'],
   ...['yes to all', 'allow', 'allowed', 'allow all', 'confirm', 'confirmed', 'go ahead', 'do it', 'proceed'],
 ]);
+/** With these words also calls of several agents are approved or refused together. */
+const YES_TO_ALL = new Set(['approve all', 'yes to all', 'allow all']);
+const NO_TO_ALL = /^(no to|refuse|reject|deny|decline) all\b/;
 const NO =
   /^(n|no|nope|never|refuse|refused|reject|rejected|deny|denied|decline|declined|stop|don'?t|do not|cancel)\b/;
 
 /**
  * What a message says about the calls that wait for approval: by data parts, one for each call or for all, or in
- * plain words for all of them. Yes must be just that; what begins with no is a refusal, and its reason.
+ * plain words for all of them; where several agents ask, the words must say that they are for all. Yes must be just
+ * that; what begins with no is a refusal, and its reason.
  * @param known ids of all calls that were ever asked about; `waiting` are those without an answer
  */
 export function readAnswer(message: Message, known: readonly string[], waiting: readonly string[]): Answer {
@@ -55,6 +52,9 @@ function fromData(
   const given = parsed.flatMap(({ data }) => data?.approval ?? []);
   const stranger = given.find(({ callId }) => callId !== undefined && !known.includes(callId));
   if (stranger) return { decisions: [], problem: `There is no call "${stranger.callId ?? ''}".` };
+  if (given.some(({ callId }) => callId === undefined) && haveSeveralAgents(waiting)) {
+    return { decisions: [], problem: 'Several agents ask: name the callId in each data part.' };
+  }
   const decisions = given.flatMap(({ callId, approved, reason = text }) =>
     (callId === undefined ? waiting : [callId]).map((id) => decision(id, approved, reason)),
   );
@@ -66,10 +66,18 @@ function fromText(text: string, waiting: readonly string[]): Answer {
     .toLowerCase()
     .replace(/[^\p{L}\p{N}']+/gu, ' ')
     .trim();
+  const isToAll = YES_TO_ALL.has(words) || NO_TO_ALL.test(words);
+  if ((YES.has(words) || NO.test(words)) && !isToAll && haveSeveralAgents(waiting)) {
+    return { decisions: [], problem: 'Several agents ask, and that does not say which of them it is for.' };
+  }
   if (YES.has(words)) return { decisions: waiting.map((id) => decision(id, true, '')) };
   if (!NO.test(words)) return { decisions: [], problem: 'That is neither yes nor no.' };
   return { decisions: waiting.map((id) => decision(id, false, text)) };
 }
+
+/** Whether calls of more than one agent wait: what is before the last slash of an id is the way to its agent. */
+export const haveSeveralAgents = (callIds: readonly string[]): boolean =>
+  new Set(callIds.map((callId) => callId.slice(0, callId.lastIndexOf('/') + 1))).size > 1;
 
 const decision = (callId: string, approved: boolean, reason: string): Decision => ({
   callId,

@@ -1,8 +1,7 @@
-import { type Message, TaskState } from '@baton/a2a';
+import { TaskState } from '@baton/a2a';
 import { dataPart } from '../../../reply.js';
-import type { AgentOutput, Turn } from '../../../runtime.js';
-import { MemoryJournal, textOf, userMessage } from '../../../testing/turns.js';
 import { LlmBench, toolOf } from '../llm-runtime.fixture.js';
+import { Dialogue, endOf } from './dialogue.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_INPUT_REQUIRED: ASKS } = TaskState;
 
@@ -28,43 +27,12 @@ const bern = { name: 'write', input: { city: 'Bern' } };
 const rome = { name: 'write', input: { city: 'Rome' } };
 const approval = (...answers: object[]) => answers.map((answer) => dataPart({ approval: answer }));
 
-/** A task whose every turn is on a worker of its own, which knows the journal and the history only. */
-class Dialogue {
-  readonly history: Message[] = [];
-  journal = new MemoryJournal();
-
-  /** The turn of the next message. */
-  turn(parts: Parameters<typeof userMessage>[0]): Turn {
-    const messageId = `m-${this.history.length + 1}`;
-    this.history.push(userMessage(parts, { messageId }));
-    const journal = new MemoryJournal(`run-${messageId}`);
-    journal.entries.push(...this.journal.entries);
-    this.journal = journal;
-    const turn = bench.turn({}, { journal, runId: journal.runId }, this.history.at(-1));
-    return { ...turn, task: { ...turn.task, history: [...this.history] } };
-  }
-
-  async say(parts: Parameters<typeof userMessage>[0]) {
-    return endOf(await bench.run(this.turn(parts)));
-  }
-}
-
-/** The status that ended a turn, as far as people and programs read it. */
-function endOf(outputs: readonly AgentOutput[]) {
-  const last = outputs.at(-1);
-  if (last?.$case !== 'statusUpdate') throw new Error('no status at the end');
-  const { state, message } = last.value.status!;
-  const parts = message?.parts ?? [];
-  const data = parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as unknown] : []));
-  return { state, text: textOf(parts), data };
-}
-
 const modelRead = async (request: number) => JSON.stringify((await bench.provider.request(request)).body);
 
 describe('a call that somebody must approve', () => {
   it('is described to people and programs, and not made; other calls are', async () => {
     bench.provider.reply({ calls: [{ name: 'look', input: { city: 'Bern' } }, bern] });
-    const turn = new Dialogue().turn('write it down');
+    const turn = new Dialogue(bench).turn('write it down');
     const outputs = await bench.run(turn);
     expect(outputs.filter(({ $case }) => $case === 'artifactUpdate')).toHaveLength(1);
     expect(endOf(outputs)).toEqual({
@@ -84,7 +52,7 @@ describe('a call that somebody must approve', () => {
     ['as data', approval({ callId: 'call-1-1', approved: true })],
   ] as const)('is made once it is approved %s, and the model reads its result', async (_how, answer) => {
     bench.provider.reply({ calls: [bern] }, { text: 'Done.' });
-    const dialogue = new Dialogue();
+    const dialogue = new Dialogue(bench);
     await dialogue.say('write it down');
     expect(await dialogue.say(answer as string)).toMatchObject({ state: COMPLETED });
     expect(written).toEqual([{ city: 'Bern' }]);
@@ -95,7 +63,7 @@ describe('a call that somebody must approve', () => {
 
   it('is not made once it is refused, and the model reads why', async () => {
     bench.provider.reply({ calls: [bern] }, { text: 'As you wish.' });
-    const dialogue = new Dialogue();
+    const dialogue = new Dialogue(bench);
     await dialogue.say('write it down');
     expect(await dialogue.say('No, it is secret')).toMatchObject({ state: COMPLETED });
     expect(written).toEqual([]);
@@ -104,7 +72,7 @@ describe('a call that somebody must approve', () => {
 
   it('is asked about again when the answer is neither yes nor no', async () => {
     bench.provider.reply({ calls: [bern] }, { text: 'Done.' });
-    const dialogue = new Dialogue();
+    const dialogue = new Dialogue(bench);
     const asked = await dialogue.say('write it down');
     const again = await dialogue.say('what for?');
     expect(again).toEqual({ ...asked, text: `That is neither yes nor no.\n${asked.text}` });
@@ -126,7 +94,7 @@ describe('a call that somebody must approve', () => {
     ]) {
       bench.provider.reply({ calls: [bern, rome] }, { text: 'Done.' });
       written = [];
-      const dialogue = new Dialogue();
+      const dialogue = new Dialogue(bench);
       const { data } = await dialogue.say('write it down');
       expect(data).toMatchObject([
         { approval: { callId: 'call-1-1' } },
@@ -143,7 +111,7 @@ describe('a call that somebody must approve', () => {
 
   it('is not approved by an old answer that comes again', async () => {
     bench.provider.reply({ calls: [bern] }, { calls: [rome] }, { text: 'Done.' });
-    const dialogue = new Dialogue();
+    const dialogue = new Dialogue(bench);
     await dialogue.say('write it down');
     const first = approval({ callId: 'call-1-1', approved: true });
     expect(await dialogue.say(first)).toMatchObject({
@@ -161,7 +129,7 @@ describe('a call that somebody must approve', () => {
 
   it('is not asked about when its input is not valid', async () => {
     bench.provider.reply({ calls: [{ name: 'write', input: { town: 'Bern' } }] }, { text: 'Sorry.' });
-    expect(await new Dialogue().say('write it down')).toMatchObject({ state: COMPLETED });
+    expect(await new Dialogue(bench).say('write it down')).toMatchObject({ state: COMPLETED });
     expect(await modelRead(2)).toContain('is not valid');
   });
 });
@@ -172,7 +140,7 @@ describe('an answer whose worker dies', () => {
       bench.provider.reset();
       written = [];
       bench.provider.reply({ calls: [bern] }, { text: ['It is ', 'done.'] }, { text: 'It is done.' });
-      const dialogue = new Dialogue();
+      const dialogue = new Dialogue(bench);
       await dialogue.say('write it down');
       const turn = dialogue.turn('yes');
       const first = bench.runtime.run(turn, new AbortController().signal)[Symbol.asyncIterator]();
@@ -190,7 +158,7 @@ describe('an answer whose worker dies', () => {
     const execute = () => Promise.reject(new Error(`this worker died in call ${++calls}`));
     bench.tools.push(toolOf('pay', () => '', { needsApproval: true, repeat: 'never', execute }));
     bench.provider.reply({ calls: [{ name: 'pay', input: { city: 'Bern' } }] }, { text: 'I do not know.' });
-    const dialogue = new Dialogue();
+    const dialogue = new Dialogue(bench);
     await dialogue.say('pay');
     const turn = dialogue.turn('yes');
     await expect(bench.run(turn)).rejects.toThrow('this worker died');

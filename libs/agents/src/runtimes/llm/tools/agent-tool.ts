@@ -1,3 +1,4 @@
+import type { ApprovalAnswer } from '../../../approvals.js';
 import type { Turn } from '../../../runtime.js';
 import type { LlmConfig } from '../config.js';
 
@@ -33,6 +34,8 @@ export interface AgentTool {
   inputSchema: JsonSchema;
   /** A person must agree to each call before it is made. */
   needsApproval: boolean;
+  /** Name of the MCP server whose tool it is. */
+  server?: string;
   /**
    * What becomes of a call whose worker died while it was made: `again` makes it a second time, `never` tells the
    * model that its outcome is unknown.
@@ -40,7 +43,8 @@ export interface AgentTool {
   repeat: 'again' | 'never';
   /**
    * Make the call. Rejects only for what the model can do nothing about, which fails the task, and with a
-   * `Suspension` where the result comes from another task: the call is made again when that has ended.
+   * `Suspension` where the result comes from another task: the call is made again when that has ended. With
+   * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`.
    */
   execute(input: unknown, call: CallPlace): Promise<ToolResult>;
 }
@@ -50,6 +54,8 @@ export interface CallPlace {
   id: string;
   /** Among the calls of this tool that the model has made at the same time, from 1. */
   lane: number;
+  /** What a person has said when this call ended with `ApprovalsPending`; the same in every attempt. */
+  answer?: ApprovalAnswer;
   /** Aborts when the turn is stopped. */
   signal: AbortSignal;
 }

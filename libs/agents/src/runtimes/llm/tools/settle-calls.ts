@@ -1,6 +1,7 @@
+import type { ApprovalRequest } from '../../../approvals.js';
 import { artifactChunk } from '../../../reply.js';
 import { type AgentOutput, Suspension, type Turn } from '../../../runtime.js';
-import type { WaitingCall } from '../approval/approval-request.js';
+import { ApprovalsPending } from '../approval/approval-request.js';
 import { type Conversation, type PlacedCall, callIdOf } from '../conversation.js';
 import { checkOf } from '../json-schema.js';
 import type { AgentTool, ToolResult } from './agent-tool.js';
@@ -10,16 +11,16 @@ import { callArtifact, fileArtifacts } from './call-artifacts.js';
  * Make the calls of the model's last step that have no result yet, all at once, but for those that somebody must
  * approve first. Each result is durable before it is said; they are said in the order of the calls. Throws a
  * `Suspension` if calls wait for other tasks, once all others have their results.
- * @returns the calls that wait for approval
+ * @returns the calls that wait for approval, those included that other tasks ask about
  */
 export async function* settleCalls(
   turn: Turn,
   conversation: Conversation,
   tools: readonly AgentTool[],
   signal: AbortSignal,
-): AsyncGenerator<AgentOutput, WaitingCall[]> {
+): AsyncGenerator<AgentOutput, ApprovalRequest[]> {
   const calls = conversation.pendingCalls().map((call) => look(call, conversation, tools));
-  const waiting = calls.filter(waits);
+  const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
   const made = due.map(async (one) => {
     const result = 'tool' in one ? await makeCall(one, conversation, signal) : one.result;
@@ -31,8 +32,9 @@ export async function* settleCalls(
   const waitsFor: string[] = [];
   for (const [i, { call }] of due.entries()) {
     const result = await made[i]?.catch((error: unknown) => {
-      if (!(error instanceof Suspension)) throw error;
-      waitsFor.push(...error.taskIds);
+      if (error instanceof ApprovalsPending) waiting.push(...error.requests);
+      else if (error instanceof Suspension) waitsFor.push(...error.taskIds);
+      else throw error;
     });
     if (!result) continue;
     yield artifactChunk(turn, callArtifact(call, result));
@@ -40,7 +42,7 @@ export async function* settleCalls(
   }
   const [first, ...others] = waitsFor;
   if (first !== undefined) throw new Suspension([first, ...others]);
-  return waiting.map(waitingCall);
+  return waiting;
 }
 
 interface Callable {
@@ -89,7 +91,8 @@ async function makeCall(
   const lanes = conversation
     .callsOf(step)
     .filter((each) => each.toolName === toolName && each.index <= index);
-  return tool.execute(input, { id: callIdOf(call), lane: lanes.length, signal });
+  const answer = conversation.answerTo(call);
+  return tool.execute(input, { id: callIdOf(call), lane: lanes.length, signal, ...(answer && { answer }) });
 }
 
 const failed = (text: string): ToolResult => ({ ok: false, content: text });
@@ -100,9 +103,10 @@ const refused = (reason: string | undefined): ToolResult =>
       'It was not made; do not make it again unless the user asks for it.',
   );
 
-const waitingCall = ({ call, tool }: Callable): WaitingCall => ({
+const approvalRequestOf = ({ call, tool }: Callable): ApprovalRequest => ({
   callId: callIdOf(call),
   tool: call.toolName,
   description: tool.description,
   input: call.input,
+  ...(tool.server !== undefined && { server: tool.server }),
 });

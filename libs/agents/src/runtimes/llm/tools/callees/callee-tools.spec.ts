@@ -1,8 +1,16 @@
 import { type Artifact, EVENT_KIND, type Task, TaskState, dataPart, textPart } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
-import { ChildRefusal, type ChildRequest, type ChildTask, ChildTasks } from '../../../../child-tasks.js';
+import type { ApprovalAnswer } from '../../../../approvals.js';
+import {
+  type ChildAnswer,
+  ChildRefusal,
+  type ChildRequest,
+  type ChildTask,
+  ChildTasks,
+} from '../../../../child-tasks.js';
 import { Suspension } from '../../../../runtime.js';
 import { FixedAgents, agent, firstTurn, userMessage } from '../../../../testing/turns.js';
+import { ApprovalsPending } from '../../approval/approval-request.js';
 import { llmConfig } from '../../config.js';
 import type { AgentTool, ToolResult } from '../agent-tool.js';
 import { CalleeTools } from './callee-tools.js';
@@ -14,10 +22,23 @@ const environment = loadEnvironment({ DATABASE_URL: 'postgres://b@db/b', DELEGAT
 /** Children that are as a test says. */
 class FixedChildren extends ChildTasks {
   readonly asked: ChildRequest[] = [];
+  readonly answered: ChildAnswer[] = [];
   next: Partial<Task> | Error = {};
+  /** What becomes of a child that gets an answer. */
+  afterAnswer: Partial<Task> = {};
 
   override call(_: unknown, request: ChildRequest): Promise<ChildTask> {
     this.asked.push(request);
+    return this.child();
+  }
+
+  override answer(_: unknown, answer: ChildAnswer): Promise<ChildTask> {
+    this.answered.push(answer);
+    this.next = this.afterAnswer;
+    return this.child();
+  }
+
+  private child(): Promise<ChildTask> {
     if (this.next instanceof Error) return Promise.reject(this.next);
     const task = {
       id: CHILD_ID,
@@ -39,6 +60,7 @@ const agents = new FixedAgents([agent('index'), agent('boss'), agent('clerk'), h
 beforeEach(() => {
   children.next = {};
   children.asked.length = 0;
+  children.answered.length = 0;
 });
 
 async function toolsOf(settings: object): Promise<AgentTool[]> {
@@ -47,9 +69,14 @@ async function toolsOf(settings: object): Promise<AgentTool[]> {
   return (await source.open(firstTurn('hi', { agent: agent('boss') }), config)).tools;
 }
 
-async function ask(input: object = { message: 'hi' }, settings: object = { agents: ['clerk'] }) {
+async function ask(
+  input: object = { message: 'hi' },
+  settings: object = { agents: ['clerk'] },
+  answer?: ApprovalAnswer,
+) {
   const [tool] = await toolsOf(settings);
-  return tool!.execute(input, { id: 'call-1', lane: 1, signal: new AbortController().signal });
+  const { signal } = new AbortController();
+  return tool!.execute(input, { id: 'call-1', lane: 1, signal, ...(answer && { answer }) });
 }
 
 const status = (state: TaskState, text = ''): Task['status'] => ({
@@ -162,5 +189,66 @@ describe('the reply of an agent', () => {
   ])('in state %s is an error that says why', async (state, text, content) => {
     children.next = { status: status(state, text) };
     expect(await ask()).toEqual({ ok: false, content });
+  });
+});
+
+describe('an agent that waits for a person to approve its calls', () => {
+  const request = { callId: 'call-3-1', tool: 'bank_pay', description: 'Pays.', input: { sum: 7 } };
+  const asking = (...approvals: unknown[]): Partial<Task> => {
+    const parts = [textPart('May I?'), ...approvals.map((approval) => dataPart({ approval }))];
+    const message = userMessage(parts);
+    return { status: { state: TaskState.TASK_STATE_INPUT_REQUIRED, message, timestamp: undefined } };
+  };
+  const pending = async (answer?: ApprovalAnswer) => {
+    const error = await ask(undefined, undefined, answer).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ApprovalsPending);
+    return (error as ApprovalsPending).requests;
+  };
+
+  it('is no result for the model: the question goes up, with the way to who asks', async () => {
+    children.next = asking(request, { ...request, callId: 'call-3-2', server: 'bank' });
+    const agentsOnTheWay = { agents: ['boss', 'clerk'] };
+    expect(await pending()).toEqual([
+      { ...request, callId: 'call-1/call-3-1', ...agentsOnTheWay },
+      { ...request, callId: 'call-1/call-3-2', server: 'bank', ...agentsOnTheWay },
+    ]);
+  });
+
+  it('may itself ask for one further down', async () => {
+    children.next = asking({ ...request, callId: 'call-2-1/call-3-1', agents: ['clerk', 'teller'] });
+    expect(await pending()).toMatchObject([
+      { callId: 'call-1/call-2-1/call-3-1', agents: ['boss', 'clerk', 'teller'] },
+    ]);
+  });
+
+  it('can not look like another one, nor like more than one line of a text, wherever it is', async () => {
+    const tool = 'look\nclerk (asked by boss): it is fine\u2028say yes\u202e';
+    children.next = asking({ ...request, tool, agents: ['bank', 'x\ny'] });
+    expect(await pending()).toMatchObject([
+      { tool: 'look clerk (asked by boss): it is fine say yes ', agents: ['boss', 'clerk', 'bank', 'x y'] },
+    ]);
+  });
+
+  it('gets the answer of a person, and is waited for', async () => {
+    const answer = { number: 7, decisions: [{ callId: 'call-3-1', approved: true }] };
+    children.next = asking(request);
+    children.afterAnswer = { status: status(TASK_STATE_WORKING) };
+    await expect(ask(undefined, undefined, answer)).rejects.toThrow(Suspension);
+    expect(children.answered).toMatchObject([{ ...answer, callId: 'call-1', taskId: CHILD_ID }]);
+  });
+
+  it('is not answered by an answer that came to a question before', async () => {
+    children.next = asking(request);
+    children.afterAnswer = asking({ ...request, callId: 'call-4-1' });
+    const answer = { number: 7, decisions: [{ callId: 'call-3-1', approved: true }] };
+    expect(await pending(answer)).toMatchObject([{ callId: 'call-1/call-4-1' }]);
+  });
+
+  it('is an error for the model, and never a question, where nobody can read what it asks', async () => {
+    children.next = asking({ tool: 'pay' });
+    expect(await ask()).toEqual({
+      ok: false,
+      content: "clerk asks a person for an approval that can't be read, so nobody was asked.",
+    });
   });
 });

@@ -2,10 +2,12 @@ import { type Agent, isEnabled } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { AgentList } from '../../../../agent-list.js';
-import { ChildRefusal, ChildTasks } from '../../../../child-tasks.js';
+import { approvalsOf, asksForApproval, raised } from '../../../../approvals.js';
+import { ChildRefusal, type ChildTask, ChildTasks } from '../../../../child-tasks.js';
 import { Suspension, type Turn } from '../../../../runtime.js';
+import { ApprovalsPending } from '../../approval/approval-request.js';
 import type { LlmConfig } from '../../config.js';
-import type { AgentTool, JsonSchema, OpenTools, ToolSource } from '../agent-tool.js';
+import type { AgentTool, CallPlace, JsonSchema, OpenTools, ToolResult, ToolSource } from '../agent-tool.js';
 import type { Callees } from './callees-config.js';
 import { replyOf } from './callee-reply.js';
 
@@ -77,24 +79,14 @@ export class CalleeTools implements ToolSource {
       inputSchema: INPUT,
       needsApproval: false,
       repeat: 'again',
-      execute: async (input, { id, lane, signal }) => {
+      execute: async (input, place) => {
         if (!agent) return { ok: false, content: `There is no agent "${slug}".` };
-        const { message, data, taskId } = input as Asked;
-        const limits = this.limitsOf(config);
         try {
-          const request = {
-            callId: id,
-            lane,
-            agent,
-            message,
-            data,
-            limits,
-            signal,
-            ...(taskId && { taskId }),
-          };
-          const child = await this.children.call(turn, request);
+          const child = await this.childOf(turn, config, agent, input as Asked, place);
           if (child.isAtWork) throw new Suspension([child.task.id]);
-          return replyOf(agent, child);
+          return asksForApproval(child.task.status)
+            ? askAbove(turn, agent, child, place)
+            : replyOf(agent, child);
         } catch (error) {
           if (!(error instanceof ChildRefusal)) throw error;
           return { ok: false, content: error.message };
@@ -103,10 +95,41 @@ export class CalleeTools implements ToolSource {
     };
   }
 
+  /** The child of a call as it is, once it has got what a person has said to it. */
+  private async childOf(
+    turn: Turn,
+    config: LlmConfig,
+    agent: Agent,
+    { taskId, ...asked }: Asked,
+    { id: callId, lane, signal, answer }: CallPlace,
+  ): Promise<ChildTask> {
+    const limits = this.limitsOf(config);
+    const request = { ...asked, callId, lane, agent, limits, signal, ...(taskId && { taskId }) };
+    const child = await this.children.call(turn, request);
+    if (!answer || !asksForApproval(child.task.status)) return child;
+    return this.children.answer(turn, { ...answer, callId, agent, taskId: child.task.id, signal });
+  }
+
   private limitsOf({ delegation: { depth = Infinity, tasks = Infinity } }: LlmConfig) {
     const { delegationDepth, delegationTasks } = this.environment;
     return { depth: Math.min(depth, delegationDepth), tasks: Math.min(tasks, delegationTasks) };
   }
+}
+
+/**
+ * What a child asks a person is asked by the parent's task in turn, up to the one that has a caller: the model of the
+ * parent never gets to see the question, so it can't answer it.
+ */
+function askAbove(turn: Turn, { slug }: Agent, { task }: ChildTask, { id: callId }: CallPlace): ToolResult {
+  const requests = approvalsOf(task.status);
+  if (requests) {
+    const place = { callId, agent: turn.agent.slug, child: slug };
+    throw new ApprovalsPending(requests.map((request) => raised(request, place)));
+  }
+  return {
+    ok: false,
+    content: `${slug} asks a person for an approval that can't be read, so nobody was asked.`,
+  };
 }
 
 /** A slug has no underscore, so the names of two agents are never the same. */

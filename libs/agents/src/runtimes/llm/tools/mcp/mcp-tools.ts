@@ -110,6 +110,7 @@ function agentTool(name: string, { config, connection, maxFileBytes }: OpenServe
     description: tool.description ?? '',
     inputSchema: tool.inputSchema,
     needsApproval: fits(config.approval, tool.name),
+    server: config.name,
     repeat,
     execute: async (input, { signal }) => {
       try {
