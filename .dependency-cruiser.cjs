@@ -8,7 +8,8 @@ const MAY_IMPORT = {
   database: ['a2a', 'config', 'telemetry'],
   messaging: ['a2a', 'config', 'telemetry'],
   identity: ['a2a', 'config', 'telemetry', 'database', 'messaging'],
-  agents: ['a2a', 'config', 'telemetry'],
+  compute: ['a2a', 'config', 'telemetry'],
+  agents: ['a2a', 'compute', 'config', 'telemetry'],
 };
 
 const TESTS =

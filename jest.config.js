@@ -27,6 +27,7 @@ const base = {
   },
   transformIgnorePatterns: [`/node_modules/(?!(${ES_MODULES})/)`],
   moduleNameMapper: {
+    '^piscina$': '<rootDir>/test/support/piscina.js',
     '^@baton/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

@@ -1,3 +1,4 @@
+import { ComputeModule } from '@baton/compute';
 import { ConfigModule, type Environment } from '@baton/config';
 import { DatabaseModule } from '@baton/database';
 import { LimitsModule } from '@baton/identity';
@@ -16,6 +17,7 @@ import { NativeModule } from './native/native.module.js';
     DatabaseModule,
     MessagingModule,
     LimitsModule,
+    ComputeModule,
     HttpModule,
     A2aModule,
     NativeModule,

@@ -1,3 +1,4 @@
+import { ComputeModule } from '@baton/compute';
 import { ConfigModule } from '@baton/config';
 import { DatabaseModule } from '@baton/database';
 import { LimitsModule, SecretsModule } from '@baton/identity';
@@ -20,6 +21,7 @@ import { InstalledAgents } from './installed-agents.js';
     MessagingModule,
     LimitsModule,
     SecretsModule,
+    ComputeModule,
     RunsModule,
   ],
   providers: [InstalledAgents, PlatformReadiness, HealthServer],

@@ -13,7 +13,7 @@ export { BUILTIN_AGENTS } from './builtins.js';
 export { type IndexModel, IndexModels } from './index-models.js';
 export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';
 export * from './runtime.js';
-export { assertConfig } from './runtime-configs.js';
+export { assertConfig, assertSchemas } from './runtime-configs.js';
 export { SecretReader } from './secret-reader.js';
 export { TokenBudget, type TokenCount, TokensExceeded } from './token-budget.js';
 export type { JournalEntry, TurnJournal } from './turn-journal.js';

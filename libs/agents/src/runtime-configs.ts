@@ -1,4 +1,5 @@
 import { type AgentDefinition, ProtocolError, parseFields } from '@baton/a2a';
+import { ComputePool, ComputeRefused } from '@baton/compute';
 import { z } from 'zod';
 import type { RuntimeName } from './runtimes.js';
 import { executorConfig } from './runtimes/executor/executor-config.js';
@@ -29,6 +30,31 @@ export function assertConfig({ runtime, config }: Pick<AgentDefinition, 'runtime
     throw ProtocolError.invalidParams('runtime', `there is no runtime "${runtime}"; there are ${known}`);
   }
   parseFields(RUNTIME_CONFIGS[runtime], config, 'config');
+}
+
+/**
+ * Check that the JSON schemas of a definition's settings can be compiled. Throws `invalid-params` naming the field, and
+ * `limit-exceeded` while too many schemas of the tenant wait for that.
+ */
+export async function assertSchemas(
+  pool: ComputePool,
+  tenantId: string,
+  { runtime, config }: Pick<AgentDefinition, 'runtime' | 'config'>,
+): Promise<void> {
+  if (runtime !== 'llm') return;
+  const schema = llmConfigSchema.parse(config).output?.schema;
+  if (!schema) return;
+  const problem = await pool.schemaProblem(tenantId, schema).catch((error: unknown) => {
+    if (!(error instanceof ComputeRefused)) throw error;
+    return error;
+  });
+  if (problem === undefined) return;
+  const field = 'config.output.schema';
+  if (typeof problem === 'string') {
+    throw ProtocolError.invalidParams(field, `is not a valid JSON schema (draft 2020-12 or 7): ${problem}`);
+  }
+  if (problem.limit === 'computeWaiting') throw problem.asLimit();
+  throw ProtocolError.invalidParams(field, `${problem.message} to compile: make it simpler or smaller`);
 }
 
 const isRuntime = (name: string): name is RuntimeName => Object.hasOwn(RUNTIME_CONFIGS, name);

@@ -151,7 +151,7 @@ describe('the runtime table', () => {
     new EchoRuntime(),
     new ExecutorRuntime(none, Logger.silent()),
     indexOf(new FixedAgents([])),
-    new LlmRuntime(none, none, none, none, none, none),
+    new LlmRuntime(none, none, none, none, none, none, none),
     new RemoteA2aRuntime(connector, Logger.silent()),
   ]);
 

@@ -52,6 +52,9 @@ export class Environment {
   readonly leaseHeartbeatMs: number;
   /** How long the event loop of a process may stand still before the process is killed. */
   readonly loopStallMs: number;
+  /** Threads for what takes more than linear time on tenants' text, and how long one piece of it may take. */
+  readonly computeThreads: number;
+  readonly computeTimeoutMs: number;
   readonly sweepMs: number;
   readonly maxAttempts: number;
   /** A queued run not enqueued for this long is enqueued again. */
@@ -118,6 +121,8 @@ export class Environment {
     this.leaseMs = values.LEASE_MS;
     this.leaseHeartbeatMs = values.LEASE_HEARTBEAT_MS;
     this.loopStallMs = values.LOOP_STALL_MS ?? Math.max(LOOP_STALL_MS, values.LEASE_MS);
+    this.computeThreads = values.COMPUTE_THREADS;
+    this.computeTimeoutMs = values.COMPUTE_TIMEOUT_MS;
     this.sweepMs = values.SWEEP_MS;
     this.maxAttempts = values.MAX_ATTEMPTS;
     this.orphanMs = values.ORPHAN_MS;

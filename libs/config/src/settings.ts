@@ -130,6 +130,8 @@ export const settings = z.object({
   LEASE_MS: milliseconds().prefault('3000'),
   LEASE_HEARTBEAT_MS: milliseconds().prefault('750'),
   LOOP_STALL_MS: milliseconds().optional(),
+  COMPUTE_THREADS: integer(2, 64).prefault('2'),
+  COMPUTE_TIMEOUT_MS: integer(10, 60_000).prefault('2000'),
   SWEEP_MS: milliseconds().prefault('400'),
   MAX_ATTEMPTS: integer(1, 100).prefault('3'),
   ORPHAN_MS: milliseconds().prefault('3000'),

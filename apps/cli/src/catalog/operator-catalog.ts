@@ -1,3 +1,4 @@
+import { ComputePool } from '@baton/compute';
 import type { Tenant } from '@baton/database';
 import { Catalog } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
@@ -16,9 +17,18 @@ export function asOperator<T>(
   return withPlatform(source, async ({ environment, tenants, agents, entries }) => {
     const tenant = await requireTenant(tenants, slug);
     return withMessaging(environment, async (messaging, answers) => {
-      const done = await work(new Catalog(entries, agents, tenants, messaging, Logger.silent()), tenant);
-      if (!answers) terminal.err(UNTOLD);
-      return done;
+      const pool = new ComputePool({
+        threads: environment.computeThreads,
+        timeoutMs: environment.computeTimeoutMs,
+      });
+      try {
+        const catalog = new Catalog(entries, agents, tenants, messaging, Logger.silent(), pool);
+        const done = await work(catalog, tenant);
+        if (!answers) terminal.err(UNTOLD);
+        return done;
+      } finally {
+        await pool.close();
+      }
     });
   });
 }

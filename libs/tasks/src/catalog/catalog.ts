@@ -7,7 +7,8 @@ import {
   slugOf,
   writeAgentDefinition,
 } from '@baton/a2a';
-import { BUILTIN_AGENTS } from '@baton/agents';
+import { BUILTIN_AGENTS, assertSchemas } from '@baton/agents';
+import { ComputePool } from '@baton/compute';
 import {
   AgentCatalogStore,
   AgentStore,
@@ -61,6 +62,7 @@ export class Catalog {
     private readonly tenants: TenantStore,
     private readonly messaging: Messaging,
     private readonly logger: Logger,
+    private readonly pool: ComputePool,
   ) {}
 
   /** Every agent the tenant can see: built-ins, installed ones, its own; also those that are disabled. */
@@ -85,7 +87,7 @@ export class Catalog {
   ): Promise<CatalogWrite> {
     const { slug = slugOf(document.definition.name), enabled = true, definition } = document;
     assertAgentSlug(slug);
-    assertRunnable(definition);
+    await this.assertRunnable(tenantId, definition);
     const current = await this.entries.find(tenantId, slug);
     check?.(current);
     if (current) throw slugTaken(slug);
@@ -172,7 +174,7 @@ export class Catalog {
       const next = { ...kept, definition, ...closedIf(!enabled), version: current.version + 1 };
       if (isSame(next, current)) return { outcome: 'unchanged', entry: current };
       // One that was right once can always be disabled, whatever its runtime asks for by now.
-      if (!isSame(next, { ...current, closed: next.closed })) assertRunnable(definition);
+      if (!isSame(next, { ...current, closed: next.closed })) await this.assertRunnable(tenantId, definition);
       if (dryRun) return { outcome: 'updated', entry: next };
       const entry = await this.entries.change({ tenantId, ...current }, { definition, enabled, by });
       if (!entry) continue;
@@ -180,6 +182,11 @@ export class Catalog {
       return { outcome: 'updated', entry };
     }
     throw outrun(name);
+  }
+
+  private async assertRunnable(tenantId: string, definition: AgentDocument['definition']): Promise<void> {
+    assertRunnable(definition);
+    await assertSchemas(this.pool, tenantId, definition);
   }
 
   /** An agent that the tenant may change. Throws `conflict` for others it can see. */

@@ -1,5 +1,6 @@
 import { type AgentDefinition, Role, TaskState, endsTurn, textOf, textPart } from '@baton/a2a';
 import { ChildTasks, RuntimeTable } from '@baton/agents';
+import { ComputeModule } from '@baton/compute';
 import { ConfigModule, loadEnvironment } from '@baton/config';
 import {
   AgentCatalogStore,
@@ -45,7 +46,7 @@ beforeAll(async () => {
   const testing = await Test.createTestingModule({
     imports: [
       ...[ConfigModule.use(environment), TelemetryModule, DatabaseModule, MessagingModule],
-      ...[LimitsModule, SecretsModule, RunsModule],
+      ...[LimitsModule, SecretsModule, ComputeModule, RunsModule],
     ],
   })
     .overrideProvider(RuntimeTable)

@@ -1,9 +1,12 @@
 import { ProtocolError } from '@baton/a2a';
+import { ComputePool, ComputeRefused } from '@baton/compute';
 import type { ScheduleTimes } from '@baton/database';
 import { CronExpressionParser } from 'cron-parser';
 
 const MAX_CRON = 200;
 const MAX_ZONE = 64;
+/** From a leap day to the next one, whatever the year. The longer the gap, the longer the search for its end. */
+const MAX_GAP_MS = (8 * 366 + 1) * 86_400_000;
 const FORMS = 'five fields (minute hour day month weekday), six with seconds first, or @hourly, @daily, …';
 const NICKNAMES: ReadonlySet<string> = new Set([
   ...['@secondly', '@minutely', '@hourly', '@daily', '@weekly', '@weekdays', '@weekends', '@monthly'],
@@ -26,8 +29,24 @@ export function nextTime(times: ScheduleTimes, after: Date): Date | undefined {
   return endsAt && next > endsAt ? undefined : next;
 }
 
-/** Throws `invalid-params` that names the field unless the times can be read and one of them is to come. */
-export function assertTimes(times: ScheduleTimes, now: Date): void {
+/**
+ * Rejects with `invalid-params` that names the field unless the times can be read and one of them is to come. A thread
+ * looks for the first time of a cron expression, which may take long.
+ */
+export async function assertTimes(
+  pool: ComputePool,
+  tenantId: string,
+  times: ScheduleTimes,
+  now: Date,
+): Promise<void> {
+  assertForm(times);
+  if (times.cron !== null) await assertFound(pool, tenantId, times.cron, times, now);
+  if (nextTime(times, now)) return;
+  if (times.at) throw ProtocolError.invalidParams('at', 'has passed: give a time to come');
+  throw ProtocolError.invalidParams('ends_at', 'no time of cron is left before it: make it later');
+}
+
+function assertForm(times: ScheduleTimes): void {
   const { cron, at, timeZone, startsAt, endsAt } = times;
   if ((cron === null) === (at === null)) {
     throw ProtocolError.invalidParams('cron', 'give either cron, for again and again, or at, for once');
@@ -39,10 +58,24 @@ export function assertTimes(times: ScheduleTimes, now: Date): void {
   if (startsAt && endsAt && startsAt > endsAt) {
     throw ProtocolError.invalidParams('ends_at', 'is before starts_at: make it later');
   }
-  if (cron !== null) assertCron(cron, times);
-  if (nextTime(times, now)) return;
-  if (at) throw ProtocolError.invalidParams('at', 'has passed: give a time to come');
-  throw ProtocolError.invalidParams('ends_at', 'no time of cron is left before it: make it later');
+  if (cron !== null) assertCron(cron);
+}
+
+async function assertFound(
+  pool: ComputePool,
+  tenantId: string,
+  cron: string,
+  { timeZone, startsAt }: ScheduleTimes,
+  now: Date,
+): Promise<void> {
+  const after = startsAt && startsAt > now ? startsAt : now;
+  const found = await pool.nextTime(tenantId, { cron, timeZone }, after).catch((error: unknown) => {
+    if (!(error instanceof ComputeRefused)) throw error;
+    if (error.limit === 'computeWaiting') throw error.asLimit();
+    return { problem: error.message };
+  });
+  if (!(found instanceof Date)) throw refuseCron(found.problem);
+  if (found.getTime() - after.getTime() > MAX_GAP_MS) throw refuseCron('does not come within eight years');
 }
 
 function assertTimeZone(timeZone: string): void {
@@ -57,18 +90,15 @@ function assertTimeZone(timeZone: string): void {
   }
 }
 
-function assertCron(cron: string, { timeZone: tz }: ScheduleTimes): void {
-  const refuse = (why: string): ProtocolError => ProtocolError.invalidParams('cron', `${why}: give ${FORMS}`);
-  if (cron.length > MAX_CRON) throw refuse(`is longer than ${MAX_CRON} characters`);
+const refuseCron = (why: string): ProtocolError =>
+  ProtocolError.invalidParams('cron', `${why}: give ${FORMS}`);
+
+function assertCron(cron: string): void {
+  if (cron.length > MAX_CRON) throw refuseCron(`is longer than ${MAX_CRON} characters`);
   const fields = cron.trim().split(/\s+/);
   if (cron.startsWith('@') ? !NICKNAMES.has(cron) : fields.length < 5 || fields.length > 6) {
-    throw refuse(`"${cron.slice(0, 40)}" is not a cron expression`);
+    throw refuseCron(`"${cron.slice(0, 40)}" is not a cron expression`);
   }
   // A hash of nothing would be another time in each process.
-  if (/(^|[\s,])H/.test(cron)) throw refuse('H is not supported');
-  try {
-    CronExpressionParser.parse(cron, { tz }).next();
-  } catch (error) {
-    throw refuse(error instanceof Error ? error.message : 'can not be read');
-  }
+  if (/(^|[\s,])H/.test(cron)) throw refuseCron('H is not supported');
 }

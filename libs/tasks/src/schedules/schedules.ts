@@ -1,4 +1,5 @@
 import { ProtocolError } from '@baton/a2a';
+import { ComputePool } from '@baton/compute';
 import {
   NameTakenError,
   type Schedule,
@@ -31,6 +32,7 @@ export class Schedules {
     private readonly firing: ScheduleFiring,
     private readonly messaging: Messaging,
     private readonly logger: Logger,
+    private readonly pool: ComputePool,
   ) {}
 
   /** By name, without their messages. */
@@ -48,7 +50,7 @@ export class Schedules {
   /** Throws `invalid-params` that names the field, `conflict` for a name that is taken. */
   async create(tenantId: string, spec: ScheduleSpec): Promise<Schedule> {
     const now = new Date();
-    assertTimes(spec, now);
+    await assertTimes(this.pool, tenantId, spec, now);
     await this.assertAgent(tenantId, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
     const made = await this.store
@@ -69,7 +71,7 @@ export class Schedules {
       const spec = merge(found, patch);
       const now = new Date();
       const isNew = WHEN.some((member) => patch[member] !== undefined);
-      if (isNew && !spec.paused) assertTimes(spec, now);
+      if (isNew && !spec.paused) await assertTimes(this.pool, tenantId, spec, now);
       const nextAt = isNew ? nextTimeOf(spec, found.fired, now) : found.nextAt;
       const changed = await this.store.change(found, spec, nextAt).catch(explainRefusal);
       if (!changed) continue;

@@ -46,8 +46,8 @@ describe('the settings of an llm agent', () => {
       'config.output.schema: must be a JSON schema',
     ],
     [
-      { model: 'openai/m', output: { schema: { type: 'object', properties: 1 } } },
-      'config.output.schema: is not a valid JSON schema',
+      { model: 'openai/m', output: { schema: { type: 'object', title: 'x'.repeat(70_000) } } },
+      'config.output.schema: is larger than 65536 bytes',
     ],
   ])('%j: %s', (raw, reason) => {
     expect(() => llmConfig(raw)).toThrow(reason);

@@ -1,6 +1,6 @@
+import { schemaExcess } from '@baton/compute';
 import { z } from 'zod';
 import { duration } from './duration.js';
-import { isJsonSchema } from './json-schema.js';
 import { callees, delegation } from './tools/callees/callees-config.js';
 import { mcpServers } from './tools/mcp/mcp-config.js';
 
@@ -32,7 +32,11 @@ const memory = z.strictObject({
 const jsonSchema = z
   .record(z.string(), z.unknown(), 'must be a JSON schema of an object')
   .refine((schema) => schema['type'] === 'object', 'must be a JSON schema with type: object')
-  .refine(isJsonSchema, 'is not a valid JSON schema (draft 2020-12 or 7)');
+  // Whether it can be compiled is found out by a thread: see assertSchemas.
+  .superRefine((schema, context) => {
+    const excess = schemaExcess(schema);
+    if (excess) context.addIssue({ code: 'custom', message: `${excess}: make it smaller` });
+  });
 
 /** The settings of an llm agent, as an author writes them. */
 export const llmConfigSchema = z

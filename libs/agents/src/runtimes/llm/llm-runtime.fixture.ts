@@ -1,4 +1,5 @@
 import { type TaskState, USAGE, eventKindOf } from '@baton/a2a';
+import { ComputePool } from '@baton/compute';
 import { Logger, Metrics } from '@baton/telemetry';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
 import { Outbound } from '../../outbound/outbound.js';
@@ -46,6 +47,8 @@ export class LlmBench {
   readonly metrics = new Metrics();
   readonly tokens = new CountedTokens();
   readonly tools: AgentTool[] = [];
+  /** Generous: what it checks is quick, on whatever machine. */
+  private readonly pool = new ComputePool({ threads: 2, timeoutMs: 30_000 });
   private readonly outbound = new Outbound(['127.0.0.1']);
   readonly runtime: LlmRuntime;
 
@@ -59,6 +62,7 @@ export class LlmBench {
       new ToolSources([source]),
       this.metrics,
       Logger.silent(),
+      this.pool,
     );
     this.runtime.firstPauseMs = 20;
   }
@@ -76,6 +80,7 @@ export class LlmBench {
   }
 
   async stop(): Promise<void> {
+    await this.pool.close();
     await this.outbound.onApplicationShutdown();
     await this.provider.stop();
   }

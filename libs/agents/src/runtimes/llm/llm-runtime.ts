@@ -1,6 +1,8 @@
 import { TaskState, USAGE } from '@baton/a2a';
+import { ComputePool } from '@baton/compute';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { Outbound } from '../../outbound/outbound.js';
 import { artifactChunk, completed, dataPart, failed, inputRequired, status } from '../../reply.js';
 import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
@@ -12,7 +14,6 @@ import { takeMessage } from './approval/take-message.js';
 import { type LlmConfig, llmConfigSchema } from './config.js';
 import { Conversation } from './conversation.js';
 import type { ModelStep } from './journal-entry.js';
-import { checkOf } from './json-schema.js';
 import { leftovers } from './leftovers.js';
 import { memoryOf } from './memory.js';
 import { ModelSteps, roomInBudget } from './model-steps.js';
@@ -20,6 +21,7 @@ import { PromptReader } from './prompt.js';
 import { openModel } from './providers.js';
 import { structuredAnswer, textOfStep } from './structured-answer.js';
 import type { AgentTool } from './tools/agent-tool.js';
+import { SchemaChecks } from './schema-checks.js';
 import { settleCalls } from './tools/settle-calls.js';
 import { ToolSources } from './tools/tool-sources.js';
 
@@ -31,6 +33,7 @@ interface OpenTurn {
   turn: Turn;
   config: LlmConfig;
   conversation: Conversation;
+  checks: SchemaChecks;
   tools: readonly AgentTool[];
   signal: AbortSignal;
   /** Why this turn's message is no answer about the calls that wait for approval. */
@@ -46,7 +49,10 @@ export class LlmRuntime implements AgentRuntime {
   readonly name = 'llm';
   /** Longest pause before the first retry of a call, in ms. */
   firstPauseMs = 500;
+  /** Settings as they are read, by the version of their agent. */
+  private readonly configs = new LRUCache<string, LlmConfig>({ max: 500 });
 
+  // eslint-disable-next-line @typescript-eslint/max-params -- a turn needs all of them
   constructor(
     private readonly outbound: Outbound,
     private readonly secrets: SecretReader,
@@ -54,16 +60,18 @@ export class LlmRuntime implements AgentRuntime {
     private readonly sources: ToolSources,
     private readonly metrics: Metrics,
     private readonly logger: Logger,
+    private readonly pool: ComputePool,
   ) {}
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const conversation = await Conversation.open(turn);
     try {
-      const config = llmConfigSchema.parse(turn.agent.definition.config);
+      const config = this.configOf(turn);
       const problem = await takeMessage(turn, conversation);
       const opened = await this.sources.open(turn, config, signal);
+      const checks = new SchemaChecks(this.pool, turn.tenantId);
       try {
-        yield* this.converse({ turn, config, conversation, tools: opened.tools, signal, problem });
+        yield* this.converse({ turn, config, conversation, checks, tools: opened.tools, signal, problem });
       } finally {
         await opened.close();
       }
@@ -76,16 +84,26 @@ export class LlmRuntime implements AgentRuntime {
     }
   }
 
+  /** A version never changes: it is read once. */
+  private configOf({ tenantId, agent }: Turn): LlmConfig {
+    const { id, version, definition } = agent;
+    const key = version === undefined ? undefined : `${tenantId} ${id} ${version}`;
+    const known = key === undefined ? undefined : this.configs.get(key);
+    const config = known ?? llmConfigSchema.parse(definition.config);
+    if (key !== undefined) this.configs.set(key, config);
+    return config;
+  }
+
   /** Step by step until the model has answered. */
   private async *converse(open: OpenTurn): AsyncGenerator<AgentOutput> {
-    const { turn, config, conversation, tools, signal } = open;
+    const { turn, config, conversation, checks, tools, signal } = open;
     const model = await openModel(config, turn.tenantId, this.secrets, this.outbound.fetch);
     const { budget, metrics, firstPauseMs } = this;
     const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs });
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
-      const waiting = yield* settleCalls(turn, conversation, tools, signal);
+      const waiting = yield* settleCalls(turn, conversation, tools, checks, signal);
       if (signal.aborted) return;
       if (waiting.length > 0) {
         await conversation.add({ kind: 'waiting', callIds: waiting.map(({ callId }) => callId) });
@@ -122,11 +140,12 @@ export class LlmRuntime implements AgentRuntime {
    * @returns false if the model is asked once more, because its answer is not what it should be
    */
   private async *end(open: OpenTurn, answer: ModelStep): AsyncGenerator<AgentOutput, boolean> {
-    const { turn, config, conversation } = open;
+    const { turn, config, conversation, checks } = open;
     assertWhole(answer, config);
     const text = textOfStep(answer);
     if (config.output) {
-      const found = structuredAnswer(text, checkOf(config.output.schema));
+      const { schema } = config.output;
+      const found = await structuredAnswer(text, (json) => checks.answer(schema, json));
       if ('wrong' in found) {
         if (conversation.correctionsOfThisRun() >= MAX_CORRECTIONS) {
           throw new AgentFailure(`The model's answer is not of the agent's output schema: ${found.wrong}.`);

@@ -1,6 +1,6 @@
 import { structuredAnswer } from './structured-answer.js';
 
-const read = (text: string): unknown => structuredAnswer(text, () => undefined);
+const read = (text: string): Promise<unknown> => structuredAnswer(text, async () => undefined);
 const FENCE = '```';
 
 describe('the JSON of an answer', () => {
@@ -10,8 +10,8 @@ describe('the JSON of an answer', () => {
     [`${FENCE}json\n{"a":1}\n${FENCE}`],
     [`${FENCE}\n{"a":1}${FENCE}`],
     [`${FENCE}json  \n\n{"a":1}\n\n${FENCE}\n`],
-  ])('is read from %j', (text) => {
-    expect(read(text)).toEqual({ value: { a: 1 } });
+  ])('is read from %j', async (text) => {
+    expect(await read(text)).toEqual({ value: { a: 1 } });
   });
 
   it.each([
@@ -23,8 +23,8 @@ describe('the JSON of an answer', () => {
     [`${FENCE}yaml\na: 1\n${FENCE}`, 'it is not JSON'],
     ['['.repeat(300), 'it is nested deeper than 200 levels'],
     [`[${'1,'.repeat(200_000)}1]`, 'it has more than 100000 JSON values'],
-  ])('is not there in %.20j', (text, wrong) => {
-    expect(read(text)).toEqual({ wrong });
+  ])('is not there in %.20j', async (text, wrong) => {
+    expect(await read(text)).toEqual({ wrong });
   });
 
   it.each([
@@ -35,9 +35,9 @@ describe('the JSON of an answer', () => {
     ['brackets', '['.repeat(5_000_000)],
   ])(
     'takes no longer for %s',
-    (_what, text) => {
+    async (_what, text) => {
       // A quadratic search would take minutes.
-      expect(read(text)).toHaveProperty('wrong');
+      expect(await read(text)).toHaveProperty('wrong');
     },
     30_000,
   );

@@ -1,6 +1,5 @@
 import { describeExcess, jsonExcess } from '@baton/a2a';
 import type { ModelStep } from './journal-entry.js';
-import type { Check } from './json-schema.js';
 
 /** The text of an answer. */
 export const textOfStep = ({ message: { content } }: Pick<ModelStep, 'message'>): string =>
@@ -19,9 +18,12 @@ export type StructuredAnswer = { value: unknown } | { wrong: string };
 
 /**
  * Reads the JSON of an answer.
- * @param check what is wrong with a value that is JSON; undefined if nothing is
+ * @param check what is wrong with a text that is JSON; undefined if nothing is
  */
-export function structuredAnswer(text: string, check: Check): StructuredAnswer {
+export async function structuredAnswer(
+  text: string,
+  check: (json: string) => Promise<string | undefined>,
+): Promise<StructuredAnswer> {
   const json = withoutFence(text.trim());
   if (json === '') return { wrong: 'it is empty' };
   const excess = jsonExcess(json);
@@ -33,7 +35,7 @@ export function structuredAnswer(text: string, check: Check): StructuredAnswer {
   } catch {
     return { wrong: 'it is not JSON' };
   }
-  const wrong = check(value);
+  const wrong = await check(json);
   return wrong === undefined ? { value } : { wrong };
 }
 

@@ -3,7 +3,7 @@ import { artifactChunk } from '../../../reply.js';
 import { type AgentOutput, Suspension, type Turn } from '../../../runtime.js';
 import { ApprovalsPending } from '../approval/approval-request.js';
 import { type Conversation, type PlacedCall, callIdOf } from '../conversation.js';
-import { checkOf } from '../json-schema.js';
+import type { SchemaChecks } from '../schema-checks.js';
 import type { AgentTool, ToolResult } from './agent-tool.js';
 import { callArtifact, fileArtifacts } from './call-artifacts.js';
 
@@ -17,9 +17,12 @@ export async function* settleCalls(
   turn: Turn,
   conversation: Conversation,
   tools: readonly AgentTool[],
+  checks: SchemaChecks,
   signal: AbortSignal,
 ): AsyncGenerator<AgentOutput, ApprovalRequest[]> {
-  const calls = conversation.pendingCalls().map((call) => look(call, conversation, tools));
+  const calls = await Promise.all(
+    conversation.pendingCalls().map((call) => look(call, conversation, tools, checks)),
+  );
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
   const made = due.map(async (one) => {
@@ -55,11 +58,12 @@ interface Callable {
 const waits = (one: Callable | { result: ToolResult }): one is Callable => 'tool' in one && one.waits;
 
 /** What is to become of a call: its tool is called, or there is a result without that. */
-function look(
+async function look(
   call: PlacedCall,
   conversation: Conversation,
   tools: readonly AgentTool[],
-): Callable | { call: PlacedCall; result: ToolResult } {
+  checks: SchemaChecks,
+): Promise<Callable | { call: PlacedCall; result: ToolResult }> {
   const { toolName, input } = call;
   const decision = conversation.decisionOn(call);
   if (decision?.approved === false) return { call, result: refused(decision.reason) };
@@ -68,7 +72,7 @@ function look(
     const names = tools.map(({ name }) => name).join(', ') || 'none';
     return { call, result: failed(`There is no tool "${toolName}". The tools are: ${names}.`) };
   }
-  const wrong = checkOf(tool.inputSchema)(input);
+  const wrong = await checks.input(toolName, tool.inputSchema, input);
   if (wrong) return { call, result: failed(`The input of "${toolName}" is not valid: ${wrong}.`) };
   return { call, tool, waits: tool.needsApproval && !decision };
 }

@@ -1,0 +1,228 @@
+import { ProtocolError } from '@baton/a2a';
+import type { Metrics } from '@baton/telemetry';
+import { join } from 'node:path';
+import { Piscina } from 'piscina';
+
+/** A piece of work for a thread; schemas and values are JSON texts. */
+export type Work =
+  | { kind: 'compile'; schema: string }
+  | { kind: 'check'; schema: string; value: string }
+  | { kind: 'next-time'; cron: string; timeZone: string; after: number };
+
+/** What has come of it: a problem in plain words, or a time in milliseconds since 1970. */
+export interface WorkResult {
+  problem?: string;
+  at?: number;
+}
+
+export interface ComputeOptions {
+  /** Threads at most, 2 or more: a tenant never has all of them. */
+  threads: number;
+  /** How long one piece of work may take, in milliseconds. */
+  timeoutMs: number;
+  metrics?: Metrics;
+}
+
+/** Why work was given up: the message is a clause about what was to be computed. */
+export class ComputeRefused extends Error {
+  override readonly name = 'ComputeRefused';
+
+  /** @param limit as metrics name it */
+  constructor(
+    readonly limit: 'computeTime' | 'computeMemory' | 'computeWaiting',
+    message: string,
+  ) {
+    super(message);
+  }
+
+  /** The refusal of a request whose work would have to wait too long. */
+  asLimit(): ProtocolError {
+    return ProtocolError.limitExceeded(this.limit, MAX_WAITING, 1, 'send fewer of them at once');
+  }
+}
+
+interface Waiting {
+  tenantId: string;
+  work: Work;
+  resolve: (result: WorkResult) => void;
+  reject: (error: Error) => void;
+}
+
+const THREAD_FILE = join(__dirname, 'compute-thread.js');
+/** Of one thread. */
+const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
+const CLOSED = 'the threads of this process are being stopped';
+const IDLE_MS = 30_000;
+/** How long a thread may take to start, on a machine that is very busy. */
+const START_MS = 60_000;
+const LOOK_MS = 50;
+/** Pieces of work of one tenant that may wait. */
+const MAX_WAITING = 256;
+
+/**
+ * Runs what takes more than linear time on text of tenants (JSON schemas with their patterns, the search for a time
+ * of a cron expression) in threads that are terminated when the time runs out. A tenant has all threads but one at
+ * most, and those that wait are served in turn, tenant by tenant. Threads start with the first work and end when there
+ * is none.
+ */
+export class ComputePool {
+  private threads: Piscina | undefined;
+  /** By tenant, in the order in which the tenants are served. */
+  private readonly waiting = new Map<string, Waiting[]>();
+  private readonly inFlight = new Map<string, number>();
+  private busy = 0;
+  private isClosed = false;
+
+  constructor(private readonly options: ComputeOptions) {}
+
+  /** Ends the threads; work in hand is given up. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    const left = [...this.waiting.values()].flat();
+    this.waiting.clear();
+    for (const { reject } of left) reject(new Error(CLOSED));
+    await this.threads?.destroy();
+  }
+
+  /** Why it is no JSON schema; undefined if it is one. Rejects with ComputeRefused. */
+  async schemaProblem(tenantId: string, schema: object): Promise<string | undefined> {
+    return (await this.run(tenantId, { kind: 'compile', schema: JSON.stringify(schema) })).problem;
+  }
+
+  /**
+   * What is wrong with a value, with the path of each field; undefined if nothing is, or if the schema is none.
+   * @param value as JSON
+   * @throws ComputeRefused
+   */
+  async check(tenantId: string, schema: object, value: string): Promise<string | undefined> {
+    return (await this.run(tenantId, { kind: 'check', schema: JSON.stringify(schema), value })).problem;
+  }
+
+  /** The first time of a cron expression after that, or why there is none. Rejects with ComputeRefused. */
+  async nextTime(
+    tenantId: string,
+    times: { cron: string; timeZone: string },
+    after: Date,
+  ): Promise<Date | { problem: string }> {
+    const { cron, timeZone } = times;
+    const result = await this.run(tenantId, { kind: 'next-time', cron, timeZone, after: after.getTime() });
+    return result.at === undefined ? { problem: result.problem ?? 'can not be read' } : new Date(result.at);
+  }
+
+  private run(tenantId: string, work: Work): Promise<WorkResult> {
+    if (this.isClosed) return Promise.reject(new Error(CLOSED));
+    return new Promise((resolve, reject) => {
+      const line = this.waiting.get(tenantId) ?? [];
+      if (line.length >= MAX_WAITING) {
+        reject(this.refusal('computeWaiting', `waits behind ${MAX_WAITING} others of this tenant`));
+        return;
+      }
+      line.push({ tenantId, work, resolve, reject });
+      this.waiting.set(tenantId, line);
+      this.next();
+    });
+  }
+
+  /** Start whatever has a thread. */
+  private next(): void {
+    while (this.busy < this.options.threads) {
+      const next = this.take();
+      if (!next) return;
+      void this.serve(next);
+    }
+  }
+
+  /** The first of the tenant that has waited longest for its turn; that tenant is last from now on. */
+  private take(): Waiting | undefined {
+    for (const [tenantId, line] of this.waiting) {
+      if ((this.inFlight.get(tenantId) ?? 0) >= this.options.threads - 1) continue;
+      const first = line.shift();
+      this.waiting.delete(tenantId);
+      if (line.length > 0) this.waiting.set(tenantId, line);
+      if (first) return first;
+    }
+    return undefined;
+  }
+
+  private async serve({ tenantId, work, resolve, reject }: Waiting): Promise<void> {
+    this.busy += 1;
+    this.inFlight.set(tenantId, (this.inFlight.get(tenantId) ?? 0) + 1);
+    try {
+      resolve(await this.compute(work));
+    } catch (error) {
+      reject(error as Error);
+    } finally {
+      this.busy -= 1;
+      const left = (this.inFlight.get(tenantId) ?? 1) - 1;
+      if (left > 0) this.inFlight.set(tenantId, left);
+      else this.inFlight.delete(tenantId);
+      this.next();
+    }
+  }
+
+  private async compute(work: Work): Promise<WorkResult> {
+    this.threads ??= startThreads(this.options.threads);
+    const started = new Int32Array(new SharedArrayBuffer(4));
+    const deadline = new Deadline(started, this.options.timeoutMs);
+    try {
+      return (await this.threads.run({ work, started }, { signal: deadline.signal })) as WorkResult;
+    } catch (error) {
+      if (deadline.signal.aborted) {
+        throw this.refusal('computeTime', `takes longer than ${this.options.timeoutMs} ms`);
+      }
+      if ((error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY') {
+        throw this.refusal('computeMemory', `takes more than ${MEMORY.maxOldGenerationSizeMb} MB of memory`);
+      }
+      // A schema that refers to itself without end.
+      if ((error as Error).name === 'RangeError') {
+        throw this.refusal('computeMemory', 'takes more stack than there is');
+      }
+      throw error;
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  private refusal(limit: ComputeRefused['limit'], message: string): ComputeRefused {
+    this.options.metrics?.limitExceeded.inc({ limit });
+    return new ComputeRefused(limit, message);
+  }
+}
+
+/** Aborts when work that has begun takes too long; the start of its thread is not counted. */
+class Deadline {
+  private readonly controller = new AbortController();
+  private timer: NodeJS.Timeout;
+
+  constructor(started: Int32Array, timeoutMs: number) {
+    const asked = performance.now();
+    const look = (): void => {
+      if (Atomics.load(started, 0) === 1) this.timer = setTimeout(abort, timeoutMs);
+      else if (performance.now() - asked > START_MS) abort();
+      else this.timer = setTimeout(look, LOOK_MS);
+    };
+    const abort = (): void => this.controller.abort();
+    this.timer = setTimeout(look, LOOK_MS);
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  clear(): void {
+    clearTimeout(this.timer);
+  }
+}
+
+function startThreads(maxThreads: number): Piscina {
+  const threads = new Piscina({
+    ...{ filename: THREAD_FILE, minThreads: 0, maxThreads, idleTimeout: IDLE_MS },
+    ...{ resourceLimits: MEMORY, concurrentTasksPerWorker: 1, recordTiming: false },
+    // Nothing of this process's own environment: it holds the platform's keys.
+    env: {},
+    execArgv: [],
+  });
+  // A thread that dies without work: the next work starts another.
+  threads.on('error', () => undefined);
+  return threads;
+}

@@ -1,0 +1,95 @@
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { CronExpressionParser } from 'cron-parser';
+import { setPriority } from 'node:os';
+import type { Work, WorkResult } from './compute-pool.js';
+
+// Runs in a thread that is terminated when a piece of work takes too long. Nothing in it may be shared by tenants but
+// code and compiled schemas.
+
+const MAX_REASONS = 5;
+/** Of one reason: names of fields are in it, which may be long. */
+const MAX_REASON = 300;
+/** Text of all schemas whose validators are kept, in characters. */
+const MAX_KEPT = 262_144;
+/** Of the thread alone, as Linux counts it: whoever answers callers goes first. */
+const NICE = 5;
+
+if (process.platform === 'linux') setPriority(NICE);
+
+/** Schemas are written by tenants and tool servers: nothing is printed, and unknown keywords and formats are let be. */
+const OPTIONS: Options = { strict: false, logger: false, allErrors: true, validateFormats: false };
+const DIALECTS = { old: new Ajv(OPTIONS), new: new Ajv2020(OPTIONS) };
+
+type Compiled = { validate: ValidateFunction } | { problem: string };
+/** By the text of the schema, the one used last at the end. */
+const compiled = new Map<string, Compiled>();
+let kept = 0;
+
+/** One piece of work. `started` is set when it begins: until then it has used no time of its own. */
+export default function compute({ work, started }: { work: Work; started: Int32Array }): WorkResult {
+  Atomics.store(started, 0, 1);
+  switch (work.kind) {
+    case 'compile': {
+      const found = compile(work.schema);
+      return 'problem' in found ? { problem: found.problem.slice(0, MAX_REASON) } : {};
+    }
+    case 'check':
+      return check(work.schema, work.value);
+    case 'next-time':
+      return nextTime(work);
+  }
+}
+
+function check(schema: string, value: string): WorkResult {
+  const found = compile(schema);
+  // A schema that is none lets everything pass: its owner is not the one who wrote the value.
+  if ('problem' in found || found.validate(JSON.parse(value))) return {};
+  const reasons = (found.validate.errors ?? []).slice(0, MAX_REASONS).map(sentence);
+  found.validate.errors = null;
+  return { problem: reasons.join('; ') };
+}
+
+function compile(text: string): Compiled {
+  const known = compiled.get(text);
+  const result = known ?? compileAnew(text);
+  if (known) compiled.delete(text);
+  else kept += text.length;
+  compiled.set(text, result);
+  for (const [oldest] of compiled) {
+    if (kept <= MAX_KEPT) break;
+    compiled.delete(oldest);
+    kept -= oldest.length;
+  }
+  return result;
+}
+
+/** One instance a schema, so that no `$id` is taken. */
+function compileAnew(text: string): Compiled {
+  try {
+    const { $schema: dialect, ...rest } = JSON.parse(text) as Record<string, unknown>;
+    const isOld = typeof dialect === 'string' && dialect.includes('draft-0');
+    const rules = isOld ? DIALECTS.old : DIALECTS.new;
+    if (rules.validateSchema(rest) !== true) return { problem: rules.errorsText() };
+    const Dialect = isOld ? Ajv : Ajv2020;
+    return { validate: new Dialect({ ...OPTIONS, meta: false, validateSchema: false }).compile(rest) };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function sentence({ instancePath, message, params }: ErrorObject): string {
+  const extra: unknown = (params as Record<string, unknown>)['additionalProperty'];
+  const named = typeof extra === 'string' ? ` (${extra})` : '';
+  const text = `${instancePath === '' ? 'the value' : instancePath} ${message ?? 'is not valid'}${named}`;
+  return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text;
+}
+
+function nextTime({ cron, timeZone: tz, after }: Extract<Work, { kind: 'next-time' }>): WorkResult {
+  try {
+    const next = CronExpressionParser.parse(cron, { tz, currentDate: new Date(after) }).next();
+    return { at: next.toDate().getTime() };
+  } catch (error) {
+    return { problem: (error instanceof Error ? error.message : 'can not be read').slice(0, MAX_REASON) };
+  }
+}

@@ -1,0 +1,3 @@
+export * from './compute.module.js';
+export * from './compute-pool.js';
+export { schemaExcess } from './schema-bounds.js';
