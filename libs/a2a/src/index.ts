@@ -29,4 +29,5 @@ export * from './rpc-error.js';
 export * from './sse-record.js';
 export * from './task-event.js';
 export * from './task-state.js';
+export * from './truncation.js';
 export * from './turn-of-alias.js';

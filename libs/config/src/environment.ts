@@ -82,6 +82,8 @@ export class Environment {
   readonly bodyLimitBytes: number;
   /** On the paths whose profile has small bodies. */
   readonly smallBodyLimitBytes: number;
+  /** Most that one request reads of what tasks say, in bytes of JSON. */
+  readonly taskReadBytes: number;
   readonly maxEventBytes: number;
   /** What agents may start as MCP servers: each the words that a command line must begin with. */
   readonly mcpStdioAllow: readonly (readonly string[])[];
@@ -139,6 +141,7 @@ export class Environment {
     this.relayTickMs = values.RELAY_TICK_MS;
     this.bodyLimitBytes = values.BODY_LIMIT_BYTES;
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;
+    this.taskReadBytes = values.TASK_READ_BYTES;
     this.maxEventBytes = values.MAX_EVENT_BYTES;
     this.mcpStdioAllow = values.MCP_STDIO_ALLOW ?? [];
     this.scheduleLateMs = values.SCHEDULE_LATE_MS;

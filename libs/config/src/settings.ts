@@ -151,6 +151,7 @@ export const settings = z.object({
   RELAY_TICK_MS: milliseconds().prefault('3000'),
   BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
   SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
+  TASK_READ_BYTES: integer(65_536, 268_435_456).prefault('16777216'),
   MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
   MCP_STDIO_ALLOW: commandLines.optional(),
   SCHEDULE_LATE_MS: milliseconds().prefault('60000'),

@@ -1,6 +1,20 @@
 import { Message, TaskState, TaskStatus, endsTurn, type EventPayload } from '@baton/a2a';
+import { createHash } from 'node:crypto';
 import type { AppendBatch, RunKey } from './records.js';
-import { artifactsJson } from './task-row.js';
+import { INLINE_BYTES, artifactsJson } from './task-row.js';
+
+/** Events that belong to no artifact. */
+const NO_ARTIFACT = '0';
+
+/**
+ * The number under which a task's log knows an artifact: 63 bits of the SHA-256 of its id, never 0. Whoever writes
+ * needs to know nothing of what is in the log.
+ */
+export function artifactKey(artifactId: string): string {
+  const hash = createHash('sha256').update(artifactId).digest();
+  const key = hash.readBigUInt64BE() & 0x7fff_ffff_ffff_ffffn;
+  return (key || 1n).toString();
+}
 
 /** The values of `APPEND`, or of `APPEND_END` if the batch ends the turn. Throws on a batch that contradicts itself. */
 export function appendValues(key: RunKey, batch: AppendBatch, metadata: object | undefined): unknown[] {
@@ -18,10 +32,31 @@ export function appendValues(key: RunKey, batch: AppendBatch, metadata: object |
     said.map(({ position }) => position),
     said.map(({ message }) => JSON.stringify(Message.toJSON(message))),
     metadata && JSON.stringify(metadata),
+    ...[keysOf(events), startsOf(events)],
   ];
   if (!end) return values;
-  return [...values, artifactsJson(end.artifacts), end.outcome, runState(end.state), plainText(end.error)];
+  const artifacts = end.artifacts && artifactsJson(end.artifacts);
+  const small = artifacts !== undefined && Buffer.byteLength(artifacts) <= INLINE_BYTES;
+  return [...values, small ? artifacts : null, end.outcome, runState(end.state), plainText(end.error)];
 }
+
+/** Which artifact each event belongs to. */
+function keysOf(events: AppendBatch['events']): string[] {
+  const keys = new Map<string, string>();
+  return events.map(({ payload }) => {
+    if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return NO_ARTIFACT;
+    const { artifactId } = payload.value.artifact;
+    const key = keys.get(artifactId) ?? artifactKey(artifactId);
+    keys.set(artifactId, key);
+    return key;
+  });
+}
+
+/** The positions, from 1, of the events that replace what was said of their artifact before. */
+const startsOf = (events: AppendBatch['events']): number[] =>
+  events.flatMap(({ payload, isFirst }, i) =>
+    payload.$case === 'artifactUpdate' && !payload.value.append && !isFirst ? [i + 1] : [],
+  );
 
 function statusOf(payload: EventPayload): TaskStatus | undefined {
   return payload.$case === 'artifactUpdate' ? undefined : payload.value.status;

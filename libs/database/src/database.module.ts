@@ -25,7 +25,7 @@ import { UsageStore } from './usage.store.js';
 
 const STORES = [
   DeadLetterStore,
-  ...[TaskStore, RunStore, JournalStore, RetentionStore, TenantStore, UsageStore, TokenUsageStore],
+  ...[JournalStore, RetentionStore, TenantStore, UsageStore, TokenUsageStore],
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore, FamilyStore, ScheduleStore],
 ];
@@ -45,9 +45,22 @@ const STORES = [
       useFactory: ({ databaseUrl }: Environment) => new CatalogClient(databaseUrl),
       inject: [Environment],
     },
+    {
+      provide: TaskStore,
+      useFactory: (database: Database, { taskReadBytes }: Environment) =>
+        new TaskStore(database, taskReadBytes),
+      inject: [Database, Environment],
+    },
+    {
+      provide: RunStore,
+      // A worker holds the tasks of all its runs, the API each for as long as it answers.
+      useFactory: (database: Database, { taskReadBytes }: Environment) =>
+        new RunStore(database, taskReadBytes / 4),
+      inject: [Database, Environment],
+    },
     ...STORES,
   ],
-  exports: [Database, ...STORES],
+  exports: [Database, TaskStore, RunStore, ...STORES],
 })
 export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
   constructor(

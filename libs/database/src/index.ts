@@ -8,6 +8,7 @@ export type { BeatNews, LeaseKey } from './leases/lease-beat.js';
 export { LeaseKeeper } from './leases/lease-keeper.js';
 export { migrate } from './migrate.js';
 export type { ListedTasks } from './task-list.js';
+export type { ArtifactPage, LogCut } from './task-reader.js';
 export { TaskStore } from './task.store.js';
 export { FamilyStore, type SweepCursor } from './family.store.js';
 export {

@@ -1,4 +1,4 @@
-import type { EventPayload, Message, RunRetry, Task, TaskCut, TaskState } from '@baton/a2a';
+import type { EventPayload, Message, RunRetry, Task, TaskCut, TaskState, Truncation } from '@baton/a2a';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
@@ -7,6 +7,8 @@ export type TurnOutcome = 'message' | 'agent-threw';
 export interface StoredTask extends TaskCut {
   agentId: string;
   outcome: TurnOutcome | null;
+  /** What is left out because it is too large; the task's metadata say it as well. Unset: nothing. */
+  truncation?: Truncation;
 }
 
 /** A new task, its first message and its first run; ids are made by the caller (uuid). */
@@ -108,13 +110,17 @@ export interface RunKey {
 /** A claimed run with everything the worker needs to start. */
 export interface ClaimedRun extends RunKey {
   agentId: string;
-  /** The task as of the claim, history and folded artifacts included. */
+  /** The task as of the claim, history and folded artifacts included; what is too large is left out (`Truncation`). */
   cut: TaskCut;
   /**
    * The artifacts as they were when the turn was accepted. They differ from the cut's when an earlier attempt
    * died in the middle of the turn: what it had sent is to be replaced, what earlier turns left is to be kept.
    */
   artifactsAtStart: Task['artifacts'];
+  /** Both they and those of the cut are all there are, and whole. */
+  artifactsAreWhole: boolean;
+  /** What its log holds already, this turn's part included: a new attempt does not begin at zero. */
+  logged: LoggedSize;
   /** The message this turn answers. */
   message: Message;
   /** Sequence of the event with which this turn was accepted. */
@@ -127,11 +133,21 @@ export interface ClaimedRun extends RunKey {
   workingEvent: { sequence: number; payload: EventPayload } | null;
 }
 
+/** How much of a log there is. */
+export interface LoggedSize {
+  /** Events and bytes of JSON of the turn, in all of its attempts. */
+  turn: { events: number; bytes: number };
+  /** Those of all turns, the callers' messages included. */
+  task: { events: number; bytes: number };
+}
+
 /** One event to append. Its sequence is assigned in the transaction. */
 export interface NewEvent {
   payload: EventPayload;
   /** `serializePayload(payload)`, made once for the log and the channel. */
   json: string;
+  /** Nothing was said of its artifact before, so there is nothing that it could replace. */
+  isFirst?: boolean;
 }
 
 /** What a batch does to the task besides its events. */
@@ -148,8 +164,11 @@ export interface AppendBatch {
     outcome: TurnOutcome | null;
     /** Plain reason kept on the run when it failed. */
     error?: string;
-    /** All artifacts as folded up to and including this batch; stored so that reads need not fold the log. */
-    artifacts: Task['artifacts'];
+    /**
+     * All artifacts as folded up to and including this batch; stored while they are small, so that reads need not
+     * fold the log. Unset: they are large.
+     */
+    artifacts?: Task['artifacts'] | undefined;
   };
   /** Keys merged into the task's metadata. */
   metadata?: Record<string, unknown>;
@@ -169,6 +188,7 @@ export type CancelResult = CanceledTask | { ok: false; reason: 'not-found' | 'te
 
 export interface CanceledTask {
   ok: true;
+  /** Of a large task the beginning (`Truncation`): the cancel itself reads no more. */
   cut: StoredTask;
   event: { sequence: number; payload: EventPayload };
   /** The run that was active. */

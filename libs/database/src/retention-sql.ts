@@ -82,6 +82,9 @@ WITH waiting AS (
 ), journal AS (
   DELETE FROM turn_journal j USING slice s
   WHERE s.upto = s.last_sequence AND j.tenant_id = s.tenant_id AND j.task_id = s.task_id
+), start AS (
+  DELETE FROM artifact_starts a USING slice s
+  WHERE s.upto = s.last_sequence AND a.tenant_id = s.tenant_id AND a.task_id = s.task_id
 ), tombstone AS (
   UPDATE task_tombstones t SET purged_to = s.upto
   FROM slice s WHERE t.tenant_id = s.tenant_id AND t.task_id = s.task_id

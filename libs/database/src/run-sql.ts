@@ -15,9 +15,10 @@ export interface ClaimRow {
   sequence: number;
 }
 export type ClaimedTaskRow = TaskRow & {
-  artifacts: object[];
   message: object;
   start_sequence: number;
+  /** Bytes of the events of this turn. */
+  turn_bytes: number;
   extensions: string[] | null;
   traceparent: string | null;
   parent_task_id: string | null;
@@ -86,17 +87,21 @@ WITH held AS (
   FROM held, run WHERE t.tenant_id = $1 AND t.id = (SELECT id FROM held)
   RETURNING t.id, t.context_id, t.last_sequence, t.attempt, held.state <> ${WORKING} AS started
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
-  SELECT $1, t.id, t.last_sequence, t.attempt, ${statusEventSql('$5')} FROM task t WHERE t.started
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
+  SELECT $1, t.id, t.last_sequence, t.attempt, ${statusEventSql('$5')}, 0 FROM task t WHERE t.started
 )
 SELECT attempt, started, last_sequence AS sequence FROM task`,
 };
 
-/** What the claim before it in the same transaction got: $1 tenant $2 run $3 worker */
+/**
+ * What the claim before it in the same transaction got: $1 tenant $2 run $3 worker. Of a large task it reads the
+ * beginning: whatever is in a log, its run can be claimed.
+ */
 export const READ_CLAIMED: Statement = {
   name: 'run-read-claimed',
   text: `
 SELECT ${taskColumns('NULL', true)}, t.parent_task_id, r.start_sequence, r.extensions, r.traceparent,
+  t.open_bytes::float8 AS turn_bytes,
   (SELECT message FROM task_messages
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
 FROM runs r, tasks t
@@ -106,8 +111,9 @@ WHERE t.tenant_id = $1 AND t.id = ${TASK_OF_RUN}
 
 /**
  * $1 tenant $2 task $3 run $4 attempt $5 head the writer knows $6 number of events $7 events (JSON array)
- * $8 state $9 status $10 at $11 positions and $12 texts of the messages said $13 metadata.
- * With `end`: $14 artifacts $15 outcome $16 state of the run $17 its error.
+ * $8 state $9 status $10 at $11 positions and $12 texts of the messages said $13 metadata $14 the artifact of each
+ * event $15 positions of the events that begin one anew.
+ * With `end`: $16 artifacts, NULL = too large for the row $17 outcome $18 state of the run $19 its error.
  */
 const append = (name: string, end: boolean): Statement => ({
   name,
@@ -119,18 +125,21 @@ WITH task AS (
     open_bytes = open_bytes + ${sizeOf('$7')}
     ${
       end
-        ? `, active_run_id = NULL, outcome = $15,
-    stored_bytes = stored_bytes + open_bytes + ${sizeOf('$7')},
-    artifacts = $14, artifacts_sequence = last_sequence + $6::int`
+        ? `, active_run_id = NULL, outcome = $17,
+    stored_bytes = stored_bytes + open_bytes + ${sizeOf('$7')}, artifacts = coalesce($16::json, artifacts),
+    artifacts_sequence = CASE WHEN $16::json IS NULL THEN artifacts_sequence ELSE last_sequence + $6::int END`
         : ''
     }
   WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 AND last_sequence = $5
     AND state NOT IN (${TERMINAL_STATES})
   RETURNING id, open_bytes, child_tasks
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
-  SELECT $1, task.id, $5 + e.position, $4, e.payload
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
+  SELECT $1, task.id, $5 + e.position, $4, e.payload, ($14::bigint[])[e.position], octet_length(e.payload::text)
   FROM task, json_array_elements($7::json) WITH ORDINALITY AS e(payload, position)
+), start AS (
+  INSERT INTO artifact_starts (tenant_id, task_id, artifact, sequence)
+  SELECT $1, task.id, ($14::bigint[])[s.position], $5 + s.position FROM task, unnest($15::int[]) AS s(position)
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message)
   SELECT $1, task.id, $5 + m.position, m.message::json
@@ -138,7 +147,7 @@ WITH task AS (
 )${
     end
       ? `, run AS (
-  UPDATE runs r SET state = $16, error = $17, finished_at = now(), lease_expires_at = NULL
+  UPDATE runs r SET state = $18, error = $19, finished_at = now(), lease_expires_at = NULL
   FROM task WHERE r.tenant_id = $1 AND r.id = $3
 ), ${USAGE_CTE}`
       : ''
@@ -253,8 +262,8 @@ WITH run AS (
   FROM run WHERE t.tenant_id = $1 AND t.id = $2 AND t.active_run_id = run.id
   RETURNING t.id, t.context_id, t.last_sequence, t.agent_id, run.deaths
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
-  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')} FROM task t
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
+  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')}, 0 FROM task t
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, t.id, t.last_sequence, $7 FROM task t
 ), letter AS (

@@ -1,4 +1,4 @@
-import { Artifact, Message, TaskState } from '@baton/a2a';
+import { Message, TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { appendValues } from './append-batch.js';
 import { Database } from './database.js';
@@ -6,16 +6,32 @@ import { PROVE_WRITABLE } from './leases/lease-sql.js';
 import { failPoisonedRun } from './poisoned-run.js';
 import type { AppendBatch, AppendResult, ClaimedRun, PoisonedRun, RunKey, RunToEnqueue } from './records.js';
 import * as sql from './run-sql.js';
-import { statusEvent, statusNow, storedTask } from './task-row.js';
+import { ReadBudget } from './read-rows.js';
+import { TaskReader } from './task-reader.js';
+import { INLINE_BYTES, type TaskRow, statusEvent, statusNow } from './task-row.js';
+import { isTransient } from './transient.js';
+import { GET } from './task-sql.js';
 import { isUuid } from './uuid.js';
+
+/** Unless somebody says otherwise, in bytes. */
+const MAX_READ_BYTES = 4 * 1024 * 1024;
 
 /** Runs: claim, append, sweep. Their leases are kept by `LeaseKeeper`. */
 @Injectable()
 export class RunStore {
-  constructor(private readonly database: Database) {}
+  private readonly reader: TaskReader;
+
+  /** @param readBytes most that is read of a task for one run, in bytes of JSON */
+  constructor(
+    private readonly database: Database,
+    private readonly readBytes = MAX_READ_BYTES,
+  ) {
+    this.reader = new TaskReader(database);
+  }
 
   /**
-   * Compare-and-set: queued → running, attempt + 1. Undefined: somebody else has it, or it is over.
+   * Compare-and-set: queued → running, attempt + 1. Undefined: somebody else has it, or it is over. What the task says
+   * is read afterwards, as far as it is not large.
    * @param again the answer to this worker's claim was lost: if it has got the run, it gets it again
    */
   async claim(
@@ -34,15 +50,17 @@ export class RunStore {
     if (!claimed || !row) return undefined;
     const { attempt, started, sequence } = claimed as sql.ClaimRow;
     const task = row as sql.ClaimedTaskRow;
-    const { agentId, ...cut } = storedTask(task);
-    const payload = statusEvent(cut.task.id, cut.task.contextId, working.status);
+    const content = await this.contentFor(tenantId, task, attempt);
+    const payload = statusEvent(task.id, task.context_id, working.status);
     return {
-      ...{ tenantId, taskId: cut.task.id, runId, attempt, agentId },
-      cut: { task: cut.task, sequence: cut.sequence },
-      // Folded artifacts are stored when a turn ends, so they are those the turn began with.
-      artifactsAtStart: task.artifacts.map((artifact) => Artifact.fromJSON(artifact)),
+      ...{ tenantId, taskId: task.id, runId, attempt, agentId: task.agent_id },
+      ...content,
       message: Message.fromJSON(task.message),
       startSequence: task.start_sequence,
+      logged: {
+        turn: { events: task.last_sequence - task.start_sequence, bytes: task.turn_bytes },
+        task: { events: task.last_sequence, bytes: task.size },
+      },
       extensions: task.extensions ?? [],
       traceparent: task.traceparent,
       parentTaskId: task.parent_task_id,
@@ -124,6 +142,18 @@ export class RunStore {
     });
   }
 
+  /** Fold the artifacts of a task that has ended without its writer, once. Never rejects. */
+  async keepArtifacts(tenantId: string, taskId: string): Promise<void> {
+    try {
+      const [row] = await this.database.tenantQuery<TaskRow>(tenantId, GET, [tenantId, taskId, 0]);
+      const budget = new ReadBudget(2 * INLINE_BYTES);
+      const stored = row && (await this.reader.read(tenantId, row, { historyLength: 0, budget }));
+      if (stored) await this.reader.keepArtifacts(tenantId, stored);
+    } catch {
+      // Whoever reads the task folds them.
+    }
+  }
+
   /** Queued runs not enqueued in the last `olderThanMs`; marks them as enqueued now. */
   async takeOrphans(olderThanMs: number, limit: number): Promise<RunToEnqueue[]> {
     const rows = await this.database.systemQuery<sql.RunRow>(sql.TAKE_ORPHANS, [olderThanMs, limit]);
@@ -134,6 +164,34 @@ export class RunStore {
   async countByState(): Promise<Record<string, number>> {
     const rows = await this.database.systemQuery<{ state: string; count: number }>(sql.COUNT_ACTIVE, []);
     return { queued: 0, running: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
+  }
+
+  /** What a claimed run is to know of its task. The claim holds, whatever becomes of this. */
+  private async contentFor(
+    tenantId: string,
+    row: sql.ClaimedTaskRow,
+    attempt: number,
+  ): Promise<Pick<ClaimedRun, 'cut' | 'artifactsAtStart' | 'artifactsAreWhole'>> {
+    const budget = new ReadBudget(this.readBytes);
+    const read = await this.reader.read(tenantId, row, { budget }).catch((error: unknown) => {
+      if (isTransient(error)) throw error;
+      return undefined;
+    });
+    const cut = read ?? (await this.reader.read(tenantId, row, { budget, rowOnly: true }));
+    if (!cut) throw new Error('A claimed task is gone');
+    const { task, sequence } = cut;
+    // What an attempt before this one has said is in the task, but not in the artifacts that the turn began with.
+    const start = { tenantId, taskId: row.id, head: row.start_sequence };
+    const cutIsWhole = cut.truncation?.artifactsUpToEvent === undefined;
+    const { artifacts, isWhole } =
+      attempt === 1
+        ? { artifacts: task.artifacts, isWhole: true }
+        : await this.reader.artifactsAt(start, row, new ReadBudget(this.readBytes));
+    return {
+      cut: { task, sequence },
+      artifactsAtStart: artifacts,
+      artifactsAreWhole: cutIsWhole && isWhole,
+    };
   }
 
   private async appendEvents(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow[]> {

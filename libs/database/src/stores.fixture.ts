@@ -80,13 +80,16 @@ export const status = (run: RunKey, state: TaskState, message?: Message): NewEve
   });
 
 export const chunk = (run: RunKey, text: string, append = true): NewEvent =>
+  artifactChunk(run, 'reply', text, append);
+
+export const artifactChunk = (run: RunKey, artifactId: string, text: string, append = true): NewEvent =>
   entry({
     $case: 'artifactUpdate',
     value: {
       taskId: run.taskId,
       contextId: '',
       artifact: {
-        artifactId: 'reply',
+        artifactId,
         name: '',
         description: '',
         parts: textMessage(text).parts,
@@ -140,7 +143,7 @@ export const endTurn = (
   afterSequence: number,
   state: TaskState = TaskState.TASK_STATE_COMPLETED,
   events: NewEvent[] = [],
-  artifacts: Task['artifacts'] = [],
+  artifacts?: Task['artifacts'],
 ) =>
   runs.append(run, {
     afterSequence,

@@ -44,7 +44,7 @@ export function pageStatement(
   }
   const states = where.value(filter.state === undefined ? ALL_STATES : [filter.state]);
   const limit = where.value(filter.pageSize + 1);
-  const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts);
+  const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
   const text = `SELECT ${columns} FROM (
     SELECT newest.id FROM unnest(${states}::smallint[]) AS s(state), LATERAL (
       SELECT t.status_at, t.id FROM tasks t WHERE ${where.toString()} AND t.state = s.state

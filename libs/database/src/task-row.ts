@@ -1,16 +1,14 @@
 import {
   Artifact,
-  ArtifactFold,
   type EventPayload,
   type Message,
-  StreamResponse,
-  Task,
+  type Task,
   TaskState,
   TaskStatus,
   isInterrupted,
   isTerminal,
 } from '@baton/a2a';
-import type { StoredTask, TurnOutcome } from './records.js';
+import type { TurnOutcome } from './records.js';
 
 const states = (is: (state: TaskState) => boolean): string =>
   Object.values(TaskState)
@@ -26,65 +24,171 @@ export const TERMINAL_STATES = states(isTerminal);
 /** The numbers of the interrupted states, for `IN (…)`. */
 export const INTERRUPTED_STATES = states(isInterrupted);
 
+/** Folded artifacts are kept in the task's row up to this size, in bytes of JSON; larger ones are in the log alone. */
+export const INLINE_BYTES = 256 * 1024;
+/** How much of a history or a log comes with the task's row, in bytes and rows; the rest is read in pages. */
+const FIRST_BYTES = 64 * 1024;
+const FIRST_ROWS = 128;
+/** How large a status or metadata may be to come with the row of a single task, or with each row of a list. */
+const OWN_BYTES = { single: 16 * 1024 * 1024, list: 64 * 1024 };
+
 /** A task as `taskColumns` selects it; the JSON columns are parsed. */
 export interface TaskRow {
   id: string;
   agent_id: string;
   context_id: string;
-  status: object;
+  state: TaskState;
+  status_at: Date;
+  /** Null = too large. */
+  status: object | null;
   metadata: object | null;
+  /** There are metadata, and they are too large. */
+  metadata_cut: boolean;
   last_sequence: number;
   outcome: TurnOutcome | null;
-  /** Oldest first; null = none. */
-  history: object[] | null;
-  /** Folded up to some sequence; null = not asked for. */
+  /** Bytes of its messages and events. */
+  size: number;
+  history: HistoryStart;
+  /** Folded up to `artifacts_sequence`; null = too large, or not asked for. */
   artifacts: object[] | null;
-  /** The events after that sequence; null = none. */
-  tail: object[] | null;
+  artifacts_bytes: number;
+  artifacts_sequence: number;
+  /** Artifacts were replaced after that. */
+  replaced: boolean;
+  /** What the log says of artifacts after that; null = not asked for. */
+  tail: TailStart | null;
 }
+
+/** The newest messages of a history, oldest first. */
+interface HistoryStart {
+  messages: object[];
+  /** Sequence of the first of them. */
+  from: number | null;
+  bytes: number | null;
+  /** Messages that were looked at, those included that were too large. */
+  rows: number;
+}
+
+/** The next events of a log that its artifacts are made of. */
+interface TailStart {
+  events: object[];
+  /** Sequence of the last of them. */
+  to: number | null;
+  bytes: number | null;
+  /** Events that were looked at, those included that were too large. */
+  rows: number;
+}
+
+/** Whether there is more of a history or a log than what came with the task's row. */
+export const isPartial = ({ rows }: { rows: number }, taken: number): boolean =>
+  rows > taken || rows === FIRST_ROWS;
 
 /**
- * The columns of a TaskRow for a task `t`. History and the events after the folded artifacts are read by the
- * same statement, so a status never comes with an older prefix of the log.
+ * SQL: whether an event `e` counts for the artifacts as of the event `head`. Statuses don't, and what was replaced
+ * since does not. Only an event of an earlier release must be read to know.
+ */
+export const isContent = (e: string, head: string): string => `(${e}.artifact IS NULL OR ${e}.artifact <> 0
+  AND NOT EXISTS (SELECT FROM artifact_starts a
+    WHERE a.tenant_id = ${e}.tenant_id AND a.task_id = ${e}.task_id AND a.artifact = ${e}.artifact
+      AND a.sequence > ${e}.sequence AND a.sequence <= ${head}))`;
+
+/** From here on Postgres compresses a value; it is then not known how large it is without reading it. */
+const PLAIN_BYTES = 2000;
+/** How much smaller such a value is taken to be. */
+const COMPRESSION = 8;
+
+/** SQL: about how large a JSON column is, without reading it. */
+export const estimateOf = (column: string): string => `CASE WHEN pg_column_size(${column}) < ${PLAIN_BYTES}
+    THEN pg_column_size(${column}) ELSE ${COMPRESSION} * pg_column_size(${column}) END`;
+
+/** SQL: how large the payload of an event `e` is; of one that an earlier release has written, about. */
+export const sizeOfEvent = (e: string): string => `coalesce(${e}.bytes, ${estimateOf(`${e}.payload`)})`;
+
+/** SQL: whether a column of `t` is so small. It is not read where that is plain without. */
+const isWithin = (column: string, bytes: number): string =>
+  `CASE WHEN pg_column_size(t.${column}) > ${bytes} THEN false ELSE octet_length(t.${column}::text) <= ${bytes} END`;
+
+const smallColumn = (column: string, bytes: number): string =>
+  `CASE WHEN ${isWithin(column, bytes)} THEN t.${column} END AS ${column}`;
+
+/** A piece of a task's content: its first rows, as far as they fit into FIRST_BYTES. */
+interface Piece {
+  /** SQL of its rows, with a sequence. */
+  rows: string;
+  /** Column of JSON. */
+  content: string;
+  /** SQL of about how large the content of a row `p` is, and of how large it is. */
+  estimate: string;
+  size: string;
+  /** From the oldest row, or from the newest. */
+  order: 'ASC' | 'DESC';
+  /** Members of its object: the content, and the sequence of the last row that fits. */
+  members: { rows: string; last: string };
+}
+
+/** SQL of a piece as one JSON object. What does not fit is not even read. */
+function pieceOf({ rows, content, estimate, size, order, members }: Piece): string {
+  const running = (what: string): string => `sum(${what}) OVER (ORDER BY p.sequence ${order})`;
+  const fits = `FILTER (WHERE f.size <= ${FIRST_BYTES})`;
+  return `(SELECT json_build_object(
+    '${members.rows}', coalesce(json_agg(f.${content} ORDER BY f.sequence) ${fits}, '[]'),
+    '${members.last}', ${order === 'ASC' ? 'max' : 'min'}(f.sequence) ${fits}, 'bytes', max(f.size) ${fits}, 'rows', count(*))
+   FROM (
+     SELECT p.sequence, p.${content}, ${running(`CASE WHEN p.about <= ${FIRST_BYTES} THEN ${size} ELSE ${FIRST_BYTES + 1} END`)} AS size
+     FROM (SELECT p.*, ${running(estimate)} AS about FROM (${rows}) p) p
+   ) f)`;
+}
+
+/** SQL of the beginning of the log after the folded artifacts. */
+const TAIL = pieceOf({
+  rows: `SELECT e.sequence, e.payload, e.bytes FROM task_events e
+      WHERE e.tenant_id = t.tenant_id AND e.task_id = t.id AND e.sequence > t.artifacts_sequence
+        AND ${isContent('e', 't.last_sequence')}
+      ORDER BY e.sequence LIMIT ${FIRST_ROWS}`,
+  content: 'payload',
+  estimate: sizeOfEvent('p'),
+  size: 'coalesce(p.bytes, octet_length(p.payload::text))',
+  order: 'ASC',
+  members: { rows: 'events', last: 'to' },
+});
+
+const ARTIFACTS = `${smallColumn('artifacts', INLINE_BYTES)},
+  CASE WHEN pg_column_size(t.artifacts) <= ${INLINE_BYTES} THEN octet_length(t.artifacts::text) ELSE 0 END AS artifacts_bytes,
+  t.artifacts_sequence < t.last_sequence AND EXISTS (SELECT FROM artifact_starts a
+    WHERE a.tenant_id = t.tenant_id AND a.task_id = t.id
+      AND a.sequence > t.artifacts_sequence AND a.sequence <= t.last_sequence) AS replaced,
+  ${TAIL} AS tail`;
+const NO_ARTIFACTS = 'NULL AS artifacts, 0 AS artifacts_bytes, false AS replaced, NULL AS tail';
+
+/** SQL of the newest messages of the history. @param length SQL of their number; NULL = all */
+const historyOf = (length: string): string =>
+  pieceOf({
+    rows: `SELECT sequence, message FROM task_messages
+      WHERE tenant_id = t.tenant_id AND task_id = t.id ORDER BY sequence DESC LIMIT least(${length}, ${FIRST_ROWS})`,
+    content: 'message',
+    estimate: estimateOf('p.message'),
+    size: 'octet_length(p.message::text)',
+    order: 'DESC',
+    members: { rows: 'messages', last: 'from' },
+  });
+
+/**
+ * The columns of a TaskRow for a task `t`. They are small, however large the task is: of its history and of the log
+ * after its folded artifacts they hold the beginning, as of the same moment as its status. `TaskReader` reads the rest.
  * @param historyLength SQL of the number of messages; NULL = all
  */
-export const taskColumns = (historyLength: string, artifacts: boolean): string => `
-  t.id, t.agent_id, t.context_id, t.status, t.metadata, t.last_sequence, t.outcome,
-  (SELECT json_agg(m.message ORDER BY m.sequence) FROM (
-     SELECT sequence, message FROM task_messages
-     WHERE tenant_id = t.tenant_id AND task_id = t.id ORDER BY sequence DESC LIMIT ${historyLength}
-   ) m) AS history,
-  ${
-    artifacts
-      ? `t.artifacts,
-  (SELECT json_agg(e.payload ORDER BY e.sequence) FROM task_events e
-   WHERE e.tenant_id = t.tenant_id AND e.task_id = t.id AND e.sequence > t.artifacts_sequence) AS tail`
-      : 'NULL AS artifacts, NULL AS tail'
-  }`;
-
-/** The task a row stands for, its artifacts folded to the head of the log. */
-export function storedTask(row: TaskRow): StoredTask {
-  const task = Task.fromJSON({
-    id: row.id,
-    contextId: row.context_id,
-    status: row.status,
-    artifacts: row.artifacts ?? [],
-    history: row.history ?? [],
-    metadata: row.metadata ?? undefined,
-  });
-  if (row.tail) task.artifacts = foldTail(task.artifacts, row.tail);
-  return { task, sequence: row.last_sequence, agentId: row.agent_id, outcome: row.outcome };
-}
-
-function foldTail(artifacts: Task['artifacts'], tail: object[]): Task['artifacts'] {
-  const fold = new ArtifactFold(artifacts);
-  for (const event of tail) fold.apply(payloadOf(event));
-  return fold.artifacts();
-}
-
-/** The payload of a parsed log entry. */
-function payloadOf(event: object): EventPayload {
-  return StreamResponse.fromJSON(event).payload as EventPayload;
+export function taskColumns(
+  historyLength: string,
+  artifacts: boolean,
+  rows: keyof typeof OWN_BYTES = 'single',
+): string {
+  const own = OWN_BYTES[rows];
+  return `
+  t.id, t.agent_id, t.context_id, t.state, t.status_at, t.last_sequence, t.outcome, t.artifacts_sequence,
+  ${smallColumn('status', own)}, ${smallColumn('metadata', own)},
+  t.metadata IS NOT NULL AND NOT (${isWithin('metadata', own)}) AS metadata_cut,
+  (t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END)::float8 AS size,
+  ${historyOf(historyLength)} AS history, ${artifacts ? ARTIFACTS : NO_ARTIFACTS}`;
 }
 
 /** ProtoJSON text of artifacts, as stored. */

@@ -77,7 +77,8 @@ WITH ${placeCte(first, first + 1)}, ${id} task AS (
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, $2, 1, $9 ${condition}
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload) SELECT $1, $2, 1, 0, $10 ${condition}
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
+  SELECT $1, $2, 1, 0, $10, 0, ${sizeOf('$10')} ${condition}
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
   SELECT $1, $11, $2, 'queued', 1, $12, $13, CASE WHEN place.dispatched THEN now() END,
@@ -163,8 +164,8 @@ WITH held AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message)
   SELECT $1, t.id, t.last_sequence, $7 FROM task t
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
-  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')} FROM task t
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
+  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')}, 0 FROM task t
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
   SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9, CASE WHEN place.dispatched THEN now() END,
@@ -214,8 +215,8 @@ WITH held AS (
   RETURNING t.id, t.context_id, t.last_sequence,
     CASE WHEN held.active_run_id IS NULL THEN 0 ELSE t.open_bytes END AS open_bytes
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
-  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$4')} FROM task t
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
+  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$4')}, 0 FROM task t
 ), run AS (
   UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
   FROM task WHERE r.tenant_id = $1 AND r.id = (SELECT active_run_id FROM held)
@@ -238,20 +239,12 @@ export const GET_WITHOUT_ARTIFACTS = get('task-get-without-artifacts', false);
 export const LIST_CONTEXT: Statement = {
   name: 'task-list-context',
   text: `
-SELECT ${taskColumns('NULL::int', true)} FROM (
+SELECT ${taskColumns('NULL::int', true, 'list')} FROM (
   SELECT c.* FROM tasks c
   WHERE c.tenant_id = $1 AND c.agent_id = $2 AND c.context_key = md5($3)::uuid AND c.context_id = $3
     AND (c.created_at, c.id) < ((SELECT created_at FROM tasks WHERE tenant_id = $1 AND id = $4), $4)
   ORDER BY c.created_at DESC, c.id DESC LIMIT $5
 ) t ORDER BY t.created_at, t.id`,
-};
-
-/** $1 tenant $2 task $3 sequence the artifacts are folded to $4 artifacts */
-export const KEEP_ARTIFACTS: Statement = {
-  name: 'task-keep-artifacts',
-  text: `
-UPDATE tasks SET artifacts = $4, artifacts_sequence = $3
-WHERE tenant_id = $1 AND id = $2 AND last_sequence = $3 AND artifacts_sequence < $3`,
 };
 
 /** $1 tenant $2 task $3 after $4 limit */

@@ -1,6 +1,7 @@
 import { Message, StreamResponse, type TaskEvent, TaskState, isTerminal, parsePayload } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { BY_INDEX_ONLY } from './by-index-only.js';
+import { cancelTask } from './cancel-task.js';
 import { Database, type Values } from './database.js';
 import { FIND_KEY, type KnownRow, keyValues } from './message-key-sql.js';
 import type {
@@ -15,20 +16,34 @@ import type {
   TaskAlias,
   TaskFilter,
 } from './records.js';
-import { type MetadataRow, READ_METADATA } from './run-sql.js';
 import { type Call, type ListedTasks, countStatement, pageStatement } from './task-list.js';
-import { type TaskRow, artifactsJson, statusEvent, statusNow, storedTask } from './task-row.js';
+import { ReadBudget } from './read-rows.js';
+import { type ArtifactPage, type LogCut, TaskReader } from './task-reader.js';
+import { type TaskRow, statusNow } from './task-row.js';
 import * as sql from './task-sql.js';
 import { TooManyWaitingError, acceptTurn } from './turn-acceptance.js';
 import { isUuid } from './uuid.js';
 
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
+/** Unless somebody says otherwise. */
+const MAX_READ_BYTES = 16 * 1024 * 1024;
 
-/** Tasks and their logs, as callers see them. Every method works inside one tenant (row-level security). */
+/**
+ * Tasks and their logs, as callers see them. Every method works inside one tenant (row-level security). What a method
+ * reads of tasks is bounded, however large they are; what is left out is marked in the task's metadata (`Truncation`).
+ */
 @Injectable()
 export class TaskStore {
-  constructor(private readonly database: Database) {}
+  private readonly reader: TaskReader;
+
+  /** @param readBytes most that one call reads of tasks, in bytes of JSON */
+  constructor(
+    private readonly database: Database,
+    private readonly readBytes = MAX_READ_BYTES,
+  ) {
+    this.reader = new TaskReader(database);
+  }
 
   /**
    * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
@@ -125,10 +140,11 @@ export class TaskStore {
     options: { historyLength?: number; artifacts?: boolean } = {},
   ): Promise<StoredTask | undefined> {
     if (!isUuid(taskId)) return undefined;
+    const { historyLength } = options;
     const statement = options.artifacts === false ? sql.GET_WITHOUT_ARTIFACTS : sql.GET;
-    const values = [tenantId, taskId, historyLimit(options.historyLength)];
+    const values = [tenantId, taskId, historyLimit(historyLength)];
     const [row] = await this.database.tenantQuery<TaskRow>(tenantId, statement, values);
-    return row && storedTask(row);
+    return row && this.reader.read(tenantId, row, { historyLength, budget: new ReadBudget(this.readBytes) });
   }
 
   /**
@@ -140,7 +156,8 @@ export class TaskStore {
     const count = filter.uncounted ? [] : [countStatement(filter, false)];
     const calls: Call[] = [[BY_INDEX_ONLY, []], page, ...count];
     const [, rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, calls);
-    const tasks = rows.slice(0, filter.pageSize).map((row) => storedTask(row as TaskRow));
+    const { tenantId, historyLength, pageSize } = filter;
+    const tasks = await this.readAll(tenantId, rows.slice(0, pageSize) as TaskRow[], historyLength);
     const { total = null } = (counted ?? {}) as { total?: number | null };
     return { tasks, total, more: rows.length > filter.pageSize };
   }
@@ -166,11 +183,13 @@ export class TaskStore {
       [BY_INDEX_ONLY, []],
       [sql.LIST_CONTEXT, values],
     ]);
-    return (rows as TaskRow[]).map(storedTask);
+    const newestFirst = (rows as TaskRow[]).toReversed();
+    return (await this.readAll(tenantId, newestFirst, undefined)).reverse();
   }
 
   /**
-   * Compare-and-set to `canceled`, with its event; finishes the active run as canceled.
+   * Compare-and-set to `canceled`, with its event; finishes the active run as canceled. Whatever is in its log, a task
+   * can be canceled: no more of it is read than comes with its row.
    * @param agentId null = whichever agent the task belongs to
    * @param options.metadata keys merged into the task's metadata, if it is canceled by this call
    */
@@ -181,22 +200,7 @@ export class TaskStore {
     options: { metadata?: object } = {},
   ): Promise<CancelResult> {
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
-    const { status, json, at } = statusNow(TaskState.TASK_STATE_CANCELED);
-    const values = [tenantId, taskId, agentId, json, at];
-    const [changed, row] = options.metadata
-      ? await this.cancelWithMetadata(tenantId, taskId, values, options.metadata)
-      : await this.cancelAsItIs(tenantId, taskId, values);
-    if (!changed || !row) return { ok: false, reason: 'not-found' };
-    const { sequence, run_id: runId } = changed;
-    if (sequence === null) return { ok: false, reason: 'terminal' };
-    const cut = storedTask(row);
-    await this.keepArtifacts(tenantId, cut);
-    return {
-      ok: true,
-      cut,
-      event: { sequence, payload: statusEvent(taskId, cut.task.contextId, status) },
-      ...{ runId, parentTaskId: changed.parent_task_id, hasChildren: changed.child_tasks > 0 },
-    };
+    return cancelTask(this.database, this.reader, { tenantId, agentId, taskId, metadata: options.metadata });
   }
 
   /** Events after `after`, in order, at most `limit`. */
@@ -223,6 +227,16 @@ export class TaskStore {
     return { events: rows.map(taskEvent), more: rows.length === limit || size >= bytes };
   }
 
+  /** What the log says of one artifact up to an event, page by page (`TaskReader.artifactPage`). */
+  async artifactPage(cut: LogCut, artifactId: string, after: number): Promise<ArtifactPage> {
+    return this.reader.artifactPage(cut, artifactId, after);
+  }
+
+  /** Whether anything was said of an artifact after one event and up to another. */
+  async isArtifactTouched(cut: LogCut, artifactId: string, after: number): Promise<boolean> {
+    return this.reader.isTouched(cut, artifactId, after);
+  }
+
   /** Head sequence of many tasks at once (across tenants), by task id, for the relay's slow tick. */
   async heads(keys: readonly { tenantId: string; taskId: string }[]): Promise<Map<string, number>> {
     const known = keys.filter(({ tenantId, taskId }) => isUuid(tenantId) && isUuid(taskId));
@@ -232,36 +246,19 @@ export class TaskStore {
     return new Map(rows.map(({ id, last_sequence }) => [id, last_sequence]));
   }
 
-  private async cancelAsItIs(tenantId: string, taskId: string, values: Values): Promise<Canceled> {
-    const [, [changed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
-      [sql.LOCK, [tenantId, taskId]],
-      [sql.CANCEL, [...values, null]],
-      [sql.GET, [tenantId, taskId, null]],
-    ]);
-    return [changed, row] as Canceled;
-  }
-
-  /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
-  private async cancelWithMetadata(
+  /** The first ones of these rows get what they need, as long as there is something left. */
+  private async readAll(
     tenantId: string,
-    taskId: string,
-    values: Values,
-    metadata: object,
-  ): Promise<Canceled> {
-    return this.database.inTenant(tenantId, async (transaction) => {
-      const [task] = await transaction.query<MetadataRow>(READ_METADATA, [tenantId, taskId]);
-      const merged = JSON.stringify({ ...task?.metadata, ...metadata });
-      const [changed] = await transaction.query<sql.CanceledRow>(sql.CANCEL, [...values, merged]);
-      const [row] = await transaction.query<TaskRow>(sql.GET, [tenantId, taskId, null]);
-      return [changed, row];
-    });
-  }
-
-  /** Keep the folded artifacts of a task that has ended without its writer, so that no read folds them again. */
-  private async keepArtifacts(tenantId: string, { task, sequence }: StoredTask): Promise<void> {
-    const values = [tenantId, task.id, sequence, artifactsJson(task.artifacts)];
-    // The cancel is committed; its caller must not be told otherwise because of this.
-    await this.database.tenantQuery(tenantId, sql.KEEP_ARTIFACTS, values).catch(() => undefined);
+    rows: readonly TaskRow[],
+    historyLength: number | undefined,
+  ): Promise<StoredTask[]> {
+    const budget = new ReadBudget(this.readBytes);
+    const tasks: StoredTask[] = [];
+    for (const row of rows) {
+      const stored = await this.reader.read(tenantId, row, { historyLength, budget });
+      if (stored) tasks.push(stored);
+    }
+    return tasks;
   }
 }
 
@@ -275,8 +272,6 @@ const taskEvent = ({ sequence, attempt, json }: sql.EventRow): TaskEvent => ({
 interface CreatedEvent {
   task: { status?: object; history?: object[]; metadata?: object };
 }
-
-type Canceled = [changed: sql.CanceledRow | undefined, row: TaskRow | undefined];
 
 const historyLimit = (length: number | undefined): number | null =>
   length === undefined ? null : Math.min(length, MAX_INT);

@@ -21,7 +21,12 @@ export class CancelOperation {
     if (!result.ok && result.reason === 'not-found') {
       throw await this.finder.notFound(call, request.id, taskId);
     }
-    return result.ok ? result.cut.task : this.endedTask(call, request.id);
+    if (!result.ok) return this.endedTask(call, request.id);
+    const { truncation, task } = result.cut;
+    if (!truncation) return task;
+    // It is canceled, whatever becomes of reading more of it.
+    const stored = await this.finder.find(call, request.id).catch(() => undefined);
+    return stored?.task ?? task;
   }
 
   /** A task that has ended: a profile may say that canceling a canceled one is no error. */

@@ -27,7 +27,8 @@ export interface OneTask {
  */
 export async function createOnce({ tasks, maxAttempts, hand }: TaskMaker, one: OneTask): Promise<void> {
   const { tenantId, agent, task, extensions = [], place } = one;
-  const isThere = async (): Promise<boolean> => (await tasks.get(tenantId, task.id)) !== undefined;
+  const isThere = async (): Promise<boolean> =>
+    (await tasks.get(tenantId, task.id, { historyLength: 0, artifacts: false })) !== undefined;
   if (await isThere()) return;
   const runId = uuid();
   const retry = runRetry(agent.definition.retry, maxAttempts);

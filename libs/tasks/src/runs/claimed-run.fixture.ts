@@ -48,6 +48,8 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     message: message('hello', Role.ROLE_USER),
     startSequence: 1,
     artifactsAtStart: [],
+    artifactsAreWhole: true,
+    logged: { turn: { events: 1, bytes: 0 }, task: { events: 2, bytes: 0 } },
     extensions: [],
     traceparent: null,
     parentTaskId: null,

@@ -85,7 +85,7 @@ describe('EventWriter', () => {
     await writer.write(chunk('b'));
     await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
     expect(end?.artifacts).toHaveLength(1);
-    expect(end?.artifacts[0]?.parts).toHaveLength(2);
+    expect(end?.artifacts?.[0]?.parts).toHaveLength(2);
   });
 
   it('says that the turn ends when the last event goes out with a batch that was already under way', async () => {

@@ -1,4 +1,4 @@
-import { ArtifactFold, type EventPayload, TaskState, serializePayload } from '@baton/a2a';
+import { type EventPayload, TaskState, serializePayload } from '@baton/a2a';
 import {
   type AppendBatch,
   type AppendResult,
@@ -13,6 +13,7 @@ import type { Messaging } from '@baton/messaging';
 import type { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EventAllowance } from './event-allowance.js';
+import { SmallArtifacts } from './small-artifacts.js';
 
 /** A batch is appended at the latest this long after its first event. */
 const MAX_BATCH_MS = 5;
@@ -68,24 +69,25 @@ export class EventWriter {
   private metadata: Record<string, unknown> | undefined;
   private allowance: EventAllowance | undefined;
   private sequence: number;
-  private readonly fold: ArtifactFold;
+  private readonly artifacts: SmallArtifacts;
 
   constructor(
     private readonly run: ClaimedRun,
     private readonly ports: WriterPorts,
   ) {
     this.sequence = run.cut.sequence;
-    this.fold = new ArtifactFold(run.cut.task.artifacts);
+    this.artifacts = new SmallArtifacts(run);
   }
 
   /**
    * Take one event in. Resolves at once while there is room, otherwise when the batch is in the log, so that
    * an agent can't run ahead of Postgres. Rejects with `AppendRefused` when the run must stop, and with
    * `TurnFailure` when the event goes over a limit; it is then not taken in.
+   * @param isAgents false: the platform says again what was said before, to which no limit applies
    */
-  async write(payload: EventPayload): Promise<void> {
+  async write(payload: EventPayload, isAgents = true): Promise<void> {
     if (this.failure) throw this.failure;
-    this.take(payload);
+    this.take(payload, isAgents);
     if (payload.$case === 'statusUpdate' || this.isFull()) await this.flush();
     else this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
   }
@@ -137,9 +139,9 @@ export class EventWriter {
     const json = serializePayload(payload);
     if (isAgents) this.allowance?.take(json);
     if (this.pending.length === 0) this.pendingSince = performance.now();
-    this.pending.push({ payload, json });
+    const isFirst = this.artifacts.apply(payload, json.length);
+    this.pending.push({ payload, json, isFirst });
     this.pendingBytes += json.length;
-    this.fold.apply(payload);
   }
 
   private isFull(): boolean {
@@ -157,7 +159,7 @@ export class EventWriter {
     const batch: AppendBatch = {
       afterSequence: this.sequence,
       events,
-      end: end && { ...end, artifacts: this.fold.artifacts() },
+      end: end && { ...end, artifacts: this.artifacts.all() },
       metadata: this.metadata,
     };
     this.metadata = undefined;

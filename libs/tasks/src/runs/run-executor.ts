@@ -14,6 +14,7 @@ import { EventAllowance } from './event-allowance.js';
 import { AppendRefused, type EndedTurn, EventWriter } from './event-writer.js';
 import { RunJournal } from './journal.js';
 import { Quarantine } from './quarantine.js';
+import { restoreArtifact } from './restore-artifact.js';
 import { TurnFailure, TurnOutput } from './turn-output.js';
 import { untilAnswered } from './until-answered.js';
 
@@ -26,6 +27,14 @@ const MAX_REFERENCE_TASKS = 16;
 /** How far back a conversation goes, in tasks: unless the runtime says otherwise, and at most. */
 const EARLIER_TASKS = 16;
 const MAX_EARLIER_TASKS = 100;
+
+/** A turn whose agent speaks. */
+interface RunningTurn {
+  run: ClaimedRun;
+  writer: EventWriter;
+  output: TurnOutput;
+  signal: AbortSignal;
+}
 
 /** Where a run is kept, and what it says. */
 @Injectable()
@@ -154,7 +163,7 @@ export class RunExecutor {
       for (;;) {
         const next = await untilStopped(outputs.next(), signal);
         if (next.done) throw new TurnFailure('The agent returned without a final status');
-        if (await this.writeOutput(next.value, writer, output)) return;
+        if (await this.writeOutput(next.value, { run, writer, output, signal })) return;
       }
     } catch (error) {
       if (error instanceof AppendRefused) await this.active.stopRefused(run);
@@ -173,9 +182,13 @@ export class RunExecutor {
   }
 
   /** @returns whether the turn is over */
-  private async writeOutput(said: AgentOutput, writer: EventWriter, output: TurnOutput): Promise<boolean> {
-    for (const { payload, end } of output.entries(said)) {
+  private async writeOutput(said: AgentOutput, turn: RunningTurn): Promise<boolean> {
+    const { writer, output } = turn;
+    for (const { payload, end, restores } of output.entries(said)) {
       this.checkSize(payload);
+      if (restores && payload.$case === 'artifactUpdate') {
+        payload.value.append = await restoreArtifact(this.ports.stores.tasks, turn, restores);
+      }
       if (end) {
         await writer.end(payload, end);
         this.ports.metrics.runsFinished.inc({ outcome: taskStateToJSON(end.state) });

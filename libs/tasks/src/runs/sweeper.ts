@@ -80,6 +80,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
         lastSequence: event.sequence,
         events: [published],
       });
+      await this.runs.keepArtifacts(tenantId, taskId);
     }
   }
 

@@ -8,6 +8,8 @@ import {
   TaskState,
   type TaskStatus,
   endsTurn,
+  isTruncated,
+  withoutTruncation,
 } from '@baton/a2a';
 import type { AgentOutput } from '@baton/agents';
 import type { ClaimedRun, TurnOutcome } from '@baton/database';
@@ -28,6 +30,11 @@ export class TurnFailure extends Error {
 /** What one thing an agent said means for the log. */
 export interface LogEntry {
   payload: EventPayload;
+  /**
+   * Set to the id of an artifact that was too large to be known here: what earlier turns have put into it must be in
+   * the log before this event (`ArtifactRestorer`).
+   */
+  restores?: string;
   /** Set when this event ends the turn. */
   end?: { state: TaskState; outcome: TurnOutcome | null };
 }
@@ -56,7 +63,7 @@ export class TurnOutput {
   entries(output: AgentOutput): LogEntry[] {
     switch (output.$case) {
       case 'statusUpdate':
-        if (output.value.metadata) this.onMetadata(output.value.metadata);
+        if (output.value.metadata) this.onMetadata(withoutTruncation(output.value.metadata));
         return [this.status(output.value.status, output.value.metadata)];
       case 'artifactUpdate':
         return [this.artifact(output.value)];
@@ -113,7 +120,15 @@ export class TurnOutput {
     const first = !this.seen.has(artifact.artifactId);
     this.seen.add(artifact.artifactId);
     const value = { ...update, taskId, contextId };
+    if (first && this.mustRestore(update)) {
+      return { payload: { $case: 'artifactUpdate', value }, restores: artifact.artifactId };
+    }
     return { payload: { $case: 'artifactUpdate', value: first ? this.firstChunk(value, artifact) : value } };
+  }
+
+  /** A new attempt goes on with an artifact of which not everything is known. */
+  private mustRestore({ append }: TaskArtifactUpdateEvent): boolean {
+    return append && this.run.attempt > 1 && !this.run.artifactsAreWhole;
   }
 
   /**
@@ -130,10 +145,10 @@ export class TurnOutput {
 
   /** A task that the agent hands over whole: its artifacts, its metadata and its status, if they say anything new. */
   private takeOver(task: Task): LogEntry[] {
-    if (task.metadata) this.onMetadata(task.metadata);
+    if (task.metadata) this.onMetadata(withoutTruncation(task.metadata));
     const artifacts = task.artifacts
       .filter((artifact) => !this.seen.has(artifact.artifactId) && this.isNews(artifact))
-      .map((artifact) => this.artifact({ ...NO_UPDATE, artifact, append: false, lastChunk: true }));
+      .map((artifact) => this.artifact({ ...NO_UPDATE, ...this.news(artifact), lastChunk: true }));
     const { status } = task;
     const saysNothing = !status || (OPENING.has(status.state) && !status.message);
     return saysNothing ? artifacts : [...artifacts, this.status(status, undefined)];
@@ -143,6 +158,15 @@ export class TurnOutput {
   private isNews(artifact: Artifact): boolean {
     const base = this.baseArtifacts.get(artifact.artifactId);
     return !base || !isDeepStrictEqual(Artifact.toJSON(base), Artifact.toJSON(artifact));
+  }
+
+  /** An agent that was given the beginning of an artifact hands it back with what it has added: only that is new. */
+  private news(artifact: Artifact): { artifact: Artifact; append: boolean } {
+    const base = this.baseArtifacts.get(artifact.artifactId);
+    const known = base && isTruncated(this.run.cut.task) ? Artifact.toJSON(base) : undefined;
+    const begins = { ...artifact, parts: artifact.parts.slice(0, base?.parts.length) };
+    if (!base || !isDeepStrictEqual(known, Artifact.toJSON(begins))) return { artifact, append: false };
+    return { artifact: { ...artifact, parts: artifact.parts.slice(base.parts.length) }, append: true };
   }
 
   private message(message: Message): Message {

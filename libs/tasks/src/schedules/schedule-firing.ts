@@ -35,7 +35,9 @@ export class ScheduleFiring {
   async fire(schedule: Schedule, dueAt: Date, taskId: string): Promise<void> {
     const { tenantId, lastTaskId, overlap, pendingAt } = schedule;
     // Whoever began it may have made the task and died; what has become of the agent since does not matter then.
-    if (!pendingAt || !(await this.tasks.get(tenantId, taskId))) await this.make(schedule, dueAt, taskId);
+    const isThere = async (): Promise<boolean> =>
+      (await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false })) !== undefined;
+    if (!pendingAt || !(await isThere())) await this.make(schedule, dueAt, taskId);
     // After the new one is there: one that is refused must not end the one before.
     if (overlap === 'cancel-previous' && lastTaskId !== null && isBusy(schedule)) {
       await this.canceler.cancel(tenantId, null, lastTaskId);

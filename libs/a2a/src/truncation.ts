@@ -1,0 +1,46 @@
+import type { Task } from './model.js';
+
+/** The key of a task's metadata under which an answer says what it leaves out. It is never stored. */
+export const TRUNCATED = 'baton.truncated';
+
+/** What an answer leaves out of a task, because it would be larger than one answer may be. */
+export interface Truncation {
+  /** The artifacts are as they were after this event of the log; 0 = none are shown. */
+  artifactsUpToEvent?: number;
+  /** Only so many of the newest messages are shown. */
+  historyMessages?: number;
+  /** The message of the status is left out. */
+  statusMessage?: true;
+  /** The task's own metadata are left out. */
+  metadata?: true;
+}
+
+/** How much there is of the task. */
+export interface TaskSize {
+  /** In its log. */
+  events: number;
+  /** Of its messages and events, as JSON. */
+  bytes: number;
+}
+
+/** The task with a note in its metadata of what is missing and how to read it; unchanged if nothing is. */
+export function markTruncated(task: Task, truncation: Truncation, size: TaskSize): Task {
+  if (Object.keys(truncation).length === 0) return task;
+  const { artifactsUpToEvent } = truncation;
+  const remedy =
+    artifactsUpToEvent === undefined
+      ? 'Ask for fewer tasks or a shorter history at once, or read the events of the task from the beginning: GET /v1/requests/{id}/events.'
+      : `Read the rest from the events of the task and add it to the artifacts shown: subscribe to the task with the header Last-Event-ID: ${artifactsUpToEvent} , or GET /v1/requests/{id}/events?since_seq=${artifactsUpToEvent} .`;
+  return { ...task, metadata: { ...task.metadata, [TRUNCATED]: { ...truncation, ...size, remedy } } };
+}
+
+/** Whether an answer has left something out of this task. */
+export const isTruncated = ({ metadata }: Pick<Task, 'metadata'>): boolean =>
+  metadata !== undefined && TRUNCATED in metadata;
+
+/** Metadata without that note, as it may be stored: agents hand back what they were given. */
+export function withoutTruncation(metadata: Record<string, unknown>): Record<string, unknown> {
+  if (!(TRUNCATED in metadata)) return metadata;
+  const { [TRUNCATED]: _note, ...rest } = metadata;
+  return rest;
+}

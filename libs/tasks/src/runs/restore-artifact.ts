@@ -1,0 +1,33 @@
+import type { ClaimedRun, TaskStore } from '@baton/database';
+import type { EventWriter } from './event-writer.js';
+import { untilAnswered } from './until-answered.js';
+
+/**
+ * Invariant 10 for artifacts that are too large to be held: before a new attempt goes on with one, the log says again
+ * what earlier turns had put into it, which replaces what a dead attempt had sent. It is read from the log page by
+ * page. Where no dead attempt has touched the artifact, there is nothing to replace.
+ * @returns whether the artifact goes on; else what follows begins it anew
+ */
+export async function restoreArtifact(
+  tasks: Pick<TaskStore, 'artifactPage' | 'isArtifactTouched'>,
+  { run, writer, signal }: { run: ClaimedRun; writer: Pick<EventWriter, 'write'>; signal: AbortSignal },
+  artifactId: string,
+): Promise<boolean> {
+  const { tenantId, taskId, startSequence, cut } = run;
+  const now = { tenantId, taskId, head: cut.sequence };
+  const touched = await untilAnswered(() => tasks.isArtifactTouched(now, artifactId, startSequence), signal);
+  if (!touched) return true;
+  const atStart = { ...now, head: startSequence };
+  let begun = false;
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const from: number = after;
+    const page = await untilAnswered(() => tasks.artifactPage(atStart, artifactId, from), signal);
+    for (const update of page.updates) {
+      const value = { ...update, append: begun && update.append };
+      await writer.write({ $case: 'artifactUpdate', value }, false);
+      begun = true;
+    }
+    after = page.next;
+  }
+  return begun;
+}
