@@ -36,7 +36,7 @@ describe('the tenant of npm start', () => {
         openStreams: null,
         bodyBytes: null,
       },
-      ...{ storedBytes: null, eventBytes: null, eventsPerRun: null, tokensPerDay: null, retentionDays: null },
+      ...{ storedBytes: null, tokensPerDay: null, retentionDays: null },
     };
     expect(await prepare()).toEqual(none);
     const tenants = new TenantStore(catalog);

@@ -1,20 +1,25 @@
 import { TENANT_SCOPES } from '@baton/a2a';
 import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
 import type { Environment } from '@baton/config';
-import { LIMIT_NAMES, LIMITS, TokenService } from '@baton/identity';
+import { type LimitName, LIMIT_NAMES, LIMITS, TokenService } from '@baton/identity';
 import { createMessaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import type { Demo, Home } from './home.js';
 
 const SLUG = 'demo';
 const MESSAGING_MS = 5000;
+/** What keeps a single task from taking the whole machine holds for whoever tries Baton out as well. */
+const KEPT: readonly LimitName[] = [
+  ...(['eventBytes', 'eventsPerRun', 'bytesPerRun'] as const),
+  ...(['eventsPerTask', 'bytesPerTask'] as const),
+];
 const NO_LIMITS = Object.fromEntries(
-  LIMIT_NAMES.filter((name) => !LIMITS[name].required).map((name) => [name, null]),
+  LIMIT_NAMES.filter((name) => !LIMITS[name].required && !KEPT.includes(name)).map((name) => [name, null]),
 );
 
 /**
- * The tenant `demo`, which has no limits unless the operator sets some, and a token of it, made at the first start and kept in `demo.json`; a token that is no longer
- * good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
+ * The tenant `demo`, which has no limits but those of events unless the operator sets some, and a token of it, made at
+ * the first start and kept in `demo.json`; a token that is no longer good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
  */
 export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
   const catalog = new CatalogClient(environment.databaseUrl);

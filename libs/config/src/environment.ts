@@ -161,8 +161,11 @@ function defaultLimits(values: Settings) {
     openStreams: values.LIMIT_OPEN_STREAMS ?? null,
     bodyBytes: values.LIMIT_BODY_BYTES ?? null,
     storedBytes: values.LIMIT_STORED_BYTES ?? null,
-    eventBytes: values.LIMIT_EVENT_BYTES ?? null,
-    eventsPerRun: values.LIMIT_EVENTS_PER_RUN ?? null,
+    eventBytes: values.LIMIT_EVENT_BYTES,
+    eventsPerRun: values.LIMIT_EVENTS_PER_RUN,
+    bytesPerRun: values.LIMIT_BYTES_PER_RUN,
+    eventsPerTask: values.LIMIT_EVENTS_PER_TASK,
+    bytesPerTask: values.LIMIT_BYTES_PER_TASK,
     tokensPerDay: values.LIMIT_TOKENS_PER_DAY ?? null,
     retentionDays: values.LIMIT_RETENTION_DAYS ?? null,
   };

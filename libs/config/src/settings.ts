@@ -20,6 +20,9 @@ const flag = () =>
 /** A limit of every tenant for whom the operator has set no other; not set = no limit. */
 const limit = () => integer(1, 999_999_999_999_999).optional();
 
+/** The same where there is a limit unless the operator says `none` for a tenant. */
+const limitOf = (preset: number) => integer(1, 999_999_999_999_999).prefault(preset.toString());
+
 const HOST = /^(\[[0-9a-f:.]+\]|[\w-]+(\.[\w-]+)*\.?)(:\d{1,5})?$/i;
 
 /** `10.0.0.0/8`, `fd00::/8`, an address, or a host name; the last two perhaps with a port. */
@@ -164,8 +167,11 @@ export const settings = z.object({
   LIMIT_OPEN_STREAMS: limit(),
   LIMIT_BODY_BYTES: limit(),
   LIMIT_STORED_BYTES: limit(),
-  LIMIT_EVENT_BYTES: limit(),
-  LIMIT_EVENTS_PER_RUN: limit(),
+  LIMIT_EVENT_BYTES: limitOf(8_388_608),
+  LIMIT_EVENTS_PER_RUN: limitOf(200_000),
+  LIMIT_BYTES_PER_RUN: limitOf(4_294_967_296),
+  LIMIT_EVENTS_PER_TASK: limitOf(1_000_000),
+  LIMIT_BYTES_PER_TASK: limitOf(17_179_869_184),
   LIMIT_TOKENS_PER_DAY: limit(),
   LIMIT_RETENTION_DAYS: days().optional(),
   IDEMPOTENCY_HOURS: integer(1, 8760).prefault('24'),

@@ -32,6 +32,12 @@ export interface LimitOverrides {
   eventBytes?: number | null;
   /** Events of one run. */
   eventsPerRun?: number | null;
+  /** Bytes of all events of one run. */
+  bytesPerRun?: number | null;
+  /** Events of one task. */
+  eventsPerTask?: number | null;
+  /** Bytes of all messages and events of one task. */
+  bytesPerTask?: number | null;
   /** Tokens of models in a day (UTC). */
   tokensPerDay?: number | null;
   /** Days that an ended task stays; null = for ever. */

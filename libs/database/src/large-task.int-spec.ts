@@ -227,12 +227,8 @@ describe('the run of a large task', () => {
     expect(again).toMatchObject({ attempt: 2, artifactsAreWhole: false, artifactsAtStart: [] });
     expect(again.cut.sequence).toBe(22);
     expect(bytesOf(again.cut.task)).toBeLessThanOrEqual(READ_BYTES);
-    expect(again.logged).toEqual({
-      turn: { events: 21, bytes: expect.any(Number) as number },
-      task: { events: 22, bytes: expect.any(Number) as number },
-    });
-    expect(again.logged.turn.bytes).toBeGreaterThan(2_000 * KIB);
-    expect(again.logged.task.bytes).toBeGreaterThan(again.logged.turn.bytes);
+    expect(again.logged.events).toBe(22);
+    expect(again.logged.bytes).toBeGreaterThan(2_000 * KIB);
   });
 
   it('is claimed with what earlier turns had put into its artifacts, page by page', async () => {

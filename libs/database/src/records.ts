@@ -119,7 +119,7 @@ export interface ClaimedRun extends RunKey {
   artifactsAtStart: Task['artifacts'];
   /** Both they and those of the cut are all there are, and whole. */
   artifactsAreWhole: boolean;
-  /** What its log holds already, this turn's part included: a new attempt does not begin at zero. */
+  /** What the task has stored already, what dead attempts have said included. */
   logged: LoggedSize;
   /** The message this turn answers. */
   message: Message;
@@ -133,12 +133,10 @@ export interface ClaimedRun extends RunKey {
   workingEvent: { sequence: number; payload: EventPayload } | null;
 }
 
-/** How much of a log there is. */
+/** How much a task has stored: events of its log, and bytes of its messages and events as JSON. */
 export interface LoggedSize {
-  /** Events and bytes of JSON of the turn, in all of its attempts. */
-  turn: { events: number; bytes: number };
-  /** Those of all turns, the callers' messages included. */
-  task: { events: number; bytes: number };
+  events: number;
+  bytes: number;
 }
 
 /** One event to append. Its sequence is assigned in the transaction. */

@@ -17,8 +17,6 @@ export interface ClaimRow {
 export type ClaimedTaskRow = TaskRow & {
   message: object;
   start_sequence: number;
-  /** Bytes of the events of this turn. */
-  turn_bytes: number;
   extensions: string[] | null;
   traceparent: string | null;
   parent_task_id: string | null;
@@ -101,7 +99,6 @@ export const READ_CLAIMED: Statement = {
   name: 'run-read-claimed',
   text: `
 SELECT ${taskColumns('NULL', true)}, t.parent_task_id, r.start_sequence, r.extensions, r.traceparent,
-  t.open_bytes::float8 AS turn_bytes,
   (SELECT message FROM task_messages
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
 FROM runs r, tasks t

@@ -57,10 +57,7 @@ export class RunStore {
       ...content,
       message: Message.fromJSON(task.message),
       startSequence: task.start_sequence,
-      logged: {
-        turn: { events: task.last_sequence - task.start_sequence, bytes: task.turn_bytes },
-        task: { events: task.last_sequence, bytes: task.size },
-      },
+      logged: { events: task.last_sequence, bytes: task.size },
       extensions: task.extensions ?? [],
       traceparent: task.traceparent,
       parentTaskId: task.parent_task_id,

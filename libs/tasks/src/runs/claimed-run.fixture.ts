@@ -49,7 +49,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     startSequence: 1,
     artifactsAtStart: [],
     artifactsAreWhole: true,
-    logged: { turn: { events: 1, bytes: 0 }, task: { events: 2, bytes: 0 } },
+    logged: { events: 2, bytes: 0 },
     extensions: [],
     traceparent: null,
     parentTaskId: null,

@@ -1,11 +1,28 @@
+import type { LoggedSize } from '@baton/database';
 import type { TenantLimits } from '@baton/identity';
 import { TurnFailure } from './turn-output.js';
 
-/** What one attempt of a run may still say: the tenant's limits of events, as they were when it began. */
-export class EventAllowance {
-  private events = 0;
+/** The limits of what agents say. */
+export type EventLimits = Pick<
+  TenantLimits,
+  'eventBytes' | 'eventsPerRun' | 'bytesPerRun' | 'eventsPerTask' | 'bytesPerTask'
+>;
 
-  constructor(private readonly limits: Pick<TenantLimits, 'eventBytes' | 'eventsPerRun'>) {}
+/**
+ * What one attempt of a run may still say: the tenant's limits, as they were when it began. Those of a run count what
+ * this attempt says, those of a task all that is in its log.
+ */
+export class EventAllowance {
+  private readonly run = { events: 0, bytes: 0 };
+  private readonly task: { events: number; bytes: number };
+
+  /** @param logged what the log of the task holds already */
+  constructor(
+    private readonly limits: EventLimits,
+    logged: LoggedSize,
+  ) {
+    this.task = { ...logged };
+  }
 
   /**
    * Take one more event of the agent.
@@ -13,20 +30,36 @@ export class EventAllowance {
    * @throws TurnFailure if it goes over a limit; its message names the limit
    */
   take(json: string): void {
-    const { eventBytes, eventsPerRun } = this.limits;
-    this.events += 1;
-    if (eventsPerRun !== null && this.events > eventsPerRun) {
+    const { eventBytes, eventsPerRun, bytesPerRun, eventsPerTask, bytesPerTask } = this.limits;
+    const bytes = Buffer.byteLength(json);
+    for (const counted of [this.run, this.task]) {
+      counted.events += 1;
+      counted.bytes += bytes;
+    }
+    const { run, task } = this;
+    if (isOver(run.events, eventsPerRun)) throw overRun('events', 'eventsPerRun', eventsPerRun);
+    if (isOver(bytes, eventBytes)) {
       throw new TurnFailure(
-        `The agent sent more events than the limit eventsPerRun of this tenant allows, which is ${eventsPerRun}`,
-        'eventsPerRun',
+        `The agent sent an event of ${bytes} bytes, and the limit eventBytes of this tenant is ${eventBytes}`,
+        'eventBytes',
       );
     }
-    if (eventBytes === null) return;
-    const bytes = Buffer.byteLength(json);
-    if (bytes <= eventBytes) return;
-    throw new TurnFailure(
-      `The agent sent an event of ${bytes} bytes, and the limit eventBytes of this tenant is ${eventBytes}`,
-      'eventBytes',
-    );
+    if (isOver(run.bytes, bytesPerRun)) throw overRun('bytes', 'bytesPerRun', bytesPerRun);
+    if (isOver(task.events, eventsPerTask)) throw overTask('events', 'eventsPerTask', eventsPerTask);
+    if (isOver(task.bytes, bytesPerTask)) throw overTask('bytes', 'bytesPerTask', bytesPerTask);
   }
 }
+
+const isOver = (value: number, limit: number | null): limit is number => limit !== null && value > limit;
+
+const overRun = (what: string, limit: keyof EventLimits, most: number): TurnFailure =>
+  new TurnFailure(
+    `The agent sent more ${what} than the limit ${limit} of this tenant allows, which is ${most}`,
+    limit,
+  );
+
+const overTask = (what: string, limit: keyof EventLimits, most: number): TurnFailure =>
+  new TurnFailure(
+    `The task has more ${what} than the limit ${limit} of this tenant allows, which is ${most}; begin a new task`,
+    limit,
+  );

@@ -2,7 +2,7 @@ import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '
 import type { AppendBatch, AppendResult } from '@baton/database';
 import type { TaskSignal } from '@baton/messaging';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
-import { EventAllowance } from './event-allowance.js';
+import { EventAllowance, type EventLimits } from './event-allowance.js';
 import { AppendRefused, EventWriter } from './event-writer.js';
 import { TurnFailure } from './turn-output.js';
 
@@ -168,10 +168,14 @@ describe('EventWriter', () => {
   });
 
   describe('limits of the tenant', () => {
-    const limited = (limits: { eventBytes?: number; eventsPerRun?: number }) => {
+    const NO_LIMITS: EventLimits = {
+      ...{ eventBytes: null, eventsPerRun: null, bytesPerRun: null },
+      ...{ eventsPerTask: null, bytesPerTask: null },
+    };
+    const limited = (limits: Partial<EventLimits>, logged = { events: 2, bytes: 0 }) => {
       const ports = new FakePorts();
       const writer = new EventWriter(claimedRun(), ports as never);
-      writer.allow(new EventAllowance({ eventBytes: null, eventsPerRun: null, ...limits }));
+      writer.allow(new EventAllowance({ ...NO_LIMITS, ...limits }, logged));
       return { ports, writer };
     };
     const failed = { state: TaskState.TASK_STATE_FAILED, outcome: null, error: 'over a limit' };
@@ -206,6 +210,37 @@ describe('EventWriter', () => {
       );
       await writer.end(status(TaskState.TASK_STATE_FAILED), failed);
       expect(ports.log).toHaveLength(2);
+    });
+
+    it('count the bytes of a run', async () => {
+      const bytes = Buffer.byteLength(serializePayload(chunk('a')));
+      const { writer } = limited({ bytesPerRun: 3 * bytes });
+      await Promise.all(['a', 'b', 'c'].map((text) => writer.write(chunk(text))));
+      await expect(writer.write(chunk('d'))).rejects.toThrow(
+        `The agent sent more bytes than the limit bytesPerRun of this tenant allows, which is ${3 * bytes}`,
+      );
+    });
+
+    it('count all that is in the log of a task, whoever has written it', async () => {
+      const logged = { events: 9, bytes: 100_000 };
+      const events = limited({ eventsPerTask: 10 }, logged).writer;
+      await events.write(chunk('a'));
+      await expect(events.write(chunk('b'))).rejects.toThrow(
+        'The task has more events than the limit eventsPerTask of this tenant allows, which is 10; begin a new task',
+      );
+      await expect(limited({ bytesPerTask: 100_001 }, logged).writer.write(chunk('a'))).rejects.toMatchObject(
+        {
+          limit: 'bytesPerTask',
+        },
+      );
+    });
+
+    it('do not apply to what the platform says again', async () => {
+      const { writer } = limited({ eventsPerRun: 1 });
+      await writer.write(chunk('a'), false);
+      await writer.write(chunk('b'), false);
+      await writer.write(chunk('c'));
+      await expect(writer.write(chunk('d'))).rejects.toMatchObject({ limit: 'eventsPerRun' });
     });
   });
 });

@@ -1,4 +1,12 @@
-import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
+import {
+  type Agent,
+  type EventPayload,
+  type Part,
+  type Task,
+  TaskState,
+  serializePayload,
+  taskStateToJSON,
+} from '@baton/a2a';
 import { type AgentOutput, RuntimeTable, type StopReason, Suspension, type Turn } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type ClaimedRun, JournalStore, RunStore, TaskStore, isTransient } from '@baton/database';
@@ -156,7 +164,7 @@ export class RunExecutor {
     await this.noteVersion(run, agent, signal);
     const runtime = this.runtimes.get(agent.definition.runtime);
     const limits = await untilAnswered(() => this.ports.limits.of(run.tenantId), signal);
-    writer.allow(new EventAllowance(limits));
+    writer.allow(new EventAllowance(limits, run.logged));
     const turn = await untilAnswered(() => this.turnOf(run, agent, signal), signal);
     const outputs = runtime.run(turn, signal)[Symbol.asyncIterator]();
     try {
@@ -229,14 +237,10 @@ export class RunExecutor {
     };
   }
 
-  private checkSize(payload: Parameters<typeof serializePayload>[0]): void {
-    if (payload.$case !== 'artifactUpdate') return;
-    const size = payload.value.artifact?.parts.reduce((sum, { content }) => {
-      const value: unknown = content?.value;
-      return sum + (typeof value === 'string' || Buffer.isBuffer(value) ? value.length : 0);
-    }, 0);
+  /** Before an event becomes JSON, which may be six times as large. */
+  private checkSize(payload: EventPayload): void {
     const { maxEventBytes } = this.environment;
-    if (size !== undefined && size > maxEventBytes) {
+    if (sizeOf(partsOf(payload)) > maxEventBytes) {
       throw new TurnFailure(`The agent sent an event of more than ${maxEventBytes.toString()} bytes`);
     }
   }
@@ -268,6 +272,20 @@ export class RunExecutor {
     const { tenantId, taskId, runId, attempt } = run;
     await this.ports.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
   }
+}
+
+function partsOf(payload: EventPayload): readonly Part[] {
+  if (payload.$case === 'artifactUpdate') return payload.value.artifact?.parts ?? [];
+  return payload.value.status?.message?.parts ?? [];
+}
+
+/** Bytes of texts and files. */
+function sizeOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { content }) => {
+    const value: unknown = content?.value;
+    if (typeof value === 'string') return sum + Buffer.byteLength(value);
+    return sum + (Buffer.isBuffer(value) ? value.length : 0);
+  }, 0);
 }
 
 const timeout = (ms: number): Promise<void> =>
