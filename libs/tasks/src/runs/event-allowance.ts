@@ -1,3 +1,4 @@
+import type { EventPayload, Part } from '@baton/a2a';
 import type { LoggedSize } from '@baton/database';
 import type { TenantLimits } from '@baton/identity';
 import { TurnFailure } from './turn-output.js';
@@ -63,3 +64,26 @@ const overTask = (what: string, limit: keyof EventLimits, most: number): TurnFai
     `The task has more ${what} than the limit ${limit} of this tenant allows, which is ${most}; begin a new task`,
     limit,
   );
+
+/**
+ * Measures the texts and files of an event before it becomes JSON, which may be six times as large.
+ * @throws TurnFailure if they are larger than `most` bytes
+ */
+export function assertSize(payload: EventPayload, most: number): void {
+  if (sizeOf(partsOf(payload)) <= most) return;
+  throw new TurnFailure(`The agent sent an event of more than ${most} bytes`);
+}
+
+function partsOf(payload: EventPayload): readonly Part[] {
+  if (payload.$case === 'artifactUpdate') return payload.value.artifact?.parts ?? [];
+  return payload.value.status?.message?.parts ?? [];
+}
+
+/** Bytes of texts and files. */
+function sizeOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { content }) => {
+    const value: unknown = content?.value;
+    if (typeof value === 'string') return sum + Buffer.byteLength(value);
+    return sum + (Buffer.isBuffer(value) ? value.length : 0);
+  }, 0);
+}

@@ -1,12 +1,4 @@
-import {
-  type Agent,
-  type EventPayload,
-  type Part,
-  type Task,
-  TaskState,
-  serializePayload,
-  taskStateToJSON,
-} from '@baton/a2a';
+import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
 import { type AgentOutput, RuntimeTable, type StopReason, Suspension, type Turn } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type ClaimedRun, JournalStore, RunStore, TaskStore, isTransient } from '@baton/database';
@@ -18,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AgentDirectory } from '../agent-directory.js';
 import { TurnEnds } from '../delegation/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
-import { EventAllowance } from './event-allowance.js';
+import { EventAllowance, assertSize } from './event-allowance.js';
 import { AppendRefused, type EndedTurn, EventWriter } from './event-writer.js';
 import { RunJournal } from './journal.js';
 import { Quarantine } from './quarantine.js';
@@ -193,7 +185,7 @@ export class RunExecutor {
   private async writeOutput(said: AgentOutput, turn: RunningTurn): Promise<boolean> {
     const { writer, output } = turn;
     for (const { payload, end, restores } of output.entries(said)) {
-      this.checkSize(payload);
+      assertSize(payload, this.environment.maxEventBytes);
       if (restores && payload.$case === 'artifactUpdate') {
         payload.value.append = await restoreArtifact(this.ports.stores.tasks, turn, restores);
       }
@@ -237,14 +229,6 @@ export class RunExecutor {
     };
   }
 
-  /** Before an event becomes JSON, which may be six times as large. */
-  private checkSize(payload: EventPayload): void {
-    const { maxEventBytes } = this.environment;
-    if (sizeOf(partsOf(payload)) > maxEventBytes) {
-      throw new TurnFailure(`The agent sent an event of more than ${maxEventBytes.toString()} bytes`);
-    }
-  }
-
   /** End the turn as failed. The caller learns that it failed, the operator's log says why. */
   private async failTurn(error: unknown, writer: EventWriter, output: TurnOutput): Promise<void> {
     const own = error instanceof TurnFailure;
@@ -272,20 +256,6 @@ export class RunExecutor {
     const { tenantId, taskId, runId, attempt } = run;
     await this.ports.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
   }
-}
-
-function partsOf(payload: EventPayload): readonly Part[] {
-  if (payload.$case === 'artifactUpdate') return payload.value.artifact?.parts ?? [];
-  return payload.value.status?.message?.parts ?? [];
-}
-
-/** Bytes of texts and files. */
-function sizeOf(parts: readonly Part[]): number {
-  return parts.reduce((sum, { content }) => {
-    const value: unknown = content?.value;
-    if (typeof value === 'string') return sum + Buffer.byteLength(value);
-    return sum + (Buffer.isBuffer(value) ? value.length : 0);
-  }, 0);
 }
 
 const timeout = (ms: number): Promise<void> =>
