@@ -75,6 +75,19 @@ describe('the limits of a tenant', () => {
     );
   });
 
+  it('say that what a tenant has stored is still being counted', async () => {
+    const { id } = await json<{ id: string }>('tenants create large');
+    await json('tenants limits large --stored-bytes 5000');
+    expect((await baton('tenants limits large')).out).not.toContain('being counted');
+    const client = new CatalogClient(database.url);
+    const usage = { tenantId: id, storedBytes: 0, isCounted: false, countingTasks: 4_000 };
+    await client.prisma.tenantUsage.create({ data: usage }).finally(() => client.close());
+    expect((await baton('tenants limits large')).out).toMatch(
+      /stored-bytes +5000 +set +[^\n]+: being counted \(4000 tasks so far\)/,
+    );
+    expect(await json('tenants limits large')).toMatchObject({ storedBytes: { countedTasks: 4_000 } });
+  });
+
   it('are set and given back, several at once, and every process is told', async () => {
     const heard = await listen();
     const line =

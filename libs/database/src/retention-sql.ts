@@ -36,8 +36,14 @@ WITH expired AS (
   RETURNING t.tenant_id, t.id, t.agent_id, t.status_at, e.days, t.last_sequence,
     t.stored_bytes
 ), usage AS (
-  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes
-  FROM (SELECT tenant_id, sum(stored_bytes) AS bytes FROM gone GROUP BY tenant_id) g
+  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes,
+    counting_bytes = u.counting_bytes - coalesce((
+      SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
+    ), 0)
+  FROM (
+    SELECT tenant_id, sum(stored_bytes) AS bytes, array_agg(id) AS ids, array_agg(stored_bytes) AS stored
+    FROM gone GROUP BY tenant_id
+  ) g
   WHERE u.tenant_id = g.tenant_id
 ), tombstone AS (
   INSERT INTO task_tombstones (tenant_id, task_id, agent_id, ended_at, retention_days, last_sequence)

@@ -72,7 +72,7 @@ export class TaskStore {
     ];
     const statement = key ? keyed : plain;
     const row = await acceptTurn<sql.CreatedRow>(this.database, {
-      ...{ tenantId, statement, values: [...values, ...named], place, retry, stored },
+      ...{ tenantId, taskId: task.id, statement, values: [...values, ...named], place, retry, stored },
       isWritten: ({ task_id }) => task_id === task.id,
       child: child && { ...child, taskId: task.id },
     });
@@ -115,7 +115,7 @@ export class TaskStore {
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const keyed = key ? [...values, ...keyValues(key)] : values;
     const row = await acceptTurn<sql.ContinuedRow>(this.database, {
-      ...{ tenantId, statement, values: keyed, place, retry, stored: [said] },
+      ...{ tenantId, taskId, statement, values: keyed, place, retry, stored: [said] },
       isWritten: ({ sequence }) => sequence !== null,
     });
     if (!row) return { ok: false, reason: 'not-found' };

@@ -33,6 +33,14 @@ export class TenantStore {
     return row ? tenantOf(row) : undefined;
   }
 
+  /** Tasks that the first count of what the tenant has stored has seen; undefined unless that count is under way. */
+  async countedTasks(tenantId: string): Promise<number | undefined> {
+    const usage = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.tenantUsage.findUnique({ where: { tenantId } }),
+    );
+    return usage && !usage.isCounted ? Number(usage.countingTasks) : undefined;
+  }
+
   /** Undefined: there is no such tenant. */
   async set(
     slug: string,

@@ -4,6 +4,7 @@ import type { Database, Statement, Transaction, Values } from './database.js';
 import { LOCK_TENANTS } from './dispatch-sql.js';
 import { ADOPT, type AdoptedRow } from './family-sql.js';
 import type { NewChild, Place } from './records.js';
+import { countSlice } from './usage.store.js';
 import { BEGIN_USAGE, type RoomRow, TAKE_ROOM } from './storage-sql.js';
 
 const ANY_PLACE: Place = { mostOut: null, mostWaiting: null, exact: false };
@@ -29,12 +30,13 @@ export class TooManyChildrenError extends Error {
   override readonly name = 'TooManyChildrenError';
 }
 
-/** Nobody has summed up yet what the tenant has stored. */
+/** Nobody has begun to sum up what the tenant has stored. */
 class UncountedError extends Error {}
 
 /** A statement that writes a turn: its run, and what comes with it. */
 export interface Acceptance<Row> {
   tenantId: string;
+  taskId: string;
   statement: Statement;
   values: Values;
   place?: Place | undefined;
@@ -71,13 +73,15 @@ export async function acceptTurn<Row extends QueryResultRow>(
   } catch (error) {
     if (!(error instanceof UncountedError)) throw error;
     await database.tenantQuery(tenantId, BEGIN_USAGE, [tenantId]);
+    // Enough for most tenants. For others a worker goes on, and until it has ended nothing is refused.
+    await countSlice(database, tenantId);
     return acceptInSteps(database, acceptance, calls, mostStored);
   }
 }
 
 async function acceptInSteps<Row extends QueryResultRow>(
   database: Database,
-  { tenantId, stored, isWritten, child }: Acceptance<Row>,
+  { tenantId, taskId, stored, isWritten, child }: Acceptance<Row>,
   calls: readonly [Statement, Values][],
   mostStored: number | null,
 ): Promise<Row | undefined> {
@@ -88,7 +92,7 @@ async function acceptInSteps<Row extends QueryResultRow>(
     const row = answers.at(-1)?.[0] as Row | undefined;
     if (!row || !isWritten(row)) return row;
     if (child) await adopt(transaction, tenantId, child);
-    if (mostStored !== null) await takeRoom(transaction, tenantId, stored, mostStored);
+    if (mostStored !== null) await takeRoom(transaction, tenantId, taskId, stored, mostStored);
     return row;
   });
 }
@@ -108,11 +112,12 @@ async function adopt(
 async function takeRoom(
   transaction: Transaction,
   tenantId: string,
+  taskId: string,
   stored: readonly string[],
   most: number,
 ): Promise<void> {
   const bytes = stored.reduce((sum, json) => sum + Buffer.byteLength(json), 0);
-  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, most]);
+  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, most, taskId]);
   if (room?.taken) return;
   throw room?.counted ? new StorageFullError() : new UncountedError();
 }

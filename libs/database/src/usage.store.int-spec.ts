@@ -36,6 +36,11 @@ async function added(tenantId: string): Promise<number | undefined> {
   return row && Number(row.stored_bytes);
 }
 
+/** A whole count in slices of three tasks. */
+async function countAll(tenantId: string): Promise<void> {
+  while (!(await usage.count(tenantId, -1, 3)));
+}
+
 /** What its tasks say they have stored. */
 async function summed(tenantId: string): Promise<number> {
   const rows = await sql(
@@ -151,14 +156,73 @@ describe('what a tenant has stored', () => {
     const create = () => stores.tasks.create({ ...newTask({ tenantId }), place: ROOMY });
     await create();
     await sql(stores, `UPDATE tenant_usage SET stored_bytes = 12345 WHERE tenant_id = '${tenantId}'`);
-    await Promise.all([...Array.from({ length: 20 }, create), usage.count(tenantId), usage.count(tenantId)]);
-    await usage.count(tenantId);
+    await Promise.all([...Array.from({ length: 20 }, create), countAll(tenantId), countAll(tenantId)]);
+    await countAll(tenantId);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+  });
+
+  it('is the same after a count in slices as one by one, whatever begins, ends and is deleted meanwhile', async () => {
+    const tenantId = randomUUID();
+    const asking = await Promise.all(
+      Array.from({ length: 40 }, async () => {
+        const run = await startTask(stores, newTask({ tenantId }));
+        await endTurn(stores, run, 2, TASK_STATE_INPUT_REQUIRED, [chunk(run, 'x'.repeat(100))]);
+        return run;
+      }),
+    );
+    const running = await Promise.all(
+      Array.from({ length: 40 }, () => startTask(stores, newTask({ tenantId }))),
+    );
+    expect(await usage.count(tenantId, -1, 3)).toBe(false);
+    const answer = ({ taskId }: { taskId: string }) => {
+      const next = { tenantId, agentId: 'echo', taskId, runId: randomUUID(), extensions: [] };
+      return stores.tasks.continue({ ...next, message: textMessage('y'.repeat(200)), place: ROOMY });
+    };
+    const retention = new RetentionStore(stores.database);
+    const doomed = asking.slice(20).map(({ taskId }) => taskId);
+    const turns: (() => Promise<unknown>)[] = [
+      ...asking.slice(0, 20).map((run) => () => answer(run)),
+      ...asking.slice(20).map((run) => () => stores.tasks.cancel(tenantId, null, run.taskId)),
+      ...running.map(
+        (run) => () => endTurn(stores, run, 2, TASK_STATE_COMPLETED, [chunk(run, 'z'.repeat(300))]),
+      ),
+      ...Array.from(
+        { length: 40 },
+        () => () => stores.tasks.create({ ...newTask({ tenantId }), place: ROOMY }),
+      ),
+    ];
+    let slices = 0;
+    const counting = (async () => {
+      while (!(await usage.count(tenantId, 600, 3))) slices += 1;
+    })();
+    while (turns.length > 0) {
+      const [turn] = turns.splice(Math.floor(Math.random() * turns.length), 1);
+      await turn!();
+    }
+    const text = `UPDATE tasks SET status_at = 'epoch' WHERE id IN (${doomed.map((id) => `'${id}'`).join()})`;
+    await sql(stores, text);
+    await retention.expire([{ tenantId, days: 1 }], 10);
+    await counting;
+    expect(slices).toBeGreaterThan(10);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+    await retention.expire([{ tenantId, days: 1 }], 10);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+  });
+
+  it('refuses nothing while it is being counted, and what is too much when it has been', async () => {
+    const tenantId = randomUUID();
+    await Promise.all(Array.from({ length: 10 }, () => stores.tasks.create(newTask({ tenantId }))));
+    const create = () => stores.tasks.create({ ...newTask({ tenantId }), place: within(1) });
+    expect(await usage.count(tenantId, -1, 3)).toBe(false);
+    expect((await create()).created).toBe(true);
+    await countAll(tenantId);
+    await expect(create()).rejects.toThrow(StorageFullError);
     expect(await added(tenantId)).toBe(await summed(tenantId));
   });
 
   it('is counted for whom it is due, and forgotten where there is no limit any more', async () => {
     const [fresh, old, unlimited, never] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
-    for (const tenantId of [fresh, old, unlimited]) await usage.count(tenantId);
+    for (const tenantId of [fresh, old, unlimited]) await countAll(tenantId);
     await sql(
       stores,
       `UPDATE tenant_usage SET counted_at = now() - interval '601 s' WHERE tenant_id = '${old}'`,

@@ -18,6 +18,8 @@ interface Limit {
   value: number | null;
   /** `set` for this tenant, the `default` of the environment, or `none`: nobody has set anything. */
   from: 'set' | 'default' | 'none';
+  /** Of `storedBytes` while it is being counted, and so refuses nothing: the tasks that have been counted. */
+  countedTasks?: number;
 }
 
 /** `baton tenants limits …`: what a tenant may use. */
@@ -44,6 +46,9 @@ async function limits({ source, terminal }: Cli, slug: string, options: Options)
       ? await changeLimits(platform, slug, change)
       : await requireTenant(platform.tenants, slug);
     const all = limitsOf(tenant, platform);
+    const countedTasks = await platform.tenants.countedTasks(tenant.id);
+    if (all.storedBytes.value !== null && countedTasks !== undefined)
+      Object.assign(all.storedBytes, { countedTasks });
     if (options.json) printJson(terminal, all);
     else
       printTable(
@@ -85,9 +90,9 @@ function limitsOf({ limits: set }: Tenant, { environment }: Platform): Record<Li
   return Object.fromEntries(LIMIT_NAMES.map((name) => [name, limitOf(name)])) as Record<LimitName, Limit>;
 }
 
-const rowOf = (name: LimitName, { value, from }: Limit): string[] => [
+const rowOf = (name: LimitName, { value, from, countedTasks }: Limit): string[] => [
   optionOf(name).slice('--'.length),
   value === null ? 'none' : String(value),
   from,
-  LIMITS[name].what,
+  `${LIMITS[name].what}${countedTasks === undefined ? '' : `: being counted (${String(countedTasks)} tasks so far)`}`,
 ];

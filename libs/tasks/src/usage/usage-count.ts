@@ -9,12 +9,12 @@ import { RepeatedWork } from '../repeated-work.js';
 const LOOK_MS = 30_000;
 /** What is added up with every turn is summed up anew after this time. */
 const DUE_SECONDS = 600;
-/** After each count the database rests this many times as long as it took. */
-const REST = 20;
+/** After each slice of a count the database rests this many times as long as it took. */
+const REST = 5;
 
 /**
- * Sums up what the tenants with a limit of stored bytes have stored. Every turn adds its bytes to the sum of its
- * tenant; the count puts right what a run that died on every attempt has left out.
+ * Sums up what the tenants with a limit of stored bytes have stored, in slices. Every turn adds its bytes to the sum of
+ * its tenant; the count finds what was there before the limit, and what a run that died on every attempt has left out.
  */
 @Injectable()
 export class UsageCount implements OnModuleInit, OnModuleDestroy {
@@ -40,15 +40,18 @@ export class UsageCount implements OnModuleInit, OnModuleDestroy {
     await this.repeated.stop();
   }
 
-  /** Count every tenant whose count is due, one after the other. */
+  /** Count every tenant whose count is due: a slice of each, again and again, so that none waits for a large one. */
   async countDue(): Promise<void> {
     const tenants = await this.limits.all();
     const limited = tenants.filter(({ limits }) => limits.storedBytes !== null);
     const ids = limited.map(({ tenantId }) => tenantId);
-    for (const tenantId of await this.store.due(ids, DUE_SECONDS)) {
-      const since = performance.now();
-      await this.store.count(tenantId);
-      await delay((performance.now() - since) * REST, undefined, { signal: this.repeated.signal });
+    const due = new Set(await this.store.due(ids, DUE_SECONDS));
+    while (due.size > 0) {
+      for (const tenantId of due) {
+        const since = performance.now();
+        if (await this.store.count(tenantId, DUE_SECONDS)) due.delete(tenantId);
+        await delay((performance.now() - since) * REST, undefined, { signal: this.repeated.signal });
+      }
     }
   }
 }
