@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 
-const DIST = join(__dirname, '../../dist/apps');
+const DIST = join(__dirname, '../../dist');
 // For a process that hangs: one that ends is told at once.
 const START_TIMEOUT_MS = 4 * 60_000;
 
@@ -22,13 +22,17 @@ export interface BatonProcess {
   log(): string;
 }
 
-/** Start an API on a free port or a worker; resolves when it says that it is ready. */
+/**
+ * Start an API on a free port or a worker; resolves when it says that it is ready.
+ * @param dist the build it is from; default: this one
+ */
 export async function startProcess(
   kind: BatonProcess['kind'],
   env: Record<string, string>,
   timeoutMs = START_TIMEOUT_MS,
+  dist = DIST,
 ): Promise<BatonProcess> {
-  const child = spawn(process.execPath, [join(DIST, kind, 'src/main.js')], {
+  const child = spawn(process.execPath, [join(dist, 'apps', kind, 'src/main.js')], {
     env: { ...process.env, LOG_LEVEL: 'info', HOST: '127.0.0.1', PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

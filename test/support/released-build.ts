@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const ROOT = join(__dirname, '../..');
+const run = promisify(execFile);
+
+/** The last release: the commit it was made from, and the last migration it has. Whoever cuts a release sets both. */
+export const RELEASED = {
+  version: '0.1.0',
+  commit: '6ecbb114502e78524c3ee8c71a528aab54293e2f',
+  lastMigration: '20261121134000_run_agent_version',
+} as const;
+
+/**
+ * The last release, built from git below `dist`, once for each commit: a minute. It uses the packages that are
+ * installed here, unless it needs others.
+ * @returns the folder of its build; nothing where git or the commit is missing, as in a shallow clone
+ */
+export async function releasedBuild(): Promise<string | undefined> {
+  const { commit } = RELEASED;
+  const folder = join(ROOT, 'dist/released', commit);
+  if (existsSync(folder)) return join(folder, 'dist');
+  const known = await run('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: ROOT }).then(
+    () => true,
+    () => false,
+  );
+  if (!known) return undefined;
+  const draft = `${folder}.${process.pid}`;
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft, { recursive: true });
+  try {
+    const archive = join(draft, 'source.tar');
+    await run('git', ['archive', '--output', archive, commit], { cwd: ROOT });
+    await run('tar', ['-xf', archive, '-C', draft]);
+    rmSync(archive);
+    if (!hasPackagesOf(draft)) await run('npm', ['ci', '--ignore-scripts'], { cwd: draft });
+    await run(process.execPath, ['prisma/generate.mjs'], { cwd: draft });
+    await run(process.execPath, [require.resolve('@nestjs/cli/bin/nest.js'), 'build'], { cwd: draft });
+    renameSync(draft, folder);
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true });
+    throw error;
+  }
+  return join(folder, 'dist');
+}
+
+/** Whether all its dependencies are installed here in the same versions. */
+function hasPackagesOf(folder: string): boolean {
+  const read = (...path: string[]): { version?: string; dependencies?: Record<string, string> } =>
+    JSON.parse(readFileSync(join(...path, 'package.json'), 'utf8')) as never;
+  return Object.entries(read(folder).dependencies ?? {}).every(([name, version]) => {
+    const installed = join(ROOT, 'node_modules', name);
+    return existsSync(installed) && read(installed).version === version;
+  });
+}
