@@ -4,7 +4,7 @@ const { availableParallelism } = require('node:os');
 
 /** Nest 12 and some packages below it are ES modules; they are compiled to CommonJS for Jest. */
 const ES_MODULES =
-  '@nestjs|cookie|file-type|strtok3|token-types|uint8array-extras|@tokenizer|@borewit|@a2a-js|jose|lru-cache';
+  '@nestjs|@prisma/schema-engine-wasm|cookie|file-type|strtok3|token-types|uint8array-extras|@tokenizer|@borewit|@a2a-js|jose|lru-cache';
 
 /** @type {import('jest').Config} */
 const base = {

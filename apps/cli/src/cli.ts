@@ -1,4 +1,5 @@
 import type { EnvironmentSource } from '@baton/config';
+import type { Writable } from 'node:stream';
 import type { Terminal } from './output.js';
 
 /** What a command has to work with besides its arguments. */
@@ -8,6 +9,8 @@ export interface Cli {
   terminal: Terminal;
   /** Standard input; asked for only by commands that read it. */
   stdin: () => AsyncIterable<string | Uint8Array> & { isTTY?: boolean };
+  /** Standard output for bytes. Default: that of the process. */
+  stdout?: () => Writable & { isTTY?: boolean };
 }
 
 /** The option that every command has. */

@@ -1,7 +1,7 @@
 import { A2AError } from '@a2a-js/sdk/errors';
 import { ProtocolError } from '@baton/a2a';
 import { EnvironmentError } from '@baton/config';
-import { isTransient, NameTakenError } from '@baton/database';
+import { BackupError, isTransient, NameTakenError } from '@baton/database';
 import { SecretError } from '@baton/identity';
 import { OperatorError } from './operator-error.js';
 
@@ -24,7 +24,7 @@ const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [
 /** What went wrong and what to do about it, in one plain sentence: never a stack. */
 export function explain(error: unknown): string {
   if (error instanceof OperatorError || error instanceof EnvironmentError) return error.message;
-  if (error instanceof SecretError) return error.message;
+  if (error instanceof SecretError || error instanceof BackupError) return error.message;
   if (error instanceof NameTakenError) return `${error.message}: choose another slug.`;
   const answer = chain(error).find((each) => each instanceof A2AError);
   if (answer) return `The server answers: ${reasonOf(answer)}.`;

@@ -34,6 +34,14 @@ const COMMANDS: Readonly<
     summary: 'runs that used up their attempts: list, show, redeliver',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
   },
+  backup: {
+    summary: 'write everything in the database to a file',
+    add: async (...args) => (await import('./commands/backup.js')).addBackupCommand(...args),
+  },
+  restore: {
+    summary: 'put a backup into an empty database',
+    add: async (...args) => (await import('./commands/restore.js')).addRestoreCommand(...args),
+  },
   config: {
     summary: 'the settings of this environment: check',
     add: async (...args) => (await import('./commands/config.js')).addConfigCommands(...args),

@@ -7,6 +7,7 @@ const ROOT = join(__dirname, '../../..');
 const PLACES: Readonly<Record<string, string>> = {
   'database.ts': 'defines the scope; reads which migrations were applied',
   'catalog-client.ts': 'defines the scope for the catalog',
+  'backup/session.ts': 'a backup has the rows of all tenants',
   'agent.store.ts': "the operator's agents, which belong to no tenant",
   'dead-letter.store.ts': 'operators see the dead letters of all tenants, and name one by its run alone',
   'dispatch.store.ts': 'waiting runs of many tenants are given their places on the workers',

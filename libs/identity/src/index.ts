@@ -5,6 +5,6 @@ export { LIMIT_NAMES, LIMITS, type LimitName, type LimitRule } from './limit-lis
 export { LimitsModule } from './limits.module.js';
 export { LimitsService, type TenantLimits } from './limits.service.js';
 export { type NewToken, type RefusedToken, TokenService, type Verification } from './token.service.js';
-export { SecretError } from './secret-box.js';
+export { SecretBox, SecretError } from './secret-box.js';
 export { SecretsModule } from './secrets.module.js';
 export { Secrets } from './secrets.js';

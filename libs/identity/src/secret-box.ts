@@ -36,6 +36,11 @@ export class SecretBox {
     return idOf(this.newest());
   }
 
+  /** Whether it can read what the key of this id has encrypted. */
+  knows(keyId: string): boolean {
+    return this.#keys.has(keyId);
+  }
+
   /** Throws `SecretError` if there is no master key. */
   seal(place: SecretKey, value: string): SealedSecret {
     const key = this.newest();

@@ -6,10 +6,10 @@ async function check(source: Record<string, string>, ...options: string[]) {
   const out: string[] = [];
   const err: string[] = [];
   const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
-  const stdin = () => {
+  const none = () => {
     throw new Error('It reads nothing.');
   };
-  const code = await run(['config', 'check', ...options], { source, terminal, stdin });
+  const code = await run(['config', 'check', ...options], { source, terminal, stdin: none });
   return { code, out: out.join('\n'), err: err.join('\n') };
 }
 

@@ -1,0 +1,133 @@
+import type { EventEmitter } from 'node:events';
+import { Client, escapeIdentifier, type QueryResultRow, type Submittable } from 'pg';
+import { BackupError } from './archive.js';
+
+/** A table of the database, and what decides whether a role sees all of it. */
+export interface Table {
+  name: string;
+  /** Those that hold data; not the generated ones. */
+  columns: string[];
+  /** Tables that its foreign keys name. */
+  parents: string[];
+  isUnlogged: boolean;
+  /** Row-level security binds the role of this session. */
+  isBound: boolean;
+  /** It binds the owner, too. */
+  isForced: boolean;
+  policies: { isPermissive: boolean; condition: string | null }[];
+}
+
+const TABLES = `
+SELECT c.relname AS name, c.relpersistence = 'u' AS "isUnlogged", row_security_active(c.oid) AS "isBound",
+  c.relforcerowsecurity AS "isForced",
+  ARRAY(SELECT a.attname::text FROM pg_attribute a
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum) AS columns,
+  ARRAY(SELECT DISTINCT p.relname::text FROM pg_constraint f JOIN pg_class p ON p.oid = f.confrelid
+    WHERE f.conrelid = c.oid AND f.contype = 'f' AND p.oid <> c.oid) AS parents,
+  (SELECT coalesce(json_agg(json_build_object('isPermissive', p.polpermissive,
+      'condition', pg_get_expr(p.polqual, p.polrelid))), '[]')
+    FROM pg_policy p WHERE p.polrelid = c.oid AND p.polcmd IN ('*', 'r') AND EXISTS (
+      SELECT 1 FROM unnest(p.polroles) AS r(id) WHERE r.id = 0 OR pg_has_role(current_user, r.id, 'USAGE'))) AS policies
+FROM pg_class c
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
+ORDER BY c.relname`;
+
+/** Values look the same whatever the server's settings are, and nothing runs out of time. */
+const SETTINGS = `
+SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'iso_8601';
+SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL client_encoding = 'UTF8';
+SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '5min'`;
+
+/** A condition in which these occur may be true of an unknown value and false of a known one. */
+const NOT_MONOTONIC = /\b(IS|COALESCE|CASE|NULLIF|EXISTS)\b/i;
+
+/** One connection for a backup or a restore, in the scope of all tenants. */
+export class BackupSession {
+  private readonly client: Client;
+
+  private constructor(databaseUrl: string) {
+    this.client = new Client({
+      connectionString: databaseUrl,
+      application_name: 'baton-backup',
+      connectionTimeoutMillis: 10_000,
+      keepAlive: true,
+    });
+    this.client.on('error', () => undefined);
+  }
+
+  /** Does `work` on a connection, and closes it after it. */
+  static async open<T>(databaseUrl: string, work: (session: BackupSession) => Promise<T>): Promise<T> {
+    const session = new BackupSession(databaseUrl);
+    try {
+      await session.client.connect();
+      return await work(session);
+    } finally {
+      await session.client.end();
+    }
+  }
+
+  /** Commits when `work` resolves. After a failure the session is of no more use: closing it rolls back. */
+  async transact<T>(mode: 'READ ONLY' | 'READ WRITE', work: () => Promise<T>): Promise<T> {
+    await this.client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ ${mode}`);
+    await this.client.query(`SET LOCAL baton.tenant = 'system'; ${SETTINGS}`);
+    const result = await work();
+    await this.client.query('COMMIT');
+    return result;
+  }
+
+  async query<Row extends QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return (await this.client.query<Row>(text, values)).rows;
+  }
+
+  /** Starts a COPY; the stream belongs to the caller until it has ended. */
+  copy<Stream extends Submittable & EventEmitter>(stream: Stream): Stream {
+    // Whoever reads or writes it gets the error; nobody does any more when the session is closed.
+    stream.on('error', () => undefined);
+    return this.client.query(stream);
+  }
+
+  /** All tables of the schema, each behind those that its foreign keys name. */
+  async tables(): Promise<Table[]> {
+    const waiting = await this.query<Table & QueryResultRow>(TABLES);
+    const sorted: Table[] = [];
+    while (waiting.length > 0) {
+      const isFree = ({ parents }: Table) =>
+        !parents.some((name) => waiting.some((each) => each.name === name));
+      const next = waiting.findIndex(isFree);
+      const [table] = waiting.splice(Math.max(next, 0), 1);
+      if (table) sorted.push(table);
+    }
+    return sorted;
+  }
+
+  /**
+   * Proves that this session sees all rows of the tables; throws BackupError that names the first of which it does
+   * not. Where row-level security binds the role, the condition of each policy must hold in this session's scope for a
+   * row of which nothing is known: then it holds for every row. Where it does not, Postgres is told to refuse
+   * statements from which a policy would hide something.
+   */
+  async assertSeesAll(tables: readonly Table[]): Promise<void> {
+    for (const table of tables.filter(({ isBound }) => isBound)) {
+      if (!(await this.isLifted(table))) {
+        throw new BackupError(
+          `Row-level security hides rows of ${table.name} from the role of DATABASE_URL, so a backup would not be whole: ` +
+            'its policies must let the scope "system" see all rows, as the migrations make them, or the role must have BYPASSRLS (docs/backup.md).',
+        );
+      }
+    }
+    if (!tables.some(({ isBound }) => isBound)) await this.client.query('SET LOCAL row_security = off');
+  }
+
+  private async isLifted({ name, policies }: Table): Promise<boolean> {
+    if (!policies.some(({ isPermissive }) => isPermissive)) return false;
+    for (const { condition } of policies) {
+      if (condition === null || NOT_MONOTONIC.test(condition)) return false;
+      const table = escapeIdentifier(name);
+      const [row] = await this.query<{ holds: boolean | null }>(
+        `SELECT (${condition}) AS holds FROM (SELECT (NULL::${table}).*) AS ${table}`,
+      );
+      if (row?.holds !== true) return false;
+    }
+    return true;
+  }
+}
