@@ -14,6 +14,8 @@ const PLACES: Readonly<Record<string, string>> = {
   'family.store.ts': 'the sweep: suspended runs and open children of all tenants',
   'host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
   'leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
+  'migrations/migration-session.ts': 'a migration changes the rows of all tenants',
+  'migrations/step-runner.ts': 'a backfill reads the rows of all tenants',
   'retention.store.ts': 'the tasks of all tenants that are over their retention',
   'run.store.ts': 'the sweeper and gauges: runs of many tenants at once',
   'schedule.store.ts': 'the schedules of all tenants that are due',
