@@ -13,7 +13,7 @@ export { V1_0_CODEC } from './codecs/v1_0/index.js';
 export * from './envelope.js';
 export * from './errors.js';
 export * from './history.js';
-export { describeExcess, jsonExcess, parseJsonBody } from './json-limits.js';
+export { JsonScanner, describeExcess, jsonExcess, parseJsonBody } from './json-limits.js';
 export * from './operation.js';
 export * from './operation-rules.js';
 export * from './page-token.js';

@@ -1,30 +1,156 @@
+import { JsonScanner, describeExcess } from '@baton/a2a';
 import { OutboundRefused } from './outbound-refused.js';
 
-const EVENT_END = /\r\n\r\n|\n\n|\r\r/g;
+/** What an answer may be. */
+export interface BodyBounds {
+  /** Largest body; of a stream of events, largest event. */
+  maxBytes: number;
+  /** Largest stream of events, all of it. */
+  maxTotalBytes?: number;
+  /** It will be parsed as JSON: its depth and number of values are bounded, of a stream those of each event. */
+  json?: boolean;
+}
+
+type Refuse = (what: string) => OutboundRefused;
 
 /**
- * Passes a body on until it gets too large, then fails with OutboundRefused. A stream of events may go on for as
- * long as it likes: there the limit holds for each event.
+ * Passes a body on until there is too much of it, then fails with OutboundRefused. A stream of events may go on for as
+ * long as it likes, unless `maxTotalBytes` says otherwise.
  *
  * @param host named in the error
  */
-export function limitedBody(maxBytes: number, isEventStream: boolean, host: string): TransformStream {
+export function limitedBody(bounds: BodyBounds, isEventStream: boolean, host: string): TransformStream {
+  const refuse: Refuse = (what) => new OutboundRefused(`"${host}" sent ${what}`);
+  return isEventStream ? limitedEvents(bounds, refuse) : limitedAnswer(bounds, refuse);
+}
+
+function limitedAnswer({ maxBytes, json }: BodyBounds, refuse: Refuse): TransformStream {
+  const scanner = json ? new JsonScanner() : undefined;
   let size = 0;
-  let tail = '';
   return new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       size += chunk.byteLength;
-      if (isEventStream) {
-        // One byte is one character: only line ends are looked for. An event may end between two chunks.
-        const text = tail + Buffer.from(chunk).toString('latin1');
-        const end = [...text.matchAll(EVENT_END)].at(-1);
-        if (end) size = text.length - end.index - end[0].length;
-        tail = end ? text.slice(end.index + end[0].length).slice(-3) : text.slice(-3);
-      }
-      if (size > maxBytes) {
-        const what = isEventStream ? 'an event' : 'an answer';
-        controller.error(new OutboundRefused(`"${host}" sent ${what} of more than ${maxBytes} bytes`));
-      } else controller.enqueue(chunk);
+      const excess = scanner?.scan(chunk);
+      if (size > maxBytes) controller.error(refuse(`an answer of more than ${maxBytes} bytes`));
+      else if (excess) controller.error(refuse(`an answer that ${describeExcess(excess)}`));
+      else controller.enqueue(chunk);
     },
   });
+}
+
+/**
+ * Passes whole events on, so that no parser looks at the beginning of a long one again with each of its pieces. A CR
+ * that stands alone becomes LF: what is counted as a line here is one to every parser.
+ */
+function limitedEvents(bounds: BodyBounds, refuse: Refuse): TransformStream {
+  const { maxBytes, maxTotalBytes = Infinity, json } = bounds;
+  const lines = new EventLines();
+  let total = 0;
+  return new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      total += chunk.byteLength;
+      if (total > maxTotalBytes) {
+        controller.error(refuse(`a stream of more than ${maxTotalBytes} bytes`));
+        return;
+      }
+      for (const event of lines.add(chunk)) {
+        const excess = json ? excessOf(event) : undefined;
+        if (event.length > maxBytes || excess) {
+          const what = excess ? `that ${describeExcess(excess)}` : `of more than ${maxBytes} bytes`;
+          controller.error(refuse(`an event ${what}`));
+          return;
+        }
+        controller.enqueue(event);
+      }
+      if (lines.held > maxBytes) controller.error(refuse(`an event of more than ${maxBytes} bytes`));
+    },
+    flush(controller) {
+      const rest = lines.rest();
+      const excess = json ? excessOf(rest) : undefined;
+      if (excess) controller.error(refuse(`an event that ${describeExcess(excess)}`));
+      else if (rest.length > 0) controller.enqueue(rest);
+    },
+  });
+}
+
+const [LF, CR] = [0x0a, 0x0d];
+const BOM = [0xef, 0xbb, 0xbf];
+const DATA = Buffer.from('data:');
+/** So many pieces become one. */
+const MAX_PIECES = 256;
+
+/** Cuts a stream into events. */
+class EventLines {
+  /** Bytes of the event that has not ended. */
+  held = 0;
+  private pieces: Buffer[] = [];
+  private position = 0;
+  private afterCr = false;
+  private isEmptyLine = true;
+
+  /** The events that end in this chunk, each with the empty line after it. */
+  *add(chunk: Uint8Array): Generator<Buffer> {
+    const out = Buffer.allocUnsafe(chunk.length + 1);
+    let [start, length] = [0, 0];
+    for (const byte of chunk) {
+      const isBom = this.position < BOM.length && byte === BOM[this.position];
+      this.position = isBom ? this.position + 1 : BOM.length;
+      if (isBom) continue;
+      const wasCr = this.afterCr;
+      this.afterCr = byte === CR;
+      if (wasCr) out[length++] = byte === LF ? CR : LF;
+      let isEnd = wasCr && byte !== LF && this.endLine();
+      if (byte === LF) isEnd = this.endLine();
+      else if (byte !== CR) this.isEmptyLine = false;
+      if (isEnd && byte !== LF) {
+        // A lone CR has ended it: this byte is of the next one.
+        this.keep(out.subarray(start, length));
+        start = length;
+        yield this.rest();
+      }
+      if (byte !== CR) out[length++] = byte;
+      if (!isEnd || byte !== LF) continue;
+      this.keep(out.subarray(start, length));
+      start = length;
+      yield this.rest();
+    }
+    this.keep(out.subarray(start, length));
+  }
+
+  /** @returns whether the line that ends was empty, which ends the event */
+  private endLine(): boolean {
+    const isEnd = this.isEmptyLine;
+    this.isEmptyLine = true;
+    return isEnd;
+  }
+
+  /** What has come of the event that has not ended. */
+  rest(): Buffer {
+    const event = Buffer.concat(this.pieces);
+    this.pieces = [];
+    this.held = 0;
+    return event;
+  }
+
+  private keep(piece: Buffer): void {
+    if (piece.length === 0) return;
+    this.pieces.push(piece);
+    this.held += piece.length;
+    if (this.pieces.length > MAX_PIECES) this.pieces = [Buffer.concat(this.pieces)];
+  }
+}
+
+/** What the JSON in the data of an event has too much of. */
+function excessOf(event: Buffer) {
+  const scanner = new JsonScanner();
+  for (let from = 0; from < event.length;) {
+    const end = event.indexOf(LF, from);
+    const line = event.subarray(from, end < 0 ? event.length : end);
+    if (line.subarray(0, DATA.length).equals(DATA)) {
+      const excess = scanner.scan(line.subarray(DATA.length));
+      if (excess) return excess;
+    }
+    from += line.length + 1;
+  }
+  return undefined;
 }

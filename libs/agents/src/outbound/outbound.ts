@@ -2,7 +2,7 @@ import type { OnApplicationShutdown } from '@nestjs/common';
 import { Agent, type RequestInit, Response, fetch } from 'undici';
 import { AllowList } from './allow-list.js';
 import { type Resolve, guardedConnect, resolveWithSystem } from './guarded-connect.js';
-import { limitedBody } from './limited-body.js';
+import { type BodyBounds, limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
 import { OutboundRefused } from './outbound-refused.js';
 import { nextRequest } from './redirect.js';
@@ -16,9 +16,7 @@ const ANSWER_MS = 15 * 60_000;
 const SILENCE_MS = 5 * 60_000;
 
 /** What one kind of call may cost. */
-export interface OutboundLimits {
-  /** Largest body of an answer; of a stream of events (SSE), largest event. */
-  maxBytes?: number;
+export interface OutboundLimits extends Partial<BodyBounds> {
   /** From the request to the end of the answer's body, in milliseconds. */
   timeoutMs?: number;
 }
@@ -67,7 +65,8 @@ export class Outbound implements OnApplicationShutdown {
       checkOutboundUrl(url);
       const response = await this.call(url, request);
       const next = request.redirect === 'manual' ? undefined : nextRequest(url, request, response);
-      if (!next) return limits.maxBytes === undefined ? response : limited(response, url, limits.maxBytes);
+      const { maxBytes } = limits;
+      if (!next) return maxBytes === undefined ? response : limited(response, url, { ...limits, maxBytes });
       await response.body?.cancel();
       if (request.redirect === 'error') throw new OutboundRefused(`"${url.host}" redirects`);
       if (redirects === MAX_REDIRECTS) throw new OutboundRefused(`"${url.host}" redirects too often`);
@@ -99,11 +98,11 @@ function firstRequest(input: Parameters<Fetch>[0], init: RequestInit = {}, timeo
   return { url: new URL(text), request };
 }
 
-function limited(response: Response, { host }: URL, maxBytes: number): Response {
+function limited(response: Response, { host }: URL, bounds: BodyBounds): Response {
   const { body, headers, status, statusText } = response;
   if (!body) return response;
   const isEventStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  const passedOn = body.pipeThrough(limitedBody(maxBytes, isEventStream, host));
+  const passedOn = body.pipeThrough(limitedBody(bounds, isEventStream, host));
   return new Response(passedOn, { headers, status, statusText });
 }
 

@@ -49,19 +49,23 @@ export type SecretHeaders = z.output<typeof secretHeaders>;
  * The headers with their secrets, to be sent and never shown. White space around a secret's value is left out. Throws
  * an Error with a plain reason, which names the secret and not its value, if the tenant has no such secret or its
  * value can't be a header's.
+ *
+ * @param secret told each value of a secret, to be kept out of whatever is shown
  */
 export async function readSecretHeaders(
   secrets: SecretReader,
   tenantId: string,
   headers: SecretHeaders = {},
+  secret: (value: string) => void = () => undefined,
 ): Promise<Record<string, string>> {
   const read = Object.entries(headers).map(async ([name, value]) => {
     if (typeof value === 'string') return [name, value] as const;
-    const { secret, prefix = '' } = value;
-    const found = (await secrets.get(tenantId, secret))?.trim();
-    if (found === undefined) throw new Error(`the secret "${secret}" of the header ${name} is not set`);
+    const { secret: secretName, prefix = '' } = value;
+    const found = (await secrets.get(tenantId, secretName))?.trim();
+    if (found === undefined) throw new Error(`the secret "${secretName}" of the header ${name} is not set`);
     if (!HEADER_VALUE.test(found))
-      throw new Error(`the value of the secret "${secret}" can not be sent as the header ${name}`);
+      throw new Error(`the value of the secret "${secretName}" can not be sent as the header ${name}`);
+    secret(found);
     return [name, `${prefix}${found}`] as const;
   });
   return Object.fromEntries(await Promise.all(read));

@@ -27,6 +27,8 @@ import { ToolSources } from './tools/tool-sources.js';
 
 /** How often the model is told that its JSON is not what was asked for. */
 const MAX_CORRECTIONS = 2;
+/** Of what a provider sends for one answer. Some send all of it, and what they were asked, once more at its end. */
+const ANSWER_BOUNDS = { maxBytes: 16 * 1024 * 1024, maxTotalBytes: 64 * 1024 * 1024, json: true };
 
 /** One turn with what it needs. */
 interface OpenTurn {
@@ -97,7 +99,12 @@ export class LlmRuntime implements AgentRuntime {
   /** Step by step until the model has answered. */
   private async *converse(open: OpenTurn): AsyncGenerator<AgentOutput> {
     const { turn, config, conversation, checks, tools, signal } = open;
-    const model = await openModel(config, turn.tenantId, this.secrets, this.outbound.fetch);
+    const model = await openModel(
+      config,
+      turn.tenantId,
+      this.secrets,
+      this.outbound.fetchWithin(ANSWER_BOUNDS),
+    );
     const { budget, metrics, firstPauseMs } = this;
     const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs });
     const context = await this.context(open);

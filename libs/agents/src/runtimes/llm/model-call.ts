@@ -14,6 +14,7 @@ import type { LlmConfig } from './config.js';
 import { grouped } from './grouped.js';
 import type { ModelStep } from './journal-entry.js';
 import { BrokenAnswer } from './provider-failure.js';
+import { boundedAnswer } from './answer-bounds.js';
 import type { OpenModel } from './providers.js';
 import type { Speech } from './speech.js';
 import type { AgentTool } from './tools/agent-tool.js';
@@ -66,7 +67,12 @@ export async function* callModel(
   const watchdog = new Watchdog(config, stop);
   try {
     const result = streamText({ ...callOptions(open, config, request), abortSignal: watchdog.signal });
-    const finish = yield* hear(watchdog.over(result.fullStream, isWord), config, speech, progress);
+    const finish = yield* hear(
+      boundedAnswer(watchdog.over(result.fullStream, isWord)),
+      config,
+      speech,
+      progress,
+    );
     progress.usage = usageOf(finish?.totalUsage, {
       inputTokens: estimateInput(config, request),
       outputTokens: estimateTokens(progress.characters),

@@ -8,12 +8,18 @@ type Content = Exclude<UserModelMessage['content'], string>[number];
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const FILE_TIMEOUT_MS = 30_000;
+/** Of all files at URLs that one turn reads. */
+const MAX_FILES = 20;
+const MAX_FILES_BYTES = 40 * 1024 * 1024;
+const FILES_AT_ONCE = 3;
 /** Types whose bytes are text that every model reads. */
 const TEXT = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript|.*\+(json|xml)))$/;
 const STANDARD_TYPE = 'application/octet-stream';
 
 /** A message of a caller as a model takes it: text and data as text, files as they are. */
 export class PromptReader {
+  private files = 0;
+  private bytes = 0;
   private readonly read = new Map<Message, Promise<UserModelMessage>>();
 
   constructor(private readonly outbound: Pick<Outbound, 'fetchWithin'>) {}
@@ -30,7 +36,11 @@ export class PromptReader {
   }
 
   private async contentOf(parts: readonly Part[], signal: AbortSignal): Promise<Content[]> {
-    const contents = await Promise.all(parts.map((part) => this.content(part, signal)));
+    const contents: (Content | undefined)[] = [];
+    for (let i = 0; i < parts.length; i += FILES_AT_ONCE) {
+      const some = parts.slice(i, i + FILES_AT_ONCE).map((part) => this.content(part, signal));
+      contents.push(...(await Promise.all(some)));
+    }
     const said = contents.filter((content) => content !== undefined);
     return said.length > 0 ? said : [{ type: 'text', text: '(an empty message)' }];
   }
@@ -52,13 +62,27 @@ export class PromptReader {
   }
 
   private async fetched(url: string, mediaType: string, filename: string, signal: AbortSignal) {
+    this.files += 1;
+    if (this.files > MAX_FILES) {
+      throw new AgentFailure(
+        `The messages name more than ${MAX_FILES} files by URL: send fewer, or their text.`,
+      );
+    }
     try {
-      const fetch = this.outbound.fetchWithin({ maxBytes: MAX_FILE_BYTES, timeoutMs: FILE_TIMEOUT_MS });
+      const maxBytes = Math.min(MAX_FILE_BYTES, MAX_FILES_BYTES - this.bytes);
+      const fetch = this.outbound.fetchWithin({ maxBytes, timeoutMs: FILE_TIMEOUT_MS });
       const response = await fetch(url, { signal });
       if (!response.ok)
         throw new AgentFailure(`The file at ${hostOf(url)} can not be read: ${response.status}.`);
       const type = mediaType || (response.headers.get('content-type')?.split(';')[0]?.trim() ?? '');
-      return file(Buffer.from(await response.arrayBuffer()), type, filename);
+      const data = Buffer.from(await response.arrayBuffer());
+      this.bytes += data.length;
+      if (this.bytes > MAX_FILES_BYTES) {
+        throw new AgentFailure(
+          `The files at URLs have more than ${MAX_FILES_BYTES} bytes together: send fewer or smaller ones.`,
+        );
+      }
+      return file(data, type, filename);
     } catch (error) {
       if (error instanceof AgentFailure || signal.aborted) throw error;
       const reason = failureReason(error) ?? 'it broke off';

@@ -1,6 +1,7 @@
 import { APICallError, RetryError } from 'ai';
 import { OutboundRefused } from '../../outbound/outbound-refused.js';
 import { failureReason } from '../../outbound/failure-reason.js';
+import { Redactor } from '../../outbound/redactor.js';
 import type { OpenModel } from './providers.js';
 
 /** Why a call of a model failed, and whether another try may help. */
@@ -102,7 +103,7 @@ function retryAfter(headers: Record<string, string> | undefined): number | undef
 function said(error: unknown, { key }: OpenModel): string {
   const message: unknown = (error as { message?: unknown } | null)?.message;
   const text = typeof message === 'string' ? message : 'it gave no reason';
-  const open = key ? text.replaceAll(key, '[key]') : text;
+  const open = new Redactor(key ? [key] : [], '[key]').text(text);
   return open.replace(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, MAX_MESSAGE);
 }
 

@@ -6,7 +6,7 @@ import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
 import { Patience } from './patience.js';
 import { type RemoteConfig, cardUrlOf, remoteConfigSchema } from './remote-config.js';
 import { type RemoteConnection, RemoteConnector } from './remote-connection.js';
-import { RemoteFailure } from './remote-failure.js';
+import { RemoteFailure, remoteFailure } from './remote-failure.js';
 import { RemoteMemory } from './remote-memory.js';
 import { FIRST_PATIENCE_MS, RemoteTurn } from './remote-turn.js';
 import { TurnStop } from './turn-stop.js';
@@ -55,7 +55,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
       attempt.outOfReach = !(failure instanceof RemoteFailure) || failure.isOutOfReach;
       if (!(failure instanceof RemoteFailure)) throw error;
       this.connector.forget(turn, config);
-      this.logger.warn('remote agent failed', { err: error, ...idsOf(turn) });
+      this.logger.warn('remote agent failed', { err: failure, ...idsOf(turn) });
       yield failed(turn, failure.message);
     } finally {
       stop.clear();
@@ -83,7 +83,8 @@ export class RemoteA2aRuntime implements AgentRuntime {
     };
     const request = { tenant: '', id: remote?.taskId ?? '', metadata: undefined };
     await connection?.client.cancelTask(request, options).catch((err: unknown) => {
-      this.logger.warn('remote agent could not be told of a cancel', { err, ...idsOf(turn) });
+      const reason = remoteFailure(err, connection.host, connection.redactor).message;
+      this.logger.warn('remote agent could not be told of a cancel', { reason, ...idsOf(turn) });
     });
   }
 }

@@ -57,12 +57,12 @@ export class RemoteCalls {
   }
 
   private async answer<T>(call: (options: RequestOptions) => Promise<T>, timeoutMs?: number): Promise<T> {
-    const { host, serviceParameters } = this.connection;
+    const { host, redactor, serviceParameters } = this.connection;
     const signals = [this.stop, ...(timeoutMs === undefined ? [] : [timeoutSignal(timeoutMs)])];
     try {
       return await call({ signal: AbortSignal.any(signals), serviceParameters });
     } catch (error) {
-      throw remoteFailure(error, host);
+      throw remoteFailure(error, host, redactor);
     }
   }
 
@@ -70,7 +70,7 @@ export class RemoteCalls {
     open: (options: RequestOptions) => AsyncGenerator<StreamResponse>,
     firstMs: number,
   ): AsyncGenerator<Said> {
-    const { host, serviceParameters } = this.connection;
+    const { host, redactor, serviceParameters } = this.connection;
     const left = new AbortController();
     const events = open({ signal: AbortSignal.any([this.stop, left.signal]), serviceParameters });
     try {
@@ -80,7 +80,7 @@ export class RemoteCalls {
         if (next.value.payload) yield next.value.payload;
       }
     } catch (error) {
-      throw remoteFailure(error, host);
+      throw remoteFailure(error, host, redactor);
     } finally {
       // Whoever leaves in the middle must not keep the connection.
       left.abort();

@@ -10,13 +10,14 @@ import {
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Outbound } from '../../outbound/outbound.js';
+import { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
 import type { Turn } from '../../runtime.js';
 import { SecretReader } from '../../secret-reader.js';
 import { cardResolver, readCard } from './remote-card.js';
 import { type RemoteConfig, cardUrlOf } from './remote-config.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';
-import { remoteFetch } from './remote-fetch.js';
+import { MAX_CARD_BYTES, remoteFetch } from './remote-fetch.js';
 
 const CARD_CACHE_MS = 60_000;
 const CARD_CACHE_SIZE = 1_000;
@@ -32,6 +33,8 @@ export interface RemoteConnection {
   /** URIs of the extensions that are asked for. */
   extensions: readonly string[];
   serviceParameters: ServiceParameters;
+  /** Takes the agent's secrets out of what the remote agent says. */
+  redactor: Redactor;
 }
 
 /** Prepares calls of remote agents: reads credentials and cards, chooses the interface. */
@@ -47,9 +50,11 @@ export class RemoteConnector {
   /** Throws RemoteFailure; one that passes may be tried again. */
   async connect(turn: Turn, config: RemoteConfig, signal: AbortSignal): Promise<RemoteConnection> {
     const { host } = cardUrlOf(config);
-    const fetchImpl = remoteFetch(this.outbound, await this.headersOf(turn, config));
-    const card = await this.cardOf(turn, config, fetchImpl, signal).catch((error: unknown) => {
-      throw remoteFailure(error, host);
+    const { headers, redactor } = await this.headersOf(turn, config);
+    const fetchImpl = remoteFetch(this.outbound, headers);
+    const fetchCard = remoteFetch(this.outbound, headers, MAX_CARD_BYTES);
+    const card = await this.cardOf(turn, config, fetchCard, signal).catch((error: unknown) => {
+      throw remoteFailure(error, host, redactor);
     });
     const legacyCompat = { enabled: true };
     const factory = new ClientFactory({
@@ -65,7 +70,7 @@ export class RemoteConnector {
     const serviceParameters =
       extensions.length > 0 ? ServiceParameters.create(withA2AExtensions(...extensions)) : {};
     const streams = card.capabilities?.streaming ?? false;
-    return { client, host, streams, extensions, serviceParameters };
+    return { client, host, streams, extensions, serviceParameters, redactor };
   }
 
   /** Read the agent's card anew in the next turn: what it said may be why this one has failed. */
@@ -73,15 +78,19 @@ export class RemoteConnector {
     this.cards.delete(keyOf(turn, config));
   }
 
-  private async headersOf(turn: Turn, config: RemoteConfig): Promise<Record<string, string>> {
+  private async headersOf(turn: Turn, config: RemoteConfig) {
     const { traceparent } = turn;
-    const own = await readSecretHeaders(this.secrets, turn.tenantId, config.headers).catch(
+    const values: string[] = [];
+    const keep = (value: string): void => void values.push(value);
+    const own = await readSecretHeaders(this.secrets, turn.tenantId, config.headers, keep).catch(
       (error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error);
         throw new RemoteFailure('final', `The agent can't be called: ${reason}`);
       },
     );
-    return traceparent !== undefined && TRACEPARENT.test(traceparent) ? { traceparent, ...own } : own;
+    const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
+    const headers: Record<string, string> = traced ? { traceparent, ...own } : own;
+    return { headers, redactor: new Redactor(values) };
   }
 
   /** A card that a credential opened is kept for that agent of that tenant only. */

@@ -1,6 +1,7 @@
 import { A2AError, TaskNotFoundError, UnsupportedOperationError, isRestError } from '@a2a-js/sdk/errors';
 import { failureReason } from '../../outbound/failure-reason.js';
 import { OutboundRefused } from '../../outbound/outbound-refused.js';
+import { NOTHING_SECRET, type Redactor } from '../../outbound/redactor.js';
 
 /**
  * What became of a call: `unreached` never got to the agent; `broken` may have, the answer is missing; `gone` and
@@ -42,17 +43,20 @@ export class HttpFailure extends Error {
   }
 }
 
-/** What an error of the SDK's client or of the way out means. */
-export function remoteFailure(error: unknown, host: string): RemoteFailure {
+/**
+ * What an error of the SDK's client or of the way out means.
+ * @param redactor takes the secrets out that were sent: what a remote agent says is shown and logged
+ */
+export function remoteFailure(error: unknown, host: string, redactor = NOTHING_SECRET): RemoteFailure {
   if (error instanceof RemoteFailure) return error;
   const http = causeOf(error, HttpFailure);
   if (http) return httpFailure(http.status, host);
   const refused = causeOf(error, OutboundRefused);
   if (refused) return new RemoteFailure('final', capital(refused.message));
   const answer = causeOf(error, A2AError);
-  if (answer) return answerFailure(answer, host);
+  if (answer) return answerFailure(answer, host, redactor);
   const reason = failureReason(error);
-  const options = { cause: error };
+  const options = { cause: redacted(error, redactor) };
   if (reason === undefined) {
     // A stream that breaks in the middle of an event looks like this too.
     return new RemoteFailure('broken', `The agent at ${host} gave an answer that is not A2A`, options);
@@ -75,9 +79,16 @@ function httpFailure(status: number, host: string): RemoteFailure {
   return new RemoteFailure('final', answered);
 }
 
-function answerFailure(error: A2AError, host: string): RemoteFailure {
+/** What went wrong, for the log: without a stack, whose first lines are the message again. */
+function redacted(error: unknown, redactor: Redactor): { name: string; message: string } {
+  const { name, message } = error instanceof Error ? error : new Error(String(error));
+  return { name, message: redactor.text(message).slice(0, MAX_QUOTE) };
+}
+
+function answerFailure(error: A2AError, host: string, redactor: Redactor): RemoteFailure {
   const code = codeOf(error);
-  const quote = error.message.length > MAX_QUOTE ? `${error.message.slice(0, MAX_QUOTE)}…` : error.message;
+  const said = redactor.text(error.message);
+  const quote = said.length > MAX_QUOTE ? `${said.slice(0, MAX_QUOTE)}…` : said;
   const message = `The agent at ${host} answered with an error: ${quote}`;
   // The SDK's classes are one type to the compiler, so that it must not narrow.
   const kind: unknown = error;

@@ -14,6 +14,8 @@ import type { TurnStop } from './turn-stop.js';
 export const FIRST_PATIENCE_MS = 10_000;
 /** After a silence of this long it is asked how the task stands. */
 const SILENCE_MS = 60_000;
+/** Of one turn, those that say nothing new included. */
+const MAX_EVENTS = 200_000;
 const VERIFY_TRIES = 3;
 const VERIFY_PAUSE_MS = 200;
 
@@ -25,6 +27,7 @@ export class RemoteTurn {
   taskId: string | undefined;
   private contextId: string | undefined;
   private heard = false;
+  private events = 0;
   /** The answer is about a task: then messages in it are words in between. */
   private isAboutTask = false;
   /** Whether the journal says that this turn's message has arrived. */
@@ -39,7 +42,7 @@ export class RemoteTurn {
     private readonly memory: RemoteMemory,
     private readonly stop: TurnStop,
   ) {
-    this.relay = new TaskRelay(turn);
+    this.relay = new TaskRelay(turn, connection.redactor);
     const between = Math.min(SILENCE_MS, config.stall);
     this.calls = new RemoteCalls(connection, stop.signal, { first: config.stall, between });
   }
@@ -154,6 +157,8 @@ export class RemoteTurn {
 
   private async *absorb(said: Said, news?: Patience): AsyncGenerator<AgentOutput> {
     this.heard = true;
+    this.events += 1;
+    if (this.events > MAX_EVENTS) throw this.failure(`sent more than ${MAX_EVENTS} events in one turn`);
     await this.learn(said);
     this.isAboutTask ||= said.$case !== 'message';
     const outputs = this.relay.relay(said, !this.isAboutTask);

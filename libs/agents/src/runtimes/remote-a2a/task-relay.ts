@@ -1,6 +1,7 @@
 import { type Message, Role, TaskState, type TaskStatus, endsTurn } from '@baton/a2a';
 import type { AgentOutput, Turn } from '../../runtime.js';
 import { ArtifactMirror } from './artifact-mirror.js';
+import type { Redactor } from '../../outbound/redactor.js';
 import type { Said } from './remote-calls.js';
 
 /** Turns what the remote agent says of its task into what this agent says of ours. */
@@ -12,7 +13,11 @@ export class TaskRelay {
   private readonly mirror: ArtifactMirror;
   private lastSaid: string | undefined;
 
-  constructor(private readonly turn: Turn) {
+  /** @param redactor an agent that fails may quote what it was sent */
+  constructor(
+    private readonly turn: Turn,
+    private readonly redactor: Redactor,
+  ) {
     this.mirror = new ArtifactMirror(turn);
   }
 
@@ -47,7 +52,7 @@ export class TaskRelay {
     if (!status) return [];
     if (this.ends(status)) {
       this.over = true;
-      const message = status.message && this.own(status.message);
+      const message = status.message && this.withoutSecrets(this.own(status.message));
       return [this.update({ ...status, message }, metadata)];
     }
     const isOld = statusKey(status) === this.answered;
@@ -66,6 +71,15 @@ export class TaskRelay {
   private update(status: TaskStatus, metadata: Record<string, unknown> | undefined): AgentOutput {
     const { id: taskId, contextId } = this.turn.task;
     return { $case: 'statusUpdate', value: { taskId, contextId, status, metadata } };
+  }
+
+  private withoutSecrets(message: Message): Message {
+    const parts = message.parts.map((part) =>
+      part.content?.$case === 'text'
+        ? { ...part, content: { ...part.content, value: this.redactor.text(part.content.value) } }
+        : part,
+    );
+    return { ...message, parts };
   }
 
   /** With our ids: those of the remote agent mean nothing here. */

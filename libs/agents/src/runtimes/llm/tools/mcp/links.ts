@@ -9,7 +9,9 @@ import { whyNotAllowed } from './stdio-allowance.js';
 import { StdioProcess } from './stdio-process.js';
 
 /** Of an answer, or of one event of a stream. */
-const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
+/** Of what a process writes to its standard error at once. */
+const MAX_SAID = 2_000;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export interface LinkPorts {
@@ -17,6 +19,8 @@ export interface LinkPorts {
   secrets: SecretReader;
   environment: Environment;
   log: Logger;
+  /** Told each value of a secret, to be kept out of whatever is shown. */
+  secret: (value: string) => void;
 }
 
 /** The ways to a server, the preferred one first. Throws an Error with a plain reason. */
@@ -25,14 +29,14 @@ export async function linksTo(
   tenantId: string,
   ports: LinkPorts,
 ): Promise<(() => Link)[]> {
-  const read = (name: string, value: SecretValue) => valueOf(name, value, tenantId, ports.secrets);
+  const read = (name: string, value: SecretValue) => valueOf(name, value, tenantId, ports);
   if ('command' in config) return [stdioLink(config, await readAll(config.env, read), ports)];
   const headers = await readAll(config.headers, read);
   const bad = Object.keys(headers).find((name) => !HEADER_VALUE.test(headers[name] ?? ''));
   // Not left to fetch, whose error shows the value.
   if (bad !== undefined)
     throw new Error(`the value of its header ${bad} holds characters that no header can have`);
-  const fetch = ports.outbound.fetchWithin({ maxBytes: MAX_BYTES });
+  const fetch = ports.outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true });
   const link = (kind: HttpKind) => (): Link => httpLink(kind, new URL(config.url), headers, fetch);
   return kindsOf(config).map(link);
 }
@@ -49,7 +53,7 @@ function stdioLink(
   const { command, args } = config;
   const reason = whyNotAllowed({ command, args, env }, environment.mcpStdioAllow);
   if (reason !== undefined) throw new Error(reason);
-  const onStderr = (text: string): void => log.debug('MCP server says', { text });
+  const onStderr = (text: string): void => log.debug('MCP server says', { text: text.slice(0, MAX_SAID) });
   return () => {
     const transport = new StdioProcess({ command, args, env }, onStderr);
     // The SDK closes only what it thinks is open: a server that has crashed may have left something behind.
@@ -70,11 +74,12 @@ async function valueOf(
   name: string,
   value: SecretValue,
   tenantId: string,
-  secrets: SecretReader,
+  { secrets, secret }: LinkPorts,
 ): Promise<string> {
   if (typeof value === 'string') return value;
-  const secret = await secrets.get(tenantId, value.secret);
-  if (secret === undefined)
+  const found = (await secrets.get(tenantId, value.secret))?.trim();
+  if (found === undefined)
     throw new Error(`the secret "${value.secret}", which ${name} needs, does not exist`);
-  return value.prefix + secret.trim();
+  secret(found);
+  return value.prefix + found;
 }

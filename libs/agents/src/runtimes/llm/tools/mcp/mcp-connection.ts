@@ -13,6 +13,8 @@ const TRIES = 3;
 const BACKOFF_MS = 100;
 const MAX_PAGES = 100;
 const MAX_TOOLS = 1000;
+/** Of all tools of a server, as JSON. */
+const MAX_LIST_BYTES = 1024 * 1024;
 const CLIENT = { name: 'baton', version: '1.0.0' };
 
 export interface ConnectionOptions {
@@ -43,13 +45,17 @@ export class McpConnection {
     const { client } = await this.connected(signal);
     if (!client.getServerCapabilities()?.tools) return [];
     const tools: Tool[] = [];
+    let bytes = 0;
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
       const request = { method: 'tools/list' as const, params: cursor === undefined ? {} : { cursor } };
       const options = { timeout: this.options.timeout, signal: ownSignal(signal) };
       // Not `client.listTools`: it compiles whatever schemas the server says its output has.
       const listed = await client.request(request, ListToolsResultSchema, options);
-      tools.push(...listed.tools);
+      bytes += Buffer.byteLength(JSON.stringify(listed.tools));
+      if (bytes > MAX_LIST_BYTES)
+        throw new Error(`its list of tools is larger than ${MAX_LIST_BYTES} bytes: have it offer less`);
+      for (const tool of listed.tools) tools.push(tool);
       cursor = listed.nextCursor;
       if (cursor === undefined || tools.length >= MAX_TOOLS) break;
     }

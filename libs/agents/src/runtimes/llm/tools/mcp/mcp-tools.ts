@@ -1,13 +1,15 @@
+import { schemaExcess } from '@baton/compute';
 import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import { Injectable } from '@nestjs/common';
 import { Outbound } from '../../../../outbound/outbound.js';
+import { Redactor } from '../../../../outbound/redactor.js';
 import type { Turn } from '../../../../runtime.js';
 import { SecretReader } from '../../../../secret-reader.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../config.js';
-import type { AgentTool, OpenTools, ToolSource } from '../agent-tool.js';
+import type { AgentTool, OpenTools, ToolResult, ToolSource } from '../agent-tool.js';
 import { serverFailure } from './server-failure.js';
 import type { McpServerConfig } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
@@ -19,6 +21,7 @@ import { toolOutput } from './tool-output.js';
 interface OpenServer {
   config: McpServerConfig;
   connection: McpConnection;
+  redactor: Redactor;
   tools: Tool[];
   /** An event must hold the files of a result. */
   maxFileBytes: number;
@@ -43,9 +46,10 @@ export class McpTools implements ToolSource {
       await Promise.all(servers.map(({ connection }) => connection.close()));
     };
     const failed = settled.find((one) => one.status === 'rejected');
-    if (failed) {
+    const excess = excessOf(servers);
+    if (failed ?? excess) {
       await close();
-      throw failed.reason;
+      throw failed?.reason ?? new AgentFailure(excess);
     }
     return { tools: toolsOf(servers, config.model), close };
   }
@@ -59,23 +63,54 @@ export class McpTools implements ToolSource {
     const log = this.logger.child({ tenantId, taskId: task.id, runId, mcpServer: config.name });
     const { outbound, secrets, environment } = this;
     let connection: McpConnection | undefined;
+    let redactor = new Redactor([]);
     try {
-      const links = await linksTo(config, tenantId, { outbound, secrets, environment, log });
-      const onError = (error: Error): void => log.debug('MCP connection', { err: error });
+      const values: string[] = [];
+      const secret = (value: string): void => void values.push(value);
+      const links = await linksTo(config, tenantId, { outbound, secrets, environment, log, secret });
+      redactor = new Redactor(values);
+      const onError = (error: Error): void =>
+        log.debug('MCP connection', { reason: serverFailure(error, redactor) });
       const { connectTimeout, timeout } = config;
       connection = new McpConnection({ links, connectTimeout, timeout, onError });
       const tools = (await connection.listTools(signal)).filter((tool) => isUsable(tool, config));
+      for (const tool of tools) assertBounds(tool);
       const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
-      return { config, connection, tools, maxFileBytes };
+      return { config, connection, redactor, tools, maxFileBytes };
     } catch (error) {
       await connection?.close();
       signal.throwIfAborted();
-      const reason = `The MCP server "${config.name}" can't be used: ${serverFailure(error)}`;
-      log.warn('MCP server not usable', { err: error });
+      const reason = `The MCP server "${config.name}" can't be used: ${serverFailure(error, redactor)}`;
+      log.warn('MCP server not usable', { reason });
       if (config.optional) return undefined;
-      throw new AgentFailure(reason, { cause: error });
+      throw new AgentFailure(reason);
     }
   }
+}
+
+/** Of all servers of an agent together. */
+const MAX_TOOLS = 2_000;
+const MAX_LIST_BYTES = 4 * 1024 * 1024;
+const MAX_NAME = 128;
+
+/** Why the tools of all servers together are too many. */
+function excessOf(servers: readonly OpenServer[]): string | undefined {
+  const tools = servers.flatMap((server) => server.tools);
+  const remedy = "name those that the agent needs in allow of the servers' settings";
+  if (tools.length > MAX_TOOLS) return `The MCP servers have more than ${MAX_TOOLS} tools: ${remedy}.`;
+  const bytes = tools.reduce((sum, tool) => sum + Buffer.byteLength(JSON.stringify(tool)), 0);
+  return bytes > MAX_LIST_BYTES
+    ? `The tools of the MCP servers are larger than ${MAX_LIST_BYTES} bytes: ${remedy}.`
+    : undefined;
+}
+
+/** Throws an Error that names the tool and the remedy. */
+function assertBounds({ name, inputSchema }: Tool): void {
+  const excess =
+    name.length > MAX_NAME
+      ? `has a name of more than ${MAX_NAME} characters`
+      : schemaExcess(inputSchema) && `has an input schema that ${schemaExcess(inputSchema) ?? ''}`;
+  if (excess) throw new Error(`its tool "${name.slice(0, MAX_NAME)}" ${excess}: leave it out of allow`);
 }
 
 /** A tool that works only as a task of MCP is no tool for a model. */
@@ -103,7 +138,11 @@ function asTakenBy(model: string, tool: Tool): Tool {
   };
 }
 
-function agentTool(name: string, { config, connection, maxFileBytes }: OpenServer, tool: Tool): AgentTool {
+function agentTool(
+  name: string,
+  { config, connection, redactor, maxFileBytes }: OpenServer,
+  tool: Tool,
+): AgentTool {
   const repeat = fits(config.neverRepeat, tool.name) ? 'never' : 'again';
   return {
     name,
@@ -118,14 +157,22 @@ function agentTool(name: string, { config, connection, maxFileBytes }: OpenServe
           repeat,
           signal,
         });
-        return toolOutput(name, result, config.resultLimit, maxFileBytes);
+        const output = toolOutput(name, result, config.resultLimit, maxFileBytes);
+        return output.ok ? output : withoutSecrets(output, redactor);
       } catch (error) {
         signal.throwIfAborted();
         return {
           ok: false,
-          content: `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error)}`,
+          content: `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, redactor)}`,
         };
       }
     },
   };
+}
+
+/** A tool that fails may quote what it was sent. */
+function withoutSecrets(output: ToolResult, redactor: Redactor): ToolResult {
+  const { text, content, ...rest } = output;
+  const clean = redactor.text(text ?? (typeof content === 'string' ? content : JSON.stringify(content)));
+  return { ...rest, content: clean, text: clean };
 }

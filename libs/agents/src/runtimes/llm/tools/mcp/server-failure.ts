@@ -2,11 +2,15 @@ import { SseError } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { failureReason } from '../../../../outbound/failure-reason.js';
+import { NOTHING_SECRET } from '../../../../outbound/redactor.js';
 
 const MAX_LENGTH = 300;
 
-/** What went wrong with an MCP server, for the tenant who has named it: a clause about the server. */
-export function serverFailure(error: unknown): string {
+/**
+ * What went wrong with an MCP server, for the tenant who has named it: a clause about the server.
+ * @param redactor takes the secrets out that the server was sent
+ */
+export function serverFailure(error: unknown, redactor = NOTHING_SECRET): string {
   const status = httpStatus(error);
   if (status === 401 || status === 403) return `it does not accept the credentials (HTTP ${status})`;
   if (status !== undefined) return `it answers with HTTP ${status}`;
@@ -14,7 +18,8 @@ export function serverFailure(error: unknown): string {
   if (isTimeout) return 'it gives no answer in time';
   if (isUnknown(error)) return 'the connection broke, and what became of it is not known';
   if (codesOf(error).includes('ENOENT')) return 'its command was not found';
-  return failureReason(error) ?? (causesOf(error).at(-1)?.message ?? String(error)).slice(0, MAX_LENGTH);
+  const said = failureReason(error) ?? causesOf(error).at(-1)?.message ?? String(error);
+  return redactor.text(said).slice(0, MAX_LENGTH);
 }
 
 /** The HTTP status with which a server has refused; undefined if that was not what happened. */

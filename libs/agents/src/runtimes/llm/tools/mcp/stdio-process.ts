@@ -1,3 +1,4 @@
+import { JsonScanner, describeExcess } from '@baton/a2a';
 import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
@@ -26,6 +27,7 @@ export class StdioProcess implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   private readonly buffer = new ReadBuffer({ maxBufferSize: MAX_LINE_BYTES });
+  private scanner = new JsonScanner();
   private child: ChildProcessWithoutNullStreams | undefined;
 
   constructor(
@@ -75,14 +77,27 @@ export class StdioProcess implements Transport {
 
   private read(chunk: Buffer): void {
     try {
+      this.assertBounds(chunk);
       this.buffer.append(chunk);
     } catch (error) {
-      // A line without end.
+      // A line without end, or JSON that is too deep.
       this.onerror?.(error as Error);
       void this.close();
       return;
     }
     while (this.readMessage());
+  }
+
+  /** Each line is a message. */
+  private assertBounds(chunk: Buffer): void {
+    for (let from = 0; from < chunk.length;) {
+      const end = chunk.indexOf(0x0a, from);
+      const excess = this.scanner.scan(chunk.subarray(from, end < 0 ? chunk.length : end));
+      if (excess) throw new Error(`it sent a message that ${describeExcess(excess)}`);
+      if (end < 0) return;
+      this.scanner = new JsonScanner();
+      from = end + 1;
+    }
   }
 
   private readMessage(): boolean {

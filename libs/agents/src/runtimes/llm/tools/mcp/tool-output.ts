@@ -2,6 +2,9 @@ import { jsonExcess } from '@baton/a2a';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolFile, ToolResult } from '../agent-tool.js';
 
+/** Texts, files and links of one result. */
+const MAX_BLOCKS = 200;
+
 /**
  * What a call has brought, for the model and for the callers of the task. Images and other files become files of
  * the task; the model is told that they are there.
@@ -16,9 +19,13 @@ export function toolOutput(
   maxFileBytes: number,
 ): ToolResult {
   const files: ToolFile[] = [];
-  const texts = result.content.map((block) =>
-    describe(block, (file) => keep(files, named(file, `${tool}-${files.length + 1}`), maxFileBytes)),
-  );
+  const left = result.content.length - MAX_BLOCKS;
+  const texts = result.content
+    .slice(0, MAX_BLOCKS)
+    .map((block) =>
+      describe(block, (file) => keep(files, named(file, `${tool}-${files.length + 1}`), maxFileBytes)),
+    );
+  if (left > 0) texts.push(`[${left} more items were left out: a result has ${MAX_BLOCKS} at most]`);
   const { structuredContent } = result;
   const hasJson = texts.some(isJson);
   const parts = structuredContent && !hasJson ? [...texts, JSON.stringify(structuredContent)] : texts;

@@ -1,0 +1,170 @@
+import { TaskState } from '@baton/a2a';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Outbound } from '../../outbound/outbound.js';
+import { firstTurn } from '../../testing/turns.js';
+import { says, textTool } from '../../../../../test/support/mcp-server/script.js';
+import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+import { PromptReader } from './prompt.js';
+import { McpBench, call, names } from './tools/mcp/mcp-tools.fixture.js';
+
+const { TASK_STATE_FAILED: FAILED, TASK_STATE_COMPLETED: COMPLETED } = TaskState;
+const MODELS = ['openai/gpt-5-mini', 'anthropic/claude', 'google/gemini', 'openai-compatible/other'] as const;
+const chunks = (count: number, size: number): string[] => Array<string>(count).fill('x'.repeat(size));
+
+describe('a model that does not stop', () => {
+  let bench: LlmBench;
+  beforeAll(async () => {
+    bench = await LlmBench.start();
+  });
+  afterEach(() => bench.reset());
+  afterAll(() => bench.stop());
+
+  it.each(MODELS)('of %s fails the turn at its limit of text', async (model) => {
+    bench.provider.reply({ text: chunks(60, 50_000) });
+    const { status } = seen(
+      await bench.say({ model, retries: 0, ...(model.startsWith('openai-c') && { key: 'mine' }) }),
+    );
+    expect(status).toMatchObject({
+      state: FAILED,
+      text: expect.stringContaining('more than 2000000 characters: ask for less, or set maxOutputTokens'),
+    });
+  });
+
+  it('fails the turn at its limits of calls and of what it gives them', async () => {
+    bench.tools.push(toolOf('weather', () => 'fine'));
+    const input = { city: 'x'.repeat(1_100_000) };
+    bench.provider.reply({ calls: [{ name: 'weather', input }] });
+    expect(seen(await bench.say({ retries: 0 })).status).toMatchObject({
+      state: FAILED,
+      text: expect.stringContaining('more than 1000000 characters as input of tools'),
+    });
+    const many = Array.from({ length: 129 }, (_, i) => ({
+      name: 'weather',
+      input: { city: `c${String(i)}` },
+    }));
+    bench.provider.reply({ calls: many });
+    expect(seen(await bench.say({ retries: 0 })).status).toMatchObject({
+      state: FAILED,
+      text: expect.stringContaining('more than 128 calls of tools'),
+    });
+  });
+
+  it('may say a lot', async () => {
+    bench.provider.reply({ text: chunks(30, 50_000) });
+    expect(seen(await bench.say()).status).toEqual({ state: COMPLETED });
+  });
+});
+
+describe('an MCP server that offers too much', () => {
+  const bench = new McpBench();
+  afterEach(() => bench.reset());
+  afterAll(() => bench.stop());
+  const tool = (name: string, inputSchema: object) => ({
+    ...textTool(name, 'ok'),
+    inputSchema: { type: 'object' as const, ...inputSchema },
+  });
+  const deep = (levels: number): object => (levels === 0 ? {} : { not: deep(levels - 1) });
+
+  it.each([
+    ['bytes', [tool('a', { title: 'x'.repeat(1_100_000) })], /list of tools is larger than 1048576 bytes/],
+    [
+      'bytes in one schema',
+      [tool('a', { title: 'x'.repeat(70_000) })],
+      /tool "a" has an input schema that is larger/,
+    ],
+    ['levels of a schema', [tool('a', deep(80))], /tool "a" has an input schema that is nested deeper/],
+    [
+      'levels of the answer',
+      [tool('a', deep(300))],
+      /an (answer|event) that is nested deeper than 200 levels/,
+    ],
+    [
+      'letters in a name',
+      [tool('a'.repeat(200), {})],
+      /has a name of more than 128 characters: leave it out/,
+    ],
+  ])('is refused for its %s', async (_what, tools, reason) => {
+    const { url } = await bench.serve({ transport: 'http', json: true, tools });
+    await expect(bench.open([{ name: 'big', url }])).rejects.toThrow(reason);
+    const opened = await bench.open([{ name: 'big', url, optional: true }]);
+    expect(names(opened)).toEqual([]);
+  });
+
+  it('works with the tools that are left', async () => {
+    const tools = [tool('small', {}), tool('large', { title: 'x'.repeat(70_000) })];
+    const { url } = await bench.serve({ transport: 'http', json: true, tools });
+    expect(names(await bench.open([{ name: 'a', url, allow: ['small'] }]))).toEqual(['a_small']);
+  });
+
+  it('is refused together with others', async () => {
+    const tools = Array.from({ length: 15 }, (_, i) => tool(`t${String(i)}`, { title: 'x'.repeat(60_000) }));
+    const { url } = await bench.serve({ transport: 'http', json: true, tools });
+    const servers = Array.from({ length: 5 }, (_, i) => ({ name: `s${String(i)}`, url }));
+    await expect(bench.open(servers)).rejects.toThrow(
+      'larger than 4194304 bytes: name those that the agent needs',
+    );
+  });
+
+  it('gets no more of a result to the model than its first items, and no secret it was sent', async () => {
+    const content = Array.from({ length: 300 }, () => ({ type: 'text' as const, text: 'x' }));
+    const many = { name: 'many', call: () => ({ content }) };
+    const quotes = { name: 'quotes', call: () => ({ ...says('bad token s3cret'), isError: true }) };
+    const { url } = await bench.serve({ transport: 'http', json: true, tools: [many, quotes] });
+    const headers = { Authorization: { secret: 'tracker' } };
+    const opened = await bench.open([{ name: 'a', url, headers }]);
+    expect((await call(opened, 'a_many')).text).toMatch(
+      /100 more items were left out: a result has 200 at most/,
+    );
+    expect(await call(opened, 'a_quotes')).toEqual({
+      ok: false,
+      content: 'bad token [secret]',
+      text: 'bad token [secret]',
+    });
+  });
+});
+
+describe('files at URLs', () => {
+  const outbound = new Outbound(['127.0.0.1']);
+  let server: Server;
+  let [open, most] = [0, 0];
+  let size = 10;
+  beforeAll(async () => {
+    server = createServer((_request, response) => {
+      open += 1;
+      most = Math.max(most, open);
+      setTimeout(() => {
+        open -= 1;
+        response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(Buffer.alloc(size));
+      }, 20);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  afterAll(async () => {
+    server.close();
+    await outbound.onApplicationShutdown();
+  });
+
+  const read = (count: number) => {
+    const value = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/`;
+    const part = {
+      content: { $case: 'url' as const, value },
+      filename: '',
+      mediaType: '',
+      metadata: undefined,
+    };
+    const message = { ...firstTurn('hi').message, parts: Array.from({ length: count }, () => part) };
+    return new PromptReader(outbound).prompt(message, new AbortController().signal);
+  };
+
+  it('are read three at a time, and 20 in a turn', async () => {
+    expect((await read(20)).content).toHaveLength(20);
+    expect(most).toBe(3);
+    await expect(read(21)).rejects.toThrow('more than 20 files by URL: send fewer');
+  });
+
+  it('have 40 MiB together at most', async () => {
+    size = 15 * 1024 * 1024;
+    await expect(read(6)).rejects.toThrow(/more than \d+ bytes/);
+  });
+});
