@@ -61,7 +61,9 @@ it('keeps what used up its attempts, and lets it be said again once the agent is
   expect(letter).toMatchObject({
     request_id: result?.task.id,
     attempts: 2,
-    reason: expect.stringMatching(/^Given up after 2 attempts: each time the worker died/) as string,
+    reason: expect.stringMatching(
+      /^Given up after 2 attempts. The last one: The agent's process was ended by SIGKILL/,
+    ) as string,
     redelivered_at: null,
     redelivered_as: null,
   });

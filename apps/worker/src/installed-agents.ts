@@ -18,7 +18,7 @@ export class InstalledAgents implements OnModuleInit {
   async onModuleInit(): Promise<void> {
     const { agentsDir } = this.environment;
     if (!agentsDir) return;
-    const { agents, errors } = await loadInstalledAgents(agentsDir);
+    const { agents, errors } = await loadInstalledAgents(agentsDir, this.environment, this.logger);
     // One broken folder must not keep the others from working.
     for (const error of errors) this.logger.error(error, { agentsDir });
     for (const { slug, definition, tenants } of agents) await this.agents.install(slug, definition, tenants);

@@ -14,6 +14,7 @@ export { type IndexModel, IndexModels } from './index-models.js';
 export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';
 export * from './runtime.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';
+export { AgentCrash, AgentError } from './runtimes/executor/run-failure.js';
 export { SecretReader } from './secret-reader.js';
 export { TokenBudget, type TokenCount, TokensExceeded } from './token-budget.js';
 export type { JournalEntry, TurnJournal } from './turn-journal.js';

@@ -4,12 +4,15 @@ import {
   assertAgentSlug,
   parseAgentDefinition,
 } from '@baton/a2a';
+import type { Environment } from '@baton/config';
+import type { Logger } from '@baton/telemetry';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { assertConfig } from './runtime-configs.js';
+import { checkExecutors } from './runtimes/executor/check-executors.js';
 import { executorConfig } from './runtimes/executor/executor-config.js';
-import { loadExecutor } from './runtimes/executor/load-executor.js';
+import { checkOptions } from './runtimes/executor/process-options.js';
 
 /** The file that describes an agent, beside its module. */
 const AGENT_FILE = 'agent.yaml';
@@ -24,28 +27,36 @@ export interface InstalledAgent {
 }
 
 /**
- * Read every agent of a folder of agents, and load its module once to see that it can run. A broken agent is
- * left out and keeps nobody from working. Never rejects.
+ * Read every agent of a folder of agents, and load its module once, in a process beside, to see that it can run. A
+ * broken agent is left out and keeps nobody from working. Never rejects.
  *
  * @param directory absolute path; each folder in it is an agent, its name the agent's slug
  * @returns the agents that can run, and for each of the others a sentence naming file and field
  */
 export async function loadInstalledAgents(
   directory: string,
+  environment: Environment,
+  logger: Logger,
 ): Promise<{ agents: InstalledAgent[]; errors: string[] }> {
-  const agents: InstalledAgent[] = [];
+  const read: InstalledAgent[] = [];
   const errors: string[] = [];
   try {
     for (const slug of await agentFolders(directory)) {
-      await loadAgent(join(directory, slug), slug).then(
-        (agent) => agents.push(agent),
+      await readAgent(join(directory, slug), slug).then(
+        (agent) => read.push(agent),
         (error: unknown) => errors.push(reasonOf(error)),
       );
     }
+    const folders = read.map(({ slug, definition: { config } }) => ({
+      folder: join(directory, slug),
+      module: executorConfig.parse(config).module,
+    }));
+    const problems = await checkExecutors(folders, checkOptions(environment, logger));
+    errors.push(...problems.filter((problem) => problem !== undefined));
+    return { agents: read.filter((_, i) => problems[i] === undefined), errors };
   } catch (error) {
-    errors.push(`BATON_AGENTS_DIR can not be read: ${reasonOf(error)}`);
+    return { agents: [], errors: [...errors, `BATON_AGENTS_DIR can not be read: ${reasonOf(error)}`] };
   }
-  return { agents, errors };
 }
 
 /** Links count as what they lead to; `node_modules` is where agents keep what they share. */
@@ -61,12 +72,8 @@ const isDirectory = (path: string): Promise<boolean> =>
     () => false,
   );
 
-async function loadAgent(folder: string, slug: string): Promise<InstalledAgent> {
+async function readAgent(folder: string, slug: string): Promise<InstalledAgent> {
   const { tenants = null, ...definition } = await readAgentFile(join(folder, AGENT_FILE), slug);
-  const { module } = executorConfig.parse(definition.config);
-  const createExecutor = await loadExecutor(folder, module);
-  // One that is made for nothing shows now, and not in a caller's turn, that it can be made.
-  createExecutor();
   return { slug, definition, tenants };
 }
 

@@ -9,13 +9,13 @@ import { BUILTIN_AGENTS } from './builtins.js';
 import { assertConfig } from './runtime-configs.js';
 import { RuntimeTable } from './runtimes.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
-import { converse } from './runtimes/executor/converse.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 import { indexOf } from './runtimes/index-agent/index-runtime.fixture.js';
 import { LlmBench, toolOf } from './runtimes/llm/llm-runtime.fixture.js';
 import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
 import { RemoteA2aRuntime } from './runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
+import { converseHere } from './testing/executors.js';
 import { FixedAgents, agent, collect, firstTurn, summary, userMessage } from './testing/turns.js';
 
 /** What the executor runtime runs here: five chunks, then completed; stops where it is when told to. */
@@ -67,7 +67,7 @@ const RUNTIMES: Record<
   { run: AgentRuntime['run']; metadata?: Record<string, unknown>; text?: string }
 > = {
   echo: { run: (...turn) => new EchoRuntime().run(...turn), metadata: { echo: { chunks: 5 } } },
-  executor: { run: (turn, signal) => converse(new ChunkExecutor(), turn, signal, Logger.silent()) },
+  executor: { run: (turn, signal) => converseHere(new ChunkExecutor(), turn, signal, Logger.silent()) },
   index: {
     run: (...turn) => indexOf(new FixedAgents([agent('echo')])).run(...turn),
   },

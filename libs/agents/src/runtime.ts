@@ -8,6 +8,8 @@ export interface Turn {
   /** 1 for the first try; a higher number means that an earlier worker died in the middle of this turn. */
   attempt: number;
   agent: Agent;
+  /** An earlier attempt may have killed its process, and others with it: this one should be alone in its own. */
+  runsAlone?: boolean;
   /** The task as stored when the turn was claimed, with its history (the new message included). */
   task: Task;
   /** The message to answer. */

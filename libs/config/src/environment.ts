@@ -85,6 +85,14 @@ export class Environment {
   /** Most that one request reads of what tasks say, in bytes of JSON. */
   readonly taskReadBytes: number;
   readonly maxEventBytes: number;
+  /** Size of the heap of an executor agent's process, in MiB. */
+  readonly executorMemoryMb: number;
+  /** How long such a process may give no sign of life. */
+  readonly executorStallMs: number;
+  /** Processes of each executor agent in a worker. */
+  readonly executorProcesses: number;
+  /** How long such a process is kept without a turn. */
+  readonly executorIdleMs: number;
   /** What agents may start as MCP servers: each the words that a command line must begin with. */
   readonly mcpStdioAllow: readonly (readonly string[])[];
   /** A time of a schedule that is so late was missed. */
@@ -143,6 +151,10 @@ export class Environment {
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;
     this.taskReadBytes = values.TASK_READ_BYTES;
     this.maxEventBytes = values.MAX_EVENT_BYTES;
+    this.executorMemoryMb = values.EXECUTOR_MEMORY_MB;
+    this.executorStallMs = values.EXECUTOR_STALL_MS;
+    this.executorProcesses = values.EXECUTOR_PROCESSES;
+    this.executorIdleMs = values.EXECUTOR_IDLE_MS;
     this.mcpStdioAllow = values.MCP_STDIO_ALLOW ?? [];
     this.scheduleLateMs = values.SCHEDULE_LATE_MS;
     this.retentionSweepMs = values.RETENTION_SWEEP_MS;

@@ -25,6 +25,7 @@ export { UsageStore } from './usage.store.js';
 export { type JournalRecord, JournalStore } from './journal.store.js';
 export { RetentionStore } from './retention.store.js';
 export { DeadLetterStore } from './dead-letter.store.js';
+export type { RunError, RunErrorRecord } from './run-error.js';
 export { RunStore } from './run.store.js';
 export { type StreamClaim, StreamCountStore } from './stream-count.store.js';
 export { DispatchStore, type Grant, type Occupancy } from './dispatch.store.js';

@@ -10,11 +10,8 @@ export async function failPoisonedRun(
   transaction: Transaction,
   row: PoisonedRow,
 ): Promise<PoisonedRun | undefined> {
-  const { tenant_id: tenantId, task_id: taskId, run_id: runId, context_id: contextId, attempt, deaths } = row;
-  const reason =
-    deaths === 1
-      ? 'Given up after one attempt: the worker died or stopped answering'
-      : `Given up after ${deaths.toString()} attempts: each time the worker died or stopped answering`;
+  const { tenant_id: tenantId, task_id: taskId, run_id: runId, context_id: contextId, attempt } = row;
+  const reason = reasonOf(row);
   const message = platformMessage(taskId, contextId, reason);
   const { status, json, at } = statusNow(TaskState.TASK_STATE_FAILED, message);
   const said = JSON.stringify(Message.toJSON(message));
@@ -25,6 +22,17 @@ export async function failPoisonedRun(
     ...runOf(row),
     event: { sequence: failed.sequence, payload: statusEvent(taskId, contextId, status) },
   };
+}
+
+/** Why its last attempt died is known if the worker has outlived it. */
+function reasonOf({ deaths, attempt, error_detail: error }: PoisonedRow): string {
+  const givenUp =
+    deaths === 1 ? 'Given up after one attempt' : `Given up after ${deaths.toString()} attempts`;
+  if (error?.crash && error.attempt === attempt) {
+    return deaths === 1 ? `${givenUp}: ${error.crash}` : `${givenUp}. The last one: ${error.crash}`;
+  }
+  const died = 'the worker died or stopped answering';
+  return deaths === 1 ? `${givenUp}: ${died}` : `${givenUp}: each time ${died}`;
 }
 
 const platformMessage = (taskId: string, contextId: string, text: string): Message => ({

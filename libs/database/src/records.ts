@@ -129,6 +129,8 @@ export interface ClaimedRun extends RunKey {
   traceparent: string | null;
   /** The task whose agent waits, or has waited, for this one. */
   parentTaskId: string | null;
+  /** An earlier attempt died in one process with other runs: this one gets a process of its own. */
+  runsAlone: boolean;
   /** The `working` event the claim appended; absent when the task was already working. */
   workingEvent: { sequence: number; payload: EventPayload } | null;
 }

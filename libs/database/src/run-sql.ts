@@ -2,6 +2,7 @@ import { TaskState } from '@baton/a2a';
 import type { Statement } from './database.js';
 import { leaseEnd } from './leases/lease-sql.js';
 import type { RunToEnqueue } from './records.js';
+import type { RunError } from './run-error.js';
 import { USAGE_CTE, sizeOf } from './storage-sql.js';
 import { TERMINAL_STATES, type TaskRow, statusEventSql, taskColumns } from './task-row.js';
 
@@ -20,6 +21,7 @@ export type ClaimedTaskRow = TaskRow & {
   extensions: string[] | null;
   traceparent: string | null;
   parent_task_id: string | null;
+  error_detail: RunError | null;
 };
 /** What a batch that was appended says of the task; with `APPEND_END` alone. */
 export interface AppendedRow {
@@ -34,7 +36,7 @@ export interface RunRow {
 export interface MetadataRow {
   metadata: object | null;
 }
-export type PoisonedRow = RunRow & { deaths: number; context_id: string };
+export type PoisonedRow = RunRow & { deaths: number; context_id: string; error_detail: RunError | null };
 
 export const runOf = (row: RunRow): RunToEnqueue => ({
   tenantId: row.tenant_id,
@@ -98,7 +100,7 @@ SELECT attempt, started, last_sequence AS sequence FROM task`,
 export const READ_CLAIMED: Statement = {
   name: 'run-read-claimed',
   text: `
-SELECT ${taskColumns('NULL', true)}, t.parent_task_id, r.start_sequence, r.extensions, r.traceparent,
+SELECT ${taskColumns('NULL', true)}, t.parent_task_id, r.start_sequence, r.extensions, r.traceparent, r.error_detail,
   (SELECT message FROM task_messages
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
 FROM runs r, tasks t
@@ -233,7 +235,7 @@ WITH poisoned AS (
   WHERE state = 'running' AND lease_expires_at < $2::timestamptz AND deaths + 1 >= max_attempts
   ORDER BY lease_expires_at LIMIT $1
 )
-SELECT ${RUN_COLUMNS}, r.deaths + 1 AS deaths, t.context_id
+SELECT ${RUN_COLUMNS}, r.deaths + 1 AS deaths, t.context_id, r.error_detail
 FROM poisoned p, LATERAL (
   SELECT t.context_id FROM tasks t
   WHERE t.tenant_id = p.tenant_id AND t.id = p.task_id AND t.active_run_id = p.id

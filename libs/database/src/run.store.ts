@@ -5,6 +5,14 @@ import { Database } from './database.js';
 import { PROVE_WRITABLE } from './leases/lease-sql.js';
 import { failPoisonedRun } from './poisoned-run.js';
 import type { AppendBatch, AppendResult, ClaimedRun, PoisonedRun, RunKey, RunToEnqueue } from './records.js';
+import {
+  type ErrorRow,
+  GIVE_UP,
+  LAST_ERROR,
+  NOTE_ERROR,
+  type RunError,
+  type RunErrorRecord,
+} from './run-error.js';
 import * as sql from './run-sql.js';
 import { ReadBudget } from './read-rows.js';
 import { TaskReader } from './task-reader.js';
@@ -61,6 +69,7 @@ export class RunStore {
       extensions: task.extensions ?? [],
       traceparent: task.traceparent,
       parentTaskId: task.parent_task_id,
+      runsAlone: task.error_detail?.runsAlone ?? false,
       workingEvent: started ? { sequence, payload } : null,
     };
   }
@@ -107,6 +116,28 @@ export class RunStore {
   /** Take a run off the queue; it gets a place again when `forMs` is over. */
   async postpone(tenantId: string, runId: string, forMs: number): Promise<void> {
     await this.database.tenantQuery(tenantId, sql.POSTPONE, [tenantId, runId, forMs]);
+  }
+
+  /** Keep what is known of an error in the agent's code. */
+  async noteError({ tenantId, runId, attempt }: RunKey, error: RunError): Promise<void> {
+    const json = errorJson(error);
+    await this.database.tenantQuery(tenantId, NOTE_ERROR, [tenantId, runId, attempt, json]);
+  }
+
+  /**
+   * The agent's process has died with this attempt in it. It counts like an attempt whose worker died: the sweeper
+   * queues the run again, or fails it when its attempts are used up.
+   */
+  async giveUp({ tenantId, runId, attempt }: RunKey, error: RunError): Promise<void> {
+    const json = errorJson(error);
+    await this.database.tenantQuery(tenantId, GIVE_UP, [tenantId, runId, attempt, json]);
+  }
+
+  /** The last error in an agent's code that a task has had. */
+  async lastError(tenantId: string, taskId: string): Promise<RunErrorRecord | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    const [row] = await this.database.tenantQuery<ErrorRow>(tenantId, LAST_ERROR, [tenantId, taskId]);
+    return row && { runId: row.run_id, ...row.error_detail };
   }
 
   /** The clock of Postgres, read before a commit that reached the disk. Rejects when Postgres can't do that. */
@@ -206,3 +237,9 @@ export class RunStore {
     });
   }
 }
+
+/** U+0000 and lone surrogates would make Postgres refuse to read it. */
+const errorJson = (error: RunError): string =>
+  JSON.stringify(error, (_, value: unknown) =>
+    typeof value === 'string' ? value.replace(/\0|\p{Surrogate}/gu, '\uFFFD') : value,
+  );

@@ -53,6 +53,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     extensions: [],
     traceparent: null,
     parentTaskId: null,
+    runsAlone: false,
     workingEvent: null,
     ...overrides,
   };

@@ -1,5 +1,13 @@
 import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
-import { type AgentOutput, RuntimeTable, type StopReason, Suspension, type Turn } from '@baton/agents';
+import {
+  AgentCrash,
+  AgentError,
+  type AgentOutput,
+  RuntimeTable,
+  type StopReason,
+  Suspension,
+  type Turn,
+} from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type ClaimedRun, JournalStore, RunStore, TaskStore, isTransient } from '@baton/database';
 import { LimitsService } from '@baton/identity';
@@ -10,6 +18,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AgentDirectory } from '../agent-directory.js';
 import { TurnEnds } from '../delegation/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
+import { giveUp, noteError } from './agent-failures.js';
 import { EventAllowance, assertSize } from './event-allowance.js';
 import { AppendRefused, type EndedTurn, EventWriter } from './event-writer.js';
 import { RunJournal } from './journal.js';
@@ -128,7 +137,8 @@ export class RunExecutor {
         log.info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
       } else {
         log.error('agent failed', { err: error, attempt: run.attempt });
-        await this.failTurn(error, writer, output);
+        if (error instanceof AgentCrash) await giveUp(this.active, runs, run, error);
+        else await this.failTurn(run, error, writer, output);
       }
     } finally {
       writer.discard();
@@ -226,11 +236,18 @@ export class RunExecutor {
       journal,
       extensions,
       traceparent: run.traceparent ?? undefined,
+      runsAlone: run.runsAlone,
     };
   }
 
   /** End the turn as failed. The caller learns that it failed, the operator's log says why. */
-  private async failTurn(error: unknown, writer: EventWriter, output: TurnOutput): Promise<void> {
+  private async failTurn(
+    run: ClaimedRun,
+    error: unknown,
+    writer: EventWriter,
+    output: TurnOutput,
+  ): Promise<void> {
+    if (error instanceof AgentError) await noteError(this.ports.stores.runs, run, error, this.logger);
     const own = error instanceof TurnFailure;
     if (own && error.limit !== undefined) this.ports.metrics.limitExceeded.inc({ limit: error.limit });
     const text = own ? error.message : 'The agent stopped with an unexpected error';

@@ -8,8 +8,8 @@ import {
 } from '@a2a-js/sdk/server';
 import { textPart } from '../../reply.js';
 import type { AgentOutput, Turn } from '../../runtime.js';
+import { converseHere } from '../../testing/executors.js';
 import { agent, collect, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
-import { converse } from './converse.js';
 
 const { TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED, TASK_STATE_CANCELED } = TaskState;
 const { TASK_STATE_INPUT_REQUIRED } = TaskState;
@@ -36,7 +36,7 @@ class Fake implements AgentExecutor {
 
 const never = new AbortController().signal;
 const run = (executor: AgentExecutor, turn: Turn = firstTurn('hi'), signal = never) =>
-  collect(converse(executor, turn, signal, Logger.silent()));
+  collect(converseHere(executor, turn, signal, Logger.silent()));
 
 const message = (text: string) => ({ ...userMessage(text), messageId: text, role: Role.ROLE_AGENT });
 const task = (state: TaskState): Task => ({ ...firstTurn('hi').task, status: statusOf(state) });
@@ -132,7 +132,7 @@ describe('an executor', () => {
       bus.publish(chunk('1'));
       throw new Error('boom');
     });
-    const outputs = converse(executor, firstTurn('hi'), never, Logger.silent());
+    const outputs = converseHere(executor, firstTurn('hi'), never, Logger.silent());
     expect(summary([(await outputs.next()).value as AgentOutput])).toMatchObject([{ text: '1' }]);
     await expect(outputs.next()).rejects.toThrow('boom');
   });
@@ -238,7 +238,7 @@ describe('stopping an executor', () => {
       bus.publish(update(TASK_STATE_CANCELED));
       release.resolve(undefined);
     };
-    const outputs = converse(executor, firstTurn('hi'), stop.signal, Logger.silent());
+    const outputs = converseHere(executor, firstTurn('hi'), stop.signal, Logger.silent());
     await outputs.next();
     stop.abort(reason);
     expect(await collect(outputs)).toEqual([]);
@@ -289,7 +289,7 @@ describe('stopping an executor', () => {
       bus.publish(chunk('1'));
       return new Promise(() => undefined);
     });
-    for await (const output of converse(executor, firstTurn('hi'), never, Logger.silent())) {
+    for await (const output of converseHere(executor, firstTurn('hi'), never, Logger.silent())) {
       expect(output.$case).toBe('artifactUpdate');
       break;
     }

@@ -1,15 +1,13 @@
 import { type TaskStatus, endsTurn } from '@baton/a2a';
 import type { Logger } from '@baton/telemetry';
-import type { AgentExecutor } from '@a2a-js/sdk/server';
 import type { AgentOutput, Turn } from '../../runtime.js';
-import { requestContext } from './request-context.js';
-import { TurnBus } from './turn-bus.js';
+import type { TurnStream } from './turn-stream.js';
 
 /** How long an executor that was told to stop may go on before it is left to itself. */
 const STOP_MS = 2_000;
 
 /**
- * Let an executor take one turn. As on the SDK's own server, the turn ends with a bare message, with a status
+ * What an executor says in one turn. As on the SDK's own server, the turn ends with a bare message, with a status
  * update that ends turns, or when `execute` returns or calls `finished()`; a task that is published in such a
  * state ends it only then, because executors publish the stored task first and go on.
  *
@@ -20,23 +18,24 @@ const STOP_MS = 2_000;
  * Rejects with what `execute` rejects with, unless the turn was over or stopped by then.
  */
 export async function* converse(
-  executor: AgentExecutor,
+  stream: TurnStream,
   turn: Turn,
   signal: AbortSignal,
   logger: Logger,
 ): AsyncGenerator<AgentOutput> {
   // A function, because the compiler takes what it has once read of a signal for settled.
   const stopped = (): boolean => signal.aborted;
-  if (stopped()) return;
-  const execution = new Execution(executor, turn, logger);
-  const stop = (): void => execution.stop();
+  const conversation = new Conversation(stream, turn, logger);
+  const stop = (): void => conversation.stop();
   signal.addEventListener('abort', stop, { once: true });
+  if (stopped()) stop();
   let held: TaskStatus | undefined;
+  let isOver = false;
   try {
-    for await (const output of execution.bus.outputs()) {
+    for await (const output of stream.outputs()) {
       // Nobody hears it any more; this only waits for the executor to wind up.
       if (stopped()) continue;
-      const said = execution.own(output);
+      const said = conversation.own(output);
       if (said.$case === 'task') {
         held = endsTheTurn(said.value.status) ? said.value.status : undefined;
         yield held ? { ...said, value: { ...said.value, status: undefined } } : said;
@@ -44,72 +43,50 @@ export async function* converse(
       }
       if (said.$case === 'statusUpdate') {
         held = undefined;
-        execution.over = endsTheTurn(said.value.status);
+        isOver = endsTheTurn(said.value.status);
       }
-      if (said.$case === 'message') execution.over = true;
+      if (said.$case === 'message') isOver = true;
       yield said;
-      if (execution.over) return;
+      if (isOver) return;
     }
     if (stopped()) return;
-    execution.throwIfFailed();
-    execution.over = true;
+    stream.throwIfFailed();
+    isOver = true;
     if (held) yield statusOf(turn, held);
   } finally {
     signal.removeEventListener('abort', stop);
     // A reader who leaves before the end wants no more of it.
-    if (!execution.over) execution.stop();
-    execution.bus.finished();
+    if (!isOver) conversation.stop();
+    conversation.close();
   }
 }
 
-/** One call of `execute`, with the bus it publishes on. */
-class Execution {
-  readonly bus = new TurnBus();
-  /** The turn has ended: nothing is left to stop. */
-  over = false;
-  private running = true;
+/** What the worker does about one turn besides listening. */
+class Conversation {
   private stopped = false;
-  private failure: { error: unknown } | undefined;
   private warned = false;
   private patience: NodeJS.Timeout | undefined;
 
   constructor(
-    private readonly executor: AgentExecutor,
+    private readonly stream: TurnStream,
     private readonly turn: Turn,
     private readonly logger: Logger,
-  ) {
-    void this.execute();
-  }
-
-  private async execute(): Promise<void> {
-    try {
-      await this.executor.execute(await requestContext(this.turn), this.bus);
-    } catch (error) {
-      this.failure = { error };
-      if (this.over) this.log('executor threw after the end of its turn', error);
-    }
-    this.running = false;
-    clearTimeout(this.patience);
-    this.bus.finished();
-  }
-
-  throwIfFailed(): void {
-    if (this.failure) throw this.failure.error;
-  }
+  ) {}
 
   /** Tell the executor once, and wait for it no longer than `STOP_MS`. */
   stop(): void {
-    if (this.stopped || !this.running) return;
+    if (this.stopped || this.stream.hasReturned) return;
     this.stopped = true;
     this.patience = setTimeout(() => {
       this.log('executor ignored cancelTask and is left to itself');
-      this.bus.finished();
+      this.stream.close();
     }, STOP_MS).unref();
-    this.cancel().catch((error: unknown) => this.log('cancelTask of the executor failed', error));
+    this.stream.cancel();
   }
 
-  private async cancel(): Promise<void> {
-    await this.executor.cancelTask(this.turn.task.id, this.bus);
+  close(): void {
+    clearTimeout(this.patience);
+    this.stream.close();
   }
 
   /** The output with this task's ids, whatever the executor wrote. */
@@ -119,19 +96,15 @@ class Execution {
     const written = output.$case === 'task' ? output.value.id : (value as { taskId: string }).taskId;
     if (written !== '' && written !== taskId && !this.warned) {
       this.warned = true;
-      this.logger.warn('executor published for another task; taken as for its own', { ...this.ids, written });
+      this.log('executor published for another task; taken as for its own', { written });
     }
     if (output.$case === 'task') return { ...output, value: { ...output.value, id: taskId, contextId } };
     return { ...output, value: { ...value, taskId, contextId } } as AgentOutput;
   }
 
-  private get ids() {
+  private log(message: string, fields: object = {}): void {
     const { tenantId, runId, task, agent } = this.turn;
-    return { tenantId, runId, taskId: task.id, agent: agent.slug };
-  }
-
-  private log(message: string, err?: unknown): void {
-    this.logger.warn(message, { ...this.ids, ...(err !== undefined && { err }) });
+    this.logger.warn(message, { tenantId, runId, taskId: task.id, agent: agent.slug, ...fields });
   }
 }
 

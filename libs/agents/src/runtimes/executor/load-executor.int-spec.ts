@@ -129,6 +129,13 @@ describe('an executor module that can not be used', () => {
     ],
     ['throws', { 'index.mjs': 'throw new Error("boom");' }, '/index.mjs: could not be loaded: boom'],
     ['is not JavaScript', { 'index.mjs': 'export {{' }, '/index.mjs: could not be loaded: Unexpected token'],
+    ['is no ES module, with its line', { 'index.mjs': '\n\nconst a = {{;' }, '/index.mjs:3)'],
+    ['is no CommonJS module, with its line', { 'index.cjs': '\nconst a = {{;' }, '/index.cjs:2)'],
+    [
+      'imports what is not there, with its line',
+      { 'index.mjs': "\nimport { a } from 'node:fs';" },
+      '/index.mjs:2)',
+    ],
     [
       'lacks a package',
       { 'index.mjs': "import 'no-such-package';" },

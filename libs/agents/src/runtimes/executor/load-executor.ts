@@ -1,7 +1,9 @@
 import type { AgentExecutor } from '@a2a-js/sdk/server';
+import { execFile } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { installSdkFallback } from './sdk-fallback.js';
 
 const DEFAULT_MODULES = ['index.js', 'index.mjs', 'index.cjs'];
@@ -52,9 +54,25 @@ async function importModule(file: string): Promise<unknown> {
     return await import(pathToFileURL(file).href);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`${file}: could not be loaded: ${reason}`, { cause: error });
+    const place = await placeOf(error, file);
+    throw new Error(`${file}: could not be loaded: ${reason}${place && ` (${place})`}`, { cause: error });
   }
 }
+
+/** `file:line` of what could not be parsed or linked; empty if it is not known. */
+async function placeOf(error: unknown, file: string): Promise<string> {
+  if (!(error instanceof SyntaxError)) return '';
+  const known = firstPlace(error.stack ?? '');
+  if (known !== '') return known;
+  // For ES modules Node tells it to nobody but the terminal.
+  const checked = await promisify(execFile)(process.execPath, ['--check', file], { env: {} }).then(
+    () => '',
+    (failure: unknown) => String(property(failure, 'stderr')),
+  );
+  return firstPlace(checked);
+}
+
+const firstPlace = (text: string): string => /^(?:file:\/\/)?(\/.+:\d+)$/m.exec(text)?.[1] ?? '';
 
 /** What a module exports by default; one compiled from TypeScript to CommonJS has it a level deeper. */
 function defaultExport(module: unknown): unknown {

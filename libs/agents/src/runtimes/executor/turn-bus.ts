@@ -1,24 +1,38 @@
-import { StreamResponse } from '@baton/a2a';
+import { StreamResponse } from '@a2a-js/sdk';
 import { type AgentExecutionEvent, DefaultExecutionEventBus } from '@a2a-js/sdk/server';
-import type { AgentOutput } from '../../runtime.js';
 
 const KINDS = ['message', 'task', 'statusUpdate', 'artifactUpdate'];
 
+/** Where the events of a turn go. */
+export interface EventSink {
+  /** Largest event that is taken, in bytes of JSON. */
+  readonly maxEventBytes: number;
+  /** @param json ProtoJSON of a `StreamResponse` */
+  event(json: string): void;
+  finished(): void;
+}
+
 /**
- * The bus one executor publishes one turn on, readable as an async iterable: every event in order, as a
- * complete copy, until the bus is finished and read empty. What is published after that is ignored.
+ * The bus one executor publishes one turn on. An event is written down as it is published: what the executor does
+ * to its object afterwards does not reach the log. What is published after `finished()` is ignored.
  */
 export class TurnBus extends DefaultExecutionEventBus {
-  private waiting: AgentOutput[] = [];
   private closed = false;
-  private wake: () => void = () => undefined;
 
-  /** Throws TypeError, into the executor that called, for what is not an event. */
+  constructor(private readonly sink: EventSink) {
+    super();
+  }
+
+  /** Throws, into the executor that called, TypeError for what is no event and RangeError for one that is too large. */
   override publish(event: AgentExecutionEvent): void {
     if (this.closed) return;
-    this.waiting.push(copyOf(event));
+    const json = jsonOf(event);
+    const { maxEventBytes } = this.sink;
+    if (json.length > maxEventBytes || Buffer.byteLength(json) > maxEventBytes) {
+      throw new RangeError(`publish() was given an event of more than ${maxEventBytes} bytes of JSON`);
+    }
+    this.sink.event(json);
     super.publish(event);
-    this.wake();
   }
 
   /** No event follows. Called by the executor, or when it has returned. */
@@ -26,35 +40,15 @@ export class TurnBus extends DefaultExecutionEventBus {
     if (this.closed) return;
     this.closed = true;
     super.finished();
-    this.wake();
-  }
-
-  async *outputs(): AsyncGenerator<AgentOutput> {
-    for (;;) {
-      const batch = this.waiting;
-      this.waiting = [];
-      yield* batch;
-      if (this.waiting.length > 0) continue;
-      if (this.closed) return;
-      await new Promise<void>((resolve) => (this.wake = resolve));
-    }
+    this.sink.finished();
   }
 }
 
-/**
- * The event as the platform's own: fields that a JavaScript author left out are filled in, and changes that
- * the executor makes to its object after publishing do not reach the log.
- */
-function copyOf(event: AgentExecutionEvent | undefined): AgentOutput {
+function jsonOf(event: AgentExecutionEvent | undefined): string {
   // Authors of JavaScript have no compiler to tell them.
-  const { kind, data } = (event ?? {}) as Partial<AgentExecutionEvent>;
-  if (kind === undefined || !KINDS.includes(kind) || typeof data !== 'object') {
+  const { kind, data } = (event ?? {}) as { kind?: AgentExecutionEvent['kind']; data?: object | null };
+  if (kind === undefined || !KINDS.includes(kind) || typeof data !== 'object' || data === null) {
     throw new TypeError(`publish() takes {kind, data}, kind being one of ${KINDS.join(', ')}`);
   }
-  const payload = { $case: kind, value: data } as AgentOutput;
-  // eslint-disable-next-line no-restricted-properties -- a copy of what is in memory
-  const json: unknown = JSON.parse(JSON.stringify(StreamResponse.toJSON({ payload })));
-  const copy = StreamResponse.fromJSON(json).payload;
-  if (!copy) throw new TypeError(`publish() was given an empty ${kind}`);
-  return copy;
+  return JSON.stringify(StreamResponse.toJSON({ payload: { $case: kind, value: data } as never }));
 }

@@ -1,0 +1,163 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { AgentProcess, type ProcessOptions, type TurnIds } from './agent-process.js';
+import type { ErrorDetail, TurnRequest } from './protocol.js';
+import { AgentError } from './run-failure.js';
+import type { TurnStream } from './turn-stream.js';
+
+export interface PoolOptions extends ProcessOptions {
+  /** Absolute path of the agent's folder, and the module inside it. */
+  folder: string;
+  module: string | undefined;
+  /** Processes that share the agent's turns. */
+  maxProcesses: number;
+  /** How long a process without turns is kept. */
+  idleMs: number;
+}
+
+/** Processes beside those of `maxProcesses`: such as finish their turns, or do not answer. */
+const MAX_EXTRA = 2;
+/** Turns that have a process to themselves, at once. */
+const MAX_ALONE = 2;
+const BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 5_000;
+/** A process that has lived for so long is as good as a new one. */
+const STEADY_MS = 10_000;
+
+/** The processes of one agent in this worker. The first is started with the first turn. */
+export class AgentPool {
+  private readonly processes = new Set<AgentProcess>();
+  /** Those that take turns as they come. */
+  private readonly shared = new Set<AgentProcess>();
+  private readonly timer: NodeJS.Timeout;
+  private alone = 0;
+  private readonly waiting = new Set<() => void>();
+  private failures = 0;
+  private startAfter = 0;
+  private loadError: ErrorDetail | undefined;
+
+  constructor(private readonly options: PoolOptions) {
+    this.timer = setInterval(() => this.endIdle(), Math.min(options.idleMs, 10_000));
+    this.timer.unref();
+  }
+
+  /**
+   * Begin a turn. Undefined: `signal` has aborted before there was a process for it.
+   * @param alone in a process of its own
+   * @throws AgentError if the agent's module could not be loaded just now
+   */
+  async open(
+    request: TurnRequest,
+    ids: TurnIds,
+    alone: boolean,
+    signal: AbortSignal,
+  ): Promise<TurnStream | undefined> {
+    const process = alone ? await this.startAlone(signal) : await this.choose(signal);
+    const stream = process?.open(request, ids);
+    // It ends with its only turn.
+    if (alone) process?.retire();
+    return stream;
+  }
+
+  /** End every process as soon as its turns have ended. */
+  retire(): void {
+    clearInterval(this.timer);
+    for (const process of this.processes) process.retire();
+  }
+
+  /** End every process. */
+  async close(): Promise<void> {
+    clearInterval(this.timer);
+    const all = [...this.processes];
+    for (const process of all) process.kill('The worker has stopped');
+    await Promise.all(all.map(({ ended }) => ended));
+  }
+
+  /** The process with the fewest turns, or a new one while there may be more. */
+  private async choose(signal: AbortSignal): Promise<AgentProcess | undefined> {
+    const open = [...this.shared].filter(({ isOpen }) => isOpen);
+    const able = open.filter(({ isResponsive }) => isResponsive);
+    const [least] = able.sort((a, b) => a.inFlight - b.inFlight);
+    if (least && (least.inFlight === 0 || able.length >= this.options.maxProcesses)) return least;
+    const mayStart = this.shared.size < this.options.maxProcesses + MAX_EXTRA;
+    if (!mayStart) return least ?? open[0] ?? this.start(signal);
+    return this.start(signal);
+  }
+
+  private async start(signal: AbortSignal): Promise<AgentProcess | undefined> {
+    const pause = this.startAfter - performance.now();
+    if (pause > 0) {
+      if (this.loadError) throw new AgentError(this.loadError);
+      await delay(pause, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return undefined;
+      // Others have waited as well: one of them has started it.
+      const [started] = [...this.shared].filter(({ isOpen }) => isOpen);
+      if (started) return started;
+    }
+    const process = this.begin();
+    this.shared.add(process);
+    void process.ended.then(() => this.shared.delete(process));
+    return process;
+  }
+
+  private async startAlone(signal: AbortSignal): Promise<AgentProcess | undefined> {
+    while (this.alone >= MAX_ALONE && !signal.aborted) await this.nextFree(signal);
+    if (signal.aborted) return undefined;
+    this.alone += 1;
+    const process = this.begin();
+    void process.ended.then(() => {
+      this.alone -= 1;
+      for (const wake of this.waiting) wake();
+    });
+    return process;
+  }
+
+  private nextFree(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        this.waiting.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      this.waiting.add(wake);
+      signal.addEventListener('abort', wake);
+    });
+  }
+
+  private begin(): AgentProcess {
+    const { folder, module } = this.options;
+    const process = new AgentProcess(this.options);
+    const begunAt = performance.now();
+    this.processes.add(process);
+    process.load(folder, module).then(
+      (error) => this.onLoaded(process, error),
+      // `ended` says so as well.
+      () => undefined,
+    );
+    void process.ended.then(() => {
+      this.processes.delete(process);
+      if (performance.now() - begunAt > STEADY_MS) this.failures = 0;
+      if (process.hasCrashed) this.onFailure();
+    });
+    return process;
+  }
+
+  private onLoaded(process: AgentProcess, error: ErrorDetail | undefined): void {
+    this.loadError = error;
+    if (!error) return;
+    this.options.logger.error(error.message, { agent: this.options.agent });
+    this.onFailure();
+    process.kill('The module of the agent could not be loaded');
+  }
+
+  private onFailure(): void {
+    const pause = Math.min(BACKOFF_MS * 2 ** this.failures, MAX_BACKOFF_MS);
+    this.failures = Math.min(this.failures + 1, 10);
+    this.startAfter = performance.now() + pause;
+  }
+
+  private endIdle(): void {
+    for (const process of this.processes) {
+      if (process.idleMs > this.options.idleMs) process.kill('The agent had nothing to do');
+    }
+  }
+}

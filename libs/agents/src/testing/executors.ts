@@ -1,0 +1,44 @@
+import type { Logger } from '@baton/telemetry';
+import type { AgentExecutor } from '@a2a-js/sdk/server';
+import type { AgentOutput, Turn } from '../runtime.js';
+import { converse } from '../runtimes/executor/converse.js';
+import { HostedTurn, type TurnHost } from '../runtimes/executor/hosted-turn.js';
+import type { FromAgent, ToAgent } from '../runtimes/executor/protocol.js';
+import { turnRequest } from '../runtimes/executor/turn-request.js';
+import { TurnStream } from '../runtimes/executor/turn-stream.js';
+
+/** Both ends of a turn in this process: what they say to each other goes through JSON as it does between processes. */
+export async function* converseHere(
+  executor: AgentExecutor,
+  turn: Turn,
+  signal: AbortSignal,
+  logger: Logger,
+): AsyncGenerator<AgentOutput> {
+  if (signal.aborted) return;
+  const request = await turnRequest(turn);
+  const host: TurnHost = {
+    maxEventBytes: 1_000_000,
+    maxWaiting: 1_000_000,
+    createExecutor: () => executor,
+    send: (json) => toStream(stream, JSON.parse(json) as FromAgent),
+    flushSoon: (flushed) => setImmediate(() => flushed.flush()),
+    block: () => undefined,
+    ended: () => undefined,
+  };
+  const stream = new TurnStream(1, (message) => toHosted(hosted, message));
+  const hosted = new HostedTurn(1, JSON.parse(JSON.stringify(request)) as typeof request, host);
+  void hosted.run();
+  yield* converse(stream, turn, signal, logger);
+}
+
+function toStream(stream: TurnStream, message: FromAgent): void {
+  if (message.type === 'events') stream.events(message);
+  else if (message.type === 'finished') stream.end();
+  else if (message.type === 'returned') stream.returned(message.error);
+}
+
+function toHosted(hosted: HostedTurn, message: ToAgent): void {
+  if (message.type === 'cancel') hosted.cancel();
+  else if (message.type === 'close') hosted.close();
+  else if (message.type === 'credit') hosted.credit(message.size);
+}

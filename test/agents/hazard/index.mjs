@@ -1,0 +1,72 @@
+import { AgentEvent } from '@a2a-js/sdk/server';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const COMPLETED = 3;
+const textOf = ({ parts }) => parts.map(({ content }) => content?.value).join('');
+const hogs = [];
+
+/** What can go wrong, by name. */
+const WAYS = {
+  timer: async () => {
+    setTimeout(() => {
+      throw new Error('thrown in a timer');
+    }, 10);
+    await sleep(60_000);
+  },
+  rejection: async () => {
+    void Promise.reject(new TypeError('nobody waits for this'));
+    await sleep(60_000);
+  },
+  'late timer': () => {
+    setTimeout(() => {
+      throw new Error('thrown after the end');
+    }, 10);
+  },
+  throw: () => {
+    console.log('about to throw');
+    throw new RangeError('thrown by execute');
+  },
+  loop: () => {
+    for (;;);
+  },
+  exit: () => process.exit(3),
+  kill: () => process.kill(process.pid, 'SIGKILL'),
+  heap: () => {
+    for (;;) hogs.push(new Array(500_000).fill({}));
+  },
+  buffers: async () => {
+    for (;;) {
+      hogs.push(Buffer.alloc(16 * 1024 * 1024, 1));
+      await sleep(5);
+    }
+  },
+  publish: (say) => {
+    for (let i = 0; i < 60; i++) say('x'.repeat(1024 * 1024), i > 0);
+  },
+  environment: (say) => say(Object.keys(process.env).sort().join(' '), false),
+  pid: (say) => say(String(process.pid), false),
+};
+
+export default class Hazard {
+  #canceled = false;
+
+  async execute({ taskId, contextId, userMessage }, bus) {
+    const say = (value, append) => {
+      const parts = [{ content: { $case: 'text', value }, filename: '', mediaType: '' }];
+      const artifact = { artifactId: 'said', name: 'said', parts };
+      bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append, lastChunk: false }));
+    };
+    const text = textOf(userMessage);
+    const [, count] = /^count (\d+)/.exec(text) ?? [];
+    for (let i = 1; i <= Number(count ?? 0) && !this.#canceled; i++) {
+      say(`${i} `, i > 1);
+      await sleep(50);
+    }
+    await WAYS[text]?.(say);
+    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED } }));
+  }
+
+  async cancelTask() {
+    this.#canceled = true;
+  }
+}

@@ -1,0 +1,150 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import { DRIVERS } from '../support/index.js';
+import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+import { completes, increasing, textsOf } from '../support/streams.js';
+
+const COUNT = 60;
+const COUNTED = Array.from({ length: COUNT }, (_, i) => `${i + 1} `);
+
+let stack: Stack;
+let token: string;
+let otherToken: string;
+
+async function start(driver: (typeof DRIVERS)[number]): Promise<void> {
+  const env = {
+    ...{ BATON_AGENTS_DIR: join(__dirname, '../agents'), MAX_ATTEMPTS: '2' },
+    ...{ BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), SOMETHING_ELSE: 'of the worker' },
+  };
+  stack = await Stack.start({ driver, env });
+  ({ token } = await stack.createTenant());
+  ({ token: otherToken } = await stack.createTenant());
+}
+
+const callerOf = (agent: string, bearer = token): RawCaller => new RawCaller(stack.url(0, agent), bearer);
+const ask = (agent: string, text: string): Promise<RpcAnswer> =>
+  callerOf(agent).call('SendMessage', sendParams(text));
+const stateOf = ({ result }: RpcAnswer): string => result?.task.status.state as string;
+const failedTask = ({ error }: RpcAnswer): string =>
+  (error?.data as { metadata: { taskId: string } }[])[0]!.metadata.taskId;
+const saidBy = ({ result }: RpcAnswer): string => JSON.stringify(result?.task.status.message);
+const textOf = ({ result }: RpcAnswer): string => result?.task.artifacts[0].parts[0].text as string;
+
+/** A run that goes on for some seconds, and was begun when this resolves. */
+async function bystander(agent: string, text: string, metadata: object = {}) {
+  const frames: Frame[] = [];
+  const stream = callerOf(agent, otherToken).stream('SendStreamingMessage', sendParams(text, { metadata }));
+  let begun = (): void => undefined;
+  const hasBegun = new Promise<void>((resolve) => (begun = resolve));
+  const follow = async (): Promise<Frame[]> => {
+    for await (const frame of stream) {
+      frames.push(frame);
+      if (frame.data.result?.artifactUpdate) begun();
+    }
+    return frames;
+  };
+  const ended = follow();
+  await Promise.race([hasBegun, ended]);
+  return { ended, taskId: frames[0]?.data.result?.task.id as string };
+}
+
+/** An echo, and two executor agents that count. */
+const bystanders = () =>
+  Promise.all([
+    bystander('echo', 'x', { echo: { chunks: COUNT, delayMs: 50 } }),
+    bystander('hazard', `count ${COUNT}`),
+    bystander('hazard-too', `count ${COUNT}`),
+  ]);
+
+async function attemptsOf(taskId: string): Promise<number[]> {
+  const client = new Client({ connectionString: stack.database.url });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    const { rows } = await client.query('SELECT attempt FROM runs WHERE task_id = $1', [taskId]);
+    return (rows as { attempt: number }[]).map(({ attempt }) => attempt);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Whether the process runs; one that is dead and not yet collected by its parent does not. */
+function isAlive(pid: number): boolean {
+  const file = `/proc/${pid}/stat`;
+  return existsSync(file) && !/^\d+ \(.*\) Z/.test(readFileSync(file, 'utf8'));
+}
+
+describe.each(DRIVERS)('an agent in code, on %s', (driver) => {
+  beforeAll(() => start(driver));
+  afterAll(() => stack.stop());
+
+  it('fails its own turn with an error, and no other run notices it', async () => {
+    const others = await bystanders();
+    for (const way of ['timer', 'rejection', 'exit', 'throw']) {
+      const { error } = await ask('hazard', way);
+      // The caller reads no more than that.
+      expect(error?.message).toBe('The agent stopped with an error; the task has failed');
+      expect(JSON.stringify(error)).not.toMatch(/thrown|nobody waits|process\.exit|index\.mjs/);
+    }
+    expect(stateOf(await ask('hazard', 'late timer'))).toBe('TASK_STATE_COMPLETED');
+    for (const { ended, taskId } of others) {
+      const frames = await ended;
+      expect(completes(frames.at(-1))).toBe(true);
+      expect(increasing(frames)).toBe(true);
+      expect(textsOf(frames)).toHaveLength(COUNT);
+      expect(await attemptsOf(taskId)).toEqual([1]);
+    }
+  });
+
+  it('takes no other agent with it when its process dies, and is given up for the reason', async () => {
+    const [echo, one] = await bystanders();
+    const ways = ['loop', 'kill', 'heap', 'buffers'];
+    const answers = await Promise.all(ways.map((way) => ask('hazard-too', way)));
+    for (const answer of answers) expect(stateOf(answer)).toBe('TASK_STATE_FAILED');
+    const said = answers.map(saidBy);
+    expect(said[0]).toMatch(/Given up after 2 attempts.*did not answer for 3 s/);
+    expect(said[1]).toMatch(/Given up after 2 attempts.*was ended by SIGKILL/);
+    expect(said[2]).toMatch(/Given up after 2 attempts.*more memory than its limit of 64 MiB/);
+    expect(said[3]).toMatch(/Given up after 2 attempts.*more memory than its limit of 64 MiB/);
+    for (const { ended, taskId } of [echo, one]) {
+      expect(textsOf(await ended)).toHaveLength(COUNT);
+      expect(await attemptsOf(taskId)).toEqual([1]);
+    }
+  });
+
+  it('lets a run that died beside a culprit end well, in a process of its own', async () => {
+    const innocent = await bystander('hazard-too', `count ${COUNT}`);
+    expect(stateOf(await ask('hazard-too', 'kill'))).toBe('TASK_STATE_FAILED');
+    expect(textsOf(await innocent.ended)).toEqual(COUNTED);
+    expect(await attemptsOf(innocent.taskId)).toEqual([2]);
+  });
+
+  it('sees nothing of the platform in its environment', async () => {
+    const names = textOf(await ask('hazard', 'environment')).split(' ');
+    expect(names).toContain('PATH');
+    expect(names.filter((name) => /DATABASE|REDIS|BATON|SOMETHING/.test(name))).toEqual([]);
+  });
+
+  it('has what it writes to its console in the log of the worker, with the run', async () => {
+    const taskId = failedTask(await ask('hazard', 'throw'));
+    const lines = stack.workers[0]!.log().split('\n');
+    const line = lines.findLast((text) => text.includes('about to throw')) ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({ agent: 'hazard', taskId });
+  });
+
+  it('leaves no process behind when its worker is killed', async () => {
+    const pid = Number(textOf(await ask('hazard', 'pid')));
+    const tooPid = Number(textOf(await ask('hazard-too', 'pid')));
+    expect([pid, tooPid].map(isAlive)).toEqual([true, true]);
+    // One of them computes without end.
+    void callerOf('hazard-too')
+      .call('SendMessage', sendParams('loop'))
+      .catch(() => undefined);
+    await delay(200);
+    await stack.workers[0]!.kill();
+    while ([pid, tooPid].some(isAlive)) await delay(50);
+  });
+});
