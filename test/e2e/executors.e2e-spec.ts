@@ -71,6 +71,15 @@ async function attemptsOf(taskId: string): Promise<number[]> {
   }
 }
 
+/** A task as `/v1/requests` shows it to whoever has this token. */
+async function request(taskId: string, bearer: string) {
+  const url = `${stack.apis[0]!.url}/v1/requests/${taskId}`;
+  const response = await fetch(url, { headers: { authorization: `Bearer ${bearer}` } });
+  return (await response.json()) as {
+    error: { message: string; stack?: string; output?: string[]; attempt: number } | null;
+  };
+}
+
 /** Whether the process runs; one that is dead and not yet collected by its parent does not. */
 function isAlive(pid: number): boolean {
   const file = `/proc/${pid}/stat`;
@@ -120,6 +129,20 @@ describe.each(DRIVERS)('an agent in code, on %s', (driver) => {
     expect(stateOf(await ask('hazard-too', 'kill'))).toBe('TASK_STATE_FAILED');
     expect(textsOf(await innocent.ended)).toEqual(COUNTED);
     expect(await attemptsOf(innocent.taskId)).toEqual([2]);
+  });
+
+  it('shows its author the error of a run, and others no more than its message', async () => {
+    const taskId = failedTask(await ask('hazard', 'throw'));
+    const { error } = await request(taskId, token);
+    expect(error).toMatchObject({ message: 'thrown by execute', attempt: 1, output: ['about to throw'] });
+    expect(error?.stack).toMatch(/RangeError: thrown by execute\n.*hazard\/index\.mjs:\d+/);
+    const reader = await stack.createToken('tenant-1', 'tasks:read');
+    expect(Object.keys((await request(taskId, reader)).error ?? {})).not.toContain('stack');
+    expect((await request(taskId, reader)).error?.message).toBe('thrown by execute');
+    const frames: Frame[] = [];
+    for await (const frame of callerOf('hazard').stream('SubscribeToTask', { id: taskId }, 0))
+      frames.push(frame);
+    expect(JSON.stringify(frames)).not.toMatch(/thrown|index\.mjs/);
   });
 
   it('sees nothing of the platform in its environment', async () => {

@@ -1,4 +1,4 @@
-import type { Family } from '@baton/database';
+import type { Family, RunErrorRecord } from '@baton/database';
 import { type StreamItem, StreamResponse, Task, type TaskState, taskStateToJSON } from '@baton/a2a';
 
 /** A task as a request, in short. */
@@ -21,6 +21,18 @@ export const encodeRequestWithTask = (
   parent_id: parentTaskId,
   child_ids: childTaskIds,
   task: Task.toJSON(task),
+});
+
+/**
+ * An error in an agent's code. Its stack and its console are for those who may change agents: they show what the code
+ * looks like inside.
+ */
+export const encodeRunError = (
+  { runId, attempt, at, message, stack, output = [] }: RunErrorRecord,
+  isAuthor: boolean,
+): Record<string, unknown> => ({
+  ...{ run_id: runId, attempt, at, message },
+  ...(isAuthor && { stack: stack ?? null, output }),
 });
 
 /** One event of the log: the StreamResponse of A2A 1.0 as JSON, with its sequence as `seq`. */

@@ -21,7 +21,7 @@ import { failureOf } from '../http/failure.js';
 import type { NativePath } from './native-path.js';
 import { readLimit } from './read-limit.js';
 import { RequestCalls } from './request-calls.js';
-import { encodeEvent, encodeRequest, encodeRequestWithTask } from './request-json.js';
+import { encodeEvent, encodeRequest, encodeRequestWithTask, encodeRunError } from './request-json.js';
 
 /** Every path below, with its method; others are refused. */
 export const REQUEST_PATHS: readonly NativePath[] = [
@@ -64,7 +64,10 @@ export class RequestsController {
     };
   }
 
-  /** The whole task, with the ids of its parent and its children where agents have handed tasks on. */
+  /**
+   * The whole task, with the ids of its parent and its children where agents have handed tasks on, and the last error in
+   * the agent's code.
+   */
   @Get(':id')
   async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Record<string, unknown>> {
     const call = await this.calls.callFor('getTask', id, request);
@@ -75,7 +78,12 @@ export class RequestsController {
       signal,
     );
     const family = await this.listing.family(call.tenantId, id);
-    return encodeRequestWithTask(task, call.agent.id, family);
+    const error = await this.listing.lastError(call.tenantId, id);
+    const isAuthor = call.scopes.includes('agents:write') || call.scopes.includes('admin');
+    return {
+      ...encodeRequestWithTask(task, call.agent.id, family),
+      error: error ? encodeRunError(error, isAuthor) : null,
+    };
   }
 
   /**

@@ -106,7 +106,7 @@ export interface FakeApi {
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
   /** What requests are made of. */
-  listing: Pick<RequestListing, 'list' | 'family'>;
+  listing: Pick<RequestListing, 'list' | 'family' | 'lastError'>;
   /** What becomes of schedules. */
   schedules: Partial<Pick<Schedules, 'list' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
   /** What each tenant may use, by its id; nobody else has limits. */
@@ -181,6 +181,7 @@ const createFakes = (): Fakes => ({
   hosts: [],
   schedules: {},
   listing: {
+    lastError: async () => undefined,
     list: async () => ({ tasks: [], more: false }),
     family: async () => ({ parentTaskId: null, childTaskIds: [], agentVersion: null }),
   },
@@ -270,6 +271,7 @@ function tasksModule({ operations, agents, own, agentOfTask, listing, schedules 
         useValue: {
           list: (...page: Parameters<RequestListing['list']>) => listing.list(...page),
           family: (...of: Parameters<RequestListing['family']>) => listing.family(...of),
+          lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
         },
       },
       // The catalog is tested on a real database: native/agents.int-spec.ts.

@@ -1,5 +1,5 @@
 import { BUILTIN_AGENTS } from '@baton/agents';
-import { type DeadLetter, Database, DeadLetterStore, TaskStore } from '@baton/database';
+import { type DeadLetter, Database, DeadLetterStore, TaskStore, RunStore } from '@baton/database';
 import { type RedeliveryPorts, redeliver } from '@baton/tasks';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
@@ -27,6 +27,7 @@ interface RedeliverOptions extends TenantOption {
 interface Desk extends Platform {
   letters: DeadLetterStore;
   tasks: TaskStore;
+  runs: RunStore;
 }
 
 /** `baton dead-letters …`: runs that used up their attempts. */
@@ -67,6 +68,7 @@ async function withDesk<T>({ source }: Cli, work: (desk: Desk) => Promise<T>): P
         ...platform,
         letters: new DeadLetterStore(database),
         tasks: new TaskStore(database),
+        runs: new RunStore(database),
       });
     } finally {
       await database.close();
@@ -111,10 +113,12 @@ async function showLetter(cli: Cli, runId: string, { json }: JsonOption): Promis
   const record = await withDesk(cli, async (desk) => {
     const letter = await requireLetter(desk, runId);
     const said = await desk.letters.readMessage(letter.tenantId, runId);
-    return { ...letter, message: said?.message ?? null };
+    const error = await desk.runs.lastError(letter.tenantId, letter.taskId);
+    return { ...letter, message: said?.message ?? null, error: error ?? null };
   });
   if (json) return void printJson(cli.terminal, record);
-  const { reason, attempts, taskId, agentId, diedAt, redeliveredAt, redeliveredTaskId, message } = record;
+  const { reason, attempts, taskId, agentId, diedAt, redeliveredAt, redeliveredTaskId, message, error } =
+    record;
   const texts = message?.parts.map(({ content }) => (content?.$case === 'text' ? content.value : '…'));
   const lines = [
     ['run', runId],
@@ -129,6 +133,11 @@ async function showLetter(cli: Cli, runId: string, { json }: JsonOption): Promis
     ],
   ] as const;
   cli.terminal.out(lines.map(([name, value]) => `${name.padEnd(12)} ${oneLine(value, 200)}`).join('\n'));
+  if (!error) return;
+  const { stack, output = [] } = error;
+  cli.terminal.out(
+    ['', stack ?? error.message, ...(output.length > 0 ? ['', 'Its console:'] : []), ...output].join('\n'),
+  );
 }
 
 async function redeliverLetters(

@@ -1,4 +1,11 @@
-import { type Family, FamilyStore, type StoredTask, TaskStore } from '@baton/database';
+import {
+  type Family,
+  FamilyStore,
+  type RunErrorRecord,
+  RunStore,
+  type StoredTask,
+  TaskStore,
+} from '@baton/database';
 import { Injectable } from '@nestjs/common';
 
 /** Where a page of requests goes on: after this task. */
@@ -13,6 +20,7 @@ export class RequestListing {
   constructor(
     private readonly tasks: TaskStore,
     private readonly families: FamilyStore,
+    private readonly runs: RunStore,
   ) {}
 
   async list(
@@ -27,5 +35,10 @@ export class RequestListing {
   /** The task whose agent has made this one, and those that this one's agent has made. */
   async family(tenantId: string, taskId: string): Promise<Family> {
     return this.families.find(tenantId, taskId);
+  }
+
+  /** The last error in the agent's code that the task has had: for the agent's author. */
+  async lastError(tenantId: string, taskId: string): Promise<RunErrorRecord | undefined> {
+    return this.runs.lastError(tenantId, taskId);
   }
 }
