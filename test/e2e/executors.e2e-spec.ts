@@ -154,8 +154,8 @@ describe.each(DRIVERS)('an agent in code, on %s', (driver) => {
   it('has what it writes to its console in the log of the worker, with the run', async () => {
     const taskId = failedTask(await ask('hazard', 'throw'));
     const lines = stack.workers[0]!.log().split('\n');
-    const line = lines.findLast((text) => text.includes('about to throw')) ?? '{}';
-    expect(JSON.parse(line)).toMatchObject({ agent: 'hazard', taskId });
+    const line = lines.findLast((text) => text.includes('agent wrote')) ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({ agent: 'hazard', taskId, text: 'about to throw' });
   });
 
   it('leaves no process behind when its worker is killed', async () => {
