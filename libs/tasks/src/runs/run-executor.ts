@@ -137,8 +137,9 @@ export class RunExecutor {
         log.info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
       } else {
         log.error('agent failed', { err: error, attempt: run.attempt });
+        if (error instanceof AgentError) await noteError(runs, run, error, log);
         if (error instanceof AgentCrash) await giveUp(this.active, runs, run, error);
-        else await this.failTurn(run, error, writer, output);
+        else await this.failTurn(error, writer, output);
       }
     } finally {
       writer.discard();
@@ -241,13 +242,7 @@ export class RunExecutor {
   }
 
   /** End the turn as failed. The caller learns that it failed, the operator's log says why. */
-  private async failTurn(
-    run: ClaimedRun,
-    error: unknown,
-    writer: EventWriter,
-    output: TurnOutput,
-  ): Promise<void> {
-    if (error instanceof AgentError) await noteError(this.ports.stores.runs, run, error, this.logger);
+  private async failTurn(error: unknown, writer: EventWriter, output: TurnOutput): Promise<void> {
     const own = error instanceof TurnFailure;
     if (own && error.limit !== undefined) this.ports.metrics.limitExceeded.inc({ limit: error.limit });
     const text = own ? error.message : 'The agent stopped with an unexpected error';
