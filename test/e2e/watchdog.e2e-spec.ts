@@ -109,7 +109,7 @@ describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver
       return result?.task.id as string;
     };
     const hostile = await send('hostile', 100_000);
-    const innocents = await Promise.all(Array.from({ length: INNOCENTS }, (_, i) => send(`run ${i}`, 20)));
+    const innocents = await Promise.all(Array.from({ length: INNOCENTS }, (_, i) => send(`run ${i}`, 30)));
 
     for (const deaths of [0, 1, 2]) {
       const running = (row: Row): boolean => row.state === 'running' && row.deaths === deaths;
@@ -119,8 +119,12 @@ describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver
         const wanted = deaths < 2 ? INNOCENTS + 1 : 1;
         return there.length >= wanted && there.some(({ task_id: id }) => id === hostile);
       });
-      // Time for the others to come beside it, if anything lets them.
-      if (deaths === 2) await delay(2000);
+      if (deaths === 2) {
+        // Time for the others to come beside it, if anything lets them.
+        for (let looks = 0; looks < 100 && (await runs()).filter(running).length === 1; looks++)
+          await delay(50);
+        expect((await runs()).filter(running)).toMatchObject([{ task_id: hostile }]);
+      }
       const { pid } = rows.find(({ task_id: id }) => id === hostile)!;
       const worker = stack.workers.find((one) => String(one.pid) === pid)!;
       worker.signal('SIGUSR2');

@@ -3,7 +3,7 @@ import { ConfigModule } from '@baton/config';
 import { DatabaseModule } from '@baton/database';
 import { LimitsModule, SecretsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
-import { PlatformReadiness, RunsModule } from '@baton/tasks';
+import { RunsModule } from '@baton/tasks';
 import { TelemetryModule } from '@baton/telemetry';
 import { Module } from '@nestjs/common';
 import { HealthServer } from './health-server.js';
@@ -24,6 +24,6 @@ import { InstalledAgents } from './installed-agents.js';
     ComputeModule,
     RunsModule,
   ],
-  providers: [InstalledAgents, PlatformReadiness, HealthServer],
+  providers: [InstalledAgents, HealthServer],
 })
 export class WorkerModule {}

@@ -14,6 +14,8 @@ export const ERRORS = {
   'method-not-found': { code: A2A_ERROR_CODE.METHOD_NOT_FOUND, http: 200, reason: 'METHOD_NOT_FOUND' },
   'invalid-params': { code: A2A_ERROR_CODE.INVALID_PARAMS, http: 200, reason: 'INVALID_PARAMS' },
   internal: { code: A2A_ERROR_CODE.INTERNAL_ERROR, http: 200, reason: 'INTERNAL_ERROR' },
+  /** Something that the server needs is away for the moment; nothing is wrong with the request. */
+  unavailable: { code: A2A_ERROR_CODE.INTERNAL_ERROR, http: 200, reason: 'UNAVAILABLE' },
   'task-not-found': { code: A2A_ERROR_CODE.TASK_NOT_FOUND, http: 200, reason: 'TASK_NOT_FOUND' },
   'agent-not-found': { code: A2A_ERROR_CODE.TASK_NOT_FOUND, http: 404, reason: 'AGENT_NOT_FOUND' },
   'task-not-cancelable': {

@@ -29,7 +29,7 @@ export type { RunError, RunErrorRecord } from './run-error.js';
 export { RunStore } from './run.store.js';
 export { type StreamClaim, StreamCountStore } from './stream-count.store.js';
 export { DispatchStore, type Grant, type Occupancy } from './dispatch.store.js';
-export { type WorkerProcess, WorkerStore } from './worker.store.js';
+export { type WorkerLoad, type WorkerProcess, WorkerStore } from './worker.store.js';
 export { TenantStore } from './tenant.store.js';
 export { TokenStore } from './token.store.js';
 export { AgentCatalogStore, CatalogFullError } from './agent-catalog.store.js';

@@ -131,6 +131,8 @@ export interface ClaimedRun extends RunKey {
   parentTaskId: string | null;
   /** An earlier attempt died in one process with other runs: this one gets a process of its own. */
   runsAlone: boolean;
+  /** Since the run was made. */
+  waitedSeconds: number;
   /** The `working` event the claim appended; absent when the task was already working. */
   workingEvent: { sequence: number; payload: EventPayload } | null;
 }

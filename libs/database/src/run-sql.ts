@@ -22,6 +22,7 @@ export type ClaimedTaskRow = TaskRow & {
   traceparent: string | null;
   parent_task_id: string | null;
   error_detail: RunError | null;
+  waited_seconds: number;
 };
 /** What a batch that was appended says of the task; with `APPEND_END` alone. */
 export interface AppendedRow {
@@ -101,6 +102,7 @@ export const READ_CLAIMED: Statement = {
   name: 'run-read-claimed',
   text: `
 SELECT ${taskColumns('NULL', true)}, t.parent_task_id, r.start_sequence, r.extensions, r.traceparent, r.error_detail,
+  extract(epoch FROM clock_timestamp() - r.created_at)::float8 AS waited_seconds,
   (SELECT message FROM task_messages
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
 FROM runs r, tasks t

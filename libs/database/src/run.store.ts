@@ -70,6 +70,7 @@ export class RunStore {
       traceparent: task.traceparent,
       parentTaskId: task.parent_task_id,
       runsAlone: task.error_detail?.runsAlone ?? false,
+      waitedSeconds: task.waited_seconds,
       workingEvent: started ? { sequence, payload } : null,
     };
   }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from './database.js';
+import { WAITING } from './dispatch-sql.js';
 
 /** A worker process as it presents itself. */
 export interface WorkerProcess {
@@ -26,6 +27,37 @@ const FORGET: Statement = {
   text: `DELETE FROM workers WHERE seen_at < now() - interval '1 hour'`,
 };
 
+/**
+ * $1 how long ago a worker may have given a sign of life, in ms. Of the runs that wait for a place, each tenant's
+ * oldest is found by the index; those on the queue are few.
+ */
+const LOAD: Statement = {
+  text: `
+WITH RECURSIVE waiting AS (
+  (SELECT tenant_id, created_at FROM runs WHERE ${WAITING} ORDER BY tenant_id, created_at, id LIMIT 1)
+  UNION ALL
+  SELECT next.tenant_id, next.created_at FROM waiting w, LATERAL (
+    SELECT tenant_id, created_at FROM runs WHERE ${WAITING} AND tenant_id > w.tenant_id
+    ORDER BY tenant_id, created_at, id LIMIT 1
+  ) next
+)
+SELECT
+  (SELECT count(*)::int FROM workers
+   WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS live,
+  greatest(0, extract(epoch FROM clock_timestamp() - least(
+    (SELECT min(created_at) FROM waiting),
+    (SELECT min(created_at) FROM runs WHERE state = 'queued' AND enqueued_at IS NOT NULL)
+  )))::float8 AS oldest`,
+};
+
+/** How the work and the workers stand. */
+export interface WorkerLoad {
+  /** Workers that have given a sign of life lately. */
+  liveWorkers: number;
+  /** How long ago the oldest run was accepted that no worker has yet, in seconds; 0 = there is none. */
+  oldestWaitingSeconds: number;
+}
+
 /** The workers there are: their places are what tenants share. */
 @Injectable()
 export class WorkerStore {
@@ -39,6 +71,12 @@ export class WorkerStore {
   /** The worker takes no more runs. */
   async remove(id: string): Promise<void> {
     await this.database.systemQuery(REMOVE, [id]);
+  }
+
+  /** @param liveMs how long ago a worker may have given its last sign of life */
+  async load(liveMs: number): Promise<WorkerLoad> {
+    const [row] = await this.database.systemQuery<{ live: number; oldest: number | null }>(LOAD, [liveMs]);
+    return { liveWorkers: row?.live ?? 0, oldestWaitingSeconds: row?.oldest ?? 0 };
   }
 
   /** Forget the workers that died long ago. */

@@ -1,36 +1,64 @@
 import { Database } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
+import { WorkerWatch } from './worker-watch.js';
 
 /** A check that takes longer has failed: whoever asks has a timeout of its own. */
 const CHECK_MS = 2_000;
+
+/** Nobody needs to know it more exactly, and anybody may ask: the answer is kept for so long. */
+const KEEP_MS = 1_000;
 
 /** What `/readyz` answers: each check with `ok`, or with the reason why it fails. */
 export interface ReadinessReport {
   ready: boolean;
   checks: Record<string, string>;
+  /** What is wrong, but does not keep this process from serving its callers. */
+  warnings: string[];
 }
 
-/** Whether what every process needs is there now, and if not, what is in the way. */
+/** Whether what every process needs is there now, and if not, what is in the way. API and worker share it. */
 @Injectable()
 export class PlatformReadiness {
+  private kept: { report: Promise<ReadinessReport>; until: number } | undefined;
+
   constructor(
     private readonly database: Database,
     private readonly messaging: Messaging,
+    private readonly workers: WorkerWatch,
   ) {}
 
-  /** @param own checks that this process has besides, by name; one that rejects has failed with that reason */
-  async report(own: Record<string, () => Promise<unknown>> = {}): Promise<ReadinessReport> {
-    const checks = {
+  /** At most a second old. Never rejects. */
+  report(): Promise<ReadinessReport> {
+    if (!this.kept || this.kept.until < performance.now()) {
+      const kept = { report: this.look(), until: Infinity };
+      this.kept = kept;
+      void kept.report.then(() => (kept.until = performance.now() + KEEP_MS));
+    }
+    return this.kept.report;
+  }
+
+  private async look(): Promise<ReadinessReport> {
+    const warnings: string[] = [];
+    const probes = {
       postgres: () => this.database.ping(),
       migrations: () => this.assertMigrated(),
       [`messaging (${this.messaging.driver})`]: () => this.messaging.ping(),
-      ...own,
     };
-    const outcomes = await Promise.all(
-      Object.entries(checks).map(async ([name, probe]) => [name, await check(probe)] as const),
-    );
-    return { ready: outcomes.every(([, text]) => text === 'ok'), checks: Object.fromEntries(outcomes) };
+    const [outcomes] = await Promise.all([
+      Promise.all(Object.entries(probes).map(async ([name, probe]) => [name, await check(probe)] as const)),
+      // Without Postgres nobody knows, and that is said already.
+      check(async () => warnings.push(...(await this.workersWarning()))),
+    ]);
+    const ready = outcomes.every(([, text]) => text === 'ok');
+    return { ready, checks: Object.fromEntries(outcomes), warnings: [...warnings] };
+  }
+
+  private async workersWarning(): Promise<string[]> {
+    const { liveWorkers, oldestWaitingSeconds } = await this.workers.load();
+    if (liveWorkers > 0) return [];
+    const age = oldestWaitingSeconds > 0 ? `; the oldest for ${oldestWaitingSeconds.toFixed(0)} s` : '';
+    return [`no worker is alive: tasks are accepted and wait${age}`];
   }
 
   private async assertMigrated(): Promise<void> {

@@ -23,6 +23,7 @@ import { ReadOperations } from './operations/read-tasks.js';
 import { SendOperations } from './operations/send-message.js';
 import { SubscribeOperation } from './operations/subscribe-to-task.js';
 import { PlatformGauges } from './platform-gauges.js';
+import { PlatformReadiness } from './platform-readiness.js';
 import { Relay } from './relay/relay.js';
 import { ActiveRuns } from './runs/active-runs.js';
 import { Quarantine } from './runs/quarantine.js';
@@ -36,6 +37,7 @@ import { ScheduleSettler } from './schedules/schedule-settler.js';
 import { Schedules } from './schedules/schedules.js';
 import { TenantSecrets } from './runs/tenant-secrets.js';
 import { WorkerIdentity } from './runs/worker-identity.js';
+import { WorkerWatch } from './worker-watch.js';
 import { TenantTokens } from './usage/tenant-tokens.js';
 import { UsageCount } from './usage/usage-count.js';
 
@@ -59,9 +61,18 @@ import { UsageCount } from './usage/usage-count.js';
     OperationTable,
     DeadLetters,
     ...[Schedules, ScheduleFiring],
-    PlatformGauges,
+    ...[PlatformGauges, PlatformReadiness, WorkerWatch],
   ],
-  exports: [AgentDirectory, Catalog, DeadLetters, Schedules, RequestListing, OperationTable, Relay],
+  exports: [
+    PlatformReadiness,
+    AgentDirectory,
+    Catalog,
+    DeadLetters,
+    Schedules,
+    RequestListing,
+    OperationTable,
+    Relay,
+  ],
 })
 export class TasksModule {}
 
@@ -85,11 +96,11 @@ class RuntimePortsModule {}
   imports: [RuntimePortsModule, AgentsModule.withPorts(RuntimePortsModule)],
   providers: [
     ...[WorkerIdentity, RunStores, RunPorts, ActiveRuns, Quarantine, RunExecutor, RunConsumer],
-    ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges],
+    ...[Sweeper, RetentionSweep, UsageCount, PlatformGauges, PlatformReadiness, WorkerWatch],
     WorkerPresence,
     ...[TurnEnds, Suspensions, TaskCanceler, FamilySweep],
     ...[ScheduleClock, ScheduleSettler, ScheduleFiring],
   ],
-  exports: [ActiveRuns, RunExecutor],
+  exports: [ActiveRuns, PlatformReadiness, RunExecutor],
 })
 export class RunsModule {}

@@ -24,6 +24,16 @@ export class Metrics {
   readonly queueDepth = this.gauge('baton_queue_depth', 'Jobs in the queue', ['state']);
   /** Runs in Postgres, by state: `waiting` for a place, `queued` for a worker, `running`, `suspended` until other tasks end. */
   readonly runs = this.gauge('baton_runs', 'Runs by state', ['state']);
+  /** Worker processes that have given a sign of life lately. */
+  readonly liveWorkers = this.gauge('baton_live_workers', 'Workers that are alive', []);
+  /** How long ago the oldest run was accepted that no worker has yet. */
+  readonly oldestWaitingRun = this.gauge(
+    'baton_oldest_waiting_run_seconds',
+    'Age of the oldest waiting run',
+    [],
+  );
+  /** From the acceptance of a turn to its start on a worker. */
+  readonly runStart = this.histogram('baton_run_start_seconds', 'Acceptance to start of a run', []);
   /** Streams that this process serves now. */
   readonly openStreams = this.gauge('baton_open_streams', 'Streams open in this process', []);
   /** Readers of task logs in this process: streams, and calls that wait for the end of a turn. */

@@ -11,10 +11,9 @@ import {
   sseRecord,
 } from '@baton/a2a';
 import { OperationTable } from '@baton/tasks';
-import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { failureOf } from '../http/failure.js';
+import { Failures } from '../http/failure.js';
 import { CallerLeft } from '../http/read-body.js';
 import { notesOf } from '../http/request-notes.js';
 import { Traffic } from '../http/traffic.js';
@@ -53,7 +52,7 @@ export class Dispatcher {
     private readonly sender: StreamSender,
     private readonly places: StreamPlaces,
     private readonly traffic: Traffic,
-    private readonly logger: Logger,
+    private readonly failures: Failures,
   ) {}
 
   /** Answer one request. Never rejects: whatever goes wrong becomes an answer, if anybody is there to read it. */
@@ -72,7 +71,7 @@ export class Dispatcher {
       else await this.answer(call.operation, call, answer);
     } catch (error) {
       if (error instanceof CallerLeft || reply.raw.destroyed) reply.hijack();
-      else answer.error(failureOf(error, request, this.logger));
+      else answer.error(this.failures.of(error, request));
     }
   }
 
@@ -136,7 +135,7 @@ export class Dispatcher {
           text: frameRecord(framing, frame, envelope),
         })),
       error: (error) =>
-        sseRecord(answer.encodeError(failureOf(error, answer.request, this.logger)), {
+        sseRecord(answer.encodeError(this.failures.of(error, answer.request)), {
           event: framing.errorEvent,
         }),
     };

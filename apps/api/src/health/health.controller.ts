@@ -1,13 +1,15 @@
+import { PlatformReadiness } from '@baton/tasks';
 import { Metrics } from '@baton/telemetry';
 import { Controller, Get, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { Readiness } from './readiness.js';
+import { Traffic } from '../http/traffic.js';
 
 /** For load balancers and operators. None of it names a tenant, so none of it needs a token. */
 @Controller()
 export class HealthController {
   constructor(
-    private readonly readiness: Readiness,
+    private readonly readiness: PlatformReadiness,
+    private readonly traffic: Traffic,
     private readonly metrics: Metrics,
   ) {}
 
@@ -17,14 +19,20 @@ export class HealthController {
     return { status: 'ok' };
   }
 
-  /** Ready to serve callers; 503 and the failing checks if not. */
+  /**
+   * Ready to serve callers; 503 and the failing checks if not. That no worker is alive is a warning: this process can
+   * still accept tasks, and keeps them.
+   */
   @Get('readyz')
   async readyz(@Res() reply: FastifyReply): Promise<void> {
-    const report = await this.readiness.report();
+    const { ready, checks, warnings } = await this.readiness.report();
+    const { draining } = this.traffic;
+    const isReady = ready && !draining;
+    if (!isReady) reply.header('retry-after', '2');
     await reply
-      .status(report.ready ? 200 : 503)
+      .status(isReady ? 200 : 503)
       .header('cache-control', 'no-store')
-      .send(report);
+      .send({ ready: isReady, checks: { ...checks, server: draining ? 'shutting down' : 'ok' }, warnings });
   }
 
   @Get('metrics')

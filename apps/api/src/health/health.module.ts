@@ -1,13 +1,8 @@
-import { PlatformReadiness } from '@baton/tasks';
 import { Module } from '@nestjs/common';
+import { TasksModule } from '@baton/tasks';
 import { HttpModule } from '../http/http.module.js';
 import { HealthController } from './health.controller.js';
-import { Readiness } from './readiness.js';
 
 /** `/healthz`, `/readyz` and `/metrics`. */
-@Module({
-  imports: [HttpModule],
-  controllers: [HealthController],
-  providers: [PlatformReadiness, Readiness],
-})
+@Module({ imports: [HttpModule, TasksModule], controllers: [HealthController] })
 export class HealthModule {}

@@ -29,6 +29,23 @@ describe('health', () => {
     });
   });
 
+  it('is ready without any worker, for it can still accept tasks, and warns of it', async () => {
+    api.database.load = async () => ({ liveWorkers: 0, oldestWaitingSeconds: 12.3 });
+    const response = await fetch(`${api.url}/readyz`);
+    expect([response.status, await response.json()]).toMatchObject([
+      200,
+      { ready: true, warnings: ['no worker is alive: tasks are accepted and wait; the oldest for 12 s'] },
+    ]);
+  });
+
+  it('asks its services once, however many ask it at the same time', async () => {
+    let pings = 0;
+    api.database.ping = async () => void (pings += 1);
+    await Promise.all(Array.from({ length: 20 }, readyz));
+    // The answer is kept for a second; a slow machine may need more than one.
+    expect(pings).toBeLessThan(20);
+  });
+
   it('names each thing that is in the way', async () => {
     api.database.ping = async () => Promise.reject(new Error('connection refused'));
     api.database.pendingMigrations = async () => ['0002_runs'];

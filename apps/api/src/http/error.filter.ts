@@ -1,11 +1,17 @@
 import { STATUS_CODES } from 'node:http';
-import { type ErrorKind, type FieldViolation, ProtocolError, type RpcPath, errorWire } from '@baton/a2a';
-import { Logger } from '@baton/telemetry';
+import {
+  type ErrorKind,
+  type FieldViolation,
+  ProtocolError,
+  type RpcPath,
+  errorWire,
+  rpcPaths,
+} from '@baton/a2a';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RpcAnswer } from '../a2a/rpc-answer.js';
 import { setErrorHeaders } from './error-headers.js';
-import { failureOf } from './failure.js';
+import { Failures } from './failure.js';
 
 /** What is wrong with the URL or the HTTP method is said in HTTP's own words. */
 const PLAIN_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 414, 503]);
@@ -18,6 +24,7 @@ const STATUS_OF: Partial<Record<ErrorKind, number>> = {
   'invalid-params': 400,
   'unsupported-operation': 400,
   'agent-disabled': 409,
+  unavailable: 503,
 };
 
 /**
@@ -27,7 +34,7 @@ const STATUS_OF: Partial<Record<ErrorKind, number>> = {
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
-  constructor(private readonly logger: Logger) {}
+  constructor(private readonly failures: Failures) {}
 
   catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<FastifyRequest>();
@@ -37,11 +44,33 @@ export class ErrorFilter implements ExceptionFilter {
       sendError(reply, error.getStatus(), plainReason(error.getStatus()), plainMessage(error, request));
       return;
     }
-    const failure = failureOf(error, request, this.logger);
+    const failure = this.failures.of(error, request);
     const rpcPath = rpcPathOf(request);
     if (rpcPath) new RpcAnswer(rpcPath, request, reply).error(failure);
     else sendFailure(reply, failure);
   }
+}
+
+/**
+ * The answer to a path that the router can't read, in the caller's form: JSON-RPC where it would have been spoken.
+ * It has no route, so the path's beginning decides.
+ */
+export function refusePath(request: FastifyRequest, reply: FastifyReply, status: number): void {
+  const message =
+    status === 414
+      ? 'a name in this path is longer than any that there is'
+      : 'this path is not valid percent-encoding: write each % as %25, and other characters as UTF-8';
+  reply.header('x-request-id', request.id);
+  const rpcPath = request.method === 'POST' && status === 400 ? rpcPathAt(request.url) : undefined;
+  if (rpcPath) new RpcAnswer(rpcPath, request, reply).error(new ProtocolError('bad-request', message));
+  else sendError(reply, status, plainReason(status), message);
+}
+
+/** The JSON-RPC path that begins as this one does, before the first name in it. */
+function rpcPathAt(url: string): RpcPath | undefined {
+  return rpcPaths().find(
+    ({ path }) => path.includes(':') && url.startsWith(path.slice(0, path.indexOf(':'))),
+  );
 }
 
 /** A failure in the form of HTTP+JSON endpoints (A2A 1.0 §11.6). */

@@ -1,36 +1,64 @@
 import { type ErrorKind, ProtocolError } from '@baton/a2a';
-import { isTransient } from '@baton/database';
-import type { Logger } from '@baton/telemetry';
-import { HttpException } from '@nestjs/common';
+import { Database, isTransient } from '@baton/database';
+import { Messaging, MessagingUnavailableError } from '@baton/messaging';
+import { Logger, OutageLog } from '@baton/telemetry';
+import { HttpException, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { notesOf } from './request-notes.js';
 
 /** Kinds of errors that name a limit of the tenant. */
 const LIMIT_KINDS: ReadonlySet<ErrorKind> = new Set(['limit-exceeded', 'too-large']);
 
-const AWAY = 'The database is not available at the moment: send the request again';
+/** When callers shall try again while a service is away: an outage of a few seconds is the usual one. */
+const RETRY_AFTER_SECONDS = 2;
 
-/**
- * What a caller is told about an error: a ProtocolError as it is; what Nest and Fastify refuse by its HTTP
- * status; that the database is away, as this; anything else is logged with its stack, and the caller gets no
- * more than the request's id.
- */
-export function failureOf(error: unknown, request: FastifyRequest, logger: Logger): ProtocolError {
-  if (error instanceof ProtocolError) {
-    const limit = LIMIT_KINDS.has(error.kind) ? error.detail.metadata?.limit : undefined;
-    if (limit !== undefined) notesOf(request).limit = limit;
-    return error;
+/** What callers are told about errors, and what the log says of them. */
+@Injectable()
+export class Failures {
+  private readonly outages: OutageLog;
+
+  constructor(
+    private readonly database: Database,
+    private readonly messaging: Messaging,
+    private readonly logger: Logger,
+  ) {
+    this.outages = new OutageLog(logger);
   }
-  const refused = error instanceof HttpException ? refusalOf(error) : undefined;
-  if (refused) return refused;
-  const { streamedAt: _, ...notes } = notesOf(request);
-  const metadata = { requestId: request.id };
-  if (isTransient(error)) {
-    logger.warn('request failed: the database is away', { err: error, ...metadata, ...notes });
-    return new ProtocolError('internal', AWAY, { metadata });
+
+  /**
+   * A ProtocolError as it is; what Nest and Fastify refuse by its HTTP status; `unavailable` while Postgres or the
+   * queue is away, which the log says once; anything else is logged with its stack, and the caller gets no more than
+   * the request's id.
+   */
+  of(error: unknown, request: FastifyRequest): ProtocolError {
+    if (error instanceof ProtocolError) {
+      const limit = LIMIT_KINDS.has(error.kind) ? error.detail.metadata?.limit : undefined;
+      if (limit !== undefined) notesOf(request).limit = limit;
+      return error;
+    }
+    const refused = error instanceof HttpException ? refusalOf(error) : undefined;
+    if (refused) return refused;
+    const requestId = request.id;
+    if (isTransient(error)) {
+      this.outages.requestFailed('Postgres', error, () => this.database.ping());
+      return unavailable('The database', requestId);
+    }
+    if (error instanceof MessagingUnavailableError) {
+      this.outages.requestFailed('The queue', error, () => this.messaging.ping());
+      return unavailable('The queue', requestId);
+    }
+    const { streamedAt: _, ...notes } = notesOf(request);
+    this.logger.error('request failed', { err: error, requestId, ...notes });
+    return new ProtocolError('internal', 'Internal error', { metadata: { requestId } });
   }
-  logger.error('request failed', { err: error, ...metadata, ...notes });
-  return new ProtocolError('internal', 'Internal error', { metadata });
+}
+
+function unavailable(what: string, requestId: string): ProtocolError {
+  const seconds = String(RETRY_AFTER_SECONDS);
+  return new ProtocolError('unavailable', `${what} is not available at the moment: send the request again`, {
+    metadata: { requestId, retryAfterSeconds: seconds },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  });
 }
 
 function refusalOf(error: HttpException): ProtocolError | undefined {

@@ -1,7 +1,8 @@
 import type { Environment } from '@baton/config';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Connections } from './connections.js';
+import { refusePath } from './error.filter.js';
 import { requestIdOf } from './request-id.js';
 
 /** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
@@ -25,6 +26,8 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
     requestTimeout,
     connectionTimeout: 0,
     clientErrorHandler: connections.refuse,
+    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
+      refusePath(request, reply, error.statusCode ?? 400),
     http: {
       headersTimeout,
       requestTimeout,

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
 import { ErrorFilter } from './error.filter.js';
+import { Failures } from './failure.js';
 import { PublicUrl } from './public-url.js';
 import { RequestRate } from './request-rate.js';
 import { Traffic } from './traffic.js';
@@ -10,9 +11,10 @@ import { Traffic } from './traffic.js';
   providers: [
     { provide: APP_FILTER, useClass: ErrorFilter },
     { provide: APP_INTERCEPTOR, useClass: RequestRate },
+    Failures,
     PublicUrl,
     Traffic,
   ],
-  exports: [PublicUrl, Traffic],
+  exports: [Failures, PublicUrl, Traffic],
 })
 export class HttpModule {}

@@ -8,7 +8,6 @@ import {
 } from '@baton/a2a';
 import { BearerGuard, callerOf } from '@baton/identity';
 import { OperationTable, RequestListing } from '@baton/tasks';
-import { Logger } from '@baton/telemetry';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { lastEventId } from '../a2a/call-headers.js';
@@ -17,7 +16,7 @@ import { PeekedItems } from '../a2a/peeked-items.js';
 import { requireScopeFor } from '../a2a/scopes.js';
 import { StreamPlaces } from '../a2a/stream-places.js';
 import { StreamSender, type StreamTarget } from '../a2a/stream-sender.js';
-import { failureOf } from '../http/failure.js';
+import { Failures } from '../http/failure.js';
 import type { NativePath } from './native-path.js';
 import { readLimit } from './read-limit.js';
 import { RequestCalls } from './request-calls.js';
@@ -41,7 +40,7 @@ export class RequestsController {
     private readonly listing: RequestListing,
     private readonly sender: StreamSender,
     private readonly places: StreamPlaces,
-    private readonly logger: Logger,
+    private readonly failures: Failures,
   ) {}
 
   /** Newest status first: `{requests, next_cursor}`; the cursor is null on the last page. */
@@ -142,7 +141,7 @@ export class RequestsController {
       reply,
       item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
       error: (error) => {
-        const { kind, message } = failureOf(error, request, this.logger);
+        const { kind, message } = this.failures.of(error, request);
         const { reason: status } = errorWire(kind);
         return sseRecord(JSON.stringify({ error: { status, message } }), { event: 'error' });
       },

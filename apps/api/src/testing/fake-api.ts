@@ -12,6 +12,8 @@ import {
   TaskStore,
   TenantStore,
   TokenStore,
+  type WorkerLoad,
+  WorkerStore,
 } from '@baton/database';
 import { LimitsService, type TenantLimits, TokenService, type Verification } from '@baton/identity';
 import { Messaging, type Spending } from '@baton/messaging';
@@ -22,9 +24,11 @@ import {
   OperationTable,
   type Operations,
   PlatformGauges,
+  PlatformReadiness,
   RequestListing,
   Schedules,
   TasksModule,
+  WorkerWatch,
 } from '@baton/tasks';
 import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
 import { Global, Module } from '@nestjs/common';
@@ -37,6 +41,7 @@ import { createFastifyAdapter } from '../http/fastify-adapter.js';
 import { HttpModule } from '../http/http.module.js';
 import { NativeModule } from '../native/native.module.js';
 import { listen, shutDown } from '../serve.js';
+import { NO_LIMITS } from './samples.js';
 
 /** Tokens by their secret, of `tenant-1` unless another is named. Any other secret is refused. */
 const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = {
@@ -45,23 +50,6 @@ const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = 
   admin: { scopes: ['admin'] },
   nobody: { scopes: [] },
   stranger: { scopes: ['agents:call'], tenantId: 'tenant-2' },
-};
-
-const NO_LIMITS: TenantLimits = {
-  requestsPerSecond: null,
-  runsAtOnce: null,
-  tasksWaiting: null,
-  openStreams: null,
-  bodyBytes: null,
-  storedBytes: null,
-  eventBytes: null,
-  eventsPerRun: null,
-  bytesPerRun: null,
-  eventsPerTask: null,
-  bytesPerTask: null,
-  tokensPerDay: null,
-  retentionDays: null,
-  weight: 1,
 };
 
 /** An agent of `tenant-1`; change what a test is about. */
@@ -90,6 +78,7 @@ export interface FakeServices {
   ping(): Promise<void>;
   pendingMigrations(): Promise<string[]>;
   countByState(): Promise<Record<string, number>>;
+  load(): Promise<WorkerLoad>;
 }
 
 /** A whole API over loopback whose use cases are the test's own. */
@@ -195,6 +184,7 @@ const createFakes = (): Fakes => ({
     ping: async () => undefined,
     pendingMigrations: async () => [],
     countByState: async () => ({ queued: 2 }),
+    load: async () => ({ liveWorkers: 1, oldestWaitingSeconds: 0 }),
   },
   messaging: { ping: async () => undefined, spend: async () => ({ allowed: true, retryAfterMs: 0 }) },
   log: [],
@@ -215,6 +205,7 @@ function fakesModule({ database, messaging, hosts, limits, counts }: Fakes): new
     { provide: LimitsService, useValue: { of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }) } },
     { provide: StreamCountStore, useValue: counts },
     { provide: SecretStore, useValue: secretStore() },
+    { provide: WorkerStore, useValue: { load: () => database.load() } },
     { provide: RunStore, useValue: { countByState: () => database.countByState() } },
     {
       provide: Messaging,
@@ -276,9 +267,17 @@ function tasksModule({ operations, agents, own, agentOfTask, listing, schedules 
       },
       // The catalog is tested on a real database: native/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },
-      PlatformGauges,
+      ...[PlatformGauges, PlatformReadiness, WorkerWatch],
     ],
-    exports: [Catalog, OperationTable, AgentDirectory, RequestListing, DeadLetters, Schedules],
+    exports: [
+      PlatformReadiness,
+      Catalog,
+      OperationTable,
+      AgentDirectory,
+      RequestListing,
+      DeadLetters,
+      Schedules,
+    ],
   })
   class FakeTasksModule {}
   return FakeTasksModule;

@@ -13,6 +13,7 @@ import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { NO_LONGER_WATCHED, type TaskWatch } from '../relay/task-watch.js';
+import { WorkerWatch } from '../worker-watch.js';
 import { Conversation } from './conversation.js';
 import { TaskFinder } from './find-task.js';
 import { handOver, type Opening } from './opening.js';
@@ -26,6 +27,7 @@ export class SendOperations {
     private readonly conversation: Conversation,
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
+    private readonly workers: WorkerWatch,
     private readonly environment: Environment,
   ) {}
 
@@ -37,7 +39,7 @@ export class SendOperations {
   ): Promise<SendResult> {
     const historyLength = request.configuration?.historyLength;
     const watching = new AbortController();
-    const limit = this.waitLimit(call, watching);
+    const limit = this.limitWait(call, watching);
     try {
       const turn = await this.placement.place(call, request, AbortSignal.any([signal, watching.signal]));
       const { priorArtifacts } = turn;
@@ -56,16 +58,24 @@ export class SendOperations {
       const task = await this.conversation.withHistory(call, stored.task, historyLength);
       return replyOf(call, { ...stored, task }, priorArtifacts);
     } finally {
-      clearTimeout(limit);
+      clearInterval(limit);
       watching.abort(NO_LONGER_WATCHED);
     }
   }
 
-  /** Where a profile's callers wait only so long: the waiting ends, the run goes on. */
-  private waitLimit({ rules }: CallContext, watching: AbortController): NodeJS.Timeout | undefined {
-    if (rules.wait !== 'limited') return undefined;
-    return setTimeout(() => {
-      watching.abort(NO_LONGER_WATCHED);
+  /**
+   * Where a profile's callers wait only so long the waiting ends, and the run goes on. Elsewhere it ends when no worker
+   * is alive: nobody would answer before the caller gives up.
+   */
+  private limitWait({ rules }: CallContext, watching: AbortController): NodeJS.Timeout {
+    const end = (): void => watching.abort(NO_LONGER_WATCHED);
+    return setInterval(() => {
+      if (rules.wait === 'limited') return end();
+      // While Postgres is away nobody knows.
+      void this.workers.load().then(
+        ({ liveWorkers }) => liveWorkers === 0 && end(),
+        () => undefined,
+      );
     }, this.environment.sendWaitMs);
   }
 

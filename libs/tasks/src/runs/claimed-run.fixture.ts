@@ -43,6 +43,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     taskId: 'task',
     runId: 'run',
     attempt: 1,
+    waitedSeconds: 0,
     agentId: 'echo',
     cut: { task, sequence: 2 },
     message: message('hello', Role.ROLE_USER),

@@ -91,6 +91,7 @@ export class RunExecutor {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
+      if (run.attempt === 1) this.ports.metrics.runStart.observe(run.waitedSeconds);
       const ended = await this.executeClaimed(run, log);
       await this.ports.ends.follow(run, ended);
     } catch (error) {

@@ -12,6 +12,7 @@ import {
   type Consumer,
   type ControlMessage,
   Messaging,
+  MessagingUnavailableError,
   type RunJob,
   type Spending,
   type TaskSignal,
@@ -222,7 +223,9 @@ export class PostgresMessaging extends Messaging {
   private away(reason: unknown): Error {
     const answered = reason instanceof Error && 'severity' in reason;
     const where = `Postgres at ${addressOf(this.databaseUrl)}`;
-    return new Error(`${where} ${answered ? 'answers' : 'does not answer'}: ${reasonOf(reason)}`);
+    return new MessagingUnavailableError(
+      `${where} ${answered ? 'answers' : 'does not answer'}: ${reasonOf(reason)}`,
+    );
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
 import { within } from '../../deadline.js';
+import { MessagingUnavailableError } from '../../messaging.js';
 import { type QuietLog, reasonOf } from '../../quiet-log.js';
 
 /** No answer for this long while one is due: the connection is dead and is made anew. */
@@ -86,7 +87,9 @@ export class RedisConnection {
     // What ioredis says in the moment between a broken connection and its notice of it.
     const plain = text.startsWith("Stream isn't writeable") ? 'connection lost' : text;
     const answered = reason instanceof Error && reason.name === 'ReplyError';
-    return new Error(`Redis at ${this.address} ${answered ? 'answers' : 'does not answer'}: ${plain}`);
+    return new MessagingUnavailableError(
+      `Redis at ${this.address} ${answered ? 'answers' : 'does not answer'}: ${plain}`,
+    );
   }
 
   close(): void {

@@ -1,0 +1,69 @@
+import { Environment } from '@baton/config';
+import { type WorkerLoad, WorkerStore } from '@baton/database';
+import { Logger, Metrics } from '@baton/telemetry';
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { RepeatedWork } from './repeated-work.js';
+
+/** A worker that was silent for so many leases does not live: one that is busy or restarts gets the benefit of doubt. */
+const LIVE_LEASES = 3;
+
+/**
+ * Notices that no worker is alive: tasks are accepted and nobody executes them. The log says so once when it begins
+ * and once when it ends; the metrics and `/readyz` say so meanwhile.
+ */
+@Injectable()
+export class WorkerWatch implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly repeated: RepeatedWork;
+  private looksWithout = 0;
+  private aloneSince = 0;
+
+  constructor(
+    private readonly workers: WorkerStore,
+    private readonly environment: Environment,
+    private readonly metrics: Metrics,
+    private readonly logger: Logger,
+  ) {
+    this.repeated = new RepeatedWork({
+      everyMs: environment.leaseMs,
+      work: () => this.look(),
+      // Whoever needs Postgres says that it is away.
+      onError: () => undefined,
+    });
+  }
+
+  onApplicationBootstrap(): void {
+    this.metrics.onScrape(async () => {
+      const { liveWorkers, oldestWaitingSeconds } = await this.load();
+      this.metrics.liveWorkers.set(liveWorkers);
+      this.metrics.oldestWaitingRun.set(oldestWaitingSeconds);
+    });
+    this.repeated.start();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.repeated.stop();
+  }
+
+  /** Rejects when Postgres is away. */
+  load(): Promise<WorkerLoad> {
+    return this.workers.load(this.environment.leaseMs * LIVE_LEASES);
+  }
+
+  private async look(): Promise<void> {
+    const { liveWorkers, oldestWaitingSeconds } = await this.load();
+    if (liveWorkers > 0) {
+      if (this.looksWithout > 1) {
+        const forMs = Math.round(performance.now() - this.aloneSince);
+        this.logger.info('workers are alive again', { liveWorkers, forMs, oldestWaitingSeconds });
+      }
+      this.looksWithout = 0;
+      return;
+    }
+    this.looksWithout += 1;
+    if (this.looksWithout === 1) this.aloneSince = performance.now();
+    // At the second look: where everything starts at the same time, an API may be up first.
+    if (this.looksWithout === 2) {
+      this.logger.error('no worker is alive: tasks are accepted and wait', { oldestWaitingSeconds });
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import { createLogger } from './logger.js';
+import { OutageLog } from './outage-log.js';
+
+it('says once that a service is away and once that it is back, with what it has cost', async () => {
+  const lines: Record<string, unknown>[] = [];
+  let wrote: () => void = () => undefined;
+  const logger = createLogger({ logLevel: 'info' }, 'api', {
+    write: (line) => {
+      lines.push(JSON.parse(line) as Record<string, unknown>);
+      wrote();
+    },
+  });
+  const until = async (count: number): Promise<void> => {
+    while (lines.length < count) await new Promise<void>((resolve) => (wrote = resolve));
+  };
+  const outages = new OutageLog(logger, 5);
+  let isAway = true;
+  let probes = 0;
+  let probed: () => void = () => undefined;
+  const probe = async (): Promise<void> => {
+    probes += 1;
+    probed();
+    if (isAway) throw new Error('connection refused');
+  };
+  for (let i = 0; i < 100; i++) outages.requestFailed('Postgres', new Error('connection refused'), probe);
+  while (probes < 3) await new Promise<void>((resolve) => (probed = resolve));
+  isAway = false;
+  await until(2);
+  expect(lines).toMatchObject([
+    {
+      level: 'warn',
+      msg: 'Postgres is away: requests that need it fail',
+      err: { message: 'connection refused' },
+    },
+    { level: 'info', msg: 'Postgres is back', failedRequests: 100 },
+  ]);
+  outages.requestFailed('Postgres', new Error('again'), probe);
+  await until(4);
+  expect(lines[3]).toMatchObject({ msg: 'Postgres is back', failedRequests: 1 });
+});

@@ -1,0 +1,45 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from './logger.js';
+
+const PROBE_MS = 1_000;
+
+/**
+ * Says in the log that a service is away: once when it begins and once when it ends, with the number of requests that
+ * it cost. Thousands of callers may ask meanwhile.
+ */
+export class OutageLog {
+  private readonly failed = new Map<string, number>();
+
+  /** @param probeMs how often to look whether a service is back, in milliseconds */
+  constructor(
+    private readonly logger: Logger,
+    private readonly probeMs = PROBE_MS,
+  ) {}
+
+  /**
+   * A request failed because the service is away.
+   * @param service its name, as a sentence begins
+   * @param probe rejects as long as the service is away
+   */
+  requestFailed(service: string, error: unknown, probe: () => Promise<unknown>): void {
+    const count = this.failed.get(service);
+    this.failed.set(service, (count ?? 0) + 1);
+    if (count !== undefined) return;
+    this.logger.warn(`${service} is away: requests that need it fail`, { err: error });
+    void this.awaitEnd(service, probe, performance.now());
+  }
+
+  private async awaitEnd(service: string, probe: () => Promise<unknown>, since: number): Promise<void> {
+    do await delay(this.probeMs, undefined, { ref: false });
+    while (!(await answers(probe)));
+    const forMs = Math.round(performance.now() - since);
+    this.logger.info(`${service} is back`, { forMs, failedRequests: this.failed.get(service) });
+    this.failed.delete(service);
+  }
+}
+
+const answers = (probe: () => Promise<unknown>): Promise<boolean> =>
+  probe().then(
+    () => true,
+    () => false,
+  );

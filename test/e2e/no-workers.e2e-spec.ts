@@ -1,0 +1,65 @@
+import { DRIVERS } from '../support/index.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+const WARNING = expect.stringContaining('no worker is alive') as string;
+
+jest.setTimeout(300_000);
+
+describe.each(DRIVERS)('an API without any worker, on %s', (driver) => {
+  let stack: Stack;
+  let token: string;
+  beforeAll(async () => {
+    stack = await Stack.start({ driver, workers: 0, env: { SEND_WAIT_MS: '1000', LEASE_MS: '2000' } });
+    ({ token } = await stack.createTenant());
+  });
+  afterAll(() => stack.stop());
+
+  const get = async (path: string) => {
+    const response = await fetch(stack.apis[0]!.url + path);
+    return { status: response.status, text: await response.text() };
+  };
+  const warnings = async () => {
+    const { status, text } = await get('/readyz');
+    return [status, (JSON.parse(text) as { warnings: string[] }).warnings] as const;
+  };
+  const metric = async (name: string): Promise<number> => {
+    const { text } = await get('/metrics');
+    return Number(text.match(new RegExp(`^${name} (.*)$`, 'm'))?.[1]);
+  };
+  const logged = (text: string): number => stack.apis[0]!.log().split(text).length - 1;
+  const until = async (holds: () => Promise<boolean> | boolean): Promise<void> => {
+    while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
+  };
+
+  it('answers a blocking send with the task as it is, and says everywhere that nobody works', async () => {
+    const [now, before] = await Promise.all([
+      new RawCaller(stack.url(0), token).call('SendMessage', sendParams('x')),
+      new RawCaller(stack.url(0), token, '0.3').call('message/send', {
+        message: { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'y' }] },
+      }),
+    ]);
+    expect(now.result?.task.status.state).toBe('TASK_STATE_SUBMITTED');
+    expect(before.result?.status.state).toBe('submitted');
+    expect(await warnings()).toEqual([200, [WARNING]]);
+    expect(await metric('baton_live_workers')).toBe(0);
+    expect(await metric('baton_oldest_waiting_run_seconds')).toBeGreaterThan(0.9);
+    await until(() => logged('no worker is alive') > 0);
+
+    const id = now.result?.task.id as string;
+    const worker = await stack.addWorker();
+    await until(async () => (await warnings())[1].length === 0);
+    await until(() => logged('workers are alive again') > 0);
+    expect([logged('no worker is alive'), logged('workers are alive again')]).toEqual([1, 1]);
+    expect(await metric('baton_live_workers')).toBe(1);
+    const caller = new RawCaller(stack.url(0), token);
+    const done = async (): Promise<boolean> => {
+      const { result } = await caller.call('GetTask', { id });
+      return result?.status.state === 'TASK_STATE_COMPLETED';
+    };
+    await until(done);
+    await until(async () => (await metric('baton_oldest_waiting_run_seconds')) === 0);
+    await worker.kill();
+    await until(async () => (await warnings())[1].length === 1);
+  });
+});
