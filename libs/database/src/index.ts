@@ -3,7 +3,7 @@ export * from './records.js';
 export { Database, type DatabaseOptions } from './database.js';
 export { DatabaseModule } from './database.module.js';
 export { CatalogClient, NameTakenError } from './catalog-client.js';
-export { DatabaseUnavailableError, isTransient } from './transient.js';
+export { DatabaseUnavailableError, isTransient, isUnstorable } from './transient.js';
 export type { BeatNews, LeaseKey } from './leases/lease-beat.js';
 export { LeaseKeeper } from './leases/lease-keeper.js';
 export { migrate } from './migrate.js';

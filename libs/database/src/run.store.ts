@@ -21,6 +21,8 @@ import { isTransient } from './transient.js';
 import { GET } from './task-sql.js';
 import { isUuid } from './uuid.js';
 
+/** Metadata grow with every status that brings some. */
+const MAX_METADATA_CHARS = 4 * 1024 * 1024;
 /** Unless somebody says otherwise, in bytes. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
 
@@ -233,6 +235,9 @@ export class RunStore {
     return this.database.inTenant(key.tenantId, async (transaction) => {
       const [row] = await transaction.query<sql.MetadataRow>(sql.READ_METADATA, [key.tenantId, key.taskId]);
       const merged = { ...row?.metadata, ...batch.metadata };
+      if (JSON.stringify(merged).length > MAX_METADATA_CHARS) {
+        throw new RangeError(`The metadata of a task may be ${MAX_METADATA_CHARS} characters of JSON`);
+      }
       const statement = batch.end ? sql.APPEND_END : sql.APPEND;
       return transaction.query(statement, appendValues(key, batch, merged));
     });

@@ -82,6 +82,21 @@ export function isTransient(error: unknown): boolean {
   return RETRYABLE_CODES.has(codeOf(error)) || isTransient(error.cause);
 }
 
+/** SQLSTATEs of values that Postgres does not take: data exceptions, and what is larger than it can be. */
+const UNSTORABLE_STATE = /^(22|54)/;
+/** Postgres has no code of its own for a value over 1 GiB. */
+const TOO_LARGE_MESSAGE = /^(invalid memory alloc request size|out of memory|string buffer exceeds maximum)/;
+
+/**
+ * Whether what was to be written can't be stored, however often it is tried: Postgres refuses the value, or Node.js can't
+ * make a string of it.
+ */
+export function isUnstorable(error: unknown): boolean {
+  if (!isError(error) || isTransient(error)) return false;
+  if (error instanceof RangeError || UNSTORABLE_STATE.test(codeOf(error))) return true;
+  return TOO_LARGE_MESSAGE.test(error.message);
+}
+
 /** A connection error as one plain sentence; any other error as it is. */
 export function plainError(error: unknown): unknown {
   if (!isError(error) || !isConnectionError(error)) return error;

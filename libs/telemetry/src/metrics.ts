@@ -38,8 +38,10 @@ export class Metrics {
   readonly openStreams = this.gauge('baton_open_streams', 'Streams open in this process', []);
   /** Readers of task logs in this process: streams, and calls that wait for the end of a turn. */
   readonly taskWatches = this.gauge('baton_task_watches', 'Task logs followed by this process', []);
-  /** From an event's append to its relay to a caller. */
-  readonly eventLag = this.histogram('baton_event_lag_seconds', 'Append to relay of an event', []);
+  /** From what an agent says until it is in the log; of a batch that of its first event. Workers. */
+  readonly eventAppend = this.histogram('baton_event_append_seconds', 'From output to log of an event', []);
+  /** From what an agent says until a reader that is there gets it; measured with statuses, which have a time. API. */
+  readonly eventLag = this.histogram('baton_event_lag_seconds', 'From output to reader of a status', []);
   /** HTTP requests, by route and status; of a stream the time to its first frame. */
   readonly requestDuration = this.histogram('baton_request_duration_seconds', 'Duration of requests', [
     'route',

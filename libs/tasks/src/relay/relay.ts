@@ -1,3 +1,4 @@
+import type { TaskEvent } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
@@ -61,12 +62,18 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
    */
   async watch(key: TaskKey, cursor: number, head: number, signal: AbortSignal): Promise<TaskWatch> {
     const watch = new TaskWatch(key, this.log, cursor, head, signal);
+    watch.onLive = (event) => this.observeLag(event);
     if (signal.aborted) return watch;
     const subscription = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) => watch.notify(news));
     this.watches.set(watch, subscription);
     signal.addEventListener('abort', () => this.leave(watch), { once: true });
     await this.settle(subscription);
     return watch;
+  }
+
+  private observeLag({ payload }: TaskEvent): void {
+    const said = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
+    if (said) this.metrics.eventLag.observe(Math.max(0, Date.now() - Date.parse(said)) / 1000);
   }
 
   /** Free the watch's subscription before its signal does: nobody reads it. */

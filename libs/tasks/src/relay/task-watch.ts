@@ -30,6 +30,8 @@ export class TaskWatch {
   private wake: (() => void) | undefined;
   /** As far as is known, the log goes to here. */
   private head: number;
+  /** Told of every event that was written after the watch had begun, when its reader gets it. */
+  onLive: ((event: TaskEvent) => void) | undefined;
 
   constructor(
     readonly key: TaskKey,
@@ -86,6 +88,7 @@ export class TaskWatch {
         // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- it may abort between two events
         if (this.signal.aborted) return;
         this.cursor = event.sequence;
+        if (event.sequence > this.headAtStart) this.onLive?.(event);
         yield event;
         if (this.isLast(event, ends)) return;
       }

@@ -47,7 +47,7 @@ class FakePorts {
       this.signals.push(signal);
     },
   };
-  readonly metrics = { eventsAppended: { inc: () => undefined }, eventLag: { observe: () => undefined } };
+  readonly metrics = { eventsAppended: { inc: () => undefined }, eventAppend: { observe: () => undefined } };
   readonly onFailure = () => void (this.refused += 1);
 
   commit(batch: AppendBatch): AppendResult {
@@ -165,6 +165,44 @@ describe('EventWriter', () => {
     writer.discard();
     await expect(writer.flush()).rejects.toThrow(AppendRefused);
     expect(ports.trace).toEqual([]);
+  });
+
+  it('says what the log refuses at once, to whoever waits for the agent; the platform still ends the turn', async () => {
+    const refusal = Object.assign(new Error('value too large'), { code: '54000' });
+    let tries = 0;
+    ports.answer = async (batch) => {
+      tries += 1;
+      if (batch.end === undefined) throw refusal;
+      return ports.commit(batch);
+    };
+    const told = new Promise((resolve) => {
+      writer.refusal.addEventListener('abort', () => resolve(writer.refusal.reason));
+    });
+    // Nobody waits for this one: it is appended by and by.
+    await writer.write(chunk('a'));
+    expect(await told).toMatchObject({
+      message: 'The agent sent something that can not be stored',
+      cause: refusal,
+    });
+    expect(await told).toBeInstanceOf(TurnFailure);
+    await expect(writer.write(chunk('b'))).rejects.toBeInstanceOf(TurnFailure);
+    const end = { state: TaskState.TASK_STATE_FAILED, outcome: null, error: 'value too large' };
+    await writer.end(status(TaskState.TASK_STATE_FAILED), end);
+    expect([tries, ports.trace, ports.refused]).toEqual([2, ['commit 1', 'publish 3'], 0]);
+  });
+
+  it('does not wait for a server that takes no signals', async () => {
+    let answer = (): void => undefined;
+    const hanging = new Promise<void>((resolve) => (answer = resolve));
+    ports.messaging.publishTask = async (_t: string, _k: string, { lastSequence }: TaskSignal) => {
+      ports.trace.push(`publish ${lastSequence}`);
+      return hanging;
+    };
+    await writer.write(status(WORKING));
+    await writer.write(status(WORKING));
+    await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
+    expect(ports.trace.filter((line) => line.startsWith('commit'))).toHaveLength(3);
+    answer();
   });
 
   describe('limits of the tenant', () => {

@@ -8,12 +8,14 @@ import {
   TaskStore,
   type TurnOutcome,
   isTransient,
+  isUnstorable,
 } from '@baton/database';
-import type { Messaging } from '@baton/messaging';
+import type { Messaging, TaskSignal } from '@baton/messaging';
 import type { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EventAllowance } from './event-allowance.js';
 import { SmallArtifacts } from './small-artifacts.js';
+import { TurnFailure } from './turn-output.js';
 
 /** A batch is appended at the latest this long after its first event. */
 const MAX_BATCH_MS = 5;
@@ -21,6 +23,8 @@ const MAX_BATCH_MS = 5;
 const MAX_BATCH_BYTES = 64 * 1024;
 const MAX_BATCH_EVENTS = 256;
 const RETRY_MS = 100;
+/** How long a batch waits for its signal to be sent. Readers find what was not signalled in the log. */
+const PUBLISH_WAIT_MS = 1_000;
 
 /** What Postgres has said of a batch that is in the log; nothing, if its answer was lost. */
 type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren'>;
@@ -47,7 +51,7 @@ export interface WriterPorts {
   runs: Pick<RunStore, 'append'>;
   tasks: Pick<TaskStore, 'readEvents'>;
   messaging: Pick<Messaging, 'publishTask'>;
-  metrics: Pick<Metrics, 'eventsAppended' | 'eventLag'>;
+  metrics: Pick<Metrics, 'eventsAppended' | 'eventAppend'>;
   /** Called once, when a batch could not be appended: the run must stop. */
   onFailure: (error: Error) => void;
 }
@@ -69,6 +73,8 @@ export class EventWriter {
   private metadata: Record<string, unknown> | undefined;
   private allowance: EventAllowance | undefined;
   private sequence: number;
+  private isPublisherStuck = false;
+  private readonly refused = new AbortController();
   private readonly artifacts: SmallArtifacts;
 
   constructor(
@@ -87,6 +93,7 @@ export class EventWriter {
    */
   async write(payload: EventPayload, isAgents = true): Promise<void> {
     if (this.failure) throw this.failure;
+    this.refusal.throwIfAborted();
     this.take(payload, isAgents);
     if (payload.$case === 'statusUpdate' || this.isFull()) await this.flush();
     else this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
@@ -108,10 +115,20 @@ export class EventWriter {
    */
   async end(payload: EventPayload, end: TurnEnd): Promise<void> {
     if (this.failure) throw this.failure;
-    this.take(payload, end.error === undefined);
+    const isAgents = end.error === undefined;
+    if (isAgents) this.refusal.throwIfAborted();
+    this.take(payload, isAgents);
     // Not an argument of the flush: one that is already under way takes this event along.
     this.ending = end;
     await this.flush();
+  }
+
+  /**
+   * Aborts when the log can't take what the agent has said, with a `TurnFailure` as its reason. The platform's word
+   * still gets in: the turn can be ended.
+   */
+  get refusal(): AbortSignal {
+    return this.refused.signal;
   }
 
   /** Set once the end of the turn is in the log. */
@@ -163,18 +180,37 @@ export class EventWriter {
       metadata: this.metadata,
     };
     this.metadata = undefined;
-    const written = await this.appendUntilKnown(batch).catch((error: unknown) => this.fail(error));
+    const written = await this.appendUntilKnown(batch).catch((error: unknown) => {
+      if (isUnstorable(error) && end?.error === undefined) return this.refuse(error);
+      return this.fail(error);
+    });
     if (!written) return this.fail(new AppendRefused('the task has ended or another attempt owns it'));
     if (end) this.hasEnded = { state: end.state, mayHaveChildren: written.hasChildren ?? true };
     const first = this.sequence + 1;
     this.sequence += events.length;
     const { tenantId, taskId, attempt } = this.run;
     this.ports.metrics.eventsAppended.inc(events.length);
-    this.ports.metrics.eventLag.observe((performance.now() - since) / 1000);
-    await this.ports.messaging.publishTask(tenantId, taskId, {
+    this.ports.metrics.eventAppend.observe((performance.now() - since) / 1000);
+    await this.publish(tenantId, taskId, {
       lastSequence: this.sequence,
       events: events.map(({ json }, i) => ({ sequence: first + i, attempt, json })),
     });
+  }
+
+  /** Wait for the signal to be sent, but not long, and not again before a server that hangs has answered. */
+  private async publish(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
+    const published = this.ports.messaging.publishTask(tenantId, taskId, signal).catch(() => undefined);
+    if (this.isPublisherStuck) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        this.isPublisherStuck = true;
+        void published.then(() => (this.isPublisherStuck = false));
+        resolve();
+      }, PUBLISH_WAIT_MS);
+    });
+    await Promise.race([published, late]);
+    clearTimeout(timer);
   }
 
   /**
@@ -198,6 +234,16 @@ export class EventWriter {
     const { tenantId, taskId, attempt } = this.run;
     const events = await this.ports.tasks.readEvents(tenantId, taskId, this.sequence, count);
     return events.length === count && events.every((event) => event.attempt === attempt);
+  }
+
+  /** The batch is forgotten, and the agent says nothing more. */
+  private refuse(cause: unknown): never {
+    const failure = new TurnFailure('The agent sent something that can not be stored', undefined, { cause });
+    this.pending = [];
+    this.pendingBytes = 0;
+    this.ending = undefined;
+    this.refused.abort(failure);
+    throw failure;
   }
 
   private fail(error: unknown): never {

@@ -170,10 +170,11 @@ export class RunExecutor {
     const limits = await untilAnswered(() => this.ports.limits.of(run.tenantId), signal);
     writer.allow(new EventAllowance(limits, run.logged));
     const turn = await untilAnswered(() => this.turnOf(run, agent, signal), signal);
-    const outputs = runtime.run(turn, signal)[Symbol.asyncIterator]();
+    const stop = AbortSignal.any([signal, writer.refusal]);
+    const outputs = runtime.run(turn, stop)[Symbol.asyncIterator]();
     try {
       for (;;) {
-        const next = await untilStopped(outputs.next(), signal);
+        const next = await untilStopped(outputs.next(), stop);
         if (next.done) throw new TurnFailure('The agent returned without a final status');
         if (await this.writeOutput(next.value, { run, writer, output, signal })) return;
       }
@@ -249,7 +250,7 @@ export class RunExecutor {
     const text = own ? error.message : 'The agent stopped with an unexpected error';
     const state = TaskState.TASK_STATE_FAILED;
     const outcome = own ? null : 'agent-threw';
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
     this.ports.metrics.runsFinished.inc({ outcome: taskStateToJSON(state) });
   }
@@ -271,6 +272,12 @@ export class RunExecutor {
   }
 }
 
+/** For the run's record: what went wrong, and why. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}
+
 const timeout = (ms: number): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, ms).unref();
@@ -279,7 +286,10 @@ const timeout = (ms: number): Promise<void> =>
 /** The runtime's next output, or a rejection as soon as the run is stopped. */
 function untilStopped<T>(next: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => reject(new AppendRefused('the run was stopped'));
+    const stop = (): void => {
+      const reason: unknown = signal.reason;
+      reject(reason instanceof TurnFailure ? reason : new AppendRefused('the run was stopped'));
+    };
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
     next.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));

@@ -22,8 +22,10 @@ export class TurnFailure extends Error {
     message: string,
     /** The limit of the tenant that the agent went over. */
     readonly limit?: string,
+    /** What only the operator and the agent's author are told. */
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
   }
 }
 

@@ -1,9 +1,12 @@
 import type { PgPool } from 'bullmq';
+import { within } from '../../deadline.js';
 import type { QuietLog } from '../../quiet-log.js';
 
 /** What may wait for a server that is slow to answer; more is dropped. */
 const WAITING_CHARS = 4 * 1024 * 1024;
 const BATCH = 500;
+/** A statement that takes longer is on a connection that leads nowhere: the next one goes out on another. */
+const SEND_MS = 5_000;
 
 interface Notification {
   channel: string;
@@ -40,10 +43,11 @@ export class PostgresPublisher {
     while (this.waiting.length > 0) {
       const batch = this.waiting.splice(0, BATCH);
       try {
-        await this.pool.query('SELECT pg_notify(c, p) FROM unnest($1::text[], $2::text[]) AS n(c, p)', [
-          batch.map(({ channel }) => channel),
-          batch.map(({ payload }) => payload),
-        ]);
+        const sent = this.pool.query(
+          'SELECT pg_notify(c, p) FROM unnest($1::text[], $2::text[]) AS n(c, p)',
+          [batch.map(({ channel }) => channel), batch.map(({ payload }) => payload)],
+        );
+        await within(SEND_MS, sent, 'no answer in time');
       } catch (error) {
         this.log.warn('signals not published', error);
       }
