@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { DRIVERS } from '../support/index.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+const AGENTS = join(__dirname, '../agents');
+const MIB = 1024 * 1024;
+/** Together more than any string of V8 (512 MiB): whatever reads a turn as a whole fails. */
+const CHUNKS = 140;
+const CHUNK_BYTES = 4 * MIB - 1024;
+
+/** The most memory that a process has taken, in MiB. */
+const peakOf = ({ pid }: { pid: number }): number =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
+
+interface Note {
+  artifactsUpToEvent: number;
+  events: number;
+  bytes: number;
+}
+
+describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) => {
+  let stack: Stack;
+  let token: string;
+  let flood: RawCaller;
+  let database: Client;
+
+  beforeAll(async () => {
+    const env = { BATON_AGENTS_DIR: AGENTS, LEASE_MS: '3000', LEASE_HEARTBEAT_MS: '750', SWEEP_MS: '200' };
+    stack = await Stack.start({ driver, env });
+    ({ token } = await stack.createTenant());
+    flood = new RawCaller(stack.url(0, 'flood'), token);
+    database = new Client({ connectionString: stack.database.url });
+    await database.connect();
+    await database.query(`SELECT set_config('baton.tenant', 'system', false)`);
+  });
+  afterAll(async () => {
+    await database.end();
+    await stack.stop();
+  });
+
+  /** Sequences of a log and its bytes, read slowly at first. */
+  async function readLog(id: string, after: number): Promise<{ sequences: number[]; bytes: number }> {
+    const url = `${stack.apis[0]!.url}/v1/requests/${id}/events?since_seq=${after}`;
+    const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+    const sequences: number[] = [];
+    let bytes = 0;
+    let rest = '';
+    for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) {
+      // What waits for a slow reader is in its socket and a bounded buffer; the rest stays in the log.
+      if (bytes < 64 * MIB) await new Promise((resolve) => setTimeout(resolve, 1));
+      bytes += piece.length;
+      const text = rest + Buffer.from(piece).toString('latin1');
+      for (const [, sequence] of text.matchAll(/^id: (\d+)\n/gm)) sequences.push(Number(sequence));
+      rest = text.slice(text.lastIndexOf('\n') + 1).slice(0, 64);
+    }
+    return { sequences, bytes };
+  }
+
+  async function until<T>(read: () => Promise<T>, isIt: (value: T) => boolean): Promise<T> {
+    for (;;) {
+      const value = await read();
+      if (isIt(value)) return value;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+
+  const taskOf = async (id: string) => (await flood.call('GetTask', { id })).result!;
+  const noteOf = (task: Record<string, { 'baton.truncated'?: Note } | undefined>): Note =>
+    task.metadata!['baton.truncated']!;
+
+  it('is streamed, read, listed, reclaimed after a kill and canceled', async () => {
+    const said = sendParams('flood', {
+      metadata: { chunks: CHUNKS, bytes: CHUNK_BYTES, hold: true },
+    }) as Record<string, object>;
+    const sent = await flood.call('SendMessage', { ...said, configuration: { returnImmediately: true } });
+    const id = sent.result!.task.id as string;
+
+    // Everything is in the log: the task, its work, and the chunks.
+    await until(
+      async () =>
+        (await database.query<{ head: number }>('SELECT last_sequence AS head FROM tasks')).rows[0]!.head,
+      (head) => head >= CHUNKS + 2,
+    );
+    const task = await taskOf(id);
+    expect(task.status.state).toBe('TASK_STATE_WORKING');
+    const shown = noteOf(task).artifactsUpToEvent;
+    expect(task.artifacts[0].parts).toHaveLength(shown - 2);
+    expect(noteOf(task).bytes).toBeGreaterThan(CHUNKS * CHUNK_BYTES);
+
+    const [first] = stack.workers.splice(0);
+    await first!.kill();
+    await stack.addWorker();
+    await until(
+      async () => (await database.query<{ attempt: number }>('SELECT attempt FROM runs')).rows[0]!.attempt,
+      (attempt) => attempt === 2,
+    );
+
+    const canceled = await flood.call('CancelTask', { id });
+    expect(canceled.result!.status.state).toBe('TASK_STATE_CANCELED');
+    const ended = await taskOf(id);
+    expect(ended.status.state).toBe('TASK_STATE_CANCELED');
+    const { result: listed } = await flood.call('ListTasks', { includeArtifacts: true });
+    expect(listed!.tasks).toHaveLength(1);
+    expect(noteOf(listed!.tasks[0]).events).toBe(noteOf(ended).events);
+
+    const { sequences, bytes } = await readLog(id, 0);
+    expect(sequences).toEqual(Array.from({ length: noteOf(ended).events }, (_, i) => i + 1));
+    expect(bytes).toBeGreaterThan(CHUNKS * CHUNK_BYTES);
+    // Together with its copies on the way out it would be far more, if it were held.
+    expect(peakOf(stack.apis[0]!)).toBeLessThan(1024);
+  }, 900_000);
+
+  it('fails at its limit and says which, and its stream ends', async () => {
+    const { slug, token: limited } = await stack.createTenant();
+    await stack.baton('tenants', 'limits', slug, '--bytes-per-run', String(3 * MIB));
+    const caller = new RawCaller(stack.url(0, 'flood'), limited);
+    const metadata = { chunks: 10, bytes: MIB };
+    let last: Record<string, { status?: { state: string } }> | undefined;
+    for await (const { data } of caller.stream('SendStreamingMessage', sendParams('x', { metadata }))) {
+      last = data.result;
+    }
+    expect(last?.statusUpdate?.status).toMatchObject({
+      state: 'TASK_STATE_FAILED',
+      message: {
+        parts: [
+          {
+            text: `The agent sent more bytes than the limit bytesPerRun of this tenant allows, which is ${3 * MIB}`,
+          },
+        ],
+      },
+    });
+  }, 120_000);
+});
