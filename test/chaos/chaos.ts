@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadEnvironment } from '../../libs/config/src/environment.js';
+import { Attacker } from './attacker.js';
 import { Cluster } from './cluster.js';
 import { planFaults, strikeAll } from './fault-plan.js';
 import type { Site } from './faults.js';
@@ -36,6 +37,8 @@ export async function runChaos(options: ChaosOptions, tell: Progress): Promise<C
   const environment = {
     ...services.environment,
     BATON_AGENTS_DIR: join(__dirname, 'agents'),
+    // The peers of the tenant that means ill are in this process.
+    OUTBOUND_ALLOW: '127.0.0.1',
     WORKER_CONCURRENCY: String(SLOTS),
     SSE_HEARTBEAT_MS: '2000',
     LOG_LEVEL: options.logs === undefined ? 'fatal' : 'info',
@@ -64,6 +67,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
       cluster.createTenant(`tenant-${n + 1}`, markOf(seed, n)),
     ),
   );
+  const attacker = await Attacker.start(cluster, await cluster.createTenant('attacker', markOf(seed, -1)));
   const load = new Load(seed, options.seed, cluster, tenants);
   const struck: StruckRuns[] = [];
   const plan = planFaults(seed, options.faults, options.driver, options.only);
@@ -72,6 +76,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
 
   const site: Site = {
     ...stage,
+    attacker,
     struck: (runs) => void struck.push(runs),
     burst: (tasks) => load.burst(tasks),
     slots: () => SLOTS * cluster.workers.length,
@@ -86,6 +91,8 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   await driving;
   probing.abort();
   await probes;
+  const attacks = await attacker.outcome(services, options.patience * 1000);
+  await attacker.stop();
 
   tell(`reading the logs of ${load.records.length} tasks`);
   const stored = await new Harvest(services, () => cluster.apis, tenants, load).gather(load.records);
@@ -93,7 +100,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const marks = Object.fromEntries(tenants.map(({ tenant, mark }) => [tenant, mark]));
   const { crashes } = cluster;
   const observations: Observations = {
-    ...{ records, stored, oddAnswers, faults, struck, foreignAsks, marks, crashes },
+    ...{ records, stored, oddAnswers, faults, struck, foreignAsks, attacks, marks, crashes },
   };
   return { observations, foreignAsked };
 }

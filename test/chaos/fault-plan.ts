@@ -1,12 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { now } from './caller.js';
-import { type Fault, type FaultName, FAULTS, type Site } from './faults.js';
+import { ATTACKS } from './attacks.js';
+import { type Fault, FAULTS, type Site } from './faults.js';
 import type { FaultRecord } from './observations.js';
 import type { Random } from './random.js';
 import type { Driver } from './services.js';
 
 /** How many faults may be under way at once: what one breaks must be mendable while the next begins. */
 const AT_ONCE = 2;
+
+/** Every fault: of what Baton runs on, and of what tenants send. */
+const ALL = { ...FAULTS, ...ATTACKS };
+export type FaultName = keyof typeof ALL;
+export const FAULT_NAMES = Object.keys(ALL) as FaultName[];
+
+/** Those that there are on a driver. */
+export const faultsOn = (driver: Driver): FaultName[] =>
+  FAULT_NAMES.filter((name) => (ALL[name] as Fault).drivers.includes(driver));
 
 export interface PlannedFault {
   name: FaultName;
@@ -16,15 +26,19 @@ export interface PlannedFault {
 }
 
 /**
- * `count` faults at random times, each kind about as often as every other. Half of them begin while the one
+ * `count` faults at random times: each kind once before any comes again. Half of them begin while the one
  * before is still at work or its damage is being mended; before the others everything has had time to heal.
+ * @param only these kinds, and no others
  */
-export function planFaults(seed: Random, count: number, driver: Driver, only?: FaultName): PlannedFault[] {
+export function planFaults(
+  seed: Random,
+  count: number,
+  driver: Driver,
+  only: readonly FaultName[] = FAULT_NAMES,
+): PlannedFault[] {
   const random = seed.fork('faults');
-  const names = (Object.entries(FAULTS) as [FaultName, Fault][])
-    .filter(([name, { drivers }]) => drivers.includes(driver) && (only === undefined || name === only))
-    .map(([name]) => name);
-  if (names.length === 0) throw new Error(`The fault ${only} does not exist on the driver ${driver}.`);
+  const names = faultsOn(driver).filter((name) => only.includes(name));
+  if (names.length === 0) throw new Error(`The driver ${driver} has no fault ${only.join(', ')}.`);
   let at = 1500;
   let bag: FaultName[] = [];
   return Array.from({ length: count }, (_, n) => {
@@ -48,7 +62,7 @@ export async function strikeAll(
   for (const { name, at, random } of plan) {
     await delay(Math.max(0, start + at - now()));
     while (running.size >= AT_ONCE) await Promise.race(running);
-    const fault: Fault = FAULTS[name];
+    const fault: Fault = ALL[name];
     const record: FaultRecord = { name, detail: '', from: now(), to: Infinity, excuses: fault.excuses };
     records.push(record);
     const striking = fault.strike(site, random).then((blow) => {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BatonProcess } from '../support/baton-process.js';
+import type { Attacker } from './attacker.js';
 import { now } from './caller.js';
 import type { Cluster } from './cluster.js';
 import type { Excuse, StruckRuns } from './observations.js';
@@ -18,6 +19,8 @@ export interface Site {
   burst(tasks: number): Promise<void>;
   /** Runs that the workers can hold at once. */
   slots(): number;
+  /** A tenant that means ill, whose tasks are none of those that are checked. */
+  attacker: Attacker;
 }
 
 export interface Fault {
@@ -41,7 +44,7 @@ const BOTH: readonly Driver[] = ['redis', 'postgres'];
 const REDIS: readonly Driver[] = ['redis'];
 const AWAY_MS = 10_000;
 
-/** Every fault by its name. A fault excuses only what it must: a killed worker, for one, nothing at all. */
+/** Every fault of what Baton runs on, by its name. A fault excuses only what it must: a killed worker, for one, nothing at all. */
 export const FAULTS = {
   'kill-worker': {
     drivers: BOTH,
@@ -165,10 +168,8 @@ export const FAULTS = {
   },
 } as const satisfies Record<string, Fault>;
 
-export type FaultName = keyof typeof FAULTS;
-
 /** Stop a worker and note what it had in hand: stopped, it can't take or finish anything meanwhile. */
-async function strikeWorker(site: Site, worker: BatonProcess, fault: FaultName): Promise<void> {
+async function strikeWorker(site: Site, worker: BatonProcess, fault: keyof typeof FAULTS): Promise<void> {
   const at = now();
   worker.signal('SIGSTOP');
   const rows = await site.services

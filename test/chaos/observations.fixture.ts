@@ -104,7 +104,15 @@ export function observed(
   more: Partial<Observations> = {},
 ): Observations {
   return {
-    ...{ records: [record], stored: [stored], oddAnswers: [], faults: [], struck: [], foreignAsks: [] },
+    ...{
+      records: [record],
+      stored: [stored],
+      oddAnswers: [],
+      faults: [],
+      struck: [],
+      foreignAsks: [],
+      attacks: [],
+    },
     ...{ marks: { 'tenant-1': MARK, 'tenant-2': OTHER_MARK }, crashes: [] },
     ...more,
   };

@@ -108,8 +108,11 @@ export interface FaultRecord {
   api?: number;
 }
 
-/** `unavailable`: 503 or -32603. `broken`: the connection. `silent`: no answer in time. */
-export type Excuse = 'unavailable' | 'broken' | 'silent';
+/**
+ * `unavailable`: 503 or -32603. `broken`: the connection. `silent`: no answer in time. `frozen`: the watchdog kills a
+ * worker.
+ */
+export type Excuse = 'unavailable' | 'broken' | 'silent' | 'frozen';
 
 /** The runs that a worker had in hand when it was struck. */
 export interface StruckRuns {
@@ -127,6 +130,13 @@ export interface ForeignAsk {
   outcome: string;
 }
 
+/** A task of the tenant that means ill. */
+export interface AttackTask {
+  id: string;
+  agent: string;
+  ended: boolean;
+}
+
 /** Everything a run of the harness knows when it is over. */
 export interface Observations {
   records: TaskRecord[];
@@ -138,6 +148,8 @@ export interface Observations {
   foreignAsks: ForeignAsk[];
   /** Mark of each tenant: a text that all its messages carry. */
   marks: Record<string, string>;
+  /** What attackers sent must end, too; nothing else of it is judged. */
+  attacks: AttackTask[];
   /** Baton processes that ended by themselves. */
   crashes: string[];
 }

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { FAULTS, type FaultName } from './faults.js';
+import { ATTACKS } from './attacks.js';
+import { FAULT_NAMES, type FaultName } from './fault-plan.js';
+import { FAULTS } from './faults.js';
 import type { Driver } from './services.js';
 
 export interface ChaosOptions {
@@ -16,8 +18,8 @@ export interface ChaosOptions {
   atOnce: number;
   /** Seconds after the last fault in which everything has to end. */
   patience: number;
-  /** Only this fault. */
-  only?: FaultName;
+  /** Only these faults. */
+  only?: readonly FaultName[];
   /** Folder in which the processes' logs are kept. */
   logs?: string | undefined;
 }
@@ -32,7 +34,9 @@ export const USAGE = `npm run chaos -- [options]
   --workers N      worker processes (3)
   --at-once N      tasks under way at the same time (64)
   --patience S     seconds after the last fault in which all must have ended (60)
-  --only FAULT     one of: ${Object.keys(FAULTS).join(', ')}
+  --only F,G …     only these faults; processes or content for all of a kind
+                   processes: ${Object.keys(FAULTS).join(', ')}
+                   content: ${Object.keys(ATTACKS).join(', ')}
   --logs FOLDER    keep the processes' logs there
   --json           print the result as JSON`;
 
@@ -65,15 +69,26 @@ export function readOptions(args: string[]): ChaosOptions & { json: boolean; hel
   };
   const { driver, only, logs, seed, json, help } = values;
   if (driver !== 'redis' && driver !== 'postgres') throw new Error('--driver must be redis or postgres');
-  if (only !== undefined && !(only in FAULTS)) {
-    throw new Error(`--only must be one of ${Object.keys(FAULTS).join(', ')}`);
-  }
   return {
     ...{ tasks: number('tasks', 1), faults: number('faults', 0), tenants: number('tenants', 1) },
     ...{ apis: number('apis', 1), workers: number('workers', 1), atOnce: number('at-once', 1) },
     patience: number('patience', 1),
     ...{ seed: seed ?? randomBytes(4).toString('hex'), driver, json, help },
-    ...(only !== undefined && { only: only as FaultName }),
+    ...(only !== undefined && { only: faultsNamed(only) }),
     ...(logs !== undefined && { logs }),
   };
+}
+
+const KINDS: Record<string, object> = { processes: FAULTS, content: ATTACKS };
+
+function faultsNamed(list: string): FaultName[] {
+  return list.split(',').flatMap((name) => {
+    const names = Object.keys(KINDS[name] ?? { [name]: 0 }) as FaultName[];
+    const unknown = names.find((each) => !FAULT_NAMES.includes(each));
+    if (unknown !== undefined)
+      throw new Error(
+        `--only: there is no fault ${unknown}, but processes, content, ${FAULT_NAMES.join(', ')}`,
+      );
+    return names;
+  });
 }

@@ -21,6 +21,8 @@ export interface Report {
   /** Connections that readers opened again, cut by themselves or by a fault. */
   oddAnswers: number;
   foreignAsked: number;
+  /** Tasks of the tenant that means ill. */
+  attacks: number;
   defects: Record<Defect, number>;
   /** Of the workers' runs, in ms: all, and those during whose healing nothing else was broken. */
   recovery: Record<'all' | 'alone', ReturnType<typeof recoveryOf>>;
@@ -30,7 +32,7 @@ export interface Report {
 
 /** Judge a run. */
 export function reportOn(options: ChaosOptions, { observations, foreignAsked, seconds }: ChaosRun): Report {
-  const { records, stored, faults, struck, oddAnswers } = observations;
+  const { records, stored, faults, struck, oddAnswers, attacks } = observations;
   const findings = [...check(observations)];
   const defects = Object.fromEntries(
     Object.keys(DEFECTS).map((defect) => [
@@ -49,7 +51,7 @@ export function reportOn(options: ChaosOptions, { observations, foreignAsked, se
     tasksByKind: count(records.map(({ kind }) => kind)),
     faults: faults.length,
     faultsByKind: count(faults.map(({ name }) => name)),
-    ...{ oddAnswers: oddAnswers.length, foreignAsked, defects },
+    ...{ oddAnswers: oddAnswers.length, foreignAsked, attacks: attacks.length, defects },
     recovery: {
       all: recoveryOf(struck, records, faults, false),
       alone: recoveryOf(struck, records, faults, true),
@@ -82,6 +84,7 @@ export function renderReport(report: Report): string {
     ...list(report.faultsByKind),
     row('odd answers and broken connections', report.oddAnswers),
     row('asks for others’ tasks', report.foreignAsked),
+    row('tasks of the attacker', report.attacks),
     '',
     ...Object.entries(defects).map(
       ([defect, n]) => `${row(defect, n)}${n > 0 ? `   ${DEFECTS[defect as Defect]}` : ''}`,

@@ -22,6 +22,9 @@ export function* check(observations: Observations): Generator<Finding> {
     yield* checkMarks(task, observations.marks);
   }
   yield* checkTwins(stored);
+  for (const { id: task, agent, ended } of observations.attacks) {
+    if (!ended) yield { defect: 'stuck', task, detail: `an attack with the agent ${agent} does not end` };
+  }
   yield* checkAnswers(observations);
 }
 
