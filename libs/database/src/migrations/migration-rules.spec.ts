@@ -1,0 +1,172 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadModule, parseSync } from 'libpg-query';
+import { RELEASED } from '../../../../test/support/released-build.js';
+import { migrationsFolder } from '../migrations-folder.js';
+import { type Migration, parseMigration, readMigrations } from './migration-file.js';
+
+/** Matters of taste, and those that the runner takes care of. */
+const NOT_OURS = ['prefer-robust-stmts', 'prefer-bigint-over-int', 'prefer-text-field', 'prefer-identity'];
+/** What only a contract migration may do: it removes what an earlier release used. */
+const REMOVALS = [
+  'ban-drop-column',
+  'ban-drop-table',
+  'ban-drop-not-null',
+  'renaming-column',
+  'renaming-table',
+];
+const SQUAWK = require.resolve('squawk-cli/js/bin/squawk');
+const folder = mkdtempSync(join(tmpdir(), 'baton-rules-'));
+
+beforeAll(() => loadModule());
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The script that the runner makes of a migration, without its backfills. */
+function executed({ steps }: Migration): string {
+  const timeouts = `SET lock_timeout = '2s';\nSET statement_timeout = '5s';\n`;
+  const scripts = steps.map((step) => {
+    if (step.kind === 'backfill') return '';
+    if (step.kind !== 'transaction') return `${step.text};\n`;
+    return `BEGIN;\n${step.statements.map(({ text }) => `${text};\n`).join('')}COMMIT;\n`;
+  });
+  return timeouts + scripts.join('');
+}
+
+/** What squawk, a linter for migrations, has against it. */
+function squawk(migration: Migration): string[] {
+  const file = join(folder, 'migration.sql');
+  writeFileSync(file, executed(migration));
+  const excluded = [...NOT_OURS, ...(migration.contractAfter ? REMOVALS : [])].flatMap((rule) => [
+    '--exclude',
+    rule,
+  ]);
+  const args = [SQUAWK, '--reporter', 'json', ...excluded, file];
+  let found: string;
+  try {
+    found = execFileSync(process.execPath, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  } catch (error) {
+    found = (error as { stdout: string }).stdout;
+  }
+  return (JSON.parse(found) as { rule_name: string }[]).map(({ rule_name: rule }) => rule);
+}
+
+type Tree = Record<string, Record<string, unknown> | undefined>;
+
+/** The kinds of statements whose locks are short, and what they may not do. */
+const KNOWN: Record<string, (node: Record<string, unknown>, isNew: boolean) => string | undefined> = {
+  CreateStmt: () => undefined,
+  IndexStmt: () => undefined,
+  CommentStmt: () => undefined,
+  CreatePolicyStmt: (_, isNew) => (isNew ? undefined : 'a policy on a table that the last release uses'),
+  AlterTableStmt: ({ cmds }, isNew) =>
+    isNew ? undefined : (cmds as Tree[]).map(({ AlterTableCmd }) => alteration(AlterTableCmd)).find(Boolean),
+  SelectStmt: (node) => (JSON.stringify(node).includes('"set_config"') ? undefined : 'a SELECT'),
+  InsertStmt: (node, isNew) =>
+    isNew && JSON.stringify(node).includes('valuesLists') ? undefined : 'an INSERT that is no backfill',
+  UpdateStmt: (_, isNew) => (isNew ? undefined : 'an UPDATE that is no backfill'),
+  DeleteStmt: (_, isNew) => (isNew ? undefined : 'a DELETE that is no backfill'),
+};
+
+/** Squawk knows whether a new column or constraint is slow. */
+const ALTERATIONS = new Set([
+  'AT_AddColumn',
+  'AT_AddConstraint',
+  'AT_ValidateConstraint',
+  'AT_SetRelOptions',
+  'AT_DropNotNull',
+]);
+
+function alteration(command: Record<string, unknown> | undefined): string | undefined {
+  const { subtype, def } = command as { subtype: string; def?: unknown };
+  const isAllowed = ALTERATIONS.has(subtype) || (subtype === 'AT_ColumnDefault' && def !== undefined);
+  return isAllowed ? undefined : `${subtype} on a table that the last release uses`;
+}
+
+/** What else may hold up or break the processes of the last release. */
+function problems(migration: Migration): string[] {
+  const created = new Set<unknown>();
+  const found = squawk(migration);
+  const statements = migration.steps.flatMap((step) => (step.kind === 'transaction' ? step.statements : []));
+  for (const { text } of migration.contractAfter ? [] : statements) {
+    const [entry] = Object.entries((parseSync(text).stmts?.[0]?.stmt ?? {}) as Tree);
+    const [kind, node] = entry ?? ['', undefined];
+    const table = ((node?.relation ?? node?.table) as { relname?: string } | undefined)?.relname;
+    if (kind === 'CreateStmt') created.add(table);
+    const rule = KNOWN[kind];
+    const problem = rule ? rule(node ?? {}, created.has(table)) : `${kind}, which no rule knows`;
+    if (problem) found.push(problem);
+  }
+  const hasBackfill = migration.steps.some(({ kind }) => kind === 'backfill');
+  if (hasBackfill && !migration.sql.includes(`set_config('baton.tenant', 'system', true)`)) {
+    found.push('a backfill whose tenant is not set for prisma migrate deploy');
+  }
+  if (
+    migration.contractAfter &&
+    migration.contractAfter.localeCompare(RELEASED.version, 'en', { numeric: true }) > 0
+  ) {
+    found.push(`what release ${RELEASED.version} may use`);
+  }
+  return found;
+}
+
+const problemsOf = (sql: string) => problems(parseMigration('m', sql));
+
+it('every migration since the last release leaves that release working, and waits for nothing long', async () => {
+  const migrations = (await readMigrations(migrationsFolder())).filter(
+    ({ name }) => name > RELEASED.lastMigration,
+  );
+  for (const migration of migrations)
+    expect([migration.name, ...problems(migration)]).toEqual([migration.name]);
+});
+
+it.each([
+  'ALTER TABLE "tasks" ADD COLUMN "a" TEXT, ADD COLUMN "b" BIGINT NOT NULL DEFAULT 0;',
+  `CREATE TABLE "n" ("id" UUID NOT NULL, CONSTRAINT "n_pkey" PRIMARY KEY ("id"));
+   CREATE INDEX "n_idx" ON "n"("id");
+   ALTER TABLE "n" ENABLE ROW LEVEL SECURITY;
+   CREATE POLICY "p" ON "n" USING (true);`,
+  '-- baton: concurrently\nCREATE INDEX "i" ON "tasks"("id");\n-- baton: concurrently\nDROP INDEX "j";',
+  `SELECT set_config('baton.tenant', 'system', true);
+   -- baton: backfill table=tasks key=tenant_id,id rows=100
+   UPDATE "tasks" SET "a" = 1 WHERE /* slice */ true;`,
+  `ALTER TABLE "tasks" ADD CONSTRAINT "c" CHECK ("a" > 0) NOT VALID;
+   -- baton: separately
+   ALTER TABLE "tasks" VALIDATE CONSTRAINT "c";`,
+  '-- baton: contract after=0.1.0\nALTER TABLE "tasks" DROP COLUMN "a";',
+])('takes %s', (sql) => {
+  expect(problemsOf(sql)).toEqual([]);
+});
+
+it.each([
+  ['CREATE INDEX "i" ON "tasks"("id");', 'require-concurrent-index-creation'],
+  ['DROP INDEX "i";', 'require-concurrent-index-deletion'],
+  ['ALTER TABLE "tasks" ADD COLUMN "a" UUID DEFAULT gen_random_uuid();', 'adding-field-with-default'],
+  ['ALTER TABLE "tasks" ADD COLUMN "a" INTEGER NOT NULL;', 'adding-required-field'],
+  ['ALTER TABLE "tasks" ALTER COLUMN "a" TYPE BIGINT;', 'changing-column-type'],
+  ['ALTER TABLE "tasks" ALTER COLUMN "a" SET NOT NULL;', 'adding-not-nullable-field'],
+  ['ALTER TABLE "tasks" ADD CONSTRAINT "c" CHECK ("a" > 0);', 'constraint-missing-not-valid'],
+  ['ALTER TABLE "tasks" ADD CONSTRAINT "c" UNIQUE ("a");', 'disallowed-unique-constraint'],
+  ['ALTER TABLE "tasks" DROP COLUMN "a";', 'ban-drop-column'],
+  ['ALTER TABLE "tasks" RENAME COLUMN "a" TO "b";', 'renaming-column'],
+  ['DROP TABLE "runs";', 'ban-drop-table'],
+  ['-- baton: contract after=0.2.0\nDROP TABLE "runs";', 'what release 0.1.0 may use'],
+  [
+    'ALTER TABLE "tasks" ALTER COLUMN "a" DROP DEFAULT;',
+    'AT_ColumnDefault on a table that the last release uses',
+  ],
+  [
+    'ALTER TABLE "tasks" DISABLE ROW LEVEL SECURITY;',
+    'AT_DisableRowSecurity on a table that the last release uses',
+  ],
+  ['UPDATE "tasks" SET "a" = 1;', 'an UPDATE that is no backfill'],
+  ['INSERT INTO "n" SELECT * FROM "tasks";', 'an INSERT that is no backfill'],
+  ['TRUNCATE "tasks";', 'TruncateStmt, which no rule knows'],
+  [
+    '-- baton: backfill table=tasks key=id rows=9\nUPDATE "tasks" SET "a" = 1 WHERE /* slice */ true;',
+    'a backfill whose tenant is not set for prisma migrate deploy',
+  ],
+])('refuses %s', (sql, problem) => {
+  expect(problemsOf(sql)).toContain(problem);
+});
