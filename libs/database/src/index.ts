@@ -10,7 +10,7 @@ export { migrate } from './migrate.js';
 export { BackupError, type Manifest, verifyBackup } from './backup/archive.js';
 export { type Backup, backUp } from './backup/backup.js';
 export { type Restored, restoreBackup } from './backup/restore.js';
-export type { ListedTasks } from './task-list.js';
+export { COUNTED_EXACTLY, type CountCursor, type ListedTasks } from './task-list.js';
 export type { ArtifactPage, LogCut } from './task-reader.js';
 export { TaskStore } from './task.store.js';
 export { FamilyStore, type SweepCursor } from './family.store.js';

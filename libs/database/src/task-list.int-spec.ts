@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import type { CountCursor, ListedTasks } from './index.js';
 import { type Stores, chunk, newTask, openStores, saidIn, sql, startTask, texts } from './stores.fixture.js';
 
 let stores: Stores;
@@ -74,6 +75,22 @@ describe('a list', () => {
     expect(await ids({ since: new Date(changed.getTime() + 60_000) })).toEqual([]);
   });
 
+  /** The number of tasks of a list, a thousand after the other. */
+  async function countInSlices(listed: ListedTasks): Promise<number> {
+    let total = 0;
+    for (let cursor: CountCursor | undefined = { state: 0 }; cursor;) {
+      const slice: { tasks: number; cursor?: CountCursor } = await stores.tasks.countSlice(
+        listed,
+        cursor,
+        1_000,
+      );
+      expect(slice.tasks).toBeLessThanOrEqual(1_000);
+      total += slice.tasks;
+      cursor = slice.cursor;
+    }
+    return total;
+  }
+
   it('leaves the total open where there are too many to count for each page; a count has them all', async () => {
     const input = newTask();
     const { tenantId } = input;
@@ -88,10 +105,10 @@ describe('a list', () => {
     );
     const all = await stores.tasks.list(filter(tenantId));
     expect([all.tasks[0]?.task.id, all.total, all.more]).toEqual([input.task.id, null, true]);
-    expect(await stores.tasks.count({ tenantId, agentId: 'echo' })).toBe(10_001);
+    expect(await countInSlices({ tenantId, agentId: 'echo' })).toBe(10_001);
     const state = TASK_STATE_COMPLETED;
     expect((await stores.tasks.list({ ...filter(tenantId), state })).total).toBe(5_000);
-    expect(await stores.tasks.count({ tenantId, contextId: input.task.contextId, state })).toBe(5_000);
+    expect(await countInSlices({ tenantId, contextId: input.task.contextId, state })).toBe(5_000);
     expect((await stores.tasks.list({ ...filter(tenantId), uncounted: true })).total).toBeNull();
   });
 

@@ -23,8 +23,8 @@ class Conditions {
   }
 }
 
-/** Totals up to here are counted by every list; larger ones only now and then (`countStatement`). */
-const COUNTED_EXACTLY = 10_000;
+/** Totals up to here are counted by every list; larger ones in slices, now and then. */
+export const COUNTED_EXACTLY = 10_000;
 
 /** What a list is made of: everything about a page but its position. */
 export type ListedTasks = Pick<TaskFilter, 'tenantId' | 'agentId' | 'contextId' | 'state' | 'since'>;
@@ -55,14 +55,39 @@ export function pageStatement(
   return [{ text }, where.values];
 }
 
-/** Counts the tasks of all pages. @param exact whether to count on when there are more than every list counts */
-export function countStatement(filter: ListedTasks, exact: boolean): Call {
+/** Counts the tasks of all pages; null if there are more than every list counts. */
+export function countStatement(filter: ListedTasks): Call {
   const where = matching(filter, 'key');
   if (filter.state !== undefined) where.add(`t.state = ${where.value(filter.state)}`);
-  const limit = exact ? '' : `LIMIT ${(COUNTED_EXACTLY + 1).toString()}`;
-  const found = `SELECT FROM tasks t WHERE ${where.toString()} ${limit}`;
-  const total = exact ? 'count(*)' : `nullif(count(*), ${(COUNTED_EXACTLY + 1).toString()})`;
-  return [{ text: `SELECT ${total}::int AS total FROM (${found}) found` }, where.values];
+  const limit = COUNTED_EXACTLY + 1;
+  const found = `SELECT FROM tasks t WHERE ${where.toString()} LIMIT ${limit.toString()}`;
+  const text = `SELECT nullif(count(*), ${limit.toString()})::int AS total FROM (${found}) found`;
+  return [{ text }, where.values];
+}
+
+/** How far a count in slices has come. */
+export interface CountCursor {
+  /** Position in `ALL_STATES`: an index has the tasks of one state after the other. */
+  state: number;
+  /** The last task of that state that was counted. */
+  after?: { statusAt: string; taskId: string };
+}
+
+/** Counts the next tasks of one state, at most `limit`: how many, and the last of them. */
+export function countSliceStatement(filter: ListedTasks, { state, after }: CountCursor, limit: number): Call {
+  const where = matching(filter, 'key');
+  where.add(`t.state = ${where.value(filter.state ?? ALL_STATES[state])}`);
+  if (after) {
+    const last = `${where.value(after.statusAt)}::timestamptz, ${where.value(after.taskId)}::uuid`;
+    where.add(`(t.status_at, t.id) < (${last})`);
+  }
+  const text = `WITH slice AS (
+    SELECT t.status_at, t.id FROM tasks t WHERE ${where.toString()}
+    ORDER BY t.status_at DESC, t.id DESC LIMIT ${where.value(limit)}
+  )
+  SELECT (SELECT count(*)::int FROM slice) AS tasks, status_at::text, id FROM slice
+  ORDER BY status_at, id LIMIT 1`;
+  return [{ text }, where.values];
 }
 
 /** The placeholder of the tenant, which every statement has first. */

@@ -16,10 +16,17 @@ import type {
   TaskAlias,
   TaskFilter,
 } from './records.js';
-import { type Call, type ListedTasks, countStatement, pageStatement } from './task-list.js';
+import {
+  type Call,
+  type CountCursor,
+  type ListedTasks,
+  countSliceStatement,
+  countStatement,
+  pageStatement,
+} from './task-list.js';
 import { ReadBudget } from './read-rows.js';
 import { type ArtifactPage, type LogCut, TaskReader } from './task-reader.js';
-import { type TaskRow, statusNow } from './task-row.js';
+import { ALL_STATES, type TaskRow, statusNow } from './task-row.js';
 import * as sql from './task-sql.js';
 import { TooManyWaitingError, acceptTurn } from './turn-acceptance.js';
 import { isUuid } from './uuid.js';
@@ -153,7 +160,7 @@ export class TaskStore {
    */
   async list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
     const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
-    const count = filter.uncounted ? [] : [countStatement(filter, false)];
+    const count = filter.uncounted ? [] : [countStatement(filter)];
     const calls: Call[] = [[BY_INDEX_ONLY, []], page, ...count];
     const [, rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, calls);
     const { tenantId, historyLength, pageSize } = filter;
@@ -162,11 +169,25 @@ export class TaskStore {
     return { tasks, total, more: rows.length > filter.pageSize };
   }
 
-  /** The number of tasks of a list, however many there are: it takes the longer, the more. */
-  async count(filter: ListedTasks): Promise<number> {
-    const [statement, values] = countStatement(filter, true);
-    const [row] = await this.database.tenantQuery<{ total: number }>(filter.tenantId, statement, values);
-    return row?.total ?? 0;
+  /**
+   * Counts the next tasks of a list, at most `limit`.
+   * @param cursor where the slice before has ended
+   * @returns how many, and where to go on; no cursor = that was all
+   */
+  async countSlice(
+    filter: ListedTasks,
+    cursor: CountCursor,
+    limit: number,
+  ): Promise<{ tasks: number; cursor?: CountCursor }> {
+    const slice = countSliceStatement(filter, cursor, limit);
+    const [, rows = []] = await this.database.tenantQueries(filter.tenantId, [[BY_INDEX_ONLY, []], slice]);
+    const [row] = rows as { tasks: number; status_at: string; id: string }[];
+    const tasks = row?.tasks ?? 0;
+    if (row && tasks === limit) {
+      return { tasks, cursor: { state: cursor.state, after: { statusAt: row.status_at, taskId: row.id } } };
+    }
+    const state = filter.state === undefined ? cursor.state + 1 : ALL_STATES.length;
+    return state < ALL_STATES.length ? { tasks, cursor: { state } } : { tasks };
   }
 
   /** The last `limit` tasks of the context that were created before that task, whatever their state; oldest first. */

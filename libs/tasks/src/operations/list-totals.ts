@@ -1,37 +1,110 @@
-import { type ListedTasks, TaskStore } from '@baton/database';
+import { COUNTED_EXACTLY, type CountCursor, type ListedTasks, TaskStore } from '@baton/database';
+import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import { setTimeout as delay } from 'node:timers/promises';
 
-/** How old a total may be, in milliseconds. */
-const FRESH_MS = 10_000;
+/** How long a list waits for its total. */
+const WAIT_MS = 200;
+/** Tasks that are counted by one statement. */
+const SLICE_TASKS = 20_000;
+/** How old a total may be: this, or so many times as long as it took to count it. */
+const FRESH = { ms: 10_000, times: 20 };
 const MAX_LISTS = 1_000;
+/** Shorter lists count for themselves. */
+const AT_LEAST = COUNTED_EXACTLY + 1;
+
+/** What is known of the total of one list. */
+interface Total {
+  listed: ListedTasks;
+  /** The tasks of the last whole count. */
+  count?: number;
+  freshUntil: number;
+  /** Set while tasks are counted. */
+  counting?: { soFar: number; cursor: CountCursor; ms: number; done: Promise<void>; end(): void };
+}
 
 /**
- * The totals of lists that are too long to be counted for every page: a count reads all their tasks. Whoever
- * turns the pages of such a list makes one count in ten seconds and process.
+ * The totals of lists that are too long to be counted for every page. They are counted beside the calls: one slice of
+ * each list after the other, on one connection. A list waits for its total for a moment; then it gets the last one, or
+ * as many tasks as are counted by then. A count that fails is no error of the list.
  */
 @Injectable()
 export class ListTotals {
-  private readonly totals: LRUCache<string, { count: number }, ListedTasks>;
+  private readonly totals = new LRUCache<string, Total>({ max: MAX_LISTS });
+  private readonly queue = new Set<Total>();
+  private isWorking = false;
 
-  constructor(tasks: TaskStore) {
-    this.totals = new LRUCache({
-      max: MAX_LISTS,
-      ttl: FRESH_MS,
-      // Of the calls that miss a total at once one counts, and the others wait for it.
-      fetchMethod: async (_key, _stale, { context }) => ({ count: await tasks.count(context) }),
-      ignoreFetchAbort: true,
-    });
-  }
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly logger: Logger,
+  ) {}
 
-  /** The number of tasks of a list, if it was counted in the last ten seconds. */
+  /** The number of tasks of a list, if it was counted lately. */
   known(listed: ListedTasks): number | undefined {
-    return this.totals.get(JSON.stringify(listed))?.count;
+    const total = this.totals.get(JSON.stringify(listed));
+    return total && performance.now() < total.freshUntil ? total.count : undefined;
   }
 
-  /** The number of tasks of a list, as it was at most ten seconds ago. */
+  /**
+   * The number of tasks of a list that has more than every list counts. Until the first count of such a list has ended
+   * it has at least so many.
+   */
   async of(listed: ListedTasks): Promise<number> {
-    const total = await this.totals.fetch(JSON.stringify(listed), { context: listed });
-    return total?.count ?? 0;
+    const key = JSON.stringify(listed);
+    const total = this.totals.get(key) ?? { listed, freshUntil: 0 };
+    this.totals.set(key, total);
+    // Also after a count that failed.
+    if (performance.now() < total.freshUntil) return total.count ?? AT_LEAST;
+    const timer = new AbortController();
+    const late = delay(WAIT_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+    await Promise.race([this.count(total), late]);
+    timer.abort();
+    return total.count ?? Math.max(total.counting?.soFar ?? 0, AT_LEAST);
+  }
+
+  /** Resolves when the count that is under way has ended, well or not. */
+  private count(total: Total): Promise<void> {
+    if (!total.counting) {
+      let end: () => void = () => undefined;
+      const done = new Promise<void>((resolve) => (end = resolve));
+      total.counting = { soFar: 0, cursor: { state: 0 }, ms: 0, done, end };
+      this.queue.add(total);
+      if (!this.isWorking) void this.work();
+    }
+    return total.counting.done;
+  }
+
+  /** Count a slice of each list in turn until all are counted. */
+  private async work(): Promise<void> {
+    this.isWorking = true;
+    while (this.queue.size > 0) {
+      for (const total of this.queue) {
+        if (await this.countSlice(total)) continue;
+        this.queue.delete(total);
+        total.counting?.end();
+        delete total.counting;
+      }
+    }
+    this.isWorking = false;
+  }
+
+  /** @returns whether there are more */
+  private async countSlice(total: Total): Promise<boolean> {
+    const { listed, counting } = total;
+    if (!counting) return false;
+    const since = performance.now();
+    try {
+      const { tasks, cursor } = await this.tasks.countSlice(listed, counting.cursor, SLICE_TASKS);
+      counting.soFar += tasks;
+      counting.ms += performance.now() - since;
+      if (cursor) counting.cursor = cursor;
+      else total.count = counting.soFar;
+      if (cursor) return true;
+    } catch (error) {
+      this.logger.warn('counting a list failed; its last total is shown', { err: error });
+    }
+    total.freshUntil = performance.now() + Math.max(FRESH.ms, counting.ms * FRESH.times);
+    return false;
   }
 }
