@@ -37,6 +37,7 @@ export async function startBaton({ workers, env: more = {} }) {
     target,
     url,
     token,
+    home,
     databaseUrl,
     stop: async () => {
       target.close();
