@@ -8,10 +8,6 @@ export default defineConfig(
     extends: [tseslint.configs.strictTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
-      'max-lines': ['error', { max: 300 }],
-      'max-lines-per-function': ['error', { max: 40, skipBlankLines: true, skipComments: true }],
-      'max-params': 'off',
-      '@typescript-eslint/max-params': ['error', { max: 6 }],
       // Numbers in messages are plain; everything else must be made text on purpose.
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/no-confusing-void-expression': [
@@ -52,8 +48,6 @@ export default defineConfig(
     ],
     rules: {
       'no-restricted-properties': 'off',
-      // A `describe` is one function.
-      'max-lines-per-function': 'off',
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/unbound-method': 'off',
       // They look at what is on the wire, which has no types.

@@ -109,7 +109,6 @@ export class Environment {
   readonly defaultLimits: DefaultLimits;
 
   // One line a setting.
-  // eslint-disable-next-line max-lines-per-function
   constructor(values: Settings) {
     this.databaseUrl = values.DATABASE_URL;
     this.databasePoolSize = values.DATABASE_POOL_SIZE;

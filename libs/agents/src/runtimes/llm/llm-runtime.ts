@@ -54,7 +54,6 @@ export class LlmRuntime implements AgentRuntime {
   /** Settings as they are read, by the version of their agent. */
   private readonly configs = new LRUCache<string, LlmConfig>({ max: 500 });
 
-  // eslint-disable-next-line @typescript-eslint/max-params -- a turn needs all of them
   constructor(
     private readonly outbound: Outbound,
     private readonly secrets: SecretReader,
