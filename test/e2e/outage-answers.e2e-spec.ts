@@ -27,7 +27,10 @@ it.each(DRIVERS)('while Postgres is away callers are told when to ask again, on 
     const [first, ...more] = await Promise.all(
       Array.from({ length: 10 }, () => caller.call('SendMessage', sendParams('x'))),
     );
-    expect(first?.error).toMatchObject({ code: -32603, data: [{ reason: 'UNAVAILABLE' }, { retryDelay: '2s' }] });
+    expect(first?.error).toMatchObject({
+      code: -32603,
+      data: [{ reason: 'UNAVAILABLE' }, { retryDelay: '2s' }],
+    });
     expect(more.every((answer) => answer.error?.code === -32603)).toBe(true);
 
     await database.restart();
