@@ -90,6 +90,17 @@ describe('an executor that publishes faster than its worker reads', () => {
   });
 });
 
+describe('a turn that is stopped while its process starts', () => {
+  it.each(['cancel', 'close'] as const)('does not begin (%s)', async (how) => {
+    const execute = jest.fn(() => Promise.resolve());
+    const { turn, sent } = await hosted(execute, () => undefined);
+    turn[how]();
+    await turn.run();
+    expect(execute).not.toHaveBeenCalled();
+    expect(sent.at(-1)).toEqual({ type: 'returned', turn: 1 });
+  });
+});
+
 describe('an error of an executor', () => {
   it('is told within bounds, whatever was thrown', async () => {
     const thrown = [new Error('m'.repeat(1e6)), 'text', null, { toString: () => 1 }, Object.create(null)];

@@ -35,6 +35,7 @@ export class HostedTurn implements EventSink {
   /** Sent and not read yet, in characters. */
   private unread = 0;
   private closed = false;
+  private canceled = false;
   private hasFinished = false;
   private result: FromAgent | undefined;
 
@@ -56,6 +57,8 @@ export class HostedTurn implements EventSink {
     let threw = false;
     try {
       await currentTurn.run(this, async () => {
+        // Its process was still starting when it was canceled: there is nothing to stop, and nothing begins.
+        if (this.canceled || this.closed) return;
         this.executor = this.host.createExecutor();
         await this.executor.execute(requestContext(this.request), this.bus);
       });
@@ -70,6 +73,7 @@ export class HostedTurn implements EventSink {
 
   /** Call the executor's `cancelTask`. */
   cancel(): void {
+    this.canceled = true;
     const failed = (error: unknown): void =>
       this.say({ type: 'cancel-failed', turn: this.turn, error: errorDetail(error) });
     currentTurn.run(this, () => {
