@@ -7,6 +7,7 @@ import { Dispatcher } from '../dispatch/dispatcher.js';
 /** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
 const POSTPONE_MS = 500;
 const SPREAD_MS = 1_000;
+const NOTHING = (): void => undefined;
 
 /**
  * Keeps suspects apart: runs whose workers have died again and again, or that have one attempt left after a crash.
@@ -24,29 +25,27 @@ export class Quarantine {
   ) {}
 
   /**
-   * Whether this worker may execute the run now; call `leave` afterwards. If not, the run has been taken off the
-   * queue and comes again. Never rejects: what Postgres does not tell is no reason against a run.
+   * Ask before a run is claimed. Never rejects: what Postgres does not tell is no reason against a run.
+   * @returns what to call when the run has left this worker; undefined: do not claim it, it comes again
    */
-  async admits({ tenantId, taskId, runId, attempt }: RunJob): Promise<boolean> {
+  async enter({ tenantId, taskId, runId, attempt }: RunJob): Promise<(() => void) | undefined> {
     // Nobody has claimed it before, so nobody has died of it.
-    if (attempt === 0) return true;
+    if (attempt === 0) return NOTHING;
     try {
-      if (!(await this.runs.isSuspect(tenantId, runId))) return true;
-      if (this.inside === undefined || this.inside === runId) {
+      // A job may come twice: one for a run that executes already is no suspect, and must not open the door.
+      if (!(await this.runs.isSuspect(tenantId, runId))) return NOTHING;
+      if (this.inside === runId) return undefined;
+      if (this.inside === undefined) {
         this.inside = runId;
         this.logger.info('run in quarantine: its workers have died', { tenantId, taskId, runId, attempt });
-        return true;
+        return () => (this.inside = undefined);
       }
       await this.runs.postpone(tenantId, runId, POSTPONE_MS + Math.round(Math.random() * SPREAD_MS));
       this.dispatcher.ended(tenantId);
-      return false;
+      return undefined;
     } catch (error) {
       this.logger.warn('whether a run must be kept apart is not known', { err: error, tenantId, runId });
-      return true;
+      return NOTHING;
     }
-  }
-
-  leave(runId: string): void {
-    if (this.inside === runId) this.inside = undefined;
   }
 }

@@ -86,7 +86,8 @@ export class RunExecutor {
    */
   async execute(job: RunJob): Promise<void> {
     const log = this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
-    if (!(await this.ports.quarantine.admits(job))) return;
+    const leave = await this.ports.quarantine.enter(job);
+    if (!leave) return;
     try {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
@@ -97,7 +98,7 @@ export class RunExecutor {
     } catch (error) {
       log.error('run left to the sweeper', { err: error });
     } finally {
-      this.ports.quarantine.leave(job.runId);
+      leave();
     }
   }
 
