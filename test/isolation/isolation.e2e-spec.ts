@@ -17,15 +17,23 @@ interface Walked {
 
 type Asker = keyof World['tokens'] | 'nobody' | 'guesser';
 
+interface AskerRow {
+  asker: Asker;
+  status: number | null;
+  /** Its token is refused before anybody reads what the call names: one call per path and method shows it. */
+  once?: true;
+  may(scope: Case['scope']): boolean;
+}
+
 /** Whoever must not learn anything, and the HTTP status it must see; null = that of a thing nobody has. */
-const ASKERS: readonly { asker: Asker; status: number | null; may(scope: Case['scope']): boolean }[] = [
+const ASKERS: readonly AskerRow[] = [
   { asker: 'stranger', status: null, may: () => true },
   { asker: 'strangerReader', status: null, may: (scope) => scope === 'tasks:read' },
   { asker: 'strangerReader', status: 403, may: (scope) => scope !== 'tasks:read' },
   { asker: 'ownerReader', status: 403, may: (scope) => scope !== 'tasks:read' },
-  { asker: 'revoked', status: 401, may: () => true },
-  { asker: 'expired', status: 401, may: () => true },
-  { asker: 'guesser', status: 401, may: () => true },
+  { asker: 'revoked', status: 401, once: true, may: () => true },
+  { asker: 'expired', status: 401, once: true, may: () => true },
+  { asker: 'guesser', status: 401, once: true, may: () => true },
   { asker: 'nobody', status: 401, may: () => true },
 ];
 
@@ -77,8 +85,11 @@ describe('another tenant, and whoever has no right to ask', () => {
   }
 
   async function walk(some: readonly Walked[], atOnce: number): Promise<number> {
+    const firsts = firstOfEachCall(some);
     const queue = ASKERS.flatMap((asker) =>
-      some.filter(({ walked }) => asker.may(walked.scope)).map((each) => ({ ...each, ...asker })),
+      (asker.once ? firsts : some)
+        .filter(({ walked }) => asker.may(walked.scope))
+        .map((each) => ({ ...each, ...asker })),
     ).filter((each) => !isKnownHost(each.walked, each.asker));
     const total = queue.length;
     const worker = async (number: number): Promise<void> => {
@@ -147,6 +158,16 @@ describe('another tenant, and whoever has no right to ask', () => {
     }
   });
 });
+
+/** The first case of each path and method, whatever it names. */
+function firstOfEachCall(some: readonly Walked[]): Walked[] {
+  const calls = new Map<string, Walked>();
+  for (const each of some) {
+    const [call = ''] = each.walked.title.split(' by ');
+    if (!calls.has(call)) calls.set(call, each);
+  }
+  return [...calls.values()];
+}
 
 /** A token of others is refused by a bound host; which host names are bound is in the DNS for everybody to see. */
 const isKnownHost = ({ kind, open }: Case, asker: Asker): boolean =>
