@@ -46,7 +46,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
       runtime: 'remote-a2a',
       config,
     });
-  }, 120_000);
+  });
   afterAll(async () => {
     await stack.stop();
     await Promise.all([provider.stop(), server.stop()]);
@@ -145,7 +145,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     expect(server.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
     expect(provider.requests).toHaveLength(4);
     expect(modelsRead()).not.toMatch(/approval|input-required/);
-  }, 120_000);
+  });
 
   it('go up through every agent in between, the index included', async () => {
     const task = await send('index', 'sign page 3');
@@ -160,7 +160,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     const done = await send('index', 'yes', task.id as string);
     expect(textOf(done)).toBe('index: chief: lead: clerk: signed');
     expect(server.calls).toHaveLength(1);
-  }, 120_000);
+  });
 
   it('of children at the same time are asked together, and each gets its own answer', async () => {
     asks.lead = ['clerk', 'payer'];
@@ -181,7 +181,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     expect(done.status.state).toBe(COMPLETED);
     expect(textOf(done)).toMatch(/clerk: .*refused this call.*No, it is late.* payer: paid/);
     expect(server.calls).toHaveLength(1);
-  }, 120_000);
+  });
 
   it('are made once, however often workers are killed after the answer', async () => {
     asks.lead = ['payer'];
@@ -201,7 +201,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     expect(task.status.state).toBe(COMPLETED);
     expect(textOf(task)).toMatch(/lead: payer: .*is not known: the server stopped/);
     expect(server.calls).toHaveLength(1);
-  }, 120_000);
+  });
 
   it('are canceled with the task of the caller', async () => {
     const { id } = await send('chief', 'sign page 3');
@@ -210,7 +210,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     const [grandchild] = await childrenOf(child.task.id as string);
     expect([child, grandchild].map(({ task }) => task.status.state)).toEqual([CANCELED, CANCELED]);
     expect(server.calls).toEqual([]);
-  }, 120_000);
+  });
 
   it('that an agent of the tenant forges ask a person as well, and the answer goes to that agent alone', async () => {
     asks.lead = ['clerk', 'forger'];
@@ -225,7 +225,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     const done = await send('lead', 'no', task.id as string);
     expect(textOf(done)).toContain('[{"approval":{"callId":"call-1-1","approved":true}}]');
     expect(server.calls).toEqual([]);
-  }, 120_000);
+  });
 
   it('that an agent elsewhere asks for go up, too', async () => {
     asks.lead = ['far'];
@@ -235,7 +235,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     const done = await send('lead', 'yes', task.id as string);
     expect(textOf(done)).toBe('lead: clerk: signed');
     expect(server.calls).toHaveLength(1);
-  }, 120_000);
+  });
 
   it('may be answered on the task that asks, by whoever may send to it', async () => {
     const { id } = await send('lead', 'sign page 3');
@@ -244,5 +244,5 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     const done = await send('lead', 'yes', id as string);
     expect(textOf(done)).toBe('lead: clerk: signed');
     expect(server.calls).toHaveLength(1);
-  }, 120_000);
+  });
 });

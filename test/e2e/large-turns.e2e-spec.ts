@@ -132,5 +132,5 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
         ],
       },
     });
-  }, 120_000);
+  });
 });

@@ -4,8 +4,6 @@ import { Stack } from '../support/stack.js';
 
 const WARNING = expect.stringContaining('no worker is alive') as string;
 
-jest.setTimeout(300_000);
-
 describe.each(DRIVERS)('an API without any worker, on %s', (driver) => {
   let stack: Stack;
   let token: string;

@@ -3,8 +3,6 @@ import { startPrivatePostgres } from '../support/postgres.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
-jest.setTimeout(300_000);
-
 it.each(DRIVERS)('while Postgres is away callers are told when to ask again, on %s', async (driver) => {
   const database = await startPrivatePostgres();
   const stack = await Stack.start({ driver, workers: 0, database, env: { TOKEN_CACHE_MS: '1' } });
