@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
@@ -13,11 +11,9 @@ import { completes, increasing, textsOf } from '../support/streams.js';
 const LEASE_MS = 3000;
 const CHUNKS = 60;
 const AGENTS = { BATON_AGENTS_DIR: join(__dirname, '../agents') };
-const folder = mkdtempSync(join(tmpdir(), 'baton-recovery-'));
 
 let stack: Stack;
 let token: string;
-afterAll(() => rmSync(folder, { recursive: true }));
 
 async function start(options: Partial<StackOptions>): Promise<void> {
   stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env: AGENTS, ...options });
@@ -186,15 +182,18 @@ describe('by itself', () => {
   afterEach(() => stack.stop());
 
   it('gives up a worker whose event loop stands still for too long', async () => {
-    await start({ env: { ...AGENTS, LOOP_STALL_MS: String(LEASE_MS) } });
-    const { echoes, done } = await followMany(8);
-    const metadata = { busyMs: 6 * LEASE_MS, once: join(folder, 'computed') };
-    const computing = new Follower('busy', 'compute', metadata, () => undefined);
-    await Promise.all([done(), computing.done]);
+    const freezes = `--require ${join(__dirname, '../support/freeze.fixture.cjs')}`;
+    await start({ env: { NODE_OPTIONS: freezes, LOOP_STALL_MS: String(LEASE_MS) } });
+    const { echoes, until, done } = await followMany(8);
+    const { worker, tasks } = await busiest();
+    worker.signal('SIGUSR2');
+    await until(() => echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)));
+    await done();
     expectWhole(echoes);
-    expect(textsOf(computing.frames)).toEqual(['before ', 'after']);
-    expect(computing.spokeAgain).toBe(true);
+    expect(echoes.filter((echo) => echo.spokeAgain)).toHaveLength(tasks.size);
     expect(await select(WRITTEN_LATE)).toEqual([]);
+    // Nothing but a signal ends a process without a code.
+    expect(await worker.exited).toBeNull();
   });
 
   it('leaves every live worker its runs when Postgres is away for longer than a lease', async () => {

@@ -1,5 +1,4 @@
 import { AgentEvent } from '@a2a-js/sdk/server';
-import { existsSync, writeFileSync } from 'node:fs';
 
 const COMPLETED = 3;
 
@@ -13,9 +12,7 @@ export default {
     say('before ', false);
     // What was said is on its way when the computing begins.
     await new Promise((resolve) => setTimeout(resolve, 50));
-    const { busyMs, once } = userMessage.metadata;
-    const end = once && existsSync(once) ? 0 : Date.now() + busyMs;
-    if (once) writeFileSync(once, '');
+    const end = Date.now() + userMessage.metadata.busyMs;
     while (Date.now() < end);
     say('after', true);
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED } }));

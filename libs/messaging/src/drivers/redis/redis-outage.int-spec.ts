@@ -106,7 +106,7 @@ withRedis('messaging when Redis fails', () => {
       const { password } = new URL(redis.url);
       for (const attempt of [() => api.enqueueRuns([someRun()]), () => api.ping(), () => api.queueDepth()]) {
         const reason = await inTime<unknown>(2_000, attempt()).catch(String);
-        expect(reason).toMatch(/^Error: Redis at 127\.0\.0\.1:\d+ does not answer: /);
+        expect(reason).toMatch(/^MessagingUnavailableError: Redis at 127\.0\.0\.1:\d+ does not answer: /);
         expect(reason).not.toContain(password);
       }
     });
