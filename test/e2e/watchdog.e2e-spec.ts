@@ -69,7 +69,7 @@ describe('a process whose event loop stands still', () => {
   });
 });
 
-const INNOCENTS = 8;
+const INNOCENTS = 4;
 
 describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver) => {
   let stack: Stack;
@@ -109,7 +109,7 @@ describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver
       return result?.task.id as string;
     };
     const hostile = await send('hostile', 100_000);
-    const innocents = await Promise.all(Array.from({ length: INNOCENTS }, (_, i) => send(`run ${i}`, 60)));
+    const innocents = await Promise.all(Array.from({ length: INNOCENTS }, (_, i) => send(`run ${i}`, 50)));
 
     for (const deaths of [0, 1, 2]) {
       const running = (row: Row): boolean => row.state === 'running' && row.deaths === deaths;
