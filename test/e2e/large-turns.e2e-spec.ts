@@ -7,8 +7,11 @@ import { Stack } from '../support/stack.js';
 
 const AGENTS = join(__dirname, '../agents');
 const MIB = 1024 * 1024;
-/** Together more than any string of V8 (512 MiB): whatever reads a turn as a whole fails. */
-const CHUNKS = 140;
+/**
+ * With the first driver together more than any string of V8 (512 MiB): whatever reads a turn as a whole fails. With the
+ * other it is about the signals of large events alone.
+ */
+const CHUNKS = { first: 140, other: 40 };
 const CHUNK_BYTES = 4 * MIB - 1024;
 
 /** The most memory that a process has taken, in MiB. */
@@ -26,6 +29,7 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
   let token: string;
   let flood: RawCaller;
   let database: Client;
+  const chunks = driver === DRIVERS[0] ? CHUNKS.first : CHUNKS.other;
 
   beforeAll(async () => {
     const env = { BATON_AGENTS_DIR: AGENTS, LEASE_MS: '3000', LEASE_HEARTBEAT_MS: '750', SWEEP_MS: '200' };
@@ -73,7 +77,7 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
 
   it('is streamed, read, listed, reclaimed after a kill and canceled', async () => {
     const said = sendParams('flood', {
-      metadata: { chunks: CHUNKS, bytes: CHUNK_BYTES, hold: true },
+      metadata: { chunks, bytes: CHUNK_BYTES, hold: true },
     }) as Record<string, object>;
     const sent = await flood.call('SendMessage', { ...said, configuration: { returnImmediately: true } });
     const id = sent.result!.task.id as string;
@@ -82,13 +86,13 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
     await until(
       async () =>
         (await database.query<{ head: number }>('SELECT last_sequence AS head FROM tasks')).rows[0]!.head,
-      (head) => head >= CHUNKS + 2,
+      (head) => head >= chunks + 2,
     );
     const task = await taskOf(id);
     expect(task.status.state).toBe('TASK_STATE_WORKING');
     const shown = noteOf(task).artifactsUpToEvent;
     expect(task.artifacts[0].parts).toHaveLength(shown - 2);
-    expect(noteOf(task).bytes).toBeGreaterThan(CHUNKS * CHUNK_BYTES);
+    expect(noteOf(task).bytes).toBeGreaterThan(chunks * CHUNK_BYTES);
 
     const [first] = stack.workers.splice(0);
     await first!.kill();
@@ -108,7 +112,7 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
 
     const { sequences, bytes } = await readLog(id, 0);
     expect(sequences).toEqual(Array.from({ length: noteOf(ended).events }, (_, i) => i + 1));
-    expect(bytes).toBeGreaterThan(CHUNKS * CHUNK_BYTES);
+    expect(bytes).toBeGreaterThan(chunks * CHUNK_BYTES);
     // Together with its copies on the way out it would be far more, if it were held.
     expect(peakOf(stack.apis[0]!)).toBeLessThan(1024);
   }, 900_000);
