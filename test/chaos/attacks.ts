@@ -21,7 +21,7 @@ export const ATTACKS = {
   },
   'frozen-loop': {
     drivers: BOTH,
-    excuses: ['frozen'],
+    excuses: [],
     strike: async ({ attacker }, random) => ({
       detail: `an endless loop: ${await attacker.send(random, 'frozen')}`,
     }),

@@ -108,11 +108,8 @@ export interface FaultRecord {
   api?: number;
 }
 
-/**
- * `unavailable`: 503 or -32603. `broken`: the connection. `silent`: no answer in time. `frozen`: the watchdog kills a
- * worker.
- */
-export type Excuse = 'unavailable' | 'broken' | 'silent' | 'frozen';
+/** `unavailable`: 503 or -32603. `broken`: the connection. `silent`: no answer in time. */
+export type Excuse = 'unavailable' | 'broken' | 'silent';
 
 /** The runs that a worker had in hand when it was struck. */
 export interface StruckRuns {

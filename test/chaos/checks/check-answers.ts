@@ -4,8 +4,6 @@ import type { Finding } from './finding.js';
 /** How long after its repair a fault may still be felt: pools and channels connect again. */
 const AFTERMATH_MS = 5000;
 const INTERNAL = -32603;
-/** Last words of a process that its watchdog has killed. */
-const WATCHDOG = 'the event loop stands still';
 /** What no caller may ever be shown; nor is `Internal error` a reason that a caller could do anything about. */
 const TELLTALE =
   /^Internal error$|\b(SELECT|INSERT|UPDATE|FROM tasks|node_modules|at \w+ \(|postgres:\/\/|prisma)\b/i;
@@ -26,11 +24,7 @@ export function* checkAnswers({
   for (const { method, asker, outcome } of foreignAsks) {
     yield { defect: 'crossTenant', task: asker, detail: `${method}: ${outcome.slice(0, 500)}` };
   }
-  const mayFreeze = faults.some((fault) => fault.excuses.includes('frozen'));
-  for (const crash of crashes) {
-    if (mayFreeze && crash.startsWith('worker') && crash.includes(WATCHDOG)) continue;
-    yield { defect: 'unexpected', task: '-', detail: crash };
-  }
+  for (const crash of crashes) yield { defect: 'unexpected', task: '-', detail: crash };
 }
 
 /** What would have to be excused; undefined = no fault excuses this. */
