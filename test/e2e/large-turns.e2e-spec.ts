@@ -18,6 +18,11 @@ const CHUNK_BYTES = 4 * MIB - 1024;
 const peakOf = ({ pid }: { pid: number }): number =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
 
+interface ArtifactPage {
+  artifacts: { append: boolean; artifact: { parts: { text: string }[] } }[];
+  next_cursor: string | null;
+}
+
 interface Note {
   artifactsUpToEvent: number;
   events: number;
@@ -61,6 +66,24 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
       rest = text.slice(text.lastIndexOf('\n') + 1).slice(0, 64);
     }
     return { sequences, bytes };
+  }
+
+  /** The numbers that the parts of its artifacts begin with, their bytes, and those of the largest answer. */
+  async function readArtifacts(id: string) {
+    const read = { parts: [] as number[], bytes: 0, largest: 0 };
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const url: string = `${stack.apis[0]!.url}/v1/requests/${id}/artifacts?cursor=${cursor}`;
+      const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+      const text = await response.text();
+      const page = JSON.parse(text) as ArtifactPage;
+      for (const { artifact } of page.artifacts) {
+        read.parts.push(...artifact.parts.map((part) => parseInt(part.text)));
+        read.bytes += artifact.parts.reduce((sum, part) => sum + part.text.length, 0);
+      }
+      read.largest = Math.max(read.largest, text.length);
+      cursor = page.next_cursor;
+    }
+    return read;
   }
 
   async function until<T>(read: () => Promise<T>, isIt: (value: T) => boolean): Promise<T> {
@@ -113,6 +136,10 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
     const { sequences, bytes } = await readLog(id, 0);
     expect(sequences).toEqual(Array.from({ length: noteOf(ended).events }, (_, i) => i + 1));
     expect(bytes).toBeGreaterThan(chunks * CHUNK_BYTES);
+    const read = await readArtifacts(id);
+    expect(read.parts).toEqual(Array.from({ length: chunks }, (_, i) => i));
+    expect(read.bytes).toBe(chunks * CHUNK_BYTES);
+    expect(read.largest).toBeLessThan(CHUNK_BYTES + MIB);
     // Together with its copies on the way out it would be far more, if it were held.
     expect(peakOf(stack.apis[0]!)).toBeLessThan(1024);
   }, 900_000);

@@ -136,6 +136,7 @@ export const plainPathsOf = ({ taskIds }: Known): [method: string, path: string]
   ['GET', '/agents/echo/.well-known/agent.json'],
   ['GET', '/v1/requests?limit=5&cursor='],
   ['GET', `/v1/requests/${taskIds[0] ?? ''}`],
+  ['GET', `/v1/requests/${taskIds[0] ?? ''}/artifacts?cursor=Mi4x`],
   ['GET', `/v1/requests/${taskIds[0] ?? ''}/events?since_seq=1`],
   ['POST', `/v1/requests/${taskIds[0] ?? ''}/cancel`],
   ['GET', '/healthz'],

@@ -22,6 +22,16 @@ const NATIVE: Readonly<Record<string, NativeRequest>> = {
     anyName: true,
   },
   'GET /v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
+  'GET /v1/requests/:id/artifacts': {
+    scope: 'tasks:read',
+    kinds: TASKS,
+    path: '/v1/requests/<id>/artifacts',
+  },
+  'GET /v1/requests/:id/artifacts (a page)': {
+    scope: 'tasks:read',
+    kinds: TASKS,
+    path: `/v1/requests/<id>/artifacts?cursor=${Buffer.from('2.1').toString('base64url')}`,
+  },
   'GET /v1/requests/:id/events': {
     scope: 'tasks:read',
     kinds: [...TASKS, 'cursor'],

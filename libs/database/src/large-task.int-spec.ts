@@ -256,7 +256,7 @@ describe('the run of a large task', () => {
     expect(await tasks.isArtifactTouched(cut, 'other', startSequence)).toBe(false);
     const pages: string[][] = [];
     for (let after: number | undefined = 0; after !== undefined;) {
-      const page = await tasks.artifactPage({ ...cut, head: startSequence }, 'reply', after);
+      const page = await tasks.artifactPage({ ...cut, head: startSequence }, after, { artifactId: 'reply' });
       pages.push(page.updates.flatMap(({ artifact }) => firsts({ artifacts: artifact ? [artifact] : [] })));
       after = page.next;
     }

@@ -74,8 +74,9 @@ export async function readRows(
     if (!found?.[0]) return undefined;
     for (const { sequence, json } of found) {
       if (json === null || sequence === null) break;
-      if (!budget.take(Buffer.byteLength(json)) && !(atLeastOne && position === from)) {
-        return { isWhole: false, position };
+      if (!budget.take(Buffer.byteLength(json))) {
+        if (!atLeastOne || position !== from) return { isWhole: false, position };
+        budget.take(budget.bytes);
       }
       onRow(json);
       position = sequence;

@@ -50,7 +50,15 @@ export interface LogCut {
   head: number;
 }
 
-/** A part of what a log says of an artifact. */
+/** Which part of what a log says of artifacts. */
+export interface WantedArtifacts {
+  /** Unset = of all artifacts. */
+  artifactId?: string | undefined;
+  /** About how large a page is, in bytes of JSON; default 1 MiB. */
+  bytes?: number;
+}
+
+/** A part of what a log says of artifacts. */
 export interface ArtifactPage {
   updates: TaskArtifactUpdateEvent[];
   /** The event after which it goes on; undefined = that was all. */
@@ -90,21 +98,27 @@ export class TaskReader {
   }
 
   /**
-   * What the log says of one artifact after an event: a page of about a MiB. What was replaced since is left out where
-   * that is known without reading it; so the first update of all may say `append`.
+   * What the log says of artifacts after an event, in its order: a page of `bytes`, or one event where that alone is
+   * larger. What was replaced since is left out where that is known without reading it; so the first update of all may
+   * say `append`.
    */
-  async artifactPage(cut: LogCut, artifactId: string, after: number): Promise<ArtifactPage> {
-    const ask = this.contentPages(cut, READ_ARTIFACT, [artifactKey(artifactId)]);
+  async artifactPage(cut: LogCut, after: number, wanted: WantedArtifacts = {}): Promise<ArtifactPage> {
+    const { artifactId, bytes = PAGE_BYTES } = wanted;
+    const ask =
+      artifactId === undefined
+        ? this.contentPages(cut, READ_CONTENT)
+        : this.contentPages(cut, READ_ARTIFACT, [artifactKey(artifactId)]);
     const updates: TaskArtifactUpdateEvent[] = [];
-    const room = new ReadBudget(PAGE_BYTES);
-    const rows = { from: after, pageRows: CONTENT_ROWS, limit: CONTENT_ROWS, budget: room, atLeastOne: true };
+    const budget = new ReadBudget(bytes);
+    const rows = { from: after, pageRows: CONTENT_ROWS, limit: Infinity, budget, atLeastOne: true };
     const progress = await readRows(ask, rows, (json) => {
       const payload = parsePayload(json);
-      const isOfIt = payload.$case === 'artifactUpdate' && payload.value.artifact?.artifactId === artifactId;
-      if (isOfIt) updates.push(payload.value);
+      if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return;
+      if ((artifactId ?? payload.value.artifact.artifactId) === payload.value.artifact.artifactId) {
+        updates.push(payload.value);
+      }
     });
-    const goesOn = progress && progress.position > after && progress.position < cut.head;
-    return { updates, next: goesOn ? progress.position : undefined };
+    return { updates, next: progress && !progress.isWhole ? progress.position : undefined };
   }
 
   /** Whether anything was said of an artifact after one event and up to another. */

@@ -25,7 +25,7 @@ import {
   pageStatement,
 } from './task-list.js';
 import { ReadBudget } from './read-rows.js';
-import { type ArtifactPage, type LogCut, TaskReader } from './task-reader.js';
+import { type ArtifactPage, type LogCut, TaskReader, type WantedArtifacts } from './task-reader.js';
 import { ALL_STATES, type TaskRow, statusNow } from './task-row.js';
 import * as sql from './task-sql.js';
 import { TooManyWaitingError, acceptTurn } from './turn-acceptance.js';
@@ -248,9 +248,9 @@ export class TaskStore {
     return { events: rows.map(taskEvent), more: rows.length === limit || size >= bytes };
   }
 
-  /** What the log says of one artifact up to an event, page by page (`TaskReader.artifactPage`). */
-  async artifactPage(cut: LogCut, artifactId: string, after: number): Promise<ArtifactPage> {
-    return this.reader.artifactPage(cut, artifactId, after);
+  /** What the log says of artifacts up to an event, page by page (`TaskReader.artifactPage`). */
+  async artifactPage(cut: LogCut, after: number, wanted?: WantedArtifacts): Promise<ArtifactPage> {
+    return this.reader.artifactPage(cut, after, wanted);
   }
 
   /** Whether anything was said of an artifact after one event and up to another. */

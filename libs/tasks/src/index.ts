@@ -2,6 +2,7 @@ export { AgentDirectory } from './agent-directory.js';
 export { type Author, Catalog, type CatalogWrite, type WriteOptions } from './catalog/catalog.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { type RedeliveryPorts, redeliver } from './dead-letters/redelivery.js';
+export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { OperationTable } from './operations/operation-table.js';
 export type { Operations } from './operations/operations.js';
 export { RunsModule, TasksModule } from './tasks.module.js';

@@ -12,6 +12,7 @@ import { TurnEnds } from './delegation/turn-ends.js';
 import { Dispatcher } from './dispatch/dispatcher.js';
 import { WorkerPresence } from './dispatch/worker-presence.js';
 import { TurnIntake } from './operations/accept-turn.js';
+import { ArtifactPages } from './operations/artifact-pages.js';
 import { Conversation } from './operations/conversation.js';
 import { TaskFinder } from './operations/find-task.js';
 import { ListTotals } from './operations/list-totals.js';
@@ -52,7 +53,7 @@ import { UsageCount } from './usage/usage-count.js';
     Dispatcher,
     TurnIntake,
     MessagePlacement,
-    RequestListing,
+    ...[RequestListing, ArtifactPages],
     SendOperations,
     ReadOperations,
     ListTotals,
@@ -69,7 +70,7 @@ import { UsageCount } from './usage/usage-count.js';
     Catalog,
     DeadLetters,
     Schedules,
-    RequestListing,
+    ...[RequestListing, ArtifactPages],
     OperationTable,
     Relay,
   ],

@@ -101,6 +101,7 @@ describe('requests per second', () => {
     ['GET', '/.well-known/agent.json', { host: 'open.example' }],
     ['GET', '/v1/requests', { authorization }],
     ['GET', '/v1/requests/x', { authorization }],
+    ['GET', '/v1/requests/x/artifacts', { authorization }],
     ['GET', '/v1/requests/x/events', { authorization }],
     ['POST', '/v1/requests/x/cancel', { authorization }],
   ])('are counted at %s %s for %j, before the body is read', async (method, path, headers) => {

@@ -7,7 +7,7 @@ import {
   sseRecord,
 } from '@baton/a2a';
 import { BearerGuard, callerOf } from '@baton/identity';
-import { OperationTable, RequestListing } from '@baton/tasks';
+import { ArtifactPages, OperationTable, RequestListing } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { lastEventId } from '../a2a/call-headers.js';
@@ -20,12 +20,20 @@ import { Failures } from '../http/failure.js';
 import type { NativePath } from './native-path.js';
 import { readLimit } from './read-limit.js';
 import { RequestCalls } from './request-calls.js';
-import { encodeEvent, encodeRequest, encodeRequestWithTask, encodeRunError } from './request-json.js';
+import {
+  encodeArtifactPage,
+  encodeEvent,
+  encodeRequest,
+  encodeRequestWithTask,
+  encodeRunError,
+  readArtifactCursor,
+} from './request-json.js';
 
 /** Every path below, with its method; others are refused. */
 export const REQUEST_PATHS: readonly NativePath[] = [
   ['/v1/requests', 'GET'],
   ['/v1/requests/:id', 'GET'],
+  ['/v1/requests/:id/artifacts', 'GET'],
   ['/v1/requests/:id/events', 'GET'],
   ['/v1/requests/:id/cancel', 'POST'],
 ];
@@ -38,6 +46,7 @@ export class RequestsController {
     private readonly calls: RequestCalls,
     private readonly table: OperationTable,
     private readonly listing: RequestListing,
+    private readonly artifactPages: ArtifactPages,
     private readonly sender: StreamSender,
     private readonly places: StreamPlaces,
     private readonly failures: Failures,
@@ -83,6 +92,21 @@ export class RequestsController {
       ...encodeRequestWithTask(task, call.agent.id, family),
       error: error ? encodeRunError(error, isAuthor) : null,
     };
+  }
+
+  /**
+   * The artifacts as they are when the first page is read, however large they are: `{request_id, as_of_event, artifacts,
+   * next_cursor}`; the cursor is null on the last page. A large artifact goes on over several pages.
+   */
+  @Get(':id/artifacts')
+  async artifacts(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Query('cursor') cursor?: string,
+  ): Promise<Record<string, unknown>> {
+    const call = await this.calls.callFor('getTask', id, request);
+    const position = cursor ? readArtifactCursor(cursor) : undefined;
+    return encodeArtifactPage(id, await this.artifactPages.page(call, id, position));
   }
 
   /**

@@ -1,4 +1,4 @@
-import { type CallContext, ProtocolError, TaskState } from '@baton/a2a';
+import { Artifact, type CallContext, ProtocolError, TaskState } from '@baton/a2a';
 import type { StoredTask } from '@baton/database';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { sampleTask, statusItem, taskItem } from '../testing/samples.js';
@@ -80,6 +80,8 @@ describe('the requests of a tenant', () => {
     '?limit=1&limit=2',
     '?cursor=x',
     `/${ID}/events?since_seq=x`,
+    `/${ID}/artifacts?cursor=x`,
+    `/${ID}/artifacts?cursor=${Buffer.from('2.2').toString('base64url')}`,
   ])('refuse %s, saying what is wrong', async (path) => {
     expect(await outcome(await ask(path))).toMatchObject([400, { error: { status: 'INVALID_PARAMS' } }]);
   });
@@ -98,15 +100,48 @@ describe('the requests of a tenant', () => {
     expect(calls[0]).toMatchObject({ tenantId: 'tenant-1', rules: { taskScope: 'tenant' } });
   });
 
-  it.each([`/${UNKNOWN}`, `/${UNKNOWN}/events`, '/not-an-id', '/%00'])('do not have %s', async (path) => {
-    expect(await outcome(await ask(path))).toMatchObject([404, { error: { status: 'TASK_NOT_FOUND' } }]);
-    expect((await ask(path, { token: '' })).status).toBe(401);
-  });
+  it.each([`/${UNKNOWN}`, `/${UNKNOWN}/artifacts`, `/${UNKNOWN}/events`, '/not-an-id', '/%00'])(
+    'do not have %s',
+    async (path) => {
+      expect(await outcome(await ask(path))).toMatchObject([404, { error: { status: 'TASK_NOT_FOUND' } }]);
+      expect((await ask(path, { token: '' })).status).toBe(401);
+    },
+  );
 
-  it.each(['', `/${ID}`, `/${ID}/events`])('need a scope at %j, and GET', async (path) => {
-    expect((await ask(path, { token: 'nobody' })).status).toBe(403);
-    const refused = await ask(path, { method: 'DELETE' });
-    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+  it.each(['', `/${ID}`, `/${ID}/artifacts`, `/${ID}/events`])(
+    'need a scope at %j, and GET',
+    async (path) => {
+      expect((await ask(path, { token: 'nobody' })).status).toBe(403);
+      const refused = await ask(path, { method: 'DELETE' });
+      expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    },
+  );
+});
+
+describe('the artifacts of a request', () => {
+  it('are read page by page, with the cursor of the page before', async () => {
+    const { artifacts } = sampleTask();
+    const asked: unknown[] = [];
+    api.artifactPages.page = async ({ tenantId }, id, position) => {
+      asked.push([tenantId, id, position]);
+      const pieces = artifacts.map((artifact) => ({ append: position !== undefined, artifact }));
+      return { head: 7, pieces, next: position ? undefined : { head: 7, after: 4 } };
+    };
+    const page = async (query: string) =>
+      (await outcome(await ask(`/${ID}/artifacts${query}`, { token: 'reader' })))[1] as Record<
+        string,
+        unknown
+      >;
+    const first = await page('');
+    expect(first).toMatchObject({ request_id: ID, as_of_event: 7 });
+    expect(first.artifacts).toEqual(
+      artifacts.map((artifact) => ({ append: false, artifact: Artifact.toJSON(artifact) })),
+    );
+    expect(await page(`?cursor=${String(first.next_cursor)}`)).toMatchObject({ next_cursor: null });
+    expect(asked).toEqual([
+      ['tenant-1', ID, undefined],
+      ['tenant-1', ID, { head: 7, after: 4 }],
+    ]);
   });
 });
 

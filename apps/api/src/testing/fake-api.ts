@@ -19,6 +19,7 @@ import { LimitsService, type TenantLimits, TokenService, type Verification } fro
 import { Messaging, type Spending } from '@baton/messaging';
 import {
   AgentDirectory,
+  ArtifactPages,
   Catalog,
   DeadLetters,
   OperationTable,
@@ -96,6 +97,8 @@ export interface FakeApi {
   hosts: HostBinding[];
   /** What requests are made of. */
   listing: Pick<RequestListing, 'list' | 'family' | 'lastError'>;
+  /** A page of a task's artifacts. */
+  artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
   schedules: Partial<Pick<Schedules, 'list' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
   /** What each tenant may use, by its id; nobody else has limits. */
@@ -174,6 +177,7 @@ const createFakes = (): Fakes => ({
     list: async () => ({ tasks: [], more: false }),
     family: async () => ({ parentTaskId: null, childTaskIds: [], agentVersion: null }),
   },
+  artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },
   limits: {},
   counts: {
     claim: async ({ wanted }) => wanted,
@@ -239,7 +243,15 @@ function secretStore(): Pick<SecretStore, 'put' | 'list' | 'remove'> {
   };
 }
 
-function tasksModule({ operations, agents, own, agentOfTask, listing, schedules }: Fakes): new () => object {
+function tasksModule({
+  operations,
+  agents,
+  own,
+  agentOfTask,
+  listing,
+  artifactPages,
+  schedules,
+}: Fakes): new () => object {
   const find = async (_tenantId: string, slugOrId: string) => agents.find(({ slug }) => slug === slugOrId);
   const directory = {
     find,
@@ -265,6 +277,10 @@ function tasksModule({ operations, agents, own, agentOfTask, listing, schedules 
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
         },
       },
+      {
+        provide: ArtifactPages,
+        useValue: { page: (...of: Parameters<ArtifactPages['page']>) => artifactPages.page(...of) },
+      },
       // The catalog is tested on a real database: native/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },
       ...[PlatformGauges, PlatformReadiness, WorkerWatch],
@@ -275,6 +291,7 @@ function tasksModule({ operations, agents, own, agentOfTask, listing, schedules 
       OperationTable,
       AgentDirectory,
       RequestListing,
+      ArtifactPages,
       DeadLetters,
       Schedules,
     ],

@@ -12,7 +12,7 @@ const update = (text: string, append: boolean): TaskArtifactUpdateEvent => ({
 /** A log of an artifact, in pages, as far as a restore sees it. */
 const logOf = (touched: boolean, ...pages: TaskArtifactUpdateEvent[][]) => ({
   isArtifactTouched: async () => touched,
-  artifactPage: async (_cut: unknown, _id: string, after: number) => ({
+  artifactPage: async (_cut: unknown, after: number) => ({
     updates: pages[after] ?? [],
     next: after + 1 < pages.length ? after + 1 : undefined,
   }),

@@ -21,7 +21,7 @@ export async function restoreArtifact(
   let begun = false;
   for (let after: number | undefined = 0; after !== undefined;) {
     const from: number = after;
-    const page = await untilAnswered(() => tasks.artifactPage(atStart, artifactId, from), signal);
+    const page = await untilAnswered(() => tasks.artifactPage(atStart, from, { artifactId }), signal);
     for (const update of page.updates) {
       const value = { ...update, append: begun && update.append };
       await writer.write({ $case: 'artifactUpdate', value }, false);
