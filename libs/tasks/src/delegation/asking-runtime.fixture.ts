@@ -8,6 +8,7 @@ import {
   Suspension,
   type Turn,
 } from '@baton/agents';
+import { once } from 'node:events';
 
 /** What a test's agents are told to do, as the text of a message in JSON. */
 export interface Order {
@@ -35,8 +36,8 @@ export interface Order {
 /** An agent that does what its messages say, and completes with what its children have come to. */
 export class AskingRuntime implements AgentRuntime {
   readonly name = 'asking';
-  /** Runs that were stopped, by the text of their message. */
-  readonly stopped: string[] = [];
+  /** The tasks whose agent waits to be stopped at this moment. */
+  readonly waiting = new Set<string>();
 
   constructor(
     private readonly children: () => ChildTasks,
@@ -52,8 +53,9 @@ export class AskingRuntime implements AgentRuntime {
     const text = textOf(turn.message.parts);
     const { ask, wait, question, approval } = JSON.parse(text) as Order;
     if (wait) {
-      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-      this.stopped.push(text);
+      this.waiting.add(turn.task.id);
+      if (!signal.aborted) await once(signal, 'abort');
+      this.waiting.delete(turn.task.id);
       return;
     }
     if (question) yield said(turn, TaskState.TASK_STATE_INPUT_REQUIRED, 'which one?');
