@@ -1,15 +1,21 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { describeContract } from '../support/contract.js';
-import type { Answer, Headers } from '../support/wire.js';
+import { gaugeBecomes } from '../support/gauges.js';
+import { type Answer, exchange, type Headers } from '../support/wire.js';
 
 const MIB = 1_048_576;
 const HOST = 'society.example';
 const PRIVATE = 'private.society.example';
+/** The agent `pacer` holds its breath as long as there is this file. */
+const HOLD_FILE = join(mkdtempSync(join(tmpdir(), 'baton-society-')), 'hold');
 
 describeContract(
   'society',
   {
     headers: { Host: HOST, authorization: undefined },
-    env: { SEND_WAIT_MS: '2500' },
+    env: { SEND_WAIT_MS: '120000', HOLD_FILE },
     prepare: (api) => {
       const bind = (host: string, agent: string, ...more: string[]) =>
         api.stack.baton('hosts', 'bind', host, '--tenant', api.tenant.slug, '--agent', agent, ...more);
@@ -18,10 +24,12 @@ describeContract(
         bind(PRIVATE, 'echo'),
         bind(`recall.${HOST}`, 'recall', '--public'),
         bind(`stubborn.${HOST}`, 'stubborn', '--public'),
+        bind(`pacer.${HOST}`, 'pacer', '--public'),
       ]);
     },
   },
   (api) => {
+    afterAll(() => rmSync(dirname(HOLD_FILE), { recursive: true }));
     let threads = 0;
     const post = (id: string, message: object, headers: Headers = {}, envelopeId: unknown = id) =>
       api.post(
@@ -36,13 +44,8 @@ describeContract(
     });
     const send = (text: string, more: object = {}, id = `thread-${++threads}`): Promise<Answer> =>
       post(id, message(text, more));
-    /** As a caller does that was told `working`: the very message again joins the task. */
-    const untilOver = async (say: () => Promise<Answer>): Promise<Answer> => {
-      const answer = await say();
-      return answer.json.result?.status.state === 'working' ? untilOver(say) : answer;
-    };
     const ask = async (id: string, text: string) =>
-      (await untilOver(() => post(id, message(text), { Host: `recall.${HOST}` }))).json.result.artifacts;
+      (await post(id, message(text), { Host: `recall.${HOST}` })).json.result.artifacts;
 
     it('S-1 `GET /.well-known/agent.json` is the card', async () => {
       const answer = await api.get('/.well-known/agent.json', { Host: HOST, authorization: undefined });
@@ -135,13 +138,25 @@ describeContract(
     });
 
     it('S-9 after the time limit the answer is the task still `working`, and the run goes on', async () => {
-      const echo = { chunks: 2, delayMs: 2000 };
-      const first = await send('slow', { metadata: { echo } }, 'task-9');
+      // It does not go on before the file is removed.
+      writeFileSync(HOLD_FILE, '');
+      const impatient = await api.stack.addApi({ SEND_WAIT_MS: '500' });
+      const send = ({ url }: { url: string }) => {
+        const params = { id: 'task-9', message: message('count 2') };
+        const body = { jsonrpc: '2.0', id: 'task-9', method: 'tasks/send', params };
+        const headers = { Host: `pacer.${HOST}`, 'content-type': 'application/json' };
+        return exchange(url, { method: 'POST', path: '/', headers, body });
+      };
+      let first = await send(impatient);
+      // A busy machine has not even begun when the time is over. The very message again joins the task.
+      while (first.json.result.status.state === 'submitted') first = await send(impatient);
       expect(first.json.result).toMatchObject({ id: 'task-9', status: { state: 'working' } });
-      // The very message again joins the task that is at work.
-      const again = await untilOver(() => send('slow', { metadata: { echo } }, 'task-9'));
+      const waiting = send(api);
+      await gaugeBecomes(api.url, 'baton_task_watches', 1);
+      rmSync(HOLD_FILE);
+      const again = await waiting;
       expect(again.json.result).toMatchObject({ status: { state: 'completed' } });
-      expect(again.json.result.artifacts).toMatchObject([{ parts: [{ text: 'slowslow' }] }]);
+      expect(again.json.result.artifacts).toMatchObject([{ parts: [{ text: '1 2 ' }] }]);
     });
 
     describe('who may call the root', () => {

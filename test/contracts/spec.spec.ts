@@ -1,4 +1,7 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { verifyAgentCardSignature } from '@a2a-js/sdk';
 import { describeContract } from '../support/contract.js';
 import type { Answer, Wired } from '../support/wire.js';
@@ -8,7 +11,9 @@ const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 const EXTENSION = 'https://example.com/extensions/citations';
 const ASKING = { metadata: { echo: { askInput: true } } };
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const env = { CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })) };
+/** The agent `pacer` holds its breath as long as there is this file. */
+const HOLD_FILE = join(mkdtempSync(join(tmpdir(), 'baton-spec-')), 'hold');
+const env = { CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })), HOLD_FILE };
 
 describeContract(
   'spec',
@@ -21,6 +26,7 @@ describeContract(
     const taskOf = (answer: Answer): Wired => answer.json.result.task;
     const ended = async () => taskOf(await send('hi')).id as string;
     const states = ({ records }: Answer) => records.map(({ data }) => data.result);
+    afterAll(() => rmSync(dirname(HOLD_FILE), { recursive: true }));
 
     it('P-1 every 1.0 method', async () => {
       const { id } = taskOf(await send('hi'));
@@ -91,19 +97,24 @@ describeContract(
     });
 
     it('P-5 a stream begins with the task cut at a sequence, and `Last-Event-ID` goes on after one', async () => {
-      // Slow enough for the late callers to come while it works, on a busy machine as well.
-      const metadata = { echo: { chunks: 3, delayMs: 400 } };
+      // It says its first chunk and goes on when the late callers are there.
+      writeFileSync(HOLD_FILE, '');
+      const waiting = new Set(['late', 'legacy']);
+      const comes = (who: string) => async () => {
+        if (waiting.delete(who) && waiting.size === 0) rmSync(HOLD_FILE);
+      };
       let late: Promise<Answer> | undefined;
       let legacy: Promise<Answer> | undefined;
       const whole = await v1(
         'SendStreamingMessage',
-        { message: message('x', { metadata }) },
+        { message: message('count 3') },
         {
+          agent: 'pacer',
           watch: async ({ data, id }) => {
             const taskId = data.result.artifactUpdate?.taskId;
             if (id !== '3') return;
-            late = v1('SubscribeToTask', { id: taskId });
-            legacy = v03('tasks/resubscribe', { id: taskId });
+            late = v1('SubscribeToTask', { id: taskId }, { agent: 'pacer', watch: comes('late') });
+            legacy = v03('tasks/resubscribe', { id: taskId }, { agent: 'pacer', watch: comes('legacy') });
           },
         },
       );
@@ -117,13 +128,13 @@ describeContract(
       expect(rest).toEqual(whole.records.slice(Number(snapshot!.id)));
       expect(states(await legacy!)[0]).toMatchObject({ kind: 'task', id: task.id });
       const resume = (method: typeof v1, name: string) =>
-        method(name, { id: task.id }, { headers: { 'Last-Event-ID': '4' } });
+        method(name, { id: task.id }, { agent: 'pacer', headers: { 'Last-Event-ID': '4' } });
       expect((await resume(v1, 'SubscribeToTask')).records).toEqual(whole.records.slice(4));
       expect(idsOf(await resume(v03, 'tasks/resubscribe'))).toEqual([5, 6]);
-      const terminal = await v1('SubscribeToTask', { id: task.id });
+      const terminal = await v1('SubscribeToTask', { id: task.id }, { agent: 'pacer' });
       expect(terminal.headers['content-type']).toMatch(/^application\/json/);
       expect(terminal.json.error.code).toBe(-32004);
-      expect(states(await v03('tasks/resubscribe', { id: task.id }))).toMatchObject([
+      expect(states(await v03('tasks/resubscribe', { id: task.id }, { agent: 'pacer' }))).toMatchObject([
         { kind: 'status-update', status: { state: 'completed' }, final: true },
       ]);
     });

@@ -94,7 +94,7 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
 
     it('return at once and resubscribe on the other API', async () => {
       const other = await connect(generation, 1);
-      const slow = request('later', { echo: { chunks: 5, delayMs: 200 } });
+      const slow = request('later', { echo: { delayMs: 600_000 } });
       slow.configuration = {
         returnImmediately: true,
         acceptedOutputModes: [],
@@ -102,9 +102,12 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
       };
       const sent = (await client.sendMessage(slow)) as Task;
       expect([TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING]).toContain(sent.status?.state);
-      const events = await collect(other.resubscribeTask({ tenant: '', id: sent.id }));
-      const last = events.at(-1)?.payload;
-      expect(last?.$case === 'statusUpdate' && last.value.status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+      const stream = other.resubscribeTask({ tenant: '', id: sent.id });
+      const first = (await stream.next()).value as StreamResponse;
+      expect(first.payload).toMatchObject({ $case: 'task', value: { id: sent.id } });
+      await client.cancelTask({ tenant: '', id: sent.id, metadata: undefined });
+      const last = (await collect(stream)).at(-1)?.payload;
+      expect(last?.$case === 'statusUpdate' && last.value.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
     });
 
     it('cancel', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { gaugeBecomes, readGauge } from '../support/gauges.js';
@@ -80,7 +81,7 @@ describe('a reader that stops reading', () => {
     // Its heap would not hold what they do not read.
     await gaugeBecomes(url, 'baton_open_streams', 0);
     const log = () => stack.apis[0]!.log();
-    while (log().split('"stream":"fell-behind"').length - 1 < READERS) await new Promise(setImmediate);
+    while (log().split('"stream":"fell-behind"').length - 1 < READERS) await delay(50);
     expect(await readOn(first[0]!, streams[0]!)).toEqual(oneTo(LAST));
     await Promise.all(streams.map((stream) => stream.return(undefined)));
     await everythingFreed();
@@ -104,10 +105,12 @@ describe('a caller that vanishes', () => {
     async (leave) => {
       const silent = await silentTask();
       const subscribe = rpc('SubscribeToTask', { id: silent });
+      // No turn ends before they have left.
+      stack.workers[0]!.signal('SIGSTOP');
       const marks = oneTo(10).map((n) => `${leave} ${n}`);
       const slow = marks.map((mark, n) => {
         const method = n % 2 ? 'SendMessage' : 'SendStreamingMessage';
-        return httpPost(PATH, headers, rpc(method, echo(mark, { chunks: 3, delayMs: 2_500 })));
+        return httpPost(PATH, headers, rpc(method, echo(mark, { chunks: 3, delayMs: 100 })));
       });
       const requests = [
         ...slow,
@@ -123,6 +126,7 @@ describe('a caller that vanishes', () => {
       await gaugeBecomes(url, 'baton_task_watches', 25);
       for (const peer of peers) peer[leave]();
       await everythingFreed();
+      stack.workers[0]!.signal('SIGCONT');
       const { tasks } = (await caller.call('ListTasks', { pageSize: 50, includeArtifacts: true })).result!;
       const mine = (tasks as { id: string; history: { parts: { text: string }[] }[] }[]).filter(
         ({ history }) => marks.includes(history[0]!.parts[0]!.text),
@@ -171,6 +175,7 @@ describe('a caller that vanishes', () => {
 });
 
 afterEach(async () => {
+  stack.workers[0]!.signal('SIGCONT');
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect(await readGauge(url, 'baton_open_streams')).toBe(0);
 });

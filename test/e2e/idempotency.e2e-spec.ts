@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { GENERATIONS, type Version } from '../support/generations.js';
 import { DRIVERS } from '../support/index.js';
@@ -47,6 +48,16 @@ async function inDatabase(statement: string): Promise<void> {
     await client.query(statement);
   } finally {
     await client.end();
+  }
+}
+
+/** Tasks are accepted and none goes on until this has been done: the one worker is asleep. */
+async function whileNothingRuns<T>(act: () => Promise<T>): Promise<T> {
+  stack.workers[0]!.signal('SIGSTOP');
+  try {
+    return await act();
+  } finally {
+    stack.workers[0]!.signal('SIGCONT');
   }
 }
 
@@ -112,9 +123,9 @@ describe.each(Object.keys(GENERATIONS) as Version[])('a message that is sent aga
   });
 
   it('is answered at once where the caller does not wait', async () => {
-    const params = { message: message({ echo: { delayMs: 300 } }), configuration: atOnce };
-    const [first, second] = await twice(params);
-    expect(task(first!.result).status.state).not.toBe(completed);
+    const params = { message: message({ echo: {} }), configuration: atOnce };
+    const [first, second] = await whileNothingRuns(() => twice(params));
+    for (const { result } of [first!, second!]) expect(task(result).status.state).not.toBe(completed);
     expect(task(second!.result).id).toBe(task(first!.result).id);
     // How the caller wants to be answered does not make it another message.
     const waited = await blocking(0, { ...params, configuration: undefined });
@@ -193,13 +204,16 @@ describe('a message that is sent again', () => {
 
   it('after its API was killed while it answered is answered by the other one', async () => {
     const contextId = randomUUID();
-    const params = { message: message({ contextId, echo: { chunks: 3, delayMs: 300 } }) };
-    const lost = send(params).then(
-      () => 'answered',
-      () => 'lost',
-    );
-    while ((await tasksIn(contextId)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
-    await stack.apis[0]!.kill();
+    const params = { message: message({ contextId, echo: { chunks: 3 } }) };
+    const lost = whileNothingRuns(async () => {
+      const answer = send(params).then(
+        () => 'answered',
+        () => 'lost',
+      );
+      while ((await tasksIn(contextId)).length === 0) await delay(20);
+      await stack.apis[0]!.kill();
+      return answer;
+    });
     expect(await lost).toBe('lost');
     const { result } = await send(params, 1);
     expect(result!.task.status.state).toBe('TASK_STATE_COMPLETED');
