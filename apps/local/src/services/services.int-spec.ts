@@ -1,6 +1,8 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { Client } from 'pg';
 import { findRedisBinary, type RunningPostgres, startPostgres, startRedis } from './index.js';
 
@@ -13,6 +15,14 @@ const query = async (url: string, statement: string): Promise<unknown[]> => {
     await client.end();
   }
 };
+
+/** What a Redis answers to these commands. */
+async function saidByRedis(url: string, ...commands: string[]): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.end([...commands, 'QUIT', ''].join('\r\n'));
+  return (await text(socket)).replace(/\+OK\r\n$/, '');
+}
 
 describe('services of our own', () => {
   const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
@@ -80,6 +90,12 @@ describe('services of our own', () => {
     await first.process.stop();
     const second = await startRedis(binary ?? '', data, { at: first.url });
     expect(second.url).toBe(first.url);
+    const { password } = new URL(second.url);
+    expect(await saidByRedis(second.url, 'PING')).toMatch(/^-NOAUTH/);
+    expect(await saidByRedis(second.url, `AUTH ${password.slice(1)}`, 'PING')).toMatch(
+      /^-WRONGPASS.*\r\n-NOAUTH/,
+    );
+    expect(await saidByRedis(second.url, `AUTH ${password}`, 'PING')).toBe('+OK\r\n+PONG\r\n');
     await second.process.stop();
   });
 });
