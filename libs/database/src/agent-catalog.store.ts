@@ -44,6 +44,8 @@ export class AgentCatalogStore {
         ON CONFLICT (tenant_id, slug) WHERE deleted_at IS NULL DO NOTHING
         RETURNING *`,
       by,
+      // The count holds only if nobody else makes one meanwhile.
+      'agents are made',
     );
     if (made) return made;
     if (await this.find(tenantId, slug)) {
@@ -119,6 +121,7 @@ export class AgentCatalogStore {
     tenantId: string,
     statement: Prisma.Sql,
     by: string,
+    alone?: string,
   ): Promise<CatalogEntry | undefined> {
     const [row] = await this.catalog.inTenant(
       tenantId,
@@ -129,6 +132,7 @@ export class AgentCatalogStore {
           SELECT tenant_id, id, version, definition, enabled, ${by} FROM written
         )
         SELECT ${ENTRY} FROM written`,
+      alone,
     );
     return row && entryOf(row);
   }

@@ -53,12 +53,23 @@ export class CatalogClient {
     });
   }
 
-  /** Like `run`, as the tenant: row-level security shows the query that tenant's rows only. */
-  async inTenant<T>(tenantId: string, query: (prisma: PrismaClient) => Prisma.PrismaPromise<T>): Promise<T> {
+  /**
+   * Like `run`, as the tenant: row-level security shows the query that tenant's rows only.
+   * @param alone queries of one tenant with the same name here run one after the other: each sees what the one before
+   *   has written
+   */
+  async inTenant<T>(
+    tenantId: string,
+    query: (prisma: PrismaClient) => Prisma.PrismaPromise<T>,
+    alone?: string,
+  ): Promise<T> {
     const scope = tenantScope(tenantId);
     const [, result] = await this.run((prisma) =>
       prisma.$transaction([
-        prisma.$executeRaw`SELECT set_config('baton.tenant', ${scope}, true)`,
+        alone === undefined
+          ? prisma.$executeRaw`SELECT set_config('baton.tenant', ${scope}, true)`
+          : prisma.$executeRaw`SELECT set_config('baton.tenant', ${scope}, true),
+              pg_advisory_xact_lock(hashtextextended(${`${alone} ${tenantId}`}, 0))`,
         query(prisma),
       ]),
     );

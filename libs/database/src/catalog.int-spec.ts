@@ -133,6 +133,32 @@ describe('a tenant’s own agents', () => {
     expect(await entries.versions(first.tenantId, first.id, 1, 3)).toEqual([versions[1]]);
   });
 
+  it('keep their last hundred versions', async () => {
+    const first = await make();
+    for (let version = 1; version <= 101; version++) {
+      await entries.change({ ...first, version }, content(`after ${version}`));
+    }
+    const kept = await entries.versions(first.tenantId, first.id, 200);
+    expect(kept.map(({ version }) => version)).toEqual(Array.from({ length: 100 }, (_, i) => 102 - i));
+  });
+
+  it('are a thousand at the most, however many are made at the same time', async () => {
+    const { id } = await tenants.create(`t-${randomUUID()}`);
+    const sample = await entries.create(newAgent(id, 'first', 'first'));
+    await catalog.run(
+      (prisma) => prisma.$executeRaw`
+        INSERT INTO agents (tenant_id, id, slug, definition, updated_at)
+        SELECT a.tenant_id, gen_random_uuid(), 'agent-' || n, a.definition, now()
+        FROM agents a, generate_series(1, 997) n WHERE a.tenant_id = ${id}::uuid AND a.id = ${sample.id}::uuid`,
+    );
+    const made = await Promise.allSettled(
+      Array.from({ length: 6 }, (_, i) => entries.create(newAgent(id, `last-${i}`, 'x'))),
+    );
+    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+    const [refused] = made.filter((one) => one.status === 'rejected');
+    expect(String(refused?.reason)).toMatch(/1000/);
+  });
+
   it('are changed by one of many who have seen the same version', async () => {
     const first = await make();
     const names = Array.from({ length: 8 }, (_, i) => `by ${i}`);
