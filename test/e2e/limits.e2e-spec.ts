@@ -233,6 +233,7 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
       expect(await tasksOf(tenant)).toBe(sent);
       for (const each of all.filter(({ status }) => status !== 200)) {
         await expectRefusal(each, 'storedBytes', 40_000);
+        expect(each.headers['retry-after']).toBe('60');
       }
       expect(granted(others)).toHaveLength(20);
       await limit(tenant, '--stored-bytes', '1000000');

@@ -1,8 +1,16 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TENANT_SCOPES } from '@baton/a2a';
-import { AgentStore, CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import { Role, TENANT_SCOPES, TaskState, textPart } from '@baton/a2a';
+import {
+  AgentStore,
+  CatalogClient,
+  Database,
+  DeadLetterStore,
+  TaskStore,
+  TenantStore,
+  TokenStore,
+} from '@baton/database';
 import { baton, database, folder, json, listen, refusal } from './operator.fixture.js';
 
 describe('tenants', () => {
@@ -294,4 +302,59 @@ describe('the database', () => {
       ),
     ).toBe('The database is not migrated: run npm run migrate.');
   });
+});
+
+describe('dead letters', () => {
+  it('of a tenant are listed page by page, and redelivered all at once, once', async () => {
+    const { id: tenantId } = await json<{ id: string }>('tenants create buried');
+    await json('tenants create untouched');
+    const place = new Database({ url: database.url, poolSize: 2 });
+    try {
+      const runIds: string[] = [];
+      for (let i = 0; i < 5; i++) runIds.push(await bury(place, tenantId, i === 4 ? 'gone' : 'echo'));
+      const letters = new DeadLetterStore(place);
+      const pages: string[][] = [];
+      let after: Awaited<ReturnType<typeof letters.list>>[number] | undefined;
+      do {
+        const page = await letters.list(tenantId, { limit: 2, after });
+        pages.push(page.map(({ runId }) => runId));
+        after = page.length === 2 ? page[1] : undefined;
+      } while (after);
+      expect(pages.map(({ length }) => length)).toEqual([2, 2, 1]);
+      expect(pages.flat()).toEqual([...runIds].sort().reverse());
+
+      const all = 'dead-letters redeliver --all --tenant buried';
+      const { code, out, err } = await baton(all);
+      expect([code, out.split('\n').length]).toEqual([0, 4]);
+      expect(err).toBe(`The agent of run ${runIds[4]!} no longer exists: nobody would answer.`);
+      const redelivered = await letters.list(tenantId, { limit: 10 });
+      expect(redelivered.filter(({ redeliveredAt }) => redeliveredAt)).toHaveLength(4);
+      expect((await baton(`${all} --json`)).out).toBe('[]');
+      expect(JSON.parse((await baton(`${all} --again --json`)).out)).toHaveLength(4);
+      expect(await json('dead-letters redeliver --all --tenant untouched')).toEqual([]);
+    } finally {
+      await place.close();
+    }
+  });
+
+  /** A run of an agent that used up its attempts, at the same time as all others; its id. */
+  async function bury(place: Database, tenantId: string, agentId: string): Promise<string> {
+    const [taskId, runId] = [randomUUID(), randomUUID()];
+    const timestamp = new Date().toISOString();
+    const message = {
+      ...{ messageId: randomUUID(), contextId: 'c', taskId, role: Role.ROLE_USER, parts: [textPart('hi')] },
+      ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+    };
+    await new TaskStore(place).create({
+      ...{ tenantId, agentId, runId, extensions: [] },
+      task: {
+        ...{ id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined },
+        status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
+      },
+    });
+    const text = `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts, died_at)
+      VALUES ('${tenantId}', '${runId}', '${taskId}', '${agentId}', 'died', 3, '2026-01-01')`;
+    await place.systemQuery({ text }, []);
+    return runId;
+  }
 });

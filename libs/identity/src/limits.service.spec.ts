@@ -1,6 +1,7 @@
 import { loadEnvironment } from '@baton/config';
 import type { LimitOverrides, TenantStore } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
+import { setTimeout as delay } from 'node:timers/promises';
 import { LimitsService } from './limits.service.js';
 import { ControlInMemory } from './token.fixture.js';
 
@@ -12,7 +13,7 @@ describe('the limits of a tenant', () => {
   let reads = 0;
   let service: LimitsService;
 
-  beforeEach(async () => {
+  const start = async (tokenCacheMs: string): Promise<void> => {
     reads = 0;
     set.acme = { openStreams: 5, tasksWaiting: null, weight: 3 };
     const tenants = {
@@ -21,14 +22,15 @@ describe('the limits of a tenant', () => {
         return Promise.resolve(set[id] && { limits: set[id] });
       },
     };
-    const environment = loadEnvironment({ ...ENV, TOKEN_CACHE_MS: '60000' });
+    const environment = loadEnvironment({ ...ENV, TOKEN_CACHE_MS: tokenCacheMs });
     service = new LimitsService(
       tenants as Partial<TenantStore> as TenantStore,
       control as Partial<Messaging> as Messaging,
       environment,
     );
     await service.onModuleInit();
-  });
+  };
+  beforeEach(() => start('60000'));
   afterEach(() => service.onModuleDestroy());
 
   it('are what the operator has set, and else the defaults of the environment', async () => {
@@ -46,5 +48,17 @@ describe('the limits of a tenant', () => {
     expect((await service.of('acme')).openStreams).toBe(5);
     await control.publishControl({ type: 'limits-changed', tenantId: 'acme' });
     expect((await service.of('acme')).openStreams).toBe(6);
+  });
+
+  it('are asked for again after TOKEN_CACHE_MS where nobody can be told', async () => {
+    service.onModuleDestroy();
+    await start('20');
+    control.isAway = true;
+    expect((await service.of('acme')).openStreams).toBe(5);
+    set.acme = { openStreams: 6 };
+    while ((await service.of('acme')).openStreams === 5) await delay(5);
+    expect((await service.of('acme')).openStreams).toBe(6);
+    expect(reads).toBeGreaterThanOrEqual(2);
+    control.isAway = false;
   });
 });

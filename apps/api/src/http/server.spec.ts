@@ -54,6 +54,12 @@ describe('what the server does with a URL', () => {
     expect(await response.json()).toMatchObject({ error: { code: 405 } });
   });
 
+  it('says that a connection may be idle for 75 seconds', async () => {
+    expect(await raw('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n')).toMatch(
+      /^HTTP\/1\.1 200[^]*\r\nkeep-alive: timeout=75\r\n/i,
+    );
+  });
+
   it('answers OPTIONS with what there is, and HEAD as GET without its body', async () => {
     const options = await fetch(`${api.url}/agents/echo/`, { method: 'OPTIONS' });
     expect([options.status, options.headers.get('allow')]).toEqual([204, 'POST, OPTIONS']);

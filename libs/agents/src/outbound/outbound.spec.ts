@@ -203,6 +203,22 @@ describe('the way out', () => {
     await expect(local().fetch(url(), { signal: caller })).rejects.toThrow('gone');
   });
 
+  it('goes straight to its target, whatever proxy the environment names', async () => {
+    const proxy = new LoopbackServer();
+    await proxy.start();
+    const before = process.env;
+    const names = ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'ALL_PROXY'];
+    const proxies = Object.fromEntries(names.map((name) => [name, `http://127.0.0.1:${proxy.port}`]));
+    process.env = { ...before, ...proxies, NODE_USE_ENV_PROXY: '1' };
+    try {
+      expect(await (await local().fetch(url('127.0.0.1', '/direct'))).text()).toBe('hello');
+      expect([server.asked, proxy.asked]).toEqual([['GET /direct'], []]);
+    } finally {
+      process.env = before;
+      await proxy.stop();
+    }
+  });
+
   it('takes a request as well as a URL', async () => {
     const request = new Request(url('127.0.0.1', '/a'), {
       method: 'PUT',

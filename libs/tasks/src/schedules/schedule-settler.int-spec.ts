@@ -21,6 +21,7 @@ let agents: Agent[];
 let mostWaiting: number | null;
 let handed: string[];
 let canceled: string[];
+let metrics: Metrics;
 
 beforeAll(async () => {
   place = await createDatabase();
@@ -34,6 +35,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   tenantId = randomUUID();
+  metrics = new Metrics();
   [agents, mostWaiting, handed, canceled] = [[ECHO], null, [], []];
   await query('DELETE FROM schedules');
   await query(`INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`);
@@ -61,7 +63,7 @@ function worker(): ScheduleSettler {
     } as unknown as TaskCanceler,
     environment,
   );
-  return new ScheduleSettler(store, firing, new Metrics(), environment, Logger.silent());
+  return new ScheduleSettler(store, firing, metrics, environment, Logger.silent());
 }
 
 /** A schedule that was due that long ago. */
@@ -134,6 +136,7 @@ describe('a time of a schedule', () => {
     const reason = expect.stringContaining('the limit tasksWaiting of this tenant is reached') as string;
     expect(await read(schedule)).toMatchObject({ last: { outcome: 'refused', reason } });
     expect(await tasks()).toEqual([]);
+    expect((await metrics.render()).body).toMatch(/^baton_schedule_firings_total\{outcome="refused"\} 1$/m);
   });
 
   it('that was missed makes one task, or none, and the next is one to come', async () => {
@@ -148,6 +151,18 @@ describe('a time of a schedule', () => {
       const { nextAt } = (await store.find(tenantId, id))!;
       expect(nextAt!.getTime()).toBeGreaterThan(Date.now());
     }
+  });
+
+  it.each(['same', 'new'] as const)('makes its tasks in a context: %s', async (context) => {
+    const schedule = await due({ context, overlap: 'allow', cron: '* * * * * *', at: null });
+    await worker().settle(await take());
+    await query(`UPDATE schedules SET next_at = now() - interval '1 s', wake_at = now()`);
+    await worker().settle(await take());
+    const rows = await query(`SELECT context_id AS id FROM tasks WHERE tenant_id = '${tenantId}'`);
+    const contexts = (rows as { id: string }[]).map(({ id }) => id);
+    expect(contexts).toHaveLength(2);
+    expect(new Set(contexts).size).toBe(context === 'same' ? 1 : 2);
+    expect(contexts.includes(schedule.id)).toBe(context === 'same');
   });
 
   it('ends the task before only when the new one is there', async () => {

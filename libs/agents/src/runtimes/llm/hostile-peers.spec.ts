@@ -163,6 +163,13 @@ describe('files at URLs', () => {
     await expect(read(21)).rejects.toThrow('more than 20 files by URL: send fewer');
   });
 
+  it('have 20 MiB each at most', async () => {
+    size = 20 * 1024 * 1024;
+    expect((await read(1)).content).toHaveLength(1);
+    size += 1;
+    await expect(read(1)).rejects.toThrow(/can not be read: .*more than 20971520 bytes/);
+  });
+
   it('have 40 MiB together at most', async () => {
     size = 15 * 1024 * 1024;
     await expect(read(6)).rejects.toThrow(/more than \d+ bytes/);

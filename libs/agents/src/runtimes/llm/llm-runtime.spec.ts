@@ -54,6 +54,26 @@ describe.each(PROVIDERS)('%s', (model, more) => {
   });
 });
 
+it.each([
+  ['openai/gpt-4o', { api: 'chat' }],
+  ['anthropic/claude-sonnet-4-5', {}],
+  ['google/gemini-2.5-flash', {}],
+  ['openai-compatible/llama3', { key: 'mine' }],
+] as const)(
+  '%s is asked with the temperature or topP of the agent, and with none by default',
+  async (model, more) => {
+    const asked = async (settings: object): Promise<string> => {
+      bench.provider.reset();
+      bench.provider.reply({ text: 'ok' });
+      await bench.say({ model, ...more, ...settings });
+      return JSON.stringify((await bench.provider.request(1)).body);
+    };
+    expect(await asked({ temperature: 0.3 })).toMatch(/"temperature":0\.3[,}]/);
+    expect(await asked({ topP: 0.8 })).toMatch(/"top_?[pP]":0\.8[,}]/);
+    expect(await asked({})).not.toMatch(/temperature|top_?p/i);
+  },
+);
+
 describe('what a model says', () => {
   it('is kept apart from what it thinks', async () => {
     bench.provider.reply({ reasoning: ['Let me ', 'see'], text: 'Yes.' });

@@ -158,6 +158,9 @@ withRedis('messaging when Redis fails', () => {
     try {
       await expect(inTime(2_250, api.enqueueRuns([someRun()]))).rejects.toThrow('no answer in time');
       await expect(inTime(2_250, api.ping())).rejects.toThrow(/does not answer/);
+      // Each process counts for itself what keys may spend.
+      const spent = Promise.all([api, api, worker, worker].map((each) => each.spend('silent', 1, 600)));
+      expect((await inTime(1_000, spent)).map(({ allowed }) => allowed)).toEqual([true, false, true, false]);
     } finally {
       process.kill(pid, 'SIGCONT');
     }

@@ -25,6 +25,13 @@ describe('the MCP servers of an agent', () => {
     ]);
   });
 
+  it('are sixteen at the most', () => {
+    const servers = (count: number): object[] =>
+      Array.from({ length: count }, (_, i) => ({ name: `server-${i}`, url }));
+    expect(read(...servers(16))).toHaveLength(16);
+    expect(() => read(...servers(17))).toThrow(/mcp.*16/);
+  });
+
   const url = 'https://mcp.example/mcp';
   it.each([
     [{ url }, 'mcp[0].name: is missing'],
