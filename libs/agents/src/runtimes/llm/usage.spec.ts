@@ -35,6 +35,13 @@ describe('tokens', () => {
     expect(bench.provider.requests).toHaveLength(1);
   });
 
+  it.each([-5, 1.5, 1e300])('are estimated where a provider says that they are %d', async (output) => {
+    bench.provider.reply({ text: 'a'.repeat(40), usage: { input: 20, output } });
+    const { status } = seen(await bench.say());
+    expect(status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(bench.tokens.spent).toMatchObject([{ inputTokens: 20, outputTokens: 10 }]);
+  });
+
   it('and times are in the metrics, by provider and model', async () => {
     bench.provider.reply({ status: 503 }, { text: 'ok', usage: { input: 20, output: 4 } });
     await bench.say({ model: 'openai/gpt-metrics' });

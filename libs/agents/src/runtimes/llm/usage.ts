@@ -27,15 +27,28 @@ export const tokensOf = ({ inputTokens, outputTokens }: TokenCount): number => i
 /** Rough number of tokens of a text: four characters each, as with English. */
 export const estimateTokens = (characters: number): number => Math.ceil(characters / 4);
 
-/** What the provider said it was, or the estimate where it has said nothing. */
+/** Of one call, far more than any model reads or writes: a provider that says more counts something else. */
+const MAX_TOKENS = 1_000_000_000;
+
+/**
+ * What the provider said it was, or the estimate where it has said nothing or what can't be: less than none would give
+ * a tenant room that it does not have.
+ */
 export function usageOf(said: LanguageModelUsage | undefined, estimate: TokenCount): Usage {
-  const { inputTokens, outputTokens, inputTokenDetails, outputTokenDetails } = said ?? {};
+  const { inputTokenDetails, outputTokenDetails } = said ?? {};
+  const inputTokens = countOf(said?.inputTokens);
+  const outputTokens = countOf(said?.outputTokens);
   const isWhole = inputTokens !== undefined && outputTokens !== undefined;
   return {
     inputTokens: inputTokens ?? estimate.inputTokens,
     outputTokens: outputTokens ?? estimate.outputTokens,
-    reasoningTokens: outputTokenDetails?.reasoningTokens ?? 0,
-    cachedInputTokens: inputTokenDetails?.cacheReadTokens ?? 0,
+    reasoningTokens: countOf(outputTokenDetails?.reasoningTokens) ?? 0,
+    cachedInputTokens: countOf(inputTokenDetails?.cacheReadTokens) ?? 0,
     ...(!isWhole && { estimated: true }),
   };
 }
+
+const countOf = (tokens: number | undefined): number | undefined =>
+  tokens !== undefined && Number.isInteger(tokens) && tokens >= 0 && tokens <= MAX_TOKENS
+    ? tokens
+    : undefined;
