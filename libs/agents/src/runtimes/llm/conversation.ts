@@ -24,10 +24,20 @@ const NOT_MADE = { ok: false, content: 'The call was not made: the task ended be
  * worker has written it.
  */
 export class Conversation {
+  private readonly entries: Placed[] = [];
+  private readonly placedSteps: (ModelStep & Placed)[] = [];
+  /** By step and by the id that the model gave to the call: some models number their calls anew with every answer. */
+  private readonly results = new Map<string, CallResult['result']>();
+  /** Where a call of that id was begun last. */
+  private readonly begun = new Map<string, number>();
+  private readonly decisions = new Map<string, Decision>();
+
   private constructor(
     private readonly turn: Turn,
-    private readonly entries: Placed[],
-  ) {}
+    entries: Placed[],
+  ) {
+    for (const entry of entries) this.take(entry);
+  }
 
   static async open(turn: Turn): Promise<Conversation> {
     return new Conversation(turn, (await turn.journal.read()).map(placed));
@@ -37,7 +47,7 @@ export class Conversation {
   async add(entry: LlmEntry): Promise<void> {
     await this.turn.journal.append(entry);
     const position = (this.entries.at(-1)?.position ?? 0) + 1;
-    this.entries.push({ ...entry, runId: this.turn.runId, position });
+    this.take({ ...entry, runId: this.turn.runId, position });
   }
 
   /** Take this turn's message in as a prompt, unless an earlier attempt has done so. */
@@ -47,8 +57,8 @@ export class Conversation {
   }
 
   /** Every call of the model, of all turns of the task. */
-  steps(): (ModelStep & Placed)[] {
-    return this.entries.filter((entry) => entry.kind === 'step');
+  steps(): readonly (ModelStep & Placed)[] {
+    return this.placedSteps;
   }
 
   /** How often the model was called in this turn, without those whose answer was corrected. */
@@ -113,10 +123,7 @@ export class Conversation {
 
   /** What a person has said about a call. */
   decisionOn(call: PlacedCall): Decision | undefined {
-    const callId = callIdOf(call);
-    return this.entries
-      .flatMap((entry) => (entry.kind === 'answered' ? entry.decisions : []))
-      .find((decision) => decision.callId === callId);
+    return this.decisions.get(callIdOf(call));
   }
 
   /** Whether this turn's message was taken as an answer. */
@@ -126,29 +133,17 @@ export class Conversation {
 
   /** What came of a call of the model. */
   resultOf({ toolCallId, step }: PlacedCall): CallResult['result'] | undefined {
-    // Some models number their calls anew with every answer.
-    const from = this.steps()[step - 1]?.position ?? 0;
-    const to = this.steps()[step]?.position ?? Infinity;
-    return this.entries.find(
-      (entry): entry is Placed & CallResult =>
-        entry.kind === 'result' &&
-        entry.callId === toolCallId &&
-        entry.position > from &&
-        entry.position < to,
-    )?.result;
+    return this.results.get(`${step}/${toolCallId}`);
   }
 
   /** Whether a call that must not be made twice may have been made by a worker that died. */
   hasBegun({ toolCallId, step }: PlacedCall): boolean {
-    const from = this.steps()[step - 1]?.position ?? 0;
-    return this.entries.some(
-      (entry) => entry.kind === 'begun' && entry.callId === toolCallId && entry.position > from,
-    );
+    return (this.begun.get(toolCallId) ?? 0) > (this.placedSteps[step - 1]?.position ?? 0);
   }
 
   /** Tokens of the whole task, and of this turn. */
   usage(): { task: Usage; run: Usage } {
-    const sum = (steps: ModelStep[]) => steps.reduce((all, { usage }) => add(all, usage), NO_USAGE);
+    const sum = (steps: readonly ModelStep[]) => steps.reduce((all, { usage }) => add(all, usage), NO_USAGE);
     return { task: sum(this.steps()), run: sum(this.stepsOfThisRun()) };
   }
 
@@ -177,6 +172,20 @@ export class Conversation {
       output: resultOutput(this.resultOf(call) ?? NOT_MADE),
     }));
     return content.length > 0 ? [{ role: 'tool', content }] : [];
+  }
+
+  /** The next entry of the journal. What is looked up by each call of a task of many is found without a search. */
+  private take(entry: Placed): void {
+    this.entries.push(entry);
+    if (entry.kind === 'step') this.placedSteps.push(entry);
+    if (entry.kind === 'begun') this.begun.set(entry.callId, entry.position);
+    if (entry.kind === 'result') {
+      const key = `${this.placedSteps.length}/${entry.callId}`;
+      if (!this.results.has(key)) this.results.set(key, entry.result);
+    }
+    for (const decision of entry.kind === 'answered' ? entry.decisions : []) {
+      if (!this.decisions.has(decision.callId)) this.decisions.set(decision.callId, decision);
+    }
   }
 
   private waiting() {

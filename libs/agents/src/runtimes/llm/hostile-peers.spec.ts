@@ -106,6 +106,26 @@ describe('an MCP server that offers too much', () => {
     );
   });
 
+  it('is opened with three others at a time', async () => {
+    let [open, most, asked] = [0, 0, 0];
+    const server = createServer((_request, response) => {
+      open += 1;
+      asked += 1;
+      most = Math.max(most, open);
+      setTimeout(() => {
+        open -= 1;
+        response.writeHead(403).end();
+      }, 20);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/mcp`;
+    const servers = Array.from({ length: 16 }, (_, i) => ({ name: `s${String(i)}`, url, optional: true }));
+    expect(names(await bench.open(servers))).toEqual([]);
+    server.close();
+    expect(asked).toBeGreaterThanOrEqual(16);
+    expect(most).toBe(4);
+  });
+
   it('gets no more of a result to the model than its first items, and no secret it was sent', async () => {
     const content = Array.from({ length: 300 }, () => ({ type: 'text' as const, text: 'x' }));
     const many = { name: 'many', call: () => ({ content }) };

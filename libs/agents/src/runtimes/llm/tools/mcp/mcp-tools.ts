@@ -37,10 +37,9 @@ export class McpTools implements ToolSource {
     private readonly logger: Logger,
   ) {}
 
-  /** Connects to all servers at once. Rejects with an AgentFailure that names the server that can't be reached. */
+  /** Connects to all servers, some at a time. Rejects with an AgentFailure that names the server that can't be reached. */
   async open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools> {
-    const opening = config.tools.mcp.map((server) => this.openServer(turn, server, signal));
-    const settled = await Promise.allSettled(opening);
+    const settled = await settleAll(config.tools.mcp, (server) => this.openServer(turn, server, signal));
     const servers = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
     const close = async (): Promise<void> => {
       await Promise.all(servers.map(({ connection }) => connection.close()));
@@ -86,6 +85,23 @@ export class McpTools implements ToolSource {
       throw new AgentFailure(reason);
     }
   }
+}
+
+/** Servers of an agent that are opened at the same time: each may have a list of tools of 1 MiB on its way. */
+const OPENED_AT_ONCE = 4;
+
+/** What came of each item, in their order. */
+async function settleAll<T, R>(
+  items: readonly T[],
+  act: (item: T) => Promise<R>,
+): Promise<PromiseSettledResult<R>[]> {
+  const settled: PromiseSettledResult<R>[] = [];
+  const waiting = items.entries();
+  const work = async (): Promise<void> => {
+    for (const [i, item] of waiting) [settled[i]] = await Promise.allSettled([act(item)]);
+  };
+  await Promise.all(Array.from({ length: OPENED_AT_ONCE }, work));
+  return settled;
 }
 
 /** Of all servers of an agent together. */
