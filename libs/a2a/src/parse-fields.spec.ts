@@ -36,6 +36,21 @@ describe('what is wrong with a value that a person wrote', () => {
     expect(violations(7)).toEqual({ config: expect.stringContaining('expected object') });
   });
 
+  it('is no longer than somebody reads, however much is wrong', () => {
+    const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`name-${n}`, n]));
+    const told = (raw: unknown): string => {
+      try {
+        parseFields(config, raw, 'config');
+      } catch (error) {
+        return (error as ProtocolError).message;
+      }
+      return '';
+    };
+    expect(Object.keys(violations({ ...mcp(), ...many }))).toHaveLength(20);
+    expect(told({ ...mcp(), ...many })).toMatch(/^config\.name-0: .*; and 2980 more$/);
+    expect(told({ ...mcp(), ['x'.repeat(300_000)]: 1 })).toMatch(/^config\.x{193}…: is not known here/);
+  });
+
   it('is judged by the form that its author meant where there are several', () => {
     expect(Object.keys(violations(mcp({ url: 'https://a.example', transport: 'ftp' })))).toEqual([
       'config.tools.mcp[0].transport',

@@ -3,26 +3,34 @@ import { type FieldViolation, ProtocolError } from './errors.js';
 
 type Issue = z.core.$ZodIssue;
 
+/** Nobody reads more at once, and an error must not be larger than what it is about. */
+const MAX_VIOLATIONS = 20;
+const MAX_FIELD_CHARS = 200;
+const MAX_DESCRIPTION_CHARS = 1_000;
+
 const UNKNOWN_KEY = 'is not known here: correct its name or take it out';
 
 /**
  * What `schema` makes of a value that a person wrote. Throws `invalid-params` naming the path of every wrong
- * field, such as `config.tools.mcp[0].url`.
+ * field, such as `config.tools.mcp[0].url`; of more than 20 the first ones.
  * @param at path of the value itself; empty for a whole document
  * @param whole what a whole document is called where no field of it is to blame
  */
 export function parseFields<T extends z.ZodType>(schema: T, raw: unknown, at = '', whole = at): z.output<T> {
   const parsed = schema.safeParse(raw);
   if (parsed.success) return parsed.data;
-  const violations = parsed.error.issues.flatMap((issue) =>
-    violationsOf(issue, at === '' ? [] : [at]).map(({ field, description }) => ({
-      field: field || whole,
-      description,
-    })),
-  );
-  const message = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');
+  const all = parsed.error.issues.flatMap((issue) => violationsOf(issue, at === '' ? [] : [at]));
+  const violations = all.slice(0, MAX_VIOLATIONS).map(({ field, description }) => ({
+    field: cut(field, MAX_FIELD_CHARS) || whole,
+    description: cut(description, MAX_DESCRIPTION_CHARS),
+  }));
+  const said = violations.map(({ field, description }) => `${field}: ${description}`);
+  const more = all.length - violations.length;
+  const message = [...said, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
   throw new ProtocolError('invalid-params', message, { violations });
 }
+
+const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);
 
 function violationsOf(issue: Issue, at: readonly PropertyKey[]): FieldViolation[] {
   const path = [...at, ...issue.path];
