@@ -8,6 +8,14 @@ const TAG_BYTES = 16;
 /** A secret that can not be encrypted or read. The message is for the operator and never holds a value. */
 export class SecretError extends Error {
   override readonly name = 'SecretError';
+
+  /** @param field which of the two cannot be taken, where it is one of them */
+  constructor(
+    message: string,
+    readonly field?: 'name' | 'value',
+  ) {
+    super(message);
+  }
 }
 
 /** The master key that encrypts, and earlier ones that still decrypt; 32 bytes each. */

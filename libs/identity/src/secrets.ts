@@ -36,6 +36,7 @@ export class Secrets {
     if (bytes === 0 || bytes > MAX_VALUE_BYTES) {
       throw new SecretError(
         `The value of the secret "${name}" has ${bytes} bytes: give it 1 to ${MAX_VALUE_BYTES}.`,
+        'value',
       );
     }
     const place = { tenantId, name };
@@ -96,5 +97,6 @@ function assertName(name: string): void {
   if (NAME.test(name)) return;
   throw new SecretError(
     'That can not name a secret: use 1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit.',
+    'name',
   );
 }

@@ -51,7 +51,10 @@ export class SecretsController {
     try {
       return encodeSecret(await this.secrets.set(tenantId, name, value));
     } catch (error) {
-      throw error instanceof SecretError ? new ProtocolError('invalid-params', error.message) : error;
+      if (!(error instanceof SecretError)) throw error;
+      const { message, field } = error;
+      const wrong = field && { violations: [{ field, description: message }] };
+      throw new ProtocolError('invalid-params', message, wrong);
     }
   }
 

@@ -57,6 +57,13 @@ describe('a tenant’s secrets', () => {
     expect([status, text]).toEqual([400, expect.stringContaining(message)]);
   });
 
+  it.each([
+    ['name', 'a%20b', 'x'],
+    ['value', 'a', ''],
+  ])('are refused by a wrong %s, which the error names', async (field, name, value) => {
+    expect(await set(name, value)).toMatchObject({ status: 400, json: { error: { fields: [{ field }] } } });
+  });
+
   it('need their scope, whatever is done', async () => {
     for (const [method, path, body] of [
       ['GET', '/v1/secrets', undefined],
