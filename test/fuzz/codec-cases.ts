@@ -12,7 +12,7 @@ import {
   type Task,
   TaskState,
 } from '../../libs/a2a/src/index.js';
-import type { Finding } from './finding.js';
+import type { Finding, Outcome } from './finding.js';
 import { junk, oddText } from './junk.js';
 import { type Mutation, mutate, mutations } from './mutate.js';
 import { callsOf } from './requests.js';
@@ -21,13 +21,18 @@ import { callsOf } from './requests.js';
 const BATCH = 500;
 const known = { taskIds: ['t-1', 't-2', 't-3'], contextId: 'c-1' };
 const calls = callsOf(known);
-const profiles: Profile[] = Object.values(PROFILES);
+/** Each profile with each call that it has a codec for. */
+const spoken = Object.values(PROFILES).flatMap((profile: Profile) =>
+  calls.flatMap((call) => {
+    const codec = profile.codecFor(call[0]);
+    return codec ? [{ profile, codec, call }] : [];
+  }),
+);
 
 const STATES = Object.values(TaskState).filter((state) => typeof state === 'number');
 
 interface CodecCase {
-  profile: Profile;
-  call: [method: string, params: object];
+  spoken: { profile: Profile; codec: Codec; call: [method: string, params: object] };
   changes: Mutation[];
   arbitrary: unknown;
   events: EventPayload[];
@@ -96,15 +101,14 @@ const payload: fc.Arbitrary<EventPayload> = fc.oneof(
 );
 
 const codecCase: fc.Arbitrary<CodecCase> = fc.record({
-  profile: fc.constantFrom(...profiles),
-  call: fc.constantFrom(...calls),
+  spoken: fc.constantFrom(...spoken),
   changes: mutations,
   arbitrary: fc.option(junk, { nil: undefined, freq: 6 }),
   events: fc.array(payload, { maxLength: 5 }),
 });
 
 /** Every codec of every profile, on requests that are almost right and on events in any order. */
-export function fuzzCodecs(cases: number, seed: number): Finding[] {
+export function fuzzCodecs(cases: number, seed: number): Outcome {
   const findings: Finding[] = [];
   for (let from = 0; from < cases; from += BATCH) {
     const batch = fc.sample(codecCase, { numRuns: Math.min(BATCH, cases - from), seed: seed + from });
@@ -113,21 +117,17 @@ export function fuzzCodecs(cases: number, seed: number): Finding[] {
       if (problem) findings.push({ part: 'codec', number: from + i, problem, input: shown(one) });
     }
   }
-  return findings;
+  return { findings, answered: cases };
 }
 
-const shown = ({ profile, ...rest }: CodecCase): string =>
-  JSON.stringify({ profile: profile.name, ...rest }).slice(0, 2_000);
+const shown = ({ spoken: { profile, call }, ...rest }: CodecCase): string =>
+  JSON.stringify({ profile: profile.name, call, ...rest }).slice(0, 2_000);
 
-function tryCodec({
-  profile,
-  call: [method, params],
-  changes,
-  arbitrary,
-  events,
-}: CodecCase): string | undefined {
-  const codec = profile.codecFor(method);
-  if (!codec) return undefined;
+function tryCodec({ spoken: drawn, changes, arbitrary, events }: CodecCase): string | undefined {
+  const {
+    codec,
+    call: [method, params],
+  } = drawn;
   try {
     decodeAndEncode(codec, method, arbitrary ?? mutate(params, changes));
   } catch (error) {

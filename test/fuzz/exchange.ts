@@ -5,7 +5,7 @@ import type { HttpCase } from './http-cases.js';
 const ANSWER_MS = 30_000;
 /** A stream is cut after this; it has been answered with its headers. */
 const STREAM_MS = 150;
-const MAX_TEXT = 1_000_000;
+const MAX_TEXT = 32_000_000;
 
 export interface HttpAnswer {
   status: number;
@@ -13,7 +13,7 @@ export interface HttpAnswer {
   text: string;
 }
 
-/** The answer to a case, or why there is none. */
+/** The answer to a case, or why there is none; `not sent` if Node's own client refuses to send it. */
 export function exchange(
   base: string,
   agent: http.Agent,
@@ -26,7 +26,6 @@ export function exchange(
     try {
       request = http.request({ hostname, port, method, path, headers: { ...headers, ...length }, agent });
     } catch {
-      // What Node's own client refuses to send is for the raw cases.
       resolve('not sent');
       return;
     }

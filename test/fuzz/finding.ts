@@ -1,9 +1,20 @@
+/** What is fuzzed. */
+export const PARTS = ['codec', 'http', 'raw', 'settings', 'model', 'tool'] as const;
+export type Part = (typeof PARTS)[number];
+
 /** Something that must not be. */
 export interface Finding {
-  part: 'codec' | 'http' | 'raw';
+  part: Part;
   /** Number of the case within its part and seed. */
   number: number;
   problem: string;
   /** What was sent. */
   input: string;
+}
+
+/** What came of the cases of a part. */
+export interface Outcome {
+  findings: Finding[];
+  /** Cases that were really tried: a case that could not be sent says nothing. */
+  answered: number;
 }

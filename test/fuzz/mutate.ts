@@ -3,6 +3,9 @@ import { junk } from './junk.js';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
+/** In characters of JSON. What is larger is not repeated: four mutations would make gigabytes of it. */
+const MAX_REPEATED = 20_000;
+
 /** What is done to one place of a request. */
 export interface Mutation {
   /** Which place: counted over all of them, beginning anew after the last. */
@@ -11,14 +14,18 @@ export interface Mutation {
   value: unknown;
 }
 
-export const mutations: fc.Arbitrary<Mutation[]> = fc.array(
-  fc.record({
-    place: fc.nat(200),
-    act: fc.constantFrom('replace', 'replace', 'replace', 'drop', 'rename', 'wrap', 'repeat', 'add'),
-    value: junk,
-  }),
-  { minLength: 0, maxLength: 4 },
-);
+/** Up to `maxLength` mutations that put in what `value` makes. */
+export const mutationsOf = (value: fc.Arbitrary<unknown>, maxLength = 4): fc.Arbitrary<Mutation[]> =>
+  fc.array(
+    fc.record({
+      place: fc.nat(200),
+      act: fc.constantFrom('replace', 'replace', 'replace', 'drop', 'rename', 'wrap', 'repeat', 'add'),
+      value,
+    }),
+    { minLength: 0, maxLength },
+  );
+
+export const mutations = mutationsOf(junk);
 
 /** The value with every mutation done to it, one after the other. */
 export function mutate(value: unknown, list: readonly Mutation[]): unknown {
@@ -40,7 +47,7 @@ function mutateOnce(root: Record<string, unknown>, { place, act, value }: Mutati
   else if (act === 'wrap') owner[key] = place % 2 ? [owner[key]] : { [key]: owner[key] };
   else if (act === 'drop') remove(owner, key);
   else if (act === 'add') add(owner[key], value);
-  else if (act === 'repeat' && Array.isArray(owner))
+  else if (act === 'repeat' && Array.isArray(owner) && JSON.stringify(owner[key]).length < MAX_REPEATED)
     owner.push(...Array.from({ length: 50 }, () => structuredClone(owner[key])));
   else if (!Array.isArray(owner) && owner !== root) {
     define(owner, act === 'rename' && typeof value === 'string' ? value : `${key}_`, owner[key]);

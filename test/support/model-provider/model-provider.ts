@@ -129,6 +129,9 @@ async function readRequest(message: http.IncomingMessage, response: http.ServerR
   return { api, path, headers, body, streamed, model, answered } satisfies ModelRequest;
 }
 
+/** How the interface at a path writes its answers. */
+export const dialectAt = (path: string): Dialect => DIALECTS[apiOf(path)];
+
 function apiOf(path: string): ModelRequest['api'] {
   if (path.endsWith('/chat/completions')) return 'openai-chat';
   if (path.endsWith('/responses')) return 'openai-responses';
