@@ -71,9 +71,14 @@ export class World {
     };
     mkdirSync(agents, { recursive: true });
     const world = new World(await Stack.start({ driver: DRIVERS[0]!, apis: 2, env }), folder);
-    await world.makeTenants();
-    await world.makeThings();
-    return world;
+    try {
+      await world.makeTenants();
+      await world.makeThings();
+      return world;
+    } catch (error) {
+      await world.stop();
+      throw error;
+    }
   }
 
   async stop(): Promise<void> {
