@@ -43,6 +43,7 @@ const withServices = {
 module.exports = {
   // Tests with processes mostly wait for them: two files at once also where there are two cores, or one.
   maxWorkers: Math.max(2, availableParallelism() - 1),
+  testSequencer: '<rootDir>/test/support/sequencer.js',
   projects: [
     {
       ...base,

@@ -16,7 +16,7 @@ loadExecutor(folder, file)
   .then((create) => create().execute({ taskId: 't', contextId: 'c', userMessage }, bus))
   .then(() => console.log(kinds.join(' ')), (error) => console.log('Error: ' + error.message));
 `;
-const SOURCES = ['load-executor.ts', 'sdk-fallback.ts', 'sdk-fallback-hooks.mts'];
+const SOURCES = ['load-executor.ts', 'sdk-fallback.ts', 'sdk-fallback-hooks.ts'];
 const ROOT = join(__dirname, '../../../../..');
 
 // Jest has a module system of its own, so these tests run the compiled files in a Node of their own.

@@ -41,7 +41,7 @@ const resolveWithFallback: SyncResolve = (specifier, context, next) => {
 };
 
 function installOnNode20(): void {
-  const hooks = new URL('./sdk-fallback-hooks.mjs', pathToFileURL(__filename));
+  const hooks = new URL('./sdk-fallback-hooks.js', pathToFileURL(__filename));
   nodeModule.register(hooks, { data: { platform: __filename } });
   const find = newer._resolveFilename;
   newer._resolveFilename = (request, ...rest) => {

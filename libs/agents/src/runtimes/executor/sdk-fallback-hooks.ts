@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
 /** Module hooks for Node 20, which runs them on a thread of their own: see `sdk-fallback.ts`. */
-let platform: NodeRequire;
+let platform: NodeJS.Require;
 
 export const initialize: InitializeHook<{ platform: string }> = (data) => {
   platform = createRequire(data.platform);
