@@ -17,7 +17,8 @@ import type { Wired } from '../support/wire.js';
 const CLI = join(__dirname, '../../dist/apps/cli/src/main.js');
 const KEY = randomBytes(32).toString('base64');
 
-describe.each(DRIVERS)('a backup made under traffic, and restored elsewhere, on %s', (driver) => {
+// With Redis where there is one: then the restored tables meet an empty queue.
+describe('a backup made under traffic, and restored elsewhere', () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-backup-'));
   const file = join(folder, 'baton.tar.gz');
   const hold = join(folder, 'hold');
@@ -88,7 +89,7 @@ describe.each(DRIVERS)('a backup made under traffic, and restored elsewhere, on 
 
   beforeAll(async () => {
     writeFileSync(hold, '');
-    before = await Stack.start({ driver, workers: 2, env });
+    before = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env });
     tenant = await before.createTenant();
     const name = `test_${randomBytes(6).toString('hex')}`;
     await asAdministrator(`CREATE DATABASE ${name}`);
@@ -172,7 +173,8 @@ describe.each(DRIVERS)('a backup made under traffic, and restored elsewhere, on 
   });
 
   it('goes on where it was: tokens, tasks, logs, agents, schedules and secrets', async () => {
-    after = await Stack.start({ driver, workers: 2, env, database: { url, drop: () => dropDatabase(url) } });
+    const database = { url, drop: () => dropDatabase(url) };
+    after = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env, database });
     expect(await readCatalog(after)).toEqual(seen.catalog);
     const done = caller(after, 'twice');
     expect((await done.call('GetTask', { id: idOf(seen.log) })).result).toEqual(seen.done);

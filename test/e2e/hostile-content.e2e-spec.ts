@@ -17,7 +17,8 @@ function endlessSchema(): Record<string, unknown> {
   return { type: 'object', $defs, properties: { a: { $ref: '#/$defs/d40' } } };
 }
 
-describe.each(DRIVERS)('hostile content with %s', (driver) => {
+// Messaging has no part in this: one driver is enough.
+describe('hostile content', () => {
   let stack: Stack;
   let provider: ModelProvider;
   let attacker: TestTenant;
@@ -26,7 +27,7 @@ describe.each(DRIVERS)('hostile content with %s', (driver) => {
   beforeAll(async () => {
     provider = await ModelProvider.start({ key: KEY });
     stack = await Stack.start({
-      driver,
+      driver: DRIVERS[0]!,
       env: { BATON_MASTER_KEY: randomBytes(32).toString('base64'), OUTBOUND_ALLOW: '127.0.0.1' },
     });
     attacker = await stack.createTenant();
