@@ -1,4 +1,5 @@
 import { Environment } from '@baton/config';
+import { Metrics } from '@baton/telemetry';
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { Outbound } from './outbound/outbound.js';
 import type { AgentRuntime } from './runtime.js';
@@ -32,8 +33,9 @@ export class AgentsModule {
         RemoteConnector,
         {
           provide: Outbound,
-          useFactory: ({ outboundAllow }: Environment) => new Outbound(outboundAllow),
-          inject: [Environment],
+          useFactory: ({ outboundAllow }: Environment, metrics: Metrics) =>
+            new Outbound(outboundAllow, metrics),
+          inject: [Environment, Metrics],
         },
         {
           provide: RuntimeTable,

@@ -1,5 +1,5 @@
 import { TaskState, endsTurn } from '@baton/a2a';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
 import { RemoteAgent } from '../../../test/support/remote-agent/remote-agent.js';
 import { Outbound } from './outbound/outbound.js';
@@ -57,7 +57,7 @@ afterAll(async () => {
 function remote(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput> {
   const { definition, ...far } = agent('far', 'remote-a2a');
   const settled = { ...definition, config: { card: elsewhere.url } };
-  const runtime = new RemoteA2aRuntime(connector, Logger.silent());
+  const runtime = new RemoteA2aRuntime(connector, Logger.silent(), new Metrics());
   return runtime.run({ ...turn, agent: { ...far, definition: settled } }, signal);
 }
 
@@ -152,7 +152,7 @@ describe('the runtime table', () => {
     new ExecutorRuntime(none, Logger.silent()),
     indexOf(new FixedAgents([])),
     new LlmRuntime(none, none, none, none, none, none, none),
-    new RemoteA2aRuntime(connector, Logger.silent()),
+    new RemoteA2aRuntime(connector, Logger.silent(), new Metrics()),
   ]);
 
   it('has the runtime of every built-in agent, which accepts its settings', () => {

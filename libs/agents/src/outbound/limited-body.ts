@@ -9,6 +9,8 @@ export interface BodyBounds {
   maxTotalBytes?: number;
   /** It will be parsed as JSON: its depth and number of values are bounded, of a stream those of each event. */
   json?: boolean;
+  /** Told when there is too much of it. */
+  onExcess?: () => void;
 }
 
 type Refuse = (what: string) => OutboundRefused;
@@ -20,7 +22,10 @@ type Refuse = (what: string) => OutboundRefused;
  * @param host named in the error
  */
 export function limitedBody(bounds: BodyBounds, isEventStream: boolean, host: string): TransformStream {
-  const refuse: Refuse = (what) => new OutboundRefused(`"${host}" sent ${what}`);
+  const refuse: Refuse = (what) => {
+    bounds.onExcess?.();
+    return new OutboundRefused(`"${host}" sent ${what}`);
+  };
   return isEventStream ? limitedEvents(bounds, refuse) : limitedAnswer(bounds, refuse);
 }
 

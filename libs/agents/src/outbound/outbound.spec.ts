@@ -55,7 +55,7 @@ describe('the way out', () => {
   });
 
   function outbound(allow: string[], resolve?: Resolve): Outbound {
-    const made = new Outbound(allow, resolve);
+    const made = new Outbound(allow, undefined, resolve);
     opened.push(made);
     return made;
   }

@@ -1,3 +1,4 @@
+import type { Metrics } from '@baton/telemetry';
 import type { OnApplicationShutdown } from '@nestjs/common';
 import { Agent, type RequestInit, Response, fetch } from 'undici';
 import { AllowList } from './allow-list.js';
@@ -19,6 +20,8 @@ const SILENCE_MS = 5 * 60_000;
 export interface OutboundLimits extends Partial<BodyBounds> {
   /** From the request to the end of the answer's body, in milliseconds. */
   timeoutMs?: number;
+  /** Under which name of `baton_limit_exceeded_total` an answer counts that is too large. */
+  limit?: string;
 }
 
 /**
@@ -30,7 +33,11 @@ export class Outbound implements OnApplicationShutdown {
   private readonly agent: Agent;
 
   /** @param allow `Environment.outboundAllow` */
-  constructor(allow: readonly string[], resolve: Resolve = resolveWithSystem) {
+  constructor(
+    allow: readonly string[],
+    private readonly metrics?: Metrics,
+    resolve: Resolve = resolveWithSystem,
+  ) {
     this.agent = new Agent({
       connect: guardedConnect(new AllowList(allow), resolve),
       headersTimeout: ANSWER_MS,
@@ -65,8 +72,11 @@ export class Outbound implements OnApplicationShutdown {
       checkOutboundUrl(url);
       const response = await this.call(url, request);
       const next = request.redirect === 'manual' ? undefined : nextRequest(url, request, response);
-      const { maxBytes } = limits;
-      if (!next) return maxBytes === undefined ? response : limited(response, url, { ...limits, maxBytes });
+      const { maxBytes, limit } = limits;
+      const onExcess = (): void => this.metrics?.limitExceeded.inc({ limit: limit ?? 'outboundAnswer' });
+      if (!next) {
+        return maxBytes === undefined ? response : limited(response, url, { ...limits, maxBytes, onExcess });
+      }
       await response.body?.cancel();
       if (request.redirect === 'error') throw new OutboundRefused(`"${url.host}" redirects`);
       if (redirects === MAX_REDIRECTS) throw new OutboundRefused(`"${url.host}" redirects too often`);

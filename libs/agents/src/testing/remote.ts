@@ -1,6 +1,6 @@
 import { RemoteAgent, type RemoteAgentOptions } from '../../../../test/support/remote-agent/remote-agent.js';
 import type { Disk } from '../../../../test/support/remote-agent/surviving-tasks.js';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import { Outbound } from '../outbound/outbound.js';
 import type { AgentOutput, Turn } from '../runtime.js';
 import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
@@ -48,7 +48,7 @@ export class Elsewhere {
   /** What the runtime says in a turn. */
   say(turn: Turn, signal = new AbortController().signal): AsyncIterable<AgentOutput> {
     const connector = new RemoteConnector(this.outbound, new Secrets());
-    return new RemoteA2aRuntime(connector, Logger.silent()).run(turn, signal);
+    return new RemoteA2aRuntime(connector, Logger.silent(), new Metrics()).run(turn, signal);
   }
 
   run(turn: Turn): Promise<AgentOutput[]> {

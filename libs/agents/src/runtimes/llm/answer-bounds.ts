@@ -38,5 +38,6 @@ function assertWithin(count: number, max: number, what: string): void {
   if (count <= max) return;
   throw new AgentFailure(
     `The model's answer has more than ${max} ${what}: ask for less, or set maxOutputTokens of the agent's settings.`,
+    { limit: 'modelAnswer' },
   );
 }

@@ -1,4 +1,5 @@
 import { TaskState } from '@baton/a2a';
+import { Metrics } from '@baton/telemetry';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Outbound } from '../../outbound/outbound.js';
@@ -11,6 +12,12 @@ import { McpBench, call, names } from './tools/mcp/mcp-tools.fixture.js';
 const { TASK_STATE_FAILED: FAILED, TASK_STATE_COMPLETED: COMPLETED } = TaskState;
 const MODELS = ['openai/gpt-5-mini', 'anthropic/claude', 'google/gemini', 'openai-compatible/other'] as const;
 const chunks = (count: number, size: number): string[] => Array<string>(count).fill('x'.repeat(size));
+
+/** How often that limit was exceeded, as the metrics say. */
+async function exceeded({ metrics }: { metrics: Metrics }, limit: string): Promise<number> {
+  const { values } = await metrics.limitExceeded.get();
+  return values.find(({ labels }) => labels.limit === limit)?.value ?? 0;
+}
 
 describe('a model that does not stop', () => {
   let bench: LlmBench;
@@ -29,6 +36,7 @@ describe('a model that does not stop', () => {
       state: FAILED,
       text: expect.stringContaining('more than 2000000 characters: ask for less, or set maxOutputTokens'),
     });
+    expect(await exceeded(bench, 'modelAnswer')).toBe(MODELS.indexOf(model) + 1);
   });
 
   it('fails the turn at its limits of calls and of what it gives them', async () => {
@@ -67,26 +75,41 @@ describe('an MCP server that offers too much', () => {
   const deep = (levels: number): object => (levels === 0 ? {} : { not: deep(levels - 1) });
 
   it.each([
-    ['bytes', [tool('a', { title: 'x'.repeat(1_100_000) })], /list of tools is larger than 1048576 bytes/],
+    [
+      'bytes',
+      [tool('a', { title: 'x'.repeat(1_100_000) })],
+      /list of tools is larger than 1048576 bytes/,
+      'toolList',
+    ],
     [
       'bytes in one schema',
       [tool('a', { title: 'x'.repeat(70_000) })],
       /tool "a" has an input schema that is larger/,
+      'toolList',
     ],
-    ['levels of a schema', [tool('a', deep(80))], /tool "a" has an input schema that is nested deeper/],
+    [
+      'levels of a schema',
+      [tool('a', deep(80))],
+      /tool "a" has an input schema that is nested deeper/,
+      'toolList',
+    ],
     [
       'levels of the answer',
       [tool('a', deep(300))],
       /an (answer|event) that is nested deeper than 200 levels/,
+      'toolAnswer',
     ],
     [
       'letters in a name',
       [tool('a'.repeat(200), {})],
       /has a name of more than 128 characters: leave it out/,
+      'toolList',
     ],
-  ])('is refused for its %s', async (_what, tools, reason) => {
+  ])('is refused for its %s', async (_what, tools, reason, limit) => {
     const { url } = await bench.serve({ transport: 'http', json: true, tools });
+    const before = await exceeded(bench, limit);
     await expect(bench.open([{ name: 'big', url }])).rejects.toThrow(reason);
+    expect(await exceeded(bench, limit)).toBeGreaterThan(before);
     const opened = await bench.open([{ name: 'big', url, optional: true }]);
     expect(names(opened)).toEqual([]);
   });
@@ -136,6 +159,7 @@ describe('an MCP server that offers too much', () => {
     expect((await call(opened, 'a_many')).text).toMatch(
       /100 more items were left out: a result has 200 at most/,
     );
+    expect(await exceeded(bench, 'toolResult')).toBe(1);
     expect(await call(opened, 'a_quotes')).toEqual({
       ok: false,
       content: 'bad token [secret]',
@@ -145,7 +169,8 @@ describe('an MCP server that offers too much', () => {
 });
 
 describe('files at URLs', () => {
-  const outbound = new Outbound(['127.0.0.1']);
+  const metrics = new Metrics();
+  const outbound = new Outbound(['127.0.0.1'], metrics);
   let server: Server;
   let [open, most] = [0, 0];
   let size = 10;
@@ -180,7 +205,10 @@ describe('files at URLs', () => {
   it('are read three at a time, and 20 in a turn', async () => {
     expect((await read(20)).content).toHaveLength(20);
     expect(most).toBe(3);
-    await expect(read(21)).rejects.toThrow('more than 20 files by URL: send fewer');
+    await expect(read(21)).rejects.toMatchObject({
+      message: expect.stringContaining('more than 20 files by URL: send fewer'),
+      limit: 'files',
+    });
   });
 
   it('have 20 MiB each at most', async () => {
@@ -193,5 +221,6 @@ describe('files at URLs', () => {
   it('have 40 MiB together at most', async () => {
     size = 15 * 1024 * 1024;
     await expect(read(6)).rejects.toThrow(/more than \d+ bytes/);
+    expect(await exceeded({ metrics }, 'files')).toBeGreaterThan(0);
   });
 });

@@ -28,7 +28,10 @@ import { ToolSources } from './tools/tool-sources.js';
 /** How often the model is told that its JSON is not what was asked for. */
 const MAX_CORRECTIONS = 2;
 /** Of what a provider sends for one answer. Some send all of it, and what they were asked, once more at its end. */
-const ANSWER_BOUNDS = { maxBytes: 16 * 1024 * 1024, maxTotalBytes: 64 * 1024 * 1024, json: true };
+const ANSWER_BOUNDS = {
+  ...{ maxBytes: 16 * 1024 * 1024, maxTotalBytes: 64 * 1024 * 1024 },
+  ...{ json: true, limit: 'modelAnswer' },
+};
 
 /** One turn with what it needs. */
 interface OpenTurn {
@@ -79,6 +82,8 @@ export class LlmRuntime implements AgentRuntime {
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof AgentFailure || error instanceof TokensExceeded)) throw error;
+      const limit = error instanceof AgentFailure ? error.limit : undefined;
+      if (limit !== undefined) this.metrics.limitExceeded.inc({ limit });
       const { tenantId, runId, task } = turn;
       this.logger.warn('agent gave up', { tenantId, taskId: task.id, runId, reason: error.message });
       yield withUsage(failed(turn, error.message), conversation);

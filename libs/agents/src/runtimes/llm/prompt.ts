@@ -66,11 +66,12 @@ export class PromptReader {
     if (this.files > MAX_FILES) {
       throw new AgentFailure(
         `The messages name more than ${MAX_FILES} files by URL: send fewer, or their text.`,
+        { limit: 'files' },
       );
     }
     try {
       const maxBytes = Math.min(MAX_FILE_BYTES, MAX_FILES_BYTES - this.bytes);
-      const fetch = this.outbound.fetchWithin({ maxBytes, timeoutMs: FILE_TIMEOUT_MS });
+      const fetch = this.outbound.fetchWithin({ maxBytes, timeoutMs: FILE_TIMEOUT_MS, limit: 'files' });
       const response = await fetch(url, { signal });
       if (!response.ok)
         throw new AgentFailure(`The file at ${hostOf(url)} can not be read: ${response.status}.`);
@@ -80,6 +81,7 @@ export class PromptReader {
       if (this.bytes > MAX_FILES_BYTES) {
         throw new AgentFailure(
           `The files at URLs have more than ${MAX_FILES_BYTES} bytes together: send fewer or smaller ones.`,
+          { limit: 'files' },
         );
       }
       return file(data, type, filename);

@@ -1,4 +1,4 @@
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { failed } from '../../reply.js';
@@ -36,6 +36,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
   constructor(
     private readonly connector: RemoteConnector,
     private readonly logger: Logger,
+    private readonly metrics: Metrics,
   ) {}
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
@@ -54,6 +55,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
       if (signal.aborted) return;
       attempt.outOfReach = !(failure instanceof RemoteFailure) || failure.isOutOfReach;
       if (!(failure instanceof RemoteFailure)) throw error;
+      if (failure.limit !== undefined) this.metrics.limitExceeded.inc({ limit: failure.limit });
       this.connector.forget(turn, config);
       this.logger.warn('remote agent failed', { err: failure, ...idsOf(turn) });
       yield failed(turn, failure.message);

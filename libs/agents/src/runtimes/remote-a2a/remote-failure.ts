@@ -16,13 +16,16 @@ const INTERNAL_ERROR = -32603;
 /** A call of a remote agent that failed. The message is meant for the caller: it names the host and the remedy. */
 export class RemoteFailure extends Error {
   override readonly name = 'RemoteFailure';
+  /** What it went over, as `baton_limit_exceeded_total` names it. */
+  readonly limit: string | undefined;
 
   constructor(
     readonly kind: FailureKind,
     message: string,
-    options?: ErrorOptions,
+    options?: ErrorOptions & { limit?: string },
   ) {
     super(message, options);
+    this.limit = options?.limit;
   }
 
   /** Whether there is no use in telling the agent that its task is not wanted any more. */

@@ -19,7 +19,7 @@ export function remoteFetch(
   headers: Record<string, string>,
   maxBytes = MAX_ANSWER_BYTES,
 ): typeof fetch {
-  const guarded = outbound.fetchWithin({ maxBytes, json: true });
+  const guarded = outbound.fetchWithin({ maxBytes, json: true, limit: 'agentAnswer' });
   return async (input, init) => {
     const merged = new Headers(init?.headers);
     for (const [name, value] of Object.entries(headers)) merged.set(name, value);

@@ -158,7 +158,9 @@ export class RemoteTurn {
   private async *absorb(said: Said, news?: Patience): AsyncGenerator<AgentOutput> {
     this.heard = true;
     this.events += 1;
-    if (this.events > MAX_EVENTS) throw this.failure(`sent more than ${MAX_EVENTS} events in one turn`);
+    if (this.events > MAX_EVENTS) {
+      throw this.failure(`sent more than ${MAX_EVENTS} events in one turn`, 'final', 'agentEvents');
+    }
     await this.learn(said);
     this.isAboutTask ||= said.$case !== 'message';
     const outputs = this.relay.relay(said, !this.isAboutTask);
@@ -212,8 +214,10 @@ export class RemoteTurn {
     };
   }
 
-  private failure(what: string, kind: FailureKind = 'final'): RemoteFailure {
-    return new RemoteFailure(kind, `The agent at ${this.connection.host} ${what}`);
+  private failure(what: string, kind: FailureKind = 'final', limit?: string): RemoteFailure {
+    return new RemoteFailure(kind, `The agent at ${this.connection.host} ${what}`, {
+      ...(limit && { limit }),
+    });
   }
 }
 

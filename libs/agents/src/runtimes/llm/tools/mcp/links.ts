@@ -36,7 +36,7 @@ export async function linksTo(
   // Not left to fetch, whose error shows the value.
   if (bad !== undefined)
     throw new Error(`the value of its header ${bad} holds characters that no header can have`);
-  const fetch = ports.outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true });
+  const fetch = ports.outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true, limit: 'toolAnswer' });
   const link = (kind: HttpKind) => (): Link => httpLink(kind, new URL(config.url), headers, fetch);
   return kindsOf(config).map(link);
 }

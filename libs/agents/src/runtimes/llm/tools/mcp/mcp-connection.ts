@@ -32,6 +32,9 @@ interface Connected {
   link: Link;
 }
 
+/** There is more of a list of tools, or of one of them, than an agent takes in. */
+export class ToolListExcess extends Error {}
+
 /** A connection to one MCP server, for one turn. It is made again when the server has forgotten it. */
 export class McpConnection {
   private current: Promise<Connected> | undefined;
@@ -54,7 +57,9 @@ export class McpConnection {
       const listed = await client.request(request, ListToolsResultSchema, options);
       bytes += Buffer.byteLength(JSON.stringify(listed.tools));
       if (bytes > MAX_LIST_BYTES)
-        throw new Error(`its list of tools is larger than ${MAX_LIST_BYTES} bytes: have it offer less`);
+        throw new ToolListExcess(
+          `its list of tools is larger than ${MAX_LIST_BYTES} bytes: have it offer less`,
+        );
       for (const tool of listed.tools) tools.push(tool);
       cursor = listed.nextCursor;
       if (cursor === undefined || tools.length >= MAX_TOOLS) break;

@@ -1,5 +1,5 @@
 import { loadEnvironment } from '@baton/config';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import {
   type McpServerOptions,
   type TestMcpServer,
@@ -19,7 +19,8 @@ export class McpBench {
   readonly secrets = new Map([['tracker', 's3cret']]);
   /** MCP_STDIO_ALLOW of the worker. */
   stdioAllow = '';
-  private readonly outbound = new Outbound(['127.0.0.1']);
+  readonly metrics = new Metrics();
+  private readonly outbound = new Outbound(['127.0.0.1'], this.metrics);
   private readonly cleanup: (() => Promise<void>)[] = [];
 
   /** A server that is stopped after the test. */
@@ -34,7 +35,7 @@ export class McpBench {
     const reader = { get: (_tenant: string, name: string) => Promise.resolve(this.secrets.get(name)) };
     const DATABASE_URL = 'postgres://baton@db/baton';
     const environment = loadEnvironment({ DATABASE_URL, MCP_STDIO_ALLOW: this.stdioAllow });
-    const source = new McpTools(this.outbound, reader, environment, Logger.silent());
+    const source = new McpTools(this.outbound, reader, environment, Logger.silent(), this.metrics);
     const config = llmConfig({ model, tools: { mcp: servers } });
     const opened = await source.open(firstTurn('hi'), config, never);
     this.cleanup.push(() => opened.close());

@@ -1,6 +1,6 @@
 import { schemaExcess } from '@baton/compute';
 import { Environment } from '@baton/config';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import { Injectable } from '@nestjs/common';
 import { Outbound } from '../../../../outbound/outbound.js';
@@ -12,11 +12,11 @@ import type { LlmConfig } from '../../config.js';
 import type { AgentTool, OpenTools, ToolResult, ToolSource } from '../agent-tool.js';
 import { serverFailure } from './server-failure.js';
 import type { McpServerConfig } from './mcp-config.js';
-import { McpConnection } from './mcp-connection.js';
+import { McpConnection, ToolListExcess } from './mcp-connection.js';
 import { linksTo } from './links.js';
 import { fits } from './name-patterns.js';
 import { namesForModel } from './tool-names.js';
-import { toolOutput } from './tool-output.js';
+import { MAX_BLOCKS, toolOutput } from './tool-output.js';
 
 interface OpenServer {
   config: McpServerConfig;
@@ -25,6 +25,8 @@ interface OpenServer {
   tools: Tool[];
   /** An event must hold the files of a result. */
   maxFileBytes: number;
+  /** Told when a result has more items than the model gets to see. */
+  onExcess: () => void;
 }
 
 /** The tools of the MCP servers that an agent's definition names. */
@@ -35,6 +37,7 @@ export class McpTools implements ToolSource {
     private readonly secrets: SecretReader,
     private readonly environment: Environment,
     private readonly logger: Logger,
+    private readonly metrics: Metrics,
   ) {}
 
   /** Connects to all servers, some at a time. Rejects with an AgentFailure that names the server that can't be reached. */
@@ -48,7 +51,7 @@ export class McpTools implements ToolSource {
     const excess = excessOf(servers);
     if (failed ?? excess) {
       await close();
-      throw failed?.reason ?? new AgentFailure(excess);
+      throw failed?.reason ?? new AgentFailure(excess ?? '', { limit: 'toolList' });
     }
     return { tools: toolsOf(servers, config.model), close };
   }
@@ -75,10 +78,12 @@ export class McpTools implements ToolSource {
       const tools = (await connection.listTools(signal)).filter((tool) => isUsable(tool, config));
       for (const tool of tools) assertBounds(tool);
       const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
-      return { config, connection, redactor, tools, maxFileBytes };
+      const onExcess = (): void => this.metrics.limitExceeded.inc({ limit: 'toolResult' });
+      return { config, connection, redactor, tools, maxFileBytes, onExcess };
     } catch (error) {
       await connection?.close();
       signal.throwIfAborted();
+      if (error instanceof ToolListExcess) this.metrics.limitExceeded.inc({ limit: 'toolList' });
       const reason = `The MCP server "${config.name}" can't be used: ${serverFailure(error, redactor)}`;
       log.warn('MCP server not usable', { reason });
       if (config.optional) return undefined;
@@ -126,7 +131,8 @@ function assertBounds({ name, inputSchema }: Tool): void {
     name.length > MAX_NAME
       ? `has a name of more than ${MAX_NAME} characters`
       : schemaExcess(inputSchema) && `has an input schema that ${schemaExcess(inputSchema) ?? ''}`;
-  if (excess) throw new Error(`its tool "${name.slice(0, MAX_NAME)}" ${excess}: leave it out of allow`);
+  if (excess)
+    throw new ToolListExcess(`its tool "${name.slice(0, MAX_NAME)}" ${excess}: leave it out of allow`);
 }
 
 /** A tool that works only as a task of MCP is no tool for a model. */
@@ -156,7 +162,7 @@ function asTakenBy(model: string, tool: Tool): Tool {
 
 function agentTool(
   name: string,
-  { config, connection, redactor, maxFileBytes }: OpenServer,
+  { config, connection, redactor, maxFileBytes, onExcess }: OpenServer,
   tool: Tool,
 ): AgentTool {
   const repeat = fits(config.neverRepeat, tool.name) ? 'never' : 'again';
@@ -173,6 +179,7 @@ function agentTool(
           repeat,
           signal,
         });
+        if (result.content.length > MAX_BLOCKS) onExcess();
         const output = toolOutput(name, result, config.resultLimit, maxFileBytes);
         return output.ok ? output : withoutSecrets(output, redactor);
       } catch (error) {

@@ -3,7 +3,7 @@ import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/typ
 import type { ToolFile, ToolResult } from '../agent-tool.js';
 
 /** Texts, files and links of one result. */
-const MAX_BLOCKS = 200;
+export const MAX_BLOCKS = 200;
 
 /**
  * What a call has brought, for the model and for the callers of the task. Images and other files become files of
