@@ -44,6 +44,8 @@ export async function runChaos(options: ChaosOptions, tell: Progress): Promise<C
     LOG_LEVEL: options.logs === undefined ? 'fatal' : 'info',
     // Here workers are killed at random: three in a row say nothing about the run they had in hand.
     MAX_ATTEMPTS: '10',
+    // An agent that stands still is ended before its sender gives up.
+    EXECUTOR_STALL_MS: '5000',
   };
   const cluster = new Cluster(environment, options.logs);
   try {
@@ -70,7 +72,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const attacker = await Attacker.start(cluster, await cluster.createTenant('attacker', markOf(seed, -1)));
   const load = new Load(seed, options.seed, cluster, tenants);
   const struck: StruckRuns[] = [];
-  const plan = planFaults(seed, options.faults, options.driver, options.only);
+  const plan = planFaults(seed, options.faults, options.driver, options.only, options.pauses);
   const lasts = Math.max((plan.at(-1)?.at ?? 0) + TAIL_MS, (options.tasks / TASKS_PER_SECOND) * 1000);
   tell(`up: ${options.tasks} tasks and ${plan.length} faults in about ${Math.ceil(lasts / 1000)} s`);
 

@@ -20,6 +20,12 @@ describe('a plan of faults', () => {
     expect(plan).not.toContain('kill-worker');
   });
 
+  it('is as long as its pauses', () => {
+    const lasts = (pauses?: number) => planFaults(seed, 20, 'redis', undefined, pauses).at(-1)!.at - 1500;
+    expect(lasts(50)).toBeCloseTo(lasts() / 2);
+    expect(lasts(0)).toBe(0);
+  });
+
   it('is refused where there is no such kind', () => {
     expect(() => readOptions(['--only', 'content,kill-bill'])).toThrow('there is no fault kill-bill');
     expect(() => planFaults(seed, 1, 'postgres', ['flush-redis'])).toThrow('no fault flush-redis');

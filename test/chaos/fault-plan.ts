@@ -29,12 +29,14 @@ export interface PlannedFault {
  * `count` faults at random times: each kind once before any comes again. Half of them begin while the one
  * before is still at work or its damage is being mended; before the others everything has had time to heal.
  * @param only these kinds, and no others
+ * @param pauses in percent of the usual ones
  */
 export function planFaults(
   seed: Random,
   count: number,
   driver: Driver,
   only: readonly FaultName[] = FAULT_NAMES,
+  pauses = 100,
 ): PlannedFault[] {
   const random = seed.fork('faults');
   const names = faultsOn(driver).filter((name) => only.includes(name));
@@ -45,7 +47,8 @@ export function planFaults(
     if (bag.length === 0) bag = [...names];
     const [name] = bag.splice(random.integer(0, bag.length - 1), 1);
     const planned = { name: name!, at, random: seed.fork('fault', n) };
-    at += random.chance(0.5) ? random.integer(500, 3000) : random.integer(4000, 10_000);
+    const pause = random.chance(0.5) ? random.integer(500, 3000) : random.integer(4000, 10_000);
+    at += (pause * pauses) / 100;
     return planned;
   });
 }

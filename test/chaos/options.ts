@@ -20,6 +20,8 @@ export interface ChaosOptions {
   patience: number;
   /** Only these faults. */
   only?: readonly FaultName[];
+  /** Pauses between faults, in percent of the usual ones; default 100. */
+  pauses?: number;
   /** Folder in which the processes' logs are kept. */
   logs?: string | undefined;
 }
@@ -34,6 +36,7 @@ export const USAGE = `npm run chaos -- [options]
   --workers N      worker processes (3)
   --at-once N      tasks under way at the same time (64)
   --patience S     seconds after the last fault in which all must have ended (60)
+  --pauses P       pauses between faults, in percent of the usual ones (100)
   --only F,G …     only these faults; processes or content for all of a kind
                    processes: ${Object.keys(FAULTS).join(', ')}
                    content: ${Object.keys(ATTACKS).join(', ')}
@@ -50,13 +53,14 @@ const options = {
   workers: { type: 'string', default: '3' },
   'at-once': { type: 'string', default: '64' },
   patience: { type: 'string', default: '60' },
+  pauses: { type: 'string', default: '100' },
   only: { type: 'string' },
   logs: { type: 'string' },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const;
 
-type NumberName = 'tasks' | 'faults' | 'tenants' | 'apis' | 'workers' | 'at-once' | 'patience';
+type NumberName = 'tasks' | 'faults' | 'tenants' | 'apis' | 'workers' | 'at-once' | 'patience' | 'pauses';
 
 /** The command line. Throws an Error with a plain sentence if it can't be understood. */
 export function readOptions(args: string[]): ChaosOptions & { json: boolean; help: boolean } {
@@ -72,7 +76,7 @@ export function readOptions(args: string[]): ChaosOptions & { json: boolean; hel
   return {
     ...{ tasks: number('tasks', 1), faults: number('faults', 0), tenants: number('tenants', 1) },
     ...{ apis: number('apis', 1), workers: number('workers', 1), atOnce: number('at-once', 1) },
-    patience: number('patience', 1),
+    ...{ patience: number('patience', 1), pauses: number('pauses', 0) },
     ...{ seed: seed ?? randomBytes(4).toString('hex'), driver, json, help },
     ...(only !== undefined && { only: faultsNamed(only) }),
     ...(logs !== undefined && { logs }),
