@@ -7,8 +7,10 @@ class Client {
   closed: Promise<void>;
   readonly socket: Socket;
   private wake: (() => void) | undefined;
+  static readonly open: Client[] = [];
 
   constructor(port: number) {
+    Client.open.push(this);
     this.socket = connect(port, '127.0.0.1');
     this.socket.on('error', () => undefined);
     this.closed = new Promise((resolve) => this.socket.once('close', () => resolve()));
@@ -26,13 +28,21 @@ class Client {
 describe('the TCP proxy', () => {
   let server: Server;
   let proxy: TcpProxy;
+  /** All that the server has received. */
+  let arrived: string;
+  const serverPort = (): number => (server.address() as { port: number }).port;
 
   beforeEach(async () => {
-    server = createServer((socket) => socket.on('error', () => undefined).pipe(socket));
+    arrived = '';
+    server = createServer((socket) => {
+      socket.on('data', (chunk) => (arrived += chunk.toString()));
+      socket.on('error', () => undefined).pipe(socket);
+    });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    proxy = await TcpProxy.start((server.address() as { port: number }).port);
+    proxy = await TcpProxy.start(serverPort());
   });
   afterEach(() => {
+    for (const { socket } of Client.open.splice(0)) socket.destroy();
     proxy.close();
     server.close();
   });
@@ -49,7 +59,6 @@ describe('the TCP proxy', () => {
     await write(client, 'b');
     await client.got('ab');
     expect(performance.now() - started).toBeGreaterThanOrEqual(75);
-    client.socket.destroy();
   });
 
   it('lets nothing through while it is a black hole, and everything afterwards', async () => {
@@ -60,11 +69,16 @@ describe('the TCP proxy', () => {
     await write(client, 'b');
     const other = new Client(proxy.port);
     await write(other, 'x');
-    expect([client.text, other.text]).toEqual(['a', '']);
+    // What has come to the server by the time that a caller without a proxy has been answered three times.
+    const direct = new Client(serverPort());
+    for (const text of ['1', '12', '123']) {
+      await write(direct, text.at(-1)!);
+      await direct.got(text);
+    }
+    expect([client.text, other.text, arrived]).toEqual(['a', '', 'a123']);
     proxy.set({ mode: 'pass' });
     await Promise.all([client.got('ab'), other.got('x')]);
-    client.socket.destroy();
-    other.socket.destroy();
+    expect([arrived.length, arrived]).toEqual([6, expect.stringMatching(/b.*x|x.*b/)]);
   });
 
   it('cuts what is open and refuses what is new', async () => {
@@ -78,6 +92,5 @@ describe('the TCP proxy', () => {
     const again = new Client(proxy.port);
     await write(again, 'c');
     await again.got('c');
-    again.socket.destroy();
   });
 });

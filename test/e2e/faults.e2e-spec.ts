@@ -8,13 +8,15 @@ import { completes, increasing, textsOf } from '../support/streams.js';
 const RUNS = 20;
 const CHUNKS = 20;
 const LEASES = { LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '500', SWEEP_MS: '300' };
+/** Runs in hand do not end before a worker that is told to stop does. */
+const ENV = { ...LEASES, WORKER_GRACE_MS: '1' };
 
 describe.each(DRIVERS)('faults on %s', (driver) => {
   let stack: Stack;
   let caller: RawCaller;
 
   beforeAll(async () => {
-    stack = await Stack.start({ driver, apis: 2, workers: 2, env: LEASES });
+    stack = await Stack.start({ driver, apis: 2, workers: 2, env: ENV });
     const { token } = await stack.createTenant();
     caller = new RawCaller(stack.url(0), token);
   });
@@ -103,16 +105,20 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
   });
 
   it('lets runs of a stopped worker go on elsewhere', async () => {
-    const worker = await stack.addWorker({ WORKER_GRACE_MS: '1' });
     let code: number | null | undefined;
     const all = await followAll(
       () => stack.url(0),
       async () => {
+        const worker = await busiestWorker();
         code = await worker.stop();
+        expect(worker.log()).toMatch(/"msg":"handing runs back"/);
       },
     );
+    await stack.addWorker();
     expect(code).toBe(0);
     expectWhole(all);
+    const spokeAgain = all.filter((frames) => frames.length > CHUNKS + 3);
+    expect(spokeAgain.length).toBeGreaterThan(0);
   });
 
   if (driver === 'redis') {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { TcpProxy } from '../chaos/tcp-proxy.js';
 import type { BatonProcess } from '../support/baton-process.js';
 import { DRIVERS } from '../support/index.js';
 import { startPrivatePostgres } from '../support/postgres.js';
@@ -110,6 +111,12 @@ async function busiest(): Promise<{ worker: BatonProcess; tasks: Set<string> }> 
   return { worker: worker!, tasks: new Set(most!.tasks) };
 }
 
+/** The tasks that a worker executes, as Postgres has it. */
+async function runningAt({ pid }: BatonProcess): Promise<string[]> {
+  const text = `SELECT task_id FROM runs WHERE state = 'running' AND split_part(worker_id, '-', 1) = '${pid}'`;
+  return (await select<{ task_id: string }>(text)).map(({ task_id }) => task_id);
+}
+
 /** Events that an attempt wrote after a later one had begun. */
 const WRITTEN_LATE = `SELECT a.task_id, a.sequence FROM task_events a JOIN task_events b USING (tenant_id, task_id)
   WHERE a.attempt > 0 AND b.attempt > a.attempt AND b.sequence < a.sequence`;
@@ -142,6 +149,27 @@ describe.each(DRIVERS)('on %s', (driver) => {
       expect(await attempts(echoes)).toEqual(tasks.size === echoes.length ? [2] : [1, 2]);
       expect(await select(WRITTEN_LATE)).toEqual([]);
       expect(worker.log()).toContain('lease-lost');
+    });
+
+    it('takes its runs from a worker that alone is cut off from Postgres', async () => {
+      const proxy = await TcpProxy.start(Number(new URL(stack.database.url).port));
+      const worker = await stack.addWorker({ DATABASE_URL: proxy.through(stack.database.url) });
+      const batches: Awaited<ReturnType<typeof followMany>>[] = [];
+      let tasks: string[] = [];
+      // Until it is cut off with something in hand.
+      while (tasks.length === 0) {
+        proxy.set({ mode: 'pass' });
+        batches.push(await followMany(4));
+        proxy.set({ mode: 'blackhole' });
+        tasks = await runningAt(worker);
+      }
+      await Promise.all(batches.map(({ done }) => done()));
+      for (const { echoes } of batches) expectWhole(echoes);
+      const spokeAgain = batches.flatMap(({ echoes }) => echoes.filter((echo) => echo.spokeAgain));
+      expect(spokeAgain.map(({ taskId }) => taskId)).toEqual(expect.arrayContaining(tasks));
+      expect(await select(WRITTEN_LATE)).toEqual([]);
+      await worker.kill();
+      proxy.close();
     });
   }
 
@@ -213,8 +241,10 @@ describe('by itself', () => {
     await start({ database: await startPrivatePostgres(), env: { ...AGENTS, WORKER_GRACE_MS: '1' } });
     const postgres = stack.database as Awaited<ReturnType<typeof startPrivatePostgres>>;
     const { echoes, done } = await followMany(8);
+    const { worker } = await busiest();
     await postgres.stop();
-    expect(await stack.workers[0]!.stop()).not.toBeNull();
+    expect(await worker.stop()).toBe(0);
+    expect(worker.log()).toContain('run left to the sweeper');
     await postgres.restart();
     await done();
     expectWhole(echoes);
