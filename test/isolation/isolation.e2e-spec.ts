@@ -16,6 +16,9 @@ interface Walked {
   twins: Twins;
 }
 
+/** As many calls as there have been at the least: new methods and ways to name a thing only make them more. */
+const FLOORS = { reads: 3_175, sends: 1_379, lookedUp: 25, ofHosts: 22 };
+
 type Asker = keyof World['tokens'] | 'nobody' | 'guesser';
 
 interface AskerRow {
@@ -105,12 +108,12 @@ describe('another tenant, and whoever has no right to ask', () => {
 
   it('is told the same of the owner’s things as of things that nobody has, whatever it reads or stops', async () => {
     const walked = await walk(cases.filter((each) => !each.walked.sends));
-    expect(walked).toBeGreaterThan(1_000);
+    expect(walked).toBeGreaterThanOrEqual(FLOORS.reads);
   });
 
   it('is told the same, whatever it sends', async () => {
     const walked = await walk(cases.filter((each) => each.walked.sends));
-    expect(walked).toBeGreaterThan(800);
+    expect(walked).toBeGreaterThanOrEqual(FLOORS.sends);
   });
 
   it('changes nothing of the owner’s', async () => {
@@ -125,7 +128,7 @@ describe('another tenant, and whoever has no right to ask', () => {
     await stack.addApi({ DATABASE_URL: log.url });
     const api = stack.apis.length - 1;
     const looked = cases.filter(({ walked }) => isLookedUp(walked));
-    expect(looked.length).toBeGreaterThan(20);
+    expect(looked.length).toBeGreaterThanOrEqual(FLOORS.lookedUp);
     for (const { walked, twins } of looked) {
       const statementsFor = async (id: string): Promise<string[]> => {
         log.take();
@@ -163,7 +166,9 @@ describe('another tenant, and whoever has no right to ask', () => {
     const { stack, slugs, owned, tokens } = world;
     const other = 'private-third.example';
     await stack.baton('hosts', 'bind', other, '--tenant', slugs.owner, '--agent', 'echo');
-    for (const { walked } of cases.filter((each) => each.walked.kind === 'host' && !each.walked.open)) {
+    const ofHosts = cases.filter(({ walked }) => walked.kind === 'host' && !walked.open);
+    expect(ofHosts.length).toBeGreaterThanOrEqual(FLOORS.ofHosts);
+    for (const { walked } of ofHosts) {
       const answers = [];
       for (const host of [owned.host, other]) {
         const wire = walked.request(host);
