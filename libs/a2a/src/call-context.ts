@@ -14,6 +14,16 @@ export const SCOPES = [...TENANT_SCOPES, 'admin'] as const;
 /** What a token may do. `admin` includes all others. */
 export type Scope = (typeof SCOPES)[number];
 
+/** Memory of this process for what a call reads of large tasks; the call has it until its answer has left. */
+export interface ReadMemory {
+  /**
+   * Take so many bytes of JSON, perhaps after a while.
+   * @returns whether they were granted; if not, the call answers with what it has
+   * @throws ProtocolError `unavailable` where the call has nothing to answer with
+   */
+  take(bytes: number): Promise<boolean>;
+}
+
 /** Who calls, with what rights, about which agent. Passed explicitly everywhere, never ambient. */
 export interface CallContext {
   tenantId: string;
@@ -37,4 +47,6 @@ export interface CallContext {
   idempotencyKey?: string;
   /** `Last-Event-ID` of a resubscribe: the sequence after which to go on. */
   lastEventId?: number;
+  /** Unset: what the call reads is bounded for itself alone. */
+  memory?: ReadMemory;
 }

@@ -84,6 +84,7 @@ export class Environment {
   readonly smallBodyLimitBytes: number;
   /** Most that one request reads of what tasks say, in bytes of JSON. */
   readonly taskReadBytes: number;
+  readonly taskReadTotalBytes: number;
   readonly maxEventBytes: number;
   /** Size of the heap of an executor agent's process, in MiB. */
   readonly executorMemoryMb: number;
@@ -149,6 +150,7 @@ export class Environment {
     this.bodyLimitBytes = values.BODY_LIMIT_BYTES;
     this.smallBodyLimitBytes = values.SMALL_BODY_LIMIT_BYTES;
     this.taskReadBytes = values.TASK_READ_BYTES;
+    this.taskReadTotalBytes = values.TASK_READ_TOTAL_BYTES;
     this.maxEventBytes = values.MAX_EVENT_BYTES;
     this.executorMemoryMb = values.EXECUTOR_MEMORY_MB;
     this.executorStallMs = values.EXECUTOR_STALL_MS;
@@ -198,6 +200,11 @@ export function loadEnvironment(source: EnvironmentSource = processEnvironment()
   if (environment.loopStallMs < environment.leaseMs) {
     throw new EnvironmentError([
       `LOOP_STALL_MS is ${environment.loopStallMs}: set it to at least LEASE_MS (${environment.leaseMs}).`,
+    ]);
+  }
+  if (environment.taskReadTotalBytes < environment.taskReadBytes) {
+    throw new EnvironmentError([
+      `TASK_READ_TOTAL_BYTES is ${environment.taskReadTotalBytes}: set it to at least TASK_READ_BYTES (${environment.taskReadBytes}).`,
     ]);
   }
   return environment;

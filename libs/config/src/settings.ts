@@ -155,6 +155,7 @@ export const settings = z.object({
   BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
   SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
   TASK_READ_BYTES: integer(65_536, 268_435_456).prefault('16777216'),
+  TASK_READ_TOTAL_BYTES: integer(65_536, 1_099_511_627_776).prefault('67108864'),
   MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
   EXECUTOR_MEMORY_MB: integer(32, 65_536).prefault('512'),
   EXECUTOR_STALL_MS: milliseconds().prefault('30000'),

@@ -1,3 +1,4 @@
+import type { ReadMemory } from '@baton/a2a';
 import type { ContentRow } from './content-sql.js';
 
 /** What is read at a time, in bytes; more only where a single row is larger. */
@@ -5,10 +6,22 @@ export const PAGE_BYTES = 1024 * 1024;
 
 /** How much may still be read for one request, in bytes of JSON. */
 export class ReadBudget {
+  private asked: Promise<boolean> | undefined;
+
+  /** @param memory asked once for what is expected to be read, before more is read than came with the rows of tasks */
   constructor(
     private left: number,
     private readonly whole?: ReadBudget,
+    private readonly memory?: { of: ReadMemory; expected: number },
   ) {}
+
+  /** Whether more may be read than came with the rows. @throws whatever the memory does */
+  granted(): Promise<boolean> {
+    if (this.whole) return this.whole.granted();
+    const { of, expected } = this.memory ?? {};
+    this.asked ??= of?.take(Math.min(expected ?? 0, this.left)) ?? Promise.resolve(true);
+    return this.asked;
+  }
 
   get bytes(): number {
     return Math.floor(Math.min(this.left, this.whole?.bytes ?? Infinity));

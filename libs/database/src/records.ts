@@ -1,4 +1,13 @@
-import type { EventPayload, Message, RunRetry, Task, TaskCut, TaskState, Truncation } from '@baton/a2a';
+import type {
+  EventPayload,
+  Message,
+  ReadMemory,
+  RunRetry,
+  Task,
+  TaskCut,
+  TaskState,
+  Truncation,
+} from '@baton/a2a';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
@@ -260,6 +269,8 @@ export interface TaskFilter {
   includeArtifacts: boolean;
   /** Set where nobody wants to know how many there are. */
   uncounted?: boolean;
+  /** Where memory for large tasks comes from; unset = from nowhere. */
+  memory?: ReadMemory | undefined;
 }
 
 /** A run the sweeper has put back, or found waiting, and that must be (re-)enqueued. */

@@ -150,7 +150,7 @@ export class TaskReader {
     const messages = history.messages.map((message) => Message.fromJSON(message));
     if (messages.length >= historyLength || !isPartial(history, messages.length))
       return { messages, isWhole: true };
-    if (rowOnly) return { messages, isWhole: false };
+    if (rowOnly || !(await budget.granted())) return { messages, isWhole: false };
     const older: Message[] = [];
     const ask: ReadPage = (before, rows, bytes) =>
       this.database.tenantQuery<ContentRow>(tenantId, READ_HISTORY, [tenantId, taskId, before, rows, bytes]);
@@ -173,7 +173,10 @@ export class TaskReader {
   ): Promise<{ artifacts: Artifact[]; progress: Progress | undefined }> {
     const fold = new ArtifactFold(inline?.map((artifact) => Artifact.fromJSON(artifact)));
     // Those that are too large for the row are read from the beginning of the log.
-    let progress: Progress | undefined = { isWhole: folded >= cut.head, position: inline ? folded : 0 };
+    let progress: Progress | undefined = {
+      isWhole: inline !== null && folded >= cut.head,
+      position: inline ? folded : 0,
+    };
     if (inline && !budget.take(inlineBytes))
       return { artifacts: [], progress: { isWhole: false, position: 0 } };
     if (inline && tail) {
@@ -182,7 +185,8 @@ export class TaskReader {
       for (const event of tail.events) fold.apply(parsedPayload(event));
       progress = { isWhole: !isPartial(tail, tail.events.length), position: tail.to ?? folded };
     }
-    if (rowOnly || (inline && progress.isWhole)) return { artifacts: fold.artifacts(), progress };
+    if (rowOnly || progress.isWhole || !(await budget.granted()))
+      return { artifacts: fold.artifacts(), progress };
     const ask = this.contentPages(cut, READ_CONTENT);
     progress = await readRows(
       ask,

@@ -1,4 +1,12 @@
-import { Message, StreamResponse, type TaskEvent, TaskState, isTerminal, parsePayload } from '@baton/a2a';
+import {
+  Message,
+  type ReadMemory,
+  StreamResponse,
+  type TaskEvent,
+  TaskState,
+  isTerminal,
+  parsePayload,
+} from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { BY_INDEX_ONLY } from './by-index-only.js';
 import { cancelTask } from './cancel-task.js';
@@ -144,14 +152,14 @@ export class TaskStore {
   async get(
     tenantId: string,
     taskId: string,
-    options: { historyLength?: number; artifacts?: boolean } = {},
+    options: { historyLength?: number; artifacts?: boolean; memory?: ReadMemory | undefined } = {},
   ): Promise<StoredTask | undefined> {
     if (!isUuid(taskId)) return undefined;
-    const { historyLength } = options;
+    const { historyLength, memory } = options;
     const statement = options.artifacts === false ? sql.GET_WITHOUT_ARTIFACTS : sql.GET;
     const values = [tenantId, taskId, historyLimit(historyLength)];
     const [row] = await this.database.tenantQuery<TaskRow>(tenantId, statement, values);
-    return row && this.reader.read(tenantId, row, { historyLength, budget: new ReadBudget(this.readBytes) });
+    return row && this.reader.read(tenantId, row, { historyLength, budget: this.budgetFor([row], memory) });
   }
 
   /**
@@ -163,8 +171,8 @@ export class TaskStore {
     const count = filter.uncounted ? [] : [countStatement(filter)];
     const calls: Call[] = [[BY_INDEX_ONLY, []], page, ...count];
     const [, rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, calls);
-    const { tenantId, historyLength, pageSize } = filter;
-    const tasks = await this.readAll(tenantId, rows.slice(0, pageSize) as TaskRow[], historyLength);
+    const { pageSize } = filter;
+    const tasks = await this.readAll(rows.slice(0, pageSize) as TaskRow[], filter);
     const { total = null } = (counted ?? {}) as { total?: number | null };
     return { tasks, total, more: rows.length > filter.pageSize };
   }
@@ -197,6 +205,7 @@ export class TaskStore {
     contextId: string,
     beforeTaskId: string,
     limit: number,
+    memory?: ReadMemory,
   ): Promise<StoredTask[]> {
     if (!isUuid(beforeTaskId)) return [];
     const values = [tenantId, agentId, contextId, beforeTaskId, limit];
@@ -205,7 +214,7 @@ export class TaskStore {
       [sql.LIST_CONTEXT, values],
     ]);
     const newestFirst = (rows as TaskRow[]).toReversed();
-    return (await this.readAll(tenantId, newestFirst, undefined)).reverse();
+    return (await this.readAll(newestFirst, { tenantId, memory })).reverse();
   }
 
   /**
@@ -269,17 +278,21 @@ export class TaskStore {
 
   /** The first ones of these rows get what they need, as long as there is something left. */
   private async readAll(
-    tenantId: string,
     rows: readonly TaskRow[],
-    historyLength: number | undefined,
+    { tenantId, historyLength, memory }: Pick<TaskFilter, 'tenantId' | 'historyLength' | 'memory'>,
   ): Promise<StoredTask[]> {
-    const budget = new ReadBudget(this.readBytes);
+    const budget = this.budgetFor(rows, memory);
     const tasks: StoredTask[] = [];
     for (const row of rows) {
       const stored = await this.reader.read(tenantId, row, { historyLength, budget });
       if (stored) tasks.push(stored);
     }
     return tasks;
+  }
+
+  private budgetFor(rows: readonly TaskRow[], memory: ReadMemory | undefined): ReadBudget {
+    const expected = rows.reduce((sum, { size }) => sum + size, 0);
+    return new ReadBudget(this.readBytes, undefined, memory && { of: memory, expected });
   }
 }
 

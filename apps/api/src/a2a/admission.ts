@@ -4,6 +4,7 @@ import {
   type Codec,
   type DecodedCall,
   type Envelope,
+  type OperationName,
   type RpcPath,
   ProtocolError,
   assertAccept,
@@ -18,6 +19,7 @@ import { callerOf, LimitsService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
 import { agentOfHost } from '../hosts/host.guard.js';
 import type { BodyLimit } from '../http/read-body.js';
+import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
 import { readJsonText } from '../http/read-json-text.js';
 import { notesOf } from '../http/request-notes.js';
 import { AgentFinder } from './agent-finder.js';
@@ -30,7 +32,7 @@ import { requireScopeFor, requireTokenFor } from './scopes.js';
 /** A request that has passed every check, ready to be carried out. */
 export interface AdmittedCall {
   operation: DecodedCall;
-  context: CallContext;
+  context: CallContext & { memory: ReadLease };
   codec: Codec;
   /** Nobody waits for the result, only for errors (JSON-RPC 2.0 §4.1). */
   isNotification: boolean;
@@ -51,6 +53,7 @@ export class Admission {
   constructor(
     private readonly agents: AgentFinder,
     private readonly limits: LimitsService,
+    private readonly memory: ReadMemoryPool,
     private readonly environment: Environment,
   ) {}
 
@@ -92,6 +95,7 @@ export class Admission {
         traceparent: traceparent(request),
         lastEventId: after,
         idempotencyKey: key,
+        memory: this.memory.leaseFor(tenantId, answer.reply.raw, isRead(operation.operation)),
       },
     };
   }
@@ -128,6 +132,10 @@ export class Admission {
     return this.agents.find(choice, { tenantId, profile, hostAgent: agentOfHost(request) }, call);
   }
 }
+
+/** What changes something has been done when its answer is read: that is then as much as there is memory for. */
+const isRead = (operation: OperationName): boolean =>
+  operation === 'getTask' || operation === 'listTasks' || operation === 'subscribeToTask';
 
 /** The codec of the method, and with it the family in which everything from here on is answered. */
 function codecOf({ method }: Envelope, answer: RpcAnswer): Codec {

@@ -108,7 +108,10 @@ export class Dispatcher {
     call: AdmittedCall,
     answer: RpcAnswer,
   ): Promise<void> {
-    const items = new PeekedItems(this.runStreaming(operation, request, call.context, caller.signal));
+    const items = new PeekedItems(
+      this.runStreaming(operation, request, call.context, caller.signal),
+      call.context.memory.release,
+    );
     noteTask(await items.peek(call.isNotification ? Infinity : undefined), answer.request);
     if (call.isNotification) {
       caller.abort(CALLER_GONE);

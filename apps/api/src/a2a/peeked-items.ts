@@ -7,7 +7,11 @@ const PEEK_MS = 1_000;
 export class PeekedItems implements AsyncIterableIterator<StreamItem> {
   private first: Promise<IteratorResult<StreamItem>> | undefined;
 
-  constructor(private readonly items: AsyncGenerator<StreamItem>) {}
+  /** @param onFirstTaken told whenever a further item is asked for: the first, which may be large, is with its reader */
+  constructor(
+    private readonly items: AsyncGenerator<StreamItem>,
+    private readonly onFirstTaken: () => void,
+  ) {}
 
   /**
    * Start the stream and wait at most `ms` for its first item, which stays in the stream. Rejects when the
@@ -28,6 +32,7 @@ export class PeekedItems implements AsyncIterableIterator<StreamItem> {
   }
 
   next(): Promise<IteratorResult<StreamItem>> {
+    if (!this.first) this.onFirstTaken();
     const next = this.first ?? this.items.next();
     this.first = undefined;
     return next;

@@ -2,22 +2,36 @@ import { type CallContext, type OperationName, ProtocolError, SPEC_RULES } from 
 import { callerOf } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { traceparent } from '../a2a/call-headers.js';
 import { requireScopeFor } from '../a2a/scopes.js';
+import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
 import { notesOf } from '../http/request-notes.js';
 
 /** Requests are the tasks of Arbiter's clients, and of everybody else in the tenant. */
 const PROFILE = 'arbiter';
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
+/** A request and where its answer goes. */
+export interface Exchange {
+  request: FastifyRequest;
+  reply: FastifyReply;
+}
+
 /** Makes the operations callable for a task of the tenant, whichever agent it belongs to. */
 @Injectable()
 export class RequestCalls {
-  constructor(private readonly agents: AgentDirectory) {}
+  constructor(
+    private readonly agents: AgentDirectory,
+    private readonly memory: ReadMemoryPool,
+  ) {}
 
   /** Throws `forbidden`, and `task-not-found` for an unknown id or another tenant's. */
-  async callFor(operation: OperationName, id: string, request: FastifyRequest): Promise<CallContext> {
+  async callFor(
+    operation: OperationName,
+    id: string,
+    { request, reply }: Exchange,
+  ): Promise<CallContext & { memory: ReadLease }> {
     const { tenantId, tokenId, scopes } = callerOf(request);
     notesOf(request).taskId = id;
     requireScopeFor(operation, scopes);
@@ -34,6 +48,7 @@ export class RequestCalls {
       version: '1.0',
       extensions: [],
       traceparent: traceparent(request),
+      memory: this.memory.leaseFor(tenantId, reply.raw, operation !== 'cancelTask'),
     };
   }
 }

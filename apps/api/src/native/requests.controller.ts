@@ -17,6 +17,7 @@ import { requireScopeFor } from '../a2a/scopes.js';
 import { StreamPlaces } from '../a2a/stream-places.js';
 import { StreamSender, type StreamTarget } from '../a2a/stream-sender.js';
 import { Failures } from '../http/failure.js';
+import type { ReadLease } from '../http/read-memory.js';
 import type { NativePath } from './native-path.js';
 import { readLimit } from './read-limit.js';
 import { RequestCalls } from './request-calls.js';
@@ -77,8 +78,12 @@ export class RequestsController {
    * the agent's code.
    */
   @Get(':id')
-  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Record<string, unknown>> {
-    const call = await this.calls.callFor('getTask', id, request);
+  async get(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Record<string, unknown>> {
+    const call = await this.calls.callFor('getTask', id, { request, reply });
     const signal = new AbortController().signal;
     const task = await this.table.operations.getTask(
       call,
@@ -102,9 +107,10 @@ export class RequestsController {
   async artifacts(
     @Param('id') id: string,
     @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
     @Query('cursor') cursor?: string,
   ): Promise<Record<string, unknown>> {
-    const call = await this.calls.callFor('getTask', id, request);
+    const call = await this.calls.callFor('getTask', id, { request, reply });
     const position = cursor ? readArtifactCursor(cursor) : undefined;
     return encodeArtifactPage(id, await this.artifactPages.page(call, id, position));
   }
@@ -120,7 +126,7 @@ export class RequestsController {
     @Res() reply: FastifyReply,
     @Query('since_seq') since?: string,
   ): Promise<void> {
-    const call = await this.calls.callFor('subscribeToTask', id, request);
+    const call = await this.calls.callFor('subscribeToTask', id, { request, reply });
     const after = lastEventId(request) ?? readSequence(since);
     const caller = abortedWhenGone(reply);
     await this.places.during(call.tenantId, caller.signal, () =>
@@ -137,7 +143,7 @@ export class RequestsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Record<string, unknown>> {
     try {
-      const call = await this.calls.callFor('cancelTask', id, request);
+      const call = await this.calls.callFor('cancelTask', id, { request, reply });
       const signal = new AbortController().signal;
       await this.table.operations.cancelTask(call, { tenant: '', id, metadata: undefined }, signal);
       return { request_id: id, cancelled: true };
@@ -149,13 +155,14 @@ export class RequestsController {
   }
 
   private async streamLog(
-    call: CallContext,
+    call: CallContext & { memory: ReadLease },
     id: string,
     caller: AbortController,
     { request, reply }: Pick<StreamTarget, 'request' | 'reply'>,
   ): Promise<void> {
     const items = new PeekedItems(
       this.table.operations.subscribeToTask(call, { tenant: '', id }, caller.signal),
+      call.memory.release,
     );
     await items.peek();
     await this.sender.send(items, {

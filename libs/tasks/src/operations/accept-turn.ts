@@ -129,7 +129,7 @@ export class TurnIntake {
     }
     const { sequence, dispatched } = accepted;
     const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal);
-    const cut = await this.tasks.get(tenantId, taskId);
+    const cut = await this.tasks.get(tenantId, taskId, { memory: call.memory });
     await this.dispatcher.hand({ tenantId, taskId, runId, attempt: 0 }, dispatched);
     if (!cut) throw await this.finder.notFound(call, taskId, taskId);
     // A cancel may have come in between: what the snapshot shows must not follow it once more.

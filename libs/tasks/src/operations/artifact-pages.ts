@@ -57,6 +57,7 @@ export class ArtifactPages {
     }
     const cut = { tenantId: call.tenantId, taskId: task.id, head };
     const bytes = Math.min(PAGE_BYTES, this.environment.taskReadBytes);
+    await call.memory?.take(Math.max(bytes, this.environment.maxEventBytes));
     const { updates, next } = await this.tasks.artifactPage(cut, after, { bytes });
     return {
       head,

@@ -21,6 +21,7 @@ export class Conversation {
       task.contextId,
       task.id,
       MAX_TASKS,
+      call.memory,
     );
     const history = [...conversationHistory(earlier.map((stored) => stored.task)), ...task.history];
     return { ...task, history: historyTail(history, historyLength) };

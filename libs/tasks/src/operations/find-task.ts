@@ -30,7 +30,7 @@ export class TaskFinder {
     options: { historyLength?: number; artifacts?: boolean } = {},
   ): Promise<StoredTask> {
     const taskId = await this.idOf(call, id);
-    const stored = await this.tasks.get(call.tenantId, taskId, options);
+    const stored = await this.tasks.get(call.tenantId, taskId, { ...options, memory: call.memory });
     if (!stored) throw await this.notFound(call, id, taskId);
     if (!isInScope(call, stored)) throw ProtocolError.taskNotFound(id);
     return stored;

@@ -74,7 +74,7 @@ export class MessagePlacement {
       const alias = { clientId, previousTaskId: known?.taskId };
       // The id may also be the server's own, from an earlier answer.
       const taskId = known?.taskId ?? clientId;
-      const stored = await this.tasks.get(tenantId, taskId);
+      const stored = await this.tasks.get(tenantId, taskId, { memory: call.memory });
       // After the task was read: whoever made it what it is has written the key by then.
       const earlier = key && (await this.tasks.earlierTurn(tenantId, key));
       const joined = earlier && (await this.join(sent, earlier));
@@ -122,7 +122,7 @@ export class MessagePlacement {
    * @throws ProtocolError if the key is an Idempotency-Key and the message was another one
    */
   private async join({ call, key, signal }: Sent, earlier: EarlierTurn): Promise<AcceptedTurn | undefined> {
-    const stored = await this.tasks.get(call.tenantId, earlier.taskId);
+    const stored = await this.tasks.get(call.tenantId, earlier.taskId, { memory: call.memory });
     if (stored) {
       if (!isSameContent(key?.content, earlier.content)) throw usedOtherwise(call);
       return this.intake.join(call, stored, signal);

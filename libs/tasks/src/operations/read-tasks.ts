@@ -53,6 +53,7 @@ export class ReadOperations {
       after: request.pageToken ? decodePageToken(request.pageToken) : undefined,
       historyLength: request.historyLength,
       includeArtifacts: request.includeArtifacts ?? false,
+      memory: call.memory,
     });
     const last = tasks.at(-1)?.task;
     const nextPageToken =

@@ -53,7 +53,7 @@ export class SendOperations {
       }
       // Where a conversation goes before it, what is cut off is known only when that is there, too.
       const cut = call.rules.history === 'task' && historyLength !== undefined ? { historyLength } : {};
-      const stored = await this.tasks.get(call.tenantId, id, cut);
+      const stored = await this.tasks.get(call.tenantId, id, { ...cut, memory: call.memory });
       if (!stored) throw await this.finder.notFound(call, id, id);
       const task = await this.conversation.withHistory(call, stored.task, historyLength);
       return replyOf(call, { ...stored, task }, priorArtifacts);

@@ -1,0 +1,170 @@
+import { ProtocolError, type ReadMemory } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { Injectable } from '@nestjs/common';
+import type { ServerResponse } from 'node:http';
+
+/** Reads up to here are counted and never wait. */
+const SMALL_BYTES = 1024 * 1024;
+/** Calls of one tenant that may wait. */
+const MAX_WAITING = 64;
+/** How long a call waits, in ms. */
+const MAX_WAIT_MS = 10_000;
+/** When a refused caller shall try again. */
+const RETRY_AFTER_SECONDS = 5;
+
+interface Waiter {
+  bytes: number;
+  /** Told once: whether the memory is its own. */
+  answer: (isGranted: boolean) => void;
+}
+
+/** What a tenant has of the memory, and who waits for more. */
+interface TenantReads {
+  held: number;
+  readonly waiting: Waiter[];
+}
+
+/**
+ * The memory of this process for what requests read of large tasks, `TASK_READ_TOTAL_BYTES`, counted as JSON. A read
+ * that finds none left waits; tenants take turns, and none has more than half. Tasks that come with their rows take none.
+ */
+@Injectable()
+export class ReadMemoryPool {
+  private free: number;
+  private readonly maxOfTenant: number;
+  private readonly tenants = new Map<string, TenantReads>();
+
+  constructor({ taskReadBytes, taskReadTotalBytes }: Environment) {
+    this.free = taskReadTotalBytes;
+    this.maxOfTenant = Math.max(taskReadBytes, taskReadTotalBytes / 2);
+  }
+
+  /**
+   * What a call takes is its own until `response` is closed, or `release` is called.
+   * @param isStrict the call fails with `unavailable` if it gets no memory; otherwise it answers with what it has
+   */
+  leaseFor(tenantId: string, response: ServerResponse, isStrict: boolean): ReadLease {
+    return new ReadLease(this, { tenantId, response, isStrict });
+  }
+
+  /** Resolves when so much is taken; with false if that takes too long, too many wait, or `over` is aborted. */
+  async take(tenantId: string, wanted: number, over: AbortSignal): Promise<boolean> {
+    const bytes = Math.min(wanted, this.maxOfTenant);
+    const tenant = this.tenants.get(tenantId) ?? { held: 0, waiting: [] };
+    this.tenants.set(tenantId, tenant);
+    if (bytes <= SMALL_BYTES) {
+      this.hold(tenant, bytes);
+      return true;
+    }
+    if (over.aborted || tenant.waiting.length >= MAX_WAITING) return false;
+    return new Promise((resolve) => {
+      const end = (): void => {
+        const index = tenant.waiting.indexOf(waiter);
+        if (index >= 0) waiter.answer(false);
+        if (index >= 0) tenant.waiting.splice(index, 1);
+        // Whoever came after it may need less.
+        this.serve();
+      };
+      const timer = setTimeout(end, MAX_WAIT_MS).unref();
+      over.addEventListener('abort', end, { once: true });
+      const waiter: Waiter = {
+        bytes,
+        answer: (isGranted) => {
+          clearTimeout(timer);
+          over.removeEventListener('abort', end);
+          resolve(isGranted);
+        },
+      };
+      tenant.waiting.push(waiter);
+      this.serve();
+    });
+  }
+
+  /** Take so much at once: for a call that has some already, since nobody waits who holds what others wait for. */
+  takeMore(tenantId: string, wanted: number): void {
+    const tenant = this.tenants.get(tenantId);
+    if (tenant) this.hold(tenant, Math.min(wanted, this.maxOfTenant));
+  }
+
+  /** @param taken what was asked for, in bytes, each time */
+  give(tenantId: string, taken: readonly number[]): void {
+    const tenant = this.tenants.get(tenantId);
+    if (!tenant) return;
+    for (const bytes of taken) this.hold(tenant, -Math.min(bytes, this.maxOfTenant));
+    this.serve();
+    if (tenant.held === 0 && tenant.waiting.length === 0) this.tenants.delete(tenantId);
+  }
+
+  private hold(tenant: TenantReads, bytes: number): void {
+    tenant.held += bytes;
+    this.free -= bytes;
+  }
+
+  private serve(): void {
+    while (this.serveNext());
+  }
+
+  /** The tenant that was served longest ago comes first, and nobody overtakes it by wanting less. */
+  private serveNext(): boolean {
+    for (const [id, tenant] of this.tenants) {
+      const [next] = tenant.waiting;
+      if (!next || (tenant.held > 0 && tenant.held + next.bytes > this.maxOfTenant)) continue;
+      if (next.bytes > this.free) return false;
+      tenant.waiting.shift();
+      this.hold(tenant, next.bytes);
+      this.tenants.delete(id);
+      this.tenants.set(id, tenant);
+      next.answer(true);
+      return true;
+    }
+    return false;
+  }
+}
+
+/** What one call has of the memory for reads. */
+export class ReadLease implements ReadMemory {
+  private readonly over = new AbortController();
+  private readonly taken: number[] = [];
+
+  constructor(
+    private readonly pool: ReadMemoryPool,
+    private readonly call: { tenantId: string; response: ServerResponse; isStrict: boolean },
+  ) {
+    call.response.once('close', this.release);
+  }
+
+  /** Throws `unavailable` if the call is strict and gets none. */
+  async take(bytes: number): Promise<boolean> {
+    const { tenantId, isStrict } = this.call;
+    if (this.isOver()) return true;
+    if (this.taken.length > 0) this.pool.takeMore(tenantId, bytes);
+    else if (!(await this.pool.take(tenantId, bytes, this.over.signal))) {
+      if (isStrict && !this.isOver()) throw busy();
+      return false;
+    }
+    this.taken.push(bytes);
+    // It was closed at the moment at which it was granted.
+    if (this.isOver()) this.pool.give(tenantId, this.taken.splice(0));
+    return true;
+  }
+
+  private isOver(): boolean {
+    return this.over.signal.aborted;
+  }
+
+  /** The answer has left, or its caller has. What the call reads from now on is small. */
+  readonly release = (): void => {
+    if (!this.isOver()) this.over.abort(ANSWERED);
+    this.pool.give(this.call.tenantId, this.taken.splice(0));
+  };
+}
+
+// One for all: an abort without a reason makes a DOMException with a stack, once a request.
+const ANSWERED = new Error('the answer has left');
+
+const busy = (): ProtocolError =>
+  new ProtocolError(
+    'unavailable',
+    'Too much is read of large tasks at the moment: send the request again, or read the task page by page with GET /v1/requests/{id}/artifacts',
+    { metadata: { retryAfterSeconds: String(RETRY_AFTER_SECONDS) }, retryAfterSeconds: RETRY_AFTER_SECONDS },
+  );
