@@ -1,0 +1,118 @@
+import { Role, TaskState, textPart } from '@baton/a2a';
+import { type AgentOutput, type AgentRuntime, RuntimeTable, type Turn } from '@baton/agents';
+import { ComputeModule } from '@baton/compute';
+import { ConfigModule, loadEnvironment } from '@baton/config';
+import { Database, DatabaseModule, TaskStore, TenantStore } from '@baton/database';
+import { LimitsModule, SecretsModule } from '@baton/identity';
+import { Messaging, MessagingModule } from '@baton/messaging';
+import { Metrics, TelemetryModule } from '@baton/telemetry';
+import type { INestApplicationContext } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { RunsModule } from '../tasks.module.js';
+import { RunConsumer } from './run-consumer.js';
+
+/** An agent that answers when it is let go, or does not when its run is stopped. */
+class HeldRuntime implements AgentRuntime {
+  readonly name = 'held';
+  readonly begun: Promise<{ runId: string; signal: AbortSignal }>;
+  letGo: () => void = () => undefined;
+  private begin: (first: { runId: string; signal: AbortSignal }) => void = () => undefined;
+
+  constructor() {
+    this.begun = new Promise((resolve) => (this.begin = resolve));
+  }
+
+  async *run({ task, runId }: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
+    const free = new Promise<void>((resolve) => (this.letGo = resolve));
+    this.begin({ runId, signal });
+    await Promise.race([free, once(signal, 'abort')]);
+    const status = { state: TaskState.TASK_STATE_COMPLETED, message: undefined, timestamp: undefined };
+    const ids = { taskId: task.id, contextId: task.contextId };
+    yield { $case: 'statusUpdate', value: { ...ids, status, metadata: undefined } };
+  }
+}
+
+let place: TestDatabase;
+let database: Database;
+
+beforeAll(async () => {
+  place = await createDatabase();
+  database = new Database({ url: place.url, poolSize: 2 });
+});
+afterAll(async () => {
+  await database.close();
+  await place.drop();
+});
+
+/** A worker with one slot. */
+async function startWorker(runtime: AgentRuntime, graceMs: number): Promise<INestApplicationContext> {
+  const environment = loadEnvironment({
+    ...{ DATABASE_URL: place.url, LOG_LEVEL: 'silent', WORKER_CONCURRENCY: '1' },
+    ...{ WORKER_GRACE_MS: String(graceMs), LEASE_MS: '60000' },
+  });
+  const testing = await Test.createTestingModule({
+    imports: [
+      ...[ConfigModule.use(environment), TelemetryModule, DatabaseModule, MessagingModule],
+      ...[LimitsModule, SecretsModule, ComputeModule, RunsModule],
+    ],
+  })
+    .overrideProvider(RuntimeTable)
+    .useFactory({ factory: () => ({ get: () => runtime }) })
+    .compile();
+  return testing.init();
+}
+
+/** A run on the queue; its id. */
+async function order(worker: INestApplicationContext, tenantId: string): Promise<string> {
+  const [taskId, runId] = [randomUUID(), randomUUID()];
+  const message = {
+    ...{ messageId: randomUUID(), contextId: 'c', taskId, role: Role.ROLE_USER, parts: [textPart('hi')] },
+    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+  };
+  const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
+  await worker.get(TaskStore, { strict: false }).create({
+    ...{ tenantId, agentId: 'echo', runId, extensions: [] },
+    task: { id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined, status },
+  });
+  const job = { tenantId, taskId, runId, attempt: 0 };
+  await worker.get(Messaging, { strict: false }).enqueueRuns([job]);
+  return runId;
+}
+
+const runOf = async (runId: string): Promise<object> => {
+  const text = `SELECT state, attempt, deaths FROM runs WHERE id = '${runId}'`;
+  return (await database.systemQuery({ text }, []))[0]!;
+};
+
+it('a worker that is told to stop lets the run in hand end within WORKER_GRACE_MS, and takes no other', async () => {
+  const runtime = new HeldRuntime();
+  const worker = await startWorker(runtime, 600_000);
+  const { id } = await worker.get(TenantStore, { strict: false }).create('patient');
+  const inHand = await order(worker, id);
+  const { signal } = await runtime.begun;
+  const other = await order(worker, id);
+  const metrics = worker.get(Metrics, { strict: false });
+  // The first thing that the end of the process does which has to do with runs.
+  const finished = worker.get(RunConsumer, { strict: false }).beforeApplicationShutdown();
+  expect(signal.aborted).toBe(false);
+  runtime.letGo();
+  await finished;
+  await worker.close();
+  expect(await runOf(inHand)).toEqual({ state: 'succeeded', attempt: 1, deaths: 0 });
+  expect(await runOf(other)).toEqual({ state: 'queued', attempt: 0, deaths: 0 });
+  expect((await metrics.render()).body).toMatch(/^baton_run_start_seconds_count 1$/m);
+});
+
+it('and hands back what has not ended by then, which does not count as a death', async () => {
+  const runtime = new HeldRuntime();
+  const worker = await startWorker(runtime, 1);
+  const { id } = await worker.get(TenantStore, { strict: false }).create('hasty');
+  await order(worker, id);
+  const { runId, signal } = await runtime.begun;
+  await worker.close();
+  expect(signal.reason).toBe('shutdown');
+  expect(await runOf(runId)).toEqual({ state: 'queued', attempt: 1, deaths: 0 });
+});
