@@ -37,6 +37,18 @@ const updateOf = (output: TurnOutput, said: AgentOutput) => {
 const textsOf = (value: Artifact | undefined) => value?.parts.map(({ content }) => content?.value as unknown);
 
 describe('TurnOutput', () => {
+  it.each([
+    ['artifactId', { artifactId: 'é'.repeat(257) }, '514 bytes, and 512 is'],
+    ['name', { name: 'x'.repeat(4097) }, '4097 bytes, and 4096 is'],
+  ])('fails a turn whose artifact has a %s that is too long, and names the limit', (field, long, says) => {
+    const output = new TurnOutput(claimedRun(), () => undefined);
+    const said = chunk({ ...artifact('a', 'text'), ...long }, false);
+    expect(() => output.entries(said)).toThrow(TurnFailure);
+    expect(() => output.entries(said)).toThrow(`whose ${field} has ${says} the most`);
+    const most = { artifactId: 'é'.repeat(256), name: 'x'.repeat(4096) };
+    expect(output.entries(chunk({ ...artifact('a', 'text'), ...most }, false))).toHaveLength(1);
+  });
+
   it('puts the ids of the task, the role of the agent and the time of the platform on what an agent says', () => {
     const metadata: object[] = [];
     const output = new TurnOutput(claimedRun(), (added) => metadata.push(added));

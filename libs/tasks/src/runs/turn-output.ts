@@ -16,6 +16,10 @@ import type { ClaimedRun, TurnOutcome } from '@baton/database';
 import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
 
+/** Whoever reads a log or a list holds the ids and names of all artifacts: what is long belongs into their parts. */
+const MAX_ARTIFACT_ID_BYTES = 512;
+const MAX_ARTIFACT_NAME_BYTES = 4096;
+
 /** A failure whose message is meant for the caller. */
 export class TurnFailure extends Error {
   constructor(
@@ -118,6 +122,8 @@ export class TurnOutput {
   private artifact(update: TaskArtifactUpdateEvent): LogEntry {
     const { artifact } = update;
     if (!artifact?.artifactId) throw new TurnFailure('The agent sent an artifact without an artifactId');
+    assertLength('artifactId', artifact.artifactId, MAX_ARTIFACT_ID_BYTES);
+    assertLength('name', artifact.name, MAX_ARTIFACT_NAME_BYTES);
     const { id: taskId, contextId } = this.run.cut.task;
     const first = !this.seen.has(artifact.artifactId);
     this.seen.add(artifact.artifactId);
@@ -175,6 +181,14 @@ export class TurnOutput {
     const { id: taskId, contextId } = this.run.cut.task;
     return { ...message, messageId: message.messageId || uuid(), role: Role.ROLE_AGENT, taskId, contextId };
   }
+}
+
+function assertLength(field: 'artifactId' | 'name', value: string, max: number): void {
+  const bytes = Buffer.byteLength(value);
+  if (bytes <= max) return;
+  throw new TurnFailure(
+    `The agent sent an artifact whose ${field} has ${bytes} bytes, and ${max} is the most that Baton takes`,
+  );
 }
 
 const NO_UPDATE = { taskId: '', contextId: '', metadata: undefined };
