@@ -1,0 +1,107 @@
+// npm run bench:footprint: through how many files and functions of ours one streamed message runs.
+// A stack of one API and one worker with `echo`, and precise coverage of both: what runs during each of several messages,
+// after a first one that fills the caches. So what a process does by itself now and then (sweeps, clocks) is left out.
+// LIST=1 prints the files.
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { WebSocket } from 'undici';
+
+const require = createRequire(import.meta.url);
+require('../test/support/load-typescript.js');
+const { startServices } = require('../test/support/services.ts');
+const MESSAGES = 5;
+const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
+
+/** One process under V8's inspector. */
+class Inspected {
+  #socket;
+  #calls = new Map();
+  #id = 0;
+
+  static async connect(log) {
+    const url = /Debugger listening on (ws:\S+)/.exec(log)[1];
+    const inspected = new Inspected();
+    inspected.#socket = new WebSocket(url);
+    inspected.#socket.addEventListener('message', ({ data }) => {
+      const { id, result } = JSON.parse(data);
+      inspected.#calls.get(id)?.(result);
+    });
+    await new Promise((resolve, reject) => {
+      inspected.#socket.addEventListener('open', resolve);
+      inspected.#socket.addEventListener('error', reject);
+    });
+    await inspected.#call('Profiler.enable');
+    await inspected.#call('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+    return inspected;
+  }
+
+  /** What ran since the last time: `file function@offset` of the build. */
+  async executed() {
+    const { result } = await this.#call('Profiler.takePreciseCoverage');
+    const functions = new Set();
+    for (const { url, functions: all } of result.filter(({ url }) => url.includes('/dist/'))) {
+      const file = fileURLToPath(url.startsWith('file:') ? url : `file://${url}`);
+      if (!file.startsWith(DIST)) continue;
+      for (const { functionName, ranges } of all) {
+        // The function of a whole module runs once; getters are how compiled modules export.
+        const isModule = ranges[0].startOffset === 0;
+        const isExport = functionName.startsWith('get ');
+        if (ranges[0].count > 0 && !isModule && !isExport) {
+          functions.add(`${file.slice(DIST.length)} ${functionName}@${ranges[0].startOffset}`);
+        }
+      }
+    }
+    return functions;
+  }
+
+  close() {
+    this.#socket.close();
+  }
+
+  #call(method, params = {}) {
+    const id = ++this.#id;
+    return new Promise((resolve) => {
+      this.#calls.set(id, resolve);
+      this.#socket.send(JSON.stringify({ id, method, params }));
+    });
+  }
+}
+
+const stopServices = await startServices();
+const { DRIVERS } = require('../test/support/redis.ts');
+const { Stack } = require('../test/support/stack.ts');
+const { RawCaller, sendParams } = require('../test/support/raw-caller.ts');
+const stack = await Stack.start({ driver: DRIVERS[0], env: { NODE_OPTIONS: '--inspect=127.0.0.1:0' } });
+try {
+  const { token } = await stack.createTenant();
+  const caller = new RawCaller(stack.url(0), token);
+  const stream = async () => {
+    const params = sendParams('hello', { metadata: { echo: { chunks: 3 } } });
+    for await (const frame of caller.stream('SendStreamingMessage', params)) void frame;
+  };
+  await stream();
+  const processes = [stack.apis[0], stack.workers[0]];
+  const inspected = await Promise.all(processes.map(({ log }) => Inspected.connect(log())));
+  const taken = () => Promise.all(inspected.map((each) => each.executed()));
+  await stream();
+  await taken();
+  const spoken = [];
+  for (let i = 0; i < MESSAGES; i++) {
+    await stream();
+    spoken.push(await taken());
+  }
+  const files = new Set();
+  for (const [i, name] of ['API', 'worker'].entries()) {
+    const functions = [...spoken[0][i]].filter((each) => spoken.every((message) => message[i].has(each)));
+    const own = new Set(functions.map((each) => each.split(' ')[0]));
+    for (const file of own) files.add(file);
+    console.log(`${name}: ${own.size} files, ${functions.length} functions`);
+  }
+  if (process.env.LIST) console.log([...files].sort().join('\n'));
+  console.log(`One streamed message: ${files.size} files`);
+  for (const each of inspected) each.close();
+} finally {
+  await stack.stop();
+  await stopServices();
+}
+process.exit(0);
