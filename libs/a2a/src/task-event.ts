@@ -12,7 +12,7 @@ export interface TaskEvent {
 }
 
 /** A task as it was right after the event `sequence`. Only later events may follow it on a stream. */
-export interface TaskCut {
+export interface TaskSnapshot {
   task: Task;
   sequence: number;
 }

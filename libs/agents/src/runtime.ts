@@ -49,7 +49,7 @@ export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';
 
 /**
  * Thrown by a runtime whose turn can only go on when other tasks have ended theirs (or have asked for input). Until
- * then the run holds neither a worker nor a place; then it runs again, as the next attempt.
+ * then the run holds neither a worker nor a slot; then it runs again, as the next attempt.
  */
 export class Suspension extends Error {
   override readonly name = 'Suspension';

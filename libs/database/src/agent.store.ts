@@ -26,12 +26,12 @@ export class AgentStore {
 
   /** By slug or id: the tenant's own first, then the installed ones. */
   async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
-    const found = await this.findKept(tenantId, slugOrId);
+    const found = await this.findIncludingDeleted(tenantId, slugOrId);
     return found?.closed === 'deleted' ? undefined : found;
   }
 
   /** Like `find`, and where there is none, the one that the tenant has deleted last, which its tasks still name. */
-  async findKept(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
+  async findIncludingDeleted(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     // Postgres has no text with U+0000, so nothing is called that.
     if (slugOrId.includes('\0')) return undefined;
     const where = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };

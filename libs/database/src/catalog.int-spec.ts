@@ -185,12 +185,15 @@ describe('a tenant’s own agents', () => {
     expect(await agents.list(tenantId)).toEqual([]);
     for (const name of [first.id, 'mine']) {
       expect(await agents.find(tenantId, name)).toBeUndefined();
-      expect(await agents.findKept(tenantId, name)).toMatchObject({ id: first.id, closed: 'deleted' });
+      expect(await agents.findIncludingDeleted(tenantId, name)).toMatchObject({
+        id: first.id,
+        closed: 'deleted',
+      });
     }
     const again = await entries.create(newAgent(tenantId, 'mine', 'again'));
     expect(again).toMatchObject({ version: 1 });
-    expect(await agents.findKept(tenantId, 'mine')).toMatchObject({ id: again.id });
-    expect(await agents.findKept(tenantId, first.id)).toMatchObject({ closed: 'deleted' });
+    expect(await agents.findIncludingDeleted(tenantId, 'mine')).toMatchObject({ id: again.id });
+    expect(await agents.findIncludingDeleted(tenantId, first.id)).toMatchObject({ closed: 'deleted' });
   });
 
   it('that are deleted go for good when no task names them any more', async () => {
@@ -207,9 +210,9 @@ describe('a tenant’s own agents', () => {
         VALUES (${busy.tenantId}::uuid, ${randomUUID()}::uuid, ${busy.id}, 'c', ${randomUUID()}::uuid, 1, '{}', now(), 1, 1)`,
     );
     for (const { tenantId } of [idle, busy]) await entries.create(newAgent(tenantId, 'other', 'x'));
-    expect(await agents.findKept(idle.tenantId, idle.id)).toBeUndefined();
+    expect(await agents.findIncludingDeleted(idle.tenantId, idle.id)).toBeUndefined();
     expect(await entries.versions(idle.tenantId, idle.id, 10)).toEqual([]);
-    expect(await agents.findKept(busy.tenantId, busy.id)).toMatchObject({ closed: 'deleted' });
+    expect(await agents.findIncludingDeleted(busy.tenantId, busy.id)).toMatchObject({ closed: 'deleted' });
   });
 });
 

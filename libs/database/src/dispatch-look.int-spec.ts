@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { LOOK } from './dispatch-sql.js';
-import type { Place } from './index.js';
+import type { RunQuota } from './index.js';
 import { type Stores, endTurn, newTask, openStores, sql, startTask } from './stores.fixture.js';
 
 const LIVE_MS = 60_000;
-const NOWHERE: Place = { mostOut: 0, mostWaiting: null, exact: false };
+const NOWHERE: RunQuota = { maxInFlight: 0, maxWaiting: null, exact: false };
 
 let stores: Stores;
 beforeEach(async () => {
@@ -14,31 +14,31 @@ beforeEach(async () => {
 afterEach(async () => stores.close());
 
 /** New tasks of a tenant, one after another. */
-async function accept(tenantId: string, count: number, place: Place = NOWHERE): Promise<void> {
-  for (let i = 0; i < count; i++) await stores.tasks.create({ ...newTask({ tenantId }), place });
+async function accept(tenantId: string, count: number, quota: RunQuota = NOWHERE): Promise<void> {
+  for (let i = 0; i < count; i++) await stores.tasks.create({ ...newTask({ tenantId }), quota });
 }
 
 describe('a look', () => {
-  it('sees the slots of live workers, the runs that are out and who waits', async () => {
+  it('sees the slots of live workers, the runs in flight and who waits', async () => {
     await stores.workers.seen({ id: 'a', host: 'h', pid: 1, concurrency: 10 });
     await stores.workers.seen({ id: 'b', host: 'h', pid: 2, concurrency: 5 });
     await stores.workers.seen({ id: 'dead', host: 'h', pid: 3, concurrency: 7 });
     await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'dead'`);
     const [one, two] = [randomUUID(), randomUUID()];
     await startTask(stores, newTask({ tenantId: one }));
-    await accept(one, 3, { mostOut: 3, mostWaiting: null, exact: false });
+    await accept(one, 3, { maxInFlight: 3, maxWaiting: null, exact: false });
     await accept(two, 2);
     await sql(stores, `INSERT INTO tenants (id, slug, limits) VALUES ('${two}', 'two', '{"weight": 3}')`);
     expect(await stores.dispatch.look(LIVE_MS)).toEqual({
-      slots: 15,
-      out: new Map([[one, 3]]), // prettier-ignore
+      workerSlots: 15,
+      inFlight: new Map([[one, 3]]), // prettier-ignore
       waiting: new Map<string, object>([
         [one, {}],
         [two, { weight: 3 }],
       ]),
     });
     await stores.workers.remove('a');
-    expect((await stores.dispatch.look(LIVE_MS)).slots).toBe(5);
+    expect((await stores.dispatch.look(LIVE_MS)).workerSlots).toBe(5);
   });
 
   it('sees every tenant that waits, in turns if they are many', async () => {
@@ -79,9 +79,9 @@ it('nothing on the way of a run reads a whole table, even while plans are made f
   };
   const way = async (): Promise<void> => {
     const tenantId = randomUUID();
-    await accept(tenantId, 2, { mostOut: 1, mostWaiting: 5, exact: true });
+    await accept(tenantId, 2, { maxInFlight: 1, maxWaiting: 5, exact: true });
     await stores.dispatch.look(LIVE_MS);
-    for (const run of await stores.dispatch.dispatch([{ tenantId, places: 5, most: 9 }], 1_000)) {
+    for (const run of await stores.dispatch.dispatch([{ tenantId, slots: 5, most: 9 }], 1_000)) {
       const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
       await endTurn(stores, claimed!, 2);
     }

@@ -3,8 +3,8 @@ import type { LimitOverrides } from './catalog-records.js';
 import { RUN_COLUMNS } from './run-sql.js';
 
 /** A run that is on the queue or running. What queries say must imply the predicate of the index, word by word. */
-export const OUT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
-/** A run that waits in Postgres for a place. */
+export const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
+/** A run that waits in Postgres for a slot. */
 export const WAITING = `state = 'queued' AND enqueued_at IS NULL`;
 
 /** One that waits may have to wait until then: its worker died, and the agent wants a pause. */
@@ -15,21 +15,21 @@ const countUpTo = (kind: string, tenant: string, most: string): string =>
   `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${most}) n)`;
 
 /**
- * `place`, one row that says where a new run of tenant $1 goes: `dispatched` to the queue, or else it waits; or it
- * is `refused`. It waits behind those of its tenant that wait, and while as many as `window` are out.
- * @param window number of the parameter; NULL = any number may be out
+ * `quota`, one row that says where a new run of tenant $1 goes: `dispatched` to the queue, or else it waits; or it
+ * is `refused`. It waits behind those of its tenant that wait, and while as many as `window` are in flight.
+ * @param window number of the parameter; NULL = any number may be in flight
  * @param most number of the parameter: how many may wait; NULL = any number
  */
-export const placeCte = (window: number, most: number): string => `place AS MATERIALIZED (
+export const quotaCte = (window: number, most: number): string => `quota AS MATERIALIZED (
   SELECT dispatched, CASE WHEN dispatched OR $${most}::int IS NULL THEN false
     ELSE ${countUpTo(WAITING, '$1', `$${most}::int`)} >= $${most}::int END AS refused
   FROM (SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
     AND CASE WHEN $${window}::int IS NULL THEN true
-      ELSE ${countUpTo(OUT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched OFFSET 0) d
+      ELSE ${countUpTo(IN_FLIGHT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched OFFSET 0) d
 )`;
 
 /**
- * Until the transaction ends nobody else gives a place to the runs of these tenants: $1 tenants. A statement of its
+ * Until the transaction ends nobody else gives a slot to the runs of these tenants: $1 tenants. A statement of its
  * own, so that the next one sees what those before it have committed. Sorted, so that two never wait for each other.
  */
 export const LOCK_TENANTS: Statement = {
@@ -44,8 +44,8 @@ SELECT pg_advisory_xact_lock(key) FROM (
 
 export interface LookRow {
   slots: number;
-  /** Runs that are out, by tenant. */
-  out: Record<string, number> | null;
+  /** Runs in flight, by tenant. */
+  in_flight: Record<string, number> | null;
   waiting: string[];
   /** What the operator has set for those that wait, if anything. */
   limits: Record<string, LimitOverrides> | null;
@@ -69,7 +69,7 @@ SELECT
   (SELECT coalesce(sum(concurrency), 0)::int FROM workers
    WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS slots,
   (SELECT json_object_agg(tenant_id, n) FROM (
-     SELECT tenant_id, count(*) AS n FROM runs WHERE ${OUT} GROUP BY tenant_id) o) AS out,
+     SELECT tenant_id, count(*) AS n FROM runs WHERE ${IN_FLIGHT} GROUP BY tenant_id) o) AS in_flight,
   ARRAY(SELECT tenant_id::text FROM waiting WHERE tenant_id IS NOT NULL) AS waiting,
   (SELECT json_object_agg(id, limits) FROM tenants
    WHERE id = ANY(ARRAY(SELECT tenant_id FROM waiting)) AND limits::text <> '{}') AS limits`,
@@ -77,23 +77,23 @@ SELECT
 
 /**
  * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock: $1 tenants $2 how many of each
- * $3 most that may be out of each, NULL = any number $4 most that may be out of all tenants together.
+ * $3 most in flight of each, NULL = any number $4 most in flight of all tenants together.
  */
 export const DISPATCH: Statement = {
   text: `
 WITH chosen AS MATERIALIZED (
   SELECT r.tenant_id, r.id
-  FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS k(tenant_id, places, most, position),
+  FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS k(tenant_id, slots, most, position),
   LATERAL (
     SELECT tenant_id, id FROM runs
     WHERE tenant_id = k.tenant_id AND ${WAITING} AND ${DUE}
     ORDER BY created_at, id
-    LIMIT least(k.places, CASE WHEN k.most IS NULL THEN k.places
-      ELSE greatest(k.most - ${countUpTo(OUT, 'k.tenant_id', 'k.most')}, 0) END)
+    LIMIT least(k.slots, CASE WHEN k.most IS NULL THEN k.slots
+      ELSE greatest(k.most - ${countUpTo(IN_FLIGHT, 'k.tenant_id', 'k.most')}, 0) END)
     FOR UPDATE SKIP LOCKED
   ) r
   ORDER BY k.position
-  LIMIT greatest($4::int - (SELECT count(*) FROM (SELECT FROM runs WHERE ${OUT} LIMIT $4::int) n), 0)
+  LIMIT greatest($4::int - (SELECT count(*) FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT $4::int) n), 0)
 ), dispatched AS (
   UPDATE runs r SET enqueued_at = clock_timestamp() FROM chosen c
   WHERE r.tenant_id = c.tenant_id AND r.id = c.id

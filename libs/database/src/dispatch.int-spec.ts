@@ -2,11 +2,11 @@ import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { LOCK_TENANTS } from './dispatch-sql.js';
-import { type Place, TooManyWaitingError } from './index.js';
+import { type RunQuota, TooManyWaitingError } from './index.js';
 import { type Stores, endTurn, newTask, openStores, sql, startTask, textMessage } from './stores.fixture.js';
 
 const ROOMY = 1_000;
-const NOWHERE: Place = { mostOut: 0, mostWaiting: null, exact: false };
+const NOWHERE: RunQuota = { maxInFlight: 0, maxWaiting: null, exact: false };
 
 let stores: Stores;
 beforeEach(async () => {
@@ -15,32 +15,32 @@ beforeEach(async () => {
 afterEach(async () => stores.close());
 
 /** New tasks one after another; their runs, oldest first. */
-async function accept(tenantId: string, count: number, place: Place = NOWHERE): Promise<string[]> {
+async function accept(tenantId: string, count: number, quota: RunQuota = NOWHERE): Promise<string[]> {
   const runs: string[] = [];
   for (let i = 0; i < count; i++) {
-    const input = { ...newTask({ tenantId }), place };
+    const input = { ...newTask({ tenantId }), quota };
     await stores.tasks.create(input);
     runs.push(input.runId);
   }
   return runs;
 }
 
-const grant = (tenantId: string, places: number, most: number | null = null) => ({ tenantId, places, most });
+const grant = (tenantId: string, slots: number, most: number | null = null) => ({ tenantId, slots, most });
 const idsOf = (runs: { runId: string }[]): string[] => runs.map(({ runId }) => runId);
 const stateOf = (state: string) => stores.runs.countByState().then((counts) => counts[state]);
 
 describe('a new run', () => {
-  it('is dispatched while fewer of its tenant are out than may be, and then waits', async () => {
+  it('is dispatched while fewer of its tenant are in flight than may be, and then waits', async () => {
     const tenantId = randomUUID();
-    const place = { mostOut: 2, mostWaiting: null, exact: false };
+    const quota = { maxInFlight: 2, maxWaiting: null, exact: false };
     const made = [];
-    for (let i = 0; i < 3; i++) made.push(await stores.tasks.create({ ...newTask({ tenantId }), place }));
+    for (let i = 0; i < 3; i++) made.push(await stores.tasks.create({ ...newTask({ tenantId }), quota }));
     expect(made.map(({ dispatched }) => dispatched)).toEqual([true, true, false]);
-    expect(await stores.tasks.create({ ...newTask(), place })).toMatchObject({ dispatched: true });
+    expect(await stores.tasks.create({ ...newTask(), quota })).toMatchObject({ dispatched: true });
     expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 3, running: 0, suspended: 0 });
   });
 
-  it('waits behind those of its tenant that wait, even if there is a place', async () => {
+  it('waits behind those of its tenant that wait, even if there is a quota', async () => {
     const tenantId = randomUUID();
     await accept(tenantId, 1);
     expect(await stores.tasks.create(newTask({ tenantId }))).toMatchObject({ dispatched: false });
@@ -67,21 +67,21 @@ describe('a new run', () => {
 
   it('leaves nothing behind when it is refused', async () => {
     const tenantId = randomUUID();
-    const place = { mostOut: 1, mostWaiting: 1, exact: true };
+    const quota = { maxInFlight: 1, maxWaiting: 1, exact: true };
     const run = await startTask(stores, newTask({ tenantId }));
     await endTurn(stores, run, 2, TaskState.TASK_STATE_INPUT_REQUIRED);
-    await accept(tenantId, 2, place);
+    await accept(tenantId, 2, quota);
     const before = await sql(stores, 'SELECT id, status, last_sequence FROM tasks ORDER BY id');
     const key = { hash: Buffer.alloc(32, 1), content: null, hours: 1 };
     const alias = { profile: 'society', clientId: 'mine' };
     const message = textMessage('more');
     const { agentId, taskId } = run;
-    const turn = { tenantId, agentId, taskId, runId: randomUUID(), message, extensions: [], place };
+    const turn = { tenantId, agentId, taskId, runId: randomUUID(), message, extensions: [], quota };
     for (const attempt of [
-      () => stores.tasks.create({ ...newTask({ tenantId }), place }),
-      () => stores.tasks.create({ ...newTask({ tenantId }), place, key }),
-      () => stores.tasks.create({ ...newTask({ tenantId }), place, alias }),
-      () => stores.tasks.create({ ...newTask({ tenantId }), place, alias, key }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), quota }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), quota, key }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), quota, alias }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), quota, alias, key }),
       () => stores.tasks.continue(turn),
       () => stores.tasks.continue({ ...turn, key }),
     ]) {
@@ -93,13 +93,13 @@ describe('a new run', () => {
   });
 
   it('joins the turn that its message has made before, however many wait', async () => {
-    const place = { mostOut: 1, mostWaiting: 1, exact: true };
+    const quota = { maxInFlight: 1, maxWaiting: 1, exact: true };
     const key = { hash: Buffer.alloc(32, 1), content: null, hours: 1 };
     const first = newTask();
     const { tenantId } = first;
-    await stores.tasks.create({ ...first, place, key });
-    await accept(tenantId, 1, place);
-    const again = await stores.tasks.create({ ...newTask({ tenantId }), place, key });
+    await stores.tasks.create({ ...first, quota, key });
+    await accept(tenantId, 1, quota);
+    const again = await stores.tasks.create({ ...newTask({ tenantId }), quota, key });
     expect(again).toEqual({ created: false, dispatched: false, taskId: first.task.id, content: null });
   });
 });
@@ -107,8 +107,8 @@ describe('a new run', () => {
 describe('limits of a tenant', () => {
   it('hold exactly however many calls come at once', async () => {
     const tenantId = randomUUID();
-    const place = { mostOut: 4, mostWaiting: 7, exact: true };
-    const calls = Array.from({ length: 50 }, () => stores.tasks.create({ ...newTask({ tenantId }), place }));
+    const quota = { maxInFlight: 4, maxWaiting: 7, exact: true };
+    const calls = Array.from({ length: 50 }, () => stores.tasks.create({ ...newTask({ tenantId }), quota }));
     const results = await Promise.allSettled(calls);
     const made = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     expect(made.filter(({ dispatched }) => dispatched)).toHaveLength(4);
@@ -138,11 +138,11 @@ describe('limits of a tenant', () => {
 
   it('hold while runs are dispatched, end and come anew at once', async () => {
     const tenantId = randomUUID();
-    const place = { mostOut: 3, mostWaiting: null, exact: true };
+    const quota = { maxInFlight: 3, maxWaiting: null, exact: true };
     let most = 0;
     const work = async (): Promise<void> => {
       for (let i = 0; i < 10; i++) {
-        const input = { ...newTask({ tenantId }), place };
+        const input = { ...newTask({ tenantId }), quota };
         await stores.tasks.create(input);
         const dispatched = await stores.dispatch.dispatch([grant(tenantId, 5, 3)], ROOMY);
         const counts = await stores.runs.countByState();
@@ -195,10 +195,10 @@ describe('dispatch', () => {
     }
   });
 
-  it('leaves room for nobody beyond what all may have out together', async () => {
+  it('leaves room for nobody beyond what all may have in flight together', async () => {
     const [one, two] = [randomUUID(), randomUUID()];
-    const place = { mostOut: 3, mostWaiting: null, exact: false };
-    await accept(one, 5, place);
+    const quota = { maxInFlight: 3, maxWaiting: null, exact: false };
+    await accept(one, 5, quota);
     await accept(two, 5);
     const runs = await stores.dispatch.dispatch([grant(two, 3), grant(one, 3)], 5);
     expect(runs.map(({ tenantId }) => tenantId)).toEqual([two, two]);
@@ -207,15 +207,15 @@ describe('dispatch', () => {
 
   it('keeps to the limit of a tenant', async () => {
     const tenantId = randomUUID();
-    await accept(tenantId, 4, { mostOut: 1, mostWaiting: null, exact: true });
+    await accept(tenantId, 4, { maxInFlight: 1, maxWaiting: null, exact: true });
     expect(await stores.dispatch.dispatch([grant(tenantId, 9, 2)], ROOMY)).toHaveLength(1);
     expect(await stores.dispatch.dispatch([grant(tenantId, 9, 2)], ROOMY)).toEqual([]);
   });
 
-  it('gives a place back when a run ends, is canceled or fails with its worker', async () => {
+  it('gives a quota back when a run ends, is canceled or fails with its worker', async () => {
     const tenantId = randomUUID();
-    const place = { mostOut: 3, mostWaiting: null, exact: true };
-    const inputs = Array.from({ length: 6 }, () => ({ ...newTask({ tenantId }), place }));
+    const quota = { maxInFlight: 3, maxWaiting: null, exact: true };
+    const inputs = Array.from({ length: 6 }, () => ({ ...newTask({ tenantId }), quota }));
     for (const input of inputs) await stores.tasks.create(input);
     const claims = inputs.slice(0, 3).map(({ runId }) => stores.runs.claim(tenantId, runId, 'w', 60_000));
     const [ended, canceled, dead] = await Promise.all(claims);

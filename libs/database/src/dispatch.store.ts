@@ -9,21 +9,21 @@ import { type RunRow, runOf } from './run-sql.js';
 const MOST_TENANTS = 256;
 const FIRST = '00000000-0000-0000-0000-000000000000';
 
-/** How the workers' places are taken at one moment. */
-export interface Occupancy {
+/** How many dispatch slots are taken at one moment. */
+export interface SlotUsage {
   /** How many runs the live workers can execute at once. */
-  slots: number;
+  workerSlots: number;
   /** Runs on the queue or running, by tenant. */
-  out: ReadonlyMap<string, number>;
-  /** Tenants with runs that wait for a place, and what the operator has set for them. */
+  inFlight: ReadonlyMap<string, number>;
+  /** Tenants with runs that wait for a slot, and what the operator has set for them. */
   waiting: ReadonlyMap<string, LimitOverrides>;
 }
 
-/** Places for the waiting runs of a tenant. */
+/** Dispatch slots for the waiting runs of a tenant. */
 export interface Grant {
   tenantId: string;
-  places: number;
-  /** Most runs that may be out, exactly; null = any number. */
+  slots: number;
+  /** Most runs that may be in flight, exactly; null = any number. */
   most: number | null;
 }
 
@@ -35,7 +35,7 @@ export class DispatchStore {
   constructor(private readonly database: Database) {}
 
   /** @param liveMs how long ago a worker may have given its last sign of life */
-  async look(liveMs: number): Promise<Occupancy> {
+  async look(liveMs: number): Promise<SlotUsage> {
     const values = [liveMs, this.next, MOST_TENANTS];
     const [row] = await this.database.systemQuery<LookRow>(LOOK, values);
     const waiting = row?.waiting ?? [];
@@ -44,22 +44,22 @@ export class DispatchStore {
     this.next = (waiting.length === MOST_TENANTS && waiting.at(-1)) || FIRST;
     if (partial && waiting.length === 0) return this.look(liveMs);
     return {
-      slots: row?.slots ?? 0,
-      out: new Map(Object.entries(row?.out ?? {})),
+      workerSlots: row?.slots ?? 0,
+      inFlight: new Map(Object.entries(row?.in_flight ?? {})),
       waiting: new Map(waiting.map((tenantId) => [tenantId, row?.limits?.[tenantId] ?? {}])),
     };
   }
 
   /**
    * Put the oldest waiting runs of tenants on the queue, as far as there are any.
-   * @param capacity most runs that may be out of all tenants together
+   * @param capacity most runs in flight of all tenants together
    * @returns the runs, oldest first; they must be enqueued now
    */
   async dispatch(grants: readonly Grant[], capacity: number): Promise<RunToEnqueue[]> {
     const limited = grants.filter(({ most }) => most !== null);
     const values = [
       grants.map(({ tenantId }) => tenantId),
-      grants.map(({ places }) => places),
+      grants.map(({ slots }) => slots),
       grants.map(({ most }) => most),
       capacity,
     ];

@@ -105,7 +105,7 @@ const stillWaits = (run: string): string => `EXISTS (
     ) t
   )`;
 
-/** It waits for a place, as a new one does, in the order of its first acceptance. */
+/** It waits for a slot, as a new one does, in the order of its first acceptance. */
 const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL`;
 
 /**

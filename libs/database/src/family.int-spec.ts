@@ -42,7 +42,7 @@ const startChild = (parent: ClaimedRun, rootTaskId?: string) =>
   startTask(stores, childOf(parent, rootTaskId));
 const claim = (run: ClaimedRun) => stores.runs.claim(run.tenantId, run.runId, 'other', 30_000);
 const dispatch = ({ tenantId }: ClaimedRun) =>
-  stores.dispatch.dispatch([{ tenantId, places: 9, most: null }], 1000);
+  stores.dispatch.dispatch([{ tenantId, slots: 9, most: null }], 1000);
 const suspend = (run: ClaimedRun, ...tasks: { taskId: string }[]) =>
   families.suspend(
     run,
@@ -55,12 +55,12 @@ const stateOf = async ({ runId }: { runId: string }) => {
 };
 
 describe('a suspended run', () => {
-  it('keeps its task, and has neither a worker nor a place', async () => {
+  it('keeps its task, and has neither a worker nor a slot', async () => {
     const parent = await startTask(stores);
     const child = await startChild(parent);
     expect(await suspend(parent, child)).toBe(true);
     expect(await stores.runs.countByState()).toMatchObject({ running: 1, suspended: 1 });
-    expect((await stores.dispatch.look(1000)).out).toEqual(new Map([[parent.tenantId, 1]]));
+    expect((await stores.dispatch.look(1000)).inFlight).toEqual(new Map([[parent.tenantId, 1]]));
     expect(await beat(stores, [parent])).toEqual([parent.runId]);
     expect(await claim(parent)).toBeUndefined();
     const { tenantId, taskId, agentId } = parent;
@@ -192,9 +192,9 @@ describe('a child', () => {
     await startTask(stores, childOf(root, root.taskId, 3));
   });
 
-  it('is not counted when there is no place for it', async () => {
+  it('is not counted when there is no slot for it', async () => {
     const root = await startTask(stores);
-    const full = { ...childOf(root), place: { mostOut: 0, mostWaiting: 0, exact: true } };
+    const full = { ...childOf(root), quota: { maxInFlight: 0, maxWaiting: 0, exact: true } };
     await expect(stores.tasks.create(full)).rejects.toThrow(TooManyWaitingError);
     await startTask(stores, childOf(root, root.taskId, 1));
   });

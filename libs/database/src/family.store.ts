@@ -39,7 +39,7 @@ export class FamilyStore {
 
   /**
    * Let a run wait until none of these tasks has a turn that is queued or under way. It keeps its task and gives up
-   * worker, lease and place. Who suspends must call `wake` afterwards: a task may have ended just before.
+   * worker, lease and slot. Who suspends must call `wake` afterwards: a task may have ended just before.
    * @returns false if this attempt no longer owns the run
    */
   async suspend({ tenantId, taskId, runId, attempt }: RunKey, waitsFor: readonly string[]): Promise<boolean> {
@@ -49,7 +49,7 @@ export class FamilyStore {
 
   /**
    * Queue the suspended run of a task again if nothing is left to wait for; its next claim is another attempt.
-   * @returns whether it was; it waits for a place then
+   * @returns whether it was; it waits for a slot then
    */
   async wake(tenantId: string, taskId: string): Promise<boolean> {
     return (await this.database.tenantQuery(tenantId, sql.WAKE, [tenantId, taskId])).length > 0;

@@ -28,7 +28,7 @@ export { DeadLetterStore } from './dead-letter.store.js';
 export type { RunError, RunErrorRecord } from './run-error.js';
 export { RunStore } from './run.store.js';
 export { type StreamClaim, StreamCountStore } from './stream-count.store.js';
-export { DispatchStore, type Grant, type Occupancy } from './dispatch.store.js';
+export { DispatchStore, type Grant, type SlotUsage } from './dispatch.store.js';
 export { type WorkerLoad, type WorkerProcess, WorkerStore } from './worker.store.js';
 export { TenantStore } from './tenant.store.js';
 export { TokenStore } from './token.store.js';

@@ -4,7 +4,7 @@ import type {
   ReadMemory,
   RunRetry,
   Task,
-  TaskCut,
+  TaskSnapshot,
   TaskState,
   Truncation,
 } from '@baton/a2a';
@@ -13,7 +13,7 @@ import type {
 export type TurnOutcome = 'message' | 'agent-threw';
 
 /** A task with what the platform knows beyond the protocol. */
-export interface StoredTask extends TaskCut {
+export interface StoredTask extends TaskSnapshot {
   agentId: string;
   outcome: TurnOutcome | null;
   /** What is left out because it is too large; the task's metadata say it as well. Unset: nothing. */
@@ -33,7 +33,7 @@ export interface NewTask {
   alias?: NewAlias;
   key?: MessageKey;
   /** Unset: on the queue, unless others of the tenant wait. */
-  place?: Place;
+  quota?: RunQuota;
   /** What becomes of the run when its worker dies; unset: it is tried three times, without a pause. */
   retry?: RunRetry;
   /** Set where an agent makes it while it answers another task. */
@@ -41,13 +41,13 @@ export interface NewTask {
 }
 
 /** Where a new run may go. It waits behind those of its tenant that wait, oldest first. */
-export interface Place {
+export interface RunQuota {
   /** It goes on the queue if fewer of the tenant's runs are out (on the queue or running); null = however many. */
-  mostOut: number | null;
+  maxInFlight: number | null;
   /** It is refused if it had to wait and as many wait already; null = however many. */
-  mostWaiting: number | null;
+  maxWaiting: number | null;
   /** It is refused if all that the tenant has stored would be more, in bytes; null or unset = however much. */
-  mostStored?: number | null;
+  maxStoredBytes?: number | null;
   /** The first two hold exactly, whatever other processes do at the same time. */
   exact: boolean;
 }
@@ -84,7 +84,7 @@ export interface NewAlias extends TaskAlias {
 /** `created: false`: alias or key name another task, which is `taskId`, and nothing was written. */
 export interface CreatedTask extends EarlierTurn {
   created: boolean;
-  /** The run must be enqueued now; else it waits for a place. */
+  /** The run must be enqueued now; else it waits for a slot. */
   dispatched: boolean;
 }
 
@@ -98,7 +98,7 @@ export interface NextTurn {
   extensions: readonly string[];
   traceparent?: string;
   key?: MessageKey;
-  place?: Place;
+  quota?: RunQuota;
   retry?: RunRetry;
 }
 
@@ -120,7 +120,7 @@ export interface RunKey {
 export interface ClaimedRun extends RunKey {
   agentId: string;
   /** The task as of the claim, history and folded artifacts included; what is too large is left out (`Truncation`). */
-  cut: TaskCut;
+  cut: TaskSnapshot;
   /**
    * The artifacts as they were when the turn was accepted. They differ from the cut's when an earlier attempt
    * died in the middle of the turn: what it had sent is to be replaced, what earlier turns left is to be kept.

@@ -116,7 +116,7 @@ export class RunStore {
     return rows.length > 0;
   }
 
-  /** Take a run off the queue; it gets a place again when `forMs` is over. */
+  /** Take a run off the queue; it gets a slot again when `forMs` is over. */
   async postpone(tenantId: string, runId: string, forMs: number): Promise<void> {
     await this.database.tenantQuery(tenantId, sql.POSTPONE, [tenantId, runId, forMs]);
   }

@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement } from './database.js';
-import { placeCte } from './dispatch-sql.js';
+import { quotaCte } from './dispatch-sql.js';
 import { knownCte } from './message-key-sql.js';
 import { USAGE_CTE, sizeOf } from './storage-sql.js';
 import { INTERRUPTED_STATES, TERMINAL_STATES, statusEventSql, taskColumns } from './task-row.js';
@@ -20,7 +20,7 @@ export interface AliasRow {
   agent_id: string;
 }
 export interface CreatedRow {
-  /** The task that was created, or the one there is; null = the run was refused a place. */
+  /** The task that was created, or the one there is; null = the run was refused a slot. */
   task_id: string | null;
   content?: Buffer | null;
   dispatched: boolean;
@@ -48,8 +48,8 @@ const RETRY = 'max_attempts, backoff_ms, backoff_factor, backoff_max_ms';
 const retryValues = (parameter: number): string =>
   [1, 2, 3, 4].map((i) => `($${parameter}::float8[])[${i}]`).join(', ');
 
-/** A run that is refused a place leaves nothing behind. */
-const IF_PLACED = 'FROM place WHERE NOT place.refused';
+/** A run that is refused a slot leaves nothing behind. */
+const IF_ACCEPTED = 'FROM quota WHERE NOT quota.refused';
 
 /**
  * Says which task the alias names from now on: the new one if the alias is new, or still names the previous
@@ -65,12 +65,12 @@ const aliasCte = (condition = ''): string => `alias AS (
 
 /**
  * The same rows whether or not an id names the task; with one, only if it names this one.
- * @param first number of the first parameter of the place, after all others; then comes the retry policy
+ * @param first number of the first parameter of the quota, after all others; then comes the retry policy
  */
 const create = (name: string, first: number, id: string, condition: string, result: string): Statement => ({
   name,
   text: `
-WITH ${placeCte(first, first + 1)}, ${id} task AS (
+WITH ${quotaCte(first, first + 1)}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id, stored_bytes)
   SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + ${sizeOf('$10')} ${condition}
@@ -81,7 +81,7 @@ WITH ${placeCte(first, first + 1)}, ${id} task AS (
   SELECT $1, $2, 1, 0, $10, 0, ${sizeOf('$10')} ${condition}
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
-  SELECT $1, $11, $2, 'queued', 1, $12, $13, CASE WHEN place.dispatched THEN now() END,
+  SELECT $1, $11, $2, 'queued', 1, $12, $13, CASE WHEN quota.dispatched THEN now() END,
     ${retryValues(first + 2)} ${condition}
 )
 SELECT ${result}`,
@@ -89,30 +89,30 @@ SELECT ${result}`,
 
 /**
  * $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run
- * $12 extensions $13 traceparent … the place and the retry policy
+ * $12 extensions $13 traceparent … the quota and the retry policy
  */
 export const CREATE = create(
   'task-create',
   14,
   '',
-  IF_PLACED,
-  'CASE WHEN NOT refused THEN $2::uuid END AS task_id, dispatched FROM place',
+  IF_ACCEPTED,
+  'CASE WHEN NOT refused THEN $2::uuid END AS task_id, dispatched FROM quota',
 );
 /** … $14 profile $15 client id $16 previous task … */
 export const CREATE_ALIASED = create(
   'task-create-aliased',
   17,
-  `${aliasCte(IF_PLACED)},`,
-  'FROM place, alias WHERE alias.task_id = $2',
-  'task_id, dispatched FROM place LEFT JOIN alias ON true',
+  `${aliasCte(IF_ACCEPTED)},`,
+  'FROM quota, alias WHERE alias.task_id = $2',
+  'task_id, dispatched FROM quota LEFT JOIN alias ON true',
 );
 /** … $14 key $15 content $16 hours $17 task that is gone … */
 export const CREATE_KEYED = create(
   'task-create-keyed',
   18,
-  `${knownCte(14, '1', IF_PLACED)},`,
-  'FROM place, known WHERE known.task_id = $2',
-  'task_id, content, dispatched FROM place LEFT JOIN known ON true',
+  `${knownCte(14, '1', IF_ACCEPTED)},`,
+  'FROM quota, known WHERE known.task_id = $2',
+  'task_id, content, dispatched FROM quota LEFT JOIN known ON true',
 );
 /**
  * … $14 profile $15 client id $16 previous task $17 key $18 content $19 hours $20 task that is gone … If only the
@@ -121,10 +121,10 @@ export const CREATE_KEYED = create(
 export const CREATE_ALIASED_KEYED = create(
   'task-create-aliased-keyed',
   21,
-  `${knownCte(17, '1', IF_PLACED)}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
-  'FROM place, alias WHERE alias.task_id = $2',
+  `${knownCte(17, '1', IF_ACCEPTED)}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
+  'FROM quota, alias WHERE alias.task_id = $2',
   `coalesce(alias.task_id, known.task_id) AS task_id, known.content, dispatched
-   FROM place LEFT JOIN known ON true LEFT JOIN alias ON true`,
+   FROM quota LEFT JOIN known ON true LEFT JOIN alias ON true`,
 );
 
 /**
@@ -145,7 +145,7 @@ const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_
 
 /**
  * The same rows whether or not the message has a key; with one, only if it names this turn.
- * @param first number of the first parameter of the place, after all others; then comes the retry policy
+ * @param first number of the first parameter of the quota, after all others; then comes the retry policy
  */
 const next = (name: string, first: number, known: string, from: string, condition: string): Statement => ({
   name,
@@ -153,12 +153,12 @@ const next = (name: string, first: number, known: string, from: string, conditio
 WITH held AS (
   SELECT state, active_run_id, last_sequence FROM tasks
   WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
-), ${placeCte(first, first + 1)}, ${known} task AS (
+), ${quotaCte(first, first + 1)}, ${known} task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL,
     stored_bytes = t.stored_bytes + ${sizeOf('$7')}, open_bytes = 0
   FROM ${from}
-  WHERE t.tenant_id = $1 AND t.id = $2 AND ${TAKES_A_TURN} AND NOT place.refused ${condition}
+  WHERE t.tenant_id = $1 AND t.id = $2 AND ${TAKES_A_TURN} AND NOT quota.refused ${condition}
   RETURNING t.id, t.context_id, t.last_sequence
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message)
@@ -168,22 +168,22 @@ WITH held AS (
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')}, 0 FROM task t
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
-  SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9, CASE WHEN place.dispatched THEN now() END,
+  SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9, CASE WHEN quota.dispatched THEN now() END,
     ${retryValues(first + 2)}
-  FROM task t, place
+  FROM task t, quota
 )
-SELECT held.state, task.last_sequence AS sequence, place.dispatched, place.refused AND ${TAKES_A_TURN} AS refused
-FROM held CROSS JOIN place LEFT JOIN task ON true`,
+SELECT held.state, task.last_sequence AS sequence, quota.dispatched, quota.refused AND ${TAKES_A_TURN} AS refused
+FROM held CROSS JOIN quota LEFT JOIN task ON true`,
 });
 
-/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … the place and the retry policy */
-export const CONTINUE = next('task-continue', 10, '', 'held, place', '');
+/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … the quota and the retry policy */
+export const CONTINUE = next('task-continue', 10, '', 'held, quota', '');
 /** … $10 key $11 content $12 hours $13 task that is gone … */
 export const CONTINUE_KEYED = next(
   'task-continue-keyed',
   14,
-  `${knownCte(10, 'held.last_sequence + 1', `FROM held, place WHERE ${TAKES_A_TURN} AND NOT place.refused`)},`,
-  'held, place, known',
+  `${knownCte(10, 'held.last_sequence + 1', `FROM held, quota WHERE ${TAKES_A_TURN} AND NOT quota.refused`)},`,
+  'held, quota, known',
   'AND known.task_id = $2 AND known.sequence = held.last_sequence + 1',
 );
 

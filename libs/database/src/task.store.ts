@@ -63,10 +63,10 @@ export class TaskStore {
   /**
    * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
    * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
-   * @throws TooManyWaitingError, StorageFullError if there is no place for it; nothing was written then
+   * @throws TooManyWaitingError, StorageFullError if there is no slot for it; nothing was written then
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
    */
-  async create({ alias, key, place, retry, child, ...input }: NewTask): Promise<CreatedTask> {
+  async create({ alias, key, quota, retry, child, ...input }: NewTask): Promise<CreatedTask> {
     const { tenantId, agentId, runId, task, extensions, traceparent } = input;
     const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
     const { status, history, metadata } = event.task;
@@ -87,7 +87,7 @@ export class TaskStore {
     ];
     const statement = key ? keyed : plain;
     const row = await acceptTurn<sql.CreatedRow>(this.database, {
-      ...{ tenantId, taskId: task.id, statement, values: [...values, ...named], place, retry, stored },
+      ...{ tenantId, taskId: task.id, statement, values: [...values, ...named], quota, retry, stored },
       isWritten: ({ task_id }) => task_id === task.id,
       child: child && { ...child, taskId: task.id },
     });
@@ -119,10 +119,10 @@ export class TaskStore {
   /**
    * One transaction: the message, a `submitted` event and a queued run, and the message's key if it has one.
    * Refused unless the task is interrupted, or if the key is known.
-   * @throws TooManyWaitingError, StorageFullError if there is no place for it; nothing was written then
+   * @throws TooManyWaitingError, StorageFullError if there is no slot for it; nothing was written then
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
-    const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, place, retry } = input;
+    const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, quota, retry } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
@@ -130,7 +130,7 @@ export class TaskStore {
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const keyed = key ? [...values, ...keyValues(key)] : values;
     const row = await acceptTurn<sql.ContinuedRow>(this.database, {
-      ...{ tenantId, taskId, statement, values: keyed, place, retry, stored: [said] },
+      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said] },
       isWritten: ({ sequence }) => sequence !== null,
     });
     if (!row) return { ok: false, reason: 'not-found' };

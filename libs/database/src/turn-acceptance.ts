@@ -3,11 +3,11 @@ import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Transaction, Values } from './database.js';
 import { LOCK_TENANTS } from './dispatch-sql.js';
 import { ADOPT, type AdoptedRow } from './family-sql.js';
-import type { NewChild, Place } from './records.js';
+import type { NewChild, RunQuota } from './records.js';
 import { countSlice } from './usage.store.js';
 import { BEGIN_USAGE, type RoomRow, TAKE_ROOM } from './storage-sql.js';
 
-const ANY_PLACE: Place = { mostOut: null, mostWaiting: null, exact: false };
+const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
 const THREE_TIMES: RunRetry = { maxAttempts: 3, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
 
 /** As many of the tenant's runs wait as may; the new one was refused. */
@@ -39,7 +39,7 @@ export interface Acceptance<Row> {
   taskId: string;
   statement: Statement;
   values: Values;
-  place?: Place | undefined;
+  quota?: RunQuota | undefined;
   retry?: RunRetry | undefined;
   /** What the turn stores, as JSON. */
   stored: readonly string[];
@@ -57,25 +57,25 @@ export async function acceptTurn<Row extends QueryResultRow>(
   database: Database,
   acceptance: Acceptance<Row>,
 ): Promise<Row | undefined> {
-  const { tenantId, statement, values, place = ANY_PLACE, retry = THREE_TIMES } = acceptance;
+  const { tenantId, statement, values, quota = NO_QUOTA, retry = THREE_TIMES } = acceptance;
   const { initialMs, factor, maxMs } = retry.backoff;
   const policy = [retry.maxAttempts, initialMs, factor, maxMs];
-  const write: [Statement, Values] = [statement, [...values, place.mostOut, place.mostWaiting, policy]];
+  const write: [Statement, Values] = [statement, [...values, quota.maxInFlight, quota.maxWaiting, policy]];
   const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
-  const calls = place.exact ? [lock, write] : [write];
-  const { mostStored = null } = place;
-  if (mostStored === null && !acceptance.child) {
+  const calls = quota.exact ? [lock, write] : [write];
+  const { maxStoredBytes = null } = quota;
+  if (maxStoredBytes === null && !acceptance.child) {
     const answers = await database.tenantQueries(tenantId, calls);
     return answers.at(-1)?.[0] as Row | undefined;
   }
   try {
-    return await acceptInSteps(database, acceptance, calls, mostStored);
+    return await acceptInSteps(database, acceptance, calls, maxStoredBytes);
   } catch (error) {
     if (!(error instanceof UncountedError)) throw error;
     await database.tenantQuery(tenantId, BEGIN_USAGE, [tenantId]);
     // Enough for most tenants. For others a worker goes on, and until it has ended nothing is refused.
     await countSlice(database, tenantId);
-    return acceptInSteps(database, acceptance, calls, mostStored);
+    return acceptInSteps(database, acceptance, calls, maxStoredBytes);
   }
 }
 
@@ -83,7 +83,7 @@ async function acceptInSteps<Row extends QueryResultRow>(
   database: Database,
   { tenantId, taskId, stored, isWritten, child }: Acceptance<Row>,
   calls: readonly [Statement, Values][],
-  mostStored: number | null,
+  maxStoredBytes: number | null,
 ): Promise<Row | undefined> {
   return database.inTenant(tenantId, async (transaction) => {
     const answers = await Promise.all(
@@ -92,7 +92,7 @@ async function acceptInSteps<Row extends QueryResultRow>(
     const row = answers.at(-1)?.[0] as Row | undefined;
     if (!row || !isWritten(row)) return row;
     if (child) await adopt(transaction, tenantId, child);
-    if (mostStored !== null) await takeRoom(transaction, tenantId, taskId, stored, mostStored);
+    if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, taskId, stored, maxStoredBytes);
     return row;
   });
 }

@@ -1,6 +1,6 @@
 import { StreamResponse, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { type Place, RetentionStore, StorageFullError, UsageStore } from './index.js';
+import { type RunQuota, RetentionStore, StorageFullError, UsageStore } from './index.js';
 import {
   type Stores,
   chunk,
@@ -21,10 +21,10 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 const { TASK_STATE_COMPLETED, TASK_STATE_INPUT_REQUIRED } = TaskState;
-const within = (mostStored: number): Place => ({
-  mostOut: null,
-  mostWaiting: null,
-  mostStored,
+const within = (maxStoredBytes: number): RunQuota => ({
+  maxInFlight: null,
+  maxWaiting: null,
+  maxStoredBytes,
   exact: false,
 });
 const ROOMY = within(1e9);
@@ -62,7 +62,7 @@ async function read(tenantId: string, taskId: string): Promise<number> {
 describe('what a tenant has stored', () => {
   it('is added up where there is a limit, turn by turn, and agrees with its tasks and its log', async () => {
     const tenantId = randomUUID();
-    const run = await startTask(stores, { ...newTask({ tenantId, text: 'äöü' }), place: ROOMY });
+    const run = await startTask(stores, { ...newTask({ tenantId, text: 'äöü' }), quota: ROOMY });
     const opened = await added(tenantId);
     expect(opened).toBe(await summed(tenantId));
     await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'x'.repeat(500))] });
@@ -76,7 +76,7 @@ describe('what a tenant has stored', () => {
     expect(Math.abs(first - log)).toBeLessThan(600);
 
     const answer = { tenantId, agentId: 'echo', taskId: run.taskId, runId: randomUUID(), extensions: [] };
-    await stores.tasks.continue({ ...answer, message: textMessage('z'.repeat(200)), place: ROOMY });
+    await stores.tasks.continue({ ...answer, message: textMessage('z'.repeat(200)), quota: ROOMY });
     const next = (await stores.runs.claim(tenantId, answer.runId, 'w', 30_000))!;
     await endTurn(stores, next, next.cut.sequence, TASK_STATE_COMPLETED);
     expect(await added(tenantId)).toBe(await summed(tenantId));
@@ -86,11 +86,11 @@ describe('what a tenant has stored', () => {
 
   it('is never more than the limit, whoever creates at once; what is refused has written nothing', async () => {
     const tenantId = randomUUID();
-    await stores.tasks.create({ ...newTask({ tenantId }), place: ROOMY });
+    await stores.tasks.create({ ...newTask({ tenantId }), quota: ROOMY });
     const one = (await added(tenantId))!;
-    const place = within(Math.floor(one * 5.5));
+    const quota = within(Math.floor(one * 5.5));
     const creates = Array.from({ length: 20 }, () =>
-      stores.tasks.create({ ...newTask({ tenantId }), place }),
+      stores.tasks.create({ ...newTask({ tenantId }), quota }),
     );
     const outcomes = await Promise.allSettled(creates);
     const refused = outcomes.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[];
@@ -105,8 +105,8 @@ describe('what a tenant has stored', () => {
     const tenantId = randomUUID();
     await stores.tasks.create(newTask({ tenantId, text: 'x'.repeat(5000) }));
     expect(await added(tenantId)).toBeUndefined();
-    const create = (mostStored: number) =>
-      stores.tasks.create({ ...newTask({ tenantId }), place: within(mostStored) });
+    const create = (maxStoredBytes: number) =>
+      stores.tasks.create({ ...newTask({ tenantId }), quota: within(maxStoredBytes) });
     await expect(create(5000)).rejects.toThrow(StorageFullError);
     expect(await added(tenantId)).toBe(await summed(tenantId));
     await create(20_000);
@@ -116,7 +116,7 @@ describe('what a tenant has stored', () => {
   it('is not charged for a message that has come before', async () => {
     const tenantId = randomUUID();
     const key = { hash: Buffer.alloc(32, 7), content: null, hours: 24 };
-    const create = () => stores.tasks.create({ ...newTask({ tenantId }), key, place: ROOMY });
+    const create = () => stores.tasks.create({ ...newTask({ tenantId }), key, quota: ROOMY });
     expect((await create()).created).toBe(true);
     const once = await added(tenantId);
     expect((await create()).created).toBe(false);
@@ -125,13 +125,13 @@ describe('what a tenant has stored', () => {
 
   it('grows with what a canceled run has said, once', async () => {
     const tenantId = randomUUID();
-    const run = await startTask(stores, { ...newTask({ tenantId }), place: ROOMY });
+    const run = await startTask(stores, { ...newTask({ tenantId }), quota: ROOMY });
     const before = (await added(tenantId))!;
     await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'x'.repeat(700))] });
     await stores.tasks.cancel(tenantId, null, run.taskId);
     expect((await added(tenantId))! - before).toBeGreaterThan(700);
     expect(await added(tenantId)).toBe(await summed(tenantId));
-    const asking = await startTask(stores, { ...newTask({ tenantId }), place: ROOMY });
+    const asking = await startTask(stores, { ...newTask({ tenantId }), quota: ROOMY });
     await endTurn(stores, asking, 2, TASK_STATE_INPUT_REQUIRED, [chunk(asking, 'x'.repeat(700))]);
     const asked = await added(tenantId);
     await stores.tasks.cancel(tenantId, null, asking.taskId);
@@ -141,19 +141,19 @@ describe('what a tenant has stored', () => {
 
   it('shrinks when tasks are deleted', async () => {
     const tenantId = randomUUID();
-    const run = await startTask(stores, { ...newTask({ tenantId }), place: ROOMY });
+    const run = await startTask(stores, { ...newTask({ tenantId }), quota: ROOMY });
     await endTurn(stores, run, 2, TASK_STATE_COMPLETED, [chunk(run, 'x'.repeat(700))]);
-    const place = within((await added(tenantId))! + 100);
-    await expect(stores.tasks.create({ ...newTask({ tenantId }), place })).rejects.toThrow(StorageFullError);
+    const quota = within((await added(tenantId))! + 100);
+    await expect(stores.tasks.create({ ...newTask({ tenantId }), quota })).rejects.toThrow(StorageFullError);
     await sql(stores, `UPDATE tasks SET status_at = 'epoch' WHERE tenant_id = '${tenantId}'`);
     await new RetentionStore(stores.database).expire([{ tenantId, days: 1 }], 10);
     expect(await added(tenantId)).toBe(0);
-    await stores.tasks.create({ ...newTask({ tenantId }), place });
+    await stores.tasks.create({ ...newTask({ tenantId }), quota });
   });
 
   it('is put right by a count, while turns go on', async () => {
     const tenantId = randomUUID();
-    const create = () => stores.tasks.create({ ...newTask({ tenantId }), place: ROOMY });
+    const create = () => stores.tasks.create({ ...newTask({ tenantId }), quota: ROOMY });
     await create();
     await sql(stores, `UPDATE tenant_usage SET stored_bytes = 12345 WHERE tenant_id = '${tenantId}'`);
     await Promise.all([...Array.from({ length: 20 }, create), countAll(tenantId), countAll(tenantId)]);
@@ -176,7 +176,7 @@ describe('what a tenant has stored', () => {
     expect(await usage.count(tenantId, -1, 3)).toBe(false);
     const answer = ({ taskId }: { taskId: string }) => {
       const next = { tenantId, agentId: 'echo', taskId, runId: randomUUID(), extensions: [] };
-      return stores.tasks.continue({ ...next, message: textMessage('y'.repeat(200)), place: ROOMY });
+      return stores.tasks.continue({ ...next, message: textMessage('y'.repeat(200)), quota: ROOMY });
     };
     const retention = new RetentionStore(stores.database);
     const doomed = asking.slice(20).map(({ taskId }) => taskId);
@@ -188,7 +188,7 @@ describe('what a tenant has stored', () => {
       ),
       ...Array.from(
         { length: 40 },
-        () => () => stores.tasks.create({ ...newTask({ tenantId }), place: ROOMY }),
+        () => () => stores.tasks.create({ ...newTask({ tenantId }), quota: ROOMY }),
       ),
     ];
     let slices = 0;
@@ -212,7 +212,7 @@ describe('what a tenant has stored', () => {
   it('refuses nothing while it is being counted, and what is too much when it has been', async () => {
     const tenantId = randomUUID();
     await Promise.all(Array.from({ length: 10 }, () => stores.tasks.create(newTask({ tenantId }))));
-    const create = () => stores.tasks.create({ ...newTask({ tenantId }), place: within(1) });
+    const create = () => stores.tasks.create({ ...newTask({ tenantId }), quota: within(1) });
     expect(await usage.count(tenantId, -1, 3)).toBe(false);
     expect((await create()).created).toBe(true);
     await countAll(tenantId);

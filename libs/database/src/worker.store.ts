@@ -28,7 +28,7 @@ const FORGET: Statement = {
 };
 
 /**
- * $1 how long ago a worker may have given a sign of life, in ms. Of the runs that wait for a place, each tenant's
+ * $1 how long ago a worker may have given a sign of life, in ms. Of the runs that wait for a slot, each tenant's
  * oldest is found by the index; those on the queue are few.
  */
 const LOAD: Statement = {
@@ -58,7 +58,7 @@ export interface WorkerLoad {
   oldestWaitingSeconds: number;
 }
 
-/** The workers there are: their places are what tenants share. */
+/** The workers there are: their slots are what tenants share. */
 @Injectable()
 export class WorkerStore {
   constructor(private readonly database: Database) {}

@@ -49,18 +49,18 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
    * disabled.
    */
   async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
-    const found = await this.findKept(tenantId, slugOrId);
+    const found = await this.findIncludingDeleted(tenantId, slugOrId);
     return found?.closed === 'deleted' ? undefined : found;
   }
 
   /** Like `find`, and where there is none, the one that was deleted last: for its tasks and runs. */
-  async findKept(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
+  async findIncludingDeleted(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     const builtin = BUILTIN_AGENTS.find((agent) => agent.slug === slugOrId);
     if (builtin) return builtin;
     const key = `${tenantId}/${slugOrId}`;
     let found = this.cache.get(key);
     if (found === undefined) {
-      found = (await this.agents.findKept(tenantId, slugOrId)) ?? NONE;
+      found = (await this.agents.findIncludingDeleted(tenantId, slugOrId)) ?? NONE;
       this.cache.set(key, found);
     }
     return found === NONE ? undefined : found;
@@ -86,7 +86,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     const taskId = alias?.taskId ?? idOrAlias;
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
     const known = stored ?? (await this.retention.findTombstone(tenantId, taskId));
-    return known && this.findKept(tenantId, known.agentId);
+    return known && this.findIncludingDeleted(tenantId, known.agentId);
   }
 
   /** The agent that answers where none is named; `index` unless the operator has set another. */

@@ -9,14 +9,14 @@ import { Suspensions } from './delegation/suspensions.js';
 import { TaskCanceler } from './delegation/task-canceler.js';
 import { TenantIndexModels } from './delegation/tenant-index-models.js';
 import { TurnEnds } from './delegation/turn-ends.js';
-import { Dispatcher } from './dispatch/dispatcher.js';
+import { RunDispatcher } from './dispatch/run-dispatcher.js';
 import { WorkerPresence } from './dispatch/worker-presence.js';
 import { TurnIntake } from './operations/accept-turn.js';
 import { ArtifactPages } from './operations/artifact-pages.js';
 import { Conversation } from './operations/conversation.js';
 import { TaskFinder } from './operations/find-task.js';
 import { ListTotals } from './operations/list-totals.js';
-import { MessagePlacement } from './operations/place-message.js';
+import { MessageRouter } from './operations/message-router.js';
 import { RequestListing } from './operations/request-listing.js';
 import { CancelOperation } from './operations/cancel-task.js';
 import { OperationTable } from './operations/operation-table.js';
@@ -50,9 +50,9 @@ import { UsageCount } from './usage/usage-count.js';
     Relay,
     TaskFinder,
     Conversation,
-    Dispatcher,
+    RunDispatcher,
     TurnIntake,
-    MessagePlacement,
+    MessageRouter,
     ...[RequestListing, ArtifactPages],
     SendOperations,
     ReadOperations,
@@ -84,11 +84,11 @@ export class TasksModule {}
     { provide: AgentList, useExisting: AgentDirectory },
     { provide: SecretReader, useClass: TenantSecrets },
     { provide: TokenBudget, useClass: TenantTokens },
-    Dispatcher,
+    RunDispatcher,
     { provide: ChildTasks, useClass: DelegatedTasks },
     { provide: IndexModels, useClass: TenantIndexModels },
   ],
-  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget, ChildTasks, IndexModels, Dispatcher],
+  exports: [AgentDirectory, AgentList, SecretReader, TokenBudget, ChildTasks, IndexModels, RunDispatcher],
 })
 class RuntimePortsModule {}
 

@@ -22,7 +22,7 @@ export class Metrics {
 
   /** Jobs in the queue, by state (`waiting`, `active`). */
   readonly queueDepth = this.gauge('baton_queue_depth', 'Jobs in the queue', ['state']);
-  /** Runs in Postgres, by state: `waiting` for a place, `queued` for a worker, `running`, `suspended` until other tasks end. */
+  /** Runs in Postgres, by state: `waiting` for a slot, `queued` for a worker, `running`, `suspended` until other tasks end. */
   readonly runs = this.gauge('baton_runs', 'Runs by state', ['state']);
   /** Worker processes that have given a sign of life lately. */
   readonly liveWorkers = this.gauge('baton_live_workers', 'Workers that are alive', []);

@@ -21,7 +21,7 @@ import { agentOfHost } from '../hosts/host.guard.js';
 import type { BodyLimit } from '../http/read-body.js';
 import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
 import { readJsonText } from '../http/read-json-text.js';
-import { notesOf } from '../http/request-notes.js';
+import { logContextOf } from '../http/log-context.js';
 import { AgentFinder } from './agent-finder.js';
 import { idempotencyKey, lastEventId, requestedVersion, traceparent } from './call-headers.js';
 import { negotiateExtensions } from './extensions.js';
@@ -61,7 +61,7 @@ export class Admission {
   async admit(path: RpcPath, slugOrId: string | undefined, answer: RpcAnswer): Promise<AdmittedCall> {
     const { request } = answer;
     const { tenantId, tokenId, scopes } = callerOf(request);
-    const notes = notesOf(request);
+    const notes = logContextOf(request);
     notes.agent = slugOrId;
     const envelope = await this.readEnvelope(path, answer);
     const codec = codecOf(envelope, answer);
@@ -106,7 +106,7 @@ export class Admission {
     const envelope = decodeEnvelope(await readJsonText(request.raw, await this.bodyLimit(answer)));
     answer.id = envelope.id;
     answer.profile = profileFor(path, envelope.method);
-    notesOf(request).rpcMethod = envelope.method.slice(0, 64);
+    logContextOf(request).rpcMethod = envelope.method.slice(0, 64);
     assertEnvelopeId(answer.profile, envelope);
     return envelope;
   }

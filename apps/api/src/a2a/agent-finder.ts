@@ -61,7 +61,7 @@ export class AgentFinder {
 
   /** The same, or one that was deleted. */
   private async kept(tenantId: string, slugOrId: string): Promise<Agent> {
-    const agent = await this.agents.findKept(tenantId, slugOrId);
+    const agent = await this.agents.findIncludingDeleted(tenantId, slugOrId);
     if (!agent) throw agentNotFound(slugOrId);
     return agent;
   }

@@ -4,7 +4,7 @@ import { Controller, Param, Post, Req, Res, type Type, UseGuards } from '@nestjs
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HostGuard } from '../hosts/host.guard.js';
-import { Dispatcher } from './dispatcher.js';
+import { RpcHandler } from './rpc-handler.js';
 
 /** Every path that takes JSON-RPC; the profiles say which. */
 export const RPC_PATHS: readonly RpcPath[] = rpcPaths();
@@ -16,7 +16,7 @@ const guardOf = ({ path }: RpcPath): typeof BearerGuard => (path === '/' ? HostG
 function dispatchController(rpcPath: RpcPath): Type {
   @Controller(rpcPath.path)
   class DispatchController {
-    constructor(private readonly dispatcher: Dispatcher) {}
+    constructor(private readonly dispatcher: RpcHandler) {}
 
     @Post()
     @UseGuards(guardOf(rpcPath))

@@ -13,7 +13,7 @@ import {
 } from '@baton/a2a';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { setErrorHeaders } from '../http/error-headers.js';
-import { notesOf } from '../http/request-notes.js';
+import { logContextOf } from '../http/log-context.js';
 import { requestedVersion } from './call-headers.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -63,7 +63,7 @@ export class RpcAnswer {
   /** The JSON of an error answer, or of the frame that ends a stream that failed. */
   encodeError(failure: ProtocolError): string {
     const error = encodeRpcError(failure, this.profile.errors, this.family());
-    notesOf(this.request).rpcError = error.code;
+    logContextOf(this.request).rpcError = error.code;
     return JSON.stringify(encodeErrorEnvelope(this.id, error));
   }
 

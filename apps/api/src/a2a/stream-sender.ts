@@ -2,7 +2,7 @@ import type { StreamItem } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { notesOf } from '../http/request-notes.js';
+import { logContextOf } from '../http/log-context.js';
 import { OpenStreams } from './open-streams.js';
 import { type SseEncoding, SseStream, type StreamEnd } from './sse-stream.js';
 
@@ -31,7 +31,7 @@ export class StreamSender {
       sseBufferBytes: bufferBytes,
       sseStallMs: stallMs,
     } = this.environment;
-    const notes = notesOf(request);
+    const notes = logContextOf(request);
     const onEnd = (end: StreamEnd): void => {
       notes.stream = end;
       notes.lastSequence = stream.lastSequence;

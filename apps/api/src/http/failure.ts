@@ -4,7 +4,7 @@ import { Messaging, MessagingUnavailableError } from '@baton/messaging';
 import { Logger, OutageLog } from '@baton/telemetry';
 import { HttpException, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { notesOf } from './request-notes.js';
+import { logContextOf } from './log-context.js';
 
 /** Kinds of errors that name a limit of the tenant. */
 const LIMIT_KINDS: ReadonlySet<ErrorKind> = new Set(['limit-exceeded', 'too-large']);
@@ -33,7 +33,7 @@ export class Failures {
   of(error: unknown, request: FastifyRequest): ProtocolError {
     if (error instanceof ProtocolError) {
       const limit = LIMIT_KINDS.has(error.kind) ? error.detail.metadata?.limit : undefined;
-      if (limit !== undefined) notesOf(request).limit = limit;
+      if (limit !== undefined) logContextOf(request).limit = limit;
       return error;
     }
     const refused = error instanceof HttpException ? refusalOf(error) : undefined;
@@ -47,7 +47,7 @@ export class Failures {
       this.outages.requestFailed('The queue', error, () => this.messaging.ping());
       return unavailable('The queue', requestId);
     }
-    const { streamedAt: _, ...notes } = notesOf(request);
+    const { streamedAt: _, ...notes } = logContextOf(request);
     this.logger.error('request failed', { err: error, requestId, ...notes });
     return new ProtocolError('internal', 'Internal error', { metadata: { requestId } });
   }

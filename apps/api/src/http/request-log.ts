@@ -1,6 +1,6 @@
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { notesOf } from './request-notes.js';
+import { logContextOf } from './log-context.js';
 import type { Traffic } from './traffic.js';
 
 /** Asked every few seconds by machines: their lines would drown the others. */
@@ -23,7 +23,7 @@ export function logRequests(
     reply.raw.once('close', () => {
       traffic.ended();
       const endedAt = performance.now();
-      const { streamedAt = endedAt, limit } = notesOf(request);
+      const { streamedAt = endedAt, limit } = logContextOf(request);
       const route = request.routeOptions.url ?? 'none';
       const labels = { route, method: request.method, status: String(reply.raw.statusCode) };
       metrics.requestDuration.observe(labels, (streamedAt - startedAt) / 1000);
@@ -36,7 +36,7 @@ export function logRequests(
 }
 
 function writeLine(logger: Logger, request: FastifyRequest, reply: FastifyReply, ms: number): void {
-  const { streamedAt: _, ...notes } = notesOf(request);
+  const { streamedAt: _, ...notes } = logContextOf(request);
   const line = {
     requestId: request.id,
     method: request.method,

@@ -4,7 +4,7 @@ import { Messaging } from '@baton/messaging';
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { Observable } from 'rxjs';
-import { notesOf } from './request-notes.js';
+import { logContextOf } from './log-context.js';
 
 /**
  * Holds every tenant to its requests per second, over all processes. It stands around every route, right after
@@ -21,7 +21,7 @@ export class RequestRate implements NestInterceptor {
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const request = context.switchToHttp().getRequest<FastifyRequest & { user?: Caller }>();
     if (request.user) {
-      notesOf(request).tenantId = request.user.tenantId;
+      logContextOf(request).tenantId = request.user.tenantId;
       await this.count(request.user.tenantId);
     }
     return next.handle();

@@ -3,7 +3,7 @@ import { callerOf } from '@baton/identity';
 import type { Author } from '@baton/tasks';
 import type { FastifyRequest } from 'fastify';
 import { requireScope } from '../a2a/scopes.js';
-import { notesOf } from '../http/request-notes.js';
+import { logContextOf } from '../http/log-context.js';
 
 const READ: readonly Scope[] = ['agents:read', 'agents:write'];
 const WRITE: readonly Scope[] = ['agents:write'];
@@ -11,7 +11,7 @@ const WRITE: readonly Scope[] = ['agents:write'];
 /** The tenant whose agents are looked at. Throws `forbidden`. */
 export function readerOf(request: FastifyRequest, agent?: string): string {
   const { tenantId, scopes } = callerOf(request);
-  notesOf(request).agent = agent;
+  logContextOf(request).agent = agent;
   requireScope(READ, scopes);
   return tenantId;
 }
@@ -19,7 +19,7 @@ export function readerOf(request: FastifyRequest, agent?: string): string {
 /** Who changes them. Throws `forbidden`. */
 export function authorOf(request: FastifyRequest, agent?: string): Author {
   const { tenantId, tokenId, scopes } = callerOf(request);
-  notesOf(request).agent = agent;
+  logContextOf(request).agent = agent;
   requireScope(WRITE, scopes);
   return { tenantId, by: `token:${tokenId}` };
 }

@@ -5,7 +5,7 @@ import { DeadLetters, refusalOf } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, UseGuards } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { requireScopeFor } from '../a2a/scopes.js';
-import { notesOf } from '../http/request-notes.js';
+import { logContextOf } from '../http/log-context.js';
 import type { NativePath } from './native-path.js';
 import { readFlag } from './read-flag.js';
 import { readLimit } from './read-limit.js';
@@ -52,7 +52,7 @@ export class DeadLettersController {
     @Query('again') again?: string,
   ): Promise<Record<string, unknown>> {
     const { tenantId, scopes } = callerOf(request);
-    Object.assign(notesOf(request), { tenantId, runId });
+    Object.assign(logContextOf(request), { tenantId, runId });
     requireScopeFor('sendMessage', scopes);
     const redelivered = await this.deadLetters.redeliver(tenantId, runId, readFlag('again', again));
     if (!redelivered.ok) throw refusalOf(redelivered);

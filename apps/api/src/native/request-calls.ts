@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { traceparent } from '../a2a/call-headers.js';
 import { requireScopeFor } from '../a2a/scopes.js';
 import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
-import { notesOf } from '../http/request-notes.js';
+import { logContextOf } from '../http/log-context.js';
 
 /** Requests are the tasks of Arbiter's clients, and of everybody else in the tenant. */
 const PROFILE = 'arbiter';
@@ -33,7 +33,7 @@ export class RequestCalls {
     { request, reply }: Exchange,
   ): Promise<CallContext & { memory: ReadLease }> {
     const { tenantId, tokenId, scopes } = callerOf(request);
-    notesOf(request).taskId = id;
+    logContextOf(request).taskId = id;
     requireScopeFor(operation, scopes);
     const agent = UUID.test(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;
     if (!agent) throw ProtocolError.taskNotFound(id);

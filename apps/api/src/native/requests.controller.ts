@@ -14,7 +14,7 @@ import { lastEventId } from '../a2a/call-headers.js';
 import { abortedWhenGone } from '../a2a/caller-gone.js';
 import { PeekedItems } from '../a2a/peeked-items.js';
 import { requireScopeFor } from '../a2a/scopes.js';
-import { StreamPlaces } from '../a2a/stream-places.js';
+import { StreamQuota } from '../a2a/stream-quota.js';
 import { StreamSender, type StreamTarget } from '../a2a/stream-sender.js';
 import { Failures } from '../http/failure.js';
 import type { ReadLease } from '../http/read-memory.js';
@@ -49,7 +49,7 @@ export class RequestsController {
     private readonly listing: RequestListing,
     private readonly artifactPages: ArtifactPages,
     private readonly sender: StreamSender,
-    private readonly places: StreamPlaces,
+    private readonly quota: StreamQuota,
     private readonly failures: Failures,
   ) {}
 
@@ -129,7 +129,7 @@ export class RequestsController {
     const call = await this.calls.callFor('subscribeToTask', id, { request, reply });
     const after = lastEventId(request) ?? readSequence(since);
     const caller = abortedWhenGone(reply);
-    await this.places.during(call.tenantId, caller.signal, () =>
+    await this.quota.during(call.tenantId, caller.signal, () =>
       this.streamLog({ ...call, lastEventId: after }, id, caller, { request, reply }),
     );
   }

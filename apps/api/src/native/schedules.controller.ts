@@ -16,7 +16,7 @@ import {
 } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { requireScope } from '../a2a/scopes.js';
-import { notesOf } from '../http/request-notes.js';
+import { logContextOf } from '../http/log-context.js';
 import { JsonBodies } from './json-bodies.js';
 import type { NativePath } from './native-path.js';
 import { pageOf } from './page.js';
@@ -92,7 +92,7 @@ export class SchedulesController {
   @HttpCode(201)
   async run(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
     const { schedule, taskId } = await this.schedules.run(tenantWith(WRITE, request), id);
-    notesOf(request).taskId = taskId;
+    logContextOf(request).taskId = taskId;
     return { schedule_id: schedule.id, request_id: taskId };
   }
 }
@@ -101,6 +101,6 @@ export class SchedulesController {
 function tenantWith(enough: readonly Scope[], request: FastifyRequest): string {
   const { tenantId, scopes } = callerOf(request);
   requireScope(enough, scopes);
-  notesOf(request).tenantId = tenantId;
+  logContextOf(request).tenantId = tenantId;
   return tenantId;
 }

@@ -255,7 +255,7 @@ function tasksModule({
   const find = async (_tenantId: string, slugOrId: string) => agents.find(({ slug }) => slug === slugOrId);
   const directory = {
     find,
-    findKept: find,
+    findIncludingDeleted: find,
     forget: () => undefined,
     list: async () => agents,
     own: async () => own,

@@ -178,7 +178,7 @@ async function withPorts(desk: Desk, work: (ports: RedeliveryPorts) => Promise<v
       findAgent: async (tenantId, agentId) =>
         BUILTIN_AGENTS.find(({ id }) => id === agentId) ?? agents.find(tenantId, agentId),
       // What the queue does not take, the sweeper enqueues.
-      hand: async (run, dispatched) => {
+      enqueue: async (run, dispatched) => {
         if (answers && dispatched) await messaging.enqueueRuns([run]).catch(() => undefined);
       },
     }),

@@ -3,8 +3,8 @@ import { Environment } from '@baton/config';
 import { type DeadLetter, DeadLetterStore, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { AgentDirectory } from '../agent-directory.js';
-import { Dispatcher } from '../dispatch/dispatcher.js';
-import { explainPlace } from '../operations/accept-turn.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { explainQuota } from '../operations/accept-turn.js';
 import { type Redelivered, redeliver } from './redelivery.js';
 
 /** A tenant's dead letters, for the tenant itself. */
@@ -14,7 +14,7 @@ export class DeadLetters {
     private readonly letters: DeadLetterStore,
     private readonly tasks: TaskStore,
     private readonly directory: AgentDirectory,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly environment: Environment,
   ) {}
 
@@ -32,15 +32,15 @@ export class DeadLetters {
    * @throws ProtocolError `limit-exceeded` if too many of its tasks wait
    */
   async redeliver(tenantId: string, runId: string, again: boolean): Promise<Redelivered> {
-    const place = await this.dispatcher.placeFor(tenantId);
+    const quota = await this.dispatcher.quotaFor(tenantId);
     const ports = {
       letters: this.letters,
       tasks: this.tasks,
       findAgent: async (tenant: string, agentId: string) => this.directory.find(tenant, agentId),
       maxAttempts: this.environment.maxAttempts,
-      hand: this.dispatcher.hand.bind(this.dispatcher),
+      enqueue: this.dispatcher.enqueue.bind(this.dispatcher),
     };
-    return redeliver(ports, { tenantId, runId }, { again, place }).catch(explainPlace(place));
+    return redeliver(ports, { tenantId, runId }, { again, quota }).catch(explainQuota(quota));
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Agent, type Message, type Task, TaskState } from '@baton/a2a';
-import type { DeadLetter, DeadLetterStore, DeadMessage, Place } from '@baton/database';
+import type { DeadLetter, DeadLetterStore, DeadMessage, RunQuota } from '@baton/database';
 import { v7 as uuid } from 'uuid';
-import { createOnce, type TaskMaker } from '../operations/create-once.js';
+import { ensureTask, type TaskMaker } from '../operations/ensure-task.js';
 
 /** The key of the new task's metadata that says where it comes from. */
 const METADATA_KEY = 'baton.redelivery';
@@ -31,7 +31,7 @@ export type Redelivered =
 export async function redeliver(
   ports: RedeliveryPorts,
   { tenantId, runId }: Pick<DeadLetter, 'tenantId' | 'runId'>,
-  { again = false, place }: { again?: boolean; place?: Place } = {},
+  { again = false, quota }: { again?: boolean; quota?: RunQuota } = {},
 ): Promise<Redelivered> {
   const found = await ports.letters.find(tenantId, runId);
   if (!found) return { ok: false, reason: 'not-found' };
@@ -45,7 +45,7 @@ export async function redeliver(
   if (!isOpen(letter)) return before(letter);
   const taskId = letter.redeliveredTaskId;
   const task = newTask(letter, said, taskId);
-  await createOnce(ports, { tenantId, agent, task, extensions: said.extensions, place });
+  await ensureTask(ports, { tenantId, agent, task, extensions: said.extensions, quota });
   await ports.letters.confirm(tenantId, runId, taskId);
   return { ok: true, taskId, letter };
 }

@@ -29,7 +29,7 @@ import {
   FamilyStore,
   type MessageKey,
   ParentOverError,
-  type Place,
+  type RunQuota,
   RetentionStore,
   type StoredTask,
   TaskStore,
@@ -38,10 +38,10 @@ import {
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
-import { Dispatcher } from '../dispatch/dispatcher.js';
-import { explainPlace } from '../operations/accept-turn.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { explainQuota } from '../operations/accept-turn.js';
 import { AppendRefused } from '../runs/event-writer.js';
-import { untilAnswered } from '../runs/until-answered.js';
+import { retryTransient } from '../runs/retry-transient.js';
 import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
 
 /** The key of a child's metadata that says who has made it; callers can write it too, so nothing depends on it. */
@@ -56,7 +56,7 @@ export class DelegatedTasks extends ChildTasks {
     private readonly tasks: TaskStore,
     private readonly families: FamilyStore,
     private readonly retention: RetentionStore,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly environment: Environment,
   ) {
     super();
@@ -64,14 +64,14 @@ export class DelegatedTasks extends ChildTasks {
 
   override async call(turn: Turn, request: ChildRequest): Promise<ChildTask> {
     const { taskId, signal } = request;
-    return untilAnswered(
+    return retryTransient(
       () => (taskId === undefined ? this.start(turn, request) : this.say(turn, request, taskId)),
       signal,
     );
   }
 
   override async answer(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
-    return untilAnswered(() => this.handOn(turn, answer), answer.signal);
+    return retryTransient(() => this.handOn(turn, answer), answer.signal);
   }
 
   private async start(turn: Turn, request: ChildRequest): Promise<ChildTask> {
@@ -100,17 +100,17 @@ export class DelegatedTasks extends ChildTasks {
     const { tenantId, runId: parentRunId, attempt } = turn;
     const { agent, limits } = request;
     const runId = uuid();
-    const place = await this.dispatcher.placeFor(tenantId);
+    const quota = await this.dispatcher.quotaFor(tenantId);
     const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
     const parent = { tenantId, taskId: turn.task.id, runId: parentRunId, attempt };
     const rootTaskId = line.at(-1)?.taskId ?? turn.task.id;
     const { dispatched } = await this.tasks
       .create({
-        ...{ tenantId, agentId: agent.id, runId, task, extensions: [], place, retry, ...traceOf(turn) },
+        ...{ tenantId, agentId: agent.id, runId, task, extensions: [], quota, retry, ...traceOf(turn) },
         child: { parent, rootTaskId, most: limits.tasks },
       })
-      .catch(explainPlace(place));
-    await this.dispatcher.hand({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
+      .catch(explainQuota(quota));
+    await this.dispatcher.enqueue({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
   }
 
   /** What an agent says to a child that has asked, once. It never counts as an answer about approvals. */
@@ -125,8 +125,8 @@ export class DelegatedTasks extends ChildTasks {
         );
       }
       const message = userMessage(turn, request, { taskId, contextId: stored.task.contextId });
-      const place = await this.dispatcher.placeFor(turn.tenantId);
-      const refusal = await this.continue(turn, agent, message, key, place).catch((error: unknown) => {
+      const quota = await this.dispatcher.quotaFor(turn.tenantId);
+      const refusal = await this.continue(turn, agent, message, key, quota).catch((error: unknown) => {
         throw explained(error, request);
       });
       if (refusal) throw notAsking(refusal);
@@ -145,13 +145,13 @@ export class DelegatedTasks extends ChildTasks {
       const { contextId } = stored.task;
       const message = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
       // The person's message was accepted with the parent's turn: the tenant's limits don't stop it half-way.
-      const place = {
-        ...(await this.dispatcher.placeFor(turn.tenantId)),
-        mostWaiting: null,
-        mostStored: null,
+      const quota = {
+        ...(await this.dispatcher.quotaFor(turn.tenantId)),
+        maxWaiting: null,
+        maxStoredBytes: null,
       };
       // Refused if somebody else has answered it or canceled it just now: then it is as it is.
-      await this.continue(turn, agent, message, key, place);
+      await this.continue(turn, agent, message, key, quota);
     }
     return this.found(turn.tenantId, taskId, depth);
   }
@@ -162,16 +162,16 @@ export class DelegatedTasks extends ChildTasks {
     agent: Agent,
     message: Message,
     key: MessageKey,
-    place: Place,
+    quota: RunQuota,
   ): Promise<'not-found' | 'terminal' | 'busy' | undefined> {
     const { tenantId } = turn;
     const { taskId } = message;
     const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
     const runId = uuid();
     const ids = { tenantId, agentId: agent.id, taskId, runId };
-    const next = { ...ids, message, extensions: [], key, place, retry, ...traceOf(turn) };
-    const result = await this.tasks.continue(next).catch(explainPlace(place));
-    if (result.ok) await this.dispatcher.hand({ tenantId, taskId, runId, attempt: 0 }, result.dispatched);
+    const next = { ...ids, message, extensions: [], key, quota, retry, ...traceOf(turn) };
+    const result = await this.tasks.continue(next).catch(explainQuota(quota));
+    if (result.ok) await this.dispatcher.enqueue({ tenantId, taskId, runId, attempt: 0 }, result.dispatched);
     else if (result.reason !== 'repeated') return result.reason;
     return undefined;
   }

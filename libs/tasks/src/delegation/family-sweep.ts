@@ -2,7 +2,7 @@ import { Environment } from '@baton/config';
 import { FamilyStore, type SweepCursor } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { Dispatcher } from '../dispatch/dispatcher.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { RepeatedWork } from '../repeated-work.js';
 import { TaskCanceler } from './task-canceler.js';
 
@@ -22,7 +22,7 @@ export class FamilySweep implements OnModuleInit, OnModuleDestroy {
   constructor(
     private readonly families: FamilyStore,
     private readonly canceler: TaskCanceler,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     environment: Environment,
     logger: Logger,
   ) {

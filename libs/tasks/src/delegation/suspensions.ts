@@ -2,7 +2,7 @@ import { FamilyStore, type RunKey, isTransient } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Dispatcher } from '../dispatch/dispatcher.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
 const RETRY_MS = 100;
 
@@ -11,7 +11,7 @@ const RETRY_MS = 100;
 export class Suspensions {
   constructor(
     private readonly families: FamilyStore,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly logger: Logger,
   ) {}
 

@@ -3,7 +3,7 @@ import { type CancelResult, type CanceledTask, FamilyStore, TaskStore } from '@b
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { Dispatcher } from '../dispatch/dispatcher.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Suspensions } from './suspensions.js';
 
 /** Cancels tasks, and with each of them the children that its agent has made. */
@@ -13,7 +13,7 @@ export class TaskCanceler {
     private readonly tasks: TaskStore,
     private readonly families: FamilyStore,
     private readonly messaging: Messaging,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly suspensions: Suspensions,
     private readonly logger: Logger,
   ) {}

@@ -1,7 +1,7 @@
 import { isTerminal } from '@baton/a2a';
 import type { ClaimedRun, RunKey } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { Dispatcher } from '../dispatch/dispatcher.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import type { EndedTurn } from '../runs/event-writer.js';
 import { Suspensions } from './suspensions.js';
 import { TaskCanceler } from './task-canceler.js';
@@ -10,7 +10,7 @@ import { TaskCanceler } from './task-canceler.js';
 @Injectable()
 export class TurnEnds {
   constructor(
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly suspensions: Suspensions,
     private readonly canceler: TaskCanceler,
   ) {}
@@ -21,7 +21,7 @@ export class TurnEnds {
   }
 
   /**
-   * Its place is for another run. If its turn has ended, the parent that waits for it goes on; if its task has,
+   * Its slot is for another run. If its turn has ended, the parent that waits for it goes on; if its task has,
    * so have its children. Never rejects.
    */
   async follow(

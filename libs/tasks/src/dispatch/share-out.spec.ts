@@ -4,18 +4,18 @@ import { type Claimant, shareOut } from './share-out.js';
 const claimant = (tenantId: string, more: Partial<Claimant> = {}): Claimant => ({
   tenantId,
   weight: 1,
-  out: 0,
+  inFlight: 0,
   most: null,
   ...more,
 });
 
-describe('free places', () => {
+describe('free slots', () => {
   it('all go to a tenant that is alone', () => {
-    expect(shareOut(20, [claimant('a', { out: 5 })])).toEqual(new Map([['a', 20]]));
+    expect(shareOut(20, [claimant('a', { inFlight: 5 })])).toEqual(new Map([['a', 20]]));
   });
 
   it('go first to the tenant that has least', () => {
-    const flooding = claimant('a', { out: 20 });
+    const flooding = claimant('a', { inFlight: 20 });
     expect(shareOut(3, [flooding, claimant('b')])).toEqual(new Map([['b', 3]]));
     expect(shareOut(24, [flooding, claimant('b')]).get('b')).toBe(22);
   });
@@ -26,9 +26,9 @@ describe('free places', () => {
   });
 
   it('that a tenant may not use go to the others', () => {
-    const shares = shareOut(10, [claimant('a', { most: 3, out: 1 }), claimant('b', { out: 9 })]);
+    const shares = shareOut(10, [claimant('a', { most: 3, inFlight: 1 }), claimant('b', { inFlight: 9 })]);
     expect(shares).toEqual(new Map([['a', 2], ['b', 8]])); // prettier-ignore
-    expect(shareOut(10, [claimant('a', { most: 3, out: 7 })])).toEqual(new Map());
+    expect(shareOut(10, [claimant('a', { most: 3, inFlight: 7 })])).toEqual(new Map());
   });
 
   it('that are too few for all go to nobody in particular', () => {
@@ -41,21 +41,22 @@ describe('free places', () => {
 describe('whoever claims', () => {
   const anyClaimant = fc.record({
     weight: fc.integer({ min: 1, max: 1000 }),
-    out: fc.integer({ min: 0, max: 50 }),
+    inFlight: fc.integer({ min: 0, max: 50 }),
     most: fc.option(fc.integer({ min: 1, max: 60 })),
   });
   const anyClaimants = fc
     .array(anyClaimant, { maxLength: 20 })
     .map((all) => all.map((one, i) => claimant(`t${i}`, one)));
-  const roomOf = ({ out, most }: Claimant): number => (most === null ? Infinity : Math.max(0, most - out));
+  const roomOf = ({ inFlight, most }: Claimant): number =>
+    most === null ? Infinity : Math.max(0, most - inFlight);
 
-  it('no place stays free while somebody may use it, and nobody gets more than it may', () => {
+  it('no slot stays free while somebody may use it, and nobody gets more than it may', () => {
     fc.assert(
-      fc.property(fc.nat(200), anyClaimants, (places, claimants) => {
-        const shares = shareOut(places, claimants);
+      fc.property(fc.nat(200), anyClaimants, (slots, claimants) => {
+        const shares = shareOut(slots, claimants);
         const given = [...shares.values()].reduce((sum, n) => sum + n, 0);
         const usable = claimants.reduce((sum, one) => sum + roomOf(one), 0);
-        expect(given).toBe(Math.min(places, usable));
+        expect(given).toBe(Math.min(slots, usable));
         for (const one of claimants) {
           expect(shares.get(one.tenantId) ?? 0).toBeLessThanOrEqual(roomOf(one));
         }
@@ -63,15 +64,15 @@ describe('whoever claims', () => {
     );
   });
 
-  it('nobody could give one of its places to another who has less for its weight', () => {
+  it('nobody could give one of its slots to another who has less for its weight', () => {
     fc.assert(
-      fc.property(fc.nat(200), anyClaimants, (places, claimants) => {
-        const shares = shareOut(places, claimants);
+      fc.property(fc.nat(200), anyClaimants, (slots, claimants) => {
+        const shares = shareOut(slots, claimants);
         const got = (one: Claimant): number => shares.get(one.tenantId) ?? 0;
         for (const giver of claimants.filter((one) => got(one) > 0)) {
           for (const taker of claimants.filter((one) => one !== giver && got(one) < roomOf(one))) {
-            const givers = (giver.out + got(giver)) / giver.weight;
-            const takers = (taker.out + got(taker) + 1) / taker.weight;
+            const givers = (giver.inFlight + got(giver)) / giver.weight;
+            const takers = (taker.inFlight + got(taker) + 1) / taker.weight;
             expect(givers).toBeLessThanOrEqual(takers);
           }
         }

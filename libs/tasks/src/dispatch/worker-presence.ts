@@ -4,9 +4,9 @@ import { Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { hostname } from 'node:os';
 import { WorkerIdentity } from '../runs/worker-identity.js';
-import { Dispatcher } from './dispatcher.js';
+import { RunDispatcher } from './run-dispatcher.js';
 
-/** Tells everybody that this worker lives and how many runs it can execute: its share of the places. */
+/** Tells everybody that this worker lives and how many runs it can execute: its share of the slots. */
 @Injectable()
 export class WorkerPresence implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly worker: WorkerProcess;
@@ -15,7 +15,7 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
 
   constructor(
     private readonly workers: WorkerStore,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly environment: Environment,
     private readonly logger: Logger,
     { id }: WorkerIdentity,

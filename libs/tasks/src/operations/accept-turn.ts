@@ -6,7 +6,7 @@ import {
   type RunRetry,
   type SendMessageRequest,
   type Task,
-  type TaskCut,
+  type TaskSnapshot,
   TaskState,
   runRetry,
 } from '@baton/a2a';
@@ -14,14 +14,14 @@ import { Environment } from '@baton/config';
 import {
   type EarlierTurn,
   type MessageKey,
-  type Place,
+  type RunQuota,
   TaskStore,
   StorageFullError,
   TooManyWaitingError,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
-import { Dispatcher } from '../dispatch/dispatcher.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Relay } from '../relay/relay.js';
 import type { TaskWatch } from '../relay/task-watch.js';
 import { TaskFinder } from './find-task.js';
@@ -34,7 +34,7 @@ const FULL_RETRY_SECONDS = 60;
 /** A turn that is in Postgres, and a watch that misses none of its events. */
 export interface AcceptedTurn {
   /** The task as of the event with which the turn was accepted, or as it is when a repeated call joined it. */
-  cut: TaskCut;
+  cut: TaskSnapshot;
   /** The artifacts that the turns before this one have made. */
   priorArtifacts: Task['artifacts'];
   watch: TaskWatch;
@@ -57,7 +57,7 @@ export class TurnIntake {
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
     private readonly relay: Relay,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly environment: Environment,
   ) {}
 
@@ -76,21 +76,21 @@ export class TurnIntake {
     const task = newTask(message, request.metadata);
     const { tenantId, agent, extensions, traceparent, profile } = call;
     const run = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
-    const place = await this.dispatcher.placeFor(tenantId);
+    const quota = await this.dispatcher.quotaFor(tenantId);
     // Subscribing does not need the row: both at once, and the run is enqueued when both are done.
     const [watch, { created, dispatched, ...earlier }] = await Promise.all([
       this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
       this.tasks.create({
         ...{ tenantId, agentId: agent.id, runId: run.runId, task, extensions, traceparent },
         alias: alias && { profile, ...alias },
-        ...{ key, place, retry: this.retryOf(agent) },
+        ...{ key, quota, retry: this.retryOf(agent) },
       }),
-    ]).catch(explainPlace(place));
+    ]).catch(explainQuota(quota));
     if (!created) {
       this.relay.leave(watch);
       return earlier;
     }
-    await this.dispatcher.hand(run, dispatched);
+    await this.dispatcher.enqueue(run, dispatched);
     return { cut: { task, sequence: 1 }, priorArtifacts: [], watch };
   }
 
@@ -119,9 +119,9 @@ export class TurnIntake {
     const runId = uuid();
     const turn = { tenantId, agentId: stored.agentId, taskId, runId };
     const said = { ...named(message), taskId, contextId };
-    const place = await this.dispatcher.placeFor(tenantId);
-    const next = { ...turn, message: said, extensions, traceparent, key, place, retry };
-    const accepted = await this.tasks.continue(next).catch(explainPlace(place));
+    const quota = await this.dispatcher.quotaFor(tenantId);
+    const next = { ...turn, message: said, extensions, traceparent, key, quota, retry };
+    const accepted = await this.tasks.continue(next).catch(explainQuota(quota));
     if (!accepted.ok) {
       if (accepted.reason === 'repeated') return accepted.earlier;
       if (accepted.reason === 'not-found') throw await this.finder.notFound(call, taskId, taskId);
@@ -130,7 +130,7 @@ export class TurnIntake {
     const { sequence, dispatched } = accepted;
     const watch = await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal);
     const cut = await this.tasks.get(tenantId, taskId, { memory: call.memory });
-    await this.dispatcher.hand({ tenantId, taskId, runId, attempt: 0 }, dispatched);
+    await this.dispatcher.enqueue({ tenantId, taskId, runId, attempt: 0 }, dispatched);
     if (!cut) throw await this.finder.notFound(call, taskId, taskId);
     // A cancel may have come in between: what the snapshot shows must not follow it once more.
     watch.skipTo(cut.sequence);
@@ -138,7 +138,7 @@ export class TurnIntake {
   }
 
   /** Wait for the task there is, as a repeated call does. */
-  async join(call: CallContext, cut: TaskCut, signal: AbortSignal): Promise<AcceptedTurn> {
+  async join(call: CallContext, cut: TaskSnapshot, signal: AbortSignal): Promise<AcceptedTurn> {
     const key = { tenantId: call.tenantId, taskId: cut.task.id };
     const watch = await this.relay.watch(key, cut.sequence, cut.sequence, signal);
     // The subscription came after the snapshot: what happened between them is only in the log.
@@ -152,22 +152,22 @@ export class TurnIntake {
   }
 }
 
-/** What a caller is told whose turn is refused a place. */
-export const explainPlace =
-  ({ mostWaiting, mostStored }: Place) =>
+/** What a caller is told whose turn is refused a slot. */
+export const explainQuota =
+  ({ maxWaiting, maxStoredBytes }: RunQuota) =>
   (error: unknown): never => {
-    if (error instanceof TooManyWaitingError && mostWaiting !== null) {
+    if (error instanceof TooManyWaitingError && maxWaiting !== null) {
       throw ProtocolError.limitExceeded(
         'tasksWaiting',
-        mostWaiting,
+        maxWaiting,
         RETRY_SECONDS,
         'send it again when fewer tasks wait for their run, or ask the operator for more',
       );
     }
-    if (error instanceof StorageFullError && typeof mostStored === 'number') {
+    if (error instanceof StorageFullError && typeof maxStoredBytes === 'number') {
       throw ProtocolError.limitExceeded(
         'storedBytes',
-        mostStored,
+        maxStoredBytes,
         FULL_RETRY_SECONDS,
         'there is room again when old tasks are deleted; ask the operator for more, or for a shorter retention',
       );

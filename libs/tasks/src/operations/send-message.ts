@@ -17,13 +17,13 @@ import { WorkerWatch } from '../worker-watch.js';
 import { Conversation } from './conversation.js';
 import { TaskFinder } from './find-task.js';
 import { handOver, type Opening } from './opening.js';
-import { MessagePlacement } from './place-message.js';
+import { MessageRouter } from './message-router.js';
 
 /** SendMessage and SendStreamingMessage (A2A 1.0 §3.1.1, §3.1.2). */
 @Injectable()
 export class SendOperations {
   constructor(
-    private readonly placement: MessagePlacement,
+    private readonly router: MessageRouter,
     private readonly conversation: Conversation,
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
@@ -41,7 +41,7 @@ export class SendOperations {
     const watching = new AbortController();
     const limit = this.limitWait(call, watching);
     try {
-      const turn = await this.placement.place(call, request, AbortSignal.any([signal, watching.signal]));
+      const turn = await this.router.route(call, request, AbortSignal.any([signal, watching.signal]));
       const { priorArtifacts } = turn;
       if (request.configuration?.returnImmediately) {
         const value = await this.conversation.withHistory(call, turn.cut.task, historyLength);
@@ -102,7 +102,7 @@ export class SendOperations {
     request: SendMessageRequest,
     signal: AbortSignal,
   ): Promise<Opening & { watch: TaskWatch }> {
-    const { cut, watch } = await this.placement.place(call, request, signal);
+    const { cut, watch } = await this.router.route(call, request, signal);
     const value = await this.conversation.withHistory(call, cut.task, request.configuration?.historyLength);
     return {
       first: { sequence: cut.sequence, payload: { $case: 'task', value } },

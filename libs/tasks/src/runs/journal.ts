@@ -1,7 +1,7 @@
 import type { JournalEntry, TurnJournal } from '@baton/agents';
 import type { ClaimedRun, JournalStore } from '@baton/database';
 import { AppendRefused } from './event-writer.js';
-import { untilAnswered } from './until-answered.js';
+import { retryTransient } from './retry-transient.js';
 
 /** The journal of a claimed run's task. Entries are written one after another, each until Postgres has answered. */
 export class RunJournal implements TurnJournal {
@@ -15,7 +15,7 @@ export class RunJournal implements TurnJournal {
   ) {}
 
   read(taskId = this.run.taskId): Promise<JournalEntry[]> {
-    return untilAnswered(() => this.store.read(this.run.tenantId, taskId), this.signal);
+    return retryTransient(() => this.store.read(this.run.tenantId, taskId), this.signal);
   }
 
   append(value: unknown): Promise<void> {
@@ -28,7 +28,7 @@ export class RunJournal implements TurnJournal {
   private async write(value: unknown): Promise<void> {
     this.head ??= (await this.read()).at(-1)?.position ?? 0;
     const position = this.head + 1;
-    const isOurs = await untilAnswered(() => this.store.append(this.run, position, value), this.signal);
+    const isOurs = await retryTransient(() => this.store.append(this.run, position, value), this.signal);
     if (!isOurs) throw new AppendRefused("the run is no longer this attempt's");
     this.head = position;
   }

@@ -1,6 +1,6 @@
 import type { RunStore } from '@baton/database';
 import { Logger } from '@baton/telemetry';
-import type { Dispatcher } from '../dispatch/dispatcher.js';
+import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Quarantine } from './quarantine.js';
 
 describe('quarantine', () => {
@@ -14,7 +14,7 @@ describe('quarantine', () => {
     };
     const quarantine = new Quarantine(
       runs as unknown as RunStore,
-      { ended: () => undefined } as unknown as Dispatcher,
+      { ended: () => undefined } as unknown as RunDispatcher,
       Logger.silent(),
     );
     return { quarantine, suspects, postponed };

@@ -2,7 +2,7 @@ import { RunStore } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { Dispatcher } from '../dispatch/dispatcher.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
 /** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
 const POSTPONE_MS = 500;
@@ -20,7 +20,7 @@ export class Quarantine {
 
   constructor(
     private readonly runs: RunStore,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly logger: Logger,
   ) {}
 

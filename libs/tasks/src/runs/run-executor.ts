@@ -25,7 +25,7 @@ import { RunJournal } from './journal.js';
 import { Quarantine } from './quarantine.js';
 import { restoreArtifact } from './restore-artifact.js';
 import { TurnFailure, TurnOutput } from './turn-output.js';
-import { untilAnswered } from './until-answered.js';
+import { retryTransient } from './retry-transient.js';
 
 /** Together longer than Postgres takes to start again; then the run is left to the sweeper. */
 const CLAIM_TRIES = 60;
@@ -164,13 +164,16 @@ export class RunExecutor {
 
   /** Let the runtime speak until it has ended the turn; what it says afterwards is discarded. */
   private async converse(run: ClaimedRun, writer: EventWriter, output: TurnOutput, signal: AbortSignal) {
-    const agent = await untilAnswered(() => this.directory.findKept(run.tenantId, run.agentId), signal);
+    const agent = await retryTransient(
+      () => this.directory.findIncludingDeleted(run.tenantId, run.agentId),
+      signal,
+    );
     if (!agent) throw new TurnFailure('The agent no longer exists');
     await this.noteVersion(run, agent, signal);
     const runtime = this.runtimes.get(agent.definition.runtime);
-    const limits = await untilAnswered(() => this.ports.limits.of(run.tenantId), signal);
+    const limits = await retryTransient(() => this.ports.limits.of(run.tenantId), signal);
     writer.allow(new EventAllowance(limits, run.logged));
-    const turn = await untilAnswered(() => this.turnOf(run, agent, signal), signal);
+    const turn = await retryTransient(() => this.turnOf(run, agent, signal), signal);
     const stop = AbortSignal.any([signal, writer.refusal]);
     const outputs = runtime.run(turn, stop)[Symbol.asyncIterator]();
     try {
@@ -192,7 +195,7 @@ export class RunExecutor {
   /** Agents of the catalog have versions: which one this attempt runs. */
   private async noteVersion(run: ClaimedRun, { version }: Agent, signal: AbortSignal): Promise<void> {
     if (version === undefined) return;
-    await untilAnswered(() => this.ports.stores.runs.noteAgentVersion(run, version), signal);
+    await retryTransient(() => this.ports.stores.runs.noteAgentVersion(run, version), signal);
   }
 
   /** @returns whether the turn is over */
@@ -224,7 +227,7 @@ export class RunExecutor {
       const { contextId, id } = task;
       const { tasks } = this.ports.stores;
       const list = () => tasks.listContext(tenantId, agent.id, contextId, id, limit);
-      const earlier = await untilAnswered(list, signal);
+      const earlier = await retryTransient(list, signal);
       return earlier.map((stored) => stored.task);
     };
     const journal = new RunJournal(this.ports.stores.journals, run, signal);

@@ -3,7 +3,7 @@ import { Environment } from '@baton/config';
 import { RunStore, type RunToEnqueue } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
-import { Dispatcher } from '../dispatch/dispatcher.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { MOST_PAUSE, RepeatedWork } from '../repeated-work.js';
 import { Steadiness } from './steadiness.js';
@@ -24,7 +24,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
   constructor(
     private readonly runs: RunStore,
     private readonly messaging: Messaging,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly metrics: Metrics,
     private readonly environment: Environment,
     private readonly logger: Logger,

@@ -1,7 +1,7 @@
 import { SecretReader } from '@baton/agents';
 import { Secrets } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
-import { untilAnswered } from './until-answered.js';
+import { retryTransient } from './retry-transient.js';
 
 /** How long a run waits for Postgres to give it a secret. */
 const READ_MS = 60_000;
@@ -14,6 +14,6 @@ export class TenantSecrets extends SecretReader {
   }
 
   override get(tenantId: string, name: string): Promise<string | undefined> {
-    return untilAnswered(() => this.secrets.get(tenantId, name), AbortSignal.timeout(READ_MS));
+    return retryTransient(() => this.secrets.get(tenantId, name), AbortSignal.timeout(READ_MS));
   }
 }

@@ -5,9 +5,9 @@ import { Injectable } from '@nestjs/common';
 import { v5 as uuidOf, v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../agent-directory.js';
 import { TaskCanceler } from '../delegation/task-canceler.js';
-import { Dispatcher } from '../dispatch/dispatcher.js';
-import { explainPlace } from '../operations/accept-turn.js';
-import { createOnce } from '../operations/create-once.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { explainQuota } from '../operations/accept-turn.js';
+import { ensureTask } from '../operations/ensure-task.js';
 import { isBusy } from './firing-plan.js';
 
 /** The key of a task's metadata that says which schedule has made it. */
@@ -22,7 +22,7 @@ export class ScheduleFiring {
   constructor(
     private readonly tasks: TaskStore,
     private readonly directory: AgentDirectory,
-    private readonly dispatcher: Dispatcher,
+    private readonly dispatcher: RunDispatcher,
     private readonly canceler: TaskCanceler,
     private readonly environment: Environment,
   ) {}
@@ -47,14 +47,14 @@ export class ScheduleFiring {
   private async make(schedule: Schedule, dueAt: Date, taskId: string): Promise<void> {
     const { tenantId } = schedule;
     const agent = await this.agentOf(schedule);
-    const place = await this.dispatcher.placeFor(tenantId);
+    const quota = await this.dispatcher.quotaFor(tenantId);
     const maker = {
       tasks: this.tasks,
       maxAttempts: this.environment.maxAttempts,
-      hand: this.dispatcher.hand.bind(this.dispatcher),
+      enqueue: this.dispatcher.enqueue.bind(this.dispatcher),
     };
     const task = newTask(schedule, dueAt, taskId);
-    await createOnce(maker, { tenantId, agent, task, place }).catch(explainPlace(place));
+    await ensureTask(maker, { tenantId, agent, task, quota }).catch(explainQuota(quota));
   }
 
   private async agentOf({ tenantId, agent: name }: Schedule): Promise<Agent> {

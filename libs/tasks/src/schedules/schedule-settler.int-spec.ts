@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import type { AgentDirectory } from '../agent-directory.js';
 import type { TaskCanceler } from '../delegation/task-canceler.js';
-import type { Dispatcher } from '../dispatch/dispatcher.js';
+import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { scheduleOf } from './schedule.fixture.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
 import { ScheduleSettler } from './schedule-settler.js';
@@ -18,7 +18,7 @@ let database: Database;
 let store: ScheduleStore;
 let tenantId: string;
 let agents: Agent[];
-let mostWaiting: number | null;
+let maxWaiting: number | null;
 let handed: string[];
 let canceled: string[];
 let metrics: Metrics;
@@ -36,7 +36,7 @@ afterAll(async () => {
 beforeEach(async () => {
   tenantId = randomUUID();
   metrics = new Metrics();
-  [agents, mostWaiting, handed, canceled] = [[ECHO], null, [], []];
+  [agents, maxWaiting, handed, canceled] = [[ECHO], null, [], []];
   await query('DELETE FROM schedules');
   await query(`INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`);
 });
@@ -47,17 +47,17 @@ const query = (text: string): Promise<object[]> => database.systemQuery({ text }
 function worker(): ScheduleSettler {
   const environment = loadEnvironment({ DATABASE_URL: place.url, SCHEDULE_LATE_MS: '60000' });
   const dispatcher = {
-    placeFor: async () => ({
-      mostOut: mostWaiting === null ? null : 0,
-      mostWaiting,
-      exact: mostWaiting !== null,
+    quotaFor: async () => ({
+      maxInFlight: maxWaiting === null ? null : 0,
+      maxWaiting,
+      exact: maxWaiting !== null,
     }),
-    hand: async ({ taskId }: { taskId: string }) => void handed.push(taskId),
+    enqueue: async ({ taskId }: { taskId: string }) => void handed.push(taskId),
   };
   const firing = new ScheduleFiring(
     new TaskStore(database),
     { find: async () => agents[0] } as unknown as AgentDirectory,
-    dispatcher as unknown as Dispatcher,
+    dispatcher as unknown as RunDispatcher,
     {
       cancel: async (_: string, __: null, taskId: string) => canceled.push(taskId),
     } as unknown as TaskCanceler,
@@ -131,7 +131,7 @@ describe('a time of a schedule', () => {
 
   it('is refused by a limit of its tenant, which it names', async () => {
     const schedule = await due();
-    mostWaiting = 0;
+    maxWaiting = 0;
     await worker().settle(await take());
     const reason = expect.stringContaining('the limit tasksWaiting of this tenant is reached') as string;
     expect(await read(schedule)).toMatchObject({ last: { outcome: 'refused', reason } });
@@ -170,10 +170,10 @@ describe('a time of a schedule', () => {
     const schedule = await due(policy);
     await worker().settle(await take());
     const [first] = await tasks();
-    mostWaiting = 0;
+    maxWaiting = 0;
     await worker().settle(await take());
     expect([canceled, (await read(schedule)).last?.outcome]).toEqual([[], 'refused']);
-    mostWaiting = null;
+    maxWaiting = null;
     await query(`UPDATE schedules SET next_at = now() - interval '1 s', wake_at = now()`);
     await worker().settle(await take());
     expect(canceled).toEqual([first]);

@@ -3,7 +3,7 @@ import { TokenUsageStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { untilAnswered } from '../runs/until-answered.js';
+import { retryTransient } from '../runs/retry-transient.js';
 
 /** How long what a call has cost is tried to be noted while Postgres is away. */
 const RECORD_MS = 5_000;
@@ -27,10 +27,10 @@ export class TenantTokens extends TokenBudget {
     forMs: number,
     signal: AbortSignal,
   ): Promise<void> {
-    const { tokensPerDay: most } = await untilAnswered(() => this.limits.of(tenantId), signal);
+    const { tokensPerDay: most } = await retryTransient(() => this.limits.of(tenantId), signal);
     if (most === null) return;
     const reservation = { tenantId, runId, tokens, forMs, most };
-    if (await untilAnswered(() => this.store.reserve(reservation), signal)) return;
+    if (await retryTransient(() => this.store.reserve(reservation), signal)) return;
     this.metrics.limitExceeded.inc({ limit: 'tokensPerDay' });
     throw new TokensExceeded(
       `The limit tokensPerDay of this tenant, which is ${most}, has no room for another call of a model: try again ` +
@@ -42,7 +42,7 @@ export class TenantTokens extends TokenBudget {
   override async record(tenantId: string, runId: string, spent: TokenCount): Promise<void> {
     try {
       const noted = () => this.store.record(tenantId, runId, spent);
-      await untilAnswered(noted, AbortSignal.timeout(RECORD_MS));
+      await retryTransient(noted, AbortSignal.timeout(RECORD_MS));
     } catch (error) {
       this.logger.warn('the cost of a call of a model could not be noted', { err: error, tenantId, runId });
     }

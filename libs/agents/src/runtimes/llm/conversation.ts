@@ -2,12 +2,18 @@ import type { ModelMessage, ToolCallPart, ToolModelMessage, UserModelMessage } f
 import type { ApprovalAnswer, Decision } from '../../approvals.js';
 import type { Turn } from '../../runtime.js';
 import { historyBefore } from '../../turn.js';
-import { type CallResult, type LlmEntry, type ModelStep, type Placed, placed } from './journal-entry.js';
+import {
+  type CallResult,
+  type LlmEntry,
+  type ModelStep,
+  type RecordedEntry,
+  recordedEntry,
+} from './journal-entry.js';
 import { resultOutput } from './tools/result-output.js';
 import { NO_USAGE, type Usage, add } from './usage.js';
 
 /** A call that the model has made, with its place among all calls of the task. */
-export interface PlacedCall extends ToolCallPart {
+export interface RecordedCall extends ToolCallPart {
   /** Number of the model's step in the task, from 1. */
   step: number;
   /** Place among the calls of that step, from 1. */
@@ -15,7 +21,7 @@ export interface PlacedCall extends ToolCallPart {
 }
 
 /** Name of a call, in whichever turn: some models number their calls anew with every answer. */
-export const callIdOf = ({ step, index }: PlacedCall): string => `call-${step}-${index}`;
+export const callIdOf = ({ step, index }: RecordedCall): string => `call-${step}-${index}`;
 
 const NOT_MADE = { ok: false, content: 'The call was not made: the task ended before it.' };
 
@@ -24,8 +30,8 @@ const NOT_MADE = { ok: false, content: 'The call was not made: the task ended be
  * worker has written it.
  */
 export class Conversation {
-  private readonly entries: Placed[] = [];
-  private readonly placedSteps: (ModelStep & Placed)[] = [];
+  private readonly entries: RecordedEntry[] = [];
+  private readonly recordedSteps: (ModelStep & RecordedEntry)[] = [];
   /** By step and by the id that the model gave to the call: some models number their calls anew with every answer. */
   private readonly results = new Map<string, CallResult['result']>();
   /** Where a call of that id was begun last. */
@@ -34,13 +40,13 @@ export class Conversation {
 
   private constructor(
     private readonly turn: Turn,
-    entries: Placed[],
+    entries: RecordedEntry[],
   ) {
     for (const entry of entries) this.take(entry);
   }
 
   static async open(turn: Turn): Promise<Conversation> {
-    return new Conversation(turn, (await turn.journal.read()).map(placed));
+    return new Conversation(turn, (await turn.journal.read()).map(recordedEntry));
   }
 
   /** Write an entry; it counts once it is durable. */
@@ -57,12 +63,12 @@ export class Conversation {
   }
 
   /** Every call of the model, of all turns of the task. */
-  steps(): readonly (ModelStep & Placed)[] {
-    return this.placedSteps;
+  steps(): readonly (ModelStep & RecordedEntry)[] {
+    return this.recordedSteps;
   }
 
   /** How often the model was called in this turn, without those whose answer was corrected. */
-  stepsOfThisRun(): (ModelStep & Placed)[] {
+  stepsOfThisRun(): (ModelStep & RecordedEntry)[] {
     return this.steps().filter(({ runId }) => runId === this.turn.runId);
   }
 
@@ -71,12 +77,12 @@ export class Conversation {
   }
 
   /** The last thing that was said; undefined in a task that has just begun. */
-  last(): Placed | undefined {
+  last(): RecordedEntry | undefined {
     return this.entries.at(-1);
   }
 
   /** The calls of a step of the task, from 1. */
-  callsOf(step: number): PlacedCall[] {
+  callsOf(step: number): RecordedCall[] {
     const content = this.steps()[step - 1]?.message.content;
     const calls =
       typeof content === 'string' ? [] : (content ?? []).filter(({ type }) => type === 'tool-call');
@@ -84,7 +90,7 @@ export class Conversation {
   }
 
   /** The calls of the model's last step that have no result yet. */
-  pendingCalls(): PlacedCall[] {
+  pendingCalls(): RecordedCall[] {
     return this.callsOf(this.steps().length).filter((call) => !this.resultOf(call));
   }
 
@@ -107,7 +113,7 @@ export class Conversation {
   }
 
   /** What a person has said when the child of a call asked last, by the ids that its calls have there. */
-  answerTo(call: PlacedCall): ApprovalAnswer | undefined {
+  answerTo(call: RecordedCall): ApprovalAnswer | undefined {
     const prefix = `${callIdOf(call)}/`;
     const isBelow = (callId: string): boolean => callId.startsWith(prefix);
     const asked = this.waiting().findLast(({ callIds }) => callIds.some(isBelow));
@@ -122,7 +128,7 @@ export class Conversation {
   }
 
   /** What a person has said about a call. */
-  decisionOn(call: PlacedCall): Decision | undefined {
+  decisionOn(call: RecordedCall): Decision | undefined {
     return this.decisions.get(callIdOf(call));
   }
 
@@ -132,13 +138,13 @@ export class Conversation {
   }
 
   /** What came of a call of the model. */
-  resultOf({ toolCallId, step }: PlacedCall): CallResult['result'] | undefined {
+  resultOf({ toolCallId, step }: RecordedCall): CallResult['result'] | undefined {
     return this.results.get(`${step}/${toolCallId}`);
   }
 
   /** Whether a call that must not be made twice may have been made by a worker that died. */
-  hasBegun({ toolCallId, step }: PlacedCall): boolean {
-    return (this.begun.get(toolCallId) ?? 0) > (this.placedSteps[step - 1]?.position ?? 0);
+  hasBegun({ toolCallId, step }: RecordedCall): boolean {
+    return (this.begun.get(toolCallId) ?? 0) > (this.recordedSteps[step - 1]?.position ?? 0);
   }
 
   /** Tokens of the whole task, and of this turn. */
@@ -175,12 +181,12 @@ export class Conversation {
   }
 
   /** The next entry of the journal. What is looked up by each call of a task of many is found without a search. */
-  private take(entry: Placed): void {
+  private take(entry: RecordedEntry): void {
     this.entries.push(entry);
-    if (entry.kind === 'step') this.placedSteps.push(entry);
+    if (entry.kind === 'step') this.recordedSteps.push(entry);
     if (entry.kind === 'begun') this.begun.set(entry.callId, entry.position);
     if (entry.kind === 'result') {
-      const key = `${this.placedSteps.length}/${entry.callId}`;
+      const key = `${this.recordedSteps.length}/${entry.callId}`;
       if (!this.results.has(key)) this.results.set(key, entry.result);
     }
     for (const decision of entry.kind === 'answered' ? entry.decisions : []) {
@@ -192,7 +198,7 @@ export class Conversation {
     return this.entries.filter((entry) => entry.kind === 'waiting');
   }
 
-  private ofThisRun(): Placed[] {
+  private ofThisRun(): RecordedEntry[] {
     return this.entries.filter(({ runId }) => runId === this.turn.runId);
   }
 }

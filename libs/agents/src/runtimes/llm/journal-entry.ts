@@ -54,10 +54,10 @@ interface Correction {
 export type LlmEntry = Asked | ModelStep | CallBegun | CallResult | Waiting | Answered | Correction;
 
 /** An entry with its place in the journal. */
-export type Placed = LlmEntry & Pick<JournalEntry, 'runId' | 'position'>;
+export type RecordedEntry = LlmEntry & Pick<JournalEntry, 'runId' | 'position'>;
 
 /** Only this runtime writes into the journals of its tasks. */
-export const placed = ({ runId, position, value }: JournalEntry): Placed => ({
+export const recordedEntry = ({ runId, position, value }: JournalEntry): RecordedEntry => ({
   ...(value as LlmEntry),
   runId,
   position,

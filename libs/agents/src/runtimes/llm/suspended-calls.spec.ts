@@ -1,7 +1,7 @@
 import { Suspension } from '../../runtime.js';
 import { MemoryJournal } from '../../testing/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
-import type { CallPlace } from './tools/agent-tool.js';
+import type { ToolCallContext } from './tools/agent-tool.js';
 
 let bench: LlmBench;
 beforeAll(async () => {
@@ -48,7 +48,7 @@ describe('calls whose results come from other tasks', () => {
   });
 
   it('are known by their place, also where a model numbers its calls anew with every answer', async () => {
-    const places: Omit<CallPlace, 'signal'>[] = [];
+    const places: Omit<ToolCallContext, 'signal'>[] = [];
     bench.tools.push({
       ...toolOf('ask', () => 'ok'),
       execute: async (_, { id, lane }) => {

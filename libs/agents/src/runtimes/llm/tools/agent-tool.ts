@@ -46,10 +46,10 @@ export interface AgentTool {
    * `Suspension` where the result comes from another task: the call is made again when that has ended. With
    * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`.
    */
-  execute(input: unknown, call: CallPlace): Promise<ToolResult>;
+  execute(input: unknown, call: ToolCallContext): Promise<ToolResult>;
 }
 
-export interface CallPlace {
+export interface ToolCallContext {
   /** Unique in the task, and the same in every attempt. */
   id: string;
   /** Among the calls of this tool that the model has made at the same time, from 1. */

@@ -2,7 +2,7 @@ import type { ApprovalRequest } from '../../../approvals.js';
 import { artifactChunk } from '../../../reply.js';
 import { type AgentOutput, Suspension, type Turn } from '../../../runtime.js';
 import { ApprovalsPending } from '../approval/approval-request.js';
-import { type Conversation, type PlacedCall, callIdOf } from '../conversation.js';
+import { type Conversation, type RecordedCall, callIdOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
 import type { AgentTool, ToolResult } from './agent-tool.js';
 import { callArtifact, fileArtifacts } from './call-artifacts.js';
@@ -49,7 +49,7 @@ export async function* settleCalls(
 }
 
 interface Callable {
-  call: PlacedCall;
+  call: RecordedCall;
   tool: AgentTool;
   /** Nobody has approved or refused it yet. */
   waits: boolean;
@@ -59,11 +59,11 @@ const waits = (one: Callable | { result: ToolResult }): one is Callable => 'tool
 
 /** What is to become of a call: its tool is called, or there is a result without that. */
 async function look(
-  call: PlacedCall,
+  call: RecordedCall,
   conversation: Conversation,
   tools: readonly AgentTool[],
   checks: SchemaChecks,
-): Promise<Callable | { call: PlacedCall; result: ToolResult }> {
+): Promise<Callable | { call: RecordedCall; result: ToolResult }> {
   const { toolName, input } = call;
   const decision = conversation.decisionOn(call);
   if (decision?.approved === false) return { call, result: refused(decision.reason) };

@@ -7,7 +7,14 @@ import { ChildRefusal, type ChildTask, ChildTasks } from '../../../../child-task
 import { Suspension, type Turn } from '../../../../runtime.js';
 import { ApprovalsPending } from '../../approval/approval-request.js';
 import type { LlmConfig } from '../../config.js';
-import type { AgentTool, CallPlace, JsonSchema, OpenTools, ToolResult, ToolSource } from '../agent-tool.js';
+import type {
+  AgentTool,
+  ToolCallContext,
+  JsonSchema,
+  OpenTools,
+  ToolResult,
+  ToolSource,
+} from '../agent-tool.js';
 import type { Callees } from './callees-config.js';
 import { replyOf } from './callee-reply.js';
 
@@ -79,13 +86,13 @@ export class CalleeTools implements ToolSource {
       inputSchema: INPUT,
       needsApproval: false,
       repeat: 'again',
-      execute: async (input, place) => {
+      execute: async (input, call) => {
         if (!agent) return { ok: false, content: `There is no agent "${slug}".` };
         try {
-          const child = await this.childOf(turn, config, agent, input as Asked, place);
+          const child = await this.childOf(turn, config, agent, input as Asked, call);
           if (child.isAtWork) throw new Suspension([child.task.id]);
           return asksForApproval(child.task.status)
-            ? askAbove(turn, agent, child, place)
+            ? askAbove(turn, agent, child, call)
             : replyOf(agent, child);
         } catch (error) {
           if (!(error instanceof ChildRefusal)) throw error;
@@ -101,7 +108,7 @@ export class CalleeTools implements ToolSource {
     config: LlmConfig,
     agent: Agent,
     { taskId, ...asked }: Asked,
-    { id: callId, lane, signal, answer }: CallPlace,
+    { id: callId, lane, signal, answer }: ToolCallContext,
   ): Promise<ChildTask> {
     const limits = this.limitsOf(config);
     const request = { ...asked, callId, lane, agent, limits, signal, ...(taskId && { taskId }) };
@@ -120,11 +127,16 @@ export class CalleeTools implements ToolSource {
  * What a child asks a person is asked by the parent's task in turn, up to the one that has a caller: the model of the
  * parent never gets to see the question, so it can't answer it.
  */
-function askAbove(turn: Turn, { slug }: Agent, { task }: ChildTask, { id: callId }: CallPlace): ToolResult {
+function askAbove(
+  turn: Turn,
+  { slug }: Agent,
+  { task }: ChildTask,
+  { id: callId }: ToolCallContext,
+): ToolResult {
   const requests = approvalsOf(task.status);
   if (requests) {
-    const place = { callId, agent: turn.agent.slug, child: slug };
-    throw new ApprovalsPending(requests.map((request) => raised(request, place)));
+    const origin = { callId, agent: turn.agent.slug, child: slug };
+    throw new ApprovalsPending(requests.map((request) => raised(request, origin)));
   }
   return {
     ok: false,

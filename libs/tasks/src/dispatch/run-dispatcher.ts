@@ -1,11 +1,11 @@
 import { Environment } from '@baton/config';
-import { DispatchStore, type Grant, type Occupancy, type Place } from '@baton/database';
+import { DispatchStore, type Grant, type SlotUsage, type RunQuota } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { capacityOf, freePlaces, Places } from './places.js';
+import { capacityOf, freeDispatchSlots, DispatchSlots } from './dispatch-slots.js';
 import { shareOut } from './share-out.js';
 
 /** Most runs that one refill puts on the queue, so that it stays short. */
@@ -14,17 +14,17 @@ const MOST_AT_ONCE = 500;
 const GAP_MS = 10;
 /** How often to look while nothing is known to wait. */
 const CALM_MS = 100;
-/** How often to look for places while there are none. */
+/** How often to look for slots while there are none. */
 const FULL_MS = 250;
 
 /**
- * Decides which runs may be on the queue, which only delivers them, first come, first served: at most about as
- * many as the workers can execute, so that nobody's flood gets between another's task and the next free slot. The
- * others wait in Postgres, and the places that come free are shared out by weight (docs/adr/0005-fair-dispatch.md).
+ * Decides which runs may be on the queue. The queue delivers them first come, first served, so at most about as many
+ * are on it as the workers can execute: then nobody's flood gets between another's task and the next free worker slot.
+ * The others wait in Postgres. Dispatch slots that come free are shared out by weight (docs/adr/0005-fair-dispatch.md).
  */
 @Injectable()
-export class Dispatcher implements OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly places = new Places();
+export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly slots = new DispatchSlots();
   private filling = false;
   private asked = false;
   private timer: NodeJS.Timeout | undefined;
@@ -48,22 +48,22 @@ export class Dispatcher implements OnApplicationBootstrap, OnApplicationShutdown
   }
 
   /**
-   * Where a new run of the tenant may go. While the workers have no free place a tenant that has no other run out
-   * gets one all the same: it waits for the next slot and not for the tasks of others.
+   * What a new run of the tenant may take. While no dispatch slot is free, a tenant without any run in flight gets one
+   * all the same: its run waits for the next worker slot and not for the tasks of others.
    */
-  async placeFor(tenantId: string): Promise<Place> {
-    const { runsAtOnce, tasksWaiting, storedBytes: mostStored } = await this.limits.of(tenantId);
-    const isFree = this.places.take();
-    if (this.places.age > FULL_MS || this.places.isRunningLow) this.refill();
+  async quotaFor(tenantId: string): Promise<RunQuota> {
+    const { runsAtOnce, tasksWaiting, storedBytes: maxStoredBytes } = await this.limits.of(tenantId);
+    const isFree = this.slots.take();
+    if (this.slots.age > FULL_MS || this.slots.isRunningLow) this.refill();
     const exact = runsAtOnce !== null || tasksWaiting !== null;
-    return { mostOut: isFree ? runsAtOnce : 1, mostWaiting: tasksWaiting, mostStored, exact };
+    return { maxInFlight: isFree ? runsAtOnce : 1, maxWaiting: tasksWaiting, maxStoredBytes, exact };
   }
 
   /**
-   * A new run that has a place goes on the queue; one that waits comes there when a place is free. Never rejects:
+   * A new run that has a dispatch slot goes on the queue; one that waits comes there when a slot is free. Never rejects:
    * what the queue does not take is enqueued by the sweeper.
    */
-  async hand(run: RunJob, dispatched: boolean): Promise<void> {
+  async enqueue(run: RunJob, dispatched: boolean): Promise<void> {
     if (!dispatched) {
       this.waited();
       return;
@@ -75,20 +75,20 @@ export class Dispatcher implements OnApplicationBootstrap, OnApplicationShutdown
     }
   }
 
-  /** A new run had to wait: look after a while whether there is a place after all. */
+  /** A new run had to wait: look after a while whether there is a slot after all. */
   private waited(): void {
     this.timer ??= setTimeout(
       () => {
         this.timer = undefined;
         this.refill();
       },
-      this.places.isFull ? FULL_MS : GAP_MS,
+      this.slots.isFull ? FULL_MS : GAP_MS,
     ).unref();
   }
 
-  /** A run of the tenant is over: its place is for one that waits. */
+  /** A run of the tenant is over: its slot is for one that waits. */
   ended(tenantId: string): void {
-    if (this.places.isWantedBy(tenantId) || this.places.age > CALM_MS) this.refill();
+    if (this.slots.isWantedBy(tenantId) || this.slots.age > CALM_MS) this.refill();
   }
 
   /** Put on the queue what there is room for. One refill at a time; calls meanwhile make one more follow. */
@@ -122,26 +122,26 @@ export class Dispatcher implements OnApplicationBootstrap, OnApplicationShutdown
     // A worker that was silent for two leases is as good as gone, and so are its slots.
     const seen = await this.store.look(this.environment.leaseMs * 2);
     const grants = this.grantsFor(seen);
-    const granted = grants.reduce((sum, { places }) => sum + places, 0);
-    const runs = granted > 0 ? await this.store.dispatch(grants, capacityOf(seen.slots)) : [];
-    this.places.update(seen, runs.length);
-    // Some tenants had fewer runs waiting than places: those are for others.
+    const granted = grants.reduce((sum, { slots }) => sum + slots, 0);
+    const runs = granted > 0 ? await this.store.dispatch(grants, capacityOf(seen.workerSlots)) : [];
+    this.slots.update(seen, runs.length);
+    // Some tenants had fewer runs waiting than slots: those are for others.
     if (runs.length > 0 && runs.length < granted) this.asked = true;
     await this.messaging.enqueueRuns(runs);
   }
 
-  private grantsFor(seen: Occupancy): Grant[] {
+  private grantsFor(seen: SlotUsage): Grant[] {
     const { runsAtOnce } = this.environment.defaultLimits;
     const claimants = [...seen.waiting].map(([tenantId, limits]) => ({
       tenantId,
       weight: limits.weight ?? 1,
-      out: seen.out.get(tenantId) ?? 0,
+      inFlight: seen.inFlight.get(tenantId) ?? 0,
       most: limits.runsAtOnce === undefined ? runsAtOnce : limits.runsAtOnce,
     }));
-    const shares = shareOut(Math.min(freePlaces(seen), MOST_AT_ONCE), claimants);
+    const shares = shareOut(Math.min(freeDispatchSlots(seen), MOST_AT_ONCE), claimants);
     return claimants.flatMap(({ tenantId, most }) => {
-      const places = shares.get(tenantId);
-      return places === undefined ? [] : [{ tenantId, places, most }];
+      const slots = shares.get(tenantId);
+      return slots === undefined ? [] : [{ tenantId, slots, most }];
     });
   }
 }

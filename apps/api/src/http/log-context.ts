@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 
 /** What a request's log line says besides method, route, status and duration. Filled in as it becomes known. */
-export interface RequestNotes {
+export interface LogContext {
   tenantId?: string;
   agent?: string;
   taskId?: string;
@@ -19,10 +19,10 @@ export interface RequestNotes {
   streamedAt?: number;
 }
 
-const notesByRequest = new WeakMap<FastifyRequest, RequestNotes>();
+const notesByRequest = new WeakMap<FastifyRequest, LogContext>();
 
 /** The notes of a request; there is always one object a request. */
-export function notesOf(request: FastifyRequest): RequestNotes {
+export function logContextOf(request: FastifyRequest): LogContext {
   let notes = notesByRequest.get(request);
   if (!notes) {
     notes = {};

@@ -11,7 +11,7 @@ import {
 import { loadEnvironment } from '@baton/config';
 import type { EarlierTurn, MessageKey, StoredTask } from '@baton/database';
 import { claimedRun, message as said } from '../runs/claimed-run.fixture.js';
-import { MessagePlacement } from './place-message.js';
+import { MessageRouter } from './message-router.js';
 
 const RULE: ClientTaskIdRule = { joins: 'any-task', canceled: 'refused' };
 const GONE = { endedAt: new Date(0), deletedAt: new Date(1), retentionDays: 7 };
@@ -38,7 +38,7 @@ const stored = (state: TaskState, ...history: Message[]): StoredTask => {
   return { task: { ...cut.task, status, history }, sequence: 4, agentId: 'echo', outcome: null };
 };
 
-/** Everything behind the placement; it tells what was asked of it. */
+/** Everything behind the router; it tells what was asked of it. */
 class Surroundings {
   readonly asked: string[] = [];
   /** What each look finds under the alias. */
@@ -96,58 +96,58 @@ class Surroundings {
 const message: Message = { ...said('hello', Role.ROLE_USER), taskId: '', contextId: '' };
 const { signal } = new AbortController();
 
-describe('MessagePlacement', () => {
+describe('MessageRouter', () => {
   let behind: Surroundings;
   const environment = loadEnvironment({ DATABASE_URL: 'postgres://localhost/none' });
-  const placeFor = (context: CallContext, sent = message) =>
-    new MessagePlacement(
+  const routeCall = (context: CallContext, sent = message) =>
+    new MessageRouter(
       behind.intake as never,
       behind.tasks as never,
       environment,
       behind.finder as never,
-    ).place(context, request(sent), signal);
-  const place = (clientTaskId?: string) => placeFor(call(clientTaskId));
+    ).route(context, request(sent), signal);
+  const route = (clientTaskId?: string) => routeCall(call(clientTaskId));
   beforeEach(() => (behind = new Surroundings()));
 
   it('makes a task of a message that names none', async () => {
-    await place();
+    await route();
     expect(behind.asked).toEqual(['create null in a new context']);
   });
 
   it('gives the id that the caller has chosen to its first task', async () => {
     behind.looks = [undefined];
-    await place('mine');
+    await route('mine');
     expect(behind.asked).toEqual(['create {"clientId":"mine"} in a new context']);
   });
 
   it('joins the task of a call that was faster with the same id and message', async () => {
     behind.looks = [undefined, stored(TaskState.TASK_STATE_WORKING, message)];
     behind.losses = 1;
-    await place('mine');
+    await route('mine');
     expect(behind.asked).toEqual(['create {"clientId":"mine"} in a new context', 'join']);
   });
 
   it('answers a task that asks', async () => {
     behind.looks = [stored(TaskState.TASK_STATE_INPUT_REQUIRED, said('first', Role.ROLE_USER))];
-    await place('mine');
+    await route('mine');
     expect(behind.asked).toEqual(['continue task']);
   });
 
   it('goes on with the context of a task that has ended, and lets the id name the new one', async () => {
     behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, said('first', Role.ROLE_USER))];
-    await place('mine');
+    await route('mine');
     expect(behind.asked).toEqual(['create {"clientId":"mine","previousTaskId":"task"} in context']);
   });
 
   it('refuses a task that was canceled', async () => {
     behind.looks = [stored(TaskState.TASK_STATE_CANCELED, said('first', Role.ROLE_USER))];
-    await expect(place('mine')).rejects.toMatchObject({ kind: 'task-canceled' });
+    await expect(route('mine')).rejects.toMatchObject({ kind: 'task-canceled' });
   });
 
   it('refuses an id whose task was deleted: the message may be the one it has answered', async () => {
     behind.looks = [undefined];
     behind.isDeleted = true;
-    await expect(place('mine')).rejects.toThrow(
+    await expect(route('mine')).rejects.toThrow(
       'Task not found: mine ended at 1970-01-01T00:00:00.000Z and was deleted after 7 days of retention',
     );
     expect(behind.asked).toEqual([]);
@@ -156,13 +156,13 @@ describe('MessagePlacement', () => {
   it('takes a new turn under such an id where a task that has ended is never joined', async () => {
     behind.looks = [undefined];
     behind.isDeleted = true;
-    await placeFor(call('mine', undefined, { ...RULE, joins: 'working-task' }));
+    await routeCall(call('mine', undefined, { ...RULE, joins: 'working-task' }));
     expect(behind.asked).toEqual(['create {"clientId":"mine"} in a new context']);
   });
 
   it('gives up on an id that others fight for', async () => {
     behind.losses = 100;
-    await expect(place('mine')).rejects.toBeInstanceOf(ProtocolError);
+    await expect(route('mine')).rejects.toBeInstanceOf(ProtocolError);
   });
 
   describe('of a message that comes again', () => {
@@ -171,31 +171,31 @@ describe('MessagePlacement', () => {
     it('joins the task that the first one has made', async () => {
       behind.earlier = earlier;
       behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
-      await place();
+      await route();
       expect(behind.asked).toEqual(['create null in a new context', 'join']);
     });
 
     it('joins the turn that the first one has made', async () => {
       behind.earlier = earlier;
       behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
-      await placeFor(call(), { ...message, taskId: 'task' });
+      await routeCall(call(), { ...message, taskId: 'task' });
       expect(behind.asked).toEqual(['continue task', 'join']);
     });
 
     it('makes another task if that one is gone', async () => {
       behind.earlier = earlier;
       behind.looks = [undefined];
-      await place();
+      await route();
       expect(behind.asked).toEqual(['create null in a new context', 'create null in a new context']);
     });
 
     it('knows one without an id by nothing, or by its Idempotency-Key', async () => {
       behind.earlier = earlier;
       const nameless = { ...message, messageId: '' };
-      await placeFor(call(), nameless);
+      await routeCall(call(), nameless);
       expect(behind.asked).toEqual(['create null in a new context']);
       behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
-      await placeFor(call(undefined, 'key'), nameless);
+      await routeCall(call(undefined, 'key'), nameless);
       expect(behind.asked.at(-1)).toBe('join');
     });
 
@@ -203,21 +203,21 @@ describe('MessagePlacement', () => {
       const [busy, done] = [TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED];
       behind.earlier = earlier;
       behind.looks = [stored(busy, said('other', Role.ROLE_USER)), stored(done, message)];
-      await placeFor(call('mine', 'key'));
+      await routeCall(call('mine', 'key'));
       expect(behind.asked).toEqual(['join']);
       behind.looks = [stored(busy, said('other', Role.ROLE_USER))];
-      await expect(placeFor(call('mine'))).rejects.toMatchObject({ kind: 'unsupported-operation' });
+      await expect(routeCall(call('mine'))).rejects.toMatchObject({ kind: 'unsupported-operation' });
     });
 
     it('refuses another message under the same Idempotency-Key, unless the first task is gone', async () => {
       behind.earlier = { taskId: 'task', content: Buffer.from('something else') };
       behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
-      await expect(placeFor(call(undefined, 'key'))).rejects.toMatchObject({
+      await expect(routeCall(call(undefined, 'key'))).rejects.toMatchObject({
         kind: 'invalid-params',
         message: expect.stringContaining('Idempotency-Key: "key"') as string,
       });
       behind.asked.length = 0;
-      await placeFor(call(undefined, 'key'));
+      await routeCall(call(undefined, 'key'));
       expect(behind.asked).toEqual(['create null in a new context', 'create null in a new context']);
     });
   });

@@ -15,7 +15,7 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Failures } from '../http/failure.js';
 import { CallerLeft } from '../http/read-body.js';
-import { notesOf } from '../http/request-notes.js';
+import { logContextOf } from '../http/log-context.js';
 import { Traffic } from '../http/traffic.js';
 import { type AdmittedCall, Admission } from './admission.js';
 import { abortedWhenGone, CALLER_GONE } from './caller-gone.js';
@@ -23,7 +23,7 @@ import { isStreaming, type StreamingCall, type UnaryCall } from './kinds-of-call
 import { PeekedItems } from './peeked-items.js';
 import { RpcAnswer } from './rpc-answer.js';
 import type { SseEncoding } from './sse-stream.js';
-import { StreamPlaces } from './stream-places.js';
+import { StreamQuota } from './stream-quota.js';
 import { StreamSender } from './stream-sender.js';
 import { answeredTask, requestedTask } from './task-id-of.js';
 
@@ -45,12 +45,12 @@ type StreamingTable = {
 
 /** From an HTTP request to an operation and back, for every profile alike. */
 @Injectable()
-export class Dispatcher {
+export class RpcHandler {
   constructor(
     private readonly admission: Admission,
     private readonly table: OperationTable,
     private readonly sender: StreamSender,
-    private readonly places: StreamPlaces,
+    private readonly quota: StreamQuota,
     private readonly traffic: Traffic,
     private readonly failures: Failures,
   ) {}
@@ -65,7 +65,7 @@ export class Dispatcher {
     const answer = new RpcAnswer(path, request, reply);
     try {
       const call = await this.admission.admit(path, agent, answer);
-      notesOf(request).taskId = requestedTask(call.operation);
+      logContextOf(request).taskId = requestedTask(call.operation);
       reply.headers(call.headers);
       if (isStreaming(call.operation)) await this.stream(call.operation, call, answer);
       else await this.answer(call.operation, call, answer);
@@ -84,7 +84,7 @@ export class Dispatcher {
     this.traffic.add(caller);
     try {
       const result = await this.runUnary(operation, request, call.context, caller.signal);
-      notesOf(answer.request).taskId ??= answeredTask(result);
+      logContextOf(answer.request).taskId ??= answeredTask(result);
       if (call.isNotification) answer.none();
       else
         answer.result(
@@ -97,7 +97,7 @@ export class Dispatcher {
 
   private stream(operation: StreamingCall, call: AdmittedCall, answer: RpcAnswer): Promise<void> {
     const caller = abortedWhenGone(answer.reply);
-    return this.places.during(call.context.tenantId, caller.signal, () =>
+    return this.quota.during(call.context.tenantId, caller.signal, () =>
       this.streamTo(caller, operation, call, answer),
     );
   }
@@ -167,5 +167,5 @@ export class Dispatcher {
 
 /** In a function of its own, so that no stream keeps the task it began with: it may be large. */
 function noteTask(first: StreamItem | undefined, request: FastifyRequest): void {
-  if (first?.payload.$case === 'task') notesOf(request).taskId ??= first.payload.value.id;
+  if (first?.payload.$case === 'task') logContextOf(request).taskId ??= first.payload.value.id;
 }

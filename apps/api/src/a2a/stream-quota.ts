@@ -7,18 +7,18 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import { randomUUID } from 'node:crypto';
 import { TenantStreams } from './tenant-streams.js';
 
-/** A process that was killed gives its places back when it has been silent for 15 s: four of these fit in. */
+/** A process that was killed gives its slots back when it has been silent for 15 s: four of these fit in. */
 const HEARTBEAT_MS = 3_500;
 /** Nobody knows when a stream ends; a caller that asks again every second costs little. */
 const RETRY_SECONDS = 1;
 
 /**
- * The streams that each tenant has open in this process, and the places they take among all processes. Where a
+ * The streams that each tenant has open in this process, and the slots they take among all processes. Where a
  * tenant has no limit that is a number in memory; otherwise every process writes its own number into a row and
  * opens a stream only if the sum leaves room. The rows are mended by each heartbeat.
  */
 @Injectable()
-export class StreamPlaces implements OnModuleInit, OnApplicationShutdown {
+export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
   private readonly processId = randomUUID();
   private readonly tenants = new Map<string, TenantStreams>();
   private heartbeat: NodeJS.Timeout | undefined;
@@ -45,7 +45,7 @@ export class StreamPlaces implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Do `work`, which streams, in a place of the tenant's. The place is free again as soon as `caller` is aborted.
+   * Do `work`, which streams, in a slot of the tenant's. The slot is free again as soon as `caller` is aborted.
    * Throws `limit-exceeded` if there is none, before anything is done.
    */
   async during(tenantId: string, caller: AbortSignal, work: () => Promise<void>): Promise<void> {
@@ -58,7 +58,7 @@ export class StreamPlaces implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** @returns gives the place back; more calls than one do nothing */
+  /** @returns gives the slot back; more calls than one do nothing */
   private async enter(tenantId: string): Promise<() => void> {
     const { openStreams } = await this.limits.of(tenantId);
     const streams = this.streamsOf(tenantId);

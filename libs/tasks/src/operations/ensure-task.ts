@@ -1,5 +1,5 @@
 import { type Agent, type Task, runRetry } from '@baton/a2a';
-import type { Place, TaskStore } from '@baton/database';
+import type { RunQuota, TaskStore } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { v7 as uuid } from 'uuid';
 
@@ -8,8 +8,8 @@ export interface TaskMaker {
   tasks: Pick<TaskStore, 'create' | 'get'>;
   /** How often a run is tried whose agent does not say it. */
   maxAttempts: number;
-  /** Give the new run to the queue if it has a place. Must not reject. */
-  hand: (run: RunJob, dispatched: boolean) => Promise<void>;
+  /** Give the new run to the queue if it has a quota. Must not reject. */
+  enqueue: (run: RunJob, dispatched: boolean) => Promise<void>;
 }
 
 /** A task that may be there already: whoever makes it gives it the same id. */
@@ -18,15 +18,15 @@ export interface OneTask {
   agent: Agent;
   task: Task;
   extensions?: readonly string[];
-  place?: Place | undefined;
+  quota?: RunQuota | undefined;
 }
 
 /**
  * Make the task unless it is there. Somebody else may make it at the same time: then it is there, and all is well.
- * @throws TooManyWaitingError, StorageFullError if there is no place for it
+ * @throws TooManyWaitingError, StorageFullError if there is no quota for it
  */
-export async function createOnce({ tasks, maxAttempts, hand }: TaskMaker, one: OneTask): Promise<void> {
-  const { tenantId, agent, task, extensions = [], place } = one;
+export async function ensureTask({ tasks, maxAttempts, enqueue }: TaskMaker, one: OneTask): Promise<void> {
+  const { tenantId, agent, task, extensions = [], quota } = one;
   const isThere = async (): Promise<boolean> =>
     (await tasks.get(tenantId, task.id, { historyLength: 0, artifacts: false })) !== undefined;
   if (await isThere()) return;
@@ -35,9 +35,9 @@ export async function createOnce({ tasks, maxAttempts, hand }: TaskMaker, one: O
   try {
     const { dispatched } = await tasks.create({
       ...{ tenantId, agentId: agent.id, runId, task, extensions, retry },
-      ...(place && { place }),
+      ...(quota && { quota }),
     });
-    await hand({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
+    await enqueue({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
   } catch (error) {
     if (!(await isThere())) throw error;
   }

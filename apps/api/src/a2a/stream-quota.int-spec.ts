@@ -4,13 +4,13 @@ import type { ControlMessage } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { StreamPlaces } from './stream-places.js';
+import { StreamQuota } from './stream-quota.js';
 
 let test: TestDatabase;
 let database: Database;
 const limits: Record<string, number | null> = {};
 const listeners = new Set<(message: ControlMessage) => void>();
-const processes: StreamPlaces[] = [];
+const processes: StreamQuota[] = [];
 
 beforeAll(async () => {
   test = await createDatabase();
@@ -24,9 +24,9 @@ afterAll(async () => {
   await test.drop();
 });
 
-/** The places as one API process has them. */
-async function process(store = new StreamCountStore(database)): Promise<StreamPlaces> {
-  const places = new StreamPlaces(
+/** The slots as one API process has them. */
+async function process(store = new StreamCountStore(database)): Promise<StreamQuota> {
+  const quota = new StreamQuota(
     store,
     { of: async (tenantId: string) => ({ openStreams: limits[tenantId] ?? null }) } as never,
     {
@@ -37,9 +37,9 @@ async function process(store = new StreamCountStore(database)): Promise<StreamPl
     } as never,
     Logger.silent(),
   );
-  await places.onModuleInit();
-  processes.push(places);
-  return places;
+  await quota.onModuleInit();
+  processes.push(quota);
+  return quota;
 }
 
 function setLimit(tenantId: string, most: number | null): void {
@@ -59,10 +59,10 @@ interface Stream {
   close(): Promise<void>;
 }
 
-function open(places: StreamPlaces, tenantId: string): Promise<Stream> {
+function open(quota: StreamQuota, tenantId: string): Promise<Stream> {
   const caller = new AbortController();
   return new Promise((resolve, reject) => {
-    const over = places.during(tenantId, caller.signal, async () => {
+    const over = quota.during(tenantId, caller.signal, async () => {
       const ended = new Promise<void>((end) => caller.signal.addEventListener('abort', () => end()));
       resolve({
         close: async () => {
@@ -94,7 +94,7 @@ async function until(tenantId: string, streams: number): Promise<void> {
   while ((await noted(tenantId)) !== streams) await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe('places for streams', () => {
+describe('slots for streams', () => {
   it('are as many as the limit over all processes, whoever asks at once', async () => {
     const [one, other] = await Promise.all([process(), process()]);
     const [tenant, another] = [newTenant(5), newTenant(2)];
@@ -176,7 +176,7 @@ describe('places for streams', () => {
     };
     // It can't be heard from any more.
     dead.onApplicationShutdown();
-    // On a slow machine a second may pass before the place is asked for; then it says nothing.
+    // On a slow machine a second may pass before the slot is asked for; then it says nothing.
     for (let young = false; !young;) {
       await age(14);
       const { refusal, close } = await open(alive, tenant);

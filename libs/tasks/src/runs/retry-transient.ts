@@ -7,7 +7,7 @@ const RETRY_MS = 250;
  * Ask Postgres until it has answered: an outage while a run is being prepared must not fail somebody's task. Only
  * for reads, and for writes that may be done twice. Rejects with what does not pass by itself, or with the last error once `signal` is aborted.
  */
-export async function untilAnswered<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
+export async function retryTransient<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     try {
       return await read();

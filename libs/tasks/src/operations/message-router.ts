@@ -28,7 +28,7 @@ interface Sent {
 
 /** Finds out what a message is: a new task, the next turn of one, or the repetition of a call. */
 @Injectable()
-export class MessagePlacement {
+export class MessageRouter {
   constructor(
     private readonly intake: TurnIntake,
     private readonly tasks: TaskStore,
@@ -40,7 +40,7 @@ export class MessagePlacement {
    * Accept the message where it belongs.
    * @throws ProtocolError if the task it names is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
    */
-  async place(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
+  async route(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
     const { message, configuration } = request;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
     if (configuration?.taskPushNotificationConfig) throw pushNotSupported();
@@ -48,25 +48,25 @@ export class MessagePlacement {
     const { idempotencyHours: hours } = this.environment;
     const sent = { call, request, message, signal, key: key && { ...key, hours } };
     const { clientTaskId, rules } = call;
-    if (clientTaskId === undefined || !rules.clientTaskIds) return this.placeOnce(sent);
-    return this.placeUnderAlias(sent, clientTaskId, rules.clientTaskIds);
+    if (clientTaskId === undefined || !rules.clientTaskIds) return this.routeNew(sent);
+    return this.routeByAlias(sent, clientTaskId, rules.clientTaskIds);
   }
 
   /** The same message makes one turn, however often it comes; later ones join it. */
-  private async placeOnce(sent: Sent): Promise<AcceptedTurn> {
+  private async routeNew(sent: Sent): Promise<AcceptedTurn> {
     const { call, request, message, signal, key } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {
       const turn = message.taskId
         ? await this.intake.continueTask(call, message, signal, key)
         : await this.intake.createTask(call, request, message, signal, { key });
-      const placed = 'watch' in turn ? turn : await this.join(sent, turn);
-      if (placed) return placed;
+      const accepted = 'watch' in turn ? turn : await this.join(sent, turn);
+      if (accepted) return accepted;
     }
     throw new ProtocolError('internal', 'This message came too often at once: send it again');
   }
 
   /** The caller has chosen the id: it may have used it before, and its meaning depends on that task. */
-  private async placeUnderAlias(sent: Sent, clientId: string, rule: ClientTaskIdRule): Promise<AcceptedTurn> {
+  private async routeByAlias(sent: Sent, clientId: string, rule: ClientTaskIdRule): Promise<AcceptedTurn> {
     const { call, request, message, signal, key } = sent;
     const { tenantId, profile, agent } = call;
     for (let look = 0; look < MAX_LOOKS; look++) {
@@ -82,7 +82,7 @@ export class MessagePlacement {
       if (!stored) await this.assertNotDeleted(call, clientId, taskId);
       const turn =
         stored?.agentId === agent.id
-          ? await this.placeAfter(sent, stored, alias, rule)
+          ? await this.routeAfter(sent, stored, alias, rule)
           : await this.intake.createTask(call, request, message, signal, { alias, key });
       if ('watch' in turn) return turn;
     }
@@ -99,7 +99,7 @@ export class MessagePlacement {
     if (deleted) throw deleted;
   }
 
-  private async placeAfter(
+  private async routeAfter(
     { call, request, message, signal, key }: Sent,
     stored: StoredTask,
     alias: TaskAlias,

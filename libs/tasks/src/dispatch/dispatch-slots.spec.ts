@@ -1,0 +1,60 @@
+import { DispatchSlots, capacityOf, freeDispatchSlots } from './dispatch-slots.js';
+
+/** A reading: so many runs of one tenant are in flight, and who waits. */
+const look = (workerSlots: number, runs: number, ...waiting: string[]) => ({
+  workerSlots,
+  inFlight: new Map([['flooding', runs]]), // prettier-ignore
+  waiting: new Map(waiting.map((tenantId) => [tenantId, {}])),
+});
+const takeAll = (slots: DispatchSlots): number => {
+  let taken = 0;
+  while (slots.take()) taken += 1;
+  return taken;
+};
+
+describe('dispatch slots', () => {
+  let now: number;
+  let slots: DispatchSlots;
+  beforeEach(() => {
+    now = 5_000;
+    slots = new DispatchSlots(() => now);
+  });
+
+  it('are a few more than the worker slots, so that a refill comes in time', () => {
+    expect([0, 4, 20, 100].map(capacityOf)).toEqual([4, 8, 30, 150]);
+    expect(freeDispatchSlots(look(20, 25))).toBe(5);
+    expect(freeDispatchSlots(look(20, 99))).toBe(0);
+  });
+
+  it('that are free go to new runs by half, the rest to other processes', () => {
+    slots.update(look(20, 10), 0);
+    expect(slots.isRunningLow).toBe(false);
+    expect(takeAll(slots)).toBe(10);
+    expect(slots.isRunningLow).toBe(true);
+    slots.update(look(20, 10), 20);
+    expect(slots.isFull).toBe(true);
+    expect(takeAll(slots)).toBe(0);
+  });
+
+  it('are taken for free once when nobody has looked for long', () => {
+    slots.update(look(20, 30), 0);
+    expect(takeAll(slots)).toBe(0);
+    now += 1_500;
+    expect(slots.age).toBe(1_500);
+    expect(takeAll(slots)).toBe(15);
+    now += 1_500;
+    expect(takeAll(slots)).toBe(0);
+    slots.update(look(20, 0), 0);
+    expect(takeAll(slots)).toBe(15);
+  });
+
+  it('that a run leaves are wanted by whoever waits for one', () => {
+    slots.update(look(20, 30, 'limited'), 0);
+    expect(['limited', 'flooding'].map((tenant) => slots.isWantedBy(tenant))).toEqual([true, true]);
+    // Others have room: what waits, waits for its own tenant's limit.
+    slots.update(look(20, 3, 'limited'), 0);
+    expect(['limited', 'flooding'].map((tenant) => slots.isWantedBy(tenant))).toEqual([true, false]);
+    slots.update(look(20, 30), 0);
+    expect(slots.isWantedBy('flooding')).toBe(false);
+  });
+});
