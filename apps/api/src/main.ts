@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { type Environment, loadEnvironment } from '@baton/config';
+import { Database, awaitMigrations } from '@baton/database';
 import {
   Logger,
   startOrExplain,
@@ -33,8 +34,10 @@ async function main(): Promise<void> {
   const { loopStallMs: limitMs, apiGraceMs } = environment;
   startWatchdog({ processName: 'api', limitMs, inHand: () => traffic.inHand, logger });
   stopOnSignals(logger, apiGraceMs, () => shutDown(app));
-  logger.info('api is ready', { url });
+  // It listens: /readyz says what it waits for.
   process.send?.({ type: 'ready', url });
+  await awaitMigrations(app.get(Database), logger, { isAwayFine: false });
+  logger.info('api is ready', { url });
 }
 
 function explain(error: unknown, { host, port }: Environment): unknown {

@@ -1,7 +1,9 @@
 import 'reflect-metadata';
-import { Environment } from '@baton/config';
+import { Environment, loadEnvironment } from '@baton/config';
+import { Database, awaitMigrations } from '@baton/database';
 import { ActiveRuns } from '@baton/tasks';
 import {
+  createLogger,
   Logger,
   NestLogger,
   startOrExplain,
@@ -13,6 +15,7 @@ import { NestFactory } from '@nestjs/core';
 import { WorkerModule } from './worker.module.js';
 
 async function main(): Promise<void> {
+  await migrated();
   // Silent until our own log is there: what fails before is said in one sentence below.
   const app = await NestFactory.createApplicationContext(WorkerModule, {
     logger: false,
@@ -30,6 +33,17 @@ async function main(): Promise<void> {
   startWatchdog({ processName: 'worker', limitMs: loopStallMs, inHand: () => active.size, logger });
   stopOnSignals(logger, workerGraceMs, () => app.close());
   process.send?.({ type: 'ready' });
+}
+
+/** On an old schema every claim and every sweep would fail. A Postgres that is away is waited for by whoever needs it. */
+async function migrated(): Promise<void> {
+  const { databaseUrl: url, allowRlsBypass, logLevel } = loadEnvironment();
+  const database = new Database({ url, poolSize: 1, allowRlsBypass });
+  try {
+    await awaitMigrations(database, createLogger({ logLevel }, 'worker'), { isAwayFine: true });
+  } finally {
+    await database.close();
+  }
 }
 
 startOrExplain('The worker', main);

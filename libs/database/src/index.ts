@@ -1,5 +1,6 @@
 export * from './catalog-records.js';
 export * from './records.js';
+export { awaitMigrations } from './await-migrations.js';
 export { Database, type DatabaseOptions } from './database.js';
 export { DatabaseModule } from './database.module.js';
 export { CatalogClient, NameTakenError } from './catalog-client.js';
