@@ -216,6 +216,16 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     await expect(one.ping()).resolves.toBeUndefined();
   });
 
+  it('starts on a machine that is too busy to read the answers in time', async () => {
+    const messaging = installation.create();
+    const started = messaging.start(30_000);
+    // The event loop stands still for longer than a connection may take.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500);
+    await started;
+    await messaging.ping();
+    await messaging.close();
+  });
+
   it('says plainly, and without the password, that the server can not be reached', async () => {
     const nowhere = 'user:s3cret@127.0.0.1:1';
     const messaging = installation.create({

@@ -34,6 +34,8 @@ import { PostgresPublisher } from './postgres-publisher.js';
 const SIGNAL_BYTES = 7_500;
 const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
+/** A server that has answered once may need this long to make BullMQ's tables on a busy machine. */
+const OPEN_MS = 60_000;
 
 /** What BullMQ keeps in Postgres. */
 interface Queues {
@@ -97,7 +99,8 @@ export class PostgresMessaging extends Messaging {
 
   override async start(timeoutMs: number): Promise<void> {
     try {
-      await this.ask(timeoutMs, () => this.open());
+      await this.ask(timeoutMs, () => patiently(() => this.connection.pool.query('SELECT 1')));
+      await this.ask(OPEN_MS, () => this.open());
     } catch (error) {
       await this.close();
       throw error;
@@ -180,7 +183,7 @@ export class PostgresMessaging extends Messaging {
     const ticks = new TickQueue({ ...driver, name: `${this.namespace}-ticks` }, this.log);
     this.queues = { runs, ticks };
     await Promise.all([runs.ready(), ticks.ready()]);
-    await this.listener.start();
+    await patiently(() => this.listener.start());
   }
 
   private get started(): Queues {
@@ -226,6 +229,20 @@ export class PostgresMessaging extends Messaging {
     return new MessagingUnavailableError(
       `${where} ${answered ? 'answers' : 'does not answer'}: ${reasonOf(reason)}`,
     );
+  }
+}
+
+/**
+ * Does it again while no connection is made in time: a process that starts on a busy machine may be too slow to read the
+ * answer. Rejects at once if the server refuses.
+ */
+async function patiently<T>(connect: () => Promise<T>): Promise<T> {
+  for (let retries = 5; ; retries--) {
+    try {
+      return await connect();
+    } catch (error) {
+      if (retries === 0 || !/timeout/i.test(reasonOf(error))) throw error;
+    }
   }
 }
 
