@@ -1,3 +1,5 @@
+import type { FailureLog } from '@baton/telemetry';
+
 /** Longest pause, as a multiple of the one asked for. */
 export const MOST_PAUSE = 1.25;
 
@@ -6,8 +8,8 @@ export interface Repetition {
   /** Pause between the end of one time and the next, in ms; spread by a quarter, so that workers do not keep step. */
   everyMs: number;
   work: () => Promise<void>;
-  /** Told of a time that failed; the next one comes all the same. */
-  onError: (error: unknown) => void;
+  /** Told how each time went; a failed one is followed by the next all the same. */
+  log?: FailureLog;
 }
 
 /** Work that is done again and again, never twice at once, until it is stopped. It does not keep the process alive. */
@@ -41,8 +43,9 @@ export class RepeatedWork {
   private async once(): Promise<void> {
     try {
       await this.repetition.work();
+      this.repetition.log?.worked();
     } catch (error) {
-      if (!this.signal.aborted) this.repetition.onError(error);
+      if (!this.signal.aborted) this.repetition.log?.failed(error);
     }
     if (!this.signal.aborted) this.start();
   }

@@ -26,8 +26,7 @@ export class WorkerWatch implements OnApplicationBootstrap, OnApplicationShutdow
     this.repeated = new RepeatedWork({
       everyMs: environment.leaseMs,
       work: () => this.look(),
-      // Whoever needs Postgres says that it is away.
-      onError: () => undefined,
+      // No log: whoever needs Postgres says that it is away.
     });
   }
 

@@ -3,6 +3,6 @@ export { Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { Silence } from './silence.js';
 export { startWatchdog } from './watchdog.js';
-export { OutageLog } from './outage-log.js';
+export { FailureLog, OutageLog } from './outage-log.js';
 export { NestLogger } from './nest-logger.js';
 export { TelemetryModule } from './telemetry.module.js';

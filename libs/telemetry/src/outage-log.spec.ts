@@ -1,5 +1,5 @@
 import { createLogger } from './logger.js';
-import { OutageLog } from './outage-log.js';
+import { FailureLog, OutageLog } from './outage-log.js';
 
 it('says once that a service is away and once that it is back, with what it has cost', async () => {
   const lines: Record<string, unknown>[] = [];
@@ -37,4 +37,23 @@ it('says once that a service is away and once that it is back, with what it has 
   outages.requestFailed('Postgres', new Error('again'), probe);
   await until(4);
   expect(lines[3]).toMatchObject({ msg: 'Postgres is back', failedRequests: 1 });
+});
+
+it('says once for each reason that repeated work fails, and once that it works again', () => {
+  const lines: [string, object][] = [];
+  const write = (text: string, fields: object = {}): void => void lines.push([text, fields]);
+  const log = new FailureLog('The sweep', { warn: write, info: write });
+  log.worked();
+  for (let i = 0; i < 100; i++) log.failed(new Error('connection refused'));
+  log.failed(new Error('terminated'));
+  log.failed(new Error('connection refused'));
+  log.worked();
+  log.worked();
+  expect(lines).toMatchObject([
+    ['The sweep fails', { err: { message: 'connection refused' } }],
+    ['The sweep fails', { err: { message: 'terminated' } }],
+    ['The sweep works again', { failures: 102 }],
+  ]);
+  log.failed(new Error('terminated'));
+  expect(lines).toHaveLength(4);
 });

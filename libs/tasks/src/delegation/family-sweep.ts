@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { FamilyStore, type SweepCursor } from '@baton/database';
-import { Logger } from '@baton/telemetry';
+import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { RepeatedWork } from '../repeated-work.js';
@@ -29,7 +29,7 @@ export class FamilySweep implements OnModuleInit, OnModuleDestroy {
     this.repeated = new RepeatedWork({
       everyMs: environment.sweepMs,
       work: () => this.sweep(),
-      onError: (error) => logger.warn('sweep of families failed', { err: error }),
+      log: new FailureLog('The sweep of suspended runs', logger),
     });
   }
 

@@ -2,7 +2,7 @@ import { Environment } from '@baton/config';
 import { DispatchStore, type Grant, type SlotUsage, type RunQuota } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { capacityOf, freeDispatchSlots, DispatchSlots } from './dispatch-slots.js';
@@ -29,6 +29,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   private asked = false;
   private timer: NodeJS.Timeout | undefined;
   private readonly stop = new AbortController();
+  private readonly log: FailureLog;
 
   constructor(
     private readonly store: DispatchStore,
@@ -36,7 +37,9 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     private readonly messaging: Messaging,
     private readonly environment: Environment,
     private readonly logger: Logger,
-  ) {}
+  ) {
+    this.log = new FailureLog('The dispatch of waiting runs', logger);
+  }
 
   onApplicationBootstrap(): void {
     this.refill();
@@ -103,10 +106,11 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
       for (let refills = 0; this.takeRequest(); refills++) {
         if (refills > 0) await delay(GAP_MS, undefined, { signal: this.stop.signal });
         await this.fillOnce();
+        this.log.worked();
       }
     } catch (error) {
       // The next run that ends, or the sweeper, tries again.
-      if (!this.stop.signal.aborted) this.logger.warn('dispatch failed', { err: error });
+      if (!this.stop.signal.aborted) this.log.failed(error);
     } finally {
       this.filling = false;
     }

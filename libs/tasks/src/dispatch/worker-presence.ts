@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { type WorkerProcess, WorkerStore } from '@baton/database';
-import { Logger } from '@baton/telemetry';
+import { FailureLog, Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { hostname } from 'node:os';
 import { WorkerIdentity } from '../runs/worker-identity.js';
@@ -12,15 +12,17 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
   private readonly worker: WorkerProcess;
   private timer: NodeJS.Timeout | undefined;
   private beat: Promise<void> = Promise.resolve();
+  private readonly log: FailureLog;
 
   constructor(
     private readonly workers: WorkerStore,
     private readonly dispatcher: RunDispatcher,
     private readonly environment: Environment,
-    private readonly logger: Logger,
+    logger: Logger,
     { id }: WorkerIdentity,
   ) {
     const { workerConcurrency: concurrency } = environment;
+    this.log = new FailureLog('The sign of life', logger);
     this.worker = { id, host: hostname(), pid: process.pid, concurrency };
   }
 
@@ -42,8 +44,9 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
   }
 
   private async tell(sign: () => Promise<void>): Promise<void> {
-    await sign().catch((error: unknown) => {
-      this.logger.warn('sign of life failed', { err: error });
-    });
+    await sign().then(
+      () => this.log.worked(),
+      (error: unknown) => this.log.failed(error),
+    );
   }
 }

@@ -2,7 +2,7 @@ import type { TaskEvent } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
-import { Logger, Metrics } from '@baton/telemetry';
+import { FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LogReader, type TaskKey } from './log-reader.js';
@@ -28,6 +28,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   private timer: NodeJS.Timeout | undefined;
   private stopReconnect: Unsubscribe | undefined;
   private readonly log: LogReader;
+  private readonly ticks: FailureLog;
   private isCatchUpPlanned = false;
   private comparing: Promise<void> | undefined;
   private readonly closed = new AbortController();
@@ -39,6 +40,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     private readonly logger: Logger,
     private readonly metrics: Metrics,
   ) {
+    this.ticks = new FailureLog('The comparison of watched logs', logger);
     this.log = new LogReader(tasks, Math.ceil(environment.databasePoolSize * POOL_SHARE));
   }
 
@@ -132,7 +134,10 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   /** One comparison at a time; a failed one is made up for by the next tick. */
   private async tick(): Promise<void> {
     this.comparing ??= this.compare()
-      .catch((error: unknown) => this.logger.warn('relay tick failed', { err: error }))
+      .then(
+        () => this.ticks.worked(),
+        (error: unknown) => this.ticks.failed(error),
+      )
       .finally(() => (this.comparing = undefined));
     await this.comparing;
   }

@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { type DeletedRows, type Retention, RetentionStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { Logger, Metrics } from '@baton/telemetry';
+import { FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RepeatedWork } from '../repeated-work.js';
@@ -41,7 +41,7 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
       work: async () => {
         await this.sweep();
       },
-      onError: (error) => logger.warn('retention sweep failed', { err: error }),
+      log: new FailureLog('The sweep of retention', logger),
     });
   }
 

@@ -2,7 +2,7 @@ import { serializePayload } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { RunStore, type RunToEnqueue } from '@baton/database';
 import { Messaging } from '@baton/messaging';
-import { Logger, Metrics } from '@baton/telemetry';
+import { FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { MOST_PAUSE, RepeatedWork } from '../repeated-work.js';
@@ -33,7 +33,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     this.repeated = new RepeatedWork({
       everyMs: environment.sweepMs,
       work: () => this.sweep(),
-      onError: (error) => logger.warn('sweep failed', { err: error }),
+      log: new FailureLog('The sweep of runs', logger),
     });
   }
 

@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { type DueSchedule, ScheduleStore } from '@baton/database';
 import { type Consumer, Messaging, type Tick } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { RepeatedWork } from '../repeated-work.js';
 import { ScheduleSettler } from './schedule-settler.js';
@@ -31,7 +31,7 @@ export class ScheduleClock implements OnApplicationBootstrap, OnModuleDestroy {
     this.repeated = new RepeatedWork({
       everyMs: environment.sweepMs,
       work: () => this.sweep(),
-      onError: (error) => logger.warn('sweep of schedules failed', { err: error }),
+      log: new FailureLog('The sweep of schedules', logger),
     });
   }
 

@@ -1,6 +1,6 @@
 import { UsageStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { Logger } from '@baton/telemetry';
+import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RepeatedWork } from '../repeated-work.js';
@@ -28,7 +28,7 @@ export class UsageCount implements OnModuleInit, OnModuleDestroy {
     this.repeated = new RepeatedWork({
       everyMs: LOOK_MS,
       work: () => this.countDue(),
-      onError: (error) => logger.warn('counting what is stored failed', { err: error }),
+      log: new FailureLog('The count of stored bytes', logger),
     });
   }
 
