@@ -18,9 +18,15 @@ describe('the memory for reads of large tasks', () => {
   const environment = loadEnvironment({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
   let pool: ReadMemoryPool;
   let granted: string[];
+  const calls: { end(): void; taken: Promise<unknown> }[] = [];
   beforeEach(() => {
     pool = new ReadMemoryPool(environment);
     granted = [];
+  });
+  // A call that is left waiting would be refused while another file is tested.
+  afterEach(async () => {
+    for (const { end } of calls) end();
+    await Promise.all(calls.splice(0).map(({ taken }) => taken));
   });
 
   /** A call that notes when it is granted; `end` sends its answer. */
@@ -28,7 +34,9 @@ describe('the memory for reads of large tasks', () => {
     const response = new EventEmitter();
     const lease = pool.leaseFor(tenantId, response as unknown as ServerResponse, true);
     const taken = lease.take(bytes).then((is) => is && granted.push(name));
-    return { lease, taken, end: () => response.emit('close') };
+    const made = { lease, taken, end: () => void response.emit('close') };
+    calls.push(made);
+    return made;
   }
 
   it('is shared: half of it is the most that one tenant has, and the rest of its calls wait for an answer', async () => {
