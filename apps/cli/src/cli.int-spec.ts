@@ -304,6 +304,29 @@ describe('the database', () => {
   });
 });
 
+describe('tasks', () => {
+  it('are shown with the last error in the code of their agent, and without what drives a terminal', async () => {
+    const { id: tenantId } = await json<{ id: string }>('tenants create authors');
+    const place = new Database({ url: database.url, poolSize: 2 });
+    try {
+      const runId = await bury(place, tenantId, 'echo');
+      const text = 'UPDATE runs SET error_detail = $2 WHERE id = $1 RETURNING task_id';
+      const output = ['about to throw', 'red \u001b[31m'];
+      const error = { attempt: 1, at: '2026-01-01T00:00:00Z', name: 'E', message: 'broken', output };
+      const [row] = await place.systemQuery<{ task_id: string }>({ text }, [runId, JSON.stringify(error)]);
+      const show = `tasks show ${row!.task_id} --tenant authors`;
+      const { code, out } = await baton(show);
+      expect(code).toBe(0);
+      expect(out).toMatch(/state +submitted/);
+      expect(out).toMatch(/\nbroken\n\nIts console:\nabout to throw\nred \[31m$/);
+      expect(JSON.parse((await baton(`${show} --json`)).out)).toMatchObject({ agentId: 'echo', error });
+    } finally {
+      await place.close();
+    }
+    expect(await refusal(`tasks show ${randomUUID()} --tenant authors`)).toMatch(/has no task/);
+  });
+});
+
 describe('dead letters', () => {
   it('of a tenant are listed page by page, and redelivered all at once, once', async () => {
     const { id: tenantId } = await json<{ id: string }>('tenants create buried');
@@ -336,25 +359,25 @@ describe('dead letters', () => {
       await place.close();
     }
   });
-
-  /** A run of an agent that used up its attempts, at the same time as all others; its id. */
-  async function bury(place: Database, tenantId: string, agentId: string): Promise<string> {
-    const [taskId, runId] = [randomUUID(), randomUUID()];
-    const timestamp = new Date().toISOString();
-    const message = {
-      ...{ messageId: randomUUID(), contextId: 'c', taskId, role: Role.ROLE_USER, parts: [textPart('hi')] },
-      ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
-    };
-    await new TaskStore(place).create({
-      ...{ tenantId, agentId, runId, extensions: [] },
-      task: {
-        ...{ id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined },
-        status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
-      },
-    });
-    const text = `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts, died_at)
-      VALUES ('${tenantId}', '${runId}', '${taskId}', '${agentId}', 'died', 3, '2026-01-01')`;
-    await place.systemQuery({ text }, []);
-    return runId;
-  }
 });
+
+/** A run of an agent that used up its attempts, at the same time as all others; its id. */
+async function bury(place: Database, tenantId: string, agentId: string): Promise<string> {
+  const [taskId, runId] = [randomUUID(), randomUUID()];
+  const timestamp = new Date().toISOString();
+  const message = {
+    ...{ messageId: randomUUID(), contextId: 'c', taskId, role: Role.ROLE_USER, parts: [textPart('hi')] },
+    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+  };
+  await new TaskStore(place).create({
+    ...{ tenantId, agentId, runId, extensions: [] },
+    task: {
+      ...{ id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined },
+      status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
+    },
+  });
+  const text = `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts, died_at)
+    VALUES ('${tenantId}', '${runId}', '${taskId}', '${agentId}', 'died', 3, '2026-01-01')`;
+  await place.systemQuery({ text }, []);
+  return runId;
+}

@@ -1,3 +1,5 @@
+import type { RunErrorRecord } from '@baton/database';
+
 /** Where a command writes. */
 export interface Terminal {
   /** What was asked for: tables, JSON, an agent's answer. */
@@ -53,4 +55,10 @@ export function printTable(
 ): void {
   if (rows.length > 0) terminal.out(formatTable(titles, rows));
   else terminal.err(none);
+}
+
+/** Print an error in an agent's code, with its stack and what the run wrote to its console. */
+export function printRunError(terminal: Terminal, { message, stack, output = [] }: RunErrorRecord): void {
+  const lines = ['', stack ?? message, ...(output.length > 0 ? ['', 'Its console:'] : []), ...output];
+  terminal.out(printable(lines.join('\n')));
 }

@@ -30,6 +30,10 @@ const COMMANDS: Readonly<
     summary: 'messages sent by the clock: list, create, show, pause, resume, run, remove',
     add: async (...args) => (await import('./commands/schedules.js')).addScheduleCommands(...args),
   },
+  tasks: {
+    summary: "a tenant's tasks: show",
+    add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
+  },
   'dead-letters': {
     summary: 'runs that used up their attempts: list, show, redeliver',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),

@@ -6,7 +6,7 @@ import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { type Platform, withPlatform } from '../connection.js';
 import { withMessaging } from '../messaging.js';
 import { OperatorError } from '../operator-error.js';
-import { formatTime, oneLine, printJson, printTable } from '../output.js';
+import { formatTime, oneLine, printJson, printRunError, printTable } from '../output.js';
 import { requireTenant } from '../require-tenant.js';
 
 const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died (UTC)', 'redelivered as', 'reason'];
@@ -133,11 +133,7 @@ async function showLetter(cli: Cli, runId: string, { json }: JsonOption): Promis
     ],
   ] as const;
   cli.terminal.out(lines.map(([name, value]) => `${name.padEnd(12)} ${oneLine(value, 200)}`).join('\n'));
-  if (!error) return;
-  const { stack, output = [] } = error;
-  cli.terminal.out(
-    ['', stack ?? error.message, ...(output.length > 0 ? ['', 'Its console:'] : []), ...output].join('\n'),
-  );
+  if (error) printRunError(cli.terminal, error);
 }
 
 async function redeliverLetters(

@@ -1,0 +1,57 @@
+import { Database, RunStore, TaskStore } from '@baton/database';
+import type { Command } from 'commander';
+import { stateName } from '../a2a/agent-client.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { withPlatform } from '../connection.js';
+import { OperatorError } from '../operator-error.js';
+import { printJson, printRunError, oneLine } from '../output.js';
+import { requireTenant } from '../require-tenant.js';
+
+interface ShowOptions extends JsonOption {
+  tenant: string;
+}
+
+/** `baton tasks …`: what the platform knows of a tenant's tasks. */
+export function addTaskCommands(program: Command, cli: Cli): void {
+  const tasks = program.command('tasks').description("a tenant's tasks");
+
+  tasks
+    .command('show')
+    .description('show the state of one, and the last error in the code of its agent')
+    .argument('<task>', 'the id of the task')
+    .requiredOption('--tenant <slug>', 'whose task it is')
+    .option(...JSON_OPTION)
+    .action((task: string, options: ShowOptions) => showTask(cli, task, options));
+}
+
+async function showTask(cli: Cli, taskId: string, { tenant: slug, json }: ShowOptions): Promise<void> {
+  const { record, error } = await withPlatform(cli.source, async ({ tenants, environment }) => {
+    const { databaseUrl: url, allowRlsBypass } = environment;
+    const database = new Database({ url, poolSize: 1, allowRlsBypass });
+    try {
+      const { id: tenantId } = await requireTenant(tenants, slug);
+      const stored = await new TaskStore(database).get(tenantId, taskId, {
+        historyLength: 0,
+        artifacts: false,
+      });
+      if (!stored) {
+        throw new OperatorError(`The tenant "${slug}" has no task "${taskId}", or it is past its retention.`);
+      }
+      const { task, agentId, sequence } = stored;
+      const state = task.status ? stateName(task.status.state) : 'unknown';
+      const { contextId } = task;
+      return {
+        record: { id: taskId, tenant: slug, agentId, contextId, state, events: sequence },
+        error: await new RunStore(database).lastError(tenantId, taskId),
+      };
+    } finally {
+      await database.close();
+    }
+  });
+  if (json) return void printJson(cli.terminal, { ...record, error: error ?? null });
+  const lines = Object.entries(record).map(
+    ([name, value]) => `${name.padEnd(12)} ${oneLine(String(value), 200)}`,
+  );
+  cli.terminal.out(lines.join('\n'));
+  if (error) printRunError(cli.terminal, error);
+}
