@@ -30,7 +30,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   private readonly log: LogReader;
   private readonly ticks: FailureLog;
   private isCatchUpPlanned = false;
-  private comparing: Promise<void> | undefined;
+  private comparing: Promise<boolean> | undefined;
   private readonly closed = new AbortController();
 
   constructor(
@@ -114,7 +114,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     clearTimeout(timer);
   }
 
-  /** Signals may have been missed: compare every watch with its log soon. */
+  /** Signals may have been missed: compare every watch with its log soon, and again until that succeeds. */
   private async catchUp(): Promise<void> {
     if (this.isCatchUpPlanned) return;
     this.isCatchUpPlanned = true;
@@ -128,18 +128,24 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     }
     // A comparison that runs may have read its heads before the outage was over.
     await this.comparing;
-    await this.tick();
+    if (!(await this.tick())) void this.catchUp();
   }
 
-  /** One comparison at a time; a failed one is made up for by the next tick. */
-  private async tick(): Promise<void> {
+  /** One comparison at a time. @returns whether it succeeded */
+  private tick(): Promise<boolean> {
     this.comparing ??= this.compare()
       .then(
-        () => this.ticks.worked(),
-        (error: unknown) => this.ticks.failed(error),
+        () => {
+          this.ticks.worked();
+          return true;
+        },
+        (error: unknown) => {
+          this.ticks.failed(error);
+          return false;
+        },
       )
       .finally(() => (this.comparing = undefined));
-    await this.comparing;
+    return this.comparing;
   }
 
   /** Let those read the log who have missed something. */
