@@ -1,7 +1,3 @@
-import { createAnthropic } from '@ai-sdk/anthropic';
-import { createGoogleGenerativeAI } from '@ai-sdk/google';
-import { createOpenAI } from '@ai-sdk/openai';
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
 import { withoutEndSlashes } from '../../outbound/outbound-url.js';
 import type { SecretReader } from '../../secret-reader.js';
@@ -57,7 +53,7 @@ export async function openModel(
       `There is no key for ${provider}: set the secret "${keyName}" (npx baton secrets set ${keyName} --tenant …).`,
     );
   }
-  const plain = create(config, provider, name, key, fetch);
+  const plain = await create(config, provider, name, key, fetch);
   const model = config.output ? jsonOnly(plain, config.output.schema) : plain;
   return { model, provider, name, key, keyName, options: optionsOf(config, provider) };
 }
@@ -67,18 +63,31 @@ function rethrowPlain(error: unknown): never {
   throw error instanceof Error && error.name === 'SecretError' ? new AgentFailure(error.message) : error;
 }
 
-function create(config: LlmConfig, provider: Provider, name: string, apiKey = '', fetch: Fetch): ModelV3 {
+/** A provider's package is loaded by the first run that needs it: most processes need one of them, or none. */
+async function create(
+  config: LlmConfig,
+  provider: Provider,
+  name: string,
+  apiKey = '',
+  fetch: Fetch,
+): Promise<ModelV3> {
   const baseURL = config.baseUrl && withoutEndSlashes(config.baseUrl);
   switch (provider) {
     case 'openai': {
+      const { createOpenAI } = await import('@ai-sdk/openai');
       const openai = createOpenAI({ baseURL: baseURL ?? USUAL_URL.openai, apiKey, fetch });
       return config.api === 'chat' ? openai.chat(name) : openai.responses(name);
     }
-    case 'anthropic':
+    case 'anthropic': {
+      const { createAnthropic } = await import('@ai-sdk/anthropic');
       return createAnthropic({ baseURL: baseURL ?? USUAL_URL.anthropic, apiKey, fetch })(name);
-    case 'google':
+    }
+    case 'google': {
+      const { createGoogleGenerativeAI } = await import('@ai-sdk/google');
       return createGoogleGenerativeAI({ baseURL: baseURL ?? USUAL_URL.google, apiKey, fetch })(name);
+    }
     case 'openai-compatible': {
+      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
       const settings = { name: 'compatible', baseURL: baseURL ?? '', fetch };
       const reports = { includeUsage: true, supportsStructuredOutputs: true };
       return createOpenAICompatible({ ...settings, ...reports, ...(apiKey && { apiKey }) })(name);
