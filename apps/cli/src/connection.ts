@@ -8,6 +8,7 @@ import {
   AgentCatalogStore,
   AgentStore,
   CatalogClient,
+  Database,
   HostStore,
   SecretStore,
   TenantStore,
@@ -49,6 +50,22 @@ export async function withPlatform<T>(
   } finally {
     await catalog.close();
   }
+}
+
+/** Like `withPlatform`, with a connection for the tables of tasks. */
+export async function withDatabase<T>(
+  source: EnvironmentSource,
+  work: (platform: Platform & { database: Database }) => Promise<T>,
+): Promise<T> {
+  return withPlatform(source, async (platform) => {
+    const { databaseUrl: url, allowRlsBypass } = platform.environment;
+    const database = new Database({ url, poolSize: 2, allowRlsBypass });
+    try {
+      return await work({ ...platform, database });
+    } finally {
+      await database.close();
+    }
+  });
 }
 
 /**

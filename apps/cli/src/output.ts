@@ -57,6 +57,16 @@ export function printTable(
   else terminal.err(none);
 }
 
+/** Print one record: a line for each field, its name first. */
+export function printFields(
+  terminal: Terminal,
+  fields: readonly (readonly [name: string, value: string])[],
+  nameWidth = 12,
+): void {
+  const lines = fields.map(([name, value]) => `${name.padEnd(nameWidth)} ${oneLine(value, 200)}`);
+  terminal.out(lines.join('\n'));
+}
+
 /** Print an error in an agent's code, with its stack and what the run wrote to its console. */
 export function printRunError(terminal: Terminal, { message, stack, output = [] }: RunErrorRecord): void {
   const lines = ['', stack ?? message, ...(output.length > 0 ? ['', 'Its console:'] : []), ...output];

@@ -159,9 +159,13 @@ export class ProtocolError extends Error {
 
   /** -32601. */
   static methodNotFound(method: string): ProtocolError {
-    const shown = method.length > 128 ? `${method.slice(0, 128)}…` : method;
+    const shown = shortened(method, 128);
     return new ProtocolError('method-not-found', `Method not found: ${shown}`, {
       metadata: { method: shown },
     });
   }
 }
+
+/** The text as far as an error quotes it. */
+export const shortened = (text: string, max: number): string =>
+  text.length > max ? `${text.slice(0, max)}…` : text;

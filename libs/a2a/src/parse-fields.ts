@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { type FieldViolation, ProtocolError } from './errors.js';
+import { type FieldViolation, ProtocolError, shortened } from './errors.js';
 
 type Issue = z.core.$ZodIssue;
 
@@ -21,16 +21,14 @@ export function parseFields<T extends z.ZodType>(schema: T, raw: unknown, at = '
   if (parsed.success) return parsed.data;
   const all = parsed.error.issues.flatMap((issue) => violationsOf(issue, at === '' ? [] : [at]));
   const violations = all.slice(0, MAX_VIOLATIONS).map(({ field, description }) => ({
-    field: cut(field, MAX_FIELD_CHARS) || whole,
-    description: cut(description, MAX_DESCRIPTION_CHARS),
+    field: shortened(field, MAX_FIELD_CHARS) || whole,
+    description: shortened(description, MAX_DESCRIPTION_CHARS),
   }));
   const said = violations.map(({ field, description }) => `${field}: ${description}`);
   const more = all.length - violations.length;
   const message = [...said, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
   throw new ProtocolError('invalid-params', message, { violations });
 }
-
-const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);
 
 function violationsOf(issue: Issue, at: readonly PropertyKey[]): FieldViolation[] {
   const path = [...at, ...issue.path];

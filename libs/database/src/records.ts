@@ -40,9 +40,9 @@ export interface NewTask {
   child?: NewChild;
 }
 
-/** Where a new run may go. It waits behind those of its tenant that wait, oldest first. */
+/** What a new run may take. It waits behind those of its tenant that wait, oldest first. */
 export interface RunQuota {
-  /** It goes on the queue if fewer of the tenant's runs are out (on the queue or running); null = however many. */
+  /** It goes on the queue if fewer of the tenant's runs are in flight (on the queue or running); null = however many. */
   maxInFlight: number | null;
   /** It is refused if it had to wait and as many wait already; null = however many. */
   maxWaiting: number | null;

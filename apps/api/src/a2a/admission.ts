@@ -4,7 +4,6 @@ import {
   type Codec,
   type DecodedCall,
   type Envelope,
-  type OperationName,
   type RpcPath,
   ProtocolError,
   assertAccept,
@@ -27,7 +26,7 @@ import { idempotencyKey, lastEventId, requestedVersion, traceparent } from './ca
 import { negotiateExtensions } from './extensions.js';
 import { isStreaming } from './kinds-of-calls.js';
 import type { RpcAnswer } from './rpc-answer.js';
-import { requireScopeFor, requireTokenFor } from './scopes.js';
+import { isRead, requireScopeFor, requireTokenFor } from './scopes.js';
 
 /** A request that has passed every check, ready to be carried out. */
 export interface AdmittedCall {
@@ -132,10 +131,6 @@ export class Admission {
     return this.agents.find(choice, { tenantId, profile, hostAgent: agentOfHost(request) }, call);
   }
 }
-
-/** What changes something has been done when its answer is read: that is then as much as there is memory for. */
-const isRead = (operation: OperationName): boolean =>
-  operation === 'getTask' || operation === 'listTasks' || operation === 'subscribeToTask';
 
 /** The codec of the method, and with it the family in which everything from here on is answered. */
 function codecOf({ method }: Envelope, answer: RpcAnswer): Codec {

@@ -16,7 +16,7 @@ const guardOf = ({ path }: RpcPath): typeof BearerGuard => (path === '/' ? HostG
 function dispatchController(rpcPath: RpcPath): Type {
   @Controller(rpcPath.path)
   class DispatchController {
-    constructor(private readonly dispatcher: RpcHandler) {}
+    constructor(private readonly handler: RpcHandler) {}
 
     @Post()
     @UseGuards(guardOf(rpcPath))
@@ -26,7 +26,7 @@ function dispatchController(rpcPath: RpcPath): Type {
       @Req() request: FastifyRequest,
       @Res() reply: FastifyReply,
     ): Promise<void> {
-      return this.dispatcher.dispatch(rpcPath, agent, request, reply);
+      return this.handler.dispatch(rpcPath, agent, request, reply);
     }
   }
   return DispatchController;

@@ -7,10 +7,10 @@ const PEEK_MS = 1_000;
 export class PeekedItems implements AsyncIterableIterator<StreamItem> {
   private first: Promise<IteratorResult<StreamItem>> | undefined;
 
-  /** @param onFirstTaken told whenever a further item is asked for: the first, which may be large, is with its reader */
+  /** @param onFurther told whenever a further item is asked for: the first, which may be large, is with its reader */
   constructor(
     private readonly items: AsyncGenerator<StreamItem>,
-    private readonly onFirstTaken: () => void,
+    private readonly onFurther: () => void,
   ) {}
 
   /**
@@ -32,7 +32,7 @@ export class PeekedItems implements AsyncIterableIterator<StreamItem> {
   }
 
   next(): Promise<IteratorResult<StreamItem>> {
-    if (!this.first) this.onFirstTaken();
+    if (!this.first) this.onFurther();
     const next = this.first ?? this.items.next();
     this.first = undefined;
     return next;

@@ -16,6 +16,9 @@ const SCOPES_OF: Record<OperationName, readonly Scope[]> = {
   getExtendedAgentCard: READ,
 };
 
+/** Whether an operation only reads: of one that changes something, the change is done when its answer is read. */
+export const isRead = (operation: OperationName): boolean => SCOPES_OF[operation] === READ;
+
 /** Throws `forbidden`, naming the scope that is missing. `admin` includes all others. */
 export function requireScopeFor(operation: OperationName, scopes: readonly Scope[]): void {
   requireScope(SCOPES_OF[operation], scopes);

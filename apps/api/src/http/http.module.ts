@@ -7,7 +7,10 @@ import { ReadMemoryPool } from './read-memory.js';
 import { RequestRate } from './request-rate.js';
 import { Traffic } from './traffic.js';
 
-/** What every endpoint shares: the error filter, the tenants' requests per second, the requests in hand, the memory for large tasks, and the server's own URL. */
+/**
+ * What every endpoint shares: the error filter, the tenants' requests per second, the requests in hand, the memory for
+ * large tasks, and the server's own URL.
+ */
 @Module({
   providers: [
     { provide: APP_FILTER, useClass: ErrorFilter },

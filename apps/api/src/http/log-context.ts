@@ -19,14 +19,14 @@ export interface LogContext {
   streamedAt?: number;
 }
 
-const notesByRequest = new WeakMap<FastifyRequest, LogContext>();
+const contexts = new WeakMap<FastifyRequest, LogContext>();
 
-/** The notes of a request; there is always one object a request. */
+/** The context of a request: always the same object. */
 export function logContextOf(request: FastifyRequest): LogContext {
-  let notes = notesByRequest.get(request);
-  if (!notes) {
-    notes = {};
-    notesByRequest.set(request, notes);
+  let context = contexts.get(request);
+  if (!context) {
+    context = {};
+    contexts.set(request, context);
   }
-  return notes;
+  return context;
 }

@@ -154,7 +154,8 @@ export class ReadLease implements ReadMemory {
 
   /** The answer has left, or its caller has. What the call reads from now on is small. */
   readonly release = (): void => {
-    if (!this.isOver()) this.over.abort(ANSWERED);
+    if (this.isOver()) return;
+    this.over.abort(ANSWERED);
     this.pool.give(this.call.tenantId, this.taken.splice(0));
   };
 }

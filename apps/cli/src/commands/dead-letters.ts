@@ -1,12 +1,12 @@
 import { BUILTIN_AGENTS } from '@baton/agents';
-import { type DeadLetter, Database, DeadLetterStore, TaskStore, RunStore } from '@baton/database';
+import { type DeadLetter, DeadLetterStore, TaskStore, RunStore } from '@baton/database';
 import { type RedeliveryPorts, redeliver } from '@baton/tasks';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { type Platform, withPlatform } from '../connection.js';
+import { type Platform, withDatabase } from '../connection.js';
 import { withMessaging } from '../messaging.js';
 import { OperatorError } from '../operator-error.js';
-import { formatTime, oneLine, printJson, printRunError, printTable } from '../output.js';
+import { formatTime, oneLine, printFields, printJson, printRunError, printTable } from '../output.js';
 import { requireTenant } from '../require-tenant.js';
 
 const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died (UTC)', 'redelivered as', 'reason'];
@@ -60,20 +60,14 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
 }
 
 async function withDesk<T>({ source }: Cli, work: (desk: Desk) => Promise<T>): Promise<T> {
-  return withPlatform(source, async (platform) => {
-    const { databaseUrl: url, allowRlsBypass } = platform.environment;
-    const database = new Database({ url, poolSize: 2, allowRlsBypass });
-    try {
-      return await work({
-        ...platform,
-        letters: new DeadLetterStore(database),
-        tasks: new TaskStore(database),
-        runs: new RunStore(database),
-      });
-    } finally {
-      await database.close();
-    }
-  });
+  return withDatabase(source, ({ database, ...platform }) =>
+    work({
+      ...platform,
+      letters: new DeadLetterStore(database),
+      tasks: new TaskStore(database),
+      runs: new RunStore(database),
+    }),
+  );
 }
 
 async function lettersOf({ letters, tenants }: Desk, slug: string | undefined): Promise<DeadLetter[]> {
@@ -132,7 +126,7 @@ async function showLetter(cli: Cli, runId: string, { json }: JsonOption): Promis
       redeliveredAt ? `${formatTime(redeliveredAt)} (UTC), as task ${redeliveredTaskId ?? ''}` : 'no',
     ],
   ] as const;
-  cli.terminal.out(lines.map(([name, value]) => `${name.padEnd(12)} ${oneLine(value, 200)}`).join('\n'));
+  printFields(cli.terminal, lines);
   if (error) printRunError(cli.terminal, error);
 }
 

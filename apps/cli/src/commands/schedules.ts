@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../api-client.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { OperatorError } from '../operator-error.js';
-import { formatTime, oneLine, printJson, printTable } from '../output.js';
+import { formatTime, printFields, printJson, printTable } from '../output.js';
 
 const TITLES = ['name', 'agent', 'when', 'time zone', 'next (UTC)', 'last', 'task', 'state'];
 
@@ -146,7 +146,7 @@ async function show(cli: Cli, name: string, options: Options): Promise<void> {
     ],
     ['last task', task ? `${task.request_id}: ${task.state ?? 'no longer kept'}` : '-'],
   ] as const;
-  cli.terminal.out(lines.map(([title, value]) => `${title.padEnd(10)} ${oneLine(value, 200)}`).join('\n'));
+  printFields(cli.terminal, lines, 10);
 }
 
 async function setPaused(cli: Cli, name: string, paused: boolean, options: Options): Promise<void> {

@@ -1,10 +1,10 @@
-import { Database, RunStore, TaskStore } from '@baton/database';
+import { RunStore, TaskStore } from '@baton/database';
 import type { Command } from 'commander';
 import { stateName } from '../a2a/agent-client.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { withPlatform } from '../connection.js';
+import { withDatabase } from '../connection.js';
 import { OperatorError } from '../operator-error.js';
-import { printJson, printRunError, oneLine } from '../output.js';
+import { printFields, printJson, printRunError } from '../output.js';
 import { requireTenant } from '../require-tenant.js';
 
 interface ShowOptions extends JsonOption {
@@ -25,33 +25,22 @@ export function addTaskCommands(program: Command, cli: Cli): void {
 }
 
 async function showTask(cli: Cli, taskId: string, { tenant: slug, json }: ShowOptions): Promise<void> {
-  const { record, error } = await withPlatform(cli.source, async ({ tenants, environment }) => {
-    const { databaseUrl: url, allowRlsBypass } = environment;
-    const database = new Database({ url, poolSize: 1, allowRlsBypass });
-    try {
-      const { id: tenantId } = await requireTenant(tenants, slug);
-      const stored = await new TaskStore(database).get(tenantId, taskId, {
-        historyLength: 0,
-        artifacts: false,
-      });
-      if (!stored) {
-        throw new OperatorError(`The tenant "${slug}" has no task "${taskId}", or it is past its retention.`);
-      }
-      const { task, agentId, sequence } = stored;
-      const state = task.status ? stateName(task.status.state) : 'unknown';
-      const { contextId } = task;
-      return {
-        record: { id: taskId, tenant: slug, agentId, contextId, state, events: sequence },
-        error: await new RunStore(database).lastError(tenantId, taskId),
-      };
-    } finally {
-      await database.close();
+  const { record, error } = await withDatabase(cli.source, async ({ tenants, database }) => {
+    const { id: tenantId } = await requireTenant(tenants, slug);
+    const bare = { historyLength: 0, artifacts: false };
+    const stored = await new TaskStore(database).get(tenantId, taskId, bare);
+    if (!stored) {
+      throw new OperatorError(`The tenant "${slug}" has no task "${taskId}", or it is past its retention.`);
     }
+    const { task, agentId, sequence: events } = stored;
+    const state = task.status ? stateName(task.status.state) : 'unknown';
+    const error = await new RunStore(database).lastError(tenantId, taskId);
+    return { record: { id: taskId, tenant: slug, agentId, contextId: task.contextId, state, events }, error };
   });
   if (json) return void printJson(cli.terminal, { ...record, error: error ?? null });
-  const lines = Object.entries(record).map(
-    ([name, value]) => `${name.padEnd(12)} ${oneLine(String(value), 200)}`,
+  printFields(
+    cli.terminal,
+    Object.entries(record).map(([name, value]) => [name, String(value)]),
   );
-  cli.terminal.out(lines.join('\n'));
   if (error) printRunError(cli.terminal, error);
 }

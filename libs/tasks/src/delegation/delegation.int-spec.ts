@@ -1,26 +1,20 @@
 import { type AgentDefinition, Role, TaskState, endsTurn, textOf, textPart } from '@baton/a2a';
-import { ChildTasks, RuntimeTable } from '@baton/agents';
-import { ComputeModule } from '@baton/compute';
-import { ConfigModule, loadEnvironment } from '@baton/config';
+import { ChildTasks } from '@baton/agents';
 import {
   AgentCatalogStore,
   Database,
-  DatabaseModule,
   FamilyStore,
   type StoredTask,
   TaskStore,
   TenantStore,
 } from '@baton/database';
-import { LimitsModule, SecretsModule } from '@baton/identity';
-import { Messaging, MessagingModule } from '@baton/messaging';
-import { TelemetryModule } from '@baton/telemetry';
+import { Messaging } from '@baton/messaging';
 import type { INestApplicationContext } from '@nestjs/common';
-import { Test } from '@nestjs/testing';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { AgentDirectory } from '../agent-directory.js';
-import { RunsModule } from '../tasks.module.js';
+import { compileWorker } from '../runs/worker.fixture.js';
 import { AskingRuntime, type Order } from './asking-runtime.fixture.js';
 import { TaskCanceler } from './task-canceler.js';
 
@@ -29,7 +23,7 @@ import { TaskCanceler } from './task-canceler.js';
 const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED } = TaskState;
 const AGENTS = ['boss', 'clerk', 'helper', 'intern'];
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let app: INestApplicationContext;
 let runtime: AskingRuntime;
 let tasks: TaskStore;
@@ -39,21 +33,8 @@ let tenantId: string;
 let tightTenantId: string;
 
 beforeAll(async () => {
-  place = await createDatabase();
-  const environment = loadEnvironment({
-    ...{ DATABASE_URL: place.url, LOG_LEVEL: 'silent', WORKER_CONCURRENCY: '1', SWEEP_MS: '50' },
-    // No worker dies here: on a busy machine no lease may run out either.
-    LEASE_MS: '60000',
-  });
-  const testing = await Test.createTestingModule({
-    imports: [
-      ...[ConfigModule.use(environment), TelemetryModule, DatabaseModule, MessagingModule],
-      ...[LimitsModule, SecretsModule, ComputeModule, RunsModule],
-    ],
-  })
-    .overrideProvider(RuntimeTable)
-    .useFactory({ factory: () => ({ get: () => runtime }) })
-    .compile();
+  testDatabase = await createDatabase();
+  const testing = await compileWorker(testDatabase.url, () => runtime, { SWEEP_MS: '50' });
   runtime = new AskingRuntime(
     () => testing.get(ChildTasks, { strict: false }),
     (tenant, slug) => testing.get(AgentDirectory, { strict: false }).find(tenant, slug),
@@ -62,7 +43,7 @@ beforeAll(async () => {
   families = testing.get(FamilyStore, { strict: false });
   const tenants = testing.get(TenantStore, { strict: false });
   tenantId = (await tenants.create('acme')).id;
-  // A parent and its children have one place between them.
+  // A parent and its children have one slot between them.
   await tenants.setLimits('acme', { runsAtOnce: 1 });
   tightTenantId = (await tenants.create('tight')).id;
   await tenants.setLimits('tight', { runsAtOnce: 1, tasksWaiting: 1 });
@@ -75,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 
 const definitionOf = (name: string): AgentDefinition => ({

@@ -72,7 +72,7 @@ export class DispatchSlots {
   }
 }
 
-/** DispatchSlots where a run could be put now. */
+/** Dispatch slots that are free now. */
 export function freeDispatchSlots({
   workerSlots,
   inFlight,

@@ -18,22 +18,25 @@ const KIB = 1024;
 /** The smallest that TASK_READ_BYTES can be, so that a page is small. */
 const PAGE_BYTES = 64 * KIB;
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let database: Database;
 let tasks: TaskStore;
 let runs: RunStore;
 let pages: ArtifactPages;
 beforeAll(async () => {
-  place = await createDatabase();
-  database = new Database({ url: place.url, poolSize: 4 });
+  testDatabase = await createDatabase();
+  database = new Database({ url: testDatabase.url, poolSize: 4 });
   tasks = new TaskStore(database);
   runs = new RunStore(database);
-  const environment = loadEnvironment({ DATABASE_URL: place.url, TASK_READ_BYTES: String(PAGE_BYTES) });
+  const environment = loadEnvironment({
+    DATABASE_URL: testDatabase.url,
+    TASK_READ_BYTES: String(PAGE_BYTES),
+  });
   pages = new ArtifactPages(tasks, new TaskFinder(tasks, new RetentionStore(database)), environment);
 });
 afterAll(async () => {
   await database.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 
 async function startTask(tenantId: string): Promise<ClaimedRun> {

@@ -8,7 +8,7 @@ export interface TaskMaker {
   tasks: Pick<TaskStore, 'create' | 'get'>;
   /** How often a run is tried whose agent does not say it. */
   maxAttempts: number;
-  /** Give the new run to the queue if it has a quota. Must not reject. */
+  /** Give the new run to the queue if it has a slot. Must not reject. */
   enqueue: (run: RunJob, dispatched: boolean) => Promise<void>;
 }
 
@@ -23,7 +23,7 @@ export interface OneTask {
 
 /**
  * Make the task unless it is there. Somebody else may make it at the same time: then it is there, and all is well.
- * @throws TooManyWaitingError, StorageFullError if there is no quota for it
+ * @throws TooManyWaitingError, StorageFullError if there is no slot for it
  */
 export async function ensureTask({ tasks, maxAttempts, enqueue }: TaskMaker, one: OneTask): Promise<void> {
   const { tenantId, agent, task, extensions = [], quota } = one;

@@ -1,18 +1,14 @@
 import { Role, TaskState, textPart } from '@baton/a2a';
-import { type AgentOutput, type AgentRuntime, RuntimeTable, type Turn } from '@baton/agents';
-import { ComputeModule } from '@baton/compute';
-import { ConfigModule, loadEnvironment } from '@baton/config';
-import { Database, DatabaseModule, TaskStore, TenantStore } from '@baton/database';
-import { LimitsModule, SecretsModule } from '@baton/identity';
-import { Messaging, MessagingModule } from '@baton/messaging';
-import { Metrics, TelemetryModule } from '@baton/telemetry';
+import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
+import { Database, TaskStore, TenantStore } from '@baton/database';
+import { Messaging } from '@baton/messaging';
+import { Metrics } from '@baton/telemetry';
 import type { INestApplicationContext } from '@nestjs/common';
-import { Test } from '@nestjs/testing';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { RunsModule } from '../tasks.module.js';
 import { RunConsumer } from './run-consumer.js';
+import { compileWorker } from './worker.fixture.js';
 
 /** An agent that answers when it is let go, or does not when its run is stopped. */
 class HeldRuntime implements AgentRuntime {
@@ -35,33 +31,22 @@ class HeldRuntime implements AgentRuntime {
   }
 }
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let database: Database;
 
 beforeAll(async () => {
-  place = await createDatabase();
-  database = new Database({ url: place.url, poolSize: 2 });
+  testDatabase = await createDatabase();
+  database = new Database({ url: testDatabase.url, poolSize: 2 });
 });
 afterAll(async () => {
   await database.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 
 /** A worker with one slot. */
 async function startWorker(runtime: AgentRuntime, graceMs: number): Promise<INestApplicationContext> {
-  const environment = loadEnvironment({
-    ...{ DATABASE_URL: place.url, LOG_LEVEL: 'silent', WORKER_CONCURRENCY: '1' },
-    ...{ WORKER_GRACE_MS: String(graceMs), LEASE_MS: '60000' },
-  });
-  const testing = await Test.createTestingModule({
-    imports: [
-      ...[ConfigModule.use(environment), TelemetryModule, DatabaseModule, MessagingModule],
-      ...[LimitsModule, SecretsModule, ComputeModule, RunsModule],
-    ],
-  })
-    .overrideProvider(RuntimeTable)
-    .useFactory({ factory: () => ({ get: () => runtime }) })
-    .compile();
+  const settings = { WORKER_GRACE_MS: String(graceMs) };
+  const testing = await compileWorker(testDatabase.url, () => runtime, settings);
   return testing.init();
 }
 

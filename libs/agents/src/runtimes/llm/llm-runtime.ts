@@ -29,8 +29,10 @@ import { ToolSources } from './tools/tool-sources.js';
 const MAX_CORRECTIONS = 2;
 /** Of what a provider sends for one answer. Some send all of it, and what they were asked, once more at its end. */
 const ANSWER_BOUNDS = {
-  ...{ maxBytes: 16 * 1024 * 1024, maxTotalBytes: 64 * 1024 * 1024 },
-  ...{ json: true, limit: 'modelAnswer' },
+  maxBytes: 16 * 1024 * 1024,
+  maxTotalBytes: 64 * 1024 * 1024,
+  json: true,
+  limit: 'modelAnswer',
 };
 
 /** One turn with what it needs. */

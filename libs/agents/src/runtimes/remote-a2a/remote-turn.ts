@@ -215,9 +215,7 @@ export class RemoteTurn {
   }
 
   private failure(what: string, kind: FailureKind = 'final', limit?: string): RemoteFailure {
-    return new RemoteFailure(kind, `The agent at ${this.connection.host} ${what}`, {
-      ...(limit && { limit }),
-    });
+    return new RemoteFailure(kind, `The agent at ${this.connection.host} ${what}`, { limit });
   }
 }
 
