@@ -1,4 +1,4 @@
-// Who may import whom (docs/architecture.md). Each rule is named after what it forbids.
+// Who may import whom (docs/inside/architecture.md). Each rule is named after what it forbids.
 
 /** What each library may import of the others; what is missing here may import all of them. */
 const MAY_IMPORT = {

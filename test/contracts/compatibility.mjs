@@ -1,10 +1,10 @@
-// Writes docs/compatibility.md from the names of the contract tests: node test/contracts/compatibility.mjs
+// Writes docs/calling/compatibility.md from the names of the contract tests: node test/contracts/compatibility.mjs
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
-const FILE = join(FOLDER, '../../docs/compatibility.md');
+const FILE = join(FOLDER, '../../docs/calling/compatibility.md');
 
 /** What each contract is about, by its profile; its lines are numbered with this letter. */
 const CONTRACTS = [

@@ -4,9 +4,9 @@ import * as ts from 'typescript';
 
 const ROOT = join(__dirname, '../..');
 
-/** Every test that docs/invariants.md names, by the number of its invariant. */
+/** Every test that docs/inside/invariants.md names, by the number of its invariant. */
 function namedTests(): [string, string][] {
-  const rows = readFileSync(join(ROOT, 'docs/invariants.md'), 'utf8').matchAll(
+  const rows = readFileSync(join(ROOT, 'docs/inside/invariants.md'), 'utf8').matchAll(
     /^\| (\d+) +\|.*\| (.*?) +\|$/gm,
   );
   return [...rows].flatMap(([, number, tests]) =>
@@ -14,7 +14,7 @@ function namedTests(): [string, string][] {
   );
 }
 
-describe('docs/invariants.md', () => {
+describe('docs/inside/invariants.md', () => {
   const named = namedTests();
   const sources = specs().map((file) => readFileSync(file, 'utf8'));
   const runs = new Set(

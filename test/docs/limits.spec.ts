@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { settings } from '../../libs/config/src/settings.js';
 import { LIMIT_NAMES } from '../../libs/identity/src/index.js';
 
-const text = readFileSync(join(__dirname, '../../docs/limits.md'), 'utf8');
+const text = readFileSync(join(__dirname, '../../docs/reference/limits.md'), 'utf8');
 const rows = [...text.matchAll(/^\| `(\w+)` +\| (\S+) +\|/gm)].map(
   ([, name, preset]) => [name, preset] as const,
 );
@@ -11,7 +11,7 @@ const rows = [...text.matchAll(/^\| `(\w+)` +\| (\S+) +\|/gm)].map(
 /** `openStreams` in the environment. */
 const settingOf = (name: string): string => `LIMIT_${name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()}`;
 
-describe('docs/limits.md', () => {
+describe('docs/reference/limits.md', () => {
   it('has every limit there is, and no other', () => {
     expect(rows.map(([name]) => name).sort()).toEqual([...LIMIT_NAMES].sort());
   });

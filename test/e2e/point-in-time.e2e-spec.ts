@@ -10,7 +10,7 @@ import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { textsOf } from '../support/streams.js';
 
-// docs/backup.md, "Going back to any minute", step by step: a base backup, an archive, a target.
+// docs/operating/backup.md, "Going back to any minute", step by step: a base backup, an archive, a target.
 
 const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
 const [server, archive, base, hold] = ['server', 'archive', 'base', 'hold'].map((name) =>

@@ -36,7 +36,7 @@ describe.each(['SUPERUSER', 'BYPASSRLS'])('a role with %s', (attribute) => {
       await expect(startProcess(kind, { DATABASE_URL: postgres.url })).rejects.toThrow(
         `The ${kind} process ended:\nThe ${name} could not start: The role "baton" of DATABASE_URL bypasses ` +
           'row-level security, so the database would not keep tenants apart: connect as a role that is no ' +
-          'superuser and has no BYPASSRLS (docs/security.md says how to make one), or set ALLOW_RLS_BYPASS=true ' +
+          'superuser and has no BYPASSRLS (docs/operating/security.md says how to make one), or set ALLOW_RLS_BYPASS=true ' +
           'to do without this protection.\n',
       );
     }

@@ -13,7 +13,7 @@ describe('the examples of agents', () => {
     expect(() => assertConfig(definition)).not.toThrow();
   });
 
-  it('of docs/tools.md have settings that are valid', () => {
+  it('of docs/agents/tools.md have settings that are valid', () => {
     const text = readFileSync(join(DOCS, 'tools.md'), 'utf8');
     const [server, stdio] = [...text.matchAll(/```yaml\n(.*?)```/gs)].map(
       ([, yaml = '']) => parse(yaml) as unknown,

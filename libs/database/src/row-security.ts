@@ -33,7 +33,7 @@ export async function assertBound(client: ClientBase): Promise<void> {
   if (bypasses) {
     throw new RowSecurityError(
       `The role "${role}" of DATABASE_URL bypasses row-level security, so the database would not keep tenants apart: ` +
-        'connect as a role that is no superuser and has no BYPASSRLS (docs/security.md says how to make one), ' +
+        'connect as a role that is no superuser and has no BYPASSRLS (docs/operating/security.md says how to make one), ' +
         'or set ALLOW_RLS_BYPASS=true to do without this protection.',
     );
   }

@@ -17,7 +17,7 @@ export interface LimitRule {
 /** More than any installation has, and still exact in every place it goes through. */
 const MANY = 999_999_999_999_999;
 
-/** Every limit that an operator may set for a tenant; docs/limits.md explains each. */
+/** Every limit that an operator may set for a tenant; docs/reference/limits.md explains each. */
 export const LIMITS: Readonly<Record<LimitName, LimitRule>> = {
   requestsPerSecond: { what: 'requests per second', min: 1, max: 1_000_000 },
   runsAtOnce: { what: 'runs at once; further ones wait', min: 1, max: MANY },

@@ -26,7 +26,7 @@ export interface OutboundLimits extends Partial<BodyBounds> {
 
 /**
  * The way out for every address that a tenant has written: model providers, MCP servers, remote agents. Calls go to
- * public addresses and to what OUTBOUND_ALLOW names, and nowhere else (docs/remote-agents.md). A connection takes
+ * public addresses and to what OUTBOUND_ALLOW names, and nowhere else (docs/agents/remote-agents.md). A connection takes
  * 10 s at most; an answer is given up when it has not begun after 15 minutes or is silent for 5. Proxies of the environment are not used.
  */
 export class Outbound implements OnApplicationShutdown {

@@ -111,7 +111,7 @@ export class BackupSession {
       if (!(await this.isLifted(table))) {
         throw new BackupError(
           `Row-level security hides rows of ${table.name} from the role of DATABASE_URL, so a backup would not be whole: ` +
-            'its policies must let the scope "system" see all rows, as the migrations make them, or the role must have BYPASSRLS (docs/backup.md).',
+            'its policies must let the scope "system" see all rows, as the migrations make them, or the role must have BYPASSRLS (docs/operating/backup.md).',
         );
       }
     }

@@ -6,7 +6,7 @@ import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
 const RETRY_MS = 100;
 
-/** Lets runs wait for other tasks without a worker, and has them go on (docs/adr/0007-suspended-runs.md). */
+/** Lets runs wait for other tasks without a worker, and has them go on (docs/inside/adr/0007-suspended-runs.md). */
 @Injectable()
 export class Suspensions {
   constructor(

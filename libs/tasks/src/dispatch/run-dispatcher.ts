@@ -20,7 +20,7 @@ const FULL_MS = 250;
 /**
  * Decides which runs may be on the queue. The queue delivers them first come, first served, so at most about as many
  * are on it as the workers can execute: then nobody's flood gets between another's task and the next free worker slot.
- * The others wait in Postgres. Dispatch slots that come free are shared out by weight (docs/adr/0005-fair-dispatch.md).
+ * The others wait in Postgres. Dispatch slots that come free are shared out by weight (docs/inside/adr/0005-fair-dispatch.md).
  */
 @Injectable()
 export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutdown {

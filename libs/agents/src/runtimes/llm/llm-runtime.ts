@@ -49,7 +49,7 @@ interface OpenTurn {
 
 /**
  * A prompt with a model. Each answer of the model and each result of a tool is journaled before the next step: an
- * attempt that follows a dead one goes on where that was (docs/llm.md).
+ * attempt that follows a dead one goes on where that was (docs/agents/llm.md).
  */
 @Injectable()
 export class LlmRuntime implements AgentRuntime {

@@ -45,7 +45,7 @@ interface Queues {
 
 /**
  * Messaging on Postgres alone, where no Redis is to be had: BullMQ's Postgres backend and LISTEN/NOTIFY (why:
- * docs/adr/0002-postgres-channels.md). Two NOTIFY channels serve all tasks; each process picks out its own.
+ * docs/inside/adr/0002-postgres-channels.md). Two NOTIFY channels serve all tasks; each process picks out its own.
  */
 export class PostgresMessaging extends Messaging {
   readonly driver = 'postgres';

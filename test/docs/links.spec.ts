@@ -1,0 +1,95 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+
+const ROOT = join(__dirname, '../..');
+const INDEX = join(ROOT, 'docs/README.md');
+
+const pages = [
+  ...readdirSync(ROOT).map((name) => join(ROOT, name)),
+  ...['docs', 'examples'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
+      join(ROOT, folder, name),
+    ),
+  ),
+].filter((file) => file.endsWith('.md'));
+
+/** The text of a page without its code. */
+const proseOf = (page: string): string =>
+  readFileSync(page, 'utf8')
+    .replaceAll(/^```[\s\S]*?^```/gm, '')
+    .replaceAll(/`[^`\n]*`/g, '`');
+
+/** The relative links of a page: `../a.md#part`. */
+const linksOf = (page: string): string[] =>
+  [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link]) => link!)
+    .filter((link) => !/^\w+:/.test(link));
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchorsOf(page: string): string[] {
+  const headings = readFileSync(page, 'utf8')
+    .replaceAll(/^```[\s\S]*?^```/gm, '')
+    .matchAll(/^#+ +(.+)$/gm);
+  return [...headings].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replaceAll(/\s/g, '-'),
+  );
+}
+
+/** A link to a folder leads to all of its pages. */
+function targetsOf(page: string): string[] {
+  return linksOf(page).flatMap((link) => {
+    const target = resolve(dirname(page), link.replace(/#.*/, '') || page);
+    if (!existsSync(target)) return [];
+    if (!statSync(target).isDirectory()) return [target];
+    return readdirSync(target).map((name) => join(target, name));
+  });
+}
+
+describe('the links of the documentation', () => {
+  const links = pages.flatMap((page) => linksOf(page).map((link) => [relative(ROOT, page), link] as const));
+
+  it('are many', () => expect(links.length).toBeGreaterThan(100));
+
+  it.each(links)('%s: %s leads to a page and to a heading that exist', (page, link) => {
+    const [path, anchor] = link.split('#');
+    const target = path ? resolve(ROOT, dirname(page), path) : join(ROOT, page);
+    expect(existsSync(target)).toBe(true);
+    if (anchor) expect(anchorsOf(target)).toContain(anchor);
+  });
+});
+
+it('every page of docs/ can be reached from docs/README.md', () => {
+  const reached = new Set<string>();
+  const visit = (page: string): void => {
+    if (reached.has(page) || !page.endsWith('.md')) return;
+    reached.add(page);
+    targetsOf(page).forEach(visit);
+  };
+  visit(INDEX);
+  expect(
+    pages.filter((page) => relative(ROOT, page).startsWith('docs/')).filter((page) => !reached.has(page)),
+  ).toEqual([]);
+});
+
+/** Code, settings and messages name pages by their path in the repository. */
+it('every page that code, settings and messages name exists', () => {
+  const files = ['apps', 'libs', 'test', 'bench', 'docker', 'prisma', '.ci']
+    .flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
+        join(folder, name),
+      ),
+    )
+    .filter((file) => /\.(ts|m?js|cjs|sql|prisma|sh)$/.test(file) && !file.includes('/generated/'));
+  const named = [...files, '.env.example', 'docker-compose.yml', '.dependency-cruiser.cjs'].flatMap((file) =>
+    [...readFileSync(join(ROOT, file), 'utf8').matchAll(/(?<![\w.-])docs\/[\w/-]+\.md/g)].map(
+      ([page]) => `${file}: ${page}`,
+    ),
+  );
+  expect(named.length).toBeGreaterThan(10);
+  expect(named.filter((name) => !existsSync(join(ROOT, name.split(': ')[1]!)))).toEqual([]);
+});
