@@ -14,7 +14,7 @@ describe('the examples of agents', () => {
   });
 
   it('of docs/agents/tools.md have settings that are valid', () => {
-    const text = readFileSync(join(DOCS, 'tools.md'), 'utf8');
+    const text = readFileSync(join(DOCS, 'agents/tools.md'), 'utf8');
     const [server, stdio] = [...text.matchAll(/```yaml\n(.*?)```/gs)].map(
       ([, yaml = '']) => parse(yaml) as unknown,
     );
