@@ -2,15 +2,12 @@
 
 const { availableParallelism } = require('node:os');
 
-/** Nest 12 and some packages below it are ES modules; they are compiled to CommonJS for Jest. */
-const ES_MODULES =
-  '@nestjs|@prisma/schema-engine-wasm|cookie|file-type|strtok3|token-types|uint8array-extras|@tokenizer|@borewit|@a2a-js|jose|lru-cache';
-
 /** @type {import('jest').Config} */
 const base = {
   rootDir: __dirname,
-  testEnvironment: 'node',
-  setupFilesAfterEnv: ['<rootDir>/test/support/patience.js'],
+  testEnvironment: '<rootDir>/test/support/jest/environment.js',
+  runtime: '<rootDir>/test/support/jest/runtime.js',
+  setupFilesAfterEnv: ['<rootDir>/test/support/jest/timeout.js'],
   transform: {
     '^.+\\.[cm]?[jt]s$': [
       '@swc/jest',
@@ -25,9 +22,8 @@ const base = {
       },
     ],
   },
-  transformIgnorePatterns: [`/node_modules/(?!(${ES_MODULES})/)`],
   moduleNameMapper: {
-    '^piscina$': '<rootDir>/test/support/piscina.js',
+    '^piscina$': '<rootDir>/test/support/jest/piscina.js',
     '^@baton/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
@@ -36,14 +32,14 @@ const base = {
 
 /** Postgres and Redis for one run: see test/support/services.ts. */
 const withServices = {
-  globalSetup: '<rootDir>/test/support/global-setup.js',
-  globalTeardown: '<rootDir>/test/support/global-teardown.js',
+  globalSetup: '<rootDir>/test/support/jest/global-setup.js',
+  globalTeardown: '<rootDir>/test/support/jest/global-teardown.js',
 };
 
 module.exports = {
   // Tests with processes mostly wait for them: two files at once also where there are two cores, or one.
   maxWorkers: Math.max(2, availableParallelism() - 1),
-  testSequencer: '<rootDir>/test/support/sequencer.js',
+  testSequencer: '<rootDir>/test/support/jest/sequencer.js',
   projects: [
     {
       ...base,

@@ -166,7 +166,7 @@ describe('what does not end', () => {
 it('threads keep no process alive, and none starts before there is work', () => {
   const script = `
     require(${JSON.stringify(`${__dirname}/../../../test/support/load-typescript.js`)});
-    const { Piscina } = require(${JSON.stringify(`${__dirname}/../../../test/support/piscina.js`)});
+    const { Piscina } = require(${JSON.stringify(`${__dirname}/../../../test/support/jest/piscina.js`)});
     const threads = new Piscina({
       filename: ${JSON.stringify(`${__dirname}/compute-thread.js`)}, minThreads: 0, maxThreads: 2, idleTimeout: 600000, env: {},
     });

@@ -1,9 +1,9 @@
 // In place of piscina under Jest: threads whose code is TypeScript, as it is before a build.
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
-const { Piscina } = require('../../node_modules/piscina/dist/main.js');
+const { Piscina } = require('../../../node_modules/piscina/dist/main.js');
 
-const LOADER = join(__dirname, 'load-typescript.js');
+const LOADER = join(__dirname, '../load-typescript.js');
 
 module.exports.Piscina = class extends Piscina {
   constructor(options) {

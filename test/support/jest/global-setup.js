@@ -1,7 +1,7 @@
-require('./resolve-typescript.js');
+require('../resolve-typescript.js');
 
 /** Once per run of Jest, before the integration and e2e projects. */
 module.exports = async () => {
-  const { startServices } = require('./services.ts');
+  const { startServices } = require('../services.ts');
   globalThis.stopServices = await startServices();
 };
