@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { type RunningPostgres, startPostgres } from '../../apps/local/src/services/index.js';
-import { migrate } from '../../libs/database/src/migrate.js';
+import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { DRIVERS } from '../support/index.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findRedisBinary, startPostgres, startRedis } from '../../apps/local/src/services/index.js';
-import { migrate } from '../../libs/database/src/migrate.js';
+import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { asAdministrator, databaseUrl, TEMPLATE } from './database.js';
 
 const PREFIX = 'baton-test-';

@@ -1,27 +1,27 @@
 import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { AgentCatalogStore } from './agent-catalog.store.js';
-import { AgentStore } from './agent.store.js';
-import { CatalogClient } from './catalog-client.js';
-import { Database } from './database.js';
-import { DeadLetterStore } from './dead-letter.store.js';
-import { DispatchStore } from './dispatch.store.js';
-import { FamilyStore } from './family.store.js';
-import { HostStore } from './host.store.js';
-import { JournalStore } from './journal.store.js';
-import { RetentionStore } from './retention.store.js';
-import { RowSecurityError } from './row-security.js';
-import { RunStore } from './run.store.js';
-import { ScheduleStore } from './schedule.store.js';
-import { SecretStore } from './secret.store.js';
-import { StreamCountStore } from './stream-count.store.js';
-import { TaskStore } from './task.store.js';
-import { TenantStore } from './tenant.store.js';
-import { TokenStore } from './token.store.js';
-import { TokenUsageStore } from './token-usage.store.js';
-import { WorkerStore } from './worker.store.js';
-import { UsageStore } from './usage.store.js';
+import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
+import { AgentStore } from './catalog/agent.store.js';
+import { CatalogClient } from './connection/catalog-client.js';
+import { Database } from './connection/database.js';
+import { DeadLetterStore } from './runs/dead-letter.store.js';
+import { DispatchStore } from './dispatch/dispatch.store.js';
+import { FamilyStore } from './delegation/task-tree.store.js';
+import { HostStore } from './catalog/host.store.js';
+import { JournalStore } from './runs/journal.store.js';
+import { RetentionStore } from './retention/retention.store.js';
+import { RowSecurityError } from './connection/row-security.js';
+import { RunStore } from './runs/run.store.js';
+import { ScheduleStore } from './schedules/schedule.store.js';
+import { SecretStore } from './catalog/secret.store.js';
+import { StreamCountStore } from './tenants/stream-count.store.js';
+import { TaskStore } from './tasks/task.store.js';
+import { TenantStore } from './tenants/tenant.store.js';
+import { TokenStore } from './tenants/token.store.js';
+import { TokenUsageStore } from './tenants/token-usage.store.js';
+import { WorkerStore } from './dispatch/worker.store.js';
+import { UsageStore } from './tenants/usage.store.js';
 
 const STORES = [
   DeadLetterStore,

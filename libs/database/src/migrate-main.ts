@@ -1,6 +1,6 @@
 import { processEnvironment } from '@baton/config';
 import { parseArgs } from 'node:util';
-import { migrate, pendingMigrations } from './migrate.js';
+import { migrate, pendingMigrations } from './migrations/migrate.js';
 
 const HELP = `Brings the database of DATABASE_URL up to date while the system is in use.
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase } from '../../../test/support/index.js';
 import { Database, DispatchStore, RunStore, TaskStore, WorkerStore } from './index.js';
 import type { ClaimedRun, LeaseKey, NewEvent, NewTask, RunKey } from './index.js';
-import { HEARTBEAT } from './leases/lease-sql.js';
+import { HEARTBEAT } from './runs/leases/lease-sql.js';
 
 /** SQL across tenants, for what no store offers. */
 export const sql = ({ database }: Pick<Stores, 'database'>, text: string): Promise<object[]> =>

@@ -3,8 +3,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from 'pg';
-import { migrate } from '../migrate.js';
-import { migrationNames, migrationsFolder } from '../migrations-folder.js';
+import { migrate } from '../migrations/migrate.js';
+import { migrationNames, migrationsFolder } from '../migrations/migrations-folder.js';
 import { verifyBackup } from './archive.js';
 import {
   client,

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { asAdministrator, databaseUrl, dropDatabase } from '../../../../test/support/database.js';
-import { migrationsFolder } from '../migrations-folder.js';
+import { migrationsFolder } from './migrations-folder.js';
 
-const SCRIPT = join(__dirname, '../migrate-process.fixture.cjs');
+const SCRIPT = join(__dirname, 'migrate-process.fixture.cjs');
 /** Rows of the table `notes` that the first migration of every folder makes. */
 export const ROWS = 1_000;
 const folders: string[] = [];

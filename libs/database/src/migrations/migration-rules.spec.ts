@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadModule, parseSync } from 'libpg-query';
 import { RELEASED } from '../../../../test/support/released-build.js';
-import { migrationsFolder } from '../migrations-folder.js';
+import { migrationsFolder } from './migrations-folder.js';
 import { type Migration, parseMigration, readMigrations } from './migration-file.js';
 
 /** Matters of taste, and those that the runner takes care of. */

@@ -1,0 +1,160 @@
+import type { AgentDefinition } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { CatalogClient, NameTakenError } from '../connection/catalog-client.js';
+import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';
+import { Prisma } from '../generated/client.js';
+import { isUuid } from '../connection/uuid.js';
+
+/** Most agents that a tenant may have in its catalog. */
+const MAX_AGENTS = 1_000;
+/** Versions of an agent that are kept, the newest ones. */
+const KEPT_VERSIONS = 100;
+/** How long a deleted agent that has no task any more stays: a send may be on its way when it is deleted. */
+const DELETED_HOURS = 1;
+
+/** The tenant has as many agents as it may. */
+export class CatalogFullError extends Error {
+  override readonly name = 'CatalogFullError';
+}
+
+interface EntryRow extends Omit<CatalogEntry, 'origin' | 'definition' | 'closed'> {
+  definition: unknown;
+  enabled: boolean;
+}
+
+const ENTRY = Prisma.sql`id::text, slug, definition, version, enabled, created_at AS "createdAt",
+  updated_at AS "updatedAt"`;
+const VERSION_COLUMNS = Prisma.sql`tenant_id, agent_id, version, definition, enabled, created_by`;
+
+/** The agents that a tenant makes itself, with their versions. Each write makes the next version. */
+@Injectable()
+export class AgentCatalogStore {
+  constructor(private readonly catalog: CatalogClient) {}
+
+  /** Rejects with `NameTakenError` if the tenant has an agent of that slug, with `CatalogFullError` if too many. */
+  async create({ tenantId, slug, definition, enabled, by }: NewAgent): Promise<CatalogEntry> {
+    await this.purge(tenantId);
+    const made = await this.write(
+      tenantId,
+      Prisma.sql`
+        INSERT INTO agents (id, tenant_id, slug, definition, enabled)
+        SELECT ${randomUUID()}::uuid, ${tenantId}::uuid, ${slug}, ${JSON.stringify(definition)}::json, ${enabled}
+        WHERE (SELECT count(*) FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL) < ${MAX_AGENTS}
+        ON CONFLICT (tenant_id, slug) WHERE deleted_at IS NULL DO NOTHING
+        RETURNING *`,
+      by,
+      // The count holds only if nobody else makes one meanwhile.
+      'agents are made',
+    );
+    if (made) return made;
+    if (await this.find(tenantId, slug)) {
+      throw new NameTakenError(`The tenant already has an agent '${slug}'`);
+    }
+    throw new CatalogFullError(`The tenant has ${MAX_AGENTS} agents already`);
+  }
+
+  /** By slug or id; never a deleted one. */
+  async find(tenantId: string, slugOrId: string): Promise<CatalogEntry | undefined> {
+    if (slugOrId.includes('\0')) return undefined;
+    const names = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
+    const row = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.catalogAgent.findFirst({ where: { tenantId, deletedAt: null, ...names } }),
+    );
+    return row ? entryOf(row) : undefined;
+  }
+
+  /** Make the next version. Undefined: the agent is at another version by now, or deleted. */
+  async change(
+    { tenantId, id, version }: AgentKey,
+    { definition, enabled, by }: AgentContent,
+  ): Promise<CatalogEntry | undefined> {
+    const changed = await this.write(
+      tenantId,
+      Prisma.sql`
+        UPDATE agents SET definition = ${JSON.stringify(definition)}::json, enabled = ${enabled},
+          version = version + 1, updated_at = now()
+        WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND version = ${version} AND deleted_at IS NULL
+        RETURNING *`,
+      by,
+    );
+    const oldest = version + 1 - KEPT_VERSIONS;
+    if (changed && oldest > 0) {
+      await this.catalog.inTenant(tenantId, (prisma) =>
+        prisma.agentVersion.deleteMany({ where: { tenantId, agentId: id, version: { lte: oldest } } }),
+      );
+    }
+    return changed;
+  }
+
+  /**
+   * Take an agent out of the catalog. Its row stays for its tasks and its slug is free again.
+   * @returns false if it is at another version by now, or deleted
+   */
+  async remove({ tenantId, id, version }: AgentKey): Promise<boolean> {
+    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.catalogAgent.updateMany({
+        where: { tenantId, id, version, deletedAt: null },
+        data: { deletedAt: new Date() },
+      }),
+    );
+    return count > 0;
+  }
+
+  /** The newest first, at most `limit` of those before the version `before`. */
+  async versions(tenantId: string, agentId: string, limit: number, before?: number): Promise<AgentVersion[]> {
+    const rows = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.agentVersion.findMany({
+        where: { tenantId, agentId, ...(before !== undefined && { version: { lt: before } }) },
+        orderBy: { version: 'desc' },
+        take: limit,
+      }),
+    );
+    return rows.map(({ version, definition, enabled, createdBy: by, createdAt }) => ({
+      ...{ version, enabled, by, createdAt },
+      definition: definition as unknown as AgentDefinition,
+    }));
+  }
+
+  /** Run a statement that returns the agent it has written, and keep that as a version. */
+  private async write(
+    tenantId: string,
+    statement: Prisma.Sql,
+    by: string,
+    alone?: string,
+  ): Promise<CatalogEntry | undefined> {
+    const [row] = await this.catalog.inTenant(
+      tenantId,
+      (prisma) => prisma.$queryRaw<EntryRow[]>`
+        WITH written AS (${statement}),
+        kept AS (
+          INSERT INTO agent_versions (${VERSION_COLUMNS})
+          SELECT tenant_id, id, version, definition, enabled, ${by} FROM written
+        )
+        SELECT ${ENTRY} FROM written`,
+      alone,
+    );
+    return row && entryOf(row);
+  }
+
+  /** Deleted agents that no task names any more. */
+  private async purge(tenantId: string): Promise<void> {
+    await this.catalog.inTenant(
+      tenantId,
+      (prisma) => prisma.$executeRaw`
+        DELETE FROM agents a WHERE a.tenant_id = ${tenantId}::uuid
+          AND a.deleted_at < now() - make_interval(hours => ${DELETED_HOURS})
+          AND NOT EXISTS (
+            SELECT 1 FROM tasks t WHERE t.tenant_id = ${tenantId}::uuid AND t.agent_id = a.id::text
+          )`,
+    );
+  }
+}
+
+function entryOf({ id, slug, version, enabled, createdAt, updatedAt, definition }: EntryRow): CatalogEntry {
+  return {
+    ...{ id, slug, origin: 'catalog', version, createdAt, updatedAt },
+    definition: definition as AgentDefinition,
+    ...(!enabled && { closed: 'disabled' }),
+  };
+}

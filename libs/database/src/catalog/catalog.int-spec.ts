@@ -1,0 +1,284 @@
+import type { AgentDefinition } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import {
+  AgentCatalogStore,
+  AgentStore,
+  CatalogClient,
+  NameTakenError,
+  TenantStore,
+  TokenStore,
+  isTransient,
+} from '../index.js';
+
+let place: TestDatabase;
+let catalog: CatalogClient;
+let tenants: TenantStore;
+let tokens: TokenStore;
+let agents: AgentStore;
+let entries: AgentCatalogStore;
+
+beforeAll(async () => {
+  place = await createDatabase();
+  catalog = new CatalogClient(place.url);
+  tenants = new TenantStore(catalog);
+  tokens = new TokenStore(catalog);
+  agents = new AgentStore(catalog);
+  entries = new AgentCatalogStore(catalog);
+});
+afterAll(async () => {
+  await catalog.close();
+  await place.drop();
+});
+
+const definition = (name: string): AgentDefinition => ({
+  ...{ name, description: 'd \u0000', version: '1', runtime: 'echo', config: { deep: [1, { a: null }] } },
+  ...{ skills: [], inputModes: ['text/plain'], outputModes: ['text/plain'], extensions: [] },
+});
+
+const newAgent = (tenantId: string, slug: string, name: string) => ({
+  ...{ tenantId, slug, enabled: true, by: 'operator' },
+  definition: definition(name),
+});
+
+describe('tenants', () => {
+  it('are found by slug and id, with index as their default agent until another is set', async () => {
+    const tenant = await tenants.create('acme');
+    expect(tenant).toMatchObject({ slug: 'acme', defaultAgent: 'index' });
+    expect(await tenants.bySlug('acme')).toEqual(tenant);
+    expect(await tenants.byId(tenant.id)).toEqual(tenant);
+    expect(await tenants.set('acme', { defaultAgent: 'echo' })).toEqual({ ...tenant, defaultAgent: 'echo' });
+    expect(await tenants.list()).toEqual([{ ...tenant, defaultAgent: 'echo' }]);
+    expect(await tenants.set('nobody', { defaultAgent: 'echo' })).toBeUndefined();
+    expect(await tenants.bySlug('nobody')).toBeUndefined();
+    expect(await tenants.byId('nonsense')).toBeUndefined();
+  });
+
+  it('have limits of their own, each set and given back for itself', async () => {
+    await tenants.create('limited');
+    const limits = { requestsPerSecond: 5, openStreams: null, retentionDays: 0.25 };
+    expect((await tenants.setLimits('limited', limits))?.limits).toEqual(limits);
+    const all = [{ weight: 2 }, { bodyBytes: 999_999_999_999_999 }, { runsAtOnce: 3 }];
+    await Promise.all(all.map((one) => tenants.setLimits('limited', one)));
+    const changed = await tenants.setLimits('limited', { weight: 7 }, [
+      'openStreams',
+      'runsAtOnce',
+      'eventBytes',
+    ]);
+    expect(changed?.limits).toEqual({
+      ...{ requestsPerSecond: 5, retentionDays: 0.25 },
+      ...{ weight: 7, bodyBytes: 999_999_999_999_999 },
+    });
+    expect(await tenants.setLimits('nobody', limits)).toBeUndefined();
+  });
+
+  it('can not have a slug twice', async () => {
+    await tenants.create('twice');
+    const again = tenants.create('twice');
+    await expect(again).rejects.toThrow(NameTakenError);
+    await expect(again).rejects.toThrow("There is already a tenant 'twice'");
+  });
+});
+
+describe('tokens', () => {
+  it('are found by their hash, and revoked by id or prefix within the tenant', async () => {
+    const tenantId = (await tenants.create(`t-${randomUUID()}`)).id;
+    const expiresAt = new Date('2030-01-01T00:00:00.123Z');
+    const input = {
+      tenantId,
+      name: 'ci',
+      hash: randomUUID(),
+      prefix: 'bt_abc',
+      scopes: ['tasks:read' as const],
+    };
+    const token = await tokens.create({ ...input, expiresAt });
+    expect(token).toMatchObject({ tenantId, name: 'ci', scopes: ['tasks:read'], expiresAt, revokedAt: null });
+    expect(token).not.toHaveProperty('hash');
+    expect(await tokens.byHash(input.hash)).toEqual(token);
+    expect(await tokens.byHash('other')).toBeUndefined();
+    expect(await tokens.revoke(randomUUID(), token.id)).toBeUndefined();
+    expect(await tokens.revoke(tenantId, 'bt_xyz')).toBeUndefined();
+    const revoked = await tokens.revoke(tenantId, 'bt_abc');
+    expect(revoked?.revokedAt).toBeInstanceOf(Date);
+    expect(await tokens.revoke(tenantId, token.id)).toEqual(revoked);
+    expect(await tokens.list(tenantId)).toEqual([revoked]);
+  });
+});
+
+describe('a tenant’s own agents', () => {
+  const make = async (slug = 'mine') => {
+    const { id: tenantId } = await tenants.create(`t-${randomUUID()}`);
+    return { tenantId, ...(await entries.create(newAgent(tenantId, slug, 'first'))) };
+  };
+  const content = (name: string, enabled = true) => ({
+    definition: definition(name),
+    enabled,
+    by: 'token:1',
+  });
+
+  it('get a version with each write, which says what it was, when and by whom', async () => {
+    const first = await make();
+    const second = await entries.change(first, content('second', false));
+    expect(second).toMatchObject({ id: first.id, version: 2, closed: 'disabled' });
+    expect(await agents.find(first.tenantId, 'mine')).toMatchObject({ version: 2, closed: 'disabled' });
+    const third = await entries.change({ ...first, version: 2 }, content('third'));
+    expect(third).toMatchObject({ version: 3, definition: definition('third') });
+    expect(third).not.toHaveProperty('closed');
+    const versions = await entries.versions(first.tenantId, first.id, 10);
+    expect(versions).toMatchObject([
+      { version: 3, by: 'token:1', definition: definition('third'), enabled: true },
+      { version: 2, by: 'token:1', definition: definition('second'), enabled: false },
+      { version: 1, by: 'operator', definition: definition('first'), createdAt: first.createdAt },
+    ]);
+    expect(await entries.versions(first.tenantId, first.id, 1, 3)).toEqual([versions[1]]);
+  });
+
+  it('keep their last hundred versions', async () => {
+    const first = await make();
+    for (let version = 1; version <= 101; version++) {
+      await entries.change({ ...first, version }, content(`after ${version}`));
+    }
+    const kept = await entries.versions(first.tenantId, first.id, 200);
+    expect(kept.map(({ version }) => version)).toEqual(Array.from({ length: 100 }, (_, i) => 102 - i));
+  });
+
+  it('are a thousand at the most, however many are made at the same time', async () => {
+    const { id } = await tenants.create(`t-${randomUUID()}`);
+    const sample = await entries.create(newAgent(id, 'first', 'first'));
+    await catalog.run(
+      (prisma) => prisma.$executeRaw`
+        INSERT INTO agents (tenant_id, id, slug, definition, updated_at)
+        SELECT a.tenant_id, gen_random_uuid(), 'agent-' || n, a.definition, now()
+        FROM agents a, generate_series(1, 997) n WHERE a.tenant_id = ${id}::uuid AND a.id = ${sample.id}::uuid`,
+    );
+    const made = await Promise.allSettled(
+      Array.from({ length: 6 }, (_, i) => entries.create(newAgent(id, `last-${i}`, 'x'))),
+    );
+    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+    const [refused] = made.filter((one) => one.status === 'rejected');
+    expect(String(refused?.reason)).toMatch(/1000/);
+  });
+
+  it('are changed by one of many who have seen the same version', async () => {
+    const first = await make();
+    const names = Array.from({ length: 8 }, (_, i) => `by ${i}`);
+    const changed = await Promise.all(names.map((name) => entries.change(first, content(name))));
+    expect(changed.filter((entry) => entry !== undefined)).toHaveLength(1);
+    expect(await entries.versions(first.tenantId, first.id, 10)).toHaveLength(2);
+    expect(await entries.remove(first)).toBe(false);
+  });
+
+  it('are made once, however many make them at the same time', async () => {
+    const { id } = await tenants.create(`t-${randomUUID()}`);
+    const made = await Promise.allSettled(
+      Array.from({ length: 8 }, () => entries.create(newAgent(id, 'race', 'x'))),
+    );
+    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+
+  it('that are deleted are kept for their tasks, and their slug is free', async () => {
+    const first = await make();
+    const { tenantId } = first;
+    expect(await entries.remove(first)).toBe(true);
+    expect(await entries.change(first, content('late'))).toBeUndefined();
+    expect(await entries.find(tenantId, first.id)).toBeUndefined();
+    expect(await agents.list(tenantId)).toEqual([]);
+    for (const name of [first.id, 'mine']) {
+      expect(await agents.find(tenantId, name)).toBeUndefined();
+      expect(await agents.findIncludingDeleted(tenantId, name)).toMatchObject({
+        id: first.id,
+        closed: 'deleted',
+      });
+    }
+    const again = await entries.create(newAgent(tenantId, 'mine', 'again'));
+    expect(again).toMatchObject({ version: 1 });
+    expect(await agents.findIncludingDeleted(tenantId, 'mine')).toMatchObject({ id: again.id });
+    expect(await agents.findIncludingDeleted(tenantId, first.id)).toMatchObject({ closed: 'deleted' });
+  });
+
+  it('that are deleted go for good when no task names them any more', async () => {
+    const [idle, busy] = [await make(), await make()];
+    for (const { tenantId, id } of [idle, busy]) {
+      await catalog.run(
+        (prisma) => prisma.$executeRaw`
+          UPDATE agents SET deleted_at = now() - interval '2 hours' WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid`,
+      );
+    }
+    await catalog.run(
+      (prisma) => prisma.$executeRaw`
+        INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence, artifacts_sequence)
+        VALUES (${busy.tenantId}::uuid, ${randomUUID()}::uuid, ${busy.id}, 'c', ${randomUUID()}::uuid, 1, '{}', now(), 1, 1)`,
+    );
+    for (const { tenantId } of [idle, busy]) await entries.create(newAgent(tenantId, 'other', 'x'));
+    expect(await agents.findIncludingDeleted(idle.tenantId, idle.id)).toBeUndefined();
+    expect(await entries.versions(idle.tenantId, idle.id, 10)).toEqual([]);
+    expect(await agents.findIncludingDeleted(busy.tenantId, busy.id)).toMatchObject({ closed: 'deleted' });
+  });
+});
+
+describe('agents', () => {
+  it('of a tenant are its own, and hide installed ones of the same slug', async () => {
+    const [one, two] = [await tenants.create('one'), await tenants.create('two')];
+    await agents.install('helper', definition('installed'), null);
+    const { createdAt: _, updatedAt: __, ...own } = await entries.create(newAgent(one.id, 'helper', 'own'));
+    expect(own).toMatchObject({
+      slug: 'helper',
+      origin: 'catalog',
+      version: 1,
+      definition: definition('own'),
+    });
+    expect(await agents.find(one.id, 'helper')).toEqual(own);
+    expect(await agents.find(one.id, own.id)).toEqual(own);
+    expect(await agents.find(two.id, own.id)).toBeUndefined();
+    expect(await agents.find(two.id, 'help\0er')).toBeUndefined();
+    expect(await agents.find(two.id, 'helper')).toMatchObject({ origin: 'installed' });
+    expect(await agents.list(one.id)).toEqual([own]);
+    await expect(entries.create(newAgent(one.id, 'helper', 'x'))).rejects.toThrow(NameTakenError);
+    expect(await entries.remove({ ...own, tenantId: two.id })).toBe(false);
+    expect(await entries.remove({ ...own, tenantId: one.id })).toBe(true);
+    expect(await agents.find(one.id, 'helper')).toMatchObject({ definition: definition('installed') });
+  });
+
+  it('that are installed keep their id, and are there for the tenants they name', async () => {
+    const [named, other] = [await tenants.create('named'), await tenants.create('other')];
+    await Promise.all([1, 2, 3].map(() => agents.install('limited', definition('v1'), ['named'])));
+    const before = await agents.find(named.id, 'limited');
+    await agents.install('limited', definition('v2'), [named.id]);
+    const after = await agents.find(named.id, 'limited');
+    expect(after).toEqual({ ...before, definition: definition('v2') });
+    expect(await agents.find(other.id, 'limited')).toBeUndefined();
+    expect((await agents.list(other.id)).map(({ slug }) => slug)).not.toContain('limited');
+    const queries = async (slugOrId: string): Promise<number> => {
+      const spies = [jest.spyOn(catalog, 'run'), jest.spyOn(catalog, 'inTenant')];
+      await agents.find(other.id, slugOrId);
+      const count = spies.reduce((sum, spy) => sum + spy.mock.calls.length, 0);
+      jest.restoreAllMocks();
+      return count;
+    };
+    // Whoever may not use it does not learn from the time it takes that it is there.
+    expect(await queries('limited')).toBe(await queries('unknown'));
+    expect(await queries(after!.id)).toBe(await queries(randomUUID()));
+    await agents.install('limited', definition('v2'), []);
+    expect(await agents.find(named.id, 'limited')).toBeUndefined();
+    await agents.install('limited', definition('v2'), null);
+    expect(await agents.find(other.id, after!.id)).toBeDefined();
+  });
+});
+
+it('a catalog that can not be reached is an error to try again after', async () => {
+  const nowhere = new CatalogClient('postgres://nobody@127.0.0.1:1/none');
+  const error: unknown = await new TenantStore(nowhere).list().catch((reason: unknown) => reason);
+  expect(isTransient(error)).toBe(true);
+  expect((error as Error).message).toMatch(/^Postgres is not available/);
+  await nowhere.close();
+});
+
+it('every model of the schema is what the migrations have made', async () => {
+  const { tenant, apiToken, catalogAgent, installedAgent, hostBinding } = catalog.prisma;
+  const { task, run, taskEvent, taskMessage, taskAlias } = catalog.prisma;
+  const kept = [tenant, apiToken, catalogAgent, installedAgent, hostBinding];
+  const reads = [task, run, taskEvent, taskMessage, taskAlias, ...kept].map((model) =>
+    (model as typeof task).findFirst(),
+  );
+  await expect(Promise.all(reads)).resolves.toHaveLength(10);
+});

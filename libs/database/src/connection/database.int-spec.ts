@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { Database, DatabaseUnavailableError, isTransient } from '../index.js';
+import { type Stores, newTask, openStores, sql, startTask } from '../stores.fixture.js';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openStores(2);
+});
+afterAll(async () => stores.close());
+
+describe('row-level security', () => {
+  it('binds the role of the processes, which is no superuser', async () => {
+    const [role] = await sql(
+      stores,
+      'SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user',
+    );
+    expect(role).toEqual({ rolsuper: false, rolbypassrls: false });
+  });
+
+  it('shows a tenant its own rows only, whatever the query forgets', async () => {
+    const [mine, theirs] = [await startTask(stores), await startTask(stores)];
+    const seen = async (tenantId: string): Promise<unknown> =>
+      stores.database.tenantQuery(tenantId, { text: 'SELECT DISTINCT tenant_id FROM task_events' }, []);
+    expect(await seen(mine.tenantId)).toEqual([{ tenant_id: mine.tenantId }]);
+    expect(await seen(theirs.tenantId)).toEqual([{ tenant_id: theirs.tenantId }]);
+    expect(await seen(randomUUID())).toEqual([]);
+    const steal = { text: 'UPDATE tasks SET agent_id = agent_id RETURNING tenant_id' };
+    expect(await stores.database.tenantQuery(mine.tenantId, steal, [])).toEqual([
+      { tenant_id: mine.tenantId },
+    ]);
+  });
+
+  it('refuses rows of another tenant', async () => {
+    const insert = {
+      text: `INSERT INTO task_messages VALUES ('${randomUUID()}', '${randomUUID()}', 1, '{}')`,
+    };
+    await expect(stores.database.tenantQuery(randomUUID(), insert, [])).rejects.toThrow('row-level security');
+  });
+
+  it('takes nothing but a uuid for a tenant', async () => {
+    const attempt = stores.database.tenantQuery(`system`, { text: 'SELECT 1' }, []);
+    await expect(attempt).rejects.toThrow(TypeError);
+    await expect(stores.database.inTenant(`' OR true --`, async () => 1)).rejects.toThrow(TypeError);
+  });
+});
+
+describe('a transaction', () => {
+  const tenantId = randomUUID();
+  const count = async (): Promise<number> =>
+    (await sql(stores, `SELECT 1 FROM task_messages WHERE tenant_id = '${tenantId}'`)).length;
+  const insert = (): { text: string } => ({
+    text: `INSERT INTO task_messages VALUES ('${tenantId}', '${randomUUID()}', 1, '{}')`,
+  });
+
+  it('leaves nothing behind when one of its pipelined statements fails, nor does the connection', async () => {
+    for (let i = 0; i < 5; i++) {
+      const calls = [insert(), { text: 'SELECT 1/0' }, insert()].map(
+        (statement) => [statement, []] as [typeof statement, []],
+      );
+      await expect(stores.database.tenantQueries(tenantId, calls)).rejects.toThrow('division by zero');
+    }
+    expect(await count()).toBe(0);
+    await stores.database.tenantQuery(tenantId, insert(), []);
+    expect(await count()).toBe(1);
+  });
+
+  it('prepares a named statement again that failed the first time', async () => {
+    const statement = { name: 'fragile', text: 'SELECT 1 / $1::int AS result' };
+    await expect(stores.database.systemQuery(statement, [0])).rejects.toThrow('division by zero');
+    await expect(stores.database.systemQuery(statement, ['no number'])).rejects.toThrow('invalid input');
+    expect(await stores.database.systemQuery(statement, [1])).toEqual([{ result: 1 }]);
+  });
+
+  it('is rolled back when its work throws or swallows an error', async () => {
+    const before = await count();
+    const thrown = stores.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query(insert(), []);
+      throw new Error('changed my mind');
+    });
+    await expect(thrown).rejects.toThrow('changed my mind');
+    const swallowed = stores.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query(insert(), []);
+      await transaction.query({ text: 'SELECT 1/0' }, []).catch(() => undefined);
+    });
+    await expect(swallowed).rejects.toThrow('rolled back');
+    expect(await count()).toBe(before);
+  });
+});
+
+describe('a lost connection', () => {
+  const cut = async (): Promise<void> => {
+    const client = new Client({ connectionString: stores.url });
+    await client.connect();
+    await client.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    await client.end();
+  };
+
+  it('is an error to try again after, and the next call has a new connection', async () => {
+    const waiting = stores.database.systemQuery({ text: 'SELECT pg_sleep(60)' }, []);
+    const failure = waiting.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    await sleeping();
+    await cut();
+    const error = await failure;
+    expect(error).toBeInstanceOf(DatabaseUnavailableError);
+    expect(isTransient(error)).toBe(true);
+    const input = newTask();
+    await stores.tasks.create(input).catch(async () => stores.tasks.create(input));
+    expect(await stores.tasks.get(input.tenantId, input.task.id)).toBeDefined();
+  });
+
+  it('is noticed in the middle of a transaction', async () => {
+    const error: unknown = await stores.database
+      .inSystem(async (transaction) => {
+        await transaction.query({ text: 'SELECT 1' }, []);
+        await cut();
+        await transaction.query({ text: 'SELECT 1' }, []);
+      })
+      .catch((reason: unknown) => reason);
+    expect(isTransient(error)).toBe(true);
+    await stores.database.ping();
+  });
+
+  it('a server that is not there is one plain sentence', async () => {
+    const database = new Database({ url: 'postgres://nobody@127.0.0.1:1/none', poolSize: 1 });
+    await expect(database.ping()).rejects.toThrow(/^Postgres is not available: .*ECONNREFUSED/);
+    await expect(database.systemQuery({ text: 'SELECT 1' }, [])).rejects.toThrow(DatabaseUnavailableError);
+    await database.close();
+  });
+
+  /** Resolves when Postgres executes the statement that is to be cut off. */
+  async function sleeping(): Promise<void> {
+    const active = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'`;
+    while ((await sql(stores, active)).length === 0);
+  }
+});
+
+it('tells which migrations are missing', async () => {
+  expect(await stores.database.pendingMigrations()).toEqual([]);
+  await sql(stores, 'ALTER TABLE _prisma_migrations RENAME TO away');
+  const folders = readdirSync(join(__dirname, '../../../../prisma/migrations')).filter((name) =>
+    /^\d/.test(name),
+  );
+  expect(await stores.database.pendingMigrations()).toEqual(folders.sort());
+  await sql(stores, 'ALTER TABLE away RENAME TO _prisma_migrations');
+});
+
+it('keeps its own settings beside those of the URL', async () => {
+  const url = new URL(stores.url);
+  url.searchParams.set('options', '-c work_mem=5MB -c enable_seqscan=on');
+  const database = new Database({ url: url.toString(), poolSize: 1 });
+  const text = `SELECT current_setting('work_mem') AS memory, current_setting('enable_seqscan') AS scans`;
+  try {
+    expect(await database.systemQuery({ text }, [])).toEqual([{ memory: '5MB', scans: 'off' }]);
+  } finally {
+    await database.close();
+  }
+});
+
+it('tells deadlocks and restarts from errors that stay', () => {
+  const withCode = (code: string): Error => Object.assign(new Error('refused'), { code });
+  expect(
+    ['40P01', '40001', '57P01', '57P03', '08006', '53300', 'ECONNRESET'].map(withCode).every(isTransient),
+  ).toBe(true);
+  expect(['23505', '22P02', '42601'].map(withCode).some(isTransient)).toBe(false);
+  expect(isTransient(new Error('outer', { cause: withCode('57P01') }))).toBe(true);
+  const throughPrisma = (originalCode: string): Error =>
+    Object.assign(withCode('P2039'), { meta: { driverAdapterError: { cause: { originalCode } } } });
+  expect(isTransient(throughPrisma('57P03'))).toBe(true);
+  expect(isTransient(throughPrisma('23505'))).toBe(false);
+  const ofDriver = (cause: object): Error =>
+    Object.assign(new Error('terminating connection', { cause }), { name: 'DriverAdapterError' });
+  expect(isTransient(ofDriver({ originalCode: '57P01', kind: 'postgres' }))).toBe(true);
+  expect(isTransient(ofDriver({ kind: 'ConnectionClosed' }))).toBe(true);
+  expect(isTransient(ofDriver({ kind: 'UniqueConstraintViolation' }))).toBe(false);
+  expect(isTransient('text')).toBe(false);
+});

@@ -1,0 +1,230 @@
+import {
+  type Client,
+  type ClientBase,
+  Pool,
+  type PoolClient,
+  type QueryResult,
+  type QueryResultRow,
+} from 'pg';
+import { migrationNames } from '../migrations/migrations-folder.js';
+import { assertBound } from './row-security.js';
+import { plainError } from './transient.js';
+import { isUuid } from './uuid.js';
+
+export interface DatabaseOptions {
+  url: string;
+  /** Most connections of this process to Postgres. */
+  poolSize: number;
+  /** Also take a role that row-level security does not bind. */
+  allowRlsBypass?: boolean;
+  timeouts?: DatabaseTimeouts;
+}
+
+/** In milliseconds. */
+interface DatabaseTimeouts {
+  connectMs: number;
+  statementMs: number;
+  /** Longer than the server's own timeout: only a server that no longer answers gets there. */
+  answerMs: number;
+}
+
+/** A statement. Each connection prepares one with a name once; one without is planned every time. */
+export interface Statement {
+  name?: string;
+  text: string;
+}
+
+export type Values = readonly unknown[];
+
+/** What a transaction offers: statements that run one after the other in it. */
+export interface Transaction {
+  query<Row extends QueryResultRow>(statement: Statement, values: Values): Promise<Row[]>;
+}
+
+/** The scope of work across tenants: sweeper, relay, catalog. */
+const SYSTEM = 'system';
+
+const MIGRATIONS_EXIST: Statement = { text: `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found` };
+const APPLIED_MIGRATIONS: Statement = {
+  text: 'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+};
+
+const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
+
+/**
+ * The pool of connections to Postgres. Every transaction names its tenant (`baton.tenant`), and row-level
+ * security shows it that tenant's rows only. Statements are pipelined: BEGIN, the tenant, the statements and
+ * COMMIT travel in one round trip. Should one of them fail, Postgres refuses those after it and turns the
+ * COMMIT into a ROLLBACK.
+ *
+ * A role that row-level security does not bind gets no connection: everything rejects with `RowSecurityError`.
+ * A lost connection rejects with `DatabaseUnavailableError`; see `isTransient`.
+ */
+export class Database {
+  private readonly pool: Pool;
+  private isBound: boolean;
+
+  constructor({ url, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS }: DatabaseOptions) {
+    this.isBound = allowRlsBypass;
+    this.pool = new Pool({
+      // A connection plans each statement once, perhaps while its tables are empty, and keeps the plan.
+      ...withOptions(url, '-c enable_seqscan=off'),
+      max: poolSize,
+      application_name: 'baton',
+      pipeline: true,
+      keepAlive: true,
+      idleTimeoutMillis: 60_000,
+      connectionTimeoutMillis: timeouts.connectMs,
+      statement_timeout: timeouts.statementMs,
+      idle_in_transaction_session_timeout: timeouts.statementMs,
+      query_timeout: timeouts.answerMs,
+      // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it; its type does not say so
+      onConnect: (client) => this.assertBound(client),
+    });
+    // A connection that breaks, idle or in use, must not end the process: whoever uses it gets the error.
+    this.pool.on('error', () => undefined);
+    this.pool.on('connect', (client) => client.on('error', () => undefined));
+  }
+
+  /** One statement in a transaction of its own, as the tenant. @returns its rows, after the commit */
+  async tenantQuery<Row extends QueryResultRow>(tenantId: string, statement: Statement, values: Values) {
+    const [rows] = await this.pipeline(tenantScope(tenantId), [[statement, values]]);
+    return rows as Row[];
+  }
+
+  /** One statement in a transaction of its own, across tenants. @returns its rows, after the commit */
+  async systemQuery<Row extends QueryResultRow>(statement: Statement, values: Values): Promise<Row[]> {
+    const [rows] = await this.pipeline(SYSTEM, [[statement, values]]);
+    return rows as Row[];
+  }
+
+  /** Several statements in one transaction and one round trip, across tenants. @returns the rows of each */
+  async systemQueries(calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
+    return this.pipeline(SYSTEM, calls);
+  }
+
+  /** Several statements in one transaction and one round trip, as the tenant. @returns the rows of each */
+  async tenantQueries(tenantId: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
+    return this.pipeline(tenantScope(tenantId), calls);
+  }
+
+  /** A transaction as the tenant. Commits when `work` resolves, rolls back when it rejects. */
+  async inTenant<T>(tenantId: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return this.transact(tenantScope(tenantId), work);
+  }
+
+  /** A transaction across tenants. Commits when `work` resolves, rolls back when it rejects. */
+  async inSystem<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return this.transact(SYSTEM, work);
+  }
+
+  /** Rejects with a plain reason if Postgres does not answer. */
+  async ping(): Promise<void> {
+    await this.pool.query('SELECT 1').catch(rethrowPlain);
+  }
+
+  /** Names of the migrations that this version of the code needs and the database does not have. */
+  async pendingMigrations(): Promise<string[]> {
+    const [exists] = await this.systemQuery<{ found: boolean }>(MIGRATIONS_EXIST, []);
+    const applied = exists?.found ? await this.systemQuery<{ name: string }>(APPLIED_MIGRATIONS, []) : [];
+    const names = new Set(applied.map(({ name }) => name));
+    return migrationNames().filter((name) => !names.has(name));
+  }
+
+  /** Close every connection once it is idle. */
+  async close(): Promise<void> {
+    if (!this.pool.ending) await this.pool.end();
+  }
+
+  /** Once is enough: every connection has the same role. */
+  private async assertBound(client: ClientBase): Promise<void> {
+    if (this.isBound) return;
+    await assertBound(client);
+    this.isBound = true;
+  }
+
+  private async pipeline(scope: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
+    const client = await this.connect();
+    const sent = inOnePacket(client, () => [
+      client.query(begin(scope)),
+      ...calls.map(([statement, values]) => client.query({ ...statement, values: [...values] })),
+      client.query('COMMIT'),
+    ]);
+    const results = await Promise.allSettled(sent);
+    release(client);
+    const [, ...answers] = results.map(resultOf);
+    assertCommitted(answers.pop());
+    return answers.map(({ rows }) => rows as QueryResultRow[]);
+  }
+
+  private async transact<T>(scope: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const client = await this.connect();
+    try {
+      const begun = client.query(begin(scope));
+      // Its failure is reported by the statements that follow it.
+      begun.catch(() => undefined);
+      const result = await work({
+        query: async (statement, values) =>
+          (await client.query<never>({ ...statement, values: [...values] })).rows,
+      });
+      await begun;
+      assertCommitted(await client.query('COMMIT'));
+      return result;
+    } catch (error) {
+      await client.query('ROLLBACK').catch(() => undefined);
+      throw plainError(error);
+    } finally {
+      release(client);
+    }
+  }
+
+  private async connect(): Promise<PoolClient> {
+    return this.pool.connect().catch(rethrowPlain);
+  }
+}
+
+const begin = (scope: string): string => `BEGIN; SET LOCAL baton.tenant = '${scope}'`;
+
+/** What `send` writes leaves as one packet; a packet a statement would cost half of this process's time. */
+function inOnePacket<T>(client: PoolClient, send: () => T): T {
+  const { stream } = (client as PoolClient & Pick<Client, 'connection'>).connection;
+  stream.cork();
+  try {
+    return send();
+  } finally {
+    stream.uncork();
+  }
+}
+
+/** The value of `baton.tenant` for a tenant. Only a uuid gets into the text of a statement. */
+export function tenantScope(tenantId: string): string {
+  if (!isUuid(tenantId)) throw new TypeError('A tenant id must be a uuid');
+  return tenantId;
+}
+
+const rethrowPlain = (error: unknown): never => {
+  throw plainError(error);
+};
+
+function resultOf(settled: PromiseSettledResult<QueryResult | QueryResult[]>): QueryResult {
+  if (settled.status === 'rejected') throw plainError(settled.reason);
+  return settled.value as QueryResult;
+}
+
+function assertCommitted(result: QueryResult | undefined): void {
+  if (result?.command !== 'COMMIT') throw new Error('The transaction was rolled back');
+}
+
+/** Give the connection back, unless a transaction is left open on it. */
+function release(client: PoolClient): void {
+  client.release(client.getTransactionStatus() !== 'I');
+}
+
+/** The `options` of a URL would win over ours: both hold, ours last. */
+function withOptions(databaseUrl: string, ours: string): { connectionString: string; options: string } {
+  if (!databaseUrl.includes('options=')) return { connectionString: databaseUrl, options: ours };
+  const url = new URL(databaseUrl);
+  const theirs = url.searchParams.get('options');
+  url.searchParams.delete('options');
+  return { connectionString: url.toString(), options: [theirs, ours].filter(Boolean).join(' ') };
+}

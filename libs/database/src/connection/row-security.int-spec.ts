@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { createMessaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { Database } from './database.js';
+
+// Everything here is derived from the catalog of the database: a table that a later migration makes is tested
+// without a word here, and fails until it has its policy.
+
+/** Tables that belong to no tenant, and why each is open to every scope. */
+const WITHOUT_TENANT: Readonly<Record<string, string>> = {
+  'public._prisma_migrations': 'which migrations were applied',
+  'public.installed_agents': "the operator's agents, for all tenants or for those that the row names",
+  'public.rate_counters': 'numbers of the last second, by a key; only the messaging connections use them',
+  'public.workers': 'the worker processes, which only the scope system sees',
+};
+
+/** BullMQ's own tables: delivery only. They hold ids of runs, which say nothing to whoever may not read the run. */
+const QUEUE_SCHEMA = 'bullmq';
+
+/** The one condition there is: the row's own tenant, or the scope `system`. */
+const conditionFor = (column: string): string =>
+  `((current_setting('baton.tenant'::text, true) = (${column})::text) OR (current_setting('baton.tenant'::text, true) = 'system'::text))`;
+
+interface Table {
+  name: string;
+  /** The column that holds the tenant: tenant_id, or id in `tenants`; null = none. */
+  tenantColumn: string | null;
+}
+
+interface Column {
+  name: string;
+  type: string;
+  isArray: boolean;
+}
+
+let place: TestDatabase;
+let database: Database;
+let client: Client;
+
+beforeAll(async () => {
+  place = await createDatabase();
+  // The Postgres driver makes its tables when it starts.
+  const messaging = createMessaging({ databaseUrl: place.url, log: Logger.silent() });
+  await messaging.start(10_000);
+  await messaging.close();
+  database = new Database({ url: place.url, poolSize: 2 });
+  client = new Client({ connectionString: place.url });
+  await client.connect();
+  // What a sample row must satisfy besides its types is tested elsewhere.
+  const { rows } = await client.query<{ drop: string }>(
+    `SELECT format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I CASCADE', conrelid::regclass, conname) AS drop
+     FROM pg_constraint WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace`,
+  );
+  for (const { drop } of rows) await client.query(drop);
+});
+
+afterAll(async () => {
+  await client.end();
+  await database.close();
+  await place.drop();
+});
+
+async function tables(): Promise<Table[]> {
+  const { rows } = await client.query<Table>(
+    `SELECT CASE n.nspname WHEN 'public' THEN c.relname::text ELSE n.nspname || '.' || c.relname END AS name,
+       CASE c.relname WHEN 'tenants' THEN 'id' ELSE a.attname END AS "tenantColumn"
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped
+     WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', $1)
+     ORDER BY 1`,
+    [QUEUE_SCHEMA],
+  );
+  return rows;
+}
+
+async function tenantTables(): Promise<(Table & { tenantColumn: string })[]> {
+  const all = await tables();
+  return all.flatMap(({ name, tenantColumn }) => (tenantColumn === null ? [] : [{ name, tenantColumn }]));
+}
+
+/** The columns that a row must give a value to. */
+async function requiredColumns(table: string): Promise<Column[]> {
+  const { rows } = await client.query<Column>(
+    `SELECT column_name AS name, regexp_replace(udt_name, '^_', '') AS type, data_type = 'ARRAY' AS "isArray"
+     FROM information_schema.columns
+     WHERE table_schema = 'public' AND table_name = $1 AND is_nullable = 'NO' AND is_generated = 'NEVER'
+       AND is_identity = 'NO'`,
+    [table],
+  );
+  return rows;
+}
+
+/** A value of each type that a column has, as SQL; no two calls give the same text, uuid, bytes or number. */
+const SAMPLES: Readonly<Record<string, () => string>> = {
+  uuid: () => `'${randomUUID()}'`,
+  text: () => `'${randomUUID()}'`,
+  varchar: () => `'${randomUUID()}'`,
+  bytea: () => `'${randomUUID()}'::bytea`,
+  int2: () => String(Math.ceil(Math.random() * 30_000)),
+  int4: () => String(Math.ceil(Math.random() * 1e9)),
+  int8: () => String(Math.ceil(Math.random() * 1e12)),
+  float8: () => String(Math.random()),
+  bool: () => 'true',
+  json: () => `'{}'`,
+  jsonb: () => `'{}'`,
+  timestamptz: () => 'now()',
+  date: () => 'now()',
+  interval: () => `'1 s'`,
+};
+
+function sample({ name, type, isArray }: Column): string {
+  if (isArray) return `'{}'`;
+  const make = SAMPLES[type];
+  if (!make) throw new Error(`Say in SAMPLES what a ${type} may be: the column ${name} is one.`);
+  return make();
+}
+
+/** An INSERT of a row of that tenant. */
+async function insertFor({ name, tenantColumn }: Table, tenantId: string): Promise<string> {
+  const columns = await requiredColumns(name);
+  const values = columns.map((column) => (column.name === tenantColumn ? `'${tenantId}'` : sample(column)));
+  return `INSERT INTO ${name} (${columns.map((column) => column.name).join(', ')}) VALUES (${values.join(', ')})`;
+}
+
+const asTenant = (tenantId: string, text: string): Promise<object[]> =>
+  database.tenantQuery(tenantId, { text }, []);
+
+it('every table belongs to a tenant, or is known to belong to none', async () => {
+  const without = (await tables()).filter(({ tenantColumn }) => tenantColumn === null);
+  expect(without.map(({ name }) => `public.${name}`)).toEqual(Object.keys(WITHOUT_TENANT));
+  expect((await tenantTables()).length).toBeGreaterThanOrEqual(9);
+});
+
+it('nothing goes around the tables: no view, no copy, no function with the rights of its maker', async () => {
+  const { rows } = await client.query(
+    `SELECT relname AS name FROM pg_class
+     WHERE relkind IN ('v', 'm', 'f') AND relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+     UNION ALL SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace`,
+  );
+  expect(rows).toEqual([]);
+});
+
+it('every table of tenants has and forces one policy, for every command and every role', async () => {
+  for (const { name, tenantColumn } of await tenantTables()) {
+    const { rows } = await client.query(
+      `SELECT c.relrowsecurity AS enabled, c.relforcerowsecurity AS forced, p.permissive, p.roles::text, p.cmd,
+         p.qual, coalesce(p.with_check, p.qual) AS check
+       FROM pg_class c LEFT JOIN pg_policies p ON p.tablename = c.relname AND p.schemaname = 'public'
+       WHERE c.oid = $1::regclass`,
+      [name],
+    );
+    const condition = conditionFor(tenantColumn);
+    expect([name, rows]).toEqual([
+      name,
+      [
+        {
+          ...{ enabled: true, forced: true, permissive: 'PERMISSIVE', roles: '{public}', cmd: 'ALL' },
+          ...{ qual: condition, check: condition },
+        },
+      ],
+    ]);
+  }
+});
+
+it('a tenant sees, changes and removes its own rows only, and makes none of another, in every table', async () => {
+  const [mine, theirs] = [randomUUID(), randomUUID()];
+  for (const table of await tenantTables()) {
+    const { name, tenantColumn } = table;
+    for (const tenant of [mine, theirs]) await asTenant(tenant, await insertFor(table, tenant));
+    const owners = (text: string) => asTenant(mine, `${text} RETURNING ${tenantColumn} AS tenant`);
+    const ofTheirs = `WHERE ${tenantColumn} = '${theirs}'`;
+    const own = [{ tenant: mine }];
+    const keep = `UPDATE ${name} SET ${tenantColumn} = ${tenantColumn}`;
+    const seen = {
+      selected: await asTenant(mine, `SELECT ${tenantColumn} AS tenant FROM ${name}`),
+      theirs: await asTenant(mine, `SELECT 1 FROM ${name} ${ofTheirs}`),
+      updated: await owners(keep),
+      theirsUpdated: await owners(`${keep} ${ofTheirs}`),
+      theirsDeleted: await owners(`DELETE FROM ${name} ${ofTheirs}`),
+    };
+    const none = { theirs: [], theirsUpdated: [], theirsDeleted: [] };
+    expect([name, seen]).toEqual([name, { selected: own, updated: own, ...none }]);
+    const refusal = 'row-level security';
+    await expect(asTenant(mine, await insertFor(table, theirs))).rejects.toThrow(refusal);
+    await expect(asTenant(mine, `UPDATE ${name} SET ${tenantColumn} = '${theirs}'`)).rejects.toThrow(refusal);
+    expect([name, await owners(`DELETE FROM ${name}`)]).toEqual([name, own]);
+    const left = await asTenant(theirs, `SELECT ${tenantColumn} AS tenant FROM ${name}`);
+    expect([name, left]).toEqual([name, [{ tenant: theirs }]]);
+  }
+});
+
+it('a connection that names no tenant, or nonsense, sees nothing and makes nothing', async () => {
+  for (const scope of [`RESET baton.tenant`, `SET baton.tenant = ''`, `SET baton.tenant = 'SYSTEM'`]) {
+    await client.query(scope);
+    for (const table of await tenantTables()) {
+      const tenantId = randomUUID();
+      await asTenant(tenantId, await insertFor(table, tenantId));
+      const { rowCount } = await client.query(`SELECT 1 FROM ${table.name}`);
+      expect([table.name, rowCount]).toEqual([table.name, 0]);
+      const insert = client.query(await insertFor(table, randomUUID()));
+      await expect(insert).rejects.toThrow('row-level security');
+    }
+  }
+  await client.query('RESET baton.tenant');
+});
+
+it('a table that does not bind the role ends the connection of API and worker', async () => {
+  await client.query('ALTER TABLE task_events NO FORCE ROW LEVEL SECURITY');
+  await client.query('CREATE TABLE forgotten (tenant_id uuid PRIMARY KEY)');
+  const refused = new Database({ url: place.url, poolSize: 1 });
+  const unasked = new Database({ url: place.url, poolSize: 1, allowRlsBypass: true });
+  try {
+    await expect(refused.ping()).rejects.toThrow(
+      /^Row-level security does not bind the role "baton" on forgotten, task_events, so .* ENABLE and FORCE it/,
+    );
+    await expect(refused.tenantQuery(randomUUID(), { text: 'SELECT 1' }, [])).rejects.toThrow(
+      'Row-level security does not bind',
+    );
+    await unasked.ping();
+  } finally {
+    await client.query('DROP TABLE forgotten');
+    await client.query('ALTER TABLE task_events FORCE ROW LEVEL SECURITY');
+    await Promise.all([refused.close(), unasked.close()]);
+  }
+});

@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ROOT = join(__dirname, '../../../..');
+
+/** Where work runs in the scope `system`, which row-level security lets see every tenant, and why it must. */
+const PLACES: Readonly<Record<string, string>> = {
+  'connection/database.ts': 'defines the scope; reads which migrations were applied',
+  'connection/catalog-client.ts': 'defines the scope for the catalog',
+  'backup/session.ts': 'a backup has the rows of all tenants',
+  'catalog/agent.store.ts': "the operator's agents, which belong to no tenant",
+  'runs/dead-letter.store.ts': 'operators see the dead letters of all tenants, and name one by its run alone',
+  'dispatch/dispatch.store.ts': 'waiting runs of many tenants are given their places on the workers',
+  'delegation/task-tree.store.ts': 'the sweep: suspended runs and open children of all tenants',
+  'catalog/host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
+  'runs/leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
+  'migrations/migration-session.ts': 'a migration changes the rows of all tenants',
+  'migrations/step-runner.ts': 'a backfill reads the rows of all tenants',
+  'retention/retention.store.ts': 'the tasks of all tenants that are over their retention',
+  'runs/run.store.ts': 'the sweeper and gauges: runs of many tenants at once',
+  'schedules/schedule.store.ts': 'the schedules of all tenants that are due',
+  'catalog/secret.store.ts': 'a rotation encrypts the secrets of all tenants anew',
+  'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
+  'tasks/task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
+  'tenants/tenant.store.ts': 'operators create, list and find tenants by their slug',
+  'tenants/usage.store.ts': 'which tenants are to be counted',
+  'tenants/token.store.ts': 'a token is looked up before its tenant is known',
+  'dispatch/worker.store.ts': 'workers, which run the tasks of all tenants',
+};
+
+const SYSTEM = /\b(systemQuery|inSystem)\b|\bcatalog\.(run|insert)\(|\.prisma\b|'system'/;
+
+const sourcesBelow = (folder: string): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !/spec\.ts$|fixture\.ts$|generated|testing\//.test(file))
+    .map((file) => join(folder, file));
+
+describe('the scope of all tenants', () => {
+  const places = ['libs', 'apps']
+    .flatMap(sourcesBelow)
+    .filter((file) => SYSTEM.test(readFileSync(join(ROOT, file), 'utf8')));
+
+  it('is used in the stores that are listed here, each with its reason, and nowhere else', () => {
+    expect(places.sort()).toEqual(
+      Object.keys(PLACES)
+        .map((file) => join('libs/database/src', file))
+        .sort(),
+    );
+  });
+});

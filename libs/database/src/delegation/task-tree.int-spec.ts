@@ -1,0 +1,295 @@
+import { TaskState } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import * as statements from './task-tree-sql.js';
+import {
+  type ClaimedRun,
+  FamilyStore,
+  type NewTask,
+  ParentOverError,
+  RetentionStore,
+  TooManyChildrenError,
+  TooManyWaitingError,
+} from '../index.js';
+import {
+  type Stores,
+  beat,
+  chunk,
+  endTurn,
+  newTask,
+  openStores,
+  sql,
+  startTask,
+  textMessage,
+} from '../stores.fixture.js';
+
+const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING } =
+  TaskState;
+const MOST = 50;
+
+let stores: Stores;
+let families: FamilyStore;
+beforeEach(async () => {
+  stores = await openStores();
+  families = new FamilyStore(stores.database);
+});
+afterEach(async () => stores.close());
+
+const childOf = (parent: ClaimedRun, rootTaskId = parent.taskId, most = MOST): NewTask => ({
+  ...newTask({ tenantId: parent.tenantId }),
+  child: { parent, rootTaskId, most },
+});
+const startChild = (parent: ClaimedRun, rootTaskId?: string) =>
+  startTask(stores, childOf(parent, rootTaskId));
+const claim = (run: ClaimedRun) => stores.runs.claim(run.tenantId, run.runId, 'other', 30_000);
+const dispatch = ({ tenantId }: ClaimedRun) =>
+  stores.dispatch.dispatch([{ tenantId, slots: 9, most: null }], 1000);
+const suspend = (run: ClaimedRun, ...tasks: { taskId: string }[]) =>
+  families.suspend(
+    run,
+    tasks.map(({ taskId }) => taskId),
+  );
+const wake = ({ tenantId, taskId }: ClaimedRun) => families.wake(tenantId, taskId);
+const stateOf = async ({ runId }: { runId: string }) => {
+  const rows = await sql(stores, `SELECT state FROM runs WHERE id = '${runId}'`);
+  return (rows as { state: string }[])[0]?.state;
+};
+
+describe('a suspended run', () => {
+  it('keeps its task, and has neither a worker nor a slot', async () => {
+    const parent = await startTask(stores);
+    const child = await startChild(parent);
+    expect(await suspend(parent, child)).toBe(true);
+    expect(await stores.runs.countByState()).toMatchObject({ running: 1, suspended: 1 });
+    expect((await stores.dispatch.look(1000)).inFlight).toEqual(new Map([[parent.tenantId, 1]]));
+    expect(await beat(stores, [parent])).toEqual([parent.runId]);
+    expect(await claim(parent)).toBeUndefined();
+    const { tenantId, taskId, agentId } = parent;
+    const turn = {
+      tenantId,
+      taskId,
+      agentId,
+      runId: randomUUID(),
+      message: textMessage('more'),
+      extensions: [],
+    };
+    expect(await stores.tasks.continue(turn)).toEqual({ ok: false, reason: 'busy' });
+    const { task } = (await stores.tasks.get(parent.tenantId, parent.taskId))!;
+    expect(task.status?.state).toBe(TASK_STATE_WORKING);
+    await sql(
+      stores,
+      `UPDATE runs SET lease_expires_at = now() - interval '1 day' WHERE state = 'suspended'`,
+    );
+    const at = await stores.runs.proveWritable();
+    expect([await stores.runs.reclaimExpired(9, at), await stores.runs.failPoisoned(9, at)]).toEqual([
+      [],
+      [],
+    ]);
+    expect(await stores.runs.takeOrphans(0, 9)).toEqual([]);
+    expect(await dispatch(parent)).toEqual([]);
+  });
+
+  it('goes on as the next attempt when the last task it waits for has ended its turn', async () => {
+    const parent = await startTask(stores);
+    const [one, two] = [await startChild(parent), await startChild(parent)];
+    await suspend(parent, one, two);
+    expect(await wake(parent)).toBe(false);
+    await endTurn(stores, one, 2);
+    expect(await wake(parent)).toBe(false);
+    await endTurn(stores, two, 2, TASK_STATE_INPUT_REQUIRED);
+    expect([await wake(parent), await wake(parent)]).toEqual([true, false]);
+    expect(await claim(parent)).toBeUndefined();
+    expect(await dispatch(parent)).toMatchObject([{ runId: parent.runId }]);
+    const woken = await claim(parent);
+    expect(woken).toMatchObject({ attempt: 2, workingEvent: null, parentTaskId: null });
+    expect(await sql(stores, `SELECT deaths FROM runs WHERE id = '${parent.runId}'`)).toEqual([
+      { deaths: 0 },
+    ]);
+    expect(await stores.runs.append(parent, { afterSequence: 2, events: [chunk(parent, 'old')] })).toEqual({
+      ok: false,
+    });
+    expect(await endTurn(stores, woken!, 2)).toEqual({ ok: true, firstSequence: 3, hasChildren: true });
+  });
+
+  it('waits for no task that is gone, and for none of another tenant', async () => {
+    const parent = await startTask(stores);
+    const stranger = await startTask(stores);
+    await suspend(parent, stranger, { taskId: randomUUID() });
+    expect(await wake(parent)).toBe(true);
+  });
+
+  it('is refused to an attempt that no longer owns its task', async () => {
+    const parent = await startTask(stores);
+    const child = await startChild(parent);
+    expect(await suspend({ ...parent, attempt: 2 }, child)).toBe(false);
+    await stores.tasks.cancel(parent.tenantId, null, parent.taskId);
+    expect(await suspend(parent, child)).toBe(false);
+  });
+
+  it('is canceled with its task, whoever wakes it at the same time', async () => {
+    for (let i = 0; i < 10; i++) {
+      const parent = await startTask(stores);
+      const child = await startChild(parent);
+      await suspend(parent, child);
+      await endTurn(stores, child, 2);
+      const [canceled] = await Promise.all([
+        stores.tasks.cancel(parent.tenantId, null, parent.taskId),
+        wake(parent),
+      ]);
+      expect(canceled).toMatchObject({ ok: true, runId: parent.runId, hasChildren: true });
+      expect(await stateOf(parent)).toBe('canceled');
+      expect([await wake(parent), await dispatch(parent)]).toEqual([false, []]);
+    }
+  });
+
+  it('is woken by the sweep, of any tenant, a page at a time', async () => {
+    const parents = [await startTask(stores), await startTask(stores), await startTask(stores)];
+    const children: ClaimedRun[] = [];
+    for (const parent of parents) {
+      children.push(await startChild(parent));
+      await suspend(parent, children.at(-1)!);
+    }
+    expect(await families.wakeNext(undefined, 500)).toEqual({ woken: 0, next: undefined });
+    for (const child of children.slice(1)) await endTurn(stores, child, 2);
+    let woken = 0;
+    let cursor: Awaited<ReturnType<FamilyStore['wakeNext']>>['next'];
+    for (let page = 0; page < 3; page++) {
+      const swept = await families.wakeNext(cursor, 1);
+      woken += swept.woken;
+      cursor = swept.next;
+    }
+    expect(woken).toBe(2);
+    expect(await Promise.all(parents.map(stateOf))).toEqual(['suspended', 'queued', 'queued']);
+  });
+});
+
+describe('a child', () => {
+  it('is of the line of its parents', async () => {
+    const root = await startTask(stores);
+    const middle = await startChild(root);
+    const leaf = await startChild(middle, root.taskId);
+    expect(middle.parentTaskId).toBe(root.taskId);
+    const line = await families.line(root.tenantId, leaf.taskId);
+    expect(line.map(({ taskId }) => taskId)).toEqual([leaf.taskId, middle.taskId, root.taskId]);
+    await stores.runs.noteAgentVersion(middle, 3);
+    await stores.runs.noteAgentVersion({ ...middle, attempt: middle.attempt - 1 }, 2);
+    expect(await families.find(root.tenantId, middle.taskId)).toEqual({
+      ...{ parentTaskId: root.taskId, childTaskIds: [leaf.taskId], agentVersion: 3 },
+    });
+    const stranger = randomUUID();
+    expect(await families.line(stranger, leaf.taskId)).toEqual([]);
+    expect(await families.find(stranger, middle.taskId)).toEqual({
+      ...{ parentTaskId: null, childTaskIds: [], agentVersion: null },
+    });
+  });
+
+  it('is refused when as many were made below the first task as may be, and nothing is written', async () => {
+    const root = await startTask(stores);
+    const middle = await startChild(root);
+    await startTask(stores, childOf(middle, root.taskId, 2));
+    const refused = childOf(root, root.taskId, 2);
+    await expect(stores.tasks.create(refused)).rejects.toThrow(TooManyChildrenError);
+    expect(await stores.tasks.get(root.tenantId, refused.task.id)).toBeUndefined();
+    await startTask(stores, childOf(root, root.taskId, 3));
+  });
+
+  it('is not counted when there is no slot for it', async () => {
+    const root = await startTask(stores);
+    const full = { ...childOf(root), quota: { maxInFlight: 0, maxWaiting: 0, exact: true } };
+    await expect(stores.tasks.create(full)).rejects.toThrow(TooManyWaitingError);
+    await startTask(stores, childOf(root, root.taskId, 1));
+  });
+
+  it('is refused by a parent that has ended, or that another attempt has', async () => {
+    const parent = await startTask(stores);
+    await expect(stores.tasks.create(childOf({ ...parent, attempt: 2 }))).rejects.toThrow(ParentOverError);
+    await stores.tasks.cancel(parent.tenantId, null, parent.taskId);
+    await expect(stores.tasks.create(childOf(parent))).rejects.toThrow(ParentOverError);
+    expect((await families.find(parent.tenantId, parent.taskId)).childTaskIds).toEqual([]);
+  });
+
+  it('is seen by the cancel of its parent, or is not made, whatever happens at once', async () => {
+    for (let i = 0; i < 10; i++) {
+      const parent = await startTask(stores);
+      const child = childOf(parent);
+      const [made, canceled] = await Promise.all([
+        stores.tasks.create(child).then(
+          () => true,
+          () => false,
+        ),
+        stores.tasks.cancel(parent.tenantId, null, parent.taskId),
+      ]);
+      expect(canceled).toMatchObject({ ok: true, hasChildren: made });
+    }
+  });
+
+  it('is an orphan when its parent has ended, until it has ended itself', async () => {
+    const parent = await startTask(stores);
+    const [child, asking, ended] = [
+      await startChild(parent),
+      await startChild(parent),
+      await startChild(parent),
+    ];
+    await endTurn(stores, asking, 2, TASK_STATE_INPUT_REQUIRED);
+    await endTurn(stores, ended, 2);
+    expect((await families.orphans(undefined, 500)).orphans).toEqual([]);
+    await endTurn(stores, parent, 2);
+    const open = [child.taskId, asking.taskId].sort();
+    const { orphans } = await families.orphans(undefined, 500);
+    expect(orphans).toEqual(open.map((taskId) => ({ tenantId: parent.tenantId, taskId })));
+    expect((await families.openChildren(parent.tenantId, parent.taskId)).sort()).toEqual(open);
+    const first = await families.orphans(undefined, 1);
+    const second = await families.orphans(first.next, 1);
+    expect([...first.orphans, ...second.orphans]).toEqual(orphans);
+    for (const taskId of open) await stores.tasks.cancel(parent.tenantId, null, taskId);
+    expect(await families.orphans(undefined, 500)).toEqual({ orphans: [], next: undefined });
+  });
+
+  it('outlives a parent that is past its retention', async () => {
+    const parent = await startTask(stores);
+    const child = await startChild(parent);
+    await endTurn(stores, parent, 2, TASK_STATE_COMPLETED);
+    await sql(stores, `UPDATE tasks SET status_at = now() - interval '2 days' WHERE id = '${parent.taskId}'`);
+    await new RetentionStore(stores.database).expire([{ tenantId: parent.tenantId, days: 1 }], 100);
+    expect((await families.orphans(undefined, 500)).orphans).toHaveLength(1);
+    expect(await families.line(parent.tenantId, child.taskId)).toHaveLength(1);
+    await endTurn(stores, child, 2, TASK_STATE_CANCELED);
+  });
+});
+
+it('no sweep and no wake-up reads tasks and runs that have nothing to do with it', async () => {
+  const tenantId = randomUUID();
+  const id = 'gen_random_uuid()';
+  await sql(
+    stores,
+    `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence,
+       artifacts_sequence, parent_task_id)
+     SELECT '${tenantId}', ${id}, 'echo', 'c', ${id}, 3, '{}', now(), 1, 1, CASE WHEN n % 2 = 0 THEN ${id} END
+     FROM generate_series(1, 5000) n`,
+  );
+  await sql(
+    stores,
+    `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence)
+     SELECT '${tenantId}', ${id}, ${id}, CASE WHEN n % 2 = 0 THEN 'queued' ELSE 'succeeded' END, 1
+     FROM generate_series(1, 5000) n`,
+  );
+  await sql(stores, 'ANALYZE tasks, runs');
+  const parent = await startTask(stores, newTask({ tenantId }));
+  const child = await startChild(parent);
+  await suspend(parent, child);
+  const read = async ({ text }: { text: string }, values: unknown[]): Promise<number> => {
+    const explain = { text: `EXPLAIN (ANALYZE, FORMAT JSON) ${text}` };
+    const explained = await stores.database.systemQuery<{ 'QUERY PLAN': [object] }>(explain, values);
+    const plan = JSON.stringify(explained[0]?.['QUERY PLAN']);
+    const rows = [...plan.matchAll(/"(?:Actual Rows|Rows Removed by Filter)":([\d.]+)/g)];
+    return Math.max(...rows.map(([, count]) => Number(count)));
+  };
+  const none = '00000000-0000-0000-0000-000000000000';
+  expect(await read(statements.OPEN_NEXT, [none, none, 500])).toBeLessThan(5);
+  expect(await read(statements.OPEN_CHILDREN, [tenantId, parent.taskId])).toBeLessThan(5);
+  expect(await read(statements.FAMILY, [tenantId, parent.taskId])).toBeLessThan(5);
+  await endTurn(stores, child, 2);
+  expect(await read(statements.WAKE_NEXT, [none, none, 500])).toBeLessThan(5);
+  await sql(stores, `UPDATE runs SET state = 'suspended' WHERE id = '${parent.runId}'`);
+  expect(await read(statements.WAKE, [tenantId, parent.taskId])).toBeLessThan(5);
+  expect(await stateOf(parent)).toBe('queued');
+});

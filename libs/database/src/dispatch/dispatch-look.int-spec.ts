@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { LOOK } from './dispatch-sql.js';
+import type { RunQuota } from '../index.js';
+import { type Stores, endTurn, newTask, openStores, sql, startTask } from '../stores.fixture.js';
+
+const LIVE_MS = 60_000;
+const NOWHERE: RunQuota = { maxInFlight: 0, maxWaiting: null, exact: false };
+
+let stores: Stores;
+beforeEach(async () => {
+  stores = await openStores(16);
+});
+afterEach(async () => stores.close());
+
+/** New tasks of a tenant, one after another. */
+async function accept(tenantId: string, count: number, quota: RunQuota = NOWHERE): Promise<void> {
+  for (let i = 0; i < count; i++) await stores.tasks.create({ ...newTask({ tenantId }), quota });
+}
+
+describe('a look', () => {
+  it('sees the slots of live workers, the runs in flight and who waits', async () => {
+    await stores.workers.seen({ id: 'a', host: 'h', pid: 1, concurrency: 10 });
+    await stores.workers.seen({ id: 'b', host: 'h', pid: 2, concurrency: 5 });
+    await stores.workers.seen({ id: 'dead', host: 'h', pid: 3, concurrency: 7 });
+    await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'dead'`);
+    const [one, two] = [randomUUID(), randomUUID()];
+    await startTask(stores, newTask({ tenantId: one }));
+    await accept(one, 3, { maxInFlight: 3, maxWaiting: null, exact: false });
+    await accept(two, 2);
+    await sql(stores, `INSERT INTO tenants (id, slug, limits) VALUES ('${two}', 'two', '{"weight": 3}')`);
+    expect(await stores.dispatch.look(LIVE_MS)).toEqual({
+      workerSlots: 15,
+      inFlight: new Map([[one, 3]]), // prettier-ignore
+      waiting: new Map<string, object>([
+        [one, {}],
+        [two, { weight: 3 }],
+      ]),
+    });
+    await stores.workers.remove('a');
+    expect((await stores.dispatch.look(LIVE_MS)).workerSlots).toBe(5);
+  });
+
+  it('sees every tenant that waits, in turns if they are many', async () => {
+    const tenants = Array.from({ length: 300 }, () => randomUUID());
+    await Promise.all(tenants.map((tenantId) => accept(tenantId, 1)));
+    const looks = [await stores.dispatch.look(LIVE_MS), await stores.dispatch.look(LIVE_MS)];
+    const seen = looks.flatMap(({ waiting }) => [...waiting.keys()]);
+    expect(seen.sort()).toEqual(tenants.sort());
+    expect((await stores.dispatch.look(LIVE_MS)).waiting.size).toBeGreaterThan(200);
+  });
+
+  it('does not count the runs of a tenant that floods', async () => {
+    const tenantId = randomUUID();
+    await sql(
+      stores,
+      `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, enqueued_at)
+       SELECT '${tenantId}', gen_random_uuid(), gen_random_uuid(), 'queued', 1, NULL FROM generate_series(1, 10000)`,
+    );
+    expect([...(await stores.dispatch.look(LIVE_MS)).waiting.keys()]).toEqual([tenantId]);
+    const explained = await stores.database.systemQuery<{ 'QUERY PLAN': [object] }>(
+      { text: `EXPLAIN (ANALYZE, FORMAT JSON) ${LOOK.text}` },
+      [LIVE_MS, '00000000-0000-0000-0000-000000000000', 256],
+    );
+    const plan = JSON.stringify(explained[0]?.['QUERY PLAN']);
+    const rows = [...plan.matchAll(/"Actual Rows":([\d.]+)/g)].map(([, count]) => Number(count));
+    expect(Math.max(...rows)).toBeLessThan(10);
+  });
+});
+
+it('nothing on the way of a run reads a whole table, even while plans are made for small ones', async () => {
+  const client = new Client({ connectionString: stores.url });
+  await client.connect();
+  const scans = async (): Promise<unknown> => {
+    const { rows } = await client.query(
+      `SELECT sum(seq_scan)::int AS n FROM pg_stat_user_tables WHERE relname IN ('runs', 'tasks')`,
+    );
+    return (rows as { n: number }[])[0]?.n;
+  };
+  const way = async (): Promise<void> => {
+    const tenantId = randomUUID();
+    await accept(tenantId, 2, { maxInFlight: 1, maxWaiting: 5, exact: true });
+    await stores.dispatch.look(LIVE_MS);
+    for (const run of await stores.dispatch.dispatch([{ tenantId, slots: 5, most: 9 }], 1_000)) {
+      const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
+      await endTurn(stores, claimed!, 2);
+    }
+    await stores.runs.takeOrphans(60_000, 10);
+  };
+  try {
+    await way();
+    await client.query('VACUUM ANALYZE');
+    const before = await scans();
+    for (let i = 0; i < 20; i++) await way();
+    // A connection reports what it has counted when it ends.
+    await stores.database.close();
+    expect(await scans()).toBe(before);
+  } finally {
+    await client.end();
+  }
+});

@@ -1,0 +1,231 @@
+import { TaskState } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { LOCK_TENANTS } from './dispatch-sql.js';
+import { type RunQuota, TooManyWaitingError } from '../index.js';
+import { type Stores, endTurn, newTask, openStores, sql, startTask, textMessage } from '../stores.fixture.js';
+
+const ROOMY = 1_000;
+const NOWHERE: RunQuota = { maxInFlight: 0, maxWaiting: null, exact: false };
+
+let stores: Stores;
+beforeEach(async () => {
+  stores = await openStores(16);
+});
+afterEach(async () => stores.close());
+
+/** New tasks one after another; their runs, oldest first. */
+async function accept(tenantId: string, count: number, quota: RunQuota = NOWHERE): Promise<string[]> {
+  const runs: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const input = { ...newTask({ tenantId }), quota };
+    await stores.tasks.create(input);
+    runs.push(input.runId);
+  }
+  return runs;
+}
+
+const grant = (tenantId: string, slots: number, most: number | null = null) => ({ tenantId, slots, most });
+const idsOf = (runs: { runId: string }[]): string[] => runs.map(({ runId }) => runId);
+const stateOf = (state: string) => stores.runs.countByState().then((counts) => counts[state]);
+
+describe('a new run', () => {
+  it('is dispatched while fewer of its tenant are in flight than may be, and then waits', async () => {
+    const tenantId = randomUUID();
+    const quota = { maxInFlight: 2, maxWaiting: null, exact: false };
+    const made = [];
+    for (let i = 0; i < 3; i++) made.push(await stores.tasks.create({ ...newTask({ tenantId }), quota }));
+    expect(made.map(({ dispatched }) => dispatched)).toEqual([true, true, false]);
+    expect(await stores.tasks.create({ ...newTask(), quota })).toMatchObject({ dispatched: true });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 3, running: 0, suspended: 0 });
+  });
+
+  it('waits behind those of its tenant that wait, even if there is a quota', async () => {
+    const tenantId = randomUUID();
+    await accept(tenantId, 1);
+    expect(await stores.tasks.create(newTask({ tenantId }))).toMatchObject({ dispatched: false });
+    expect(await stores.tasks.create(newTask())).toMatchObject({ dispatched: true });
+  });
+
+  it('that waits is claimed by nobody and is no orphan', async () => {
+    const tenantId = randomUUID();
+    const [runId] = await accept(tenantId, 1);
+    expect(await stores.runs.claim(tenantId, runId!, 'w', 1000)).toBeUndefined();
+    expect(await stores.runs.takeOrphans(0, 10)).toEqual([]);
+  });
+
+  it('of a continued task waits just the same', async () => {
+    const run = await startTask(stores);
+    await endTurn(stores, run, 2, TaskState.TASK_STATE_INPUT_REQUIRED);
+    const { tenantId, agentId, taskId } = run;
+    await accept(tenantId, 1);
+    const runId = randomUUID();
+    const turn = { tenantId, agentId, taskId, runId, message: textMessage('more'), extensions: [] };
+    expect(await stores.tasks.continue(turn)).toMatchObject({ ok: true, dispatched: false });
+    expect(await stateOf('waiting')).toBe(2);
+  });
+
+  it('leaves nothing behind when it is refused', async () => {
+    const tenantId = randomUUID();
+    const quota = { maxInFlight: 1, maxWaiting: 1, exact: true };
+    const run = await startTask(stores, newTask({ tenantId }));
+    await endTurn(stores, run, 2, TaskState.TASK_STATE_INPUT_REQUIRED);
+    await accept(tenantId, 2, quota);
+    const before = await sql(stores, 'SELECT id, status, last_sequence FROM tasks ORDER BY id');
+    const key = { hash: Buffer.alloc(32, 1), content: null, hours: 1 };
+    const alias = { profile: 'society', clientId: 'mine' };
+    const message = textMessage('more');
+    const { agentId, taskId } = run;
+    const turn = { tenantId, agentId, taskId, runId: randomUUID(), message, extensions: [], quota };
+    for (const attempt of [
+      () => stores.tasks.create({ ...newTask({ tenantId }), quota }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), quota, key }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), quota, alias }),
+      () => stores.tasks.create({ ...newTask({ tenantId }), quota, alias, key }),
+      () => stores.tasks.continue(turn),
+      () => stores.tasks.continue({ ...turn, key }),
+    ]) {
+      await expect(attempt()).rejects.toThrow(TooManyWaitingError);
+    }
+    expect(await sql(stores, 'SELECT id, status, last_sequence FROM tasks ORDER BY id')).toEqual(before);
+    expect(await sql(stores, 'SELECT 1 FROM message_keys UNION ALL SELECT 1 FROM task_aliases')).toEqual([]);
+    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 1, running: 0, suspended: 0 });
+  });
+
+  it('joins the turn that its message has made before, however many wait', async () => {
+    const quota = { maxInFlight: 1, maxWaiting: 1, exact: true };
+    const key = { hash: Buffer.alloc(32, 1), content: null, hours: 1 };
+    const first = newTask();
+    const { tenantId } = first;
+    await stores.tasks.create({ ...first, quota, key });
+    await accept(tenantId, 1, quota);
+    const again = await stores.tasks.create({ ...newTask({ tenantId }), quota, key });
+    expect(again).toEqual({ created: false, dispatched: false, taskId: first.task.id, content: null });
+  });
+});
+
+describe('limits of a tenant', () => {
+  it('hold exactly however many calls come at once', async () => {
+    const tenantId = randomUUID();
+    const quota = { maxInFlight: 4, maxWaiting: 7, exact: true };
+    const calls = Array.from({ length: 50 }, () => stores.tasks.create({ ...newTask({ tenantId }), quota }));
+    const results = await Promise.allSettled(calls);
+    const made = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    expect(made.filter(({ dispatched }) => dispatched)).toHaveLength(4);
+    expect(made).toHaveLength(4 + 7);
+    expect(await stores.runs.countByState()).toEqual({ waiting: 7, queued: 4, running: 0, suspended: 0 });
+  });
+
+  it('hold for a refill that begins before another has committed', async () => {
+    const tenantId = randomUUID();
+    const [first] = await accept(tenantId, 3);
+    const other = new Client({ connectionString: stores.url });
+    await other.connect();
+    try {
+      await other.query(`BEGIN; SET LOCAL baton.tenant = 'system'`);
+      await other.query(LOCK_TENANTS.text, [[tenantId]]);
+      await other.query('UPDATE runs SET enqueued_at = now() WHERE id = $1', [first]);
+      const refill = stores.dispatch.dispatch([grant(tenantId, 1, 1)], ROOMY);
+      const waits = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+      const over = refill.then(() => true);
+      while (!(await Promise.race([over, sql(stores, waits).then((rows) => rows.length > 0)])));
+      await other.query('COMMIT');
+      expect(await refill).toEqual([]);
+    } finally {
+      await other.end();
+    }
+  });
+
+  it('hold while runs are dispatched, end and come anew at once', async () => {
+    const tenantId = randomUUID();
+    const quota = { maxInFlight: 3, maxWaiting: null, exact: true };
+    let most = 0;
+    const work = async (): Promise<void> => {
+      for (let i = 0; i < 10; i++) {
+        const input = { ...newTask({ tenantId }), quota };
+        await stores.tasks.create(input);
+        const dispatched = await stores.dispatch.dispatch([grant(tenantId, 5, 3)], ROOMY);
+        const counts = await stores.runs.countByState();
+        most = Math.max(most, (counts.queued ?? 0) + (counts.running ?? 0));
+        for (const run of dispatched) {
+          const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
+          if (claimed) await endTurn(stores, claimed, claimed.cut.sequence);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, work));
+    expect(most).toBe(3);
+  });
+});
+
+describe('dispatch', () => {
+  it('takes the oldest runs of a tenant first', async () => {
+    const tenantId = randomUUID();
+    const runs = await accept(tenantId, 5);
+    expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 2)], ROOMY))).toEqual(runs.slice(0, 2));
+    expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 9)], ROOMY))).toEqual(runs.slice(2));
+    expect(await stores.dispatch.dispatch([grant(tenantId, 9)], ROOMY)).toEqual([]);
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 5, running: 0, suspended: 0 });
+  });
+
+  it('gives each run out once, however many processes do it at once', async () => {
+    const tenantId = randomUUID();
+    const runs = await accept(tenantId, 30);
+    const grants = [grant(tenantId, 10)];
+    const all = await Promise.all([1, 2, 3, 4].map(() => stores.dispatch.dispatch(grants, ROOMY)));
+    expect(idsOf(all.flat()).sort()).toEqual(
+      runs.slice(0, all.flat().length).sort(), // prettier-ignore
+    );
+    expect(new Set(idsOf(all.flat())).size).toBe(all.flat().length);
+    const rest = await stores.dispatch.dispatch([grant(tenantId, 30)], ROOMY);
+    expect(all.flat().length + rest.length).toBe(30);
+  });
+
+  it('waits for nobody: a run that is locked is left to the next refill', async () => {
+    const tenantId = randomUUID();
+    const [locked, free] = await accept(tenantId, 2);
+    const other = new Client({ connectionString: stores.url });
+    await other.connect();
+    try {
+      await other.query(`BEGIN; SET LOCAL baton.tenant = 'system'`);
+      await other.query('SELECT 1 FROM runs WHERE id = $1 FOR UPDATE', [locked]);
+      expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 2)], ROOMY))).toEqual([free]);
+    } finally {
+      await other.end();
+    }
+  });
+
+  it('leaves room for nobody beyond what all may have in flight together', async () => {
+    const [one, two] = [randomUUID(), randomUUID()];
+    const quota = { maxInFlight: 3, maxWaiting: null, exact: false };
+    await accept(one, 5, quota);
+    await accept(two, 5);
+    const runs = await stores.dispatch.dispatch([grant(two, 3), grant(one, 3)], 5);
+    expect(runs.map(({ tenantId }) => tenantId)).toEqual([two, two]);
+    expect(await stores.dispatch.dispatch([grant(two, 3)], 5)).toEqual([]);
+  });
+
+  it('keeps to the limit of a tenant', async () => {
+    const tenantId = randomUUID();
+    await accept(tenantId, 4, { maxInFlight: 1, maxWaiting: null, exact: true });
+    expect(await stores.dispatch.dispatch([grant(tenantId, 9, 2)], ROOMY)).toHaveLength(1);
+    expect(await stores.dispatch.dispatch([grant(tenantId, 9, 2)], ROOMY)).toEqual([]);
+  });
+
+  it('gives a quota back when a run ends, is canceled or fails with its worker', async () => {
+    const tenantId = randomUUID();
+    const quota = { maxInFlight: 3, maxWaiting: null, exact: true };
+    const inputs = Array.from({ length: 6 }, () => ({ ...newTask({ tenantId }), quota }));
+    for (const input of inputs) await stores.tasks.create(input);
+    const claims = inputs.slice(0, 3).map(({ runId }) => stores.runs.claim(tenantId, runId, 'w', 60_000));
+    const [ended, canceled, dead] = await Promise.all(claims);
+    await endTurn(stores, ended!, 2);
+    await stores.tasks.cancel(tenantId, 'echo', canceled!.taskId);
+    await sql(
+      stores,
+      `UPDATE runs SET deaths = 9, lease_expires_at = '2000-01-01' WHERE id = '${dead!.runId}'`,
+    );
+    await stores.runs.failPoisoned(10, await stores.runs.proveWritable());
+    expect(await stores.dispatch.dispatch([grant(tenantId, 9, 3)], ROOMY)).toHaveLength(3);
+  });
+});

@@ -1,0 +1,86 @@
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement } from '../connection/database.js';
+import { WAITING } from './dispatch-sql.js';
+
+/** A worker process as it presents itself. */
+export interface WorkerProcess {
+  id: string;
+  host: string;
+  pid: number;
+  /** Runs at a time. */
+  concurrency: number;
+}
+
+/** $1 id $2 host $3 pid $4 concurrency */
+const SEEN: Statement = {
+  name: 'worker-seen',
+  text: `
+INSERT INTO workers (id, host, pid, concurrency) VALUES ($1, $2, $3, $4)
+ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp()`,
+};
+
+/** $1 id */
+const REMOVE: Statement = { name: 'worker-remove', text: 'DELETE FROM workers WHERE id = $1' };
+
+const FORGET: Statement = {
+  name: 'worker-forget',
+  text: `DELETE FROM workers WHERE seen_at < now() - interval '1 hour'`,
+};
+
+/**
+ * $1 how long ago a worker may have given a sign of life, in ms. Of the runs that wait for a slot, each tenant's
+ * oldest is found by the index; those on the queue are few.
+ */
+const LOAD: Statement = {
+  text: `
+WITH RECURSIVE waiting AS (
+  (SELECT tenant_id, created_at FROM runs WHERE ${WAITING} ORDER BY tenant_id, created_at, id LIMIT 1)
+  UNION ALL
+  SELECT next.tenant_id, next.created_at FROM waiting w, LATERAL (
+    SELECT tenant_id, created_at FROM runs WHERE ${WAITING} AND tenant_id > w.tenant_id
+    ORDER BY tenant_id, created_at, id LIMIT 1
+  ) next
+)
+SELECT
+  (SELECT count(*)::int FROM workers
+   WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS live,
+  greatest(0, extract(epoch FROM clock_timestamp() - least(
+    (SELECT min(created_at) FROM waiting),
+    (SELECT min(created_at) FROM runs WHERE state = 'queued' AND enqueued_at IS NOT NULL)
+  )))::float8 AS oldest`,
+};
+
+/** How the work and the workers stand. */
+export interface WorkerLoad {
+  /** Workers that have given a sign of life lately. */
+  liveWorkers: number;
+  /** How long ago the oldest run was accepted that no worker has yet, in seconds; 0 = there is none. */
+  oldestWaitingSeconds: number;
+}
+
+/** The workers there are: their slots are what tenants share. */
+@Injectable()
+export class WorkerStore {
+  constructor(private readonly database: Database) {}
+
+  /** A sign of life. */
+  async seen({ id, host, pid, concurrency }: WorkerProcess): Promise<void> {
+    await this.database.systemQuery(SEEN, [id, host, pid, concurrency]);
+  }
+
+  /** The worker takes no more runs. */
+  async remove(id: string): Promise<void> {
+    await this.database.systemQuery(REMOVE, [id]);
+  }
+
+  /** @param liveMs how long ago a worker may have given its last sign of life */
+  async load(liveMs: number): Promise<WorkerLoad> {
+    const [row] = await this.database.systemQuery<{ live: number; oldest: number | null }>(LOAD, [liveMs]);
+    return { liveWorkers: row?.live ?? 0, oldestWaitingSeconds: row?.oldest ?? 0 };
+  }
+
+  /** Forget the workers that died long ago. */
+  async forgetDead(): Promise<void> {
+    await this.database.systemQuery(FORGET, []);
+  }
+}

@@ -1,0 +1,35 @@
+import type { Logger } from '@baton/telemetry';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Database } from '../connection/database.js';
+
+const POLL_MS = 1_000;
+
+/**
+ * Resolves when the database has every migration that this build needs. The log says once that the process waits, for
+ * which migrations, and what to do. Keeps the process alive for as long as it waits.
+ * @param options.isAwayFine true: resolve at once while Postgres can't be asked; false: wait for it, too
+ */
+export async function awaitMigrations(
+  database: Pick<Database, 'pendingMigrations'>,
+  logger: Pick<Logger, 'warn'>,
+  options: { isAwayFine: boolean },
+): Promise<void> {
+  const said = new Set<string>();
+  const sayOnce = (text: string, fields: Record<string, unknown>): void => {
+    if (!said.has(text)) logger.warn(text, fields);
+    said.add(text);
+  };
+  for (;;) {
+    try {
+      const pending = await database.pendingMigrations();
+      if (pending.length === 0) return;
+      sayOnce(`waiting for migrations: run \`npm run migrate\`; ${pending.join(', ')} not applied`, {
+        pending,
+      });
+    } catch (error) {
+      if (options.isAwayFine) return;
+      sayOnce('waiting for Postgres', { err: error });
+    }
+    await delay(POLL_MS);
+  }
+}

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { JournalStore } from '../index.js';
+import { type Stores, endTurn, openStores, sql, startTask } from '../stores.fixture.js';
+
+let stores: Stores;
+let journal: JournalStore;
+beforeAll(async () => {
+  stores = await openStores(4);
+  journal = new JournalStore(stores.database);
+});
+afterAll(async () => stores.close());
+
+describe('the journal of a task', () => {
+  it('is what its runs have written, in their order, any JSON there is', async () => {
+    const run = await startTask(stores);
+    const values = [{ deep: [1, null, '\u0000 \ud800'] }, 'text', 7];
+    for (const [i, value] of values.entries()) expect(await journal.append(run, i + 1, value)).toBe(true);
+    const { tenantId, taskId, runId } = run;
+    expect(await journal.read(tenantId, taskId)).toEqual(
+      values.map((value, i) => ({ runId, position: i + 1, value })),
+    );
+  });
+
+  it('has an entry once that is written again', async () => {
+    const run = await startTask(stores);
+    expect(await journal.append(run, 1, 'first')).toBe(true);
+    expect(await journal.append(run, 1, 'again')).toBe(true);
+    expect((await journal.read(run.tenantId, run.taskId)).map(({ value }) => value)).toEqual(['first']);
+  });
+
+  it('refuses an attempt that is not current, another run, an ended task and a place that another has filled', async () => {
+    const run = await startTask(stores);
+    expect(await journal.append(run, 1, 'mine')).toBe(true);
+    expect(await journal.append({ ...run, attempt: run.attempt - 1 }, 2, 'zombie')).toBe(false);
+    expect(await journal.append({ ...run, runId: randomUUID() }, 2, 'other run')).toBe(false);
+    await sql(stores, `UPDATE turn_journal SET attempt = attempt - 1 WHERE task_id = '${run.taskId}'`);
+    expect(await journal.append(run, 1, 'not mine')).toBe(false);
+    await endTurn(stores, run, 2);
+    expect(await journal.append(run, 2, 'late')).toBe(false);
+    expect((await journal.read(run.tenantId, run.taskId)).map(({ value }) => value)).toEqual(['mine']);
+  });
+
+  it('is nobody else’s', async () => {
+    const run = await startTask(stores);
+    await journal.append(run, 1, 'mine');
+    expect(await journal.read(randomUUID(), run.taskId)).toEqual([]);
+    expect(await journal.append({ ...run, tenantId: randomUUID() }, 2, 'theirs')).toBe(false);
+    expect(await journal.read(run.tenantId, 'no-uuid')).toEqual([]);
+  });
+
+  it('counts towards what its tenant stores', async () => {
+    const run = await startTask(stores);
+    const bytes = async () => {
+      const [row] = await sql(stores, `SELECT open_bytes::int AS n FROM tasks WHERE id = '${run.taskId}'`);
+      return (row as { n: number }).n;
+    };
+    const before = await bytes();
+    await journal.append(run, 1, 'x'.repeat(1000));
+    await journal.append(run, 1, 'x'.repeat(1000));
+    expect(await bytes()).toBeGreaterThan(before + 100);
+    expect(await bytes()).toBeLessThan(before + 2000);
+  });
+});

@@ -1,0 +1,161 @@
+import { once } from 'node:events';
+import { createServer, type Server, type Socket, connect } from 'node:net';
+import { type Stores, openStores, sql, startTask } from '../../stores.fixture.js';
+import { LeaseBeat, type BeatNews } from './lease-beat.js';
+
+const LEASE_MS = 600;
+
+let stores: Stores;
+let beat: LeaseBeat | undefined;
+let silentForMs = 0;
+let news: BeatNews[];
+let heard: () => void;
+
+beforeEach(async () => {
+  stores = await openStores();
+  silentForMs = 0;
+  news = [];
+});
+afterEach(async () => {
+  await beat?.close();
+  await stores.close();
+});
+
+function start(databaseUrl = stores.url): LeaseBeat {
+  const options = { databaseUrl, workerId: 'worker', leaseMs: LEASE_MS, heartbeatMs: 50, loopStallMs: 1000 };
+  beat = new LeaseBeat(
+    options,
+    () => silentForMs,
+    (piece) => {
+      news.push(piece);
+      heard();
+    },
+  );
+  return beat;
+}
+
+/** Resolves when this has been told. */
+async function told(type: BeatNews['type']): Promise<BeatNews> {
+  for (;;) {
+    const found = news.find((piece) => piece.type === type);
+    if (found) return found;
+    await new Promise<void>((resolve) => (heard = resolve));
+  }
+}
+heard = () => undefined;
+
+/** Resolves when the lease of the run ends later than it does now, or has run out. */
+async function leaseChanges(runId: string, wanted: 'extended' | 'expired'): Promise<void> {
+  const read = `SELECT lease_expires_at AS at, lease_expires_at < now() AS expired FROM runs WHERE id = '${runId}'`;
+  type Row = { at: Date; expired: boolean };
+  const [before] = (await sql(stores, read)) as Row[];
+  for (;;) {
+    const [now] = (await sql(stores, read)) as Row[];
+    if (wanted === 'expired' ? now!.expired : now!.at > before!.at) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+it('keeps a lease until it is released', async () => {
+  const run = await startTask(stores);
+  const keeping = start();
+  keeping.hold(run);
+  await sql(stores, `UPDATE runs SET lease_expires_at = now() + interval '200 ms'`);
+  await leaseChanges(run.runId, 'extended');
+  await leaseChanges(run.runId, 'extended');
+  keeping.release(run);
+  await leaseChanges(run.runId, 'expired');
+  expect(news).toEqual([]);
+});
+
+it('says which leases are lost, again and again until they are released', async () => {
+  const run = await startTask(stores);
+  const keeping = start();
+  keeping.hold({ ...run, attempt: 7 });
+  expect(await told('lost')).toEqual({ type: 'lost', leases: [{ runId: run.runId, attempt: 7 }] });
+  news = [];
+  await told('lost');
+  keeping.release({ ...run, attempt: 7 });
+});
+
+it('gives the leases up when the main thread has not answered for long, and goes on when it does', async () => {
+  const run = await startTask(stores);
+  const keeping = start();
+  keeping.hold(run);
+  await sql(stores, `UPDATE runs SET lease_expires_at = now() + interval '200 ms'`);
+  await leaseChanges(run.runId, 'extended');
+  silentForMs = 1001;
+  expect(await told('stalled')).toEqual({ type: 'stalled', forMs: 1001 });
+  await leaseChanges(run.runId, 'expired');
+  silentForMs = 0;
+  await leaseChanges(run.runId, 'extended');
+});
+
+it('goes on by itself after an outage, on a server that hung up as well as on one that says nothing', async () => {
+  const run = await startTask(stores);
+  const way = await Way.open(stores.url);
+  const keeping = start(way.url);
+  keeping.hold(run);
+  await sql(stores, `UPDATE runs SET lease_expires_at = now() + interval '200 ms'`);
+  await leaseChanges(run.runId, 'extended');
+  for (const damage of ['cut', 'mute'] as const) {
+    news = [];
+    way[damage]();
+    await told('failed');
+    way.mend();
+    await told('back');
+    await leaseChanges(run.runId, 'extended');
+  }
+  way.close();
+});
+
+/** A way to Postgres that can be cut, or swallow what goes through it. */
+class Way {
+  private readonly sockets = new Set<Socket>();
+  private state: 'open' | 'cut' | 'mute' = 'open';
+
+  private constructor(
+    private readonly server: Server,
+    readonly url: string,
+  ) {}
+
+  static async open(target: string): Promise<Way> {
+    const { hostname, port } = new URL(target);
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = new URL(target);
+    url.port = String((server.address() as { port: number }).port);
+    const way = new Way(server, url.toString());
+    server.on('connection', (near) => {
+      if (way.state === 'cut') return near.destroy();
+      const far = connect(Number(port), hostname);
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        way.sockets.add(from);
+        from.on('data', (data) => way.state === 'open' && to.write(data));
+        from.on('error', () => undefined).on('close', () => to.destroy());
+      }
+    });
+    return way;
+  }
+
+  cut(): void {
+    this.state = 'cut';
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  mute(): void {
+    this.state = 'mute';
+  }
+
+  mend(): void {
+    this.state = 'open';
+  }
+
+  close(): void {
+    this.cut();
+    this.server.close();
+  }
+}

@@ -1,0 +1,131 @@
+import { Database, type DatabaseOptions } from '../../connection/database.js';
+import { HEARTBEAT } from './lease-sql.js';
+
+/** A lease to keep. */
+export interface LeaseKey {
+  tenantId: string;
+  runId: string;
+  /** 0: a claim that is under way; whichever attempt it gets. */
+  attempt: number;
+}
+
+/** A lease that another has, or whose run is over. */
+export type LostLease = Pick<LeaseKey, 'runId' | 'attempt'>;
+
+export interface BeatOptions {
+  databaseUrl: string;
+  workerId: string;
+  leaseMs: number;
+  heartbeatMs: number;
+  /** How long the main thread may not answer before its runs are given up, in milliseconds. */
+  loopStallMs: number;
+}
+
+/** What the beat tells. */
+export type BeatNews =
+  | { type: 'lost'; leases: LostLease[] }
+  | { type: 'failed'; reason: string }
+  | { type: 'back' }
+  | { type: 'stalled'; forMs: number };
+
+/** Pause after a beat that failed: when Postgres is back, the leases must live before anybody may take them. */
+const RETRY_MS = 200;
+
+/**
+ * Extends the leases of a process again and again, over a connection of its own, until it is closed. A main
+ * thread that has not answered for long is taken for dead: its leases then run out.
+ */
+export class LeaseBeat {
+  private readonly held = new Map<string, LeaseKey>();
+  private readonly database: Database;
+  private timer: NodeJS.Timeout | undefined;
+  private closed = false;
+  private failing = false;
+  private stalled = false;
+
+  /**
+   * @param silentForMs how long the main thread has not answered
+   * @param tell called with each piece of news
+   */
+  constructor(
+    private readonly options: BeatOptions,
+    private readonly silentForMs: () => number,
+    private readonly tell: (news: BeatNews) => void,
+  ) {
+    this.database = new Database(connectionOf(options));
+    this.schedule(options.heartbeatMs);
+  }
+
+  hold(key: LeaseKey): void {
+    this.held.set(nameOf(key), key);
+  }
+
+  release(key: LeaseKey): void {
+    this.held.delete(nameOf(key));
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    clearTimeout(this.timer);
+    await this.database.close();
+  }
+
+  private schedule(afterMs: number): void {
+    if (this.closed) return;
+    this.timer = setTimeout(() => {
+      void this.beat().then((ok) => this.schedule(ok ? this.options.heartbeatMs : RETRY_MS));
+    }, afterMs);
+  }
+
+  private async beat(): Promise<boolean> {
+    if (this.held.size === 0 || this.isStalled()) return true;
+    const { workerId, leaseMs } = this.options;
+    const keys = [...this.held.values()];
+    try {
+      const rows = await this.database.systemQuery<{ run_id: string; attempt: number }>(HEARTBEAT, [
+        keys.map(({ tenantId }) => tenantId),
+        keys.map(({ runId }) => runId),
+        keys.map(({ attempt }) => attempt),
+        workerId,
+        leaseMs,
+      ]);
+      this.report(rows.map(({ run_id: runId, attempt }) => ({ runId, attempt })));
+      return true;
+    } catch (error) {
+      if (!this.failing && !this.closed) this.tell({ type: 'failed', reason: reasonOf(error) });
+      this.failing = true;
+      return false;
+    }
+  }
+
+  private report(lost: LostLease[]): void {
+    if (this.failing) this.tell({ type: 'back' });
+    this.failing = false;
+    // What was released meanwhile is nobody's loss.
+    const leases = lost.filter((lease) => this.held.has(nameOf(lease)));
+    if (leases.length > 0) this.tell({ type: 'lost', leases });
+  }
+
+  private isStalled(): boolean {
+    const forMs = this.silentForMs();
+    const stalled = forMs > this.options.loopStallMs;
+    if (stalled && !this.stalled) this.tell({ type: 'stalled', forMs });
+    this.stalled = stalled;
+    return stalled;
+  }
+}
+
+const nameOf = ({ runId, attempt }: LostLease): string => `${runId}/${attempt}`;
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/**
+ * An answer that takes longer than a lease is of no use: better a new connection. Whether row-level security binds
+ * the role was asked when the process started, and heartbeats are for the runs of all tenants anyway.
+ */
+const connectionOf = ({ databaseUrl, leaseMs }: BeatOptions): DatabaseOptions => ({
+  url: databaseUrl,
+  poolSize: 1,
+  allowRlsBypass: true,
+  timeouts: { connectMs: leaseMs, statementMs: leaseMs, answerMs: leaseMs },
+});

@@ -1,0 +1,42 @@
+import type { Statement } from '../../connection/database.js';
+
+/** The clock, not the start of the transaction: it may have waited for a lock. */
+export const leaseEnd = (milliseconds: string): string =>
+  `clock_timestamp() + ${milliseconds} * interval '1 millisecond'`;
+
+/**
+ * $1 tenants $2 runs $3 attempts (0 = whichever the worker has) $4 worker $5 lease in ms. Returns the runs that
+ * another has. It waits for nobody: one row that somebody keeps locked must not cost the worker all others.
+ * Every row is found by its key, whatever the planner believes of the tables.
+ */
+export const HEARTBEAT: Statement = {
+  name: 'run-heartbeat',
+  text: `
+WITH k AS (
+  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int[]) AS k(tenant_id, run_id, attempt)
+), held AS (
+  SELECT r.tenant_id, r.id FROM k, LATERAL (
+    SELECT r.tenant_id, r.id FROM runs r
+    WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.state = 'running'
+      AND r.worker_id = $4 AND k.attempt IN (0, r.attempt)
+    FOR NO KEY UPDATE SKIP LOCKED
+  ) r
+), beat AS (
+  UPDATE runs r SET lease_expires_at = ${leaseEnd('$5::int')}
+  FROM held WHERE r.tenant_id = held.tenant_id AND r.id = held.id
+)
+SELECT k.run_id, k.attempt FROM k
+WHERE k.attempt > 0 AND k.attempt IS DISTINCT FROM (
+  SELECT r.attempt FROM runs r
+  WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.state = 'running' AND r.worker_id = $4
+)`,
+};
+
+/**
+ * A commit that reaches the disk, as a heartbeat's does, and the clock of Postgres before it. It touches no
+ * table: the record goes into the log of writes alone.
+ */
+export const PROVE_WRITABLE: Statement = {
+  name: 'prove-writable',
+  text: `SELECT clock_timestamp()::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NULL AS written`,
+};

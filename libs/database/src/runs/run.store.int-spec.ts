@@ -1,0 +1,291 @@
+import { TaskState } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import { DeadLetterStore } from '../index.js';
+import {
+  type Stores,
+  beat,
+  chunk,
+  endTurn,
+  newTask,
+  openStores,
+  sql,
+  startTask,
+  status,
+  textMessage,
+  texts,
+} from '../stores.fixture.js';
+
+const { TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING } = TaskState;
+const LEASE_MS = 30_000;
+
+let stores: Stores;
+beforeEach(async () => {
+  stores = await openStores();
+});
+afterEach(async () => stores.close());
+
+/** As if the lease had run out. */
+const expire = async (runId: string): Promise<void> => {
+  await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
+};
+
+const reclaim = async () => stores.runs.reclaimExpired(10, await stores.runs.proveWritable());
+/** As if all pauses were over: the run goes on the queue. */
+const dispatchNow = async (tenantId: string): Promise<void> => {
+  await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
+  expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, most: null }], 10)).toHaveLength(1);
+};
+const failPoisoned = async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable());
+
+describe('claim', () => {
+  it('has one winner among many, who finds the task working', async () => {
+    const input = newTask();
+    await stores.tasks.create(input);
+    const claims = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => stores.runs.claim(input.tenantId, input.runId, `w${i}`, LEASE_MS)),
+    );
+    const [won, ...others] = claims.filter((claim) => claim !== undefined);
+    expect(others).toEqual([]);
+    expect(won).toMatchObject({
+      attempt: 1,
+      startSequence: 1,
+      workingEvent: { sequence: 2 },
+      cut: { sequence: 2 },
+    });
+    expect(won?.cut.task.status?.state).toBe(TASK_STATE_WORKING);
+    expect(won?.message).toEqual(input.task.history[0]);
+    const events = await stores.tasks.readEvents(input.tenantId, input.task.id, 1, 10);
+    expect(events).toEqual([{ sequence: 2, attempt: 1, payload: won?.workingEvent?.payload }]);
+  });
+
+  it('takes a run over only when its lease has run out; the old writer is then refused', async () => {
+    const first = await startTask(stores);
+    await stores.runs.append(first, { afterSequence: 2, events: [chunk(first, 'half an ans', false)] });
+    const take = async () => stores.runs.claim(first.tenantId, first.runId, 'other', LEASE_MS);
+    expect([await reclaim(), await take()]).toEqual([[], undefined]);
+    await expire(first.runId);
+    // Whether a silent lease means a dead worker is the sweeper's to say.
+    expect(await take()).toBeUndefined();
+    expect(await reclaim()).toHaveLength(1);
+    const second = await take();
+    expect(second).toMatchObject({
+      attempt: 2,
+      workingEvent: null,
+      artifactsAtStart: [],
+      cut: { sequence: 3 },
+    });
+    expect(texts(second!.cut.task)).toEqual(['half an ans']);
+    const late = { afterSequence: 3, events: [chunk(first, 'wer')] };
+    expect(await stores.runs.append(first, late)).toEqual({ ok: false });
+    expect(await beat(stores, [first])).toEqual([first.runId]);
+    expect(await stores.runs.append(second!, late)).toEqual({ ok: true, firstSequence: 4 });
+  });
+
+  it('gives a worker that has not heard the answer the run it has got, and nobody else', async () => {
+    const run = await startTask(stores);
+    const again = async (worker: string) =>
+      stores.runs.claim(run.tenantId, run.runId, worker, LEASE_MS, true);
+    expect(await again('other')).toBeUndefined();
+    expect(await again('worker')).toMatchObject({ attempt: 1, cut: { sequence: 2 }, workingEvent: null });
+  });
+
+  it('finds nothing under ids that are none, or of another tenant', async () => {
+    const input = newTask();
+    await stores.tasks.create(input);
+    expect(await stores.runs.claim(input.tenantId, 'nonsense', 'w', LEASE_MS)).toBeUndefined();
+    expect(await stores.runs.claim(randomUUID(), input.runId, 'w', LEASE_MS)).toBeUndefined();
+  });
+
+  it('is impossible once the task has ended', async () => {
+    const run = await startTask(stores);
+    await endTurn(stores, run, 2);
+    await expire(run.runId);
+    expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toBeUndefined();
+  });
+});
+
+describe('append', () => {
+  it('leaves a log of 1..n without holes under concurrent writers', async () => {
+    const run = await startTask(stores);
+    let head = 2;
+    const write = async (events: number): Promise<void> => {
+      const batch = Array.from({ length: events }, () => chunk(run, 'x'));
+      while (!(await stores.runs.append(run, { afterSequence: head, events: batch })).ok) {
+        head = (await stores.tasks.heads([run])).get(run.taskId)!;
+      }
+    };
+    await Promise.all([1, 2, 3, 1, 2, 3, 5, 8].map(write));
+    const log = await stores.tasks.readEvents(run.tenantId, run.taskId, 0, 1000);
+    expect(log.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 27 }, (_, i) => i + 1));
+  });
+
+  it('writes a batch once, however often it is sent', async () => {
+    const run = await startTask(stores);
+    const batch = { afterSequence: 2, events: [chunk(run, 'once', false)] };
+    const results = await Promise.all([1, 2, 3].map(() => stores.runs.append(run, batch)));
+    expect(results.filter(({ ok }) => ok)).toEqual([{ ok: true, firstSequence: 3 }]);
+    expect((await stores.tasks.heads([run])).get(run.taskId)).toBe(3);
+  });
+
+  it('ends the turn: task, history, artifacts and run together', async () => {
+    const run = await startTask(stores);
+    const said = textMessage('done');
+    const result = await stores.runs.append(run, {
+      afterSequence: 2,
+      events: [chunk(run, 'a', false), status(run, TASK_STATE_FAILED, said)],
+      end: { state: TASK_STATE_FAILED, outcome: 'agent-threw', error: 'boom \0', artifacts: [] },
+      metadata: { tokens: 3 },
+    });
+    expect(result).toEqual({ ok: true, firstSequence: 3, hasChildren: false });
+    const stored = await stores.tasks.get(run.tenantId, run.taskId);
+    expect(stored).toMatchObject({ sequence: 4, outcome: 'agent-threw', task: { metadata: { tokens: 3 } } });
+    expect(stored?.task.history.at(-1)).toEqual(said);
+    expect(stored?.task.status).toMatchObject({ state: TASK_STATE_FAILED, message: said });
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 0, running: 0, suspended: 0 });
+    const [row] = await sql(stores, `SELECT state, error FROM runs WHERE id = '${run.runId}'`);
+    expect(row).toEqual({ state: 'failed', error: 'boom \uFFFD' });
+    expect(await endTurn(stores, run, 4)).toEqual({ ok: false });
+  });
+
+  it('rejects a batch that ends a turn without saying so, and one that goes on after the end', async () => {
+    const run = await startTask(stores);
+    const ended = status(run, TASK_STATE_COMPLETED);
+    await expect(stores.runs.append(run, { afterSequence: 2, events: [ended] })).rejects.toThrow(TypeError);
+    await expect(
+      endTurn(stores, run, 2, TASK_STATE_COMPLETED, [status(run, TASK_STATE_INPUT_REQUIRED)]),
+    ).rejects.toThrow(TypeError);
+    expect((await stores.tasks.heads([run])).get(run.taskId)).toBe(2);
+  });
+
+  it('there is no second active run', async () => {
+    const run = await startTask(stores);
+    const second = `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence)
+      VALUES ('${run.tenantId}', '${randomUUID()}', '${run.taskId}', 'queued', 1)`;
+    await expect(sql(stores, second)).rejects.toThrow('runs_active_key');
+  });
+});
+
+describe('leases', () => {
+  it('a heartbeat keeps many runs and names those that are lost', async () => {
+    const [one, two, three] = [await startTask(stores), await startTask(stores), await startTask(stores)];
+    const beaten = [one, { ...two, attempt: 7 }, { ...three, attempt: 0 }];
+    for (const { runId } of beaten) await expire(runId);
+    expect(await beat(stores, beaten)).toEqual([two.runId]);
+    expect((await reclaim()).map(({ runId }) => runId)).toEqual([two.runId]);
+    expect(await beat(stores, [])).toEqual([]);
+    expect(await beat(stores, [one], 'other')).toEqual([one.runId]);
+  });
+
+  it('a heartbeat waits for nobody: a run that somebody keeps locked costs no other', async () => {
+    const [one, two] = [await startTask(stores), await startTask(stores)];
+    await stores.database.inSystem(async (transaction) => {
+      const lock = { text: 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE' };
+      await transaction.query(lock, [one.runId]);
+      await expire(two.runId);
+      expect(await beat(stores, [one, two])).toEqual([]);
+    });
+    expect(await reclaim()).toEqual([]);
+  });
+
+  it('an expired one puts the run back, for one sweeper only', async () => {
+    const { tenantId, taskId, runId } = await startTask(stores);
+    await expire(runId);
+    const sweeps = await Promise.all([1, 2, 3].map(() => reclaim()));
+    expect(sweeps.flat()).toEqual([{ tenantId, taskId, runId, attempt: 1 }]);
+    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 1, running: 0, suspended: 0 });
+    expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({ attempt: 2 });
+  });
+
+  it('a run that kills every worker fails with the reason', async () => {
+    const run = await startTask(stores);
+    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a')] });
+    for (const attempt of [2, 3]) {
+      await expire(run.runId);
+      expect(await failPoisoned()).toEqual([]);
+      // The first crash may be anybody's; after the second one the run has to wait.
+      expect(await reclaim()).toHaveLength(attempt === 2 ? 1 : 0);
+      if (attempt === 3) await dispatchNow(run.tenantId);
+      expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toMatchObject({ attempt });
+    }
+    await expire(run.runId);
+    expect(await reclaim()).toEqual([]);
+    const sweeps = await Promise.all([1, 2].map(() => failPoisoned()));
+    const [failed, ...more] = sweeps.flat();
+    expect(more).toEqual([]);
+    expect(failed).toMatchObject({ runId: run.runId, attempt: 3, event: { sequence: 4 } });
+    const stored = await stores.tasks.get(run.tenantId, run.taskId);
+    expect(stored?.task.status?.state).toBe(TASK_STATE_FAILED);
+    expect(stored?.task.history.at(-1)?.parts[0]?.content?.value).toContain('Given up after 3 attempts');
+    expect(texts(stored!.task)).toEqual(['a']);
+    const [event] = await stores.tasks.readEvents(run.tenantId, run.taskId, 3, 10);
+    expect(event?.payload).toEqual(failed?.event.payload);
+  });
+
+  it('the policy with which a run was accepted says how often it is tried', async () => {
+    const once = { maxAttempts: 1, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
+    const run = await startTask(stores, { ...newTask(), retry: once });
+    await expire(run.runId);
+    expect(await reclaim()).toEqual([]);
+    expect(await failPoisoned()).toMatchObject([{ runId: run.runId, attempt: 1 }]);
+    const letters = new DeadLetterStore(stores.database);
+    expect(await letters.list(run.tenantId, { limit: 10 })).toMatchObject([
+      {
+        ...{ runId: run.runId, taskId: run.taskId, agentId: 'echo', attempts: 1 },
+        reason: 'Given up after one attempt: the worker died or stopped answering',
+        redeliveredAt: null,
+      },
+    ]);
+    expect(await letters.list(randomUUID(), { limit: 10 })).toEqual([]);
+    expect(await letters.find(randomUUID(), run.runId)).toBeUndefined();
+    expect((await letters.readMessage(run.tenantId, run.runId))?.message).toEqual(run.message);
+  });
+
+  it('a run with a backoff waits for longer after each death, and nobody claims or dispatches it before', async () => {
+    const retry = { maxAttempts: 9, backoff: { initialMs: 10_000, factor: 3, maxMs: 50_000 } };
+    const run = await startTask(stores, { ...newTask(), retry });
+    const waited: number[] = [];
+    for (let death = 1; death <= 3; death++) {
+      await expire(run.runId);
+      expect(await reclaim()).toEqual([]);
+      const [row] = (await sql(
+        stores,
+        `SELECT extract(epoch FROM not_before - clock_timestamp())::float8 AS wait FROM runs`,
+      )) as [{ wait: number }];
+      waited.push(Math.round(row.wait / 10) * 10);
+      expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toBeUndefined();
+      const grants = [{ tenantId: run.tenantId, slots: 1, most: null }];
+      expect((await stores.dispatch.look(1000)).waiting.size).toBe(0);
+      expect(await stores.dispatch.dispatch(grants, 10)).toEqual([]);
+      await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms'`);
+      expect((await stores.dispatch.look(1000)).waiting.size).toBe(1);
+      expect(await stores.dispatch.dispatch(grants, 10)).toMatchObject([{ runId: run.runId }]);
+      expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toMatchObject({
+        attempt: death + 1,
+      });
+    }
+    expect(waited).toEqual([10, 30, 50]);
+  });
+
+  it('a run handed back at every shutdown does not count as killing its workers', async () => {
+    const { tenantId, runId } = await startTask(stores);
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      const key = { tenantId, runId, taskId: '', attempt };
+      expect(await stores.runs.handBack(key)).toBe(true);
+      expect(await stores.runs.handBack(key)).toBe(false);
+      expect(await stores.runs.claim(tenantId, runId, 'w', LEASE_MS)).toMatchObject({ attempt: attempt + 1 });
+    }
+    await expire(runId);
+    expect(await failPoisoned()).toEqual([]);
+    expect(await reclaim()).toHaveLength(1);
+  });
+});
+
+it('queued runs that are on no queue are found once they are old enough, by one sweeper', async () => {
+  const input = newTask();
+  await stores.tasks.create(input);
+  expect(await stores.runs.takeOrphans(3000, 10)).toEqual([]);
+  await sql(stores, `UPDATE runs SET enqueued_at = now() - interval '4 seconds'`);
+  const sweeps = await Promise.all([1, 2, 3].map(() => stores.runs.takeOrphans(3000, 10)));
+  const { tenantId, runId, task } = input;
+  expect(sweeps.flat()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 0 }]);
+});

@@ -1,0 +1,258 @@
+import { Message, TaskState } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { appendValues } from './append-batch.js';
+import { Database } from '../connection/database.js';
+import { PROVE_WRITABLE } from './leases/lease-sql.js';
+import { failPoisonedRun } from './poisoned-run.js';
+import type {
+  AppendBatch,
+  AppendResult,
+  ClaimedRun,
+  PoisonedRun,
+  RunKey,
+  RunToEnqueue,
+} from '../tasks/records.js';
+import {
+  type ErrorRow,
+  GIVE_UP,
+  LAST_ERROR,
+  NOTE_ERROR,
+  type RunError,
+  type RunErrorRecord,
+} from './run-error.js';
+import * as sql from './run-sql.js';
+import { ReadBudget } from '../tasks/read-rows.js';
+import { TaskReader } from '../tasks/task-reader.js';
+import { INLINE_BYTES, type TaskRow, statusEvent, statusNow } from '../tasks/task-row.js';
+import { isTransient } from '../connection/transient.js';
+import { GET } from '../tasks/task-sql.js';
+import { isUuid } from '../connection/uuid.js';
+
+/** Metadata grow with every status that brings some. */
+const MAX_METADATA_CHARS = 4 * 1024 * 1024;
+/** Unless somebody says otherwise, in bytes. */
+const MAX_READ_BYTES = 4 * 1024 * 1024;
+
+/** Runs: claim, append, sweep. Their leases are kept by `LeaseKeeper`. */
+@Injectable()
+export class RunStore {
+  private readonly reader: TaskReader;
+
+  /** @param readBytes most that is read of a task for one run, in bytes of JSON */
+  constructor(
+    private readonly database: Database,
+    private readonly readBytes = MAX_READ_BYTES,
+  ) {
+    this.reader = new TaskReader(database);
+  }
+
+  /**
+   * Compare-and-set: queued → running, attempt + 1. Undefined: somebody else has it, or it is over. What the task says
+   * is read afterwards, as far as it is not large.
+   * @param again the answer to this worker's claim was lost: if it has got the run, it gets it again
+   */
+  async claim(
+    tenantId: string,
+    runId: string,
+    workerId: string,
+    leaseMs: number,
+    again = false,
+  ): Promise<ClaimedRun | undefined> {
+    if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
+    const working = statusNow(TaskState.TASK_STATE_WORKING);
+    const [[claimed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
+      [sql.CLAIM, [tenantId, runId, workerId, leaseMs, working.json, working.at, again]],
+      [sql.READ_CLAIMED, [tenantId, runId, workerId]],
+    ]);
+    if (!claimed || !row) return undefined;
+    const { attempt, started, sequence } = claimed as sql.ClaimRow;
+    const task = row as sql.ClaimedTaskRow;
+    const content = await this.contentFor(tenantId, task, attempt);
+    const payload = statusEvent(task.id, task.context_id, working.status);
+    return {
+      ...{ tenantId, taskId: task.id, runId, attempt, agentId: task.agent_id },
+      ...content,
+      message: Message.fromJSON(task.message),
+      startSequence: task.start_sequence,
+      logged: { events: task.last_sequence, bytes: task.size },
+      extensions: task.extensions ?? [],
+      traceparent: task.traceparent,
+      parentTaskId: task.parent_task_id,
+      runsAlone: task.error_detail?.runsAlone ?? false,
+      waitedSeconds: task.waited_seconds,
+      workingEvent: started ? { sequence, payload } : null,
+    };
+  }
+
+  /**
+   * Append a batch in one statement: events, history, task and, at the end of the turn, the run. Refused if
+   * the attempt is not current, the task is terminal or the log has moved on; then nothing was written.
+   */
+  async append(key: RunKey, batch: AppendBatch): Promise<AppendResult> {
+    const rows = batch.metadata
+      ? await this.appendWithMetadata(key, batch)
+      : await this.appendEvents(key, batch);
+    const [row] = rows;
+    if (!row) return { ok: false };
+    const { child_tasks: children } = row;
+    const end = children === undefined ? {} : { hasChildren: children > 0 };
+    return { ok: true, firstSequence: batch.afterSequence + 1, ...end };
+  }
+
+  /**
+   * Give a run back to the queue (shutdown); it does not count as an attempt that died. The attempt stays: it
+   * is a fencing token and never goes back; what counts against a run are its expired leases (`deaths`).
+   */
+  async handBack({ tenantId, runId, attempt }: RunKey): Promise<boolean> {
+    const rows = await this.database.tenantQuery(tenantId, sql.HAND_BACK, [tenantId, runId, attempt]);
+    return rows.length > 0;
+  }
+
+  /** Which version of its agent this attempt runs. */
+  async noteAgentVersion({ tenantId, runId, attempt }: RunKey, version: number): Promise<void> {
+    await this.database.tenantQuery(tenantId, sql.NOTE_AGENT_VERSION, [tenantId, runId, attempt, version]);
+  }
+
+  /**
+   * Whether the run must be executed with no other such run beside it: its workers have died, and if another run is
+   * to blame it must not die with it once more.
+   */
+  async isSuspect(tenantId: string, runId: string): Promise<boolean> {
+    if (!isUuid(tenantId) || !isUuid(runId)) return false;
+    const rows = await this.database.tenantQuery(tenantId, sql.IS_SUSPECT, [tenantId, runId]);
+    return rows.length > 0;
+  }
+
+  /** Take a run off the queue; it gets a slot again when `forMs` is over. */
+  async postpone(tenantId: string, runId: string, forMs: number): Promise<void> {
+    await this.database.tenantQuery(tenantId, sql.POSTPONE, [tenantId, runId, forMs]);
+  }
+
+  /** Keep what is known of an error in the agent's code. */
+  async noteError({ tenantId, runId, attempt }: RunKey, error: RunError): Promise<void> {
+    const json = errorJson(error);
+    await this.database.tenantQuery(tenantId, NOTE_ERROR, [tenantId, runId, attempt, json]);
+  }
+
+  /**
+   * The agent's process has died with this attempt in it. It counts like an attempt whose worker died: the sweeper
+   * queues the run again, or fails it when its attempts are used up.
+   */
+  async giveUp({ tenantId, runId, attempt }: RunKey, error: RunError): Promise<void> {
+    const json = errorJson(error);
+    await this.database.tenantQuery(tenantId, GIVE_UP, [tenantId, runId, attempt, json]);
+  }
+
+  /** The last error in an agent's code that a task has had. */
+  async lastError(tenantId: string, taskId: string): Promise<RunErrorRecord | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    const [row] = await this.database.tenantQuery<ErrorRow>(tenantId, LAST_ERROR, [tenantId, taskId]);
+    return row && { runId: row.run_id, ...row.error_detail };
+  }
+
+  /** The clock of Postgres, read before a commit that reached the disk. Rejects when Postgres can't do that. */
+  async proveWritable(): Promise<string> {
+    const [row] = await this.database.systemQuery<{ at: string }>(PROVE_WRITABLE, []);
+    if (!row) throw new Error('Postgres gave no answer');
+    return row.at;
+  }
+
+  /**
+   * Leases that had run out: back to queued if attempts remain: at once after the first crash of a
+   * run without a backoff, else after a pause.
+   * @param expiredAt by the clock of Postgres, from `proveWritable`
+   * @returns those that must be enqueued now; the others wait in Postgres
+   */
+  async reclaimExpired(limit: number, expiredAt: string): Promise<RunToEnqueue[]> {
+    const rows = await this.database.systemQuery<sql.RunRow & { waits: boolean }>(sql.RECLAIM_EXPIRED, [
+      limit,
+      expiredAt,
+    ]);
+    return rows.filter(({ waits }) => !waits).map(sql.runOf);
+  }
+
+  /** Leases that had run out and whose attempts are used up: run and task failed, with the reason. */
+  async failPoisoned(limit: number, expiredAt: string): Promise<PoisonedRun[]> {
+    return this.database.inSystem(async (transaction) => {
+      const found = await transaction.query<sql.PoisonedRow>(sql.FIND_POISONED, [limit, expiredAt]);
+      const failed = await Promise.all(found.map((row) => failPoisonedRun(transaction, row)));
+      return failed.filter((run) => run !== undefined);
+    });
+  }
+
+  /** Fold the artifacts of a task that has ended without its writer, once. Never rejects. */
+  async keepArtifacts(tenantId: string, taskId: string): Promise<void> {
+    try {
+      const [row] = await this.database.tenantQuery<TaskRow>(tenantId, GET, [tenantId, taskId, 0]);
+      const budget = new ReadBudget(2 * INLINE_BYTES);
+      const stored = row && (await this.reader.read(tenantId, row, { historyLength: 0, budget }));
+      if (stored) await this.reader.keepArtifacts(tenantId, stored);
+    } catch {
+      // Whoever reads the task folds them.
+    }
+  }
+
+  /** Queued runs not enqueued in the last `olderThanMs`; marks them as enqueued now. */
+  async takeOrphans(olderThanMs: number, limit: number): Promise<RunToEnqueue[]> {
+    const rows = await this.database.systemQuery<sql.RunRow>(sql.TAKE_ORPHANS, [olderThanMs, limit]);
+    return rows.map(sql.runOf);
+  }
+
+  /** Number of waiting, queued (on the queue), running and suspended runs, for metrics. Finished ones are not counted: there is no end to them. */
+  async countByState(): Promise<Record<string, number>> {
+    const rows = await this.database.systemQuery<{ state: string; count: number }>(sql.COUNT_ACTIVE, []);
+    return { queued: 0, running: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
+  }
+
+  /** What a claimed run is to know of its task. The claim holds, whatever becomes of this. */
+  private async contentFor(
+    tenantId: string,
+    row: sql.ClaimedTaskRow,
+    attempt: number,
+  ): Promise<Pick<ClaimedRun, 'cut' | 'artifactsAtStart' | 'artifactsAreWhole'>> {
+    const budget = new ReadBudget(this.readBytes);
+    const read = await this.reader.read(tenantId, row, { budget }).catch((error: unknown) => {
+      if (isTransient(error)) throw error;
+      return undefined;
+    });
+    const cut = read ?? (await this.reader.read(tenantId, row, { budget, rowOnly: true }));
+    if (!cut) throw new Error('A claimed task is gone');
+    const { task, sequence } = cut;
+    // What an attempt before this one has said is in the task, but not in the artifacts that the turn began with.
+    const start = { tenantId, taskId: row.id, head: row.start_sequence };
+    const cutIsWhole = cut.truncation?.artifactsUpToEvent === undefined;
+    const { artifacts, isWhole } =
+      attempt === 1
+        ? { artifacts: task.artifacts, isWhole: true }
+        : await this.reader.artifactsAt(start, row, new ReadBudget(this.readBytes));
+    return {
+      cut: { task, sequence },
+      artifactsAtStart: artifacts,
+      artifactsAreWhole: cutIsWhole && isWhole,
+    };
+  }
+
+  private async appendEvents(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow[]> {
+    const statement = batch.end ? sql.APPEND_END : sql.APPEND;
+    return this.database.tenantQuery(key.tenantId, statement, appendValues(key, batch, undefined));
+  }
+
+  /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
+  private async appendWithMetadata(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow[]> {
+    return this.database.inTenant(key.tenantId, async (transaction) => {
+      const [row] = await transaction.query<sql.MetadataRow>(sql.READ_METADATA, [key.tenantId, key.taskId]);
+      const merged = { ...row?.metadata, ...batch.metadata };
+      if (JSON.stringify(merged).length > MAX_METADATA_CHARS) {
+        throw new RangeError(`The metadata of a task may be ${MAX_METADATA_CHARS} characters of JSON`);
+      }
+      const statement = batch.end ? sql.APPEND_END : sql.APPEND;
+      return transaction.query(statement, appendValues(key, batch, merged));
+    });
+  }
+}
+
+/** U+0000 and lone surrogates would make Postgres refuse to read it. */
+const errorJson = (error: RunError): string =>
+  JSON.stringify(error, (_, value: unknown) =>
+    typeof value === 'string' ? value.replace(/\0|\p{Surrogate}/gu, '\uFFFD') : value,
+  );

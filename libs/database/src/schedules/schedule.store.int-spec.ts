@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { ScheduleStore } from './schedule.store.js';
+import type { Schedule, ScheduleSpec } from './schedule-records.js';
+import { newTask, openStores, type Stores, sql, textMessage } from '../stores.fixture.js';
+
+const SAID = textMessage('hello \0');
+
+let stores: Stores;
+let schedules: ScheduleStore;
+let tenantId: string;
+
+beforeAll(async () => {
+  stores = await openStores();
+  schedules = new ScheduleStore(stores.database);
+});
+afterAll(() => stores.close());
+
+beforeEach(async () => {
+  tenantId = randomUUID();
+  await sql(stores, `DELETE FROM schedules`);
+  await sql(stores, `INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`);
+});
+
+const ago = (ms: number): Date => new Date(Date.now() - ms);
+const spec = (overrides: Partial<ScheduleSpec> = {}): ScheduleSpec => ({
+  ...{ name: 'report', agent: 'echo', message: SAID, cron: '* * * * *', at: null },
+  ...{ timeZone: 'Europe/Berlin', overlap: 'skip', missed: 'fire-once', context: 'new' },
+  ...{ startsAt: null, endsAt: null, maxCount: null, paused: false },
+  ...overrides,
+});
+const make = (nextAt: Date | null, overrides: Partial<ScheduleSpec> = {}): Promise<Schedule> =>
+  schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec(overrides) }, 10);
+const read = async ({ id }: Schedule): Promise<Schedule> => (await schedules.find(tenantId, id))!;
+const started = (dueAt: Date) => ({ dueAt, outcome: 'started' as const, reason: null });
+
+describe('schedules', () => {
+  it('are read as they were written, by id and by name', async () => {
+    const at = ago(0);
+    const made = await make(at, { at, cron: null, maxCount: 3 });
+    expect(made).toMatchObject({
+      ...spec({ at, cron: null, maxCount: 3 }),
+      nextAt: at,
+      fired: 0,
+      last: null,
+    });
+    expect(await schedules.find(tenantId, made.id)).toEqual(made);
+    expect(await schedules.find(tenantId, 'report')).toEqual(made);
+    expect(await schedules.find(randomUUID(), made.id)).toBeUndefined();
+  });
+
+  it('have a name of their own in their tenant', async () => {
+    const made = await make(null);
+    await make(null, { name: 'other' });
+    await expect(make(null)).rejects.toThrow('There is a schedule "report" already');
+    await expect(schedules.change(made, spec({ name: 'other' }), null)).rejects.toThrow('"other" already');
+  });
+
+  it('are refused when the tenant has as many as it may have', async () => {
+    await make(null);
+    const another = schedules.create({ tenantId, id: randomUUID(), nextAt: null, ...spec({ name: 'b' }) }, 1);
+    await expect(another).rejects.toThrow(
+      expect.objectContaining({ name: 'TooManySchedulesError' }) as Error,
+    );
+  });
+
+  it('are changed only as they were read', async () => {
+    const made = await make(null);
+    const changed = await schedules.change(made, spec({ agent: 'index' }), null);
+    expect(changed).toMatchObject({ agent: 'index', version: made.version + 1 });
+    expect(await schedules.change(made, spec({ agent: 'late' }), null)).toBeUndefined();
+    expect(await read(made)).toMatchObject({ agent: 'index' });
+  });
+});
+
+describe('a schedule that is due', () => {
+  it('is taken by one of many, for a while', async () => {
+    const made = await make(ago(10));
+    await make(new Date(Date.now() + 60_000), { name: 'later' });
+    const taken = await Promise.all(Array.from({ length: 8 }, () => schedules.takeDue(60_000, 0, 10)));
+    expect(taken.flat().map(({ schedule }) => schedule.id)).toEqual([made.id]);
+  });
+
+  it('is taken again when that while is over', async () => {
+    await make(ago(10));
+    await schedules.takeDue(0, 0, 10);
+    expect(await schedules.takeDue(60_000, 0, 10)).toHaveLength(1);
+  });
+
+  it('is left to the queue until it is late', async () => {
+    await make(ago(1_000));
+    expect(await schedules.takeDue(60_000, 5_000, 10)).toEqual([]);
+    expect(await schedules.takeDue(60_000, 500, 10)).toHaveLength(1);
+  });
+
+  it('is taken at the time that the queue says, though our clock is a little behind', async () => {
+    const [dueAt, farAt] = [new Date(Date.now() + 2_000), new Date(Date.now() + 60_000)];
+    const [made, far] = [await make(dueAt), await make(farAt, { name: 'far' })];
+    const early = await schedules.takeOne(made, ago(0), 60_000);
+    expect(early).toBeUndefined();
+    expect(await schedules.takeOne(made, dueAt, 60_000)).toBeDefined();
+    expect(await schedules.takeOne(made, dueAt, 60_000)).toBeUndefined();
+    expect(await schedules.takeOne(far, farAt, 60_000)).toBeUndefined();
+  });
+
+  it('comes with the state of its last task', async () => {
+    const input = newTask({ tenantId });
+    await stores.tasks.create(input);
+    const made = await make(ago(10));
+    await schedules.note(made, started(ago(0)), input.task.id);
+    const [taken] = await schedules.takeDue(60_000, 0, 10);
+    expect(taken?.schedule).toMatchObject({ lastTaskId: input.task.id, lastTaskState: 1 });
+  });
+
+  it('is settled once, and then due at its next time', async () => {
+    const [dueAt, nextAt, taskId] = [ago(10), new Date(Date.now() + 60_000), randomUUID()];
+    const made = await make(dueAt);
+    const [taken] = await schedules.takeDue(60_000, 0, 10);
+    const version = await schedules.begin(taken!.schedule);
+    expect(await read(made)).toMatchObject({ pendingAt: dueAt, nextAt: dueAt, last: null });
+    expect(await schedules.begin(taken!.schedule)).toBeUndefined();
+    const settlement = { ...started(dueAt), taskId, nextAt };
+    await schedules.settle(taken!.schedule, settlement);
+    expect(await read(made)).toMatchObject({ pendingAt: dueAt, fired: 0 });
+    const key = { ...taken!.schedule, version: version! };
+    await schedules.settle(key, settlement);
+    await schedules.settle(key, settlement);
+    const last = { dueAt, outcome: 'started' };
+    expect(await read(made)).toMatchObject({ pendingAt: null, fired: 1, nextAt, last, lastTaskId: taskId });
+  });
+
+  it('stays with the next worker when it is changed while it is fired', async () => {
+    const dueAt = ago(10);
+    const made = await make(dueAt);
+    const [taken] = await schedules.takeDue(60_000, 0, 10);
+    await schedules.begin(taken!.schedule);
+    await schedules.change(await read(made), spec({ paused: true }), null);
+    const [again] = await schedules.takeDue(60_000, 0, 10);
+    expect(again?.schedule).toMatchObject({ pendingAt: dueAt, nextAt: null, paused: true });
+  });
+});

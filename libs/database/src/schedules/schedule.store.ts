@@ -1,0 +1,170 @@
+import { Message } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { NameTakenError } from '../connection/catalog-client.js';
+import { Database } from '../connection/database.js';
+import type { DueSchedule, Firing, Schedule, ScheduleSpec, Settlement } from './schedule-records.js';
+import * as sql from './schedule-sql.js';
+import { isUuid } from '../connection/uuid.js';
+
+/** The tenant has as many schedules as one may have. */
+export class TooManySchedulesError extends Error {
+  override readonly name = 'TooManySchedulesError';
+}
+
+/** A schedule as far as it must be known to change it: at which version it was read. */
+export type ScheduleKey = Pick<Schedule, 'tenantId' | 'id' | 'version'>;
+
+/**
+ * Schedules of tenants. A worker takes one that is due, for some time alone, and settles it; a worker that comes
+ * too late with what it has read finds another version, and changes nothing.
+ */
+@Injectable()
+export class ScheduleStore {
+  constructor(private readonly database: Database) {}
+
+  /**
+   * @param most schedules that a tenant may have
+   * @throws NameTakenError, TooManySchedulesError
+   */
+  async create(
+    { tenantId, id, nextAt, ...spec }: ScheduleSpec & Pick<Schedule, 'tenantId' | 'id' | 'nextAt'>,
+    most: number,
+  ): Promise<Schedule> {
+    const values = [tenantId, id, most, ...specValues(spec, nextAt)];
+    const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.CREATE, values);
+    if (row) return scheduleOf(row);
+    if (await this.findNamed(tenantId, spec.name)) throw nameTaken(spec);
+    throw new TooManySchedulesError();
+  }
+
+  /** By name, without their messages. */
+  async list(tenantId: string): Promise<Omit<Schedule, 'message'>[]> {
+    const rows = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.LIST, [tenantId]);
+    return rows.map(scheduleOf);
+  }
+
+  /** @param idOrName a name that looks like an id is none */
+  async find(tenantId: string, idOrName: string): Promise<Schedule | undefined> {
+    if (idOrName.includes('\0')) return undefined;
+    if (!isUuid(idOrName)) return this.findNamed(tenantId, idOrName);
+    const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.FIND, [
+      tenantId,
+      idOrName,
+      null,
+    ]);
+    return row && scheduleOf(row);
+  }
+
+  /**
+   * @returns undefined if it has changed since it was read, or is gone
+   * @throws NameTakenError
+   */
+  async change(
+    { tenantId, id, version }: ScheduleKey,
+    spec: ScheduleSpec,
+    nextAt: Date | null,
+  ): Promise<Schedule | undefined> {
+    const values = [tenantId, id, version, ...specValues(spec, nextAt)];
+    try {
+      const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.CHANGE, values);
+      return row && scheduleOf(row);
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== '23505') throw error;
+      throw nameTaken(spec);
+    }
+  }
+
+  /** @returns whether there was one */
+  async remove(tenantId: string, id: string): Promise<boolean> {
+    const rows = await this.database.tenantQuery(tenantId, sql.REMOVE, [tenantId, id]);
+    return rows.length > 0;
+  }
+
+  /**
+   * Take schedules that are due, of all tenants, the longest overdue first.
+   * @param forMs how long nobody else takes them
+   * @param overdueMs only those that are so late
+   */
+  async takeDue(forMs: number, overdueMs: number, limit: number): Promise<DueSchedule[]> {
+    const values = [forMs, overdueMs, limit];
+    const rows = await this.database.systemQuery<sql.ScheduleRow>(sql.TAKE_DUE, values);
+    return rows.map(dueOf);
+  }
+
+  /** Take the schedule if it is due, now or at the time that the queue says it is. */
+  async takeOne(
+    { tenantId, id }: Pick<Schedule, 'tenantId' | 'id'>,
+    dueAt: Date,
+    forMs: number,
+  ): Promise<DueSchedule | undefined> {
+    const values = [forMs, tenantId, id, dueAt];
+    const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.TAKE_ONE, values);
+    return row && dueOf(row);
+  }
+
+  /** Its next time is being fired: its task is made, whoever makes it. @returns undefined = see `change` */
+  async begin({ tenantId, id, version }: ScheduleKey): Promise<number | undefined> {
+    const values = [tenantId, id, version];
+    const [row] = await this.database.tenantQuery<{ version: number }>(tenantId, sql.BEGIN, values);
+    return row?.version;
+  }
+
+  /** Its next time has come and waits; it is looked at again after so many ms. */
+  async wait({ tenantId, id, version }: ScheduleKey, ms: number): Promise<void> {
+    await this.database.tenantQuery(tenantId, sql.WAIT, [tenantId, id, version, ms]);
+  }
+
+  /** What came of a time, and the next one. Nothing happens if the schedule has changed since it was read. */
+  async settle(
+    { tenantId, id, version }: ScheduleKey,
+    { dueAt, outcome, reason, taskId, nextAt }: Settlement,
+  ): Promise<void> {
+    const values = [tenantId, id, version, dueAt, outcome, reason, taskId, nextAt];
+    await this.database.tenantQuery(tenantId, sql.SETTLE, values);
+  }
+
+  /** What came of a firing that somebody has asked for. */
+  async note(
+    { tenantId, id }: Pick<Schedule, 'tenantId' | 'id'>,
+    { dueAt, outcome, reason }: Omit<Firing, 'at'>,
+    taskId: string | null,
+  ): Promise<void> {
+    await this.database.tenantQuery(tenantId, sql.NOTE, [tenantId, id, dueAt, outcome, reason, taskId]);
+  }
+
+  private async findNamed(tenantId: string, name: string): Promise<Schedule | undefined> {
+    const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.FIND, [
+      tenantId,
+      null,
+      name,
+    ]);
+    return row && scheduleOf(row);
+  }
+}
+
+const nameTaken = ({ name }: ScheduleSpec): NameTakenError =>
+  new NameTakenError(`There is a schedule "${name}" already`);
+
+const specValues = (spec: ScheduleSpec, nextAt: Date | null): unknown[] => [
+  ...[spec.name, spec.agent, JSON.stringify(Message.toJSON(spec.message)), spec.cron, spec.at],
+  ...[spec.timeZone, spec.overlap, spec.missed, spec.context, spec.startsAt, spec.endsAt, spec.maxCount],
+  ...[spec.paused, nextAt],
+];
+
+const dueOf = (row: sql.ScheduleRow): DueSchedule => ({ schedule: scheduleOf(row), now: row.now });
+
+const scheduleOf = (row: sql.ScheduleRow): Schedule => ({
+  ...{ tenantId: row.tenant_id, id: row.id, name: row.name, agent: row.agent },
+  message: Message.fromJSON(row.message ?? {}),
+  ...{ cron: row.cron, at: row.at, timeZone: row.time_zone, startsAt: row.starts_at, endsAt: row.ends_at },
+  ...{ overlap: row.overlap, missed: row.missed, context: row.context, maxCount: row.max_count },
+  ...{ paused: row.paused, fired: row.fired, nextAt: row.next_at, isWaiting: row.is_waiting },
+  ...{ pendingAt: row.pending_at, version: row.version, last: firingOf(row) },
+  ...{ lastTaskId: row.last_task_id, lastTaskState: row.last_task_state },
+  ...{ createdAt: row.created_at, updatedAt: row.updated_at },
+});
+
+function firingOf({ last_due_at, last_at, last_outcome, last_reason }: sql.ScheduleRow): Firing | null {
+  if (!last_due_at || !last_at || !last_outcome) return null;
+  return { dueAt: last_due_at, at: last_at, outcome: last_outcome, reason: last_reason };
+}

@@ -1,0 +1,192 @@
+import { TaskState } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import type { NewAlias, NewTask } from '../index.js';
+import { type Stores, endTurn, newTask, openStores, saidIn, sql, startTask } from '../stores.fixture.js';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openStores();
+});
+afterAll(async () => stores.close());
+
+const aliased = (input: NewTask, alias: Partial<NewAlias> = {}): NewTask => ({
+  ...input,
+  alias: { profile: 'orloj', clientId: 'job-1', ...alias },
+});
+
+const find = (tenantId: string, where: { agentId?: string; profile?: string; clientId?: string } = {}) =>
+  stores.tasks.findAlias({ tenantId, profile: 'orloj', clientId: 'job-1', ...where });
+
+/** Everything that creates have written for the tenant. */
+const written = async (tenantId: string): Promise<object[]> =>
+  Promise.all(
+    ['tasks', 'runs', 'task_events', 'task_messages', 'task_aliases'].map(async (table) => {
+      const rows = await sql(stores, `SELECT 1 FROM ${table} WHERE tenant_id = '${tenantId}'`);
+      return { table, rows: rows.length };
+    }),
+  );
+
+const one = ['tasks', 'runs', 'task_events', 'task_messages', 'task_aliases'].map((table) => ({
+  table,
+  rows: 1,
+}));
+
+describe('a task with an id of its caller', () => {
+  it('is found by that id, with its agent or without', async () => {
+    const input = newTask();
+    const { tenantId, task } = input;
+    expect(await stores.tasks.create(aliased(input))).toEqual({
+      created: true,
+      dispatched: true,
+      taskId: task.id,
+      content: null,
+    });
+    const named = { taskId: task.id, agentId: 'echo' };
+    expect(await find(tenantId)).toEqual(named);
+    expect(await find(tenantId, { agentId: 'echo' })).toEqual(named);
+    expect((await stores.tasks.get(tenantId, task.id))?.task).toEqual(task);
+    expect(await find(tenantId, { agentId: 'other' })).toBeUndefined();
+    expect(await find(tenantId, { profile: 'society' })).toBeUndefined();
+    expect(await find(tenantId, { clientId: 'job-2' })).toBeUndefined();
+    expect(await find(tenantId, { clientId: 'job-1\0' })).toBeUndefined();
+    expect(await find(randomUUID())).toBeUndefined();
+  });
+
+  it('can be claimed like any other', async () => {
+    const run = await startTask(stores, aliased(newTask({ text: 'hello' })));
+    expect(saidIn([run.message])).toEqual(['hello']);
+  });
+
+  it('is one task, however many ask for it at once', async () => {
+    const tenantId = randomUUID();
+    const inputs = Array.from({ length: 20 }, () => newTask({ tenantId }));
+    const results = await Promise.all(inputs.map((input) => stores.tasks.create(aliased(input))));
+    const created = results.filter((result) => result.created);
+    expect(created).toHaveLength(1);
+    const taskId = created[0]?.taskId;
+    expect(results.map((result) => result.taskId)).toEqual(Array(20).fill(taskId));
+    expect(await written(tenantId)).toEqual(one);
+    expect(await find(tenantId)).toEqual({ taskId, agentId: 'echo' });
+  });
+
+  it('is another one for each agent, profile and tenant; without the agent the newest is meant', async () => {
+    const tenantId = randomUUID();
+    const inputs = [newTask({ tenantId }), newTask({ tenantId, agentId: 'other' }), newTask()];
+    for (const input of inputs) {
+      expect(await stores.tasks.create(aliased(input))).toMatchObject({ created: true });
+      await tick();
+    }
+    const society = aliased(newTask({ tenantId }), { profile: 'society' });
+    expect(await stores.tasks.create(society)).toMatchObject({ created: true });
+    const [first, second] = inputs.map(({ task }) => task.id);
+    expect(await find(tenantId, { agentId: 'echo' })).toEqual({ taskId: first, agentId: 'echo' });
+    expect(await find(tenantId)).toEqual({ taskId: second, agentId: 'other' });
+  });
+
+  it('may have an id of any length and with any characters', async () => {
+    for (const clientId of ['', 'x'.repeat(50_000), "'; --", '\u{1f600}']) {
+      const input = newTask();
+      await stores.tasks.create(aliased(input, { clientId }));
+      expect(await find(input.tenantId, { clientId })).toMatchObject({ taskId: input.task.id });
+    }
+  });
+});
+
+describe('a new turn under the same id', () => {
+  it('is created once per previous task, and the id names it from then on', async () => {
+    const tenantId = randomUUID();
+    const { taskId: previousTaskId } = await stores.tasks.create(aliased(newTask({ tenantId })));
+    const turns = Array.from({ length: 5 }, () => aliased(newTask({ tenantId }), { previousTaskId }));
+    const results = await Promise.all(turns.map((input) => stores.tasks.create(input)));
+    const created = results.filter((result) => result.created);
+    expect(created).toHaveLength(1);
+    expect(results.map(({ taskId }) => taskId)).toEqual(Array(5).fill(created[0]?.taskId));
+    expect(await find(tenantId)).toMatchObject({ taskId: created[0]?.taskId });
+    expect(await stores.tasks.get(tenantId, previousTaskId)).toBeDefined();
+    expect(await written(tenantId)).toContainEqual({ table: 'tasks', rows: 2 });
+    const late = aliased(newTask({ tenantId }), { previousTaskId });
+    expect(await stores.tasks.create(late)).toEqual({
+      created: false,
+      dispatched: false,
+      taskId: created[0]?.taskId,
+      content: null,
+    });
+  });
+});
+
+describe('the earlier tasks of a context', () => {
+  it('are those of the agent, oldest first, the last ones if there are many', async () => {
+    const tenantId = randomUUID();
+    const task = { contextId: 'talk' };
+    const ids: string[] = [];
+    for (const text of ['one', 'two', 'three', 'four']) {
+      const input = newTask({ tenantId, text });
+      input.task = { ...input.task, ...task };
+      const run = await startTask(stores, input);
+      await endTurn(stores, run, 2, TaskState.TASK_STATE_COMPLETED);
+      ids.push(run.taskId);
+      await tick();
+    }
+    for (const other of [newTask({ tenantId, agentId: 'other' }), newTask({ tenantId }), newTask()]) {
+      await stores.tasks.create({
+        ...other,
+        task: { ...other.task, contextId: other.agentId === 'echo' ? 'else' : 'talk' },
+      });
+    }
+    const earlier = async (before: string | undefined, limit = 10): Promise<unknown[]> => {
+      const found = await stores.tasks.listContext(tenantId, 'echo', 'talk', before ?? '', limit);
+      return found.flatMap((stored) => saidIn(stored.task.history));
+    };
+    expect(await earlier(ids[3])).toEqual(['one', 'two', 'three']);
+    expect(await earlier(ids[3], 2)).toEqual(['two', 'three']);
+    expect(await earlier(ids[0])).toEqual([]);
+    expect(await earlier(randomUUID())).toEqual([]);
+    expect(await earlier('nonsense')).toEqual([]);
+  });
+});
+
+describe('a cancel', () => {
+  it('without an agent finds the task of any agent of the tenant', async () => {
+    const run = await startTask(stores, newTask({ task: { metadata: { topic: 'x' } } }));
+    const missing = { ok: false, reason: 'not-found' };
+    expect(await stores.tasks.cancel(randomUUID(), null, run.taskId)).toEqual(missing);
+    expect(await stores.tasks.cancel(run.tenantId, 'other', run.taskId)).toEqual(missing);
+    expect(await stores.tasks.cancel(run.tenantId, null, run.taskId)).toMatchObject({
+      ok: true,
+      runId: run.runId,
+      cut: { task: { metadata: { topic: 'x' } } },
+    });
+  });
+
+  it('adds its metadata to those of the task, NUL and all, unless the task has ended', async () => {
+    const run = await startTask(stores, newTask({ task: { metadata: { topic: 'x\0', reason: 'none' } } }));
+    const metadata = { reason: 'enough \0' };
+    const cancel = (agentId: string | null, more: object) =>
+      stores.tasks.cancel(run.tenantId, agentId, run.taskId, { metadata: more });
+    expect(await cancel('other', metadata)).toEqual({ ok: false, reason: 'not-found' });
+    const result = await cancel(null, metadata);
+    const merged = { topic: 'x\0', reason: 'enough \0' };
+    expect(result).toMatchObject({ ok: true, cut: { task: { metadata: merged } }, event: { sequence: 3 } });
+    expect(await cancel(null, { reason: 'late' })).toEqual({ ok: false, reason: 'terminal' });
+    const stored = await stores.tasks.get(run.tenantId, run.taskId);
+    expect(stored?.task.metadata).toEqual(merged);
+    expect(stored?.task.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
+  });
+});
+
+it('a list without an agent has the tasks of all agents of the tenant', async () => {
+  const tenantId = randomUUID();
+  const inputs = [newTask({ tenantId }), newTask({ tenantId, agentId: 'other' }), newTask()];
+  for (const input of inputs) await stores.tasks.create(input);
+  const { tasks, total } = await stores.tasks.list({ tenantId, pageSize: 10, includeArtifacts: false });
+  expect(tasks.map(({ agentId }) => agentId).sort()).toEqual(['echo', 'other']);
+  expect(total).toBe(2);
+});
+
+/** Resolves in a later millisecond of the database, whose clock orders tasks. */
+async function tick(): Promise<void> {
+  const now = async () =>
+    JSON.stringify(await sql(stores, `SELECT clock_timestamp()::timestamptz(3) AS now`));
+  const before = await now();
+  while ((await now()) === before);
+}

@@ -1,0 +1,75 @@
+import { TaskState } from '@baton/a2a';
+import type { Database, Values } from '../connection/database.js';
+import { ReadBudget } from './read-rows.js';
+import type { CancelResult } from './records.js';
+import { type MetadataRow, READ_METADATA } from '../runs/run-sql.js';
+import type { TaskReader } from './task-reader.js';
+import { type TaskRow, statusEvent, statusNow } from './task-row.js';
+import { CANCEL, type CanceledRow, GET, LOCK } from './task-sql.js';
+
+interface Cancel {
+  tenantId: string;
+  /** Null = whichever agent the task belongs to. */
+  agentId: string | null;
+  taskId: string;
+  metadata: object | undefined;
+}
+
+type Canceled = [changed: CanceledRow | undefined, row: TaskRow | undefined];
+
+/**
+ * Make a task `canceled`, whatever is in its log: no more of it is read than comes with its row, and that is bounded.
+ */
+export async function cancelTask(
+  database: Database,
+  reader: TaskReader,
+  cancel: Cancel,
+): Promise<CancelResult> {
+  const { tenantId, taskId, agentId, metadata } = cancel;
+  const { status, json, at } = statusNow(TaskState.TASK_STATE_CANCELED);
+  const values = [tenantId, taskId, agentId, json, at];
+  const [changed, row] = metadata
+    ? await cancelWithMetadata(database, cancel, values, metadata)
+    : await cancelAsItIs(database, cancel, values);
+  if (!changed || !row) return { ok: false, reason: 'not-found' };
+  const { sequence, run_id: runId } = changed;
+  if (sequence === null) return { ok: false, reason: 'terminal' };
+  const cut = await reader.read(tenantId, row, { budget: new ReadBudget(Infinity), rowOnly: true });
+  if (!cut) return { ok: false, reason: 'not-found' };
+  await reader.keepArtifacts(tenantId, cut);
+  return {
+    ok: true,
+    cut,
+    event: { sequence, payload: statusEvent(taskId, cut.task.contextId, status) },
+    ...{ runId, parentTaskId: changed.parent_task_id, hasChildren: changed.child_tasks > 0 },
+  };
+}
+
+async function cancelAsItIs(
+  database: Database,
+  { tenantId, taskId }: Cancel,
+  values: Values,
+): Promise<Canceled> {
+  const [, [changed] = [], [row] = []] = await database.tenantQueries(tenantId, [
+    [LOCK, [tenantId, taskId]],
+    [CANCEL, [...values, null]],
+    [GET, [tenantId, taskId, null]],
+  ]);
+  return [changed, row] as Canceled;
+}
+
+/** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
+async function cancelWithMetadata(
+  database: Database,
+  { tenantId, taskId }: Cancel,
+  values: Values,
+  metadata: object,
+): Promise<Canceled> {
+  return database.inTenant(tenantId, async (transaction) => {
+    const [task] = await transaction.query<MetadataRow>(READ_METADATA, [tenantId, taskId]);
+    const merged = JSON.stringify({ ...task?.metadata, ...metadata });
+    const [changed] = await transaction.query<CanceledRow>(CANCEL, [...values, merged]);
+    const [row] = await transaction.query<TaskRow>(GET, [tenantId, taskId, null]);
+    return [changed, row];
+  });
+}

@@ -1,0 +1,139 @@
+import { TaskState } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import type { CountCursor, ListedTasks } from '../index.js';
+import { type Stores, chunk, newTask, openStores, saidIn, sql, startTask, texts } from '../stores.fixture.js';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openStores();
+});
+afterAll(async () => stores.close());
+
+const { TASK_STATE_COMPLETED, TASK_STATE_SUBMITTED, TASK_STATE_WORKING } = TaskState;
+
+describe('a list', () => {
+  const filter = (tenantId: string) => ({ tenantId, agentId: 'echo', pageSize: 3, includeArtifacts: false });
+
+  it('goes page by page, newest status first, each task once, and counts all of them', async () => {
+    const tenantId = randomUUID();
+    // Several share a millisecond, so the id has to decide.
+    const inputs = Array.from({ length: 8 }, (_, i) =>
+      newTask({
+        tenantId,
+        task: {
+          status: {
+            state: TASK_STATE_SUBMITTED,
+            message: undefined,
+            timestamp: new Date(1e12 + (i >> 2)).toISOString(),
+          },
+        },
+      }),
+    );
+    await Promise.all(inputs.map((input) => stores.tasks.create(input)));
+    const seen: string[] = [];
+    let after: { statusAt: Date; taskId: string } | undefined;
+    for (const size of [3, 3, 2]) {
+      const { tasks, total, more } = await stores.tasks.list({ ...filter(tenantId), after });
+      expect(tasks).toHaveLength(size);
+      expect({ total, more }).toEqual({ total: 8, more: size === 3 });
+      seen.push(...tasks.map(({ task }) => task.id));
+      const last = tasks.at(-1)!.task;
+      after = { statusAt: new Date(last.status!.timestamp!), taskId: last.id };
+    }
+    const newest = [...inputs].sort((a, b) =>
+      keyOf(a.task.status?.timestamp, a.task.id) < keyOf(b.task.status?.timestamp, b.task.id) ? 1 : -1,
+    );
+    expect(seen).toEqual(newest.map(({ task }) => task.id));
+    expect(await stores.tasks.list(filter(randomUUID()))).toEqual({ tasks: [], total: 0, more: false });
+  });
+
+  it('moves a task to the front when its status changes', async () => {
+    const tenantId = randomUUID();
+    const old = { state: TASK_STATE_SUBMITTED, message: undefined, timestamp: new Date(1e12).toISOString() };
+    const [first, second] = [newTask({ tenantId, task: { status: old } }), newTask({ tenantId })];
+    await stores.tasks.create(second);
+    await startTask(stores, first);
+    const { tasks } = await stores.tasks.list(filter(tenantId));
+    expect(tasks.map(({ task }) => task.id)).toEqual([first.task.id, second.task.id]);
+  });
+
+  it('filters by agent, context, state and time', async () => {
+    const tenantId = randomUUID();
+    const waiting = newTask({ tenantId });
+    const working = newTask({ tenantId });
+    await stores.tasks.create(waiting);
+    await stores.tasks.create(newTask({ tenantId, agentId: 'other' }));
+    const run = await startTask(stores, working);
+    const ids = async (more: object): Promise<string[]> =>
+      (await stores.tasks.list({ ...filter(tenantId), ...more })).tasks.map(({ task }) => task.id);
+    expect(await ids({ contextId: waiting.task.contextId })).toEqual([waiting.task.id]);
+    expect(await ids({ contextId: 'unknown' })).toEqual([]);
+    expect(await ids({ state: TASK_STATE_WORKING })).toEqual([working.task.id]);
+    expect(await ids({ agentId: 'nobody' })).toEqual([]);
+    const changed = new Date(run.cut.task.status!.timestamp!);
+    expect(await ids({ since: changed })).toContain(working.task.id);
+    expect(await ids({ since: new Date(changed.getTime() + 60_000) })).toEqual([]);
+  });
+
+  /** The number of tasks of a list, a thousand after the other. */
+  async function countInSlices(listed: ListedTasks): Promise<number> {
+    let total = 0;
+    for (let cursor: CountCursor | undefined = { state: 0 }; cursor;) {
+      const slice: { tasks: number; cursor?: CountCursor } = await stores.tasks.countSlice(
+        listed,
+        cursor,
+        1_000,
+      );
+      expect(slice.tasks).toBeLessThanOrEqual(1_000);
+      total += slice.tasks;
+      cursor = slice.cursor;
+    }
+    return total;
+  }
+
+  it('leaves the total open where there are too many to count for each page; a count has them all', async () => {
+    const input = newTask();
+    const { tenantId } = input;
+    await stores.tasks.create(input);
+    await sql(
+      stores,
+      `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence,
+         artifacts_sequence)
+       SELECT tenant_id, gen_random_uuid(), agent_id, context_id, context_key, 3 + i % 2, status,
+         status_at - i * interval '1 s', 1, 1
+       FROM tasks, generate_series(1, 10000) i WHERE id = '${input.task.id}'`,
+    );
+    const all = await stores.tasks.list(filter(tenantId));
+    expect([all.tasks[0]?.task.id, all.total, all.more]).toEqual([input.task.id, null, true]);
+    expect(await countInSlices({ tenantId, agentId: 'echo' })).toBe(10_001);
+    const state = TASK_STATE_COMPLETED;
+    expect((await stores.tasks.list({ ...filter(tenantId), state })).total).toBe(5_000);
+    expect(await countInSlices({ tenantId, contextId: input.task.contextId, state })).toBe(5_000);
+    expect((await stores.tasks.list({ ...filter(tenantId), uncounted: true })).total).toBeNull();
+  });
+
+  it('goes through tasks of several states in the order of their status', async () => {
+    const tenantId = randomUUID();
+    const at = (i: number) => new Date(1e12 + i).toISOString();
+    const states = [TASK_STATE_SUBMITTED, TASK_STATE_COMPLETED, TASK_STATE_WORKING, TASK_STATE_COMPLETED];
+    const inputs = states.map((state, i) =>
+      newTask({ tenantId, task: { status: { state, message: undefined, timestamp: at(i) } } }),
+    );
+    for (const input of inputs) await stores.tasks.create(input);
+    const { tasks } = await stores.tasks.list({ ...filter(tenantId), pageSize: 10 });
+    expect(tasks.map(({ task }) => task.id)).toEqual(inputs.map(({ task }) => task.id).reverse());
+  });
+
+  it('has as much history as asked for, and artifacts only on demand', async () => {
+    const run = await startTask(stores);
+    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a')] });
+    const { tasks: bare } = await stores.tasks.list({ ...filter(run.tenantId), historyLength: 0 });
+    expect(bare[0]?.task).toMatchObject({ history: [], artifacts: [] });
+    const { tasks: full } = await stores.tasks.list({ ...filter(run.tenantId), includeArtifacts: true });
+    expect(saidIn(full[0]!.task.history)).toEqual(['hello']);
+    expect(texts(full[0]!.task)).toEqual(['a']);
+  });
+});
+
+/** Newest first: by time, then by id. */
+const keyOf = (timestamp: string | undefined, id: string): string => `${timestamp ?? ''} ${id}`;

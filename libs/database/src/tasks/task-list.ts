@@ -1,0 +1,111 @@
+import type { Statement, Values } from '../connection/database.js';
+import type { TaskFilter } from './records.js';
+import { ALL_STATES, taskColumns } from './task-row.js';
+
+export type Call = [Statement, Values];
+
+/** Collects the conditions of a query and the values they name. */
+class Conditions {
+  readonly values: unknown[] = [];
+  private readonly terms: string[] = [];
+
+  /** @returns the placeholder of the value */
+  value(value: unknown): string {
+    return `$${this.values.push(value).toString()}`;
+  }
+
+  add(term: string): void {
+    this.terms.push(term);
+  }
+
+  toString(): string {
+    return this.terms.join(' AND ');
+  }
+}
+
+/** Totals up to here are counted by every list; larger ones in slices, now and then. */
+export const COUNTED_EXACTLY = 10_000;
+
+/** What a list is made of: everything about a page but its position. */
+export type ListedTasks = Pick<TaskFilter, 'tenantId' | 'agentId' | 'contextId' | 'state' | 'since'>;
+
+/**
+ * The statement that reads a page. It is made to measure, without a name: a plan for every combination of
+ * filters would serve none of them. However many tasks there are, it reads the newest of each state from an
+ * index and then the rows of one page, which has one row more than asked for if there is a next one.
+ */
+export function pageStatement(
+  filter: Omit<TaskFilter, 'historyLength'> & { historyLength: number | null },
+): Call {
+  const where = matching(filter, 'id');
+  if (filter.after) {
+    const { statusAt, taskId } = filter.after;
+    where.add(`(t.status_at, t.id) < (${where.value(statusAt)}::timestamptz, ${where.value(taskId)}::uuid)`);
+  }
+  const states = where.value(filter.state === undefined ? ALL_STATES : [filter.state]);
+  const limit = where.value(filter.pageSize + 1);
+  const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
+  const text = `SELECT ${columns} FROM (
+    SELECT newest.id FROM unnest(${states}::smallint[]) AS s(state), LATERAL (
+      SELECT t.status_at, t.id FROM tasks t WHERE ${where.toString()} AND t.state = s.state
+      ORDER BY t.status_at DESC, t.id DESC LIMIT ${limit}
+    ) newest ORDER BY newest.status_at DESC, newest.id DESC LIMIT ${limit}
+  ) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
+  ORDER BY t.status_at DESC, t.id DESC`;
+  return [{ text }, where.values];
+}
+
+/** Counts the tasks of all pages; null if there are more than every list counts. */
+export function countStatement(filter: ListedTasks): Call {
+  const where = matching(filter, 'key');
+  if (filter.state !== undefined) where.add(`t.state = ${where.value(filter.state)}`);
+  const limit = COUNTED_EXACTLY + 1;
+  const found = `SELECT FROM tasks t WHERE ${where.toString()} LIMIT ${limit.toString()}`;
+  const text = `SELECT nullif(count(*), ${limit.toString()})::int AS total FROM (${found}) found`;
+  return [{ text }, where.values];
+}
+
+/** How far a count in slices has come. */
+export interface CountCursor {
+  /** Position in `ALL_STATES`: an index has the tasks of one state after the other. */
+  state: number;
+  /** The last task of that state that was counted. */
+  after?: { statusAt: string; taskId: string };
+}
+
+/** Counts the next tasks of one state, at most `limit`: how many, and the last of them. */
+export function countSliceStatement(filter: ListedTasks, { state, after }: CountCursor, limit: number): Call {
+  const where = matching(filter, 'key');
+  where.add(`t.state = ${where.value(filter.state ?? ALL_STATES[state])}`);
+  if (after) {
+    const last = `${where.value(after.statusAt)}::timestamptz, ${where.value(after.taskId)}::uuid`;
+    where.add(`(t.status_at, t.id) < (${last})`);
+  }
+  const text = `WITH slice AS (
+    SELECT t.status_at, t.id FROM tasks t WHERE ${where.toString()}
+    ORDER BY t.status_at DESC, t.id DESC LIMIT ${where.value(limit)}
+  )
+  SELECT (SELECT count(*)::int FROM slice) AS tasks, status_at::text, id FROM slice
+  ORDER BY status_at, id LIMIT 1`;
+  return [{ text }, where.values];
+}
+
+/** The placeholder of the tenant, which every statement has first. */
+const TENANT = '$1';
+
+/**
+ * @param context what tells contexts apart: the index has only the key, so the id decides, which costs a look at
+ * each row. A count does without: two ids of one key would have to be made on purpose.
+ */
+function matching({ tenantId, agentId, contextId, since }: ListedTasks, context: 'id' | 'key'): Conditions {
+  const where = new Conditions();
+  where.add(`t.tenant_id = ${where.value(tenantId)}`);
+  if (agentId !== undefined) where.add(`t.agent_id = ${where.value(agentId)}`);
+  if (contextId !== undefined) {
+    const id = where.value(contextId);
+    where.add(`t.context_key = md5(${id}::text)::uuid`);
+    if (context === 'id') where.add(`t.context_id = ${id}::text`);
+  }
+  if (since) where.add(`t.status_at >= ${where.value(since)}`);
+  return where;
+}

@@ -1,0 +1,256 @@
+import {
+  Artifact,
+  ArtifactFold,
+  type EventPayload,
+  Message,
+  StreamResponse,
+  Task,
+  type TaskArtifactUpdateEvent,
+  TaskStatus,
+  type Truncation,
+  markTruncated,
+  parsePayload,
+} from '@baton/a2a';
+import { artifactKey } from '../runs/append-batch.js';
+import {
+  type ContentRow,
+  FIRST_SEEN,
+  IS_TOUCHED,
+  KEEP_ARTIFACTS,
+  READ_ARTIFACT,
+  READ_CONTENT,
+  READ_HISTORY,
+} from './content-sql.js';
+import type { Database, Statement } from '../connection/database.js';
+import { PAGE_BYTES, type Progress, ReadBudget, type ReadPage, readRows } from './read-rows.js';
+import type { StoredTask } from './records.js';
+import { INLINE_BYTES, type TaskRow, artifactsJson, isPartial } from './task-row.js';
+
+/** Largest `integer` of Postgres. */
+const MAX_INT = 2_147_483_647;
+
+const CONTENT_ROWS = 1024;
+const HISTORY_ROWS = 64;
+/** Most that a history takes of a budget where artifacts are read as well. */
+const HISTORY_SHARE = 1 / 4;
+
+/** What is wanted of a task. */
+export interface Wanted {
+  /** Messages of the history; unset = all. */
+  historyLength?: number | undefined;
+  budget: ReadBudget;
+  /** Read no more than what came with the row. */
+  rowOnly?: boolean;
+}
+
+/** A log as it was right after one of its events. */
+export interface LogCut {
+  tenantId: string;
+  taskId: string;
+  head: number;
+}
+
+/** Which part of what a log says of artifacts. */
+export interface WantedArtifacts {
+  /** Unset = of all artifacts. */
+  artifactId?: string | undefined;
+  /** About how large a page is, in bytes of JSON; default 1 MiB. */
+  bytes?: number;
+}
+
+/** A part of what a log says of artifacts. */
+export interface ArtifactPage {
+  updates: TaskArtifactUpdateEvent[];
+  /** The event after which it goes on; undefined = that was all. */
+  next: number | undefined;
+}
+
+/**
+ * Reads what tasks say, page by page and no more than a budget allows. What is left out is marked in the task's
+ * metadata. Rows of a log never change, so a task as of an event is the same whenever its pages are read.
+ */
+export class TaskReader {
+  constructor(private readonly database: Database) {}
+
+  /** The task of a row; undefined if it was deleted meanwhile. */
+  async read(tenantId: string, row: TaskRow, wanted: Wanted): Promise<StoredTask | undefined> {
+    const cut = { tenantId, taskId: row.id, head: row.last_sequence };
+    const history = await this.history(cut, row, wanted);
+    if (!row.tail) return storedTask(row, history.messages, [], historyCut(history));
+    const { artifacts, progress } = await this.artifacts(cut, row, wanted);
+    if (!progress) return undefined;
+    const inOrder = row.replaced && !wanted.rowOnly ? await this.inOrder(cut, row, artifacts) : artifacts;
+    return storedTask(row, history.messages, inOrder, {
+      ...historyCut(history),
+      ...(!progress.isWhole && { artifactsUpToEvent: progress.position }),
+    });
+  }
+
+  /** The artifacts as they were right after an event of the log. */
+  async artifactsAt(
+    cut: LogCut,
+    row: TaskRow,
+    budget: ReadBudget,
+  ): Promise<{ artifacts: Artifact[]; isWhole: boolean }> {
+    const inline = row.artifacts_sequence <= cut.head ? row : { ...row, artifacts: null };
+    const { artifacts, progress } = await this.artifacts(cut, { ...inline, tail: null }, { budget });
+    return { artifacts, isWhole: progress?.isWhole ?? true };
+  }
+
+  /**
+   * What the log says of artifacts after an event, in its order: a page of `bytes`, or one event where that alone is
+   * larger. What was replaced since is left out where that is known without reading it; so the first update of all may
+   * say `append`.
+   */
+  async artifactPage(cut: LogCut, after: number, wanted: WantedArtifacts = {}): Promise<ArtifactPage> {
+    const { artifactId, bytes = PAGE_BYTES } = wanted;
+    const ask =
+      artifactId === undefined
+        ? this.contentPages(cut, READ_CONTENT)
+        : this.contentPages(cut, READ_ARTIFACT, [artifactKey(artifactId)]);
+    const updates: TaskArtifactUpdateEvent[] = [];
+    const budget = new ReadBudget(bytes);
+    const rows = { from: after, pageRows: CONTENT_ROWS, limit: Infinity, budget, atLeastOne: true };
+    const progress = await readRows(ask, rows, (json) => {
+      const payload = parsePayload(json);
+      if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return;
+      if ((artifactId ?? payload.value.artifact.artifactId) === payload.value.artifact.artifactId) {
+        updates.push(payload.value);
+      }
+    });
+    return { updates, next: progress && !progress.isWhole ? progress.position : undefined };
+  }
+
+  /** Whether anything was said of an artifact after one event and up to another. */
+  async isTouched({ tenantId, taskId, head }: LogCut, artifactId: string, after: number): Promise<boolean> {
+    const values = [tenantId, taskId, after, head, artifactKey(artifactId)];
+    const [row] = await this.database.tenantQuery<{ touched: boolean }>(tenantId, IS_TOUCHED, values);
+    return row?.touched ?? false;
+  }
+
+  /**
+   * Keep the folded artifacts of a task that has ended without its writer, so that no read folds them again. Those
+   * of a large task stay in its log. Never rejects: the task has ended, whatever becomes of this.
+   */
+  async keepArtifacts(tenantId: string, { task, sequence, truncation }: StoredTask): Promise<void> {
+    if (truncation?.artifactsUpToEvent !== undefined) return;
+    const json = artifactsJson(task.artifacts);
+    if (Buffer.byteLength(json) > INLINE_BYTES) return;
+    const values = [tenantId, task.id, sequence, json];
+    await this.database.tenantQuery(tenantId, KEEP_ARTIFACTS, values).catch(() => undefined);
+  }
+
+  private async history(
+    { tenantId, taskId }: LogCut,
+    { history, tail }: TaskRow,
+    { historyLength = Infinity, budget, rowOnly }: Wanted,
+  ): Promise<{ messages: Message[]; isWhole: boolean }> {
+    const allowed = tail ? budget.part(HISTORY_SHARE) : budget;
+    if (!allowed.take(history.bytes ?? 0)) return { messages: [], isWhole: false };
+    const messages = history.messages.map((message) => Message.fromJSON(message));
+    if (messages.length >= historyLength || !isPartial(history, messages.length))
+      return { messages, isWhole: true };
+    if (rowOnly || !(await budget.granted())) return { messages, isWhole: false };
+    const older: Message[] = [];
+    const ask: ReadPage = (before, rows, bytes) =>
+      this.database.tenantQuery<ContentRow>(tenantId, READ_HISTORY, [tenantId, taskId, before, rows, bytes]);
+    const limit = historyLength - messages.length;
+    const progress = await readRows(
+      ask,
+      { from: history.from ?? MAX_INT, pageRows: HISTORY_ROWS, limit, budget: allowed },
+      (json) => {
+        older.push(Message.fromJSON(JSON.parse(json)));
+      },
+    );
+    return { messages: [...older.reverse(), ...messages], isWhole: progress?.isWhole ?? true };
+  }
+
+  /** The artifacts of the row, and what the log says after them. No progress: the task is gone. */
+  private async artifacts(
+    cut: LogCut,
+    { artifacts: inline, artifacts_bytes: inlineBytes, artifacts_sequence: folded, tail }: TaskRow,
+    { budget, rowOnly }: Wanted,
+  ): Promise<{ artifacts: Artifact[]; progress: Progress | undefined }> {
+    const fold = new ArtifactFold(inline?.map((artifact) => Artifact.fromJSON(artifact)));
+    // Those that are too large for the row are read from the beginning of the log.
+    let progress: Progress | undefined = {
+      isWhole: inline !== null && folded >= cut.head,
+      position: inline ? folded : 0,
+    };
+    if (inline && !budget.take(inlineBytes))
+      return { artifacts: [], progress: { isWhole: false, position: 0 } };
+    if (inline && tail) {
+      if (!budget.take(tail.bytes ?? 0))
+        return { artifacts: fold.artifacts(), progress: { isWhole: false, position: folded } };
+      for (const event of tail.events) fold.apply(parsedPayload(event));
+      progress = { isWhole: !isPartial(tail, tail.events.length), position: tail.to ?? folded };
+    }
+    if (rowOnly || progress.isWhole || !(await budget.granted()))
+      return { artifacts: fold.artifacts(), progress };
+    const ask = this.contentPages(cut, READ_CONTENT);
+    progress = await readRows(
+      ask,
+      { from: progress.position, pageRows: CONTENT_ROWS, limit: Infinity, budget },
+      (json) => {
+        fold.apply(parsePayload(json));
+      },
+    );
+    return { artifacts: fold.artifacts(), progress };
+  }
+
+  /** Artifacts in the order in which they first appeared, also where that is in a part of the log that is not read. */
+  private async inOrder(
+    { tenantId, taskId, head }: LogCut,
+    { artifacts: inline, artifacts_sequence: folded }: TaskRow,
+    artifacts: Artifact[],
+  ): Promise<Artifact[]> {
+    const values = [tenantId, taskId, inline ? folded : 0, head];
+    const rows = await this.database.tenantQuery<{ key: string; sequence: number }>(
+      tenantId,
+      FIRST_SEEN,
+      values,
+    );
+    const firstSeen = new Map(rows.map(({ key, sequence }) => [key, sequence]));
+    const older = new Set(inline?.map((artifact) => Artifact.fromJSON(artifact).artifactId));
+    const position = ({ artifactId }: Artifact): number =>
+      older.has(artifactId) ? 0 : (firstSeen.get(artifactKey(artifactId)) ?? 0);
+    const placed = artifacts.map((artifact) => ({ artifact, position: position(artifact) }));
+    return placed.sort((one, two) => one.position - two.position).map(({ artifact }) => artifact);
+  }
+
+  private contentPages(
+    { tenantId, taskId, head }: LogCut,
+    statement: Statement,
+    more: readonly unknown[] = [],
+  ): ReadPage {
+    return async (after, rows, bytes) => {
+      const values = [tenantId, taskId, after, head, rows, bytes, ...more];
+      const found = await this.database.tenantQuery<ContentRow>(tenantId, statement, values);
+      return found.length === 0 ? undefined : found.filter(({ sequence }) => sequence !== null);
+    };
+  }
+}
+
+const historyCut = ({ messages, isWhole }: { messages: Message[]; isWhole: boolean }): Truncation =>
+  isWhole ? {} : { historyMessages: messages.length };
+
+function storedTask(row: TaskRow, history: Message[], artifacts: Artifact[], cut: Truncation): StoredTask {
+  const { id, state, metadata_cut: metadataCut, last_sequence: sequence } = row;
+  const status: TaskStatus = row.status
+    ? TaskStatus.fromJSON(row.status)
+    : { state, message: undefined, timestamp: row.status_at.toISOString() };
+  const { metadata } = Task.fromJSON({ metadata: row.metadata ?? undefined });
+  const task: Task = { id, contextId: row.context_id, status, artifacts, history, metadata };
+  const truncation: Truncation = {
+    ...cut,
+    ...(!row.status && { statusMessage: true }),
+    ...(metadataCut && { metadata: true }),
+  };
+  return {
+    task: markTruncated(task, truncation, { events: sequence, bytes: row.size }),
+    ...{ sequence, agentId: row.agent_id, outcome: row.outcome },
+    ...(Object.keys(truncation).length > 0 && { truncation }),
+  };
+}
+
+const parsedPayload = (event: object): EventPayload => StreamResponse.fromJSON(event).payload as EventPayload;

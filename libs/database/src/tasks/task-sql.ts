@@ -1,0 +1,290 @@
+import { TaskState } from '@baton/a2a';
+import type { Statement } from '../connection/database.js';
+import { quotaCte } from '../dispatch/dispatch-sql.js';
+import { knownCte } from './message-key-sql.js';
+import { USAGE_CTE, sizeOf } from '../tenants/storage-sql.js';
+import { INTERRUPTED_STATES, TERMINAL_STATES, statusEventSql, taskColumns } from './task-row.js';
+
+/** What became of a guarded change: the state found, and the event's sequence; null = refused. */
+export interface ChangedRow {
+  state: TaskState;
+  sequence: number | null;
+}
+export type CanceledRow = ChangedRow & {
+  run_id: string | null;
+  parent_task_id: string | null;
+  child_tasks: number;
+};
+export interface AliasRow {
+  task_id: string;
+  agent_id: string;
+}
+export interface CreatedRow {
+  /** The task that was created, or the one there is; null = the run was refused a slot. */
+  task_id: string | null;
+  content?: Buffer | null;
+  dispatched: boolean;
+}
+export type ContinuedRow = ChangedRow & { dispatched: boolean; refused: boolean };
+export interface EventRow {
+  sequence: number;
+  attempt: number;
+  json: string;
+}
+export interface PageRow extends EventRow {
+  /** Of the page up to here. */
+  bytes: number;
+}
+export interface HeadRow {
+  id: string;
+  last_sequence: number;
+}
+
+/** What the id of a caller is found by. */
+const clientKey = (clientId: string): string => `sha256(convert_to(${clientId}, 'UTF8'))`;
+
+/** What becomes of a run when its worker dies; the parameter is an array of the same, in this order. */
+const RETRY = 'max_attempts, backoff_ms, backoff_factor, backoff_max_ms';
+const retryValues = (parameter: number): string =>
+  [1, 2, 3, 4].map((i) => `($${parameter}::float8[])[${i}]`).join(', ');
+
+/** A run that is refused a slot leaves nothing behind. */
+const IF_ACCEPTED = 'FROM quota WHERE NOT quota.refused';
+
+/**
+ * Says which task the alias names from now on: the new one if the alias is new, or still names the previous
+ * one. Creates of the same alias wait here for each other.
+ */
+const aliasCte = (condition = ''): string => `alias AS (
+  INSERT INTO task_aliases AS a (tenant_id, agent_id, profile, client_key, client_id, task_id)
+  SELECT $1::uuid, $3::text, $14::text, ${clientKey('$15::text')}, $15::text, $2::uuid ${condition}
+  ON CONFLICT (tenant_id, profile, client_key, agent_id) DO UPDATE
+    SET task_id = CASE WHEN a.task_id = $16 THEN EXCLUDED.task_id ELSE a.task_id END
+  RETURNING a.task_id
+)`;
+
+/**
+ * The same rows whether or not an id names the task; with one, only if it names this one.
+ * @param first number of the first parameter of the quota, after all others; then comes the retry policy
+ */
+const create = (name: string, first: number, id: string, condition: string, result: string): Statement => ({
+  name,
+  text: `
+WITH ${quotaCte(first, first + 1)}, ${id} task AS (
+  INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
+    last_sequence, artifacts_sequence, active_run_id, stored_bytes)
+  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + ${sizeOf('$10')} ${condition}
+), message AS (
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, $2, 1, $9 ${condition}
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
+  SELECT $1, $2, 1, 0, $10, 0, ${sizeOf('$10')} ${condition}
+), run AS (
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
+  SELECT $1, $11, $2, 'queued', 1, $12, $13, CASE WHEN quota.dispatched THEN now() END,
+    ${retryValues(first + 2)} ${condition}
+)
+SELECT ${result}`,
+});
+
+/**
+ * $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run
+ * $12 extensions $13 traceparent … the quota and the retry policy
+ */
+export const CREATE = create(
+  'task-create',
+  14,
+  '',
+  IF_ACCEPTED,
+  'CASE WHEN NOT refused THEN $2::uuid END AS task_id, dispatched FROM quota',
+);
+/** … $14 profile $15 client id $16 previous task … */
+export const CREATE_ALIASED = create(
+  'task-create-aliased',
+  17,
+  `${aliasCte(IF_ACCEPTED)},`,
+  'FROM quota, alias WHERE alias.task_id = $2',
+  'task_id, dispatched FROM quota LEFT JOIN alias ON true',
+);
+/** … $14 key $15 content $16 hours $17 task that is gone … */
+export const CREATE_KEYED = create(
+  'task-create-keyed',
+  18,
+  `${knownCte(14, '1', IF_ACCEPTED)},`,
+  'FROM quota, known WHERE known.task_id = $2',
+  'task_id, content, dispatched FROM quota LEFT JOIN known ON true',
+);
+/**
+ * … $14 profile $15 client id $16 previous task $17 key $18 content $19 hours $20 task that is gone … If only the
+ * alias names another task, the key names one that does not exist: it then counts as new.
+ */
+export const CREATE_ALIASED_KEYED = create(
+  'task-create-aliased-keyed',
+  21,
+  `${knownCte(17, '1', IF_ACCEPTED)}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
+  'FROM quota, alias WHERE alias.task_id = $2',
+  `coalesce(alias.task_id, known.task_id) AS task_id, known.content, dispatched
+   FROM quota LEFT JOIN known ON true LEFT JOIN alias ON true`,
+);
+
+/**
+ * $1 tenant $2 profile $3 client id $4 agent, NULL = any: then the newest of its tasks. The alias of a deleted task
+ * stays as long as its tombstone.
+ */
+export const FIND_ALIAS: Statement = {
+  name: 'task-find-alias',
+  text: `
+SELECT a.task_id, a.agent_id FROM task_aliases a
+LEFT JOIN tasks t ON t.tenant_id = a.tenant_id AND t.id = a.task_id
+WHERE a.tenant_id = $1 AND a.profile = $2 AND a.client_key = ${clientKey('$3')}
+  AND ($4::text IS NULL OR a.agent_id = $4)
+ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT 1`,
+};
+
+const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL`;
+
+/**
+ * The same rows whether or not the message has a key; with one, only if it names this turn.
+ * @param first number of the first parameter of the quota, after all others; then comes the retry policy
+ */
+const next = (name: string, first: number, known: string, from: string, condition: string): Statement => ({
+  name,
+  text: `
+WITH held AS (
+  SELECT state, active_run_id, last_sequence FROM tasks
+  WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
+), ${quotaCte(first, first + 1)}, ${known} task AS (
+  UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
+    last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL,
+    stored_bytes = t.stored_bytes + ${sizeOf('$7')}, open_bytes = 0
+  FROM ${from}
+  WHERE t.tenant_id = $1 AND t.id = $2 AND ${TAKES_A_TURN} AND NOT quota.refused ${condition}
+  RETURNING t.id, t.context_id, t.last_sequence
+), message AS (
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message)
+  SELECT $1, t.id, t.last_sequence, $7 FROM task t
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
+  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')}, 0 FROM task t
+), run AS (
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
+  SELECT $1, $4, t.id, 'queued', t.last_sequence, $8, $9, CASE WHEN quota.dispatched THEN now() END,
+    ${retryValues(first + 2)}
+  FROM task t, quota
+)
+SELECT held.state, task.last_sequence AS sequence, quota.dispatched, quota.refused AND ${TAKES_A_TURN} AS refused
+FROM held CROSS JOIN quota LEFT JOIN task ON true`,
+});
+
+/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … the quota and the retry policy */
+export const CONTINUE = next('task-continue', 10, '', 'held, quota', '');
+/** … $10 key $11 content $12 hours $13 task that is gone … */
+export const CONTINUE_KEYED = next(
+  'task-continue-keyed',
+  14,
+  `${knownCte(10, 'held.last_sequence + 1', `FROM held, quota WHERE ${TAKES_A_TURN} AND NOT quota.refused`)},`,
+  'held, quota, known',
+  'AND known.task_id = $2 AND known.sequence = held.last_sequence + 1',
+);
+
+/**
+ * What follows in the same transaction sees what the one before it has done: a statement that waits for the task
+ * itself would see the task as it is then, but not the run that came with it. $1 tenant $2 task
+ */
+export const LOCK: Statement = {
+  name: 'task-lock',
+  text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+};
+
+/**
+ * $1 tenant $2 task $3 agent, NULL = any $4 status $5 at $6 metadata, NULL = as they are. `held` reads the run
+ * before the update forgets it. The task is locked before.
+ */
+export const CANCEL: Statement = {
+  name: 'task-cancel',
+  text: `
+WITH held AS (
+  SELECT state, active_run_id, parent_task_id, child_tasks FROM tasks
+  WHERE tenant_id = $1 AND id = $2 AND ($3::text IS NULL OR agent_id = $3) FOR UPDATE
+), task AS (
+  UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = $4, status_at = $5,
+    last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce($6::json, t.metadata),
+    stored_bytes = t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END
+  FROM held
+  WHERE t.tenant_id = $1 AND t.id = $2 AND held.state NOT IN (${TERMINAL_STATES})
+  RETURNING t.id, t.context_id, t.last_sequence,
+    CASE WHEN held.active_run_id IS NULL THEN 0 ELSE t.open_bytes END AS open_bytes
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
+  SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$4')}, 0 FROM task t
+), run AS (
+  UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
+  FROM task WHERE r.tenant_id = $1 AND r.id = (SELECT active_run_id FROM held)
+    AND r.state IN ('queued', 'running', 'suspended')
+), ${USAGE_CTE}
+SELECT held.state, held.active_run_id AS run_id, held.parent_task_id, held.child_tasks, task.last_sequence AS sequence
+FROM held LEFT JOIN task ON true`,
+};
+
+const get = (name: string, artifacts: boolean): Statement => ({
+  name,
+  text: `SELECT ${taskColumns('$3::int', artifacts)} FROM tasks t WHERE t.tenant_id = $1 AND t.id = $2`,
+});
+
+/** $1 tenant $2 task $3 history length, NULL = all */
+export const GET = get('task-get', true);
+export const GET_WITHOUT_ARTIFACTS = get('task-get-without-artifacts', false);
+
+/** $1 tenant $2 agent $3 context $4 the task before which they were created $5 limit */
+export const LIST_CONTEXT: Statement = {
+  name: 'task-list-context',
+  text: `
+SELECT ${taskColumns('NULL::int', true, 'list')} FROM (
+  SELECT c.* FROM tasks c
+  WHERE c.tenant_id = $1 AND c.agent_id = $2 AND c.context_key = md5($3)::uuid AND c.context_id = $3
+    AND (c.created_at, c.id) < ((SELECT created_at FROM tasks WHERE tenant_id = $1 AND id = $4), $4)
+  ORDER BY c.created_at DESC, c.id DESC LIMIT $5
+) t ORDER BY t.created_at, t.id`,
+};
+
+/** $1 tenant $2 task $3 after $4 limit */
+export const READ_EVENTS: Statement = {
+  name: 'task-read-events',
+  text: `
+SELECT sequence, attempt, payload::text AS json FROM task_events
+WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4`,
+};
+
+/**
+ * $1 tenant $2 task $3 after $4 limit $5 bytes. Event by event, since how large one is shows only when it is read
+ * (Postgres knows how large it is compressed, which says little): the page ends with the one that reaches $5.
+ */
+export const READ_PAGE: Statement = {
+  name: 'task-read-page',
+  text: `
+WITH RECURSIVE page AS (
+  (SELECT sequence, attempt, payload::text AS json, 1 AS number, octet_length(payload::text) AS bytes
+    FROM task_events
+    WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT 1)
+  UNION ALL
+  SELECT e.sequence, e.attempt, e.json, page.number + 1, page.bytes + octet_length(e.json)
+  FROM page CROSS JOIN LATERAL (
+    SELECT sequence, attempt, payload::text AS json FROM task_events
+    WHERE tenant_id = $1 AND task_id = $2 AND sequence = page.sequence + 1
+    LIMIT 1
+  ) e
+  WHERE page.number < $4 AND page.bytes < $5
+)
+SELECT sequence, attempt, json, bytes FROM page`,
+};
+
+/** Of deleted tasks, the heads they had. $1 tenants $2 tasks */
+export const HEADS: Statement = {
+  name: 'task-heads',
+  text: `
+SELECT k.task_id AS id, coalesce(t.last_sequence, d.last_sequence) AS last_sequence
+FROM unnest($1::uuid[], $2::uuid[]) AS k(tenant_id, task_id)
+LEFT JOIN tasks t ON t.tenant_id = k.tenant_id AND t.id = k.task_id
+LEFT JOIN task_tombstones d ON d.tenant_id = k.tenant_id AND d.task_id = k.task_id
+WHERE coalesce(t.last_sequence, d.last_sequence) IS NOT NULL`,
+};

@@ -1,0 +1,311 @@
+import {
+  Message,
+  type ReadMemory,
+  StreamResponse,
+  type TaskEvent,
+  TaskState,
+  isTerminal,
+  parsePayload,
+} from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { BY_INDEX_ONLY } from './by-index-only.js';
+import { cancelTask } from './cancel-task.js';
+import { Database, type Values } from '../connection/database.js';
+import { FIND_KEY, type KnownRow, keyValues } from './message-key-sql.js';
+import type {
+  CancelResult,
+  CreatedTask,
+  EarlierTurn,
+  MessageKey,
+  NewTask,
+  NextTurn,
+  NextTurnResult,
+  StoredTask,
+  TaskAlias,
+  TaskFilter,
+} from './records.js';
+import {
+  type Call,
+  type CountCursor,
+  type ListedTasks,
+  countSliceStatement,
+  countStatement,
+  pageStatement,
+} from './task-list.js';
+import { ReadBudget } from './read-rows.js';
+import { type ArtifactPage, type LogCut, TaskReader, type WantedArtifacts } from './task-reader.js';
+import { ALL_STATES, type TaskRow, statusNow } from './task-row.js';
+import * as sql from './task-sql.js';
+import { TooManyWaitingError, acceptTurn } from './turn-acceptance.js';
+import { isUuid } from '../connection/uuid.js';
+
+/** Largest `integer` of Postgres. */
+const MAX_INT = 2_147_483_647;
+/** Unless somebody says otherwise. */
+const MAX_READ_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Tasks and their logs, as callers see them. Every method works inside one tenant (row-level security). What a method
+ * reads of tasks is bounded, however large they are; what is left out is marked in the task's metadata (`Truncation`).
+ */
+@Injectable()
+export class TaskStore {
+  private readonly reader: TaskReader;
+
+  /** @param readBytes most that one call reads of tasks, in bytes of JSON */
+  constructor(
+    private readonly database: Database,
+    private readonly readBytes = MAX_READ_BYTES,
+  ) {
+    this.reader = new TaskReader(database);
+  }
+
+  /**
+   * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
+   * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
+   * @throws TooManyWaitingError, StorageFullError if there is no slot for it; nothing was written then
+   * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
+   */
+  async create({ alias, key, quota, retry, child, ...input }: NewTask): Promise<CreatedTask> {
+    const { tenantId, agentId, runId, task, extensions, traceparent } = input;
+    const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
+    const { status, history, metadata } = event.task;
+    if (history?.length !== 1) throw new TypeError('A new task has one message');
+    const state = task.status?.state ?? TaskState.TASK_STATE_SUBMITTED;
+    const statusAt = task.status?.timestamp ? new Date(task.status.timestamp) : new Date();
+    const stored = [JSON.stringify(history[0]), JSON.stringify(event)];
+    const values = [
+      ...[tenantId, task.id, agentId, task.contextId, state, JSON.stringify(status), statusAt],
+      ...[metadata && JSON.stringify(metadata), ...stored, runId, extensions, traceparent],
+    ];
+    const [plain, keyed] = alias
+      ? [sql.CREATE_ALIASED, sql.CREATE_ALIASED_KEYED]
+      : [sql.CREATE, sql.CREATE_KEYED];
+    const named: Values = [
+      ...(alias ? [alias.profile, alias.clientId, alias.previousTaskId] : []),
+      ...(key ? keyValues(key) : []),
+    ];
+    const statement = key ? keyed : plain;
+    const row = await acceptTurn<sql.CreatedRow>(this.database, {
+      ...{ tenantId, taskId: task.id, statement, values: [...values, ...named], quota, retry, stored },
+      isWritten: ({ task_id }) => task_id === task.id,
+      child: child && { ...child, taskId: task.id },
+    });
+    if (row?.task_id) {
+      const { task_id: taskId, content = null } = row;
+      const created = taskId === task.id;
+      return { created, dispatched: created && row.dispatched, taskId, content };
+    }
+    const earlier = key && (await this.earlierTurn(tenantId, key));
+    if (!earlier) throw new TooManyWaitingError();
+    return { ...earlier, created: false, dispatched: false };
+  }
+
+  /**
+   * The task that a caller's id names.
+   * @param alias.agentId unset: of any agent of the tenant; if several have such a task, the newest
+   */
+  async findAlias(
+    alias: TaskAlias & { tenantId: string; agentId?: string },
+  ): Promise<{ taskId: string; agentId: string } | undefined> {
+    const { tenantId, agentId, profile, clientId } = alias;
+    // Postgres has no text with U+0000, so nothing is called that.
+    if (clientId.includes('\0')) return undefined;
+    const values = [tenantId, profile, clientId, agentId];
+    const [row] = await this.database.tenantQuery<sql.AliasRow>(tenantId, sql.FIND_ALIAS, values);
+    return row && { taskId: row.task_id, agentId: row.agent_id };
+  }
+
+  /**
+   * One transaction: the message, a `submitted` event and a queued run, and the message's key if it has one.
+   * Refused unless the task is interrupted, or if the key is known.
+   * @throws TooManyWaitingError, StorageFullError if there is no slot for it; nothing was written then
+   */
+  async continue(input: NextTurn): Promise<NextTurnResult> {
+    const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, quota, retry } = input;
+    if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
+    const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
+    const said = JSON.stringify(Message.toJSON(message));
+    const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
+    const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
+    const keyed = key ? [...values, ...keyValues(key)] : values;
+    const row = await acceptTurn<sql.ContinuedRow>(this.database, {
+      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said] },
+      isWritten: ({ sequence }) => sequence !== null,
+    });
+    if (!row) return { ok: false, reason: 'not-found' };
+    const { sequence, dispatched, refused } = row;
+    if (sequence !== null) return { ok: true, sequence, dispatched };
+    const earlier = key && (await this.earlierTurn(tenantId, key));
+    if (earlier) return { ok: false, reason: 'repeated', earlier };
+    if (refused) throw new TooManyWaitingError();
+    return { ok: false, reason: isTerminal(row.state) ? 'terminal' : 'busy' };
+  }
+
+  /** What a message with that key has made. */
+  async earlierTurn(tenantId: string, { hash, goneTaskId }: MessageKey): Promise<EarlierTurn | undefined> {
+    const [row] = await this.database.tenantQuery<KnownRow>(tenantId, FIND_KEY, [tenantId, hash, goneTaskId]);
+    return row && { taskId: row.task_id, content: row.content };
+  }
+
+  /** The task at the head of its log; snapshot and sequence come from one statement, so neither is older. */
+  async get(
+    tenantId: string,
+    taskId: string,
+    options: { historyLength?: number; artifacts?: boolean; memory?: ReadMemory | undefined } = {},
+  ): Promise<StoredTask | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    const { historyLength, memory } = options;
+    const statement = options.artifacts === false ? sql.GET_WITHOUT_ARTIFACTS : sql.GET;
+    const values = [tenantId, taskId, historyLimit(historyLength)];
+    const [row] = await this.database.tenantQuery<TaskRow>(tenantId, statement, values);
+    return row && this.reader.read(tenantId, row, { historyLength, budget: this.budgetFor([row], memory) });
+  }
+
+  /**
+   * One page, newest status first. `total` counts the tasks of all pages; null = uncounted, or more than can be
+   * counted at every list, see `count`.
+   */
+  async list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
+    const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
+    const count = filter.uncounted ? [] : [countStatement(filter)];
+    const calls: Call[] = [[BY_INDEX_ONLY, []], page, ...count];
+    const [, rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, calls);
+    const { pageSize } = filter;
+    const tasks = await this.readAll(rows.slice(0, pageSize) as TaskRow[], filter);
+    const { total = null } = (counted ?? {}) as { total?: number | null };
+    return { tasks, total, more: rows.length > filter.pageSize };
+  }
+
+  /**
+   * Counts the next tasks of a list, at most `limit`.
+   * @param cursor where the slice before has ended
+   * @returns how many, and where to go on; no cursor = that was all
+   */
+  async countSlice(
+    filter: ListedTasks,
+    cursor: CountCursor,
+    limit: number,
+  ): Promise<{ tasks: number; cursor?: CountCursor }> {
+    const slice = countSliceStatement(filter, cursor, limit);
+    const [, rows = []] = await this.database.tenantQueries(filter.tenantId, [[BY_INDEX_ONLY, []], slice]);
+    const [row] = rows as { tasks: number; status_at: string; id: string }[];
+    const tasks = row?.tasks ?? 0;
+    if (row && tasks === limit) {
+      return { tasks, cursor: { state: cursor.state, after: { statusAt: row.status_at, taskId: row.id } } };
+    }
+    const state = filter.state === undefined ? cursor.state + 1 : ALL_STATES.length;
+    return state < ALL_STATES.length ? { tasks, cursor: { state } } : { tasks };
+  }
+
+  /** The last `limit` tasks of the context that were created before that task, whatever their state; oldest first. */
+  async listContext(
+    tenantId: string,
+    agentId: string,
+    contextId: string,
+    beforeTaskId: string,
+    limit: number,
+    memory?: ReadMemory,
+  ): Promise<StoredTask[]> {
+    if (!isUuid(beforeTaskId)) return [];
+    const values = [tenantId, agentId, contextId, beforeTaskId, limit];
+    const [, rows = []] = await this.database.tenantQueries(tenantId, [
+      [BY_INDEX_ONLY, []],
+      [sql.LIST_CONTEXT, values],
+    ]);
+    const newestFirst = (rows as TaskRow[]).toReversed();
+    return (await this.readAll(newestFirst, { tenantId, memory })).reverse();
+  }
+
+  /**
+   * Compare-and-set to `canceled`, with its event; finishes the active run as canceled. Whatever is in its log, a task
+   * can be canceled: no more of it is read than comes with its row.
+   * @param agentId null = whichever agent the task belongs to
+   * @param options.metadata keys merged into the task's metadata, if it is canceled by this call
+   */
+  async cancel(
+    tenantId: string,
+    agentId: string | null,
+    taskId: string,
+    options: { metadata?: object } = {},
+  ): Promise<CancelResult> {
+    if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
+    return cancelTask(this.database, this.reader, { tenantId, agentId, taskId, metadata: options.metadata });
+  }
+
+  /** Events after `after`, in order, at most `limit`. */
+  async readEvents(tenantId: string, taskId: string, after: number, limit: number): Promise<TaskEvent[]> {
+    if (!isUuid(taskId)) return [];
+    const values = [tenantId, taskId, Math.min(after, MAX_INT), Math.min(limit, MAX_INT)];
+    const rows = await this.database.tenantQuery<sql.EventRow>(tenantId, sql.READ_EVENTS, values);
+    return rows.map(taskEvent);
+  }
+
+  /**
+   * The next events after `after`, in order: at most `limit`, and no more after `bytes` of JSON. `more`: whether
+   * there may be events after them.
+   */
+  async readPage(
+    { tenantId, taskId }: { tenantId: string; taskId: string },
+    after: number,
+    { limit, bytes }: { limit: number; bytes: number },
+  ): Promise<{ events: TaskEvent[]; more: boolean }> {
+    if (!isUuid(taskId)) return { events: [], more: false };
+    const values = [tenantId, taskId, Math.min(after, MAX_INT), limit, bytes];
+    const rows = await this.database.tenantQuery<sql.PageRow>(tenantId, sql.READ_PAGE, values);
+    const size = rows.at(-1)?.bytes ?? 0;
+    return { events: rows.map(taskEvent), more: rows.length === limit || size >= bytes };
+  }
+
+  /** What the log says of artifacts up to an event, page by page (`TaskReader.artifactPage`). */
+  async artifactPage(cut: LogCut, after: number, wanted?: WantedArtifacts): Promise<ArtifactPage> {
+    return this.reader.artifactPage(cut, after, wanted);
+  }
+
+  /** Whether anything was said of an artifact after one event and up to another. */
+  async isArtifactTouched(cut: LogCut, artifactId: string, after: number): Promise<boolean> {
+    return this.reader.isTouched(cut, artifactId, after);
+  }
+
+  /** Head sequence of many tasks at once (across tenants), by task id, for the relay's slow tick. */
+  async heads(keys: readonly { tenantId: string; taskId: string }[]): Promise<Map<string, number>> {
+    const known = keys.filter(({ tenantId, taskId }) => isUuid(tenantId) && isUuid(taskId));
+    if (known.length === 0) return new Map();
+    const values = [known.map(({ tenantId }) => tenantId), known.map(({ taskId }) => taskId)];
+    const rows = await this.database.systemQuery<sql.HeadRow>(sql.HEADS, values);
+    return new Map(rows.map(({ id, last_sequence }) => [id, last_sequence]));
+  }
+
+  /** The first ones of these rows get what they need, as long as there is something left. */
+  private async readAll(
+    rows: readonly TaskRow[],
+    { tenantId, historyLength, memory }: Pick<TaskFilter, 'tenantId' | 'historyLength' | 'memory'>,
+  ): Promise<StoredTask[]> {
+    const budget = this.budgetFor(rows, memory);
+    const tasks: StoredTask[] = [];
+    for (const row of rows) {
+      const stored = await this.reader.read(tenantId, row, { historyLength, budget });
+      if (stored) tasks.push(stored);
+    }
+    return tasks;
+  }
+
+  private budgetFor(rows: readonly TaskRow[], memory: ReadMemory | undefined): ReadBudget {
+    const expected = rows.reduce((sum, { size }) => sum + size, 0);
+    return new ReadBudget(this.readBytes, undefined, memory && { of: memory, expected });
+  }
+}
+
+const taskEvent = ({ sequence, attempt, json }: sql.EventRow): TaskEvent => ({
+  sequence,
+  attempt,
+  payload: parsePayload(json),
+});
+
+/** ProtoJSON of event 1, as far as the task's row needs it. */
+interface CreatedEvent {
+  task: { status?: object; history?: object[]; metadata?: object };
+}
+
+const historyLimit = (length: number | undefined): number | null =>
+  length === undefined ? null : Math.min(length, MAX_INT);

@@ -1,0 +1,123 @@
+import type { RunRetry } from '@baton/a2a';
+import type { QueryResultRow } from 'pg';
+import type { Database, Statement, Transaction, Values } from '../connection/database.js';
+import { LOCK_TENANTS } from '../dispatch/dispatch-sql.js';
+import { ADOPT, type AdoptedRow } from '../delegation/task-tree-sql.js';
+import type { NewChild, RunQuota } from './records.js';
+import { countSlice } from '../tenants/usage.store.js';
+import { BEGIN_USAGE, type RoomRow, TAKE_ROOM } from '../tenants/storage-sql.js';
+
+const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
+const THREE_TIMES: RunRetry = { maxAttempts: 3, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
+
+/** As many of the tenant's runs wait as may; the new one was refused. */
+export class TooManyWaitingError extends Error {
+  override readonly name = 'TooManyWaitingError';
+}
+
+/** The tenant has no room left for what the new turn stores; it was refused. */
+export class StorageFullError extends Error {
+  override readonly name = 'StorageFullError';
+}
+
+/** The run that asks for a child no longer owns its task, or the task has ended. */
+export class ParentOverError extends Error {
+  override readonly name = 'ParentOverError';
+}
+
+/** As many tasks were made below the first one as may be. */
+export class TooManyChildrenError extends Error {
+  override readonly name = 'TooManyChildrenError';
+}
+
+/** Nobody has begun to sum up what the tenant has stored. */
+class UncountedError extends Error {}
+
+/** A statement that writes a turn: its run, and what comes with it. */
+export interface Acceptance<Row> {
+  tenantId: string;
+  taskId: string;
+  statement: Statement;
+  values: Values;
+  quota?: RunQuota | undefined;
+  retry?: RunRetry | undefined;
+  /** What the turn stores, as JSON. */
+  stored: readonly string[];
+  /** Whether the statement has written a turn. */
+  isWritten: (row: Row) => boolean;
+  /** Set if the turn begins a child. */
+  child?: (NewChild & { taskId: string }) | undefined;
+}
+
+/**
+ * One transaction that writes a turn. Where a limit must hold exactly, the tenant's new turns come one by one.
+ * @throws StorageFullError if there is no room for it; nothing was written then
+ */
+export async function acceptTurn<Row extends QueryResultRow>(
+  database: Database,
+  acceptance: Acceptance<Row>,
+): Promise<Row | undefined> {
+  const { tenantId, statement, values, quota = NO_QUOTA, retry = THREE_TIMES } = acceptance;
+  const { initialMs, factor, maxMs } = retry.backoff;
+  const policy = [retry.maxAttempts, initialMs, factor, maxMs];
+  const write: [Statement, Values] = [statement, [...values, quota.maxInFlight, quota.maxWaiting, policy]];
+  const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
+  const calls = quota.exact ? [lock, write] : [write];
+  const { maxStoredBytes = null } = quota;
+  if (maxStoredBytes === null && !acceptance.child) {
+    const answers = await database.tenantQueries(tenantId, calls);
+    return answers.at(-1)?.[0] as Row | undefined;
+  }
+  try {
+    return await acceptInSteps(database, acceptance, calls, maxStoredBytes);
+  } catch (error) {
+    if (!(error instanceof UncountedError)) throw error;
+    await database.tenantQuery(tenantId, BEGIN_USAGE, [tenantId]);
+    // Enough for most tenants. For others a worker goes on, and until it has ended nothing is refused.
+    await countSlice(database, tenantId);
+    return acceptInSteps(database, acceptance, calls, maxStoredBytes);
+  }
+}
+
+async function acceptInSteps<Row extends QueryResultRow>(
+  database: Database,
+  { tenantId, taskId, stored, isWritten, child }: Acceptance<Row>,
+  calls: readonly [Statement, Values][],
+  maxStoredBytes: number | null,
+): Promise<Row | undefined> {
+  return database.inTenant(tenantId, async (transaction) => {
+    const answers = await Promise.all(
+      calls.map(([statement, values]) => transaction.query<QueryResultRow>(statement, values)),
+    );
+    const row = answers.at(-1)?.[0] as Row | undefined;
+    if (!row || !isWritten(row)) return row;
+    if (child) await adopt(transaction, tenantId, child);
+    if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, taskId, stored, maxStoredBytes);
+    return row;
+  });
+}
+
+/** Locks the parent: either its end finds the new child, or the child finds that it has ended. */
+async function adopt(
+  transaction: Transaction,
+  tenantId: string,
+  { parent, rootTaskId, most, taskId }: NewChild & { taskId: string },
+): Promise<void> {
+  const values = [tenantId, taskId, parent.taskId, parent.runId, parent.attempt, rootTaskId];
+  const [adopted] = await transaction.query<AdoptedRow>(ADOPT, values);
+  if (!adopted) throw new ParentOverError();
+  if (adopted.tasks > most) throw new TooManyChildrenError();
+}
+
+async function takeRoom(
+  transaction: Transaction,
+  tenantId: string,
+  taskId: string,
+  stored: readonly string[],
+  most: number,
+): Promise<void> {
+  const bytes = stored.reduce((sum, json) => sum + Buffer.byteLength(json), 0);
+  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, most, taskId]);
+  if (room?.taken) return;
+  throw room?.counted ? new StorageFullError() : new UncountedError();
+}

@@ -1,0 +1,99 @@
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement } from '../connection/database.js';
+
+/** A process that has said nothing for this long is gone, and so are its streams. */
+const ALIVE = `interval '15 seconds'`;
+/** When the rows of processes that are gone are removed. */
+const FORGOTTEN = `interval '1 minute'`;
+
+/** What one process asks for: places for some more streams of a tenant. */
+export interface StreamClaim {
+  tenantId: string;
+  processId: string;
+  /** Streams it has open. */
+  held: number;
+  /** Streams it wants to open besides. */
+  wanted: number;
+  /** Streams that the tenant may have open, over all processes. */
+  most: number;
+}
+
+// One claim of a tenant at a time, so that each sees what the one before it got.
+const LOCK: Statement = {
+  name: 'streams-lock',
+  text: `SELECT pg_advisory_xact_lock(hashtextextended('baton streams ' || $1, 0))`,
+};
+
+/** $1 tenant $2 process $3 held $4 wanted $5 most */
+const CLAIM: Statement = {
+  name: 'streams-claim',
+  text: `
+INSERT INTO stream_counts (tenant_id, process_id, streams, seen_at)
+SELECT $1, $2, GREATEST($3::int, LEAST($3::int + $4::int, $5::bigint - others.streams))::int, clock_timestamp()
+FROM (
+  SELECT COALESCE(sum(streams), 0) AS streams FROM stream_counts
+  WHERE tenant_id = $1 AND process_id <> $2 AND seen_at > clock_timestamp() - ${ALIVE}
+) AS others
+ON CONFLICT (tenant_id, process_id) DO UPDATE SET streams = excluded.streams, seen_at = excluded.seen_at
+RETURNING streams`,
+};
+
+/** $1 tenant $2 process $3 streams */
+const REPORT: Statement = {
+  name: 'streams-report',
+  text: `
+INSERT INTO stream_counts (tenant_id, process_id, streams, seen_at) VALUES ($1, $2, $3, clock_timestamp())
+ON CONFLICT (tenant_id, process_id) DO UPDATE SET streams = excluded.streams, seen_at = excluded.seen_at`,
+};
+
+/** $1 tenant $2 process */
+const REMOVE: Statement = {
+  name: 'streams-remove',
+  text: 'DELETE FROM stream_counts WHERE tenant_id = $1 AND process_id = $2',
+};
+
+/** $1 process */
+const TOUCH: Statement = {
+  name: 'streams-touch',
+  text: `
+UPDATE stream_counts SET seen_at = clock_timestamp() WHERE process_id = $1
+RETURNING tenant_id, streams`,
+};
+
+const FORGET: Statement = {
+  name: 'streams-forget',
+  text: `
+DELETE FROM stream_counts WHERE (tenant_id, process_id) IN (
+  SELECT tenant_id, process_id FROM stream_counts WHERE seen_at < clock_timestamp() - ${FORGOTTEN}
+  LIMIT 100 FOR UPDATE SKIP LOCKED
+)`,
+};
+
+/** How many streams each API process has open, for the tenants whose streams are limited. */
+@Injectable()
+export class StreamCountStore {
+  constructor(private readonly database: Database) {}
+
+  /** Note the streams a process has, and as many of those it wants as there is room for. @returns how many it got */
+  async claim({ tenantId, processId, held, wanted, most }: StreamClaim): Promise<number> {
+    const [, rows] = await this.database.tenantQueries(tenantId, [
+      [LOCK, [tenantId]],
+      [CLAIM, [tenantId, processId, held, wanted, most]],
+    ]);
+    const [row] = rows as { streams: number }[];
+    return (row?.streams ?? held) - held;
+  }
+
+  /** Note how many streams a process has, limit or not. */
+  async report(tenantId: string, processId: string, streams: number): Promise<void> {
+    if (streams === 0) await this.database.tenantQuery(tenantId, REMOVE, [tenantId, processId]);
+    else await this.database.tenantQuery(tenantId, REPORT, [tenantId, processId, streams]);
+  }
+
+  /** Say that the process lives, and forget those that have not for a minute. @returns what is noted for it, by tenant */
+  async touch(processId: string): Promise<Map<string, number>> {
+    const rows = await this.database.systemQuery<{ tenant_id: string; streams: number }>(TOUCH, [processId]);
+    await this.database.systemQuery(FORGET, []);
+    return new Map(rows.map(({ tenant_id, streams }) => [tenant_id, streams]));
+  }
+}

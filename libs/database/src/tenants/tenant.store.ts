@@ -1,0 +1,74 @@
+import { Injectable } from '@nestjs/common';
+import { CatalogClient } from '../connection/catalog-client.js';
+import type { Tenant as TenantRow } from '../generated/client.js';
+import type { LimitOverrides, Tenant } from '../catalog/catalog-records.js';
+import { isUuid } from '../connection/uuid.js';
+
+/** Tenants. */
+@Injectable()
+export class TenantStore {
+  constructor(private readonly catalog: CatalogClient) {}
+
+  /** Rejects with `NameTakenError` if the slug is taken. */
+  async create(slug: string): Promise<Tenant> {
+    const taken = `There is already a tenant '${slug}'`;
+    return this.catalog.insert(taken, async (prisma) =>
+      tenantOf(await prisma.tenant.create({ data: { slug } })),
+    );
+  }
+
+  async list(): Promise<Tenant[]> {
+    const rows = await this.catalog.run((prisma) => prisma.tenant.findMany({ orderBy: { slug: 'asc' } }));
+    return rows.map(tenantOf);
+  }
+
+  async bySlug(slug: string): Promise<Tenant | undefined> {
+    const row = await this.catalog.run((prisma) => prisma.tenant.findUnique({ where: { slug } }));
+    return row ? tenantOf(row) : undefined;
+  }
+
+  async byId(id: string): Promise<Tenant | undefined> {
+    if (!isUuid(id)) return undefined;
+    const row = await this.catalog.inTenant(id, (prisma) => prisma.tenant.findUnique({ where: { id } }));
+    return row ? tenantOf(row) : undefined;
+  }
+
+  /** Tasks that the first count of what the tenant has stored has seen; undefined unless that count is under way. */
+  async countedTasks(tenantId: string): Promise<number | undefined> {
+    const usage = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.tenantUsage.findUnique({ where: { tenantId } }),
+    );
+    return usage && !usage.isCounted ? Number(usage.countingTasks) : undefined;
+  }
+
+  /** Undefined: there is no such tenant. */
+  async set(
+    slug: string,
+    data: Partial<Pick<Tenant, 'defaultAgent' | 'indexModel' | 'indexModelUrl'>>,
+  ): Promise<Tenant | undefined> {
+    const [tenant] = await this.catalog.run((prisma) =>
+      prisma.tenant.updateManyAndReturn({ where: { slug }, data }),
+    );
+    return tenant && tenantOf(tenant);
+  }
+
+  /**
+   * Set limits apart from the defaults, or give them back; all others stay as they are.
+   * @returns undefined if there is no such tenant
+   */
+  async setLimits(
+    slug: string,
+    values: LimitOverrides,
+    defaults: readonly (keyof LimitOverrides)[] = [],
+  ): Promise<Tenant | undefined> {
+    const json = JSON.stringify(values);
+    await this.catalog.run(
+      (prisma) => prisma.$executeRaw`
+        UPDATE tenants SET limits = ((limits::jsonb || ${json}::jsonb) - ${[...defaults]}::text[])::json
+        WHERE slug = ${slug}`,
+    );
+    return this.bySlug(slug);
+  }
+}
+
+const tenantOf = ({ limits, ...row }: TenantRow): Tenant => ({ ...row, limits: limits as LimitOverrides });

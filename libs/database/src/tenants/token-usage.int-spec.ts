@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto';
+import { TokenUsageStore } from '../index.js';
+import { type Stores, openStores, sql } from '../stores.fixture.js';
+
+let stores: Stores;
+let usage: TokenUsageStore;
+beforeAll(async () => {
+  stores = await openStores();
+  usage = new TokenUsageStore(stores.database);
+});
+afterAll(() => stores.close());
+
+const tenant = () => {
+  const tenantId = randomUUID();
+  const reserve = (tokens: number, runId: string = randomUUID(), most = 1000, forMs = 60_000) =>
+    usage.reserve({ tenantId, runId, tokens, forMs, most });
+  return { tenantId, reserve };
+};
+
+describe('the tokens of a tenant', () => {
+  it('are never promised twice, whoever asks at once', async () => {
+    const { reserve } = tenant();
+    const got = await Promise.all(Array.from({ length: 300 }, () => reserve(9)));
+    expect(got.filter(Boolean)).toHaveLength(111);
+  });
+
+  it('count as they were spent, in place of what was reserved for the call', async () => {
+    const { tenantId, reserve } = tenant();
+    const run = randomUUID();
+    expect(await reserve(900, run)).toBe(true);
+    expect(await reserve(200)).toBe(false);
+    await usage.record(tenantId, run, { inputTokens: 300, outputTokens: 50 });
+    expect(await reserve(651)).toBe(false);
+    expect(await reserve(650)).toBe(true);
+  });
+
+  it('that a run had reserved before are its own: an attempt after one that died takes no more', async () => {
+    const { reserve } = tenant();
+    const run = randomUUID();
+    expect(await reserve(600, run)).toBe(true);
+    expect(await reserve(600, run)).toBe(true);
+    expect(await reserve(600)).toBe(false);
+  });
+
+  it('that were reserved by a worker that is gone are free again after their time', async () => {
+    const { tenantId, reserve } = tenant();
+    await reserve(900);
+    await sql(
+      stores,
+      `UPDATE token_reservations SET expires_at = now() - interval '1 s' WHERE tenant_id = '${tenantId}'`,
+    );
+    expect(await reserve(900)).toBe(true);
+  });
+
+  it('begin anew every day, and are nobody else’s', async () => {
+    const { tenantId, reserve } = tenant();
+    await usage.record(tenantId, randomUUID(), { inputTokens: 1000, outputTokens: 0 });
+    expect(await reserve(1)).toBe(false);
+    expect(await tenant().reserve(1000)).toBe(true);
+    await sql(stores, `UPDATE token_usage SET day = day - 1 WHERE tenant_id = '${tenantId}'`);
+    expect(await reserve(1000)).toBe(true);
+    await sql(stores, `UPDATE token_usage SET day = day - 401 WHERE tenant_id = '${tenantId}'`);
+    await reserve(1);
+    expect(await sql(stores, `SELECT 1 FROM token_usage WHERE tenant_id = '${tenantId}'`)).toEqual([]);
+  });
+});
