@@ -1,10 +1,11 @@
 import type { CallContext } from './call-context.js';
-import type {
-  DecodedCall,
-  OperationCall,
-  StreamItem,
-  UnaryOperationName,
-  UnaryOperations,
+import {
+  type DecodedCall,
+  type OperationCall,
+  type Results,
+  type StreamItem,
+  type UnaryOperationName,
+  historyLengthOf,
 } from './operation.js';
 import type { OperationRules } from './operation-rules.js';
 
@@ -59,7 +60,7 @@ export interface Codec {
   /** The JSON of a unary result. */
   encodeResult<K extends UnaryOperationName>(
     operation: K,
-    result: UnaryOperations[K]['result'],
+    result: Results[K],
     context?: AnswerContext,
   ): unknown;
   /** The encoder of one stream. */
@@ -78,16 +79,3 @@ export const answerContextOf = (
   historyLength: historyLengthOf(call),
   after: lastEventId,
 });
-
-function historyLengthOf({ operation, request }: OperationCall): number | undefined {
-  switch (operation) {
-    case 'sendMessage':
-    case 'sendStreamingMessage':
-      return request.configuration?.historyLength;
-    case 'getTask':
-    case 'listTasks':
-      return request.historyLength;
-    default:
-      return undefined;
-  }
-}

@@ -1,3 +1,4 @@
+import type { CallContext, Scope } from './call-context.js';
 import type {
   AgentCard,
   Artifact,
@@ -28,38 +29,184 @@ export type SendResult =
     }
   | { $case: 'message'; value: Message };
 
-/** Every unary operation of A2A 1.0 §3.1 with its canonical request and result. */
-export interface UnaryOperations {
-  sendMessage: { request: SendMessageRequest; result: SendResult };
-  getTask: { request: GetTaskRequest; result: Task };
-  listTasks: { request: ListTasksRequest; result: ListTasksResponse };
-  cancelTask: { request: CancelTaskRequest; result: Task };
+/** What everybody who handles a call has to know of its operation. */
+interface OperationDefinition<Request, Result, Streaming extends boolean> {
+  /** True: the answer is a stream of `StreamItem`s. False: it is one result. */
+  readonly streaming: Streaming;
+  /** A read changes nothing. A write is already done when its answer is prepared. */
+  readonly access: 'read' | 'write';
+  /** The token needs one of these scopes. `admin` includes all of them. */
+  readonly scopes: readonly Scope[];
+  /** What a bearer token is required for, as an error says it. Unset: guests of a host may call it, too. */
+  readonly tokenRequired?: string;
+  /** True: the agent must exist and, where a profile asks for it, be enabled. False: its tasks are enough. */
+  readonly needsLiveAgent: boolean;
+  /** The task that a request names. */
+  readonly taskIdOf: (request: Request) => string | undefined;
+  /** The task that a result, or an item of the stream, is about. */
+  readonly resultTaskIdOf: (result: Result) => string | undefined;
+  /** How much history the caller asks for; undefined = all. */
+  readonly historyLengthOf?: (request: Request) => number | undefined;
+}
+
+type Declaration<Request, Result> = Omit<OperationDefinition<Request, Result, boolean>, 'streaming'>;
+
+const unary = <Request, Result>(
+  declaration: Declaration<Request, Result>,
+): OperationDefinition<Request, Result, false> => ({ ...declaration, streaming: false });
+
+const streaming = <Request>(
+  declaration: Omit<Declaration<Request, StreamItem>, 'resultTaskIdOf'>,
+): OperationDefinition<Request, StreamItem, true> => ({
+  ...declaration,
+  streaming: true,
+  resultTaskIdOf: ({ payload }) => (payload.$case === 'task' ? payload.value.id : undefined),
+});
+
+const CALL: readonly Scope[] = ['agents:call'];
+/** A token that may call an agent may also read the tasks. */
+const READ: readonly Scope[] = ['tasks:read', 'agents:call'];
+
+const SEND = {
+  access: 'write',
+  scopes: CALL,
+  needsLiveAgent: true,
+  taskIdOf: ({ message }: SendMessageRequest) => message?.taskId || undefined,
+  historyLengthOf: ({ configuration }: SendMessageRequest) => configuration?.historyLength,
+} as const;
+
+/**
+ * Every operation of A2A 1.0 §3.1. This table is the one place that describes them: codecs, edge, use cases and
+ * log fields derive from it. To add one, add its entry; the compiler then names its codecs' entries and its use case.
+ */
+export const OPERATIONS = {
+  sendMessage: unary<SendMessageRequest, SendResult>({
+    ...SEND,
+    resultTaskIdOf: ({ $case, value }) => ($case === 'task' ? value.id : value.taskId || undefined),
+  }),
+  sendStreamingMessage: streaming<SendMessageRequest>(SEND),
+  getTask: unary<GetTaskRequest, Task>({
+    access: 'read',
+    scopes: READ,
+    needsLiveAgent: false,
+    taskIdOf: ({ id }) => id,
+    resultTaskIdOf: ({ id }) => id,
+    historyLengthOf: ({ historyLength }) => historyLength,
+  }),
+  listTasks: unary<ListTasksRequest, ListTasksResponse>({
+    access: 'read',
+    scopes: READ,
+    // All guests of a host are the same caller: a list would show them each other's tasks.
+    tokenRequired: 'to list tasks',
+    needsLiveAgent: false,
+    taskIdOf: () => undefined,
+    resultTaskIdOf: () => undefined,
+    historyLengthOf: ({ historyLength }) => historyLength,
+  }),
+  cancelTask: unary<CancelTaskRequest, Task>({
+    access: 'write',
+    scopes: CALL,
+    needsLiveAgent: false,
+    taskIdOf: ({ id }) => id,
+    resultTaskIdOf: ({ id }) => id,
+  }),
+  subscribeToTask: streaming<SubscribeToTaskRequest>({
+    access: 'read',
+    scopes: READ,
+    needsLiveAgent: false,
+    taskIdOf: ({ id }) => id,
+  }),
   /** Create, get, list and delete of push notification configs; refused until an agent supports push. */
-  pushNotificationConfig: { request: { taskId: string }; result: never };
-  getExtendedAgentCard: { request: Record<string, never>; result: AgentCard };
-}
+  pushNotificationConfig: unary<{ taskId: string }, never>({
+    access: 'write',
+    scopes: CALL,
+    needsLiveAgent: false,
+    taskIdOf: ({ taskId }) => taskId,
+    resultTaskIdOf: () => undefined,
+  }),
+  getExtendedAgentCard: unary<Record<string, never>, AgentCard>({
+    access: 'read',
+    scopes: READ,
+    needsLiveAgent: true,
+    taskIdOf: () => undefined,
+    resultTaskIdOf: () => undefined,
+  }),
+};
 
-/** Every streaming operation; each yields `StreamItem`s. */
-export interface StreamingOperations {
-  sendStreamingMessage: { request: SendMessageRequest };
-  subscribeToTask: { request: SubscribeToTaskRequest };
-}
+export type OperationName = keyof typeof OPERATIONS;
 
-export type UnaryOperationName = keyof UnaryOperations;
-export type StreamingOperationName = keyof StreamingOperations;
-export type OperationName = UnaryOperationName | StreamingOperationName;
+/** The canonical request of each operation. */
+export type Requests = {
+  [K in OperationName]: Parameters<(typeof OPERATIONS)[K]['taskIdOf']>[0];
+};
+/** The canonical result of each operation; of a streaming one, an item of its stream. */
+export type Results = {
+  [K in OperationName]: Parameters<(typeof OPERATIONS)[K]['resultTaskIdOf']>[0];
+};
+
+export type StreamingOperationName = {
+  [K in OperationName]: (typeof OPERATIONS)[K]['streaming'] extends true ? K : never;
+}[OperationName];
+export type UnaryOperationName = Exclude<OperationName, StreamingOperationName>;
 
 /** A decoded request: which operation, with its canonical request. */
-export type OperationCall =
-  | {
-      [K in UnaryOperationName]: { operation: K; request: UnaryOperations[K]['request'] };
-    }[UnaryOperationName]
-  | {
-      [K in StreamingOperationName]: { operation: K; request: StreamingOperations[K]['request'] };
-    }[StreamingOperationName];
+export type OperationCall<K extends OperationName = OperationName> = {
+  [P in K]: { operation: P; request: Requests[P] };
+}[K];
+export type UnaryCall = OperationCall<UnaryOperationName>;
+export type StreamingCall = OperationCall<StreamingOperationName>;
 
-/** A call with what a family says besides the canonical request. */
+/** A call with what a wire version says besides the canonical request. */
 export type DecodedCall = OperationCall & {
   /** The id the caller has chosen for the task of this message; it is an alias, not the task's own id. */
   clientTaskId?: string;
 };
+
+/** The use cases that answer with one result. `signal` aborts when the caller is gone; that never stops a run. */
+export type UnaryOperations = {
+  [K in UnaryOperationName]: (
+    call: CallContext,
+    request: Requests[K],
+    signal: AbortSignal,
+  ) => Promise<Results[K]>;
+};
+/** The use cases that answer with a stream. They throw before the first item what goes wrong before it. */
+export type StreamingOperations = {
+  [K in StreamingOperationName]: (
+    call: CallContext,
+    request: Requests[K],
+    signal: AbortSignal,
+  ) => AsyncGenerator<StreamItem>;
+};
+/** Every use case by name. */
+export type Operations = UnaryOperations & StreamingOperations;
+
+// The same table for code that knows an operation only as `K`.
+const BY_NAME: {
+  readonly [K in OperationName]: Pick<
+    OperationDefinition<Requests[K], Results[K], boolean>,
+    'taskIdOf' | 'resultTaskIdOf' | 'historyLengthOf'
+  >;
+} = OPERATIONS;
+
+/** Whether a call is answered with a stream. */
+export const isStreaming = (call: OperationCall): call is StreamingCall =>
+  OPERATIONS[call.operation].streaming;
+
+/** The task that a call names. */
+export const requestedTaskId = <K extends OperationName>({
+  operation,
+  request,
+}: OperationCall<K>): string | undefined => BY_NAME[operation].taskIdOf(request);
+
+/** The task that an answer, or an item of a stream, is about. */
+export const answeredTaskId = <K extends OperationName>(
+  operation: K,
+  result: Results[K],
+): string | undefined => BY_NAME[operation].resultTaskIdOf(result);
+
+/** How much history a call asks for; undefined = all. */
+export const historyLengthOf = <K extends OperationName>({
+  operation,
+  request,
+}: OperationCall<K>): number | undefined => BY_NAME[operation].historyLengthOf?.(request);

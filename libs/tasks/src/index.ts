@@ -4,7 +4,6 @@ export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { type RedeliveryPorts, redeliver } from './dead-letters/redelivery.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { OperationTable } from './operations/operation-table.js';
-export type { Operations } from './operations/operations.js';
 export { RunsModule, TasksModule } from './tasks.module.js';
 export { PlatformGauges } from './platform-gauges.js';
 export { PlatformReadiness } from './platform-readiness.js';

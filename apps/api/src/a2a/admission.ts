@@ -5,11 +5,13 @@ import {
   type DecodedCall,
   type Envelope,
   type RpcPath,
+  OPERATIONS,
   ProtocolError,
   assertAccept,
   assertEnvelopeId,
   assertParts,
   decodeEnvelope,
+  isStreaming,
   profileFor,
   rulesFor,
 } from '@baton/a2a';
@@ -24,9 +26,8 @@ import { logContextOf } from '../http/log-context.js';
 import { AgentFinder } from './agent-finder.js';
 import { idempotencyKey, lastEventId, requestedVersion, traceparent } from './call-headers.js';
 import { negotiateExtensions } from './extensions.js';
-import { isStreaming } from './kinds-of-calls.js';
 import type { RpcAnswer } from './rpc-answer.js';
-import { isRead, requireScopeFor, requireTokenFor } from './scopes.js';
+import { requireScopeFor, requireTokenFor } from './scopes.js';
 
 /** A request that has passed every check, ready to be carried out. */
 export interface AdmittedCall {
@@ -94,7 +95,11 @@ export class Admission {
         traceparent: traceparent(request),
         lastEventId: after,
         idempotencyKey: key,
-        memory: this.memory.leaseFor(tenantId, answer.reply.raw, isRead(operation.operation)),
+        memory: this.memory.leaseFor(
+          tenantId,
+          answer.reply.raw,
+          OPERATIONS[operation.operation].access === 'read',
+        ),
       },
     };
   }

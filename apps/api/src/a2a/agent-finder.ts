@@ -1,6 +1,7 @@
 import {
   type Agent,
   type AgentChoice,
+  OPERATIONS,
   type OperationCall,
   type Profile,
   ProtocolError,
@@ -26,13 +27,14 @@ export class AgentFinder {
   /** Throws `agent-not-found`, or `task-not-found` where the task would have named the agent. */
   async find(choice: AgentChoice, scope: AgentScope, call: OperationCall): Promise<Agent> {
     const agent = await this.choose(choice, scope);
-    // What is left of a deleted agent is its tasks.
-    if (agent.closed === 'deleted' && !ABOUT_TASKS.has(call.operation)) {
+    const { needsLiveAgent } = OPERATIONS[call.operation];
+    // The tasks of a deleted agent stay readable.
+    if (agent.closed === 'deleted' && needsLiveAgent) {
       throw agentNotFound(choice.by === 'name' ? choice.name : agent.slug);
     }
-    const readsTask = choice.by === 'task' && !SENDS.has(call.operation);
-    // A task stays readable, and can be stopped, when its agent has been taken off the air.
-    if (scope.profile.onlyEnabledAgents && !isEnabled(agent) && !readsTask) throw agentNotFound(agent.slug);
+    // A task that names a disabled agent stays readable, and can be canceled.
+    const isReachable = isEnabled(agent) || (choice.by === 'task' && !needsLiveAgent);
+    if (scope.profile.onlyEnabledAgents && !isReachable) throw agentNotFound(agent.slug);
     return agent;
   }
 
@@ -73,19 +75,6 @@ export class AgentFinder {
     throw new ProtocolError('agent-not-found', "the tenant's default agent does not exist any more");
   }
 }
-
-const SENDS: ReadonlySet<string> = new Set<OperationCall['operation']>([
-  'sendMessage',
-  'sendStreamingMessage',
-]);
-
-const ABOUT_TASKS: ReadonlySet<string> = new Set<OperationCall['operation']>([
-  'getTask',
-  'listTasks',
-  'subscribeToTask',
-  'cancelTask',
-  'pushNotificationConfig',
-]);
 
 /** The same for an agent that does not exist and for another tenant's. */
 function agentNotFound(slugOrId: string): ProtocolError {

@@ -1,13 +1,20 @@
 import {
   type CallContext,
+  type Requests,
+  type Results,
   type RpcPath,
   type StreamItem,
+  type StreamingCall,
   type StreamingOperationName,
   type StreamingOperations,
+  type UnaryCall,
   type UnaryOperationName,
   type UnaryOperations,
   answerContextOf,
+  answeredTaskId,
   frameRecord,
+  isStreaming,
+  requestedTaskId,
   sseRecord,
 } from '@baton/a2a';
 import { OperationTable } from '@baton/tasks';
@@ -19,29 +26,11 @@ import { logContextOf } from '../http/log-context.js';
 import { Traffic } from '../http/traffic.js';
 import { type AdmittedCall, Admission } from './admission.js';
 import { abortedWhenGone, CALLER_GONE } from './caller-gone.js';
-import { isStreaming, type StreamingCall, type UnaryCall } from './kinds-of-calls.js';
 import { PeekedItems } from './peeked-items.js';
 import { RpcAnswer } from './rpc-answer.js';
 import type { SseEncoding } from './sse-stream.js';
 import { StreamQuota } from './stream-quota.js';
 import { StreamSender } from './stream-sender.js';
-import { answeredTask, requestedTask } from './task-id-of.js';
-
-// One half of the operations each, spelt out: only so can the compiler tie a request's type to its operation.
-type UnaryTable = {
-  [K in UnaryOperationName]: (
-    context: CallContext,
-    request: UnaryOperations[K]['request'],
-    signal: AbortSignal,
-  ) => Promise<UnaryOperations[K]['result']>;
-};
-type StreamingTable = {
-  [K in StreamingOperationName]: (
-    context: CallContext,
-    request: StreamingOperations[K]['request'],
-    signal: AbortSignal,
-  ) => AsyncGenerator<StreamItem>;
-};
 
 /** From an HTTP request to an operation and back, for every profile alike. */
 @Injectable()
@@ -65,7 +54,7 @@ export class RpcHandler {
     const answer = new RpcAnswer(path, request, reply);
     try {
       const call = await this.admission.admit(path, agent, answer);
-      logContextOf(request).taskId = requestedTask(call.operation);
+      logContextOf(request).taskId = requestedTaskId(call.operation);
       reply.headers(call.headers);
       if (isStreaming(call.operation)) await this.stream(call.operation, call, answer);
       else await this.answer(call.operation, call, answer);
@@ -84,7 +73,7 @@ export class RpcHandler {
     this.traffic.add(caller);
     try {
       const result = await this.runUnary(operation, request, call.context, caller.signal);
-      logContextOf(answer.request).taskId ??= answeredTask(result);
+      logContextOf(answer.request).taskId ??= answeredTaskId(operation, result);
       if (call.isNotification) answer.none();
       else
         answer.result(
@@ -112,7 +101,7 @@ export class RpcHandler {
       this.runStreaming(operation, request, call.context, caller.signal),
       call.context.memory.release,
     );
-    noteTask(await items.peek(call.isNotification ? Infinity : undefined), answer.request);
+    noteTask(operation, await items.peek(call.isNotification ? Infinity : undefined), answer.request);
     if (call.isNotification) {
       caller.abort(CALLER_GONE);
       answer.none();
@@ -146,26 +135,30 @@ export class RpcHandler {
 
   private runUnary<K extends UnaryOperationName>(
     operation: K,
-    request: UnaryOperations[K]['request'],
+    request: Requests[K],
     context: CallContext,
     signal: AbortSignal,
-  ): Promise<UnaryOperations[K]['result']> {
-    const operations: UnaryTable = this.table.operations;
+  ): Promise<Results[K]> {
+    const operations: UnaryOperations = this.table.operations;
     return operations[operation](context, request, signal);
   }
 
   private runStreaming<K extends StreamingOperationName>(
     operation: K,
-    request: StreamingOperations[K]['request'],
+    request: Requests[K],
     context: CallContext,
     signal: AbortSignal,
   ): AsyncGenerator<StreamItem> {
-    const operations: StreamingTable = this.table.operations;
+    const operations: StreamingOperations = this.table.operations;
     return operations[operation](context, request, signal);
   }
 }
 
 /** In a function of its own, so that no stream keeps the task it began with: it may be large. */
-function noteTask(first: StreamItem | undefined, request: FastifyRequest): void {
-  if (first?.payload.$case === 'task') logContextOf(request).taskId ??= first.payload.value.id;
+function noteTask(
+  operation: StreamingOperationName,
+  first: StreamItem | undefined,
+  request: FastifyRequest,
+): void {
+  if (first) logContextOf(request).taskId ??= answeredTaskId(operation, first);
 }

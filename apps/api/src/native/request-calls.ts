@@ -1,10 +1,10 @@
-import { type CallContext, type OperationName, ProtocolError, SPEC_RULES } from '@baton/a2a';
+import { type CallContext, OPERATIONS, type OperationName, ProtocolError, SPEC_RULES } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { traceparent } from '../a2a/call-headers.js';
-import { isRead, requireScopeFor } from '../a2a/scopes.js';
+import { requireScopeFor } from '../a2a/scopes.js';
 import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
 import { logContextOf } from '../http/log-context.js';
 
@@ -48,7 +48,7 @@ export class RequestCalls {
       version: '1.0',
       extensions: [],
       traceparent: traceparent(request),
-      memory: this.memory.leaseFor(tenantId, reply.raw, isRead(operation)),
+      memory: this.memory.leaseFor(tenantId, reply.raw, OPERATIONS[operation].access === 'read'),
     };
   }
 }

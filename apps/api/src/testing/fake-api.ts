@@ -1,4 +1,4 @@
-import type { Agent, Scope } from '@baton/a2a';
+import type { Agent, Operations, Scope } from '@baton/a2a';
 import { ConfigModule, loadEnvironment } from '@baton/config';
 import {
   AgentStore,
@@ -23,7 +23,6 @@ import {
   Catalog,
   DeadLetters,
   OperationTable,
-  type Operations,
   PlatformGauges,
   PlatformReadiness,
   RequestListing,

@@ -1,7 +1,7 @@
 import type { AnswerContext, Codec, Framing } from '../codec.js';
 import { ProtocolError } from '../errors.js';
 import type { Task } from '../model.js';
-import type { DecodedCall, StreamItem, UnaryOperationName, UnaryOperations } from '../operation.js';
+import type { DecodedCall, Results, StreamItem, UnaryOperationName } from '../operation.js';
 import type { OperationRules } from '../operation-rules.js';
 import { Fields } from './fields.js';
 
@@ -10,7 +10,7 @@ export type ReadParams = (params: Fields) => DecodedCall;
 
 /** How the result of every unary operation is written. */
 export type WriteResults = {
-  [K in UnaryOperationName]: (result: UnaryOperations[K]['result'], context: AnswerContext) => unknown;
+  [K in UnaryOperationName]: (result: Results[K], context: AnswerContext) => unknown;
 };
 
 /** How a profile says things its own way: on the canonical model, so that it holds in every family alike. */

@@ -1,7 +1,7 @@
 import { type Agent, isEnabled } from '../agent.js';
 import { Fields } from '../codecs/fields.js';
 import { ProtocolError } from '../errors.js';
-import type { OperationCall } from '../operation.js';
+import { type OperationCall, requestedTaskId } from '../operation.js';
 
 /** How the agent of a call is found in the caller's tenant. */
 export type AgentChoice =
@@ -39,25 +39,9 @@ export const agentOfMetadata =
     const metadata = Fields.ofParams(params).child('metadata');
     const name = members.map((member) => metadata?.string(member)).find((named) => named);
     if (name) return { by: 'name', name };
-    const taskId = taskOf(call);
+    const taskId = requestedTaskId(call);
     return taskId ? { by: 'task', taskId } : { by: 'sole' };
   };
-
-function taskOf({ operation, request }: OperationCall): string | undefined {
-  switch (operation) {
-    case 'getTask':
-    case 'cancelTask':
-    case 'subscribeToTask':
-      return request.id;
-    case 'sendMessage':
-    case 'sendStreamingMessage':
-      return request.message?.taskId;
-    case 'pushNotificationConfig':
-      return request.taskId;
-    default:
-      return undefined;
-  }
-}
 
 /**
  * The agent a caller means who names none: the only enabled one of the tenant's own, or its default agent if

@@ -1,7 +1,6 @@
-import { ProtocolError } from '@baton/a2a';
+import { type Operations, ProtocolError } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CancelOperation } from './cancel-task.js';
-import type { Operations } from './operations.js';
 import { pushNotSupported } from './push-not-supported.js';
 import { ReadOperations } from './read-tasks.js';
 import { SendOperations } from './send-message.js';
