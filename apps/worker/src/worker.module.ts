@@ -3,7 +3,7 @@ import { ConfigModule } from '@baton/config';
 import { DatabaseModule } from '@baton/database';
 import { LimitsModule, SecretsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
-import { RunsModule } from '@baton/tasks';
+import { WorkerTasksModule } from '@baton/tasks';
 import { TelemetryModule } from '@baton/telemetry';
 import { Module } from '@nestjs/common';
 import { HealthServer } from './health-server.js';
@@ -22,7 +22,7 @@ import { InstalledAgents } from './installed-agents.js';
     LimitsModule,
     SecretsModule,
     ComputeModule,
-    RunsModule,
+    WorkerTasksModule,
   ],
   providers: [InstalledAgents, HealthServer],
 })

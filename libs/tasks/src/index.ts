@@ -1,13 +1,13 @@
-export { AgentDirectory } from './agent-directory.js';
+export { AgentDirectory } from './catalog/agent-directory.js';
 export { type Author, Catalog, type CatalogWrite, type WriteOptions } from './catalog/catalog.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { type RedeliveryPorts, redeliver } from './dead-letters/redelivery.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { OperationTable } from './operations/operation-table.js';
-export { RunsModule, TasksModule } from './tasks.module.js';
-export { PlatformGauges } from './platform-gauges.js';
-export { PlatformReadiness } from './platform-readiness.js';
 export { RequestListing } from './operations/request-listing.js';
+export { PlatformGauges } from './platform/platform-gauges.js';
+export { PlatformReadiness } from './platform/platform-readiness.js';
+export { WorkerWatch } from './platform/worker-watch.js';
 export { ActiveRuns } from './runs/active-runs.js';
-export { WorkerWatch } from './worker-watch.js';
 export { Schedules } from './schedules/schedules.js';
+export { TasksModule, WorkerTasksModule } from './tasks.module.js';

@@ -2,9 +2,9 @@ import { ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type DeadLetter, DeadLetterStore, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { AgentDirectory } from '../agent-directory.js';
+import { AgentDirectory } from '../catalog/agent-directory.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { explainQuota } from '../operations/accept-turn.js';
+import { explainQuota } from '../turns/ensure-task.js';
 import { type Redelivered, redeliver } from './redelivery.js';
 
 /** A tenant's dead letters, for the tenant itself. */

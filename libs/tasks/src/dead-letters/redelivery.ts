@@ -1,7 +1,7 @@
 import { type Agent, type Message, type Task, TaskState } from '@baton/a2a';
 import type { DeadLetter, DeadLetterStore, DeadMessage, RunQuota } from '@baton/database';
 import { v7 as uuid } from 'uuid';
-import { ensureTask, type TaskMaker } from '../operations/ensure-task.js';
+import { ensureTask, type TaskMaker } from '../turns/ensure-task.js';
 
 /** The key of the new task's metadata that says where it comes from. */
 const METADATA_KEY = 'baton.redelivery';

@@ -39,9 +39,9 @@ import {
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { explainQuota } from '../operations/accept-turn.js';
-import { AppendRefused } from '../runs/event-writer.js';
-import { retryTransient } from '../runs/retry-transient.js';
+import { explainQuota } from '../turns/ensure-task.js';
+import { AppendRefused } from '../core/errors.js';
+import { retryTransient } from '../core/retry-transient.js';
 import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
 
 /** The key of a child's metadata that says who has made it; callers can write it too, so nothing depends on it. */

@@ -13,10 +13,10 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { AgentDirectory } from '../agent-directory.js';
+import { AgentDirectory } from '../catalog/agent-directory.js';
 import { compileWorker } from '../runs/worker.fixture.js';
 import { AskingRuntime, type Order } from './asking-runtime.fixture.js';
-import { TaskCanceler } from './task-canceler.js';
+import { TurnEnds } from '../turns/turn-ends.js';
 
 // One worker with one slot: whoever waits for a child while it holds the slot would wait for ever.
 
@@ -166,7 +166,7 @@ it('stops the children of a task that is canceled, and theirs', async () => {
   // A run that is claimed is not yet at work: canceled before its agent begins, it would have nothing to stop.
   const atWork = (): boolean => below.some((task) => runtime.waiting.has(task));
   await until(async () => atWork() || undefined);
-  await app.get(TaskCanceler, { strict: false }).cancel(tenantId, null, id);
+  await app.get(TurnEnds, { strict: false }).cancel(tenantId, null, id);
   const all = [id, ...made, ...below];
   expect(await Promise.all(all.map(stateOf))).toEqual(all.map(() => TASK_STATE_CANCELED));
   await until(async () => !atWork() || undefined);

@@ -3,8 +3,8 @@ import { FamilyStore, type SweepCursor } from '@baton/database';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { RepeatedWork } from '../repeated-work.js';
-import { TaskCanceler } from './task-canceler.js';
+import { RepeatedWork } from '../core/repeated-work.js';
+import { TurnEnds } from '../turns/turn-ends.js';
 
 /** Rows per sweep, so that one sweep stays short; the next one goes on from there. */
 const LIMIT = 500;
@@ -21,7 +21,7 @@ export class FamilySweep implements OnModuleInit, OnModuleDestroy {
 
   constructor(
     private readonly families: FamilyStore,
-    private readonly canceler: TaskCanceler,
+    private readonly turnEnds: TurnEnds,
     private readonly dispatcher: RunDispatcher,
     environment: Environment,
     logger: Logger,
@@ -47,6 +47,6 @@ export class FamilySweep implements OnModuleInit, OnModuleDestroy {
     if (woken > 0) this.dispatcher.refill();
     const found = await this.families.orphans(this.children, LIMIT);
     this.children = found.next;
-    for (const { tenantId, taskId } of found.orphans) await this.canceler.cancel(tenantId, null, taskId);
+    for (const { tenantId, taskId } of found.orphans) await this.turnEnds.cancel(tenantId, null, taskId);
   }
 }

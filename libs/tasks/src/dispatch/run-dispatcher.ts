@@ -6,7 +6,7 @@ import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { capacityOf, freeDispatchSlots, DispatchSlots } from './dispatch-slots.js';
-import { shareOut } from './share-out.js';
+import { shareOut } from './dispatch-slots.js';
 
 /** Most runs that one refill puts on the queue, so that it stays short. */
 const MOST_AT_ONCE = 500;

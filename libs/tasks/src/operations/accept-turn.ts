@@ -11,25 +11,14 @@ import {
   runRetry,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import {
-  type EarlierTurn,
-  type MessageKey,
-  type RunQuota,
-  TaskStore,
-  StorageFullError,
-  TooManyWaitingError,
-} from '@baton/database';
+import { type EarlierTurn, type MessageKey, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Relay } from '../relay/relay.js';
 import type { TaskWatch } from '../relay/task-watch.js';
+import { explainQuota } from '../turns/ensure-task.js';
 import { TaskFinder } from './find-task.js';
-
-/** When a caller may try again whose tenant has too many tasks waiting. */
-const RETRY_SECONDS = 1;
-/** Tasks are deleted once in a while. */
-const FULL_RETRY_SECONDS = 60;
 
 /** A turn that is in Postgres, and a watch that misses none of its events. */
 export interface AcceptedTurn {
@@ -151,29 +140,6 @@ export class TurnIntake {
     return runRetry(definition.retry, this.environment.maxAttempts);
   }
 }
-
-/** What a caller is told whose turn is refused a slot. */
-export const explainQuota =
-  ({ maxWaiting, maxStoredBytes }: RunQuota) =>
-  (error: unknown): never => {
-    if (error instanceof TooManyWaitingError && maxWaiting !== null) {
-      throw ProtocolError.limitExceeded(
-        'tasksWaiting',
-        maxWaiting,
-        RETRY_SECONDS,
-        'send it again when fewer tasks wait for their run, or ask the operator for more',
-      );
-    }
-    if (error instanceof StorageFullError && typeof maxStoredBytes === 'number') {
-      throw ProtocolError.limitExceeded(
-        'storedBytes',
-        maxStoredBytes,
-        FULL_RETRY_SECONDS,
-        'there is room again when old tasks are deleted; ask the operator for more, or for a shorter retention',
-      );
-    }
-    throw error;
-  };
 
 /** Throws for an agent that takes no messages now; what it has been asked before, it still does. */
 function assertEnabled({ slug, closed }: Agent): void {

@@ -1,13 +1,13 @@
 import { type CallContext, type CancelTaskRequest, ProtocolError, type Task, TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { TaskCanceler } from '../delegation/task-canceler.js';
+import { TurnEnds } from '../turns/turn-ends.js';
 import { TaskFinder } from './find-task.js';
 
 /** CancelTask (A2A 1.0 §3.1.5). */
 @Injectable()
 export class CancelOperation {
   constructor(
-    private readonly canceler: TaskCanceler,
+    private readonly turnEnds: TurnEnds,
     private readonly finder: TaskFinder,
   ) {}
 
@@ -17,7 +17,7 @@ export class CancelOperation {
     const taskId = await this.finder.idOf(call, request.id);
     const agentId = rules.taskScope === 'tenant' ? null : call.agent.id;
     const metadata = rules.cancelMetadata === 'kept' ? request.metadata : undefined;
-    const result = await this.canceler.cancel(tenantId, agentId, taskId, { metadata });
+    const result = await this.turnEnds.cancel(tenantId, agentId, taskId, { metadata });
     if (!result.ok && result.reason === 'not-found') {
       throw await this.finder.notFound(call, request.id, taskId);
     }

@@ -13,7 +13,7 @@ import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { NO_LONGER_WATCHED, type TaskWatch } from '../relay/task-watch.js';
-import { WorkerWatch } from '../worker-watch.js';
+import { WorkerWatch } from '../platform/worker-watch.js';
 import { Conversation } from './conversation.js';
 import { TaskFinder } from './find-task.js';
 import { handOver, type Opening } from './opening.js';

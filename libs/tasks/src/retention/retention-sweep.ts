@@ -4,7 +4,7 @@ import { LimitsService } from '@baton/identity';
 import { FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { RepeatedWork } from '../repeated-work.js';
+import { RepeatedWork } from '../core/repeated-work.js';
 import { BatchSize } from './batch-size.js';
 
 /** Most rows of one batch, which is one short transaction. */

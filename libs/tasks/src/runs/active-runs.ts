@@ -5,7 +5,7 @@ import { type BeatNews, LeaseKeeper, type LeaseKey, type RunKey, TaskStore } fro
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { WorkerIdentity } from './worker-identity.js';
+import { WorkerIdentity } from './worker-presence.js';
 
 /**
  * The runs this worker holds: has their leases kept alive and stops those that were canceled or lost. A cancel

@@ -1,7 +1,7 @@
 import type { EventPayload, Part } from '@baton/a2a';
 import type { LoggedSize } from '@baton/database';
 import type { TenantLimits } from '@baton/identity';
-import { TurnFailure } from './turn-output.js';
+import { TurnFailure } from '../core/errors.js';
 
 /** The limits of what agents say. */
 export type EventLimits = Pick<

@@ -3,8 +3,8 @@ import type { AppendBatch, AppendResult } from '@baton/database';
 import type { TaskSignal } from '@baton/messaging';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
 import { EventAllowance, type EventLimits } from './event-allowance.js';
-import { AppendRefused, EventWriter } from './event-writer.js';
-import { TurnFailure } from './turn-output.js';
+import { AppendRefused, TurnFailure } from '../core/errors.js';
+import { EventWriter } from './event-writer.js';
 
 const chunk = (text: string): EventPayload => ({
   $case: 'artifactUpdate',

@@ -15,7 +15,8 @@ import type { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EventAllowance } from './event-allowance.js';
 import { SmallArtifacts } from './small-artifacts.js';
-import { TurnFailure } from './turn-output.js';
+import { AppendRefused, TurnFailure } from '../core/errors.js';
+import type { EndedTurn } from '../turns/turn-ends.js';
 
 /** A batch is appended at the latest this long after its first event. */
 const MAX_BATCH_MS = 5;
@@ -29,21 +30,11 @@ const PUBLISH_WAIT_MS = 1_000;
 /** What Postgres has said of a batch that is in the log; nothing, if its answer was lost. */
 type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren'>;
 
-/** The log refused the batch: the task has ended, or another attempt owns it. The run must stop. */
-export class AppendRefused extends Error {}
-
 /** How the turn ends; travels with the last batch so that event, task and run change in one transaction. */
 export interface TurnEnd {
   state: TaskState;
   outcome: TurnOutcome | null;
   error?: string;
-}
-
-/** How a turn has ended. */
-export interface EndedTurn {
-  state: TaskState;
-  /** The task may have children, which end with it. */
-  mayHaveChildren: boolean;
 }
 
 /** What the writer needs of its surroundings. */

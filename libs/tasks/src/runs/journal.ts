@@ -1,7 +1,7 @@
 import type { JournalEntry, TurnJournal } from '@baton/agents';
 import type { ClaimedRun, JournalStore } from '@baton/database';
-import { AppendRefused } from './event-writer.js';
-import { retryTransient } from './retry-transient.js';
+import { AppendRefused } from '../core/errors.js';
+import { retryTransient } from '../core/retry-transient.js';
 
 /** The journal of a claimed run's task. Entries are written one after another, each until Postgres has answered. */
 export class RunJournal implements TurnJournal {

@@ -1,6 +1,6 @@
 import type { ClaimedRun, TaskStore } from '@baton/database';
 import type { EventWriter } from './event-writer.js';
-import { retryTransient } from './retry-transient.js';
+import { retryTransient } from '../core/retry-transient.js';
 
 /**
  * Invariant 10 for artifacts that are too large to be held: before a new attempt goes on with one, the log says again

@@ -5,7 +5,7 @@ import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap
 import { setTimeout as delay } from 'node:timers/promises';
 import { ActiveRuns } from './active-runs.js';
 import { RunExecutor } from './run-executor.js';
-import { WorkerIdentity } from './worker-identity.js';
+import { WorkerIdentity } from './worker-presence.js';
 
 /** Takes runs from the queue while the worker lives. */
 @Injectable()

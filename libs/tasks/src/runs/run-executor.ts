@@ -15,17 +15,19 @@ import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AgentDirectory } from '../agent-directory.js';
-import { TurnEnds } from '../delegation/turn-ends.js';
+import { AgentDirectory } from '../catalog/agent-directory.js';
+import { TurnEnds } from '../turns/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
 import { giveUp, noteError } from './agent-failures.js';
 import { EventAllowance, assertSize } from './event-allowance.js';
-import { AppendRefused, type EndedTurn, EventWriter } from './event-writer.js';
+import { AppendRefused, TurnFailure } from '../core/errors.js';
+import type { EndedTurn } from '../turns/turn-ends.js';
+import { EventWriter } from './event-writer.js';
 import { RunJournal } from './journal.js';
 import { Quarantine } from './quarantine.js';
 import { restoreArtifact } from './restore-artifact.js';
-import { TurnFailure, TurnOutput } from './turn-output.js';
-import { retryTransient } from './retry-transient.js';
+import { TurnOutput } from './turn-output.js';
+import { retryTransient } from '../core/retry-transient.js';
 
 /** Together longer than Postgres takes to start again; then the run is left to the sweeper. */
 const CLAIM_TRIES = 60;

@@ -5,7 +5,7 @@ import { Messaging } from '@baton/messaging';
 import { FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { MOST_PAUSE, RepeatedWork } from '../repeated-work.js';
+import { MOST_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { Steadiness } from './steadiness.js';
 
 /** Rows per sweep, so that one sweep stays short whatever has piled up. */

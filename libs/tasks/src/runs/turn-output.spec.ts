@@ -2,7 +2,8 @@ import { type Artifact, Role, TaskState } from '@baton/a2a';
 import type { AgentOutput } from '@baton/agents';
 import type { ClaimedRun } from '@baton/database';
 import { artifact, claimedRun, message } from './claimed-run.fixture.js';
-import { TurnFailure, TurnOutput } from './turn-output.js';
+import { TurnFailure } from '../core/errors.js';
+import { TurnOutput } from './turn-output.js';
 
 const status = (state: TaskState, text?: string): AgentOutput => ({
   $case: 'statusUpdate',

@@ -15,23 +15,11 @@ import type { AgentOutput } from '@baton/agents';
 import type { ClaimedRun, TurnOutcome } from '@baton/database';
 import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
+import { TurnFailure } from '../core/errors.js';
 
 /** Whoever reads a log or a list holds the ids and names of all artifacts: what is long belongs into their parts. */
 const MAX_ARTIFACT_ID_BYTES = 512;
 const MAX_ARTIFACT_NAME_BYTES = 4096;
-
-/** A failure whose message is meant for the caller. */
-export class TurnFailure extends Error {
-  constructor(
-    message: string,
-    /** The limit of the tenant that the agent went over. */
-    readonly limit?: string,
-    /** What only the operator and the agent's author are told. */
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-  }
-}
 
 /** What one thing an agent said means for the log. */
 export interface LogEntry {

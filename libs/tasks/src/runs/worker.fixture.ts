@@ -6,7 +6,7 @@ import { LimitsModule, SecretsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { RunsModule } from '../tasks.module.js';
+import { WorkerTasksModule } from '../tasks.module.js';
 
 /**
  * A worker with one slot in this process, not started yet. Nothing extends its leases here: they outlast a test.
@@ -24,7 +24,7 @@ export function compileWorker(
   return Test.createTestingModule({
     imports: [
       ...[ConfigModule.use(environment), TelemetryModule, DatabaseModule, MessagingModule],
-      ...[LimitsModule, SecretsModule, ComputeModule, RunsModule],
+      ...[LimitsModule, SecretsModule, ComputeModule, WorkerTasksModule],
     ],
   })
     .overrideProvider(RuntimeTable)

@@ -3,7 +3,7 @@ import { type DueSchedule, ScheduleStore } from '@baton/database';
 import { type Consumer, Messaging, type Tick } from '@baton/messaging';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { RepeatedWork } from '../repeated-work.js';
+import { RepeatedWork } from '../core/repeated-work.js';
 import { ScheduleSettler } from './schedule-settler.js';
 import { ticksOf } from './ticks.js';
 

@@ -3,11 +3,10 @@ import { Environment } from '@baton/config';
 import { type Schedule, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { v5 as uuidOf, v7 as uuid } from 'uuid';
-import { AgentDirectory } from '../agent-directory.js';
-import { TaskCanceler } from '../delegation/task-canceler.js';
+import { AgentDirectory } from '../catalog/agent-directory.js';
+import { TurnEnds } from '../turns/turn-ends.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { explainQuota } from '../operations/accept-turn.js';
-import { ensureTask } from '../operations/ensure-task.js';
+import { ensureTask, explainQuota } from '../turns/ensure-task.js';
 import { isBusy } from './firing-plan.js';
 
 /** The key of a task's metadata that says which schedule has made it. */
@@ -23,7 +22,7 @@ export class ScheduleFiring {
     private readonly tasks: TaskStore,
     private readonly directory: AgentDirectory,
     private readonly dispatcher: RunDispatcher,
-    private readonly canceler: TaskCanceler,
+    private readonly turnEnds: TurnEnds,
     private readonly environment: Environment,
   ) {}
 
@@ -40,7 +39,7 @@ export class ScheduleFiring {
     if (!pendingAt || !(await isThere())) await this.make(schedule, dueAt, taskId);
     // After the new one is there: one that is refused must not end the one before.
     if (overlap === 'cancel-previous' && lastTaskId !== null && isBusy(schedule)) {
-      await this.canceler.cancel(tenantId, null, lastTaskId);
+      await this.turnEnds.cancel(tenantId, null, lastTaskId);
     }
   }
 

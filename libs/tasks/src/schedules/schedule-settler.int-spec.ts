@@ -4,8 +4,8 @@ import { Database, type DueSchedule, type Schedule, ScheduleStore, TaskStore } f
 import { Logger, Metrics } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import type { AgentDirectory } from '../agent-directory.js';
-import type { TaskCanceler } from '../delegation/task-canceler.js';
+import type { AgentDirectory } from '../catalog/agent-directory.js';
+import type { TurnEnds } from '../turns/turn-ends.js';
 import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { scheduleOf } from './schedule.fixture.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
@@ -60,7 +60,7 @@ function worker(): ScheduleSettler {
     dispatcher as unknown as RunDispatcher,
     {
       cancel: async (_: string, __: null, taskId: string) => canceled.push(taskId),
-    } as unknown as TaskCanceler,
+    } as unknown as TurnEnds,
     environment,
   );
   return new ScheduleSettler(store, firing, metrics, environment, Logger.silent());

@@ -11,7 +11,7 @@ import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
-import { AgentDirectory } from '../agent-directory.js';
+import { AgentDirectory } from '../catalog/agent-directory.js';
 import { ScheduleFiring } from './schedule-firing.js';
 import { assertTimes, nextTime } from './schedule-times.js';
 import { ticksOf } from './ticks.js';

@@ -2,9 +2,15 @@ import { Environment } from '@baton/config';
 import { type WorkerProcess, WorkerStore } from '@baton/database';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { WorkerIdentity } from '../runs/worker-identity.js';
-import { RunDispatcher } from './run-dispatcher.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+
+/** Names this process in the log and on its leases. */
+@Injectable()
+export class WorkerIdentity {
+  readonly id = `${process.pid.toString()}-${randomUUID().slice(0, 8)}`;
+}
 
 /** Tells everybody that this worker lives and how many runs it can execute: its share of the slots. */
 @Injectable()

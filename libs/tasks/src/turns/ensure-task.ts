@@ -1,7 +1,12 @@
-import { type Agent, type Task, runRetry } from '@baton/a2a';
-import type { RunQuota, TaskStore } from '@baton/database';
+import { type Agent, ProtocolError, type Task, runRetry } from '@baton/a2a';
+import { type RunQuota, StorageFullError, type TaskStore, TooManyWaitingError } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { v7 as uuid } from 'uuid';
+
+/** When a caller may try again whose tenant has too many tasks waiting. */
+const RETRY_SECONDS = 1;
+/** Tasks are deleted once in a while. */
+const FULL_RETRY_SECONDS = 60;
 
 /** What it takes to make a task outside a call. */
 export interface TaskMaker {
@@ -42,3 +47,26 @@ export async function ensureTask({ tasks, maxAttempts, enqueue }: TaskMaker, one
     if (!(await isThere())) throw error;
   }
 }
+
+/** What a caller is told whose turn is refused a slot. */
+export const explainQuota =
+  ({ maxWaiting, maxStoredBytes }: RunQuota) =>
+  (error: unknown): never => {
+    if (error instanceof TooManyWaitingError && maxWaiting !== null) {
+      throw ProtocolError.limitExceeded(
+        'tasksWaiting',
+        maxWaiting,
+        RETRY_SECONDS,
+        'send it again when fewer tasks wait for their run, or ask the operator for more',
+      );
+    }
+    if (error instanceof StorageFullError && typeof maxStoredBytes === 'number') {
+      throw ProtocolError.limitExceeded(
+        'storedBytes',
+        maxStoredBytes,
+        FULL_RETRY_SECONDS,
+        'there is room again when old tasks are deleted; ask the operator for more, or for a shorter retention',
+      );
+    }
+    throw error;
+  };

@@ -1,6 +1,6 @@
 import { TokensExceeded } from '@baton/agents';
 import { Logger, Metrics } from '@baton/telemetry';
-import { TenantTokens } from './tenant-tokens.js';
+import { TenantTokens } from './tenant-ports.js';
 
 function tokensOf(tokensPerDay: number | null, answers: { hasRoom?: boolean; fails?: boolean } = {}) {
   const asked: unknown[][] = [];

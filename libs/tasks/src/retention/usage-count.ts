@@ -3,7 +3,7 @@ import { LimitsService } from '@baton/identity';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { RepeatedWork } from '../repeated-work.js';
+import { RepeatedWork } from '../core/repeated-work.js';
 
 /** How often a worker looks whether a count is due. */
 const LOOK_MS = 30_000;

@@ -2,7 +2,7 @@ import { Environment } from '@baton/config';
 import { type WorkerLoad, WorkerStore } from '@baton/database';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { RepeatedWork } from './repeated-work.js';
+import { RepeatedWork } from '../core/repeated-work.js';
 
 /** A worker that was silent for so many leases does not live: one that is busy or restarts gets the benefit of doubt. */
 const LIVE_LEASES = 3;

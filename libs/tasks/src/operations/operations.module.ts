@@ -1,0 +1,39 @@
+import { Module } from '@nestjs/common';
+import { AgentDirectoryModule } from '../catalog/catalog.module.js';
+import { PlatformModule } from '../platform/platform.module.js';
+import { Relay } from '../relay/relay.js';
+import { TurnsModule } from '../turns/turns.module.js';
+import { TurnIntake } from './accept-turn.js';
+import { ArtifactPages } from './artifact-pages.js';
+import { CancelOperation } from './cancel-task.js';
+import { Conversation } from './conversation.js';
+import { TaskFinder } from './find-task.js';
+import { ListTotals } from './list-totals.js';
+import { MessageRouter } from './message-router.js';
+import { OperationTable } from './operation-table.js';
+import { ReadOperations } from './read-tasks.js';
+import { RequestListing } from './request-listing.js';
+import { SendOperations } from './send-message.js';
+import { SubscribeOperation } from './subscribe-to-task.js';
+
+/** The operations of A2A, and what the REST API lists besides. */
+@Module({
+  imports: [AgentDirectoryModule, PlatformModule, TurnsModule],
+  providers: [
+    ArtifactPages,
+    CancelOperation,
+    Conversation,
+    ListTotals,
+    MessageRouter,
+    OperationTable,
+    ReadOperations,
+    Relay,
+    RequestListing,
+    SendOperations,
+    SubscribeOperation,
+    TaskFinder,
+    TurnIntake,
+  ],
+  exports: [ArtifactPages, OperationTable, RequestListing],
+})
+export class OperationsModule {}

@@ -1,0 +1,32 @@
+import { AgentsModule } from '@baton/agents';
+import { Module } from '@nestjs/common';
+import { AgentDirectoryModule } from '../catalog/catalog.module.js';
+import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
+import { TurnsModule } from '../turns/turns.module.js';
+import { ActiveRuns } from './active-runs.js';
+import { Quarantine } from './quarantine.js';
+import { RunConsumer } from './run-consumer.js';
+import { RunExecutor, RunPorts, RunStores } from './run-executor.js';
+import { Sweeper } from './sweeper.js';
+import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
+
+/**
+ * Claims, executes and sweeps runs. The consumer and the presence stop in one step of the shutdown: a worker that takes no
+ * more runs must not count as one that does.
+ */
+@Module({
+  imports: [AgentDirectoryModule, TurnsModule, AgentsModule.withPorts(RuntimePortsModule)],
+  providers: [
+    ActiveRuns,
+    Quarantine,
+    RunConsumer,
+    RunExecutor,
+    RunPorts,
+    RunStores,
+    Sweeper,
+    WorkerIdentity,
+    WorkerPresence,
+  ],
+  exports: [ActiveRuns],
+})
+export class RunsModule {}

@@ -1,0 +1,21 @@
+import { AgentList, ChildTasks, IndexModels, SecretReader, TokenBudget } from '@baton/agents';
+import { Module } from '@nestjs/common';
+import { AgentDirectory } from '../catalog/agent-directory.js';
+import { AgentDirectoryModule } from '../catalog/catalog.module.js';
+import { DelegatedTasks } from '../delegation/delegated-tasks.js';
+import { TurnsModule } from '../turns/turns.module.js';
+import { TenantIndexModels, TenantSecrets, TenantTokens } from './tenant-ports.js';
+
+/** What runtimes may ask the platform for. */
+@Module({
+  imports: [AgentDirectoryModule, TurnsModule],
+  providers: [
+    { provide: AgentList, useExisting: AgentDirectory },
+    { provide: SecretReader, useClass: TenantSecrets },
+    { provide: TokenBudget, useClass: TenantTokens },
+    { provide: ChildTasks, useClass: DelegatedTasks },
+    { provide: IndexModels, useClass: TenantIndexModels },
+  ],
+  exports: [AgentList, SecretReader, TokenBudget, ChildTasks, IndexModels],
+})
+export class RuntimePortsModule {}

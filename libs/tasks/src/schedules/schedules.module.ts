@@ -1,0 +1,22 @@
+import { Module } from '@nestjs/common';
+import { AgentDirectoryModule } from '../catalog/catalog.module.js';
+import { TurnsModule } from '../turns/turns.module.js';
+import { ScheduleClock } from './schedule-clock.js';
+import { ScheduleFiring } from './schedule-firing.js';
+import { ScheduleSettler } from './schedule-settler.js';
+import { Schedules } from './schedules.js';
+
+/** The schedules of tenants, for the API. It fires them only when a caller asks for it. */
+@Module({
+  imports: [AgentDirectoryModule, TurnsModule],
+  providers: [Schedules, ScheduleFiring],
+  exports: [Schedules],
+})
+export class SchedulesModule {}
+
+/** Fires schedules on time, in workers. */
+@Module({
+  imports: [AgentDirectoryModule, TurnsModule],
+  providers: [ScheduleClock, ScheduleSettler, ScheduleFiring],
+})
+export class ScheduleClockModule {}

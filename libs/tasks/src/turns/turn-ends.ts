@@ -1,0 +1,115 @@
+import { type TaskState, isTerminal, serializePayload } from '@baton/a2a';
+import {
+  type CancelResult,
+  type CanceledTask,
+  type ClaimedRun,
+  FamilyStore,
+  type RunKey,
+  TaskStore,
+} from '@baton/database';
+import { Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { retryTransient } from '../core/retry-transient.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+
+/** How a turn has ended. */
+export interface EndedTurn {
+  state: TaskState;
+  /** The task may have children. They end with it. */
+  mayHaveChildren: boolean;
+}
+
+/**
+ * What the end of a turn means for other tasks: the slot of its run is free, the parent that waits for it goes on, and
+ * the children of a task that has ended are canceled. It also cancels tasks, and suspends runs that wait for other tasks
+ * (docs/inside/adr/0007-suspended-runs.md).
+ */
+@Injectable()
+export class TurnEnds {
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly families: FamilyStore,
+    private readonly messaging: Messaging,
+    private readonly dispatcher: RunDispatcher,
+    private readonly logger: Logger,
+  ) {}
+
+  /**
+   * A worker is done with a run. Never rejects.
+   * @param ended undefined: the run is suspended, was stopped, or will be tried again
+   */
+  async follow(
+    { tenantId, taskId, parentTaskId }: Pick<ClaimedRun, 'tenantId' | 'taskId' | 'parentTaskId'>,
+    ended: EndedTurn | undefined,
+  ): Promise<void> {
+    this.dispatcher.ended(tenantId);
+    if (!ended) return;
+    const isOver = isTerminal(ended.state) && ended.mayHaveChildren;
+    await Promise.all([
+      isOver && this.cancelChildren(tenantId, taskId),
+      parentTaskId && this.wake(tenantId, parentTaskId),
+    ]);
+  }
+
+  /**
+   * Cancel a task and its children. One guarded statement makes the task `canceled`. Then a control message stops the
+   * runtime, wherever it runs; if that message is lost, the next heartbeat of the worker finds out. If this process dies
+   * before the children are canceled, the sweep cancels them.
+   * @param agentId null = whichever agent the task belongs to
+   * @param options.metadata keys merged into the task's metadata
+   */
+  async cancel(
+    tenantId: string,
+    agentId: string | null,
+    taskId: string,
+    options: { metadata?: object | undefined } = {},
+  ): Promise<CancelResult> {
+    const { metadata } = options;
+    const result = await this.tasks.cancel(tenantId, agentId, taskId, metadata ? { metadata } : {});
+    if (result.ok) await this.publishCancel(tenantId, taskId, result);
+    return result;
+  }
+
+  /**
+   * Let the run wait until these tasks have ended their turns. Retried until Postgres answers or `signal` aborts. A run
+   * that another attempt owns stays as it is.
+   */
+  async suspend(run: RunKey, taskIds: readonly string[], signal: AbortSignal): Promise<void> {
+    await retryTransient(() => this.families.suspend(run, taskIds), signal);
+    // Those tasks may have ended before the run was suspended. They found nobody to wake then.
+    await this.wake(run.tenantId, run.taskId);
+  }
+
+  /** Cancel the open children of a task that has ended. Never rejects: what fails is left to the sweep. */
+  private async cancelChildren(tenantId: string, taskId: string): Promise<void> {
+    try {
+      const open = await this.families.openChildren(tenantId, taskId);
+      await Promise.all(open.map(async (child) => this.cancel(tenantId, null, child)));
+    } catch (error) {
+      this.logger.warn('children not canceled; the sweep will do it', { err: error, tenantId, taskId });
+    }
+  }
+
+  /** A task has ended its turn: the suspended run of its parent may go on. Never rejects: what fails is left to the sweep. */
+  private async wake(tenantId: string, parentTaskId: string): Promise<void> {
+    try {
+      if (await this.families.wake(tenantId, parentTaskId)) this.dispatcher.refill();
+    } catch (error) {
+      this.logger.warn('not woken; the sweep will do it', { err: error, tenantId, taskId: parentTaskId });
+    }
+  }
+
+  private async publishCancel(tenantId: string, taskId: string, canceled: CanceledTask): Promise<void> {
+    const { event, runId, parentTaskId, hasChildren } = canceled;
+    if (runId) this.dispatcher.ended(tenantId);
+    const json = serializePayload(event.payload);
+    const published = { sequence: event.sequence, attempt: 0, json };
+    await Promise.all([
+      this.messaging.publishTask(tenantId, taskId, { lastSequence: event.sequence, events: [published] }),
+      runId && this.messaging.publishControl({ type: 'run-canceled', tenantId, taskId, runId }),
+      hasChildren && this.cancelChildren(tenantId, taskId),
+      parentTaskId && this.wake(tenantId, parentTaskId),
+    ]);
+  }
+}

@@ -1,0 +1,10 @@
+import { Module } from '@nestjs/common';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { TurnEnds } from './turn-ends.js';
+
+/** How turns begin and end, and which of their runs are on the queue. */
+@Module({
+  providers: [RunDispatcher, TurnEnds],
+  exports: [RunDispatcher, TurnEnds],
+})
+export class TurnsModule {}
