@@ -22,12 +22,15 @@ const CONTRACTS = [
 
 const INTRODUCTION = `# Compatibility
 
-What clients of the A2A specification and of five other systems find here, line by line. Each line is a test of that
-name in \`test/contracts/\`, over HTTP against a running server; whole exchanges are kept byte for byte in
-\`test/contracts/golden/\`. This file is made of the names of those tests by \`node test/contracts/compatibility.mjs\`.
+After reading this page you know what clients of the A2A specification and of five other systems can rely on, and which
+path they call. A task made through one path is visible through all others.
 
-One thing stands in none of those contracts and holds beside them: a message that is sent again joins the task that
-it has made, see [idempotency.md](idempotency.md).
+Each line below is a test of that name in \`test/contracts/\`, over HTTP against a running server. Complete exchanges are
+stored byte for byte in \`test/contracts/golden/\`. \`node test/contracts/compatibility.mjs\` writes this page from the
+names of the tests.
+
+One rule is not part of these contracts and holds on every path: a message that is sent again joins the task that it has
+made ([retries](idempotency.md)).
 `;
 
 /** Every line that has a test: [number, what it says], in the order of the numbers. */
