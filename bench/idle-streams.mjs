@@ -119,7 +119,7 @@ async function stalled() {
 const rows = [];
 try {
   const { task } = await call('SendMessage', { ...message({}) });
-  const readers = await stalled();
+  await stalled();
   rows.push(await idle('each of its own task', () => post('SendStreamingMessage', message(SILENT)), task.id));
   const lasting = await call('SendMessage', {
     ...message(SILENT),

@@ -1,4 +1,4 @@
-/* eslint-disable no-console -- what a person at a terminal reads */
+/* oxlint-disable no-console -- what a person at a terminal reads */
 import { runChaos } from './chaos.js';
 import { readOptions, USAGE } from './options.js';
 import { renderReport, reportOn } from './report.js';

@@ -33,7 +33,11 @@ export function arbiterClient(api: Contract) {
     const watch: Watch = async ({ data }) => {
       if (data.result.kind !== 'artifact-update' || data.result.lastChunk) return;
       const id = data.result.taskId as string;
-      await act(id).finally(() => call('tasks/cancel', { id }, { agent: 'stubborn' }));
+      try {
+        await act(id);
+      } finally {
+        await call('tasks/cancel', { id }, { agent: 'stubborn' });
+      }
     };
     return call('message/stream', { message: message('go') }, { agent: 'stubborn', watch });
   };

@@ -40,9 +40,9 @@ const ask = async (method: 'GET' | 'POST', path: string, bearer = token) => {
     method,
     headers: { authorization: `Bearer ${bearer}` },
   });
-  return { status: response.status, body: (await response.json()) as Record<string, any> }; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests look at the wire
+  return { status: response.status, body: (await response.json()) as Record<string, any> }; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 };
-const letters = async (): Promise<any[]> => (await ask('GET', '')).body.dead_letters as any[]; // eslint-disable-line @typescript-eslint/no-explicit-any
+const letters = async (): Promise<any[]> => (await ask('GET', '')).body.dead_letters as any[]; // oxlint-disable-line typescript/no-explicit-any
 const poisoned = async (agent: string, text: string) =>
   new RawCaller(stack.url(0, agent), token).call(
     'SendMessage',

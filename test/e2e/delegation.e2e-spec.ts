@@ -6,7 +6,7 @@ import { type ModelRequest, ModelProvider, type Reply } from '../support/model-p
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- tests look at the wire */
+/* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
 const ENV = { OUTBOUND_ALLOW: '127.0.0.1', LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300' };
 const TENANT = 'tenant-1';

@@ -1,4 +1,4 @@
-/* eslint-disable no-console -- what a person at a terminal reads */
+/* oxlint-disable no-console -- what a person at a terminal reads */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { startServices } from '../support/services.js';

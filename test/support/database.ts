@@ -78,8 +78,9 @@ export async function withoutTable<T>(url: string, table: string, act: () => Pro
   await client.connect();
   try {
     await client.query(`ALTER TABLE ${table} RENAME TO ${table}_away`);
-    return await act().finally(() => client.query(`ALTER TABLE ${table}_away RENAME TO ${table}`));
+    return await act();
   } finally {
+    await client.query(`ALTER TABLE ${table}_away RENAME TO ${table}`);
     await client.end();
   }
 }

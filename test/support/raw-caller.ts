@@ -10,7 +10,7 @@ export interface Frame {
 /** A JSON-RPC answer, as far as tests look into it. */
 export interface RpcAnswer {
   id: string | number | null;
-  result?: Record<string, any>; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests look at the wire
+  result?: Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
   error?: { code: number; message: string; data?: unknown };
 }
 

@@ -4,7 +4,7 @@ import http from 'node:http';
 /** A header that is `undefined` is not sent. */
 export type Headers = Record<string, string | undefined>;
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look at the wire, which has no types
+// oxlint-disable-next-line typescript/no-explicit-any -- tests look at the wire, which has no types
 export type Wired = any;
 
 export interface WireRequest {

@@ -89,7 +89,8 @@ describe('the limits of a tenant', () => {
     expect((await baton('tenants limits large')).out).not.toContain('being counted');
     const client = new CatalogClient(database.url);
     const usage = { tenantId: id, storedBytes: 0, isCounted: false, countingTasks: 4_000 };
-    await client.prisma.tenantUsage.create({ data: usage }).finally(() => client.close());
+    await client.prisma.tenantUsage.create({ data: usage });
+    await client.close();
     expect((await baton('tenants limits large')).out).toMatch(
       /stored-bytes +5000 +set +[^\n]+: being counted \(4000 tasks so far\)/,
     );

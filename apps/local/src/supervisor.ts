@@ -25,7 +25,7 @@ export interface SupervisorEvents {
   /** It has failed too often to go on. */
   giveUp(line: string): void;
   /** Pause before the n-th try in a row (n from 1), in milliseconds. */
-  backoffMs?(attempt: number): number;
+  backoffMs?: (attempt: number) => number;
 }
 
 const MAX_FAILURES = 5;

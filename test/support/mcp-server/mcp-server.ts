@@ -1,4 +1,4 @@
-/* eslint-disable @typescript-eslint/no-deprecated -- the plain server, whose tools need no zod, and the older transport */
+/* oxlint-disable typescript/no-deprecated -- the plain server, whose tools need no zod, and the older transport */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';

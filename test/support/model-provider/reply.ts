@@ -43,7 +43,7 @@ export interface ModelRequest {
   api: 'openai-chat' | 'openai-responses' | 'anthropic' | 'google';
   path: string;
   headers: Record<string, string | undefined>;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look at the wire
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at the wire
   body: any;
   streamed: boolean;
   model: string;

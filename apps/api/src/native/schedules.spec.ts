@@ -47,7 +47,7 @@ async function ask(method: string, path: string, body?: unknown, token = 'admin'
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
   const text = await answer.text();
-  return { status: answer.status, json: (text && JSON.parse(text)) as Record<string, any> }; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests look at the wire
+  return { status: answer.status, json: (text && JSON.parse(text)) as Record<string, any> }; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 }
 const fieldsOf = async (method: string, path: string, body: unknown) => {
   const { status, json } = await ask(method, path, body);

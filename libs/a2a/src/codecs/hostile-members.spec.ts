@@ -73,7 +73,7 @@ function keptAfter(work: () => void): number {
 }
 
 function exposedGc(): () => void {
-  // eslint-disable-next-line @typescript-eslint/no-require-imports
+  // oxlint-disable-next-line typescript/no-require-imports
   const [v8, vm] = [require('node:v8'), require('node:vm')] as [
     typeof import('node:v8'),
     typeof import('node:vm'),

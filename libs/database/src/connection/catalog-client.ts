@@ -31,7 +31,7 @@ export class CatalogClient {
       keepAlive: true,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       statement_timeout: STATEMENT_TIMEOUT_MS,
-      // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it; its type does not say so
+      // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: async (client) => {
         await client.query(`SET baton.tenant = 'system'`);
       },

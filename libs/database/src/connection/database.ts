@@ -78,7 +78,7 @@ export class Database {
       statement_timeout: timeouts.statementMs,
       idle_in_transaction_session_timeout: timeouts.statementMs,
       query_timeout: timeouts.answerMs,
-      // eslint-disable-next-line @typescript-eslint/no-misused-promises -- the pool waits for it; its type does not say so
+      // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: (client) => this.assertBound(client),
     });
     // A connection that breaks, idle or in use, must not end the process: whoever uses it gets the error.

@@ -228,5 +228,5 @@ const isSame = (
 ): boolean =>
   one.closed === other.closed && isDeepStrictEqual(asStored(one.definition), asStored(other.definition));
 
-// eslint-disable-next-line no-restricted-properties -- a copy of what is in memory
+// oxlint-disable-next-line no-restricted-properties -- a copy of what is in memory
 const asStored = (definition: Agent['definition']): unknown => JSON.parse(JSON.stringify(definition));

@@ -85,7 +85,7 @@ export class TaskWatch {
     while (!this.signal.aborted) {
       const events = this.stale ? await this.readLog() : this.takePending();
       for (const event of events) {
-        // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- it may abort between two events
+        // oxlint-disable-next-line typescript/no-unnecessary-condition -- it may abort between two events
         if (this.signal.aborted) return;
         this.cursor = event.sequence;
         if (event.sequence > this.headAtStart) this.onLive?.(event);

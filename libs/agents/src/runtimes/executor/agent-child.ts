@@ -108,7 +108,7 @@ export class AgentChild {
   private take(chunk: Buffer): void {
     try {
       for (const text of this.frames.push(chunk)) {
-        // eslint-disable-next-line no-restricted-properties -- bounded by `FrameReader`, and of the operator's code
+        // oxlint-disable-next-line no-restricted-properties -- bounded by `FrameReader`, and of the operator's code
         this.listener.onMessage(JSON.parse(text) as FromAgent);
       }
     } catch (error) {

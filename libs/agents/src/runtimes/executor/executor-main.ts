@@ -61,7 +61,7 @@ class Channel {
 
   private take(chunk: Buffer): void {
     for (const text of this.frames.push(chunk)) {
-      // eslint-disable-next-line no-restricted-properties -- said by the worker
+      // oxlint-disable-next-line no-restricted-properties -- said by the worker
       this.onMessage(JSON.parse(text) as ToAgent);
     }
   }

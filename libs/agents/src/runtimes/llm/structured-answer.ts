@@ -30,7 +30,7 @@ export async function structuredAnswer(
   if (excess) return { wrong: `it ${describeExcess(excess)}` };
   let value: unknown;
   try {
-    // eslint-disable-next-line no-restricted-properties -- bounded above
+    // oxlint-disable-next-line no-restricted-properties -- bounded above
     value = JSON.parse(json);
   } catch {
     return { wrong: 'it is not JSON' };

@@ -80,7 +80,7 @@ function cut(text: string, limit: number): string {
 function isJson(text: string): boolean {
   if (jsonExcess(text)) return false;
   try {
-    // eslint-disable-next-line no-restricted-properties -- bounded above
+    // oxlint-disable-next-line no-restricted-properties -- bounded above
     JSON.parse(text);
     return true;
   } catch {

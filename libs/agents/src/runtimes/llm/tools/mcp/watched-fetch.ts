@@ -60,7 +60,7 @@ async function* withAnswer(body: ReadableStream<Uint8Array>, id: RequestId): Asy
 
 function requestId(init: RequestInit | undefined): RequestId | undefined {
   if (typeof init?.body !== 'string') return undefined;
-  // eslint-disable-next-line no-restricted-properties -- written by the SDK of this process
+  // oxlint-disable-next-line no-restricted-properties -- written by the SDK of this process
   const { id, method } = JSON.parse(init.body) as { id?: RequestId; method?: string };
   return method === undefined ? undefined : id;
 }
