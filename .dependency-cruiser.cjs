@@ -67,6 +67,13 @@ module.exports = {
       from: { path: '^(libs|apps)/', pathNot: TESTS },
       to: { path: TESTS },
     },
+    {
+      name: 'rest-controllers-do-not-import-database',
+      comment: 'Controllers call use cases, which name the types of their results.',
+      severity: 'error',
+      from: { path: '^apps/api/src/(rest/|.*\\.controller\\.ts$)', pathNot: TESTS },
+      to: { path: '^libs/database/' },
+    },
     onlyIn('database', 'only-database-imports-prisma-or-pg', '@prisma|prisma|pg|pg-pool'),
     onlyIn('messaging', 'only-messaging-imports-bullmq-or-ioredis', 'bullmq|ioredis'),
     {

@@ -1,13 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { OperationName } from '../../libs/a2a/src/operation.js';
-import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/index.js';
-import { CARD_PATHS } from '../../apps/api/src/a2a/profile-cards.controller.js';
-import { RPC_PATHS } from '../../apps/api/src/a2a/dispatch.controller.js';
-import { NATIVE_PATHS } from '../../apps/api/src/native/native-paths.js';
+import { profileFor, type RpcPath, rpcPaths } from '../../libs/a2a/src/profiles/index.js';
+import { CARD_PATHS, REST_ROUTES } from '../../apps/api/src/testing/routes.js';
 import type { WireRequest } from '../support/wire.js';
 import { AGENTS, type Case, type Kind, TASKS } from './case.js';
 import { METHODS, type Named } from './methods.js';
-import { nativeCases } from './native-cases.js';
+import { restCases } from './rest-cases.js';
 import { callHeaders, message, rpc, type Twins, type World } from './world.js';
 
 const TENANTS = ['tenantSlug', 'tenantId'] as const;
@@ -29,8 +27,8 @@ const isOneOf = <K extends Kind>(kinds: readonly K[], kind: Kind): kind is K => 
 
 /** Every case of every path there is. Throws for a method or a path that nobody has described. */
 export const allCases = (): Case[] => [
-  ...RPC_PATHS.flatMap(rpcCases),
-  ...NATIVE_PATHS.flatMap(([path, ...methods]) => methods.flatMap((method) => nativeCases(path, method))),
+  ...rpcPaths().flatMap(rpcCases),
+  ...REST_ROUTES.flatMap(({ path, method }) => restCases(path, method)),
   ...CARD_PATHS.flatMap(cardCases),
 ];
 

@@ -6,9 +6,10 @@ import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { A2aModule } from './a2a/a2a.module.js';
-import { HealthModule } from './health/health.module.js';
+import { HealthModule } from './health/health.controller.js';
+import { AccessModule } from './access/access.module.js';
 import { HttpModule } from './http/http.module.js';
-import { NativeModule } from './native/native.module.js';
+import { RestModule } from './rest/rest.module.js';
 
 /** The composition root of the API: HTTP and the use cases. Left out on purpose: runtimes; it executes nothing. */
 @Module({
@@ -18,9 +19,10 @@ import { NativeModule } from './native/native.module.js';
     MessagingModule,
     LimitsModule,
     ComputeModule,
+    AccessModule,
     HttpModule,
     A2aModule,
-    NativeModule,
+    RestModule,
     HealthModule,
   ],
 })

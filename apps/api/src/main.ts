@@ -11,10 +11,8 @@ import {
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiModule } from './api.module.js';
-import { prepareApi } from './create-api.js';
-import { createFastifyAdapter } from './http/fastify-adapter.js';
 import { Traffic } from './http/traffic.js';
-import { listen, shutDown } from './serve.js';
+import { createFastifyAdapter, listen, prepareApi, shutDown } from './server.js';
 
 async function main(): Promise<void> {
   const environment = loadEnvironment();

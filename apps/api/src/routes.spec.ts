@@ -1,12 +1,14 @@
+import { rpcPaths } from '@baton/a2a';
 import type { FastifyInstance } from 'fastify';
-import { RPC_PATHS } from './a2a/dispatch.controller.js';
-import { CARD_PATHS } from './a2a/profile-cards.controller.js';
-import { NATIVE_PATHS } from './native/native-paths.js';
-import { SCHEMA_PATHS } from './native/schema.controller.js';
-import { startFakeApi } from './testing/fake-api.js';
+import { type FakeApi, startFakeApi } from './testing/fake-api.js';
+import { CARD_PATHS, REST_ROUTES, ROUTES } from './testing/routes.js';
 
 /** Paths that name nothing of a tenant's. */
-const OPEN = ['/', '/healthz', '/readyz', '/metrics', '/agents/.well-known/:card', ...SCHEMA_PATHS];
+const OPEN = [
+  ...['/', '/healthz', '/readyz', '/metrics', '/agents/.well-known/:card'],
+  ...['/agent.schema.json', '/v1/agent.schema.json'],
+];
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** The paths of a tree as Fastify prints it: four characters a level, each line goes on where its parent ends. */
 function pathsOf(tree: string): string[] {
@@ -23,11 +25,48 @@ function pathsOf(tree: string): string[] {
     });
 }
 
-it('every path is in a table that the isolation walk goes through, or names nothing of a tenant’s', async () => {
-  const api = await startFakeApi();
+let api: FakeApi;
+let paths: string[];
+
+beforeAll(async () => {
+  api = await startFakeApi();
   const fastify: FastifyInstance = api.app.getHttpAdapter().getInstance();
-  const paths = pathsOf(fastify.printRoutes({ commonPrefix: false }));
-  await api.close();
-  const walked = [...RPC_PATHS.map(({ path }) => path), ...NATIVE_PATHS.map(([path]) => path), ...CARD_PATHS];
-  expect([...new Set(paths)].sort()).toEqual([...new Set([...walked, ...OPEN])].sort());
+  paths = [...new Set(pathsOf(fastify.printRoutes({ commonPrefix: false })))];
+});
+afterAll(() => api.close());
+
+it('every path is in a table that the isolation walk goes through, or names nothing of a tenant’s', () => {
+  const walked = [...rpcPaths(), ...REST_ROUTES].map(({ path }) => path);
+  expect(paths.toSorted()).toEqual([...new Set([...walked, ...CARD_PATHS, ...OPEN])].sort());
+});
+
+it('only what names nothing of a tenant’s, and the cards at the root, are open', () => {
+  const open = ROUTES.filter(({ access }) => access === 'public' || access === 'optional-token');
+  expect(open.map(({ path }) => path).sort()).toEqual(
+    [...OPEN.slice(1), '/.well-known/agent-card.json', '/.well-known/agent.json'].sort(),
+  );
+  expect(ROUTES.filter(({ access }) => access === 'guests').map(({ path }) => path)).toEqual(['/']);
+});
+
+it('every other route refuses a caller without a token', async () => {
+  const isOpen = (method: string, path: string): boolean =>
+    ROUTES.some(
+      (route) =>
+        route.method === method &&
+        route.path === path &&
+        (route.access === 'public' || route.access === 'optional-token'),
+    );
+  const answers = await Promise.all(
+    paths.flatMap((path) =>
+      METHODS.filter((method) => !isOpen(method, path)).map(async (method) => {
+        const url = api.url + path.replaceAll(/:\w+/g, 'x');
+        return [`${method} ${path}`, (await fetch(url, { method })).status] as const;
+      }),
+    ),
+  );
+  const refused = answers.filter(([, status]) => status === 401).map(([route]) => route);
+  const declared = ROUTES.filter(({ method, path }) => !isOpen(method, path));
+  expect(refused.sort()).toEqual(declared.map(({ method, path }) => `${method} ${path}`).sort());
+  // Whatever no controller has is no method of the path.
+  expect(answers.filter(([, status]) => status !== 401 && status !== 405)).toEqual([]);
 });

@@ -1,10 +1,8 @@
-export { BearerGuard } from './bearer.guard.js';
-export { type Caller, callerOf } from './caller.js';
-export { IdentityModule } from './identity.module.js';
+export { BearerGuard, callerOf } from './bearer.js';
+export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
 export { LIMIT_NAMES, LIMITS, type LimitName, type LimitRule } from './limit-list.js';
-export { LimitsModule } from './limits.module.js';
 export { LimitsService, type TenantLimits } from './limits.service.js';
-export { type NewToken, type RefusedToken, TokenService, type Verification } from './token.service.js';
+export { type Caller, type NewToken, TokenService, type Verification } from './token.service.js';
 export { SecretBox, SecretError } from './secret-box.js';
-export { SecretsModule } from './secrets.module.js';
 export { Secrets } from './secrets.js';
+export type { SecretInfo } from '@baton/database';

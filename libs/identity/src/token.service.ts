@@ -4,9 +4,22 @@ import { type ApiToken, TokenStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import type { Caller } from './caller.js';
-import { TokenCache } from './token-cache.js';
-import { hashSecret, newSecret, prefixOf } from './token-secret.js';
+import { LRUCache } from 'lru-cache';
+import { createHash, randomBytes } from 'node:crypto';
+
+const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
+/** Enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
+const PREFIX_LENGTH = 'baton_'.length + 6;
+const MAX_TOKENS = 10_000;
+/** Kept apart, so that a flood of guesses can't push the real ones out. */
+const MAX_UNKNOWN = 1000;
+
+/** Who a token speaks for. */
+export interface Caller {
+  readonly tenantId: string;
+  readonly tokenId: string;
+  readonly scopes: readonly Scope[];
+}
 
 export type RefusedToken = 'unknown' | 'expired' | 'revoked';
 export type Verification = { ok: true; caller: Caller } | { ok: false; reason: RefusedToken };
@@ -90,3 +103,48 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     return token;
   }
 }
+
+/**
+ * Tokens by the hash of their secret, for `ttlMs` at most. Requests that miss at the same time share one look-up.
+ */
+class TokenCache {
+  private readonly known: LRUCache<string, ApiToken>;
+  private readonly unknown: LRUCache<string, true>;
+
+  /** @param load the token with this hash, if there is one */
+  constructor(ttlMs: number, load: (hash: string) => Promise<ApiToken | undefined>) {
+    // A look-up whose place was cleared meanwhile still answers whoever waits for it.
+    this.known = new LRUCache({ max: MAX_TOKENS, ttl: ttlMs, fetchMethod: load, ignoreFetchAbort: true });
+    this.unknown = new LRUCache({ max: MAX_UNKNOWN, ttl: ttlMs });
+  }
+
+  async find(hash: string): Promise<ApiToken | undefined> {
+    if (this.unknown.has(hash)) return undefined;
+    const token = await this.known.fetch(hash);
+    if (!token) this.unknown.set(hash, true);
+    return token;
+  }
+
+  /** Ask the database again for this token. */
+  forget(tokenId: string): void {
+    for (const [hash, token] of this.known.entries()) {
+      if (token.id === tokenId) this.known.delete(hash);
+    }
+  }
+
+  clear(): void {
+    this.known.clear();
+    this.unknown.clear();
+  }
+}
+
+/** A new secret: `baton_` and the base64url of 32 random bytes. */
+const newSecret = (): string => `baton_${randomBytes(32).toString('base64url')}`;
+
+/** The hex SHA-256 under which a secret is stored; undefined for what can't be one of ours. */
+function hashSecret(secret: string): string | undefined {
+  return FORM.test(secret) ? createHash('sha256').update(secret).digest('hex') : undefined;
+}
+
+/** The first characters, by which a person recognises a token. */
+const prefixOf = (secret: string): string => secret.slice(0, PREFIX_LENGTH);

@@ -11,3 +11,14 @@ export { WorkerWatch } from './platform/worker-watch.js';
 export { ActiveRuns } from './runs/active-runs.js';
 export { Schedules } from './schedules/schedules.js';
 export { TasksModule, WorkerTasksModule } from './tasks.module.js';
+
+// What the use cases take and return, for those who call them.
+export type {
+  AgentVersion,
+  CatalogEntry,
+  DeadLetter,
+  Family,
+  RunErrorRecord,
+  Schedule,
+} from '@baton/database';
+export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';

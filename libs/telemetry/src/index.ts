@@ -1,8 +1,7 @@
-export { createLogger, type LogContext, Logger } from './logger.js';
+export { createLogger, type LogContext, Logger, NestLogger } from './logger.js';
 export { Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { Silence } from './silence.js';
 export { startWatchdog } from './watchdog.js';
 export { FailureLog, OutageLog } from './outage-log.js';
-export { NestLogger } from './nest-logger.js';
 export { TelemetryModule } from './telemetry.module.js';

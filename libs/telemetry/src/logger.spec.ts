@@ -1,5 +1,4 @@
-import { createLogger, type Logger } from './logger.js';
-import { NestLogger } from './nest-logger.js';
+import { createLogger, type Logger, NestLogger } from './logger.js';
 
 /** A logger that writes into a list of parsed lines. */
 function recording(level: 'info' | 'debug'): { logger: Logger; lines: Record<string, unknown>[] } {

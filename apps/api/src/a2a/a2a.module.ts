@@ -1,7 +1,6 @@
-import { IdentityModule } from '@baton/identity';
 import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
-import { HostsModule } from '../hosts/hosts.module.js';
+import { AccessModule } from '../access/access.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { Admission } from './admission.js';
 import { AgentFinder } from './agent-finder.js';
@@ -17,7 +16,7 @@ import { StreamSender } from './stream-sender.js';
 
 /** The A2A endpoints: JSON-RPC, its streams, and agent cards. */
 @Module({
-  imports: [HttpModule, HostsModule, IdentityModule, TasksModule],
+  imports: [AccessModule, HttpModule, TasksModule],
   controllers: [...DISPATCH_CONTROLLERS, CardsController, RootCardsController, ...PROFILE_CARD_CONTROLLERS],
   providers: [AgentFinder, Admission, RpcHandler, StreamSender, StreamQuota, OpenStreams, CardSheets],
   exports: [OpenStreams, StreamQuota, StreamSender],

@@ -15,19 +15,15 @@ import {
   profileFor,
   rulesFor,
 } from '@baton/a2a';
-import { Environment } from '@baton/config';
-import { callerOf, LimitsService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
-import { agentOfHost } from '../hosts/host.guard.js';
-import type { BodyLimit } from '../http/read-body.js';
+import { hostCallerOf, requireScope } from '../access/access.guard.js';
+import { BodyReader } from '../http/body.js';
 import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
-import { readJsonText } from '../http/read-json-text.js';
-import { logContextOf } from '../http/log-context.js';
+import { logContextOf } from '../http/request-log.js';
 import { AgentFinder } from './agent-finder.js';
 import { idempotencyKey, lastEventId, requestedVersion, traceparent } from './call-headers.js';
 import { negotiateExtensions } from './extensions.js';
 import type { RpcAnswer } from './rpc-answer.js';
-import { requireScopeFor, requireTokenFor } from './scopes.js';
 
 /** A request that has passed every check, ready to be carried out. */
 export interface AdmittedCall {
@@ -52,25 +48,25 @@ export interface AdmittedCall {
 export class Admission {
   constructor(
     private readonly agents: AgentFinder,
-    private readonly limits: LimitsService,
+    private readonly bodies: BodyReader,
     private readonly memory: ReadMemoryPool,
-    private readonly environment: Environment,
   ) {}
 
   /** @param answer learns id, profile and family as they are read, so that a refusal comes out in their form */
   async admit(path: RpcPath, slugOrId: string | undefined, answer: RpcAnswer): Promise<AdmittedCall> {
     const { request } = answer;
-    const { tenantId, tokenId, scopes } = callerOf(request);
-    const notes = logContextOf(request);
-    notes.agent = slugOrId;
+    const { tenantId, tokenId, scopes } = hostCallerOf(request);
     const envelope = await this.readEnvelope(path, answer);
     const codec = codecOf(envelope, answer);
     const operation = codec.decode(envelope.method, envelope.params);
     assertAccept(answer.profile, request.headers.accept, isStreaming(operation));
-    requireScopeFor(operation.operation, scopes);
-    requireTokenFor(operation.operation, request);
+    const { scopes: enough, tokenRequired, access } = OPERATIONS[operation.operation];
+    requireScope(enough, scopes);
+    if (tokenRequired !== undefined && request.headers.authorization === undefined) {
+      throw new ProtocolError('unauthenticated', `a bearer token is required ${tokenRequired}`);
+    }
     const agent = await this.agentOf(operation, slugOrId, envelope, answer);
-    notes.agent = agent.slug;
+    logContextOf(request).agent = agent.slug;
     if ('message' in operation.request) assertParts(answer.profile.parts, operation.request.message, agent);
     const after = lastEventId(request);
     const key = 'message' in operation.request ? idempotencyKey(request) : undefined;
@@ -95,11 +91,7 @@ export class Admission {
         traceparent: traceparent(request),
         lastEventId: after,
         idempotencyKey: key,
-        memory: this.memory.leaseFor(
-          tenantId,
-          answer.reply.raw,
-          OPERATIONS[operation.operation].access === 'read',
-        ),
+        memory: this.memory.leaseFor(tenantId, answer.reply.raw, access === 'read'),
       },
     };
   }
@@ -107,22 +99,12 @@ export class Admission {
   private async readEnvelope(path: RpcPath, answer: RpcAnswer): Promise<Envelope> {
     const { request, profile } = answer;
     if (profile.versionCheck === 'before-body') profile.resolveVersion(requestedVersion(request));
-    const envelope = decodeEnvelope(await readJsonText(request.raw, await this.bodyLimit(answer)));
+    const envelope = decodeEnvelope(await this.bodies.text(request, profile.bodyLimit));
     answer.id = envelope.id;
     answer.profile = profileFor(path, envelope.method);
     logContextOf(request).rpcMethod = envelope.method.slice(0, 64);
     assertEnvelopeId(answer.profile, envelope);
     return envelope;
-  }
-
-  /** The profile's limit or the tenant's, whichever is smaller. */
-  private async bodyLimit({ request, profile }: RpcAnswer): Promise<BodyLimit> {
-    const { bodyLimitBytes, smallBodyLimitBytes, requestTimeoutMs: ms } = this.environment;
-    const bytes = profile.bodyLimit === 'small' ? smallBodyLimitBytes : bodyLimitBytes;
-    const { bodyBytes } = await this.limits.of(callerOf(request).tenantId);
-    return bodyBytes !== null && bodyBytes < bytes
-      ? { bytes: bodyBytes, ms, name: 'bodyBytes' }
-      : { bytes, ms };
   }
 
   private agentOf(
@@ -132,8 +114,8 @@ export class Admission {
     { request, profile }: RpcAnswer,
   ): Promise<Agent> {
     const choice = profile.chooseAgent({ path, params, call });
-    const { tenantId } = callerOf(request);
-    return this.agents.find(choice, { tenantId, profile, hostAgent: agentOfHost(request) }, call);
+    const { tenantId, hostAgent } = hostCallerOf(request);
+    return this.agents.find(choice, { tenantId, profile, hostAgent }, call);
   }
 }
 

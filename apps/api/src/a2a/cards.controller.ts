@@ -1,7 +1,8 @@
 import { buildAgentCard, ProtocolError } from '@baton/a2a';
-import { BearerGuard, callerOf } from '@baton/identity';
-import { Controller, Get, Param, Req, Res, UseGuards } from '@nestjs/common';
+import { callerOf } from '@baton/identity';
+import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Public } from '../access/access.guard.js';
 import { PublicUrl } from '../http/public-url.js';
 import { AgentFinder } from './agent-finder.js';
 import { cardFormFor, CardSheets } from './card-sheets.js';
@@ -17,7 +18,6 @@ export class CardsController {
   ) {}
 
   @Get(':agent/.well-known/agent-card.json')
-  @UseGuards(BearerGuard)
   async agentCard(
     @Param('agent') slugOrId: string,
     @Req() request: FastifyRequest,
@@ -30,7 +30,6 @@ export class CardsController {
 
   /** Where clients of 0.2 look. */
   @Get(':agent/.well-known/agent.json')
-  @UseGuards(BearerGuard)
   async flatAgentCard(
     @Param('agent') slugOrId: string,
     @Req() request: FastifyRequest,
@@ -42,6 +41,7 @@ export class CardsController {
   }
 
   /** What a client asks for that resolves the card against `/agents/echo`: the agent's name gets lost. */
+  @Public()
   @Get('.well-known/:card')
   lostAgent(): never {
     const remedy =

@@ -1,6 +1,6 @@
 import { PROFILES, type Profile, type ProfileCard } from '@baton/a2a';
-import { BearerGuard, callerOf } from '@baton/identity';
-import { Controller, Get, Param, Req, Res, type Type, UseGuards } from '@nestjs/common';
+import { callerOf } from '@baton/identity';
+import { Controller, Get, Param, Req, Res, type Type } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { PublicUrl } from '../http/public-url.js';
 import { AgentFinder } from './agent-finder.js';
@@ -23,7 +23,6 @@ function profileCardController(card: ProfileCard): Type {
     ) {}
 
     @Get()
-    @UseGuards(BearerGuard)
     async card(
       @Param('agent') slugOrId: string,
       @Req() request: FastifyRequest,
@@ -38,12 +37,3 @@ function profileCardController(card: ProfileCard): Type {
 }
 
 export const PROFILE_CARD_CONTROLLERS: Type[] = PROFILE_CARDS.map(profileCardController);
-
-/** Every path that has a card for GET; other methods on them are refused. */
-export const CARD_PATHS: readonly string[] = [
-  '/.well-known/agent-card.json',
-  '/.well-known/agent.json',
-  '/agents/:agent/.well-known/agent-card.json',
-  '/agents/:agent/.well-known/agent.json',
-  ...PROFILE_CARDS.map(({ path }) => path),
-];

@@ -1,12 +1,12 @@
 import { type Agent, type CardForm, buildAgentCard, PROFILES, type ProfileCard } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
-import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
+import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { HostBindings } from '../hosts/host-bindings.js';
+import { OptionalToken } from '../access/access.guard.js';
+import { HostBindings } from '../access/host-bindings.js';
 import { PublicUrl } from '../http/public-url.js';
 import { AgentFinder } from './agent-finder.js';
 import { type CardSheet, cardFormFor, CardSheets } from './card-sheets.js';
-import { OptionalBearerGuard } from './optional-bearer.guard.js';
 import { buildRootCard } from './root-card.js';
 import { sendCard } from './send-card.js';
 import { SERVER_AGENT } from './server-agent.js';
@@ -29,8 +29,8 @@ interface RootAgent {
  * The card at the root: of the agent that the host name is bound to, for whoever may call it; of the tenant's
  * default agent for other callers with a token; of the server for everybody else.
  */
+@OptionalToken()
 @Controller()
-@UseGuards(OptionalBearerGuard)
 export class RootCardsController {
   constructor(
     private readonly agents: AgentFinder,

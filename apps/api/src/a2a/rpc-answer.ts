@@ -12,8 +12,8 @@ import {
   profileFor,
 } from '@baton/a2a';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { setErrorHeaders } from '../http/error-headers.js';
-import { logContextOf } from '../http/log-context.js';
+import { setErrorHeaders } from '../http/errors.js';
+import { logContextOf } from '../http/request-log.js';
 import { requestedVersion } from './call-headers.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';

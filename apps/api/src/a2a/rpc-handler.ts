@@ -20,9 +20,9 @@ import {
 import { OperationTable } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Failures } from '../http/failure.js';
-import { CallerLeft } from '../http/read-body.js';
-import { logContextOf } from '../http/log-context.js';
+import { Failures } from '../http/errors.js';
+import { CallerLeft } from '../http/body.js';
+import { logContextOf } from '../http/request-log.js';
 import { Traffic } from '../http/traffic.js';
 import { type AdmittedCall, Admission } from './admission.js';
 import { abortedWhenGone, CALLER_GONE } from './caller-gone.js';

@@ -2,7 +2,7 @@ import type { StreamItem } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { logContextOf } from '../http/log-context.js';
+import { logContextOf } from '../http/request-log.js';
 import { OpenStreams } from './open-streams.js';
 import { type SseEncoding, SseStream, type StreamEnd } from './sse-stream.js';
 

@@ -1,10 +1,13 @@
-import { PlatformReadiness } from '@baton/tasks';
+import { PlatformReadiness, TasksModule } from '@baton/tasks';
 import { Metrics } from '@baton/telemetry';
-import { Controller, Get, Res } from '@nestjs/common';
+import { Controller, Get, Module, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
+import { Public } from '../access/access.guard.js';
+import { HttpModule } from '../http/http.module.js';
 import { Traffic } from '../http/traffic.js';
 
-/** For load balancers and operators. None of it names a tenant, so none of it needs a token. */
+/** `/healthz`, `/readyz` and `/metrics`, for load balancers and operators. They name no tenant, so they need no token. */
+@Public()
 @Controller()
 export class HealthController {
   constructor(
@@ -41,3 +44,6 @@ export class HealthController {
     await reply.header('content-type', contentType).send(body);
   }
 }
+
+@Module({ imports: [HttpModule, TasksModule], controllers: [HealthController] })
+export class HealthModule {}

@@ -1,12 +1,17 @@
-import type { ServerResponse } from 'node:http';
+import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { refusalText } from './refusal.js';
 
 /** Requests that may wait on one connection for the answers before theirs. */
 const MAX_WAITING = 64;
 /** How long a refused caller may take to read why. */
 const LINGER_MS = 2_000;
+/** What is told to callers whose request is none, by the parser's code; all else is malformed. */
+const REFUSALS: Record<string, [status: number, message: string]> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive: send it again, in one go'],
+  HPE_HEADER_OVERFLOW: [431, 'the headers are larger than 16 KiB: send fewer or shorter ones'],
+};
+const MALFORMED: [number, string] = [400, 'this is not a well-formed HTTP/1.1 request'];
 
 /** What is known of one connection. */
 interface Connection {
@@ -88,4 +93,20 @@ function end(socket: Socket, error: NodeJS.ErrnoException): void {
   }
   socket.end(refusalText(error.code));
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** The whole HTTP answer to bytes that never became a request. */
+function refusalText(code = ''): string {
+  const [status, message] = REFUSALS[code] ?? MALFORMED;
+  const name = STATUS_CODES[status] ?? '';
+  const reason = name.toUpperCase().replaceAll(/\W+/g, '_');
+  const body = JSON.stringify({ error: { code: status, status: reason, message } });
+  return [
+    `HTTP/1.1 ${String(status)} ${name}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${String(Buffer.byteLength(body))}`,
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n');
 }

@@ -1,14 +1,12 @@
-import { RPC_PATHS } from '../a2a/dispatch.controller.js';
-import { NATIVE_PATHS } from '../native/native-paths.js';
+import { rpcPaths } from '@baton/a2a';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { REST_ROUTES } from '../testing/routes.js';
 
 // Every path is in one of these tables: see routes.spec.ts.
 const ROUTES = [
-  ...RPC_PATHS.map(({ path }) => ['POST', path] as const),
-  ...NATIVE_PATHS.flatMap(([path, ...methods]) =>
-    methods
-      .filter((method) => ['POST', 'PUT', 'PATCH'].includes(method))
-      .map((method) => [method, path] as const),
+  ...rpcPaths().map(({ path }) => ['POST', path] as const),
+  ...REST_ROUTES.filter(({ method }) => ['POST', 'PUT', 'PATCH'].includes(method)).map(
+    ({ method, path }) => [method, path] as const,
   ),
 ];
 /** They do not look at what is sent. */

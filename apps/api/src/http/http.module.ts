@@ -1,25 +1,13 @@
 import { Module } from '@nestjs/common';
-import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
-import { ErrorFilter } from './error.filter.js';
-import { Failures } from './failure.js';
+import { APP_FILTER } from '@nestjs/core';
+import { BodyReader } from './body.js';
+import { ErrorFilter, Failures } from './errors.js';
 import { PublicUrl } from './public-url.js';
 import { ReadMemoryPool } from './read-memory.js';
-import { RequestRate } from './request-rate.js';
 import { Traffic } from './traffic.js';
 
-/**
- * What every endpoint shares: the error filter, the tenants' requests per second, the requests in hand, the memory for
- * large tasks, and the server's own URL.
- */
-@Module({
-  providers: [
-    { provide: APP_FILTER, useClass: ErrorFilter },
-    { provide: APP_INTERCEPTOR, useClass: RequestRate },
-    Failures,
-    PublicUrl,
-    ReadMemoryPool,
-    Traffic,
-  ],
-  exports: [Failures, PublicUrl, ReadMemoryPool, Traffic],
-})
+const SHARED = [Failures, BodyReader, PublicUrl, ReadMemoryPool, Traffic];
+
+/** What every endpoint shares: errors, bodies, requests in flight, memory for large tasks, the server's own URL. */
+@Module({ providers: [{ provide: APP_FILTER, useClass: ErrorFilter }, ...SHARED], exports: SHARED })
 export class HttpModule {}

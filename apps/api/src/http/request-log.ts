@@ -1,7 +1,49 @@
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { logContextOf } from './log-context.js';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { Traffic } from './traffic.js';
+
+/** What a request's log line says besides method, route, status and duration. Filled in as it becomes known. */
+export interface LogContext {
+  tenantId?: string;
+  agent?: string;
+  taskId?: string;
+  runId?: string;
+  /** JSON-RPC method. */
+  rpcMethod?: string;
+  /** JSON-RPC error code of the answer. */
+  rpcError?: number;
+  /** The limit of the tenant that the request was refused for. */
+  limit?: string;
+  /** How a stream ended. */
+  stream?: string;
+  /** Sequence of the last frame of a stream. */
+  lastSequence?: number;
+  /** When a stream's headers went out; its duration in the metrics ends here. */
+  streamedAt?: number;
+}
+
+const contexts = new WeakMap<FastifyRequest, LogContext>();
+
+/** The context of a request: always the same object. */
+export function logContextOf(request: FastifyRequest): LogContext {
+  let context = contexts.get(request);
+  if (!context) {
+    context = {};
+    contexts.set(request, context);
+  }
+  return context;
+}
+
+/** What we take over from a caller or a proxy: short, and harmless in a log line or a header. */
+const SANE_ID = /^[\w.:/+=-]{1,128}$/;
+
+/** The id of a request: the caller's `x-request-id` if it is sane, else a new one. */
+export function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
+}
 
 /** Asked every few seconds by machines: their lines would drown the others. */
 const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);

@@ -35,12 +35,11 @@ import { Global, Module } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { A2aModule } from '../a2a/a2a.module.js';
-import { prepareApi } from '../create-api.js';
-import { HealthModule } from '../health/health.module.js';
-import { createFastifyAdapter } from '../http/fastify-adapter.js';
+import { HealthModule } from '../health/health.controller.js';
 import { HttpModule } from '../http/http.module.js';
-import { NativeModule } from '../native/native.module.js';
-import { listen, shutDown } from '../serve.js';
+import { AccessModule } from '../access/access.module.js';
+import { RestModule } from '../rest/rest.module.js';
+import { createFastifyAdapter, listen, prepareApi, shutDown } from '../server.js';
 import { NO_LIMITS } from './samples.js';
 
 /** Tokens by their secret, of `tenant-1` unless another is named. Any other secret is refused. */
@@ -131,9 +130,10 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       ConfigModule.use(environment),
       TelemetryModule,
       fakesModule(fakes),
+      AccessModule,
       HttpModule,
       A2aModule,
-      NativeModule,
+      RestModule,
       HealthModule,
     ],
   })
@@ -280,7 +280,7 @@ function tasksModule({
         provide: ArtifactPages,
         useValue: { page: (...of: Parameters<ArtifactPages['page']>) => artifactPages.page(...of) },
       },
-      // The catalog is tested on a real database: native/agents.int-spec.ts.
+      // The catalog is tested on a real database: rest/agents/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },
       ...[PlatformGauges, PlatformReadiness, WorkerWatch],
     ],

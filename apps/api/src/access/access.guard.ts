@@ -1,0 +1,107 @@
+import { ProtocolError, type Scope } from '@baton/a2a';
+import type { HostBinding } from '@baton/database';
+import { BearerGuard, type Caller, callerOf } from '@baton/identity';
+import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import type { FastifyRequest } from 'fastify';
+import { logContextOf } from '../http/request-log.js';
+import { HostBindings } from './host-bindings.js';
+import { RequestRate } from './request-rate.js';
+
+/** Who may call a route without a token. A route that declares nothing takes only callers with one. */
+export type Access = 'public' | 'optional-token' | 'guests';
+
+export const ACCESS = Symbol('who may call without a token');
+const SCOPES = Symbol('scopes of which the token needs one');
+
+/** Open to everybody. The token is not looked at, and nobody's requests are counted. */
+export const Public = () => SetMetadata(ACCESS, 'public' satisfies Access);
+
+/** Open to everybody, but a token that is sent must be valid. At a public host, callers without one are its guests. */
+export const OptionalToken = () => SetMetadata(ACCESS, 'optional-token' satisfies Access);
+
+/**
+ * For callers with a token, and at a public host for guests. A bound host that is not public takes only tokens of its
+ * tenant.
+ */
+export const AllowGuests = () => SetMetadata(ACCESS, 'guests' satisfies Access);
+
+/** The token needs one of these scopes, or `admin`. */
+export const RequireScope = (...scopes: readonly Scope[]) => SetMetadata(SCOPES, scopes);
+
+/** Who calls, and what the host name says about it. */
+export interface HostCaller extends Caller {
+  /** Slug of the agent that the host is bound to, if the host belongs to the caller's tenant. */
+  readonly hostAgent?: string;
+}
+
+/**
+ * Stands before every route: finds the caller (401), counts the request for the caller's tenant (429), and checks the
+ * scopes that the route declares (403). All this happens before the body is read.
+ */
+@Injectable()
+export class AccessGuard extends BearerGuard {
+  constructor(
+    private readonly reflector: Reflector,
+    private readonly hosts: HostBindings,
+    private readonly rate: RequestRate,
+  ) {
+    super();
+  }
+
+  /** Throws `unauthenticated`, `limit-exceeded` or `forbidden`. */
+  override async canActivate(context: ExecutionContext): Promise<boolean> {
+    const route = [context.getHandler(), context.getClass()];
+    const access = this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route);
+    if (access === 'public') return true;
+    const request = context.switchToHttp().getRequest<FastifyRequest & { user?: HostCaller }>();
+    if (access === undefined) await super.canActivate(context);
+    else await this.authenticateAtHost(access, request, context);
+    if (!request.user) return true;
+    const { tenantId, scopes } = request.user;
+    const log = logContextOf(request);
+    log.tenantId = tenantId;
+    log.agent = (request.params as { agent?: string }).agent;
+    await this.rate.count(tenantId);
+    const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(SCOPES, route);
+    if (enough) requireScope(enough, scopes);
+    return true;
+  }
+
+  /** A token that is sent must be valid, whatever the host. */
+  private async authenticateAtHost(
+    access: 'optional-token' | 'guests',
+    request: FastifyRequest & { user?: HostCaller },
+    context: ExecutionContext,
+  ): Promise<void> {
+    const hasToken = request.headers.authorization !== undefined;
+    if (hasToken && access === 'optional-token') {
+      await super.canActivate(context);
+      return;
+    }
+    const host = await this.hosts.of(request);
+    if (host?.public && !hasToken) request.user = guestOf(host);
+    else if (access === 'guests') await super.canActivate(context);
+    if (!request.user || !host) return;
+    if (host.tenantId === request.user.tenantId) request.user = { ...request.user, hostAgent: host.agent };
+    else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
+  }
+}
+
+/** Who calls without a token. A guest acts for the tenant of the host. */
+const guestOf = ({ tenantId, host }: HostBinding): HostCaller => ({
+  tenantId,
+  tokenId: `host:${host}`,
+  scopes: ['agents:call', 'tasks:read'],
+});
+
+/** The caller that the guard has found. Throws if the route is public, which is a bug. */
+export const hostCallerOf = (request: FastifyRequest): HostCaller => callerOf(request);
+
+/** Throws `forbidden`, naming what is missing, unless the caller has `admin` or one of the scopes that are `enough`. */
+export function requireScope(enough: readonly Scope[], scopes: readonly Scope[]): void {
+  if (scopes.includes('admin') || enough.some((scope) => scopes.includes(scope))) return;
+  throw new ProtocolError('forbidden', `the token lacks the scope ${enough.join(' or ')}`, {
+    metadata: { missingScope: enough[0] ?? '' },
+  });
+}

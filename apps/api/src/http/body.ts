@@ -1,0 +1,185 @@
+import { EnvelopeError, ProtocolError, parseJsonBody } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { callerOf, LimitsService } from '@baton/identity';
+import { Injectable } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+
+/** How much of a refused body is read and thrown away, so that the caller gets to read why it was refused. */
+const DISCARD_FACTOR = 16;
+/** The same where the limit is a small one of the tenant's. */
+const LEAST_DISCARDED = 16 * 1024 * 1024;
+
+/** So many chunks become one. */
+const SMALL_CHUNKS = 256;
+const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
+const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
+
+/** The caller left before its request was complete. Nobody is there to answer. */
+export class CallerLeft extends Error {
+  override readonly name = 'CallerLeft';
+}
+
+/**
+ * Reads bodies. Fastify reads none: its own limit is the same for all callers of a route and it reads before the guards,
+ * but here the token is checked first, and a tenant may have a limit of its own.
+ */
+@Injectable()
+export class BodyReader {
+  constructor(
+    private readonly limits: LimitsService,
+    private readonly environment: Environment,
+  ) {}
+
+  /**
+   * The text of a body that must be JSON, within a limit of the installation and that of the caller's tenant.
+   * @param size which limit of the installation holds
+   * @param mediaTypes what the body may claim to be
+   * @throws ProtocolError `media-type`, `too-large`, `request-timeout`, or `parse` if it is not UTF-8
+   * @throws CallerLeft if the connection breaks before the end
+   */
+  async text(
+    request: FastifyRequest,
+    size: 'standard' | 'small',
+    mediaTypes: readonly string[] = RPC_TYPES,
+  ): Promise<string> {
+    const { bodyLimitBytes, smallBodyLimitBytes, requestTimeoutMs: ms } = this.environment;
+    const bytes = size === 'small' ? smallBodyLimitBytes : bodyLimitBytes;
+    const { bodyBytes } = await this.limits.of(callerOf(request).tenantId);
+    const isOfTenant = bodyBytes !== null && bodyBytes < bytes;
+    assertMediaType(request.raw, mediaTypes);
+    const body = await readBody(
+      request.raw,
+      isOfTenant ? { bytes: bodyBytes, ms, name: 'bodyBytes' } : { bytes, ms },
+    );
+    if (!isUtf8(body)) throw new EnvelopeError('parse', 'the body is not UTF-8', null);
+    return body.toString('utf8');
+  }
+
+  /** The parsed body of a request to the REST API. */
+  async json(request: FastifyRequest, mediaTypes = ['application/json']): Promise<unknown> {
+    return parseJsonBody(await this.text(request, 'small', mediaTypes));
+  }
+}
+
+/** How much a body may be, and how long it may take. */
+interface BodyLimit {
+  bytes: number;
+  ms: number;
+  /** The limit of the tenant that it is, if it is one. */
+  name?: string;
+}
+
+/**
+ * The whole body of a request.
+ * @param limit a larger body is refused with `too-large`, a slower one with `request-timeout`; both name it
+ * @throws CallerLeft if the connection breaks before the end
+ */
+function readBody(request: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
+  const { bytes, ms } = limit;
+  if (Number(request.headers['content-length']) > bytes) {
+    discard(request, discardable(limit));
+    return Promise.reject(tooLarge(limit));
+  }
+  return new Promise((resolve, reject) => {
+    const body = new Chunks();
+    const late = setTimeout(() => settle(() => reject(tooSlow(ms))), ms);
+    const settle = (outcome: () => void): void => {
+      clearTimeout(late);
+      request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
+      outcome();
+    };
+    const onEnd = (): void => settle(() => resolve(body.whole()));
+    const onGone = (): void =>
+      settle(() => reject(new CallerLeft('the request was not received completely')));
+    request.on('end', onEnd).on('error', onGone).on('close', onGone);
+    request.on('data', (chunk: Buffer) => {
+      body.add(chunk);
+      if (body.length <= bytes) return;
+      settle(() => reject(tooLarge(limit)));
+      discard(request, discardable(limit));
+    });
+  });
+}
+
+/** Chunks of a body. A byte at a time would cost a hundred bytes each: small ones are put together on the way. */
+class Chunks {
+  length = 0;
+  private readonly parts: Buffer[] = [];
+  private small: Buffer[] = [];
+
+  add(chunk: Buffer): void {
+    this.length += chunk.length;
+    this.small.push(chunk);
+    if (this.small.length === SMALL_CHUNKS) this.join();
+  }
+
+  whole(): Buffer {
+    this.join();
+    return Buffer.concat(this.parts);
+  }
+
+  private join(): void {
+    this.parts.push(Buffer.concat(this.small));
+    this.small = [];
+  }
+}
+
+const discardable = ({ bytes, name }: BodyLimit): number =>
+  name === undefined ? bytes * DISCARD_FACTOR : Math.max(bytes * DISCARD_FACTOR, LEAST_DISCARDED);
+
+function tooLarge({ bytes, name }: BodyLimit): ProtocolError {
+  const limit = name === undefined ? 'the limit of' : `the limit ${name} of this tenant,`;
+  return new ProtocolError(
+    'too-large',
+    `the request body is larger than ${limit} ${String(bytes)} bytes: send less, or large content by URL`,
+    { metadata: { ...(name !== undefined && { limit: name }), limitBytes: String(bytes) } },
+  );
+}
+
+function tooSlow(ms: number): ProtocolError {
+  return new ProtocolError(
+    'request-timeout',
+    `the request body did not arrive within ${String(ms)} ms: send it again, in one go`,
+    { metadata: { limitMs: String(ms) } },
+  );
+}
+
+/**
+ * Read on and forget, up to `limit` bytes. Closing at once would reset the connection under a caller that is
+ * still sending, and it would see a broken pipe in place of the answer.
+ */
+function discard(request: IncomingMessage, limit: number): void {
+  let length = 0;
+  request.on('error', () => undefined);
+  request.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > limit) request.destroy();
+  });
+}
+
+function assertMediaType({ headers }: IncomingMessage, mediaTypes: readonly string[]): void {
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity') throw refuse(`Content-Encoding ${encoding}`, 'send the body uncompressed');
+  const contentType = headers['content-type'];
+  if (contentType === undefined) {
+    if (hasNoBody(headers)) return;
+    throw refuse('a body without Content-Type', 'send application/json');
+  }
+  const [type = '', ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase());
+  if (!mediaTypes.includes(type)) {
+    throw refuse(`Content-Type ${type.slice(0, 100)}`, 'send application/json');
+  }
+  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length);
+  if (charset !== undefined && !CHARSETS.has(charset.replaceAll('"', ''))) {
+    throw refuse(`charset ${charset.slice(0, 100)}`, 'send UTF-8');
+  }
+}
+
+/** Leaving out the type of nothing is no mistake; the envelope then says that the body is missing. */
+const hasNoBody = (headers: IncomingMessage['headers']): boolean =>
+  headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+
+const refuse = (what: string, remedy: string): ProtocolError =>
+  new ProtocolError('media-type', `${what} is not supported: ${remedy}`);

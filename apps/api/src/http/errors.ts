@@ -1,0 +1,196 @@
+import { STATUS_CODES } from 'node:http';
+import { type ErrorKind, type FieldViolation, ProtocolError, errorWire } from '@baton/a2a';
+import { Database, isTransient } from '@baton/database';
+import { Messaging, MessagingUnavailableError } from '@baton/messaging';
+import { Logger, OutageLog } from '@baton/telemetry';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Injectable } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { logContextOf } from './request-log.js';
+
+/** Sends an error in the form of one protocol. */
+export type SendError = (request: FastifyRequest, reply: FastifyReply, failure: ProtocolError) => void;
+
+/** The config of a Fastify route whose errors are not in the form of HTTP+JSON. */
+export interface ErrorFormat {
+  sendError: SendError;
+}
+
+/** Kinds of errors that name a limit of the tenant. */
+const LIMIT_KINDS: ReadonlySet<ErrorKind> = new Set(['limit-exceeded', 'too-large']);
+
+/** When callers shall try again while a service is away: most outages last a few seconds. */
+const RETRY_AFTER_SECONDS = 2;
+
+/** Turns whatever was thrown into an error for the caller, and says in the log what the caller must not see. */
+@Injectable()
+export class Failures {
+  private readonly outages: OutageLog;
+
+  constructor(
+    private readonly database: Database,
+    private readonly messaging: Messaging,
+    private readonly logger: Logger,
+  ) {
+    this.outages = new OutageLog(logger);
+  }
+
+  /**
+   * A ProtocolError stays as it is. An HttpException of Nest or Fastify is translated by its status. While Postgres or
+   * the queue is away the answer is `unavailable`, and the log says so once. Anything else is a bug: it is logged with
+   * its stack, and the caller gets only the id of the request.
+   */
+  of(error: unknown, request: FastifyRequest): ProtocolError {
+    if (error instanceof ProtocolError) {
+      const limit = LIMIT_KINDS.has(error.kind) ? error.detail.metadata?.limit : undefined;
+      if (limit !== undefined) logContextOf(request).limit = limit;
+      return error;
+    }
+    const refused = error instanceof HttpException ? refusalOf(error) : undefined;
+    if (refused) return refused;
+    const requestId = request.id;
+    if (isTransient(error)) {
+      this.outages.requestFailed('Postgres', error, () => this.database.ping());
+      return unavailable('The database', requestId);
+    }
+    if (error instanceof MessagingUnavailableError) {
+      this.outages.requestFailed('The queue', error, () => this.messaging.ping());
+      return unavailable('The queue', requestId);
+    }
+    const { streamedAt: _, ...context } = logContextOf(request);
+    this.logger.error('request failed', { err: error, requestId, ...context });
+    return new ProtocolError('internal', 'Internal error', { metadata: { requestId } });
+  }
+}
+
+function unavailable(what: string, requestId: string): ProtocolError {
+  const seconds = String(RETRY_AFTER_SECONDS);
+  return new ProtocolError('unavailable', `${what} is not available at the moment: send the request again`, {
+    metadata: { requestId, retryAfterSeconds: seconds },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  });
+}
+
+function refusalOf(error: HttpException): ProtocolError | undefined {
+  switch (error.getStatus()) {
+    case 401:
+      return new ProtocolError('unauthenticated', 'a valid bearer token is required');
+    case 403:
+      return new ProtocolError('forbidden', error.message);
+    case 413:
+      return new ProtocolError('too-large', error.message);
+    case 415:
+      return new ProtocolError('media-type', error.message);
+    default:
+      return undefined;
+  }
+}
+
+/** Errors about the URL or the HTTP method. They have the same form on every route. */
+const PLAIN_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 414, 503]);
+
+/** The status of an error whose JSON-RPC answer has status 200. */
+const STATUS_OF: Partial<Record<ErrorKind, number>> = {
+  parse: 400,
+  'invalid-request': 400,
+  'task-not-found': 404,
+  'invalid-params': 400,
+  'unsupported-operation': 400,
+  'agent-disabled': 409,
+  unavailable: 503,
+};
+
+/**
+ * Answers what no controller has answered: a refused token, an unknown path, a request that Fastify refuses, a bug. The
+ * form is that of the route (`ErrorFormat`), or else `{"error": {code, status, message}}`, with
+ * `fields: [{field, description}]` where fields of the request are wrong.
+ */
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  constructor(private readonly failures: Failures) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<FastifyRequest>();
+    const reply = host.switchToHttp().getResponse<FastifyReply>();
+    if (reply.sent) return;
+    if (error instanceof HttpException && PLAIN_STATUSES.has(error.getStatus())) {
+      sendPlainError(reply, error.getStatus(), plainMessage(error, request));
+      return;
+    }
+    const config = request.routeOptions.config as Partial<ErrorFormat> | undefined;
+    const sendError = config?.sendError ?? sendJsonError;
+    sendError(request, reply, this.failures.of(error, request));
+  }
+}
+
+/**
+ * Answers a request whose path the router can't read, so that it has no route.
+ * @param sendError how errors look at the paths that begin as this one
+ */
+export function refusePath(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  status: number,
+  sendError: SendError | undefined,
+): void {
+  const message =
+    status === 414
+      ? 'a name in this path is longer than any that there is'
+      : 'this path is not valid percent-encoding: write each % as %25, and other characters as UTF-8';
+  reply.header('x-request-id', request.id);
+  if (sendError && status === 400) sendError(request, reply, new ProtocolError('bad-request', message));
+  else sendPlainError(reply, status, message);
+}
+
+/** Sends an error in the form of HTTP+JSON endpoints (A2A 1.0 §11.6). */
+function sendJsonError(_request: FastifyRequest, reply: FastifyReply, failure: ProtocolError): void {
+  const { http, reason } = errorWire(failure.kind);
+  setErrorHeaders(reply, failure);
+  const status = STATUS_OF[failure.kind] ?? (http === 200 ? 500 : http);
+  sendJson(reply, status, reason, failure.message, failure.detail.violations);
+}
+
+/** Sends an error in HTTP's own words. */
+export function sendPlainError(reply: FastifyReply, status: number, message: string): void {
+  const reason = (STATUS_CODES[status] ?? 'error').toUpperCase().replaceAll(/\W+/g, '_');
+  sendJson(reply, status, reason, message);
+}
+
+function sendJson(
+  reply: FastifyReply,
+  code: number,
+  status: string,
+  message: string,
+  fields?: readonly FieldViolation[],
+): void {
+  reply
+    .status(code)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify({ error: { code, status, message, ...(fields && { fields }) } }));
+}
+
+/**
+ * Sets the headers of an error answer: `WWW-Authenticate` where the token is wrong and the guard has not set it
+ * (RFC 6750 §3), and `Retry-After` in seconds where the same request may be sent again (RFC 9110 §10.2.3).
+ */
+export function setErrorHeaders(reply: FastifyReply, failure: ProtocolError): void {
+  const challenge = challengeFor(failure);
+  if (challenge && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challenge);
+  const { retryAfterSeconds } = failure.detail;
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds));
+  // The rest of the request may still come; nothing else can follow it.
+  if (failure.kind === 'request-timeout') reply.header('connection', 'close');
+}
+
+/** `WWW-Authenticate` of a 401 or a 403. */
+function challengeFor({ kind, detail }: ProtocolError): string | undefined {
+  if (kind === 'unauthenticated') return 'Bearer realm="baton"';
+  if (kind !== 'forbidden') return undefined;
+  const scope = detail.metadata?.missingScope;
+  return `Bearer realm="baton", error="insufficient_scope"${scope ? `, scope="${scope}"` : ''}`;
+}
+
+function plainMessage(error: HttpException, request: FastifyRequest): string {
+  if (error.getStatus() !== 404) return error.message;
+  const path = request.url.split('?', 1)[0] ?? '';
+  return `there is nothing at ${path.slice(0, 200)}`;
+}

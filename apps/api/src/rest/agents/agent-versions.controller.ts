@@ -1,0 +1,72 @@
+import { ProtocolError } from '@baton/a2a';
+import { callerOf } from '@baton/identity';
+import { AgentDirectory, Catalog } from '@baton/tasks';
+import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { RequireScope } from '../../access/access.guard.js';
+import { encodeVersion, encodeVersionSummary, encodeWrite } from './agent-json.js';
+import { readLimit } from '../query.js';
+import { authorOf, etagOf, writeOptions } from './agent-writes.js';
+
+/** The versions of an agent. Every write makes one. */
+@Controller('v1/agents/:agent/versions')
+export class AgentVersionsController {
+  constructor(
+    private readonly catalog: Catalog,
+    private readonly directory: AgentDirectory,
+  ) {}
+
+  /** The newest first: `{versions, next_cursor}`; the cursor is null on the last page. */
+  @RequireScope('agents:read', 'agents:write')
+  @Get()
+  async list(
+    @Param('agent') name: string,
+    @Req() request: FastifyRequest,
+    @Query('limit') limitText?: string,
+    @Query('cursor') cursor?: string,
+  ): Promise<Record<string, unknown>> {
+    const { tenantId } = callerOf(request);
+    const limit = readLimit(limitText);
+    const before = cursor ? readVersion('cursor', cursor) : undefined;
+    const found = await this.catalog.versions(tenantId, name, limit + 1, before);
+    const page = found.slice(0, limit);
+    const last = found.length > limit ? page.at(-1) : undefined;
+    return { versions: page.map(encodeVersionSummary), next_cursor: last ? String(last.version) : null };
+  }
+
+  @RequireScope('agents:read', 'agents:write')
+  @Get(':version')
+  async get(
+    @Param('agent') name: string,
+    @Param('version') version: string,
+    @Req() request: FastifyRequest,
+  ): Promise<Record<string, unknown>> {
+    const { tenantId } = callerOf(request);
+    return encodeVersion(await this.catalog.version(tenantId, name, readVersion('version', version)));
+  }
+
+  /** Makes the agent what it was at that version, as a new version. */
+  @RequireScope('agents:write')
+  @Post(':version/restore')
+  @HttpCode(200)
+  async restore(
+    @Param('agent') name: string,
+    @Param('version') version: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('dryRun') dryRun?: string,
+  ): Promise<Record<string, unknown>> {
+    const author = authorOf(request);
+    const options = writeOptions(request, dryRun);
+    const write = await this.catalog.restore(author, name, readVersion('version', version), options);
+    this.directory.forget(author.tenantId);
+    const { id, version: newest } = write.entry;
+    if (!options.dryRun && id !== undefined) reply.header('etag', etagOf({ id, version: newest }));
+    return encodeWrite(write, options.dryRun);
+  }
+}
+
+function readVersion(field: string, text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw ProtocolError.invalidParams(field, 'must be the number of a version: 1, 2, 3 …');
+}

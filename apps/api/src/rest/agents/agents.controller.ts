@@ -1,0 +1,119 @@
+import { parseAgentDocument } from '@baton/a2a';
+import { callerOf } from '@baton/identity';
+import { AgentDirectory, type Author, Catalog, type CatalogWrite } from '@baton/tasks';
+import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { RequireScope } from '../../access/access.guard.js';
+import { BodyReader } from '../../http/body.js';
+import { encodeAgent, encodeAgentSummary, encodeWrite } from './agent-json.js';
+import { pageOf } from '../query.js';
+import { readLimit } from '../query.js';
+import { authorOf, etagOf, writeOptions } from './agent-writes.js';
+
+const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
+
+/** A tenant's agents: what it sees of all, and its own to create, change and delete. */
+@Controller('v1/agents')
+export class AgentsController {
+  constructor(
+    private readonly catalog: Catalog,
+    private readonly directory: AgentDirectory,
+    private readonly bodies: BodyReader,
+  ) {}
+
+  /** By slug: `{agents, next_cursor}`; the cursor is null on the last page. */
+  @RequireScope('agents:read', 'agents:write')
+  @Get()
+  async list(
+    @Req() request: FastifyRequest,
+    @Query('limit') limit?: string,
+    @Query('cursor') cursor?: string,
+  ): Promise<Record<string, unknown>> {
+    const all = await this.catalog.list(callerOf(request).tenantId);
+    const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit: readLimit(limit), cursor });
+    return { agents: page.map(encodeAgentSummary), next_cursor: nextCursor };
+  }
+
+  @RequireScope('agents:read', 'agents:write')
+  @Get(':agent')
+  async get(
+    @Param('agent') name: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Record<string, unknown>> {
+    const agent = await this.catalog.get(callerOf(request).tenantId, name);
+    if ('createdAt' in agent) reply.header('etag', etagOf(agent));
+    return encodeAgent(agent);
+  }
+
+  /** 201 with the new agent. */
+  @RequireScope('agents:write')
+  @Post()
+  async create(
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('dryRun') dryRun?: string,
+  ): Promise<Record<string, unknown>> {
+    const author = authorOf(request);
+    const options = writeOptions(request, dryRun);
+    const document = parseAgentDocument(await this.bodies.json(request));
+    const write = await this.catalog.create(author, document, options);
+    return this.answer(author, write, options.dryRun, reply);
+  }
+
+  /** 201 or 200: the agent is what the body says. */
+  @RequireScope('agents:write')
+  @Put(':agent')
+  async put(
+    @Param('agent') name: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('dryRun') dryRun?: string,
+  ): Promise<Record<string, unknown>> {
+    const author = authorOf(request);
+    const options = writeOptions(request, dryRun);
+    const document = parseAgentDocument(await this.bodies.json(request));
+    const write = await this.catalog.put(author, name, document, options);
+    return this.answer(author, write, options.dryRun, reply);
+  }
+
+  /** 200; the body is a JSON merge patch (RFC 7396). */
+  @RequireScope('agents:write')
+  @Patch(':agent')
+  async patch(
+    @Param('agent') name: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('dryRun') dryRun?: string,
+  ): Promise<Record<string, unknown>> {
+    const author = authorOf(request);
+    const options = writeOptions(request, dryRun);
+    const patch = await this.bodies.json(request, PATCH_TYPES);
+    const write = await this.catalog.patch(author, name, patch, options);
+    return this.answer(author, write, options.dryRun, reply);
+  }
+
+  @RequireScope('agents:write')
+  @Delete(':agent')
+  @HttpCode(204)
+  async remove(@Param('agent') name: string, @Req() request: FastifyRequest): Promise<void> {
+    const author = authorOf(request);
+    await this.catalog.remove(author, name, writeOptions(request, undefined));
+    this.directory.forget(author.tenantId);
+  }
+
+  private answer(
+    { tenantId }: Author,
+    write: CatalogWrite,
+    dryRun: boolean,
+    reply: FastifyReply,
+  ): Record<string, unknown> {
+    const { outcome, entry } = write;
+    this.directory.forget(tenantId);
+    reply.status(outcome === 'created' && !dryRun ? 201 : 200);
+    if (outcome === 'created' && !dryRun) reply.header('location', `/v1/agents/${entry.slug}`);
+    if (!dryRun && entry.id !== undefined)
+      reply.header('etag', etagOf({ id: entry.id, version: entry.version }));
+    return encodeWrite(write, dryRun);
+  }
+}

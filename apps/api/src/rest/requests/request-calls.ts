@@ -1,0 +1,52 @@
+import { type CallContext, OPERATIONS, type OperationName, ProtocolError, SPEC_RULES } from '@baton/a2a';
+import { callerOf } from '@baton/identity';
+import { AgentDirectory } from '@baton/tasks';
+import { Injectable } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { traceparent } from '../../a2a/call-headers.js';
+import { type ReadLease, ReadMemoryPool } from '../../http/read-memory.js';
+import { logContextOf } from '../../http/request-log.js';
+
+/** Requests are the tasks of Arbiter's clients, and of everybody else in the tenant. */
+const PROFILE = 'arbiter';
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+/** A request and where its answer goes. */
+export interface Exchange {
+  request: FastifyRequest;
+  reply: FastifyReply;
+}
+
+/** Makes the operations callable for a task of the tenant, whichever agent it belongs to. */
+@Injectable()
+export class RequestCalls {
+  constructor(
+    private readonly agents: AgentDirectory,
+    private readonly memory: ReadMemoryPool,
+  ) {}
+
+  /** Throws `task-not-found` for an unknown id or another tenant's. */
+  async callFor(
+    operation: OperationName,
+    id: string,
+    { request, reply }: Exchange,
+  ): Promise<CallContext & { memory: ReadLease }> {
+    const { tenantId, tokenId, scopes } = callerOf(request);
+    logContextOf(request).taskId = id;
+    const agent = UUID.test(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;
+    if (!agent) throw ProtocolError.taskNotFound(id);
+    return {
+      tenantId,
+      tokenId,
+      scopes,
+      requestId: request.id,
+      agent,
+      profile: PROFILE,
+      rules: { ...SPEC_RULES, taskScope: 'tenant' },
+      version: '1.0',
+      extensions: [],
+      traceparent: traceparent(request),
+      memory: this.memory.leaseFor(tenantId, reply.raw, OPERATIONS[operation].access === 'read'),
+    };
+  }
+}

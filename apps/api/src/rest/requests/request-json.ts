@@ -1,0 +1,74 @@
+import {
+  Artifact,
+  ProtocolError,
+  type StreamItem,
+  StreamResponse,
+  Task,
+  type TaskState,
+  taskStateToJSON,
+} from '@baton/a2a';
+import type { ArtifactPosition, Family, PageOfArtifacts, RunErrorRecord } from '@baton/tasks';
+
+/** A task as a request, in short. */
+export const encodeRequest = (task: Task, agentId: string): Record<string, unknown> => ({
+  request_id: task.id,
+  agent_id: agentId,
+  context_id: task.contextId,
+  state: task.status && stateName(task.status.state),
+  updated_at: task.status?.timestamp,
+});
+
+/** The same with its place among tasks that agents have handed on, and the whole task in the JSON of A2A 1.0. */
+export const encodeRequestWithTask = (
+  task: Task,
+  agentId: string,
+  { parentTaskId, childTaskIds, agentVersion }: Family,
+): Record<string, unknown> => ({
+  ...encodeRequest(task, agentId),
+  agent_version: agentVersion,
+  parent_id: parentTaskId,
+  child_ids: childTaskIds,
+  task: Task.toJSON(task),
+});
+
+/**
+ * An error in an agent's code. Its stack and its console are for those who may change agents: they show what the code
+ * looks like inside.
+ */
+export const encodeRunError = (
+  { runId, attempt, at, message, stack, output = [] }: RunErrorRecord,
+  isAuthor: boolean,
+): Record<string, unknown> => ({
+  ...{ run_id: runId, attempt, at, message },
+  ...(isAuthor && { stack: stack ?? null, output }),
+});
+
+/** One page of a task's artifacts, each in the JSON of A2A 1.0. */
+export const encodeArtifactPage = (
+  id: string,
+  { head, pieces, next }: PageOfArtifacts,
+): Record<string, unknown> => ({
+  request_id: id,
+  as_of_event: head,
+  artifacts: pieces.map(({ append, artifact }) => ({ append, artifact: Artifact.toJSON(artifact) })),
+  next_cursor: next ? encodeCursor(next) : null,
+});
+
+const encodeCursor = ({ head, after }: ArtifactPosition): string =>
+  Buffer.from(`${head}.${after}`).toString('base64url');
+
+/** The inverse of what a page's `next_cursor` is made by. Throws `invalid-params` for anything else. */
+export function readArtifactCursor(cursor: string): ArtifactPosition {
+  const [, head, after] = /^(\d{1,10})\.(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  const position = { head: Number(head), after: Number(after) };
+  if (position.after < position.head && encodeCursor(position) === cursor) return position;
+  throw ProtocolError.invalidParams('cursor', 'must be the next_cursor of an earlier page, or be left out');
+}
+
+/** One event of the log: the StreamResponse of A2A 1.0 as JSON, with its sequence as `seq`. */
+export const encodeEvent = ({ sequence, payload }: StreamItem): string =>
+  JSON.stringify({ seq: sequence, ...(StreamResponse.toJSON({ payload }) as object) });
+
+/** `TASK_STATE_INPUT_REQUIRED` is `input-required`. */
+export const stateName = (state: TaskState): string =>
+  taskStateToJSON(state).replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');

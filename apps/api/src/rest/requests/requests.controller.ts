@@ -1,0 +1,183 @@
+import {
+  type CallContext,
+  OPERATIONS,
+  ProtocolError,
+  decodePageToken,
+  encodePageToken,
+  errorWire,
+  sseRecord,
+} from '@baton/a2a';
+import { callerOf } from '@baton/identity';
+import { ArtifactPages, OperationTable, RequestListing } from '@baton/tasks';
+import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { lastEventId } from '../../a2a/call-headers.js';
+import { RequireScope } from '../../access/access.guard.js';
+import { abortedWhenGone } from '../../a2a/caller-gone.js';
+import { PeekedItems } from '../../a2a/peeked-items.js';
+import { StreamQuota } from '../../a2a/stream-quota.js';
+import { StreamSender, type StreamTarget } from '../../a2a/stream-sender.js';
+import { Failures } from '../../http/errors.js';
+import type { ReadLease } from '../../http/read-memory.js';
+import { readLimit } from '../query.js';
+import { RequestCalls } from './request-calls.js';
+import {
+  encodeArtifactPage,
+  encodeEvent,
+  encodeRequest,
+  encodeRequestWithTask,
+  encodeRunError,
+  readArtifactCursor,
+} from './request-json.js';
+
+/** A tenant's tasks, of all its agents and profiles, without the envelopes of A2A (wire contract A-39, A-44). */
+@Controller('v1/requests')
+export class RequestsController {
+  constructor(
+    private readonly calls: RequestCalls,
+    private readonly table: OperationTable,
+    private readonly listing: RequestListing,
+    private readonly artifactPages: ArtifactPages,
+    private readonly sender: StreamSender,
+    private readonly quota: StreamQuota,
+    private readonly failures: Failures,
+  ) {}
+
+  /** Newest status first: `{requests, next_cursor}`; the cursor is null on the last page. */
+  @RequireScope(...OPERATIONS.listTasks.scopes)
+  @Get()
+  async list(
+    @Req() request: FastifyRequest,
+    @Query('limit') limit?: string,
+    @Query('cursor') cursor?: string,
+  ): Promise<Record<string, unknown>> {
+    const { tenantId } = callerOf(request);
+    const after = cursor ? decodePageToken(cursor) : undefined;
+    const { tasks, more } = await this.listing.list(tenantId, { limit: readLimit(limit), after });
+    const last = tasks.at(-1)?.task;
+    const statusAt = last?.status?.timestamp;
+    return {
+      requests: tasks.map(({ task, agentId }) => encodeRequest(task, agentId)),
+      next_cursor:
+        more && statusAt ? encodePageToken({ statusAt: new Date(statusAt), taskId: last.id }) : null,
+    };
+  }
+
+  /**
+   * The whole task, with the ids of its parent and its children where agents have handed tasks on, and the last error in
+   * the agent's code.
+   */
+  @RequireScope(...OPERATIONS.getTask.scopes)
+  @Get(':id')
+  async get(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Record<string, unknown>> {
+    const call = await this.calls.callFor('getTask', id, { request, reply });
+    const signal = new AbortController().signal;
+    const task = await this.table.operations.getTask(
+      call,
+      { tenant: '', id, historyLength: undefined },
+      signal,
+    );
+    const family = await this.listing.family(call.tenantId, id);
+    const error = await this.listing.lastError(call.tenantId, id);
+    const isAuthor = call.scopes.includes('agents:write') || call.scopes.includes('admin');
+    return {
+      ...encodeRequestWithTask(task, call.agent.id, family),
+      error: error ? encodeRunError(error, isAuthor) : null,
+    };
+  }
+
+  /**
+   * The artifacts as they are when the first page is read, however large they are: `{request_id, as_of_event, artifacts,
+   * next_cursor}`; the cursor is null on the last page. A large artifact goes on over several pages.
+   */
+  @RequireScope(...OPERATIONS.getTask.scopes)
+  @Get(':id/artifacts')
+  async artifacts(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('cursor') cursor?: string,
+  ): Promise<Record<string, unknown>> {
+    const call = await this.calls.callFor('getTask', id, { request, reply });
+    const position = cursor ? readArtifactCursor(cursor) : undefined;
+    return encodeArtifactPage(id, await this.artifactPages.page(call, id, position));
+  }
+
+  /**
+   * The log after `since_seq` (or `Last-Event-ID`, which wins), then live until the task has ended or waits for
+   * its caller: `id: <sequence>` and `data:` as `encodeEvent` has it.
+   */
+  @RequireScope(...OPERATIONS.subscribeToTask.scopes)
+  @Get(':id/events')
+  async events(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+    @Query('since_seq') since?: string,
+  ): Promise<void> {
+    const call = await this.calls.callFor('subscribeToTask', id, { request, reply });
+    const after = lastEventId(request) ?? readSequence(since);
+    const caller = abortedWhenGone(reply);
+    await this.quota.during(call.tenantId, caller.signal, () =>
+      this.streamLog({ ...call, lastEventId: after }, id, caller, { request, reply }),
+    );
+  }
+
+  /** 200 `{request_id, cancelled: true}`, or 404 with the reason. */
+  @RequireScope(...OPERATIONS.cancelTask.scopes)
+  @Post(':id/cancel')
+  @HttpCode(200)
+  async cancel(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<Record<string, unknown>> {
+    try {
+      const call = await this.calls.callFor('cancelTask', id, { request, reply });
+      const signal = new AbortController().signal;
+      await this.table.operations.cancelTask(call, { tenant: '', id, metadata: undefined }, signal);
+      return { request_id: id, cancelled: true };
+    } catch (error) {
+      if (!(error instanceof ProtocolError) || !NOT_CANCELED.has(error.kind)) throw error;
+      reply.status(404);
+      return { request_id: id, cancelled: false, reason: error.message };
+    }
+  }
+
+  private async streamLog(
+    call: CallContext & { memory: ReadLease },
+    id: string,
+    caller: AbortController,
+    { request, reply }: Pick<StreamTarget, 'request' | 'reply'>,
+  ): Promise<void> {
+    const items = new PeekedItems(
+      this.table.operations.subscribeToTask(call, { tenant: '', id }, caller.signal),
+      call.memory.release,
+    );
+    await items.peek();
+    await this.sender.send(items, {
+      caller,
+      headers: { 'x-request-id': request.id },
+      request,
+      reply,
+      item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
+      error: (error) => {
+        const { kind, message } = this.failures.of(error, request);
+        const { reason: status } = errorWire(kind);
+        return sseRecord(JSON.stringify({ error: { status, message } }), { event: 'error' });
+      },
+    });
+  }
+}
+
+const NOT_CANCELED: ReadonlySet<string> = new Set(['task-not-found', 'task-not-cancelable']);
+
+function readSequence(text: string | undefined): number {
+  if (text === undefined || text === '') return 0;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw ProtocolError.invalidParams('since_seq', 'must be the sequence of an event: 0, 1, 2 …');
+}

@@ -1,0 +1,189 @@
+import { Artifact, type CallContext, ProtocolError, TaskState } from '@baton/a2a';
+import type { StoredTask } from '@baton/database';
+import { type FakeApi, startFakeApi } from '../../testing/fake-api.js';
+import { sampleTask, statusItem, taskItem } from '../../testing/samples.js';
+
+const ID = '0198a000-0000-7000-8000-000000000001';
+const UNKNOWN = '0198a000-0000-7000-8000-00000000000f';
+let api: FakeApi;
+let calls: CallContext[];
+
+beforeAll(async () => {
+  api = await startFakeApi();
+  api.agentOfTask[ID] = 'echo';
+});
+afterAll(() => api.close());
+
+beforeEach(() => {
+  calls = [];
+  const task = async (call: CallContext, { id }: { id: string }) => {
+    calls.push(call);
+    return sampleTask({ id });
+  };
+  api.operations.getTask = task;
+  api.operations.cancelTask = task;
+  api.operations.subscribeToTask = async function* (call) {
+    calls.push(call);
+    const log = [
+      taskItem(),
+      statusItem(2, TaskState.TASK_STATE_WORKING),
+      statusItem(3, TaskState.TASK_STATE_COMPLETED),
+    ];
+    yield* log.filter(({ sequence }) => sequence > (call.lastEventId ?? 0));
+  };
+});
+
+const ask = (path: string, { method = 'GET', token = 'caller', headers = {} } = {}) =>
+  fetch(`${api.url}/v1/requests${path}`, {
+    method,
+    headers: { ...(token && { authorization: `Bearer ${token}` }), ...headers },
+  });
+const outcome = async (response: Response) => [response.status, await response.json()];
+
+describe('the requests of a tenant', () => {
+  const stored = (id: string): StoredTask => ({
+    task: sampleTask({ id }),
+    sequence: 3,
+    agentId: 'echo',
+    outcome: null,
+  });
+
+  it('A-44 are listed page by page', async () => {
+    const pages: unknown[] = [];
+    api.listing.list = async (tenantId, page) => {
+      pages.push([tenantId, page]);
+      return { tasks: [stored(ID)], more: pages.length === 1 };
+    };
+    const first = (await (await ask('?limit=1')).json()) as { requests: unknown; next_cursor: string };
+    expect(first.requests).toEqual([
+      {
+        request_id: ID,
+        agent_id: 'echo',
+        context_id: 'context-1',
+        state: 'completed',
+        updated_at: '2026-01-31T12:00:00.000Z',
+      },
+    ]);
+    const [, last] = await outcome(await ask(`?cursor=${first.next_cursor}`));
+    expect(last).toMatchObject({ next_cursor: null });
+    const after = { statusAt: new Date('2026-01-31T12:00:00.000Z'), taskId: ID };
+    expect(pages).toEqual([
+      ['tenant-1', { limit: 1, after: undefined }],
+      ['tenant-1', { limit: 50, after }],
+    ]);
+  });
+
+  it.each([
+    '?limit=0',
+    '?limit=101',
+    '?limit=x',
+    '?limit=1&limit=2',
+    '?cursor=x',
+    `/${ID}/events?since_seq=x`,
+    `/${ID}/artifacts?cursor=x`,
+    `/${ID}/artifacts?cursor=${Buffer.from('2.2').toString('base64url')}`,
+  ])('refuse %s, saying what is wrong', async (path) => {
+    expect(await outcome(await ask(path))).toMatchObject([400, { error: { status: 'INVALID_PARAMS' } }]);
+  });
+
+  it('A-44 are read one by one, whichever agent they belong to', async () => {
+    const [status, json] = await outcome(await ask(`/${ID}`, { token: 'reader' }));
+    expect([status, json]).toMatchObject([
+      200,
+      {
+        request_id: ID,
+        agent_id: 'echo',
+        state: 'completed',
+        task: { status: { state: 'TASK_STATE_COMPLETED' } },
+      },
+    ]);
+    expect(calls[0]).toMatchObject({ tenantId: 'tenant-1', rules: { taskScope: 'tenant' } });
+  });
+
+  it.each([`/${UNKNOWN}`, `/${UNKNOWN}/artifacts`, `/${UNKNOWN}/events`, '/not-an-id', '/%00'])(
+    'do not have %s',
+    async (path) => {
+      expect(await outcome(await ask(path))).toMatchObject([404, { error: { status: 'TASK_NOT_FOUND' } }]);
+      expect((await ask(path, { token: '' })).status).toBe(401);
+    },
+  );
+
+  it.each(['', `/${ID}`, `/${ID}/artifacts`, `/${ID}/events`])(
+    'need a scope at %j, and GET',
+    async (path) => {
+      expect((await ask(path, { token: 'nobody' })).status).toBe(403);
+      const refused = await ask(path, { method: 'DELETE' });
+      expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    },
+  );
+});
+
+describe('the artifacts of a request', () => {
+  it('are read page by page, with the cursor of the page before', async () => {
+    const { artifacts } = sampleTask();
+    const asked: unknown[] = [];
+    api.artifactPages.page = async ({ tenantId }, id, position) => {
+      asked.push([tenantId, id, position]);
+      const pieces = artifacts.map((artifact) => ({ append: position !== undefined, artifact }));
+      return { head: 7, pieces, next: position ? undefined : { head: 7, after: 4 } };
+    };
+    const page = async (query: string) =>
+      (await outcome(await ask(`/${ID}/artifacts${query}`, { token: 'reader' })))[1] as Record<
+        string,
+        unknown
+      >;
+    const first = await page('');
+    expect(first).toMatchObject({ request_id: ID, as_of_event: 7 });
+    expect(first.artifacts).toEqual(
+      artifacts.map((artifact) => ({ append: false, artifact: Artifact.toJSON(artifact) })),
+    );
+    expect(await page(`?cursor=${String(first.next_cursor)}`)).toMatchObject({ next_cursor: null });
+    expect(asked).toEqual([
+      ['tenant-1', ID, undefined],
+      ['tenant-1', ID, { head: 7, after: 4 }],
+    ]);
+  });
+});
+
+describe('the log of a request', () => {
+  const records = async (path: string, headers = {}) =>
+    (await (await ask(`/${ID}/events${path}`, { headers })).text()).trim().split('\n\n');
+
+  it('A-44 is replayed from its beginning, with sequences as ids', async () => {
+    const all = await records('');
+    expect(all.map((record) => record.split('\n')[0])).toEqual(['id: 1', 'id: 2', 'id: 3']);
+    expect(JSON.parse(all[1]!.split('data: ')[1]!)).toMatchObject({
+      seq: 2,
+      statusUpdate: { taskId: 'task-1', status: { state: 'TASK_STATE_WORKING' } },
+    });
+    expect(await records('?since_seq=0')).toEqual(all);
+  });
+
+  it('A-44 goes on after a sequence, the last one a browser has seen before all', async () => {
+    expect((await records('?since_seq=2')).map((record) => record.slice(0, 5))).toEqual(['id: 3']);
+    await records('?since_seq=1', { 'last-event-id': '2' });
+    expect(calls.map(({ lastEventId }) => lastEventId)).toEqual([2, 2]);
+  });
+});
+
+describe('canceling a request', () => {
+  const cancel = async (id: string, token = 'caller') =>
+    outcome(await ask(`/${id}/cancel`, { method: 'POST', token }));
+
+  it('A-39 says that it was canceled', async () => {
+    expect(await cancel(ID)).toEqual([200, { request_id: ID, cancelled: true }]);
+  });
+
+  it('A-39 says why it was not', async () => {
+    const refusal = { cancelled: false, reason: expect.any(String) as unknown };
+    expect(await cancel(UNKNOWN)).toEqual([404, { request_id: UNKNOWN, ...refusal }]);
+    api.operations.cancelTask = async () => {
+      throw new ProtocolError('task-not-cancelable', 'The task has ended');
+    };
+    expect(await cancel(ID)).toEqual([
+      404,
+      { request_id: ID, cancelled: false, reason: 'The task has ended' },
+    ]);
+    expect(await cancel(ID, 'reader')).toMatchObject([403, { error: { code: 403 } }]);
+  });
+});

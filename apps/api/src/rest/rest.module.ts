@@ -1,0 +1,24 @@
+import { SecretsModule } from '@baton/identity';
+import { TasksModule } from '@baton/tasks';
+import { Module } from '@nestjs/common';
+import { A2aModule } from '../a2a/a2a.module.js';
+import { HttpModule } from '../http/http.module.js';
+import { AgentSchemaController } from './agents/agent-schema.controller.js';
+import { AgentVersionsController } from './agents/agent-versions.controller.js';
+import { AgentsController } from './agents/agents.controller.js';
+import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
+import { RequestCalls } from './requests/request-calls.js';
+import { RequestsController } from './requests/requests.controller.js';
+import { SchedulesController } from './schedules/schedules.controller.js';
+import { SecretsController } from './secrets/secrets.controller.js';
+
+/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets and schedules. */
+@Module({
+  imports: [A2aModule, HttpModule, SecretsModule, TasksModule],
+  controllers: [
+    ...[RequestsController, DeadLettersController, SecretsController, SchedulesController],
+    ...[AgentsController, AgentVersionsController, AgentSchemaController],
+  ],
+  providers: [RequestCalls],
+})
+export class RestModule {}

@@ -1,0 +1,142 @@
+import { Environment } from '@baton/config';
+import { Logger, Metrics, NestLogger } from '@baton/telemetry';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import { rpcErrorFormatAt } from './a2a/dispatch.controller.js';
+import { OpenStreams } from './a2a/open-streams.js';
+import { limitConnections, openFilesLimit } from './http/connection-limit.js';
+import { Connections } from './http/connections.js';
+import { refusePath, sendPlainError } from './http/errors.js';
+import { PublicUrl } from './http/public-url.js';
+import { logRequests, requestIdOf } from './http/request-log.js';
+import { Traffic } from './http/traffic.js';
+
+/** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
+const KEEP_ALIVE_MS = 75_000;
+/** After this time the server asks whether the peer of a silent connection is there; ten seconds later it closes it. */
+const PROBE_MS = 30_000;
+/** `BodyReader` refuses a slow body in the caller's protocol. Node's own limit comes this much later. */
+const BODY_READER_MS = 5_000;
+/** How long the last answers of a shutdown may take to reach their callers. */
+const FLUSH_MS = 500;
+
+const METHODS: readonly HTTPMethods[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** Fastify as this server needs it. Timeouts are about requests: an open stream has none. */
+export function createFastifyAdapter(environment: Environment): FastifyAdapter {
+  const requestTimeout = environment.requestTimeoutMs + BODY_READER_MS;
+  const headersTimeout = Math.min(environment.headersTimeoutMs, requestTimeout);
+  const connections = new Connections();
+  const adapter = new FastifyAdapter({
+    logger: false,
+    genReqId: requestIdOf,
+    requestIdHeader: false,
+    bodyLimit: environment.bodyLimitBytes,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    requestTimeout,
+    connectionTimeout: 0,
+    clientErrorHandler: connections.refuse,
+    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
+      refusePath(request, reply, error.statusCode ?? 400, rpcErrorFormatAt(request)),
+    http: {
+      headersTimeout,
+      requestTimeout,
+      connectionsCheckingInterval: Math.min(headersTimeout / 4, 5_000),
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_MS,
+    },
+    routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
+  });
+  const instance = adapter.getInstance<FastifyInstance>();
+  connections.install(instance);
+  // Controllers read bodies themselves, after the guard: see BodyReader.
+  instance.removeAllContentTypeParsers();
+  instance.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined));
+  return adapter;
+}
+
+/** Installs what stands around the modules of an API application. Call it before `listen`. */
+export function prepareApi(app: NestFastifyApplication): void {
+  const instance: FastifyInstance = app.getHttpAdapter().getInstance();
+  const logger = app.get(Logger);
+  app.useLogger(new NestLogger(logger));
+  const traffic = app.get(Traffic, { strict: false });
+  logRequests(instance, logger, app.get(Metrics), traffic);
+  refuseWhileDraining(instance, traffic);
+}
+
+/** Listen as the environment says. Resolves with the URL under which callers reach the server. */
+export async function listen(app: NestFastifyApplication): Promise<string> {
+  const { host, port } = app.get(Environment);
+  const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
+  const routes = collectRoutes(fastify);
+  await app.init();
+  for (const [path, methods] of [...routes]) refuseOtherMethods(fastify, path, methods);
+  limitConnections(app.getHttpServer(), openFilesLimit(), app.get(Logger));
+  await fastify.listen({ host, port });
+  const [address] = fastify.addresses();
+  const publicUrl = app.get(PublicUrl, { strict: false });
+  if (typeof address === 'object') publicUrl.listening(address.port);
+  return publicUrl.value;
+}
+
+/**
+ * Leave without breaking anything off: take no new connections, end streams so that their callers resume
+ * elsewhere, wait for the calls in flight, have those that still block answer with what they have, close.
+ */
+export async function shutDown(app: NestFastifyApplication): Promise<void> {
+  const traffic = app.get(Traffic, { strict: false });
+  const logger = app.get(Logger);
+  const server = app.getHttpServer();
+  traffic.draining = true;
+  server.close();
+  server.closeIdleConnections();
+  app.get(OpenStreams, { strict: false }).closeAll();
+  if (!(await traffic.idle(app.get(Environment).apiGraceMs))) {
+    traffic.hurry();
+    if (!(await traffic.idle(FLUSH_MS))) logger.warn('some calls were broken off by the shutdown');
+  }
+  server.closeAllConnections();
+  await app.close();
+}
+
+/** During a shutdown requests still come in over open connections. They are sent elsewhere. */
+function refuseWhileDraining(instance: FastifyInstance, traffic: Traffic): void {
+  instance.addHook('onRequest', (_request, reply, done) => {
+    if (!traffic.draining) {
+      done();
+      return;
+    }
+    reply.headers({ connection: 'close', 'retry-after': '1' });
+    sendPlainError(reply, 503, 'this server is shutting down: send the request again');
+  });
+}
+
+/** The methods of every path that is registered from now on. */
+function collectRoutes(instance: FastifyInstance): ReadonlyMap<string, ReadonlySet<string>> {
+  const routes = new Map<string, Set<string>>();
+  instance.addHook('onRoute', ({ url, method }) => {
+    const methods = routes.get(url) ?? new Set();
+    routes.set(url, methods);
+    for (const each of [method].flat()) methods.add(each);
+  });
+  return routes;
+}
+
+/**
+ * Answers the methods that a path does not have: OPTIONS with those it has, any other with 405. Without this they
+ * would be 404, which sends people looking for a typing error in the URL.
+ */
+function refuseOtherMethods(instance: FastifyInstance, url: string, registered: ReadonlySet<string>): void {
+  const allowed = METHODS.filter((method) => registered.has(method));
+  const allow = [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+  instance.options(url, (_request, reply) => reply.status(204).header('allow', allow).send());
+  instance.route({
+    url,
+    method: METHODS.filter((method) => !allowed.includes(method)),
+    handler: (request, reply) => {
+      reply.header('allow', allow);
+      sendPlainError(reply, 405, `${request.method} is not allowed here: use ${allowed.join(' or ')}`);
+    },
+  });
+}

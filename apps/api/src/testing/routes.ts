@@ -1,0 +1,46 @@
+import { RequestMethod, type Type } from '@nestjs/common';
+import { A2aModule } from '../a2a/a2a.module.js';
+import { ACCESS, type Access } from '../access/access.guard.js';
+import { HealthModule } from '../health/health.controller.js';
+import { RestModule } from '../rest/rest.module.js';
+
+/** A route as its controller declares it. */
+export interface Route {
+  method: string;
+  path: string;
+  /** Undefined: only for callers with a token. */
+  access: Access | undefined;
+}
+
+const routesOfModule = (module: Type): Route[] =>
+  (Reflect.getMetadata('controllers', module) as Type[]).flatMap(routesOf);
+
+function routesOf(controller: Type): Route[] {
+  const bases = [Reflect.getMetadata('path', controller) as string | string[]].flat();
+  return Object.values(Object.getOwnPropertyDescriptors(controller.prototype)).flatMap(({ value }) => {
+    const handler = value as object;
+    const method = Reflect.getMetadata('method', handler) as RequestMethod | undefined;
+    if (method === undefined) return [];
+    const path = Reflect.getMetadata('path', handler) as string;
+    const access = [handler, controller].map(
+      (each) => Reflect.getMetadata(ACCESS, each) as Access | undefined,
+    );
+    return bases.map((base) => ({
+      method: RequestMethod[method],
+      path: `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1'),
+      access: access[0] ?? access[1],
+    }));
+  });
+}
+
+const OF_A2A = routesOfModule(A2aModule);
+const names = ({ access }: Route): boolean => access !== 'public';
+
+/** Every route of the REST API that is about things of a tenant. */
+export const REST_ROUTES: readonly Route[] = routesOfModule(RestModule).filter(names);
+/** The paths of all cards. */
+export const CARD_PATHS: readonly string[] = OF_A2A.filter(names)
+  .filter(({ method }) => method === 'GET')
+  .map(({ path }) => path);
+/** Every route that a controller declares. */
+export const ROUTES: readonly Route[] = [RestModule, A2aModule, HealthModule].flatMap(routesOfModule);

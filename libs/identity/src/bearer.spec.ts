@@ -1,0 +1,104 @@
+import { ProtocolError } from '@baton/a2a';
+import {
+  type ArgumentsHost,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  Get,
+  Req,
+  UseGuards,
+} from '@nestjs/common';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
+import type { FastifyReply } from 'fastify';
+import { BearerGuard, BearerStrategy, callerOf } from './bearer.js';
+import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
+import { type Caller, TokenService } from './token.service.js';
+
+@Controller()
+@UseGuards(BearerGuard)
+class WhoAmI {
+  @Get()
+  get(@Req() request: object): Caller {
+    return callerOf(request);
+  }
+}
+
+@Catch(ProtocolError)
+class Refusal implements ExceptionFilter {
+  catch(error: ProtocolError, host: ArgumentsHost): void {
+    host.switchToHttp().getResponse<FastifyReply>().status(401).send(error.message);
+  }
+}
+
+describe('bearer guard', () => {
+  const tokens = new TokensInMemory();
+  const service = tokenService(tokens, new ControlInMemory());
+  let app: NestFastifyApplication;
+
+  beforeAll(async () => {
+    const module = await Test.createTestingModule({
+      controllers: [WhoAmI],
+      providers: [BearerStrategy, { provide: TokenService, useValue: service }],
+    }).compile();
+    app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter());
+    app.useGlobalFilters(new Refusal());
+    await app.init();
+    await app.getHttpAdapter().getInstance().ready();
+  });
+  afterAll(() => app.close());
+
+  const get = async (authorization?: string, url = '/') => {
+    const headers = authorization === undefined ? {} : { authorization };
+    const { statusCode, headers: answered, body } = await app.inject({ url, headers });
+    return { status: statusCode, challenge: answered['www-authenticate'], body };
+  };
+  const issue = (expiresAt: Date | null = null) =>
+    service.issue({ tenantId: 'acme', name: 'x', scopes: ['admin'], expiresAt });
+
+  it('lets a good token through, whatever the case of the scheme', async () => {
+    const { secret, token } = await issue();
+    for (const scheme of ['Bearer', 'bearer']) {
+      const { status, body } = await get(`${scheme} ${secret}`);
+      expect(status).toBe(200);
+      expect(JSON.parse(body)).toEqual({ tenantId: 'acme', tokenId: token.id, scopes: ['admin'] });
+    }
+  });
+
+  it('asks for a token where there is none', async () => {
+    for (const header of [undefined, '', 'Basic Og==']) {
+      expect(await get(header)).toEqual({
+        status: 401,
+        challenge: 'Bearer realm="baton"',
+        body: 'a bearer token is required: send "Authorization: Bearer <token>"',
+      });
+    }
+  });
+
+  it('says what is wrong with a token', async () => {
+    const expired = await issue(new Date(0));
+    const revoked = await issue();
+    await service.revoke('acme', revoked.token.id);
+    const invalid = (why: string) => ({
+      status: 401,
+      challenge: `Bearer realm="baton", error="invalid_token", error_description="${why}"`,
+      body: why,
+    });
+    expect(await get('Bearer nonsense')).toEqual(invalid('the token is not known'));
+    expect(await get(`Bearer ${expired.secret}`)).toEqual(invalid('the token has expired'));
+    expect(await get(`Bearer ${revoked.secret}`)).toEqual(invalid('the token was revoked'));
+  });
+
+  it('answers a malformed header with 401 as well', async () => {
+    const { secret } = await issue();
+    expect(await get(`Bearer ${secret} x`)).toMatchObject({
+      status: 401,
+      challenge: 'Bearer realm="baton", error="invalid_request"',
+    });
+  });
+
+  it('takes no token from the URL', async () => {
+    const { secret } = await issue();
+    expect((await get(undefined, `/?access_token=${secret}`)).status).toBe(401);
+  });
+});

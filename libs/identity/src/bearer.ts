@@ -1,0 +1,79 @@
+import { ProtocolError } from '@baton/a2a';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { AuthGuard, PassportStrategy } from '@nestjs/passport';
+import { Strategy } from 'passport-http-bearer';
+import { type Caller, type RefusedToken, TokenService } from './token.service.js';
+
+/** The caller that a guard has found. Throws if the route has no guard, which is a bug. */
+export function callerOf(request: object): Caller {
+  const caller = (request as { user?: Caller }).user;
+  if (!caller) throw new Error('callerOf: the route has no guard that finds its caller');
+  return caller;
+}
+
+const REASONS: Record<RefusedToken, string> = {
+  unknown: 'the token is not known',
+  expired: 'the token has expired',
+  revoked: 'the token was revoked',
+};
+
+type HttpRequest = Parameters<Strategy<never>['authenticate']>[0];
+
+/** Passport's `bearer`: finds the caller of the token in the `Authorization` header (RFC 6750 §2.1). */
+@Injectable()
+export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
+  constructor(private readonly tokens: TokenService) {
+    super({ realm: 'baton' });
+  }
+
+  /** Only the header counts: a token in a URL or a form ends up in logs. */
+  override authenticate(request: HttpRequest): void {
+    const onlyHeaders: Pick<HttpRequest, 'headers'> = { headers: request.headers };
+    super.authenticate(onlyHeaders as HttpRequest);
+  }
+
+  /** Throws `unauthenticated` with the reason if the token is not good. */
+  async validate(secret: string): Promise<Caller> {
+    const verification = await this.tokens.verify(secret);
+    if (verification.ok) return verification.caller;
+    throw new ProtocolError('unauthenticated', REASONS[verification.reason]);
+  }
+}
+
+/** What of a reply the guard needs; Fastify's has it. */
+interface Reply {
+  header(name: string, value: string): unknown;
+}
+
+/**
+ * Lets a request through whose token is good; see `callerOf`. Otherwise sets `WWW-Authenticate` on the reply
+ * (RFC 6750 §3), which @nestjs/passport leaves out, and throws `unauthenticated` with the reason.
+ */
+@Injectable()
+export class BearerGuard extends AuthGuard('bearer') {
+  /**
+   * @param error what `validate` threw
+   * @param challenge set by passport when the request has no token, not set when its header is malformed
+   */
+  override handleRequest<C>(
+    error: Error | null,
+    caller: C | false,
+    challenge: unknown,
+    context: ExecutionContext,
+  ): C {
+    if (caller) return caller;
+    const reply = context.switchToHttp().getResponse<Reply>();
+    const refuse = (attributes: string, reason: string): ProtocolError => {
+      reply.header('www-authenticate', `Bearer realm="baton"${attributes}`);
+      return new ProtocolError('unauthenticated', reason);
+    };
+    if (error instanceof ProtocolError) {
+      throw refuse(`, error="invalid_token", error_description="${error.message}"`, error.message);
+    }
+    if (error) throw error;
+    if (typeof challenge === 'string') {
+      throw refuse('', 'a bearer token is required: send "Authorization: Bearer <token>"');
+    }
+    throw refuse(', error="invalid_request"', 'the Authorization header must be "Bearer" and one token');
+  }
+}

@@ -1,0 +1,172 @@
+import type { Scope } from '../../libs/a2a/src/call-context.js';
+import { AGENTS, type Case, type Kind, SCHEDULES, TASKS } from './case.js';
+
+interface RestRequest {
+  scope: Scope;
+  kinds: readonly Kind[];
+  path: string;
+  body?: object | ((id: string) => object);
+  /** The caller gets what it would get for any name. */
+  anyName?: boolean;
+}
+
+/** An agent that the caller would make. */
+const MINE = { name: 'Mine', description: 'mine', runtime: 'echo' };
+
+/** What each of Baton's own paths can name. */
+const REST: Readonly<Record<string, RestRequest>> = {
+  'GET /v1/requests': {
+    scope: 'tasks:read',
+    kinds: ['pageToken'],
+    path: '/v1/requests?cursor=<id>',
+    anyName: true,
+  },
+  'GET /v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
+  'GET /v1/requests/:id/artifacts': {
+    scope: 'tasks:read',
+    kinds: TASKS,
+    path: '/v1/requests/<id>/artifacts',
+  },
+  'GET /v1/requests/:id/artifacts (a page)': {
+    scope: 'tasks:read',
+    kinds: TASKS,
+    path: `/v1/requests/<id>/artifacts?cursor=${Buffer.from('2.1').toString('base64url')}`,
+  },
+  'GET /v1/requests/:id/events': {
+    scope: 'tasks:read',
+    kinds: [...TASKS, 'cursor'],
+    path: '/v1/requests/<id>/events?since_seq=1',
+  },
+  'POST /v1/requests/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/requests/<id>/cancel' },
+  'GET /v1/dead-letters': {
+    scope: 'tasks:read',
+    kinds: ['pageToken'],
+    path: '/v1/dead-letters?cursor=<id>',
+    anyName: true,
+  },
+  'POST /v1/dead-letters/:runId/redeliver': {
+    scope: 'agents:call',
+    kinds: ['deadRun'],
+    path: '/v1/dead-letters/<id>/redeliver',
+  },
+  'GET /v1/agents': {
+    scope: 'agents:read',
+    kinds: ['agentSlug'],
+    path: '/v1/agents?cursor=<base64url>',
+    anyName: true,
+  },
+  'POST /v1/agents': {
+    scope: 'agents:write',
+    kinds: ['agentSlug', 'installedSlug'],
+    path: '/v1/agents?dryRun=true',
+    body: (slug) => ({ ...MINE, slug }),
+    anyName: true,
+  },
+  'GET /v1/agents/:agent': { scope: 'agents:read', kinds: AGENTS, path: '/v1/agents/<id>' },
+  'PUT /v1/agents/:agent': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>?dryRun=true',
+    body: () => MINE,
+    anyName: true,
+  },
+  'PATCH /v1/agents/:agent': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>',
+    body: () => ({ description: 'mine' }),
+  },
+  'DELETE /v1/agents/:agent': { scope: 'agents:write', kinds: AGENTS, path: '/v1/agents/<id>' },
+  'GET /v1/agents/:agent/versions': {
+    scope: 'agents:read',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/versions',
+  },
+  'GET /v1/agents/:agent/versions/:version': {
+    scope: 'agents:read',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/versions/1',
+  },
+  'POST /v1/agents/:agent/versions/:version/restore': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/versions/1/restore',
+  },
+  'GET /v1/secrets': {
+    scope: 'secrets:write',
+    kinds: ['secretName'],
+    path: '/v1/secrets?cursor=<base64url>',
+    anyName: true,
+  },
+  'PUT /v1/secrets/:name': {
+    scope: 'secrets:write',
+    kinds: ['newSecret'],
+    path: '/v1/secrets/<id>',
+    body: () => ({ value: 'mine' }),
+    anyName: true,
+  },
+  'DELETE /v1/secrets/:name': { scope: 'secrets:write', kinds: ['secretName'], path: '/v1/secrets/<id>' },
+  'GET /v1/schedules': {
+    scope: 'tasks:read',
+    kinds: ['scheduleName'],
+    path: '/v1/schedules?cursor=<base64url>',
+    anyName: true,
+  },
+  'POST /v1/schedules': {
+    scope: 'schedules:write',
+    kinds: AGENTS,
+    path: '/v1/schedules',
+    body: (agent) => ({ name: 'mine', agent, cron: '@yearly', text: 'mine' }),
+  },
+  'POST /v1/schedules (a name)': {
+    scope: 'schedules:write',
+    kinds: ['newSchedule'],
+    path: '/v1/schedules',
+    body: (name) => ({ name, agent: 'echo', cron: '@yearly', text: 'mine' }),
+    anyName: true,
+  },
+  'GET /v1/schedules/:id': { scope: 'tasks:read', kinds: SCHEDULES, path: '/v1/schedules/<id>' },
+  'PATCH /v1/schedules/:id': {
+    scope: 'schedules:write',
+    kinds: SCHEDULES,
+    path: '/v1/schedules/<id>',
+    body: { paused: true },
+  },
+  'DELETE /v1/schedules/:id': { scope: 'schedules:write', kinds: SCHEDULES, path: '/v1/schedules/<id>' },
+  'POST /v1/schedules/:id/run': {
+    scope: 'schedules:write',
+    kinds: SCHEDULES,
+    path: '/v1/schedules/<id>/run',
+  },
+};
+
+/**
+ * The cases of one of Baton's own paths, which may name several things, each in a request of its own. Throws for a
+ * path that nobody has described.
+ */
+export function restCases(path: string, method: string): Case[] {
+  const key = `${method} ${path}`;
+  const described = Object.keys(REST).filter((each) => each === key || each.startsWith(`${key} (`));
+  if (described.length === 0) throw new Error(`Describe ${key} in rest-cases.ts, and what it can name.`);
+  return described.flatMap((each) => casesOf(method, each, REST[each]!));
+}
+
+const PREPARED: Partial<Record<Kind, Case['prepare']>> = {
+  newSecret: (world) => world.makeSecret(),
+  newSchedule: async (world) => (await world.makeSchedule()).name,
+};
+
+const casesOf = (method: string, title: string, described: RestRequest): Case[] =>
+  described.kinds.map((kind) => ({
+    title: `${title} by ${kind}`,
+    ...{ kind, scope: described.scope, open: false, refused: !described.anyName },
+    // Lists are looked at while nothing is made.
+    sends: kind in PREPARED,
+    prepare: PREPARED[kind],
+    request: (id) => ({
+      method,
+      path: described.path.replace('<id>', id).replace('<base64url>', Buffer.from(id).toString('base64url')),
+      headers: { 'last-event-id': kind === 'cursor' ? '1' : undefined },
+      body: typeof described.body === 'function' ? described.body(id) : described.body,
+    }),
+  }));
