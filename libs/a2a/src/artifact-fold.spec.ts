@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { ArtifactFold } from './artifact-fold.js';
+import { ArtifactFold } from './events.js';
 import { type Artifact, TaskState } from './model.js';
-import type { EventPayload } from './task-event.js';
+import type { EventPayload } from './events.js';
 import { artifactEvent, sampleArtifact, sampleTask, statusEvent, textPart } from './testing/samples.js';
 
 function foldAll(events: EventPayload[], artifacts: Artifact[] = []): Artifact[] {

@@ -1,5 +1,4 @@
 import type { Agent } from './agent.js';
-import type { OperationRules } from './operation-rules.js';
 
 /** What a tenant may want to do itself; a token has all of these unless its maker names some. */
 export const TENANT_SCOPES = [
@@ -34,9 +33,9 @@ export interface CallContext {
   agent: Agent;
   /** The profile of the path (`spec`, …). */
   profile: string;
-  /** What operations do differently for the profile and the family of the method (`rulesFor`). */
+  /** What operations do differently for the profile and the codec of the method (`rulesFor`). */
   rules: OperationRules;
-  /** The id the caller has chosen for the task it sends a message to (0.1 family). */
+  /** The id the caller has chosen for the task it sends a message to (A2A 0.1). */
   clientTaskId?: string;
   /** The protocol version asked for, as `major.minor`. */
   version: string;
@@ -50,3 +49,54 @@ export interface CallContext {
   /** Unset: what the call reads is bounded for itself alone. */
   memory?: ReadMemory;
 }
+
+/**
+ * What operations do differently for a profile, as data. They look at these rules and never at a profile's
+ * name, so a further profile changes nothing in them.
+ */
+export interface OperationRules {
+  /** Whether a send answers with an agent's bare message as such, or always with the task. */
+  reply: 'task-or-message' | 'task';
+  /** What a blocking send says of an agent that threw: the error, or the failed task. */
+  agentThrew: 'error' | 'failed-task';
+  /** Whether a blocking send waits until the turn ends, or only as long as the operator lets it (the run goes on). */
+  wait: 'for-the-turn' | 'limited';
+  /** Whether get, cancel and subscribe find the tasks of the call's agent, or any task of the tenant. */
+  taskScope: 'agent' | 'tenant';
+  /** Set where callers choose the ids of their tasks: sends, gets and cancels look ids up as aliases first. */
+  clientTaskIds?: ClientTaskIdRule;
+  /** What canceling a canceled task does. */
+  cancelAgain: 'refused' | 'returns-it';
+  /** Whether the metadata of a cancel is kept on the task. */
+  cancelMetadata: 'ignored' | 'kept';
+  /**
+   * What a subscription begins with: the task as it is now; or the whole log from event 1, and for a task that
+   * has ended its Task as the only item. A replay leaves out interruptions that lie in the past.
+   */
+  subscribe: 'snapshot' | 'replay';
+  /** Which states end the stream of a send: those that end the turn, or only terminal ones. */
+  streamEnds: 'with-turn' | 'with-task';
+  /** Whether a task's history begins with the earlier tasks of its context (`conversationHistory`). */
+  history: 'task' | 'conversation';
+}
+
+/** How a send to an id that the caller has used before is understood (`turnOfAlias`). */
+export interface ClientTaskIdRule {
+  /** Whether a message equal to the last one joins a task that has ended, or only one that is at work. */
+  joins: 'any-task' | 'working-task';
+  /** Whether a canceled task is refused, or followed by a new turn like any other that has ended. */
+  canceled: 'refused' | 'new-turn';
+}
+
+/** The specification's own rules; a profile names only what differs. */
+export const SPEC_RULES: OperationRules = {
+  reply: 'task-or-message',
+  agentThrew: 'error',
+  wait: 'for-the-turn',
+  taskScope: 'agent',
+  cancelAgain: 'refused',
+  cancelMetadata: 'ignored',
+  subscribe: 'snapshot',
+  streamEnds: 'with-turn',
+  history: 'task',
+};

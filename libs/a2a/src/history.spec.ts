@@ -1,4 +1,4 @@
-import { historyTail } from './history.js';
+import { historyTail } from './reply.js';
 import { sampleMessage } from './testing/samples.js';
 
 const history = ['1', '2', '3'].map((messageId) => sampleMessage({ messageId }));

@@ -11,7 +11,7 @@ import type {
   SubscribeToTaskRequest,
   Task,
 } from './model.js';
-import type { EventPayload } from './task-event.js';
+import type { EventPayload } from './events.js';
 
 /** One frame of a stream. The Task that opens a stream carries the sequence it is cut at. */
 export interface StreamItem {

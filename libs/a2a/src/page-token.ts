@@ -1,4 +1,5 @@
 import { ProtocolError } from './errors.js';
+import { isUuid } from './ids.js';
 
 /** Position of the last row of a page of ListTasks; the next page goes on after it. */
 export interface PagePosition {
@@ -7,7 +8,6 @@ export interface PagePosition {
 }
 
 const ISO_MS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** base64url of `["<date>","<uuid>"]` is 90 characters. */
 const MAX_TOKEN_LENGTH = 128;
 
@@ -31,7 +31,7 @@ function parse(token: string): PagePosition | undefined {
     if (!Array.isArray(parts) || parts.length !== 2) return undefined;
     const [at, taskId] = parts as unknown[];
     if (typeof at !== 'string' || !ISO_MS.test(at)) return undefined;
-    if (typeof taskId !== 'string' || !UUID.test(taskId)) return undefined;
+    if (typeof taskId !== 'string' || !isUuid(taskId)) return undefined;
     const statusAt = new Date(at);
     return Number.isNaN(statusAt.getTime()) ? undefined : { statusAt, taskId };
   } catch {

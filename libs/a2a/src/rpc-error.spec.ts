@@ -1,9 +1,9 @@
 import * as sdk from '@a2a-js/sdk/errors';
-import { encodeErrorEnvelope } from './envelope.js';
+import { encodeErrorEnvelope } from './json-rpc.js';
 import { ERRORS, type ErrorKind, ProtocolError } from './errors.js';
 import { PROFILES } from './profiles/index.js';
 import type { Profile } from './profiles/profile.js';
-import { encodeRpcError, errorWire } from './rpc-error.js';
+import { encodeRpcError, errorWire } from './json-rpc.js';
 import { connectSdkClient } from './testing/sdk-client.js';
 
 const CLASSES: Partial<Record<ErrorKind, new () => Error>> = {

@@ -1,4 +1,4 @@
-import { TaskState } from './model.js';
+import { TaskState, taskStateToJSON } from './model.js';
 
 const TERMINAL: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_COMPLETED,
@@ -19,3 +19,7 @@ export const isInterrupted = (state: TaskState): boolean => INTERRUPTED.has(stat
 
 /** The states that end a turn: a blocking send returns and a stream closes (A2A 1.0 §3.2.2). */
 export const endsTurn = (state: TaskState): boolean => isTerminal(state) || isInterrupted(state);
+
+/** `TASK_STATE_INPUT_REQUIRED` is `input-required`. */
+export const stateName = (state: TaskState): string =>
+  taskStateToJSON(state).replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');

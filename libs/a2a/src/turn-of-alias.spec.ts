@@ -1,6 +1,6 @@
 import { type Message, Role, TaskState } from './model.js';
-import { ORLOJ_PROFILE } from './profiles/orloj/index.js';
-import { SOCIETY_PROFILE } from './profiles/society/index.js';
+import { ORLOJ_PROFILE } from './profiles/orloj.js';
+import { SOCIETY_PROFILE } from './profiles/society.js';
 import { conversationHistory } from './reply.js';
 import { errorOf, replyMessage, taskIn } from './testing/profile.js';
 import { sampleArtifact, sampleMessage, textPart } from './testing/samples.js';

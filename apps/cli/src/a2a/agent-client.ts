@@ -1,6 +1,6 @@
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import type { Client } from '@a2a-js/sdk/client';
-import { type Message, type StreamResponse, type Task, taskStateToJSON, TaskState } from '@baton/a2a';
+import { type Message, type StreamResponse, type Task, TaskState } from '@baton/a2a';
 import { createFetch } from './fetch.js';
 import { SequenceTap } from './sequence-tap.js';
 import type { Target } from './target.js';
@@ -70,7 +70,3 @@ export function stateIn(payload: Payload): TaskState | undefined {
     ? payload.value.status?.state
     : undefined;
 }
-
-/** `TASK_STATE_INPUT_REQUIRED` as `input-required`. */
-export const stateName = (state: TaskState): string =>
-  taskStateToJSON(state).replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');

@@ -1,6 +1,7 @@
 import { Message, type Part, StreamResponse, Task, TaskState } from '@baton/a2a';
 import { oneLine, printable } from '../output.js';
-import { type NumberedEvent, type Payload, stateName } from './agent-client.js';
+import { stateName } from '@baton/a2a';
+import type { NumberedEvent, Payload } from './agent-client.js';
 
 const KINDS = { task: 'task', message: 'message', statusUpdate: 'status', artifactUpdate: 'artifact' };
 

@@ -1,7 +1,8 @@
 import { endsTurn, type Message, Role, TaskState } from '@baton/a2a';
 import type { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
-import { AgentClient, stateIn, stateName } from '../a2a/agent-client.js';
+import { stateName } from '@baton/a2a';
+import { AgentClient, stateIn } from '../a2a/agent-client.js';
 import { eventJson, eventLine, isTask, replyJson, replyText, statusText, textOf } from '../a2a/describe.js';
 import { follow } from '../a2a/follow.js';
 import { findTarget } from '../a2a/target.js';

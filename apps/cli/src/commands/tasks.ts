@@ -1,6 +1,6 @@
 import { RunStore, TaskStore } from '@baton/database';
 import type { Command } from 'commander';
-import { stateName } from '../a2a/agent-client.js';
+import { stateName } from '@baton/a2a';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { withDatabase } from '../connection.js';
 import { OperatorError } from '../operator-error.js';

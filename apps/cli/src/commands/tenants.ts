@@ -1,3 +1,4 @@
+import { SLUG } from '@baton/a2a';
 import type { Tenant } from '@baton/database';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
@@ -7,7 +8,6 @@ import { formatTime, printJson, printTable } from '../output.js';
 import { requireTenant, unknownTenant } from '../require-tenant.js';
 import { addLimitsCommand } from './limits.js';
 
-const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const TITLES = ['slug', 'default agent', 'created (utc)', 'id'];
 
 /** `baton tenants …`: who is served. */

@@ -3,8 +3,8 @@ import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import type { Agent } from '../agent.js';
-import { buildAgentCard } from './build-card.js';
-import { type CardForm, encodeCard } from './encode-card.js';
+import { buildAgentCard } from './agent-card.js';
+import { type CardForm, encodeCard } from './agent-card.js';
 import { parseSigningKey, signCard } from './sign-card.js';
 
 const agent: Agent = {

@@ -1,7 +1,7 @@
 import { ProtocolError } from '../errors.js';
-import { SPEC_PROFILE } from '../profiles/spec/index.js';
+import { SPEC_PROFILE } from '../profiles/spec.js';
 import { Fields } from './fields.js';
-import { readPart } from './read-part.js';
+import { readPart } from './read-message.js';
 
 describe('what callers invent', () => {
   it('is found under both names, and nothing of it is kept', () => {

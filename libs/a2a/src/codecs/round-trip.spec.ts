@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import { decodeEnvelope, encodeEnvelope } from '../envelope.js';
+import { decodeEnvelope, encodeEnvelope } from '../json-rpc.js';
 import { ProtocolError } from '../errors.js';
 import { type Message, type Part, Role, type Task, TaskState } from '../model.js';
 import type { StreamItem } from '../operation.js';
-import { SPEC_PROFILE } from '../profiles/spec/index.js';
+import { SPEC_PROFILE } from '../profiles/spec.js';
 import { artifactEvent, sampleArtifact, sampleMessage, sampleTask, statusEvent } from '../testing/samples.js';
 import { connectSdkClient } from '../testing/sdk-client.js';
 

@@ -1,12 +1,12 @@
-import { ARBITER_PROFILE } from './arbiter/index.js';
-import { CAPSULE_PROFILE } from './capsule/index.js';
-import { LANGSMITH_PROFILE } from './langsmith/index.js';
-import { ORLOJ_PROFILE } from './orloj/index.js';
+import { ARBITER_PROFILE } from './arbiter.js';
+import { CAPSULE_PROFILE } from './capsule.js';
+import { LANGSMITH_PROFILE } from './langsmith.js';
+import { ORLOJ_PROFILE } from './orloj.js';
 import type { Profile } from './profile.js';
-import { SOCIETY_PROFILE } from './society/index.js';
-import { SPEC_PROFILE } from './spec/index.js';
+import { SOCIETY_PROFILE } from './society.js';
+import { SPEC_PROFILE } from './spec.js';
 
-/** Every profile, by name. A new one is one folder and one row here. */
+/** Every profile, by name. A new one is one file and one row here. */
 export const PROFILES = {
   spec: SPEC_PROFILE,
   arbiter: ARBITER_PROFILE,

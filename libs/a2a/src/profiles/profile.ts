@@ -1,10 +1,10 @@
 import type { Agent } from '../agent.js';
-import type { Codec } from '../codec.js';
+import { type OperationRules, SPEC_RULES } from '../call-context.js';
+import type { Codec } from '../codecs/codec.js';
 import { ProtocolError } from '../errors.js';
-import { type OperationRules, SPEC_RULES } from '../operation-rules.js';
-import type { ErrorOverrides } from '../rpc-error.js';
+import type { ErrorOverrides } from '../json-rpc.js';
 import { type ChooseAgent, agentOfPath } from './agent-choice.js';
-import type { PartRule } from './part-rule.js';
+import type { PartRule } from './request-rules.js';
 
 /** Largest bodies by class, in bytes, unless the operator sets others. */
 export const BODY_LIMITS = { standard: 16 * 1024 * 1024, small: 1024 * 1024 } as const;
@@ -17,7 +17,7 @@ export interface Profile {
   readonly paths: readonly string[];
   /** Every JSON-RPC method it has. */
   readonly methods: readonly string[];
-  /** The codec of the family that has this JSON-RPC method, if any. */
+  /** The codec that has this JSON-RPC method, if any. */
   codecFor(method: string): Codec | undefined;
   /**
    * The version a request is served as, `major.minor`. `requested` is the `A2A-Version` header or query
@@ -58,7 +58,7 @@ export interface ProfileDeclaration extends Partial<
 > {
   name: string;
   paths: readonly string[];
-  /** One for each family; where two have a method of the same name the first is taken. */
+  /** One for each protocol version; where two have a method of the same name the first is taken. */
   codecs: readonly Codec[];
   /** What `A2A-Version` may say, as `major.minor`. */
   versions: readonly string[];
@@ -94,7 +94,7 @@ export function defineProfile(declaration: ProfileDeclaration): Profile {
   };
 }
 
-/** The rules of a call: the family's where it has its own, else the profile's. */
+/** The rules of a call: the codec's where it has its own, else the profile's. */
 export const rulesFor = (profile: Profile, codec: Codec): OperationRules => ({
   ...profile.rules,
   ...codec.rules,
@@ -115,3 +115,12 @@ export function versionNotSupported(requested: string, supported: readonly strin
     { metadata: { requestedVersion: shown, supportedVersions: list } },
   );
 }
+
+/** What the systems at the root path say of errors: Capsule's and Society's clients share it. */
+export const ROOT_ERRORS: ErrorOverrides = {
+  internal: { message: () => 'Internal error' },
+  'agent-threw': { code: -32603, reason: 'INTERNAL_ERROR', message: () => 'Internal error' },
+  'method-not-found': {
+    message: ({ detail }) => `method not found: ${detail.metadata?.method ?? ''}`,
+  },
+};

@@ -1,11 +1,12 @@
-import type { AnswerContext, Codec, Frame } from '../codec.js';
+import type { AnswerContext, Codec, Frame } from '../codecs/codec.js';
 import { ERRORS, ProtocolError } from '../errors.js';
+import type { EventPayload } from '../events.js';
+import { encodeRpcError } from '../json-rpc.js';
 import { type Message, Role, type Task, TaskState } from '../model.js';
 import type { DecodedCall } from '../operation.js';
 import type { Profile } from '../profiles/profile.js';
-import { encodeRpcError } from '../rpc-error.js';
-import type { EventPayload } from '../task-event.js';
-import { sampleMessage, sampleTask, textPart } from './samples.js';
+import { textPart } from '../reply.js';
+import { sampleMessage, sampleTask } from './samples.js';
 
 export const CONTEXT: AnswerContext = { agentId: 'index' };
 
@@ -80,4 +81,17 @@ export function wireOf(
   const http = profile.errors[error.kind]?.http ?? ERRORS[error.kind].http;
   const { code, message, data } = encodeRpcError(error, profile.errors, '0.3');
   return { code, http, message, data };
+}
+
+/** The field an `invalid-params` refusal names; checks that its message names it too and says what to do. */
+export function refusalOf(act: () => unknown): string | undefined {
+  try {
+    act();
+  } catch (error) {
+    if (!(error instanceof ProtocolError) || error.kind !== 'invalid-params') throw error;
+    const [violation] = error.detail.violations ?? [];
+    if (!violation || error.message !== `${violation.field}: ${violation.description}`) throw error;
+    return violation.field;
+  }
+  return undefined;
 }

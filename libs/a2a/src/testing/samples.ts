@@ -1,14 +1,10 @@
-import { type Artifact, type Message, type Part, Role, type Task, TaskState } from '../model.js';
-import type { EventPayload } from '../task-event.js';
+import { type Artifact, type Message, Role, type Task, TaskState } from '../model.js';
+import type { EventPayload } from '../events.js';
+import { textPart } from '../reply.js';
+
+export { textPart };
 
 /** Whole canonical values for tests; pass what matters to the test. */
-export const textPart = (value: string): Part => ({
-  content: { $case: 'text', value },
-  metadata: undefined,
-  filename: '',
-  mediaType: '',
-});
-
 export const sampleMessage = (members: Partial<Message> = {}): Message => ({
   messageId: 'm-1',
   contextId: 'context-1',

@@ -1,4 +1,11 @@
-import { type CallContext, OPERATIONS, type OperationName, ProtocolError, SPEC_RULES } from '@baton/a2a';
+import {
+  type CallContext,
+  OPERATIONS,
+  type OperationName,
+  ProtocolError,
+  SPEC_RULES,
+  isUuid,
+} from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
@@ -9,7 +16,6 @@ import { logContextOf } from '../../http/request-log.js';
 
 /** Requests are the tasks of Arbiter's clients, and of everybody else in the tenant. */
 const PROFILE = 'arbiter';
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** A request and where its answer goes. */
 export interface Exchange {
@@ -33,7 +39,7 @@ export class RequestCalls {
   ): Promise<CallContext & { memory: ReadLease }> {
     const { tenantId, tokenId, scopes } = callerOf(request);
     logContextOf(request).taskId = id;
-    const agent = UUID.test(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;
+    const agent = isUuid(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;
     if (!agent) throw ProtocolError.taskNotFound(id);
     return {
       tenantId,

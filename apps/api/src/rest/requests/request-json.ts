@@ -1,12 +1,4 @@
-import {
-  Artifact,
-  ProtocolError,
-  type StreamItem,
-  StreamResponse,
-  Task,
-  type TaskState,
-  taskStateToJSON,
-} from '@baton/a2a';
+import { Artifact, ProtocolError, type StreamItem, StreamResponse, Task, stateName } from '@baton/a2a';
 import type { ArtifactPosition, Family, PageOfArtifacts, RunErrorRecord } from '@baton/tasks';
 
 /** A task as a request, in short. */
@@ -68,7 +60,3 @@ export function readArtifactCursor(cursor: string): ArtifactPosition {
 /** One event of the log: the StreamResponse of A2A 1.0 as JSON, with its sequence as `seq`. */
 export const encodeEvent = ({ sequence, payload }: StreamItem): string =>
   JSON.stringify({ seq: sequence, ...(StreamResponse.toJSON({ payload }) as object) });
-
-/** `TASK_STATE_INPUT_REQUIRED` is `input-required`. */
-export const stateName = (state: TaskState): string =>
-  taskStateToJSON(state).replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');

@@ -1,4 +1,4 @@
-import { type Message, ProtocolError, Role, V1_0_CODEC, parseFields } from '@baton/a2a';
+import { type Message, ProtocolError, Role, V1_0_CODEC, isUuid, parseFields } from '@baton/a2a';
 import { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/tasks';
 import { z } from 'zod';
 
@@ -6,13 +6,12 @@ const NAME = 'give it 1 to 64 lower-case letters, digits and hyphens between the
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z';
 /** A message is kept for as long as its schedule. */
 const MOST_BYTES = 65_536;
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 const name = z
   .string()
   .max(64, { error: NAME })
   .regex(/^[a-z\d]+(-[a-z\d]+)*$/, { error: NAME })
-  .refine((text) => !UUID.test(text), { error: 'must not look like an id: choose another name' });
+  .refine((text) => !isUuid(text), { error: 'must not look like an id: choose another name' });
 const time = z.iso
   .datetime({ offset: true, error: TIME })
   .transform((text) => new Date(text))

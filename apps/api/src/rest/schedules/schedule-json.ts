@@ -1,6 +1,5 @@
-import { Message } from '@baton/a2a';
+import { Message, stateName } from '@baton/a2a';
 import type { Schedule } from '@baton/tasks';
-import { stateName } from '../requests/request-json.js';
 
 type Json = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
+import { SLUG } from '@baton/a2a';
 import { z } from 'zod';
 
-const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const MOST_CALLEES = 100;
 
 const slug = z.string('must be the slug of an agent').regex(SLUG, 'must be the slug of an agent');

@@ -1,0 +1,166 @@
+import type { Agent } from '../agent.js';
+import { AgentCard, type AgentInterface, type AgentSkill } from '../model.js';
+
+/** Every binding and version an agent is served with, the preferred one first. A new binding is one row. */
+const INTERFACES: readonly { binding: string; version: string; path: (slug: string) => string }[] = [
+  { binding: 'JSONRPC', version: '1.0', path: (slug) => `/agents/${slug}` },
+  { binding: 'JSONRPC', version: '0.3', path: (slug) => `/agents/${slug}` },
+];
+
+const DEFAULT_MODES = ['text/plain', 'application/json'];
+/** Name of the one security scheme: the tenant's bearer token. */
+const BEARER = 'bearer';
+
+/** The card of an agent as this server offers it at `publicUrl` (A2A 1.0 §4.4.1), unsigned. */
+export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): AgentCard {
+  const { skills, inputModes, outputModes } = definition;
+  return {
+    name: definition.name,
+    description: definition.description,
+    version: definition.version,
+    provider: definition.provider,
+    documentationUrl: definition.documentationUrl,
+    iconUrl: definition.iconUrl,
+    supportedInterfaces: buildInterfaces(slug, publicUrl),
+    capabilities: {
+      streaming: true,
+      pushNotifications: false,
+      extensions: definition.extensions,
+      extendedAgentCard: false,
+    },
+    securitySchemes: {
+      [BEARER]: {
+        scheme: {
+          $case: 'httpAuthSecurityScheme',
+          value: { scheme: 'Bearer', bearerFormat: '', description: "A token of the caller's tenant" },
+        },
+      },
+    },
+    securityRequirements: [{ schemes: { [BEARER]: { list: [] } } }],
+    defaultInputModes: inputModes.length > 0 ? inputModes : DEFAULT_MODES,
+    defaultOutputModes: outputModes.length > 0 ? outputModes : DEFAULT_MODES,
+    skills: skills.length > 0 ? skills : [defaultSkill(slug, definition)],
+    signatures: [],
+  };
+}
+
+function buildInterfaces(slug: string, publicUrl: string): AgentInterface[] {
+  const base = publicUrl.replace(/\/+$/, '');
+  return INTERFACES.map(({ binding, version, path }) => ({
+    url: base + path(slug),
+    protocolBinding: binding,
+    protocolVersion: version,
+    tenant: '',
+  }));
+}
+
+/** A card must name at least one skill. */
+const defaultSkill = (id: string, { name, description }: Agent['definition']): AgentSkill => ({
+  id,
+  name,
+  description,
+  tags: [id],
+  examples: [],
+  inputModes: [],
+  outputModes: [],
+  securityRequirements: [],
+});
+
+/** `1.0`: pure 1.0; `0.2`: the flat shape of 0.2 and 0.3; `both`: the fields of both generations together. */
+export type CardForm = '1.0' | 'both' | '0.2';
+
+type JsonObject = Record<string, unknown>;
+
+/** The JSON of a card (wire contract P-11). */
+export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
+  if (form === '0.2') return flattenCard(card);
+  const json = AgentCard.toJSON(card) as JsonObject;
+  if (form === '1.0') return json;
+  const flat = flattenCard(card);
+  return { ...flat, ...json, securitySchemes: mergeSchemes(flat.securitySchemes, json.securitySchemes) };
+}
+
+/**
+ * The one member that both generations have under the same name in different shapes. The shapes don't
+ * collide inside a scheme, so each scheme carries both. Only what 1.0 knows is covered by a signature.
+ */
+function mergeSchemes(flat: unknown, current: unknown): JsonObject {
+  const flatSchemes = flat as Record<string, JsonObject>;
+  const schemes = Object.entries((current ?? {}) as Record<string, JsonObject>);
+  return Object.fromEntries(schemes.map(([name, scheme]) => [name, { ...flatSchemes[name], ...scheme }]));
+}
+
+/** Version of the schema the flat shape follows; 0.2 clients do not look at it. */
+const PROTOCOL_VERSION = '0.3.0';
+
+/**
+ * The card as 0.2 and 0.3 write it: one main `url`, further ones in `additionalInterfaces`, security as
+ * OpenAPI has it. Signatures are left out: they are made over the 1.0 form.
+ */
+export function flattenCard(card: AgentCard): JsonObject {
+  const interfaces = card.supportedInterfaces.filter(({ protocolVersion }) =>
+    protocolVersion.startsWith('0.'),
+  );
+  const [main] = interfaces;
+  return {
+    protocolVersion: PROTOCOL_VERSION,
+    name: card.name,
+    description: card.description,
+    version: card.version,
+    url: main?.url,
+    preferredTransport: main?.protocolBinding,
+    additionalInterfaces: interfaces.map(({ url, protocolBinding }) => ({ url, transport: protocolBinding })),
+    ...(card.provider && { provider: card.provider }),
+    ...(card.documentationUrl && { documentationUrl: card.documentationUrl }),
+    ...(card.iconUrl && { iconUrl: card.iconUrl }),
+    capabilities: flattenCapabilities(card),
+    supportsAuthenticatedExtendedCard: card.capabilities?.extendedAgentCard ?? false,
+    securitySchemes: flattenSchemes(card.securitySchemes),
+    security: flattenRequirements(card.securityRequirements),
+    defaultInputModes: card.defaultInputModes,
+    defaultOutputModes: card.defaultOutputModes,
+    skills: card.skills.map(flattenSkill),
+  };
+}
+
+const flattenCapabilities = ({ capabilities }: AgentCard): JsonObject => ({
+  streaming: capabilities?.streaming ?? false,
+  pushNotifications: capabilities?.pushNotifications ?? false,
+  stateTransitionHistory: false,
+  ...(capabilities?.extensions.length && { extensions: capabilities.extensions }),
+});
+
+function flattenSkill({ securityRequirements, ...skill }: AgentSkill): JsonObject {
+  const { id, name, description, tags, examples, inputModes, outputModes } = skill;
+  return {
+    id,
+    name,
+    description,
+    tags,
+    ...(examples.length > 0 && { examples }),
+    ...(inputModes.length > 0 && { inputModes }),
+    ...(outputModes.length > 0 && { outputModes }),
+    ...(securityRequirements.length > 0 && { security: flattenRequirements(securityRequirements) }),
+  };
+}
+
+/** Bearer tokens are the only scheme this server has; others would have to be added here. */
+function flattenSchemes(schemes: AgentCard['securitySchemes']): JsonObject {
+  const flat: JsonObject = {};
+  for (const [name, { scheme }] of Object.entries(schemes)) {
+    if (scheme?.$case !== 'httpAuthSecurityScheme') continue;
+    const { description, bearerFormat } = scheme.value;
+    flat[name] = {
+      type: 'http',
+      scheme: scheme.value.scheme.toLowerCase(),
+      ...(description && { description }),
+      ...(bearerFormat && { bearerFormat }),
+    };
+  }
+  return flat;
+}
+
+const flattenRequirements = (requirements: AgentCard['securityRequirements']): JsonObject[] =>
+  requirements.map(({ schemes }) =>
+    Object.fromEntries(Object.entries(schemes).map(([name, { list }]) => [name, list])),
+  );

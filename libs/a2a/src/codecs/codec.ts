@@ -1,0 +1,215 @@
+import type { CallContext, OperationRules } from '../call-context.js';
+import { ProtocolError } from '../errors.js';
+import type { Task } from '../model.js';
+import {
+  type DecodedCall,
+  OPERATIONS,
+  type OperationCall,
+  type OperationName,
+  type Requests,
+  type Results,
+  type StreamItem,
+  type StreamingOperationName,
+  type UnaryOperationName,
+  historyLengthOf,
+} from '../operation.js';
+import { Fields } from './fields.js';
+
+/** What an answer may have to say besides its result. */
+export interface AnswerContext {
+  /** Id of the agent that answers. */
+  agentId: string;
+  /** The id the caller chose for its task, where the version lets callers do so. */
+  clientTaskId?: string;
+  /** How much history the caller asked for; unset = all. */
+  historyLength?: number;
+  /** Sequence after which a resumed stream goes on; 0 or unset = from its beginning. */
+  after?: number;
+}
+
+/** What the answer to a call may have to say. */
+export const answerContextOf = (
+  { agent, clientTaskId, lastEventId }: Pick<CallContext, 'agent' | 'clientTaskId' | 'lastEventId'>,
+  call: OperationCall,
+): AnswerContext => ({
+  agentId: agent.id,
+  clientTaskId,
+  historyLength: historyLengthOf(call),
+  after: lastEventId,
+});
+
+/** One frame of a stream. Whoever has read it goes on after `sequence`. */
+export interface Frame {
+  sequence: number;
+  /** The JSON of the frame: the envelope's `result`, or the bare data without an envelope. */
+  result: unknown;
+}
+
+/** Encodes the items of one stream, in order; it may remember what it has seen. */
+export type StreamEncoder = (item: StreamItem) => Frame[];
+
+/** How the frames of a stream are written as server-sent events. */
+export interface Framing {
+  /** The `event:` line; unset = none. */
+  event?: string;
+  /** Whether a frame is a JSON-RPC envelope, or the bare result. An error always is an envelope. */
+  enveloped: boolean;
+  /** The `event:` line of the error that ends a stream which fails. */
+  errorEvent?: string;
+}
+
+/**
+ * One version of the protocol (A2A 0.1, 0.3, 1.0) as one profile speaks it: pure functions between the version's
+ * JSON and the canonical model. A codec knows nothing of HTTP, tenants or storage.
+ */
+export interface Codec {
+  /** `major.minor` of the protocol version. */
+  readonly version: string;
+  readonly framing: Framing;
+  /** What operations do differently when they are called through this codec. */
+  readonly rules: Partial<OperationRules>;
+  /** Every JSON-RPC method of this codec. */
+  readonly methods: readonly string[];
+  /** Whether this codec has a JSON-RPC method of that name. */
+  hasMethod(method: string): boolean;
+  /** Decode and validate `params`. Throws `ProtocolError` naming the field and the remedy. */
+  decode(method: string, params: unknown): DecodedCall;
+  /** The JSON of a unary result. */
+  encodeResult<K extends UnaryOperationName>(
+    operation: K,
+    result: Results[K],
+    context?: AnswerContext,
+  ): unknown;
+  /** The encoder of one stream. */
+  streamEncoder(context?: AnswerContext): StreamEncoder;
+  /** The JSON of one item by itself, as the version writes it, without the profile's own shape. */
+  encodeItem(item: StreamItem): unknown;
+}
+
+/** The JSON-RPC methods by which one version calls one operation. */
+export interface WireMethods<K extends OperationName> {
+  /** How the params of each method become the canonical request. Empty: the version lacks the operation. */
+  methods: Readonly<Record<string, (params: Fields) => Requests[K]>>;
+  /** Reads the id that the caller chooses for its task, where the version has such ids. */
+  clientTaskId?: (params: Fields) => string;
+}
+
+/** The same with the JSON of the result. */
+export interface WireOperation<K extends UnaryOperationName> extends WireMethods<K> {
+  encode: (result: Results[K], context: AnswerContext) => unknown;
+}
+
+/** How one version carries each operation. A new operation does not compile until every version has an entry. */
+export type WireOperations = { [K in UnaryOperationName]: WireOperation<K> } & {
+  [K in StreamingOperationName]: WireMethods<K>;
+};
+
+/** How a profile says things its own way: on the canonical model, so that it holds in every version alike. */
+export interface Shape {
+  task(task: Task, context: AnswerContext): Task;
+  /** What each item of a stream becomes: none, one or several items. */
+  stream(context: AnswerContext): (item: StreamItem) => StreamItem[];
+}
+
+/** One version of the protocol on the wire; a profile may speak it in its own shape and framing. */
+export interface WireVersion {
+  version: string;
+  operations: WireOperations;
+  encodeItem: (item: StreamItem) => unknown;
+  /** The methods that are served; unset = all. */
+  onlyMethods?: readonly string[];
+  /** Looks at the params before they are read. Throws `ProtocolError`. */
+  checkParams?: (params: Fields, operation: OperationName) => void;
+  shape?: Shape;
+  framing?: Framing;
+  rules?: Partial<OperationRules>;
+}
+
+const EMPTY_CONTEXT: AnswerContext = { agentId: '' };
+const UNSHAPED: Shape = { task: (task) => task, stream: () => (item) => [item] };
+
+export function defineCodec(wire: WireVersion): Codec {
+  const { version, encodeItem, shape = UNSHAPED, framing = { enveloped: true }, rules = {} } = wire;
+  const encoders: { [K in UnaryOperationName]: Pick<WireOperation<K>, 'encode'> } =
+    shape === UNSHAPED ? wire.operations : shapeResults(wire.operations, shape);
+  const decoders = decodersOf(wire);
+  return {
+    version,
+    framing,
+    rules,
+    methods: [...decoders.keys()],
+    hasMethod: (method) => decoders.has(method),
+    decode(method, params) {
+      const decode = decoders.get(method);
+      if (!decode) throw ProtocolError.methodNotFound(method);
+      return decode(Fields.ofParams(params));
+    },
+    encodeResult: (operation, result, context = EMPTY_CONTEXT) => encoders[operation].encode(result, context),
+    streamEncoder(context = EMPTY_CONTEXT) {
+      const shapeItem = shape.stream(context);
+      return (item) =>
+        shapeItem(item).map((shaped) => ({ sequence: shaped.sequence, result: encodeItem(shaped) }));
+    },
+    encodeItem,
+  };
+}
+
+type Decoder = (params: Fields) => DecodedCall;
+
+function decodersOf({ operations, onlyMethods, checkParams }: WireVersion): ReadonlyMap<string, Decoder> {
+  const decoders = new Map<string, Decoder>();
+  for (const operation of Object.keys(OPERATIONS) as OperationName[]) {
+    const { methods, clientTaskId }: WireMethods<OperationName> = operations[operation];
+    for (const [method, read] of Object.entries(methods)) {
+      if (onlyMethods && !onlyMethods.includes(method)) continue;
+      decoders.set(method, (params) => {
+        checkParams?.(params, operation);
+        const ids = clientTaskId && { clientTaskId: clientTaskId(params) };
+        // WireOperations ties the request to its operation; the loop over all of them loses the tie.
+        return { operation, ...ids, request: read(params) } as DecodedCall;
+      });
+    }
+  }
+  return decoders;
+}
+
+const shapeResults = (operations: WireOperations, shape: Shape): WireOperations => ({
+  ...operations,
+  sendMessage: {
+    ...operations.sendMessage,
+    encode: (result, context) =>
+      operations.sendMessage.encode(
+        result.$case === 'task' ? { ...result, value: shape.task(result.value, context) } : result,
+        context,
+      ),
+  },
+  getTask: {
+    ...operations.getTask,
+    encode: (task, context) => operations.getTask.encode(shape.task(task, context), context),
+  },
+  cancelTask: {
+    ...operations.cancelTask,
+    encode: (task, context) => operations.cancelTask.encode(shape.task(task, context), context),
+  },
+  listTasks: {
+    ...operations.listTasks,
+    encode: ({ tasks, ...page }, context) =>
+      operations.listTasks.encode(
+        { tasks: tasks.map((task) => shape.task(task, context)), ...page },
+        context,
+      ),
+  },
+});
+
+/** One server-sent event of a stream; `sequence` is left out where the event belongs to no task. */
+export function sseRecord(json: string, { event, sequence }: { event?: string; sequence?: number }): string {
+  const id = sequence === undefined ? '' : `id: ${sequence}\n`;
+  return `${id}${event === undefined ? '' : `event: ${event}\n`}data: ${json}\n\n`;
+}
+
+/** The record of a frame. `envelope` wraps a result for the caller's id and makes it text. */
+export const frameRecord = (
+  { event, enveloped }: Framing,
+  { sequence, result }: Frame,
+  envelope: (result: unknown) => string,
+): string => sseRecord(enveloped ? envelope(result) : JSON.stringify(result), { event, sequence });

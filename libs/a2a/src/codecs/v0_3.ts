@@ -1,0 +1,255 @@
+/**
+ * A2A 0.3 (and 0.2.x, which has the same shapes) over JSON-RPC. Where it differs from the canonical model:
+ * - methods are paths (`message/send`); there is no list of tasks;
+ * - roles are `user`, `agent`; states are lower case with hyphens (`input-required`), unset is `unknown`;
+ * - objects carry `kind`; parts are `{kind: "text" | "file" | "data"}`, a file is `{file: {bytes | uri}}`;
+ * - text and data parts have neither file name nor media type: those of a 1.0 part are left out;
+ * - `data` must be an object: other values travel as `{value}` with metadata `data_part_compat`;
+ * - a status event carries `final`, true when the turn is over;
+ * - `configuration.blocking: false` is `returnImmediately: true`; left out it blocks;
+ * - a unary result and a frame are the bare object, without the 1.0 wrapper member;
+ * - push authentication has a list of `schemes`, of which the first is kept.
+ */
+import {
+  LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD,
+  LEGACY_METHOD_MESSAGE_SEND,
+  LEGACY_METHOD_MESSAGE_STREAM,
+  LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_DELETE,
+  LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_GET,
+  LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_LIST,
+  LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET,
+  LEGACY_METHOD_TASKS_CANCEL,
+  LEGACY_METHOD_TASKS_GET,
+  LEGACY_METHOD_TASKS_RESUBSCRIBE,
+} from '@a2a-js/sdk/compat/v0_3';
+import { encodeCard } from '../cards/agent-card.js';
+import type { EventPayload } from '../events.js';
+import {
+  type Artifact,
+  type Message,
+  type Part,
+  Role,
+  type SendMessageConfiguration,
+  type SendMessageRequest,
+  type Task,
+  TaskState,
+} from '../model.js';
+import { endsTurn, stateName } from '../task-state.js';
+import { type WireMethods, type WireVersion, defineCodec } from './codec.js';
+import type { Fields } from './fields.js';
+import { readMessage, readPushConfig, WRAPPED_DATA } from './read-message.js';
+
+/** The roles of 0.3, and of 0.1 before it. */
+export const ROLES = {
+  user: 'user',
+  parse: (value: unknown) =>
+    value === 'user' ? Role.ROLE_USER : value === 'agent' ? Role.ROLE_AGENT : Role.UNRECOGNIZED,
+};
+
+const streamMethod = (messageId: 'required' | 'optional'): WireMethods<'sendStreamingMessage'> => ({
+  methods: { [LEGACY_METHOD_MESSAGE_STREAM]: (params) => readSend(params, messageId) },
+});
+
+/** Every JSON-RPC method of A2A 0.3 (§7). */
+export const V0_3: WireVersion = {
+  version: '0.3',
+  operations: {
+    sendMessage: {
+      methods: { [LEGACY_METHOD_MESSAGE_SEND]: (params) => readSend(params, 'required') },
+      encode: (result) => (result.$case === 'task' ? encodeTask(result.value) : encodeMessage(result.value)),
+    },
+    sendStreamingMessage: streamMethod('required'),
+    getTask: {
+      methods: {
+        [LEGACY_METHOD_TASKS_GET]: (params) => ({
+          ...readTaskId(params),
+          historyLength: params.historyLength(),
+        }),
+      },
+      encode: encodeTask,
+    },
+    listTasks: {
+      methods: {},
+      encode: ({ tasks, ...page }) => ({ tasks: tasks.map(encodeTask), ...page }),
+    },
+    cancelTask: {
+      methods: {
+        [LEGACY_METHOD_TASKS_CANCEL]: (params) => ({
+          ...readTaskId(params),
+          metadata: params.object('metadata'),
+        }),
+      },
+      encode: encodeTask,
+    },
+    subscribeToTask: { methods: { [LEGACY_METHOD_TASKS_RESUBSCRIBE]: readTaskId } },
+    pushNotificationConfig: {
+      methods: {
+        // `set` names the task `taskId`, the others `id`.
+        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET]: readPushTask('taskId'),
+        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_GET]: readPushTask('id'),
+        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_LIST]: readPushTask('id'),
+        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_DELETE]: readPushTask('id'),
+      },
+      encode: (never) => never,
+    },
+    getExtendedAgentCard: {
+      methods: { [LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD]: () => ({}) },
+      encode: (card) => encodeCard(card, '0.2'),
+    },
+  },
+  encodeItem: ({ payload }) => encodeEvent(payload),
+};
+
+export const V0_3_CODEC = defineCodec(V0_3);
+
+/** 0.3 with a `message/stream` whose message may have no id. */
+export const V0_3_WITH_LAX_STREAM: WireVersion = {
+  ...V0_3,
+  operations: { ...V0_3.operations, sendStreamingMessage: streamMethod('optional') },
+};
+
+function readSend(params: Fields, messageId: 'required' | 'optional'): SendMessageRequest {
+  const kind = params.child('message')?.get('kind') ?? 'message';
+  if (kind !== 'message') throw params.refuse('message.kind', 'must be "message"');
+  const configuration = params.child('configuration');
+  return {
+    tenant: '',
+    message: readMessage(params, ROLES, messageId),
+    configuration: configuration && readConfiguration(configuration),
+    metadata: params.object('metadata'),
+  };
+}
+
+function readConfiguration(configuration: Fields): SendMessageConfiguration {
+  const push = configuration.child('pushNotificationConfig');
+  return {
+    acceptedOutputModes: configuration.strings('acceptedOutputModes'),
+    taskPushNotificationConfig: push && readPushConfig(push),
+    historyLength: configuration.historyLength(),
+    returnImmediately: configuration.boolean('blocking') === false,
+  };
+}
+
+function readTaskId(params: Fields) {
+  return { tenant: '', id: params.requiredId('id') };
+}
+
+function readPushTask(name: 'taskId' | 'id') {
+  return (params: Fields) => ({ taskId: params.requiredId(name) });
+}
+
+type JsonObject = Record<string, unknown>;
+
+/** The SDK writes the same JSON, but only as a text that would have to be parsed again; a test compares the two. */
+function encodeEvent(payload: EventPayload): JsonObject {
+  switch (payload.$case) {
+    case 'task':
+      return encodeTask(payload.value);
+    case 'statusUpdate': {
+      const { taskId, contextId, status, metadata } = payload.value;
+      return {
+        kind: 'status-update',
+        taskId,
+        contextId,
+        status: encodeStatus(status),
+        // A stream also ends when the task waits for its caller.
+        final: status !== undefined && endsTurn(status.state),
+        ...(metadata && { metadata }),
+      };
+    }
+    case 'artifactUpdate': {
+      const { taskId, contextId, artifact, append, lastChunk, metadata } = payload.value;
+      return {
+        kind: 'artifact-update',
+        taskId,
+        contextId,
+        artifact: artifact && encodeArtifact(artifact),
+        append,
+        lastChunk,
+        ...(metadata && { metadata }),
+      };
+    }
+  }
+}
+
+function encodeTask({ id, contextId, status, history, artifacts, metadata }: Task): JsonObject {
+  return {
+    kind: 'task',
+    id,
+    contextId,
+    status: encodeStatus(status),
+    ...(history.length > 0 && { history: history.map(encodeMessage) }),
+    ...(artifacts.length > 0 && { artifacts: artifacts.map(encodeArtifact) }),
+    ...(metadata && { metadata }),
+  };
+}
+
+function encodeStatus(status: Task['status']): JsonObject {
+  if (!status) return { state: 'unknown' };
+  const { state, message, timestamp } = status;
+  const isKnown = state !== TaskState.TASK_STATE_UNSPECIFIED && state !== TaskState.UNRECOGNIZED;
+  return {
+    state: isKnown ? stateName(state) : 'unknown',
+    ...(message && { message: encodeMessage(message) }),
+    ...(timestamp && { timestamp }),
+  };
+}
+
+function encodeMessage(message: Message): JsonObject {
+  const { messageId, role, parts, contextId, taskId, metadata, extensions, referenceTaskIds } = message;
+  return {
+    kind: 'message',
+    messageId,
+    role: role === Role.ROLE_USER ? 'user' : 'agent',
+    parts: parts.map(encodePart),
+    ...(contextId && { contextId }),
+    ...(taskId && { taskId }),
+    ...(metadata && { metadata }),
+    ...(extensions.length > 0 && { extensions }),
+    ...(referenceTaskIds.length > 0 && { referenceTaskIds }),
+  };
+}
+
+function encodeArtifact({
+  artifactId,
+  parts,
+  name,
+  description,
+  metadata,
+  extensions,
+}: Artifact): JsonObject {
+  return {
+    artifactId,
+    parts: parts.map(encodePart),
+    ...(name && { name }),
+    ...(description && { description }),
+    ...(metadata && { metadata }),
+    ...(extensions.length > 0 && { extensions }),
+  };
+}
+
+/** A data part that says null is stored without content; 0.3 says it as a wrapped null. */
+function encodePart({ content, metadata, filename, mediaType }: Part): JsonObject {
+  switch (content?.$case) {
+    case 'text':
+      return { kind: 'text', text: content.value, ...(metadata && { metadata }) };
+    case 'raw':
+    case 'url': {
+      const file = {
+        ...(content.$case === 'raw'
+          ? { bytes: Buffer.from(content.value).toString('base64') }
+          : { uri: content.value }),
+        ...(mediaType && { mimeType: mediaType }),
+        ...(filename && { name: filename }),
+      };
+      return { kind: 'file', file, ...(metadata && { metadata }) };
+    }
+    default: {
+      const value: unknown = content?.value ?? null;
+      if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+        return { kind: 'data', data: value, ...(metadata && { metadata }) };
+      }
+      return { kind: 'data', data: { value }, metadata: { ...metadata, [WRAPPED_DATA]: true } };
+    }
+  }
+}

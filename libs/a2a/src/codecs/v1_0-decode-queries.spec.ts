@@ -1,0 +1,86 @@
+import { TaskState } from '../model.js';
+import { encodePageToken } from '../page-token.js';
+import { refusalOf } from '../testing/profile.js';
+import { V1_0_CODEC } from './v1_0.js';
+
+const decode = (method: string, params: unknown) => V1_0_CODEC.decode(method, params).request;
+
+describe('decoding other 1.0 methods', () => {
+  it('reads a task id and a history length', () => {
+    expect(decode('GetTask', { id: 'a', historyLength: 0 })).toEqual({
+      tenant: '',
+      id: 'a',
+      historyLength: 0,
+    });
+    expect(decode('CancelTask', { id: 'a', metadata: { b: 1 } })).toEqual({
+      tenant: '',
+      id: 'a',
+      metadata: { b: 1 },
+    });
+    expect(decode('SubscribeToTask', { id: 'a', tenant: 't' })).toEqual({ tenant: 't', id: 'a' });
+  });
+
+  it.each(['GetTask', 'CancelTask', 'SubscribeToTask'])('%s needs an id', (method) => {
+    for (const params of [undefined, {}, { id: '' }, { id: 1 }, { id: 'x'.repeat(300) }, { id: '\0' }]) {
+      expect(refusalOf(() => decode(method, params))).toBe('id');
+    }
+  });
+
+  it.each(['Create', 'Get', 'Delete'])('%sTaskPushNotificationConfig names its task', (verb) => {
+    const method = `${verb}TaskPushNotificationConfig`;
+    expect(V1_0_CODEC.decode(method, { task_id: 't', id: 'c' })).toEqual({
+      operation: 'pushNotificationConfig',
+      request: { taskId: 't' },
+    });
+    expect(refusalOf(() => decode(method, {}))).toBe('taskId');
+  });
+
+  it('GetExtendedAgentCard needs no params', () => {
+    expect(V1_0_CODEC.decode('GetExtendedAgentCard', undefined).operation).toBe('getExtendedAgentCard');
+  });
+
+  it('P-8: ListTasks reads its filters', () => {
+    const pageToken = encodePageToken({
+      statusAt: new Date(),
+      taskId: '0b0f6d0e-7b0f-4b4e-8a52-3a6c0d6f1b11',
+    });
+    const params = {
+      contextId: 'c',
+      status: 'TASK_STATE_WORKING',
+      pageSize: 100,
+      pageToken,
+      historyLength: 2,
+      statusTimestampAfter: '2026-01-31T13:00:00.123456+01:00',
+      includeArtifacts: true,
+    };
+    expect(decode('ListTasks', params)).toEqual({
+      ...params,
+      tenant: '',
+      status: TaskState.TASK_STATE_WORKING,
+      statusTimestampAfter: '2026-01-31T12:00:00.123Z',
+    });
+    expect(decode('ListTasks', undefined)).toMatchObject({ status: 0, pageToken: '', pageSize: undefined });
+  });
+
+  it.each([
+    [{ pageSize: 0 }, 'pageSize'],
+    [{ pageSize: -1 }, 'pageSize'],
+    [{ pageSize: 101 }, 'pageSize'],
+    [{ pageSize: 1.5 }, 'pageSize'],
+    [{ pageSize: '10' }, 'pageSize'],
+    [{ pageToken: 'forged' }, 'pageToken'],
+    [{ pageToken: 7 }, 'pageToken'],
+    [{ status: 'working' }, 'status'],
+    [{ status: 99 }, 'status'],
+    [{ status: {} }, 'status'],
+    [{ statusTimestampAfter: 'yesterday' }, 'statusTimestampAfter'],
+    [{ statusTimestampAfter: '2026-13-01T00:00:00Z' }, 'statusTimestampAfter'],
+    [{ statusTimestampAfter: '2026-01-01' }, 'statusTimestampAfter'],
+    [{ statusTimestampAfter: 5 }, 'statusTimestampAfter'],
+    [{ includeArtifacts: 'true' }, 'includeArtifacts'],
+    [{ historyLength: -1 }, 'historyLength'],
+    [{ contextId: '\0' }, 'contextId'],
+  ])('P-8: ListTasks refuses %j', (params, field) => {
+    expect(refusalOf(() => decode('ListTasks', params))).toBe(field);
+  });
+});

@@ -1,0 +1,126 @@
+/**
+ * A2A 1.0 over JSON-RPC. The canonical model is this version's own, so little is bridged:
+ * - methods are PascalCase; fields may come in camelCase or snake_case (ProtoJSON), and leave in camelCase;
+ * - parts are written in the member form (`{text}`, `{raw}`, `{url}`, `{data}`); `kind` and `type` are read;
+ * - ProtoJSON leaves defaults out, but a ListTasks answer always has all four of its members (§3.1.4);
+ * - a part whose data is null can't be told from one without content and is refused.
+ */
+import { SendMessageResponse, roleFromJSON, taskStateFromJSON } from '@a2a-js/sdk';
+import { encodeCard } from '../cards/agent-card.js';
+import {
+  type ListTasksRequest,
+  type SendMessageConfiguration,
+  type SendMessageRequest,
+  StreamResponse,
+  Task,
+  TaskState,
+} from '../model.js';
+import { decodePageToken } from '../page-token.js';
+import { type WireVersion, defineCodec } from './codec.js';
+import type { Fields } from './fields.js';
+import { readMessage, readPushConfig } from './read-message.js';
+
+const ROLES = { user: 'ROLE_USER', parse: roleFromJSON };
+const MAX_PAGE_SIZE = 100;
+/** RFC 3339, as ProtoJSON writes a Timestamp; any offset and up to nanoseconds. */
+const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/i;
+
+/** Every JSON-RPC method of A2A 1.0 (§9.4). */
+export const V1_0: WireVersion = {
+  version: '1.0',
+  operations: {
+    sendMessage: {
+      methods: { SendMessage: readSend },
+      encode: (result) => SendMessageResponse.toJSON({ payload: result }),
+    },
+    sendStreamingMessage: { methods: { SendStreamingMessage: readSend } },
+    getTask: { methods: { GetTask: readGetTask }, encode: (task) => Task.toJSON(task) },
+    listTasks: {
+      methods: { ListTasks: readListTasks },
+      encode: ({ tasks, ...page }) => ({ tasks: tasks.map((task) => Task.toJSON(task)), ...page }),
+    },
+    cancelTask: { methods: { CancelTask: readCancelTask }, encode: (task) => Task.toJSON(task) },
+    subscribeToTask: { methods: { SubscribeToTask: readTaskId } },
+    pushNotificationConfig: {
+      methods: {
+        CreateTaskPushNotificationConfig: readPushTask,
+        GetTaskPushNotificationConfig: readPushTask,
+        ListTaskPushNotificationConfigs: readPushTask,
+        DeleteTaskPushNotificationConfig: readPushTask,
+      },
+      encode: (never) => never,
+    },
+    getExtendedAgentCard: {
+      methods: { GetExtendedAgentCard: () => ({}) },
+      encode: (card) => encodeCard(card, '1.0'),
+    },
+  },
+  encodeItem: ({ payload }) => StreamResponse.toJSON({ payload }),
+};
+
+export const V1_0_CODEC = defineCodec(V1_0);
+
+function readSend(params: Fields): SendMessageRequest {
+  const configuration = params.child('configuration');
+  return {
+    tenant: params.string('tenant') ?? '',
+    message: readMessage(params, ROLES),
+    configuration: configuration && readConfiguration(configuration),
+    metadata: params.object('metadata'),
+  };
+}
+
+function readConfiguration(configuration: Fields): SendMessageConfiguration {
+  const push = configuration.child('taskPushNotificationConfig');
+  return {
+    acceptedOutputModes: configuration.strings('acceptedOutputModes'),
+    taskPushNotificationConfig: push && readPushConfig(push),
+    historyLength: configuration.historyLength(),
+    returnImmediately: configuration.boolean('returnImmediately') ?? false,
+  };
+}
+
+function readTaskId(params: Fields) {
+  return { tenant: params.string('tenant') ?? '', id: params.requiredId('id') };
+}
+
+function readGetTask(params: Fields) {
+  return { ...readTaskId(params), historyLength: params.historyLength() };
+}
+
+function readCancelTask(params: Fields) {
+  return { ...readTaskId(params), metadata: params.object('metadata') };
+}
+
+function readPushTask(params: Fields) {
+  return { taskId: params.requiredId('taskId') };
+}
+
+function readListTasks(params: Fields): ListTasksRequest {
+  const pageToken = params.string('pageToken') ?? '';
+  if (pageToken !== '') decodePageToken(pageToken);
+  return {
+    tenant: params.string('tenant') ?? '',
+    contextId: params.contextId(),
+    status: readState(params),
+    pageSize: params.integer('pageSize', 1, MAX_PAGE_SIZE),
+    pageToken,
+    historyLength: params.historyLength(),
+    statusTimestampAfter: readTimestamp(params),
+    includeArtifacts: params.boolean('includeArtifacts'),
+  };
+}
+
+function readState(params: Fields): TaskState {
+  const state = taskStateFromJSON(params.get('status') ?? TaskState.TASK_STATE_UNSPECIFIED);
+  if (state !== TaskState.UNRECOGNIZED) return state;
+  throw params.refuse('status', 'is not a task state: send for example "TASK_STATE_COMPLETED"');
+}
+
+function readTimestamp(params: Fields): string | undefined {
+  const text = params.string('statusTimestampAfter');
+  if (text === undefined) return undefined;
+  const at = TIMESTAMP.test(text) ? new Date(text) : undefined;
+  if (at && !Number.isNaN(at.getTime())) return at.toISOString();
+  throw params.refuse('statusTimestampAfter', 'must be a timestamp such as "2026-01-31T12:00:00.000Z"');
+}
