@@ -1,7 +1,6 @@
 export { AgentDirectory } from './catalog/agent-directory.js';
 export { type Author, Catalog, type CatalogWrite, type WriteOptions } from './catalog/catalog.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
-export { type RedeliveryPorts, redeliver } from './dead-letters/redelivery.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { OperationTable } from './operations/operation-table.js';
 export { RequestListing } from './operations/request-listing.js';
@@ -10,6 +9,7 @@ export { PlatformReadiness } from './platform/platform-readiness.js';
 export { WorkerWatch } from './platform/worker-watch.js';
 export { ActiveRuns } from './runs/active-runs.js';
 export { Schedules } from './schedules/schedules.js';
+export { TurnIntake } from './turns/turn-intake.js';
 export { TasksModule, WorkerTasksModule } from './tasks.module.js';
 
 // What the use cases take and return, for those who call them.

@@ -1,6 +1,7 @@
 import { BUILTIN_AGENTS } from '@baton/agents';
 import { type DeadLetter, DeadLetterStore, TaskStore, RunStore } from '@baton/database';
-import { type RedeliveryPorts, redeliver } from '@baton/tasks';
+import { DeadLetters, TurnIntake } from '@baton/tasks';
+import type { RunJob } from '@baton/messaging';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { type Platform, withDatabase } from '../connection.js';
@@ -142,9 +143,9 @@ async function redeliverLetters(
     const chosen = runId === undefined ? await lettersOf(desk, tenant) : [await requireLetter(desk, runId)];
     const due = all && !again ? chosen.filter(({ redeliveredAt }) => !redeliveredAt) : chosen;
     const made: { runId: string; taskId: string }[] = [];
-    await withPorts(desk, async (ports) => {
+    await withRedelivery(desk, async (deadLetters) => {
       for (const letter of due) {
-        const taskId = await redeliverOne(ports, letter, again).catch((error: unknown) => {
+        const taskId = await redeliverOne(deadLetters, letter, again).catch((error: unknown) => {
           // Of all, one that can't be redelivered keeps no other from it.
           if (!all || !(error instanceof OperatorError)) throw error;
           cli.terminal.err(error.message);
@@ -158,27 +159,32 @@ async function redeliverLetters(
   });
 }
 
-async function withPorts(desk: Desk, work: (ports: RedeliveryPorts) => Promise<void>): Promise<void> {
+/** The use case of the API, without the limits of tenants: the operator stands above them. */
+async function withRedelivery(desk: Desk, work: (deadLetters: DeadLetters) => Promise<void>): Promise<void> {
   const { letters, tasks, agents, environment } = desk;
-  await withMessaging(environment, async (messaging, answers) =>
-    work({
-      letters,
-      tasks,
-      maxAttempts: environment.maxAttempts,
-      findAgent: async (tenantId, agentId) =>
-        BUILTIN_AGENTS.find(({ id }) => id === agentId) ?? agents.find(tenantId, agentId),
+  await withMessaging(environment, async (messaging, answers) => {
+    const slots = {
+      quotaFor: async () => undefined,
       // What the queue does not take, the sweeper enqueues.
-      enqueue: async (run, dispatched) => {
+      enqueue: async (run: RunJob, dispatched: boolean) => {
         if (answers && dispatched) await messaging.enqueueRuns([run]).catch(() => undefined);
       },
-    }),
-  );
+    };
+    const directory = {
+      find: async (tenantId: string, agentId: string) =>
+        BUILTIN_AGENTS.find(({ id }) => id === agentId) ?? agents.find(tenantId, agentId),
+    };
+    await work(new DeadLetters(letters, directory, new TurnIntake(tasks, slots, environment)));
+  });
 }
 
-async function redeliverOne(ports: RedeliveryPorts, letter: DeadLetter, again: boolean): Promise<string> {
-  const redelivered = await redeliver(ports, letter, { again });
+async function redeliverOne(
+  deadLetters: DeadLetters,
+  { tenantId, runId }: DeadLetter,
+  again: boolean,
+): Promise<string> {
+  const redelivered = await deadLetters.redeliver(tenantId, runId, again);
   if (redelivered.ok) return redelivered.taskId;
-  const { runId } = letter;
   if (redelivered.reason === 'redelivered') {
     throw new OperatorError(
       `Run ${runId} was redelivered before, as task ${redelivered.taskId}: add --again to do it once more.`,

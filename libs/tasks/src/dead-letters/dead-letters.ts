@@ -1,21 +1,30 @@
-import { ProtocolError } from '@baton/a2a';
-import { Environment } from '@baton/config';
-import { type DeadLetter, DeadLetterStore, TaskStore } from '@baton/database';
-import { Injectable } from '@nestjs/common';
+import { type Agent, ProtocolError, type Task } from '@baton/a2a';
+import { type DeadLetter, DeadLetterStore, type DeadMessage } from '@baton/database';
+import { Inject, Injectable } from '@nestjs/common';
+import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
-import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { explainQuota } from '../turns/ensure-task.js';
-import { type Redelivered, redeliver } from './redelivery.js';
+import { TurnIntake, newTask } from '../turns/turn-intake.js';
 
-/** A tenant's dead letters, for the tenant itself. */
+/** The key of the new task's metadata that says where it comes from. */
+const METADATA_KEY = 'baton.redelivery';
+
+/**
+ * What a redelivery has done. `redelivered`: there is a redelivery already, as `taskId`. `expired`: the retention of the
+ * task is over, and its message is gone. `agent-gone`: the agent is disabled or deleted.
+ */
+export type Redelivered =
+  | { ok: true; taskId: string; letter: DeadLetter }
+  | { ok: false; reason: 'not-found' | 'expired' | 'agent-gone' }
+  | { ok: false; reason: 'redelivered'; taskId: string };
+
+/** Runs that have used up their attempts: list them, and send their messages again. */
 @Injectable()
 export class DeadLetters {
   constructor(
     private readonly letters: DeadLetterStore,
-    private readonly tasks: TaskStore,
-    private readonly directory: AgentDirectory,
-    private readonly dispatcher: RunDispatcher,
-    private readonly environment: Environment,
+    @Inject(AgentDirectory)
+    private readonly agents: { find(tenantId: string, id: string): Promise<Agent | undefined> },
+    private readonly intake: TurnIntake,
   ) {}
 
   /** One page, the latest death first. */
@@ -28,19 +37,28 @@ export class DeadLetters {
   }
 
   /**
-   * Say the message again as a new task, under the tenant's limits.
-   * @throws ProtocolError `limit-exceeded` if too many of its tasks wait
+   * Send the message of a dead run again, as a new task of the same agent in the same context. The failed task stays as
+   * it is: terminal is final. The dead letter keeps the id of the new task before the task is made, so that concurrent
+   * calls, and a call after a crash in between, make one task.
+   * @param again also if it was redelivered before
+   * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room
    */
   async redeliver(tenantId: string, runId: string, again: boolean): Promise<Redelivered> {
-    const quota = await this.dispatcher.quotaFor(tenantId);
-    const ports = {
-      letters: this.letters,
-      tasks: this.tasks,
-      findAgent: async (tenant: string, agentId: string) => this.directory.find(tenant, agentId),
-      maxAttempts: this.environment.maxAttempts,
-      enqueue: this.dispatcher.enqueue.bind(this.dispatcher),
-    };
-    return redeliver(ports, { tenantId, runId }, { again, quota }).catch(explainQuota(quota));
+    const found = await this.letters.find(tenantId, runId);
+    if (!found) return { ok: false, reason: 'not-found' };
+    const said = await this.letters.readMessage(tenantId, runId);
+    const agent = await this.agents.find(tenantId, found.agentId);
+    if (!isOpen(found) && !again) return redeliveredBefore(found);
+    if (!said) return { ok: false, reason: 'expired' };
+    if (!agent || agent.closed) return { ok: false, reason: 'agent-gone' };
+    const letter = await this.letters.reserve(tenantId, runId, uuid(), again);
+    if (!letter?.redeliveredTaskId) return { ok: false, reason: 'not-found' };
+    if (!isOpen(letter)) return redeliveredBefore(letter);
+    const taskId = letter.redeliveredTaskId;
+    const task = taskOf(letter, said, taskId);
+    await this.intake.ensureTask({ tenantId, agent, task, extensions: said.extensions });
+    await this.letters.confirm(tenantId, runId, taskId);
+    return { ok: true, taskId, letter };
   }
 }
 
@@ -66,4 +84,20 @@ export function refusalOf(refused: Exclude<Redelivered, { ok: true }>): Protocol
     );
   }
   return new ProtocolError('task-not-found', 'there is no dead letter of that run');
+}
+
+/** Whether its task is yet to be made. */
+const isOpen = (letter: DeadLetter): boolean => letter.redeliveredAt === null;
+
+const redeliveredBefore = ({ redeliveredTaskId }: DeadLetter): Redelivered => ({
+  ok: false,
+  reason: 'redelivered',
+  taskId: redeliveredTaskId ?? '',
+});
+
+function taskOf(letter: DeadLetter, { message, contextId }: DeadMessage, id: string): Task {
+  const { taskId: deadTaskId, runId } = letter;
+  const referenceTaskIds = [...message.referenceTaskIds, deadTaskId];
+  const metadata = { [METADATA_KEY]: { taskId: deadTaskId, runId } };
+  return newTask({ ...message, messageId: '', referenceTaskIds }, { id, contextId, metadata });
 }

@@ -7,7 +7,6 @@ import {
   TaskState,
   dataPart,
   endsTurn,
-  runRetry,
   textPart,
 } from '@baton/a2a';
 import {
@@ -23,23 +22,18 @@ import {
   approvalsOf,
   asksForApproval,
 } from '@baton/agents';
-import { Environment } from '@baton/config';
 import {
   type Ancestor,
   FamilyStore,
   type MessageKey,
   ParentOverError,
-  type RunQuota,
   RetentionStore,
   type StoredTask,
   TaskStore,
   TooManyChildrenError,
-  isTransient,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { v7 as uuid } from 'uuid';
-import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { explainQuota } from '../turns/ensure-task.js';
+import { TurnIntake, newTask } from '../turns/turn-intake.js';
 import { AppendRefused } from '../core/errors.js';
 import { retryTransient } from '../core/retry-transient.js';
 import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
@@ -56,8 +50,7 @@ export class DelegatedTasks extends ChildTasks {
     private readonly tasks: TaskStore,
     private readonly families: FamilyStore,
     private readonly retention: RetentionStore,
-    private readonly dispatcher: RunDispatcher,
-    private readonly environment: Environment,
+    private readonly intake: TurnIntake,
   ) {
     super();
   }
@@ -85,32 +78,20 @@ export class DelegatedTasks extends ChildTasks {
     }
     assertAllowed(line, request);
     const child = newChild(turn, request, id, line.length);
-    try {
-      await this.create(turn, request, child, line);
-    } catch (error) {
-      // Another attempt may have made it at the same time: then it is there, and all is well.
-      const made = isTransient(error) ? undefined : await this.find(tenantId, id, line.length);
-      if (!made) throw explained(error, request);
-      return made;
-    }
-    return { task: child, depth: line.length, isAtWork: true };
-  }
-
-  private async create(turn: Turn, request: ChildRequest, task: Task, line: Ancestor[]): Promise<void> {
-    const { tenantId, runId: parentRunId, attempt } = turn;
+    const { runId, attempt, traceparent } = turn;
     const { agent, limits } = request;
-    const runId = uuid();
-    const quota = await this.dispatcher.quotaFor(tenantId);
-    const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
-    const parent = { tenantId, taskId: turn.task.id, runId: parentRunId, attempt };
+    const parent = { tenantId, taskId: turn.task.id, runId, attempt };
     const rootTaskId = line.at(-1)?.taskId ?? turn.task.id;
-    const { dispatched } = await this.tasks
-      .create({
-        ...{ tenantId, agentId: agent.id, runId, task, extensions: [], quota, retry, ...traceOf(turn) },
+    const isMade = await this.intake
+      .ensureTask({
+        ...{ tenantId, agent, task: child, traceparent },
         child: { parent, rootTaskId, most: limits.tasks },
       })
-      .catch(explainQuota(quota));
-    await this.dispatcher.enqueue({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
+      .catch((error: unknown) => {
+        throw explained(error, request);
+      });
+    if (isMade) return { task: child, depth: line.length, isAtWork: true };
+    return this.found(tenantId, id, line.length);
   }
 
   /** What an agent says to a child that has asked, once. It never counts as an answer about approvals. */
@@ -125,8 +106,7 @@ export class DelegatedTasks extends ChildTasks {
         );
       }
       const message = userMessage(turn, request, { taskId, contextId: stored.task.contextId });
-      const quota = await this.dispatcher.quotaFor(turn.tenantId);
-      const refusal = await this.continue(turn, agent, message, key, quota).catch((error: unknown) => {
+      const refusal = await this.continue(turn, agent, message, key).catch((error: unknown) => {
         throw explained(error, request);
       });
       if (refusal) throw notAsking(refusal);
@@ -144,14 +124,9 @@ export class DelegatedTasks extends ChildTasks {
     if (due.length > 0 && !(await this.tasks.earlierTurn(turn.tenantId, key))) {
       const { contextId } = stored.task;
       const message = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
-      // The person's message was accepted with the parent's turn: the tenant's limits don't stop it half-way.
-      const quota = {
-        ...(await this.dispatcher.quotaFor(turn.tenantId)),
-        maxWaiting: null,
-        maxStoredBytes: null,
-      };
-      // Refused if somebody else has answered it or canceled it just now: then it is as it is.
-      await this.continue(turn, agent, message, key, quota);
+      // Refused if somebody else has answered it or canceled it just now: then it is as it is. The tenant's limits do not
+      // stop the answer half-way: the person's message was accepted with the parent's turn.
+      await this.continue(turn, agent, message, key, { isUnlimited: true });
     }
     return this.found(turn.tenantId, taskId, depth);
   }
@@ -162,18 +137,12 @@ export class DelegatedTasks extends ChildTasks {
     agent: Agent,
     message: Message,
     key: MessageKey,
-    quota: RunQuota,
+    options: { isUnlimited?: boolean } = {},
   ): Promise<'not-found' | 'terminal' | 'busy' | undefined> {
-    const { tenantId } = turn;
-    const { taskId } = message;
-    const retry = runRetry(agent.definition.retry, this.environment.maxAttempts);
-    const runId = uuid();
-    const ids = { tenantId, agentId: agent.id, taskId, runId };
-    const next = { ...ids, message, extensions: [], key, quota, retry, ...traceOf(turn) };
-    const result = await this.tasks.continue(next).catch(explainQuota(quota));
-    if (result.ok) await this.dispatcher.enqueue({ tenantId, taskId, runId, attempt: 0 }, result.dispatched);
-    else if (result.reason !== 'repeated') return result.reason;
-    return undefined;
+    const { tenantId, traceparent } = turn;
+    const next = { tenantId, agent, message, key, traceparent, ...options };
+    const continued = await this.intake.continueTask(next);
+    return continued.ok || continued.reason === 'repeated' ? undefined : continued.reason;
   }
 
   /** A task that this turn's task has given to the agent, and how deep it is. */
@@ -203,9 +172,6 @@ export class DelegatedTasks extends ChildTasks {
     return { task, depth, isAtWork: !endsTurn(task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED) };
   }
 }
-
-/** Parent and child are parts of one trace. */
-const traceOf = ({ traceparent }: Turn): { traceparent?: string } => (traceparent ? { traceparent } : {});
 
 /** @param line from the task that asks up to the first one of all */
 function assertAllowed(line: readonly Ancestor[], { agent, limits }: ChildRequest): void {
@@ -244,18 +210,8 @@ const notAsking = (reason: 'not-found' | 'terminal' | 'busy'): ChildRefusal =>
 
 function newChild(turn: Turn, request: ChildRequest, id: string, depth: number): Task {
   const contextId = contextOf(turn, request.agent.id, request.lane);
-  return {
-    id,
-    contextId,
-    status: {
-      state: TaskState.TASK_STATE_SUBMITTED,
-      message: undefined,
-      timestamp: new Date().toISOString(),
-    },
-    artifacts: [],
-    history: [userMessage(turn, request, { taskId: id, contextId })],
-    metadata: { [METADATA_KEY]: { taskId: turn.task.id, agent: turn.agent.slug, depth } },
-  };
+  const metadata = { [METADATA_KEY]: { taskId: turn.task.id, agent: turn.agent.slug, depth } };
+  return newTask(userMessage(turn, request, { taskId: id, contextId }), { id, contextId, metadata });
 }
 
 const userMessage = (

@@ -12,7 +12,7 @@ import { type ClaimedRun, Database, RetentionStore, RunStore, TaskStore } from '
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './artifact-pages.js';
-import { TaskFinder } from './find-task.js';
+import { TaskFinder } from './task-finder.js';
 
 const KIB = 1024;
 /** The smallest that TASK_READ_BYTES can be, so that a page is small. */

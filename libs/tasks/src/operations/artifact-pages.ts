@@ -8,7 +8,7 @@ import {
 import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { TaskFinder } from './find-task.js';
+import { TaskFinder } from './task-finder.js';
 
 /** About how large a page is, in bytes of JSON. A single larger event is a page of its own. */
 const PAGE_BYTES = 4 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { type CallContext, type CancelTaskRequest, ProtocolError, type Task, TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { TurnEnds } from '../turns/turn-ends.js';
-import { TaskFinder } from './find-task.js';
+import { TaskFinder } from './task-finder.js';
 
 /** CancelTask (A2A 1.0 §3.1.5). */
 @Injectable()

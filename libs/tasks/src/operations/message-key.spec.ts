@@ -1,5 +1,5 @@
 import { type Message, Role, type SendMessageRequest } from '@baton/a2a';
-import { messageKey } from './message-key.js';
+import { messageKey } from './message-router.js';
 
 type Content = Message['parts'][number]['content'];
 

@@ -1,18 +1,129 @@
+import { createHash } from 'node:crypto';
 import {
+  type Agent,
   type CallContext,
   type ClientTaskIdRule,
-  type Message,
+  Message,
   ProtocolError,
   type SendMessageRequest,
+  type Task,
+  type TaskSnapshot,
+  TaskState,
   turnOfAlias,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { type AcceptedTurn, type TaskAlias, TurnIntake } from './accept-turn.js';
-import { TaskFinder } from './find-task.js';
-import { messageKey } from './message-key.js';
+import { Relay } from '../relay/relay.js';
+import type { TaskWatch } from '../relay/task-watch.js';
+import { TurnIntake, newTask, withMessageId } from '../turns/turn-intake.js';
+import { TaskFinder } from './task-finder.js';
 import { pushNotSupported } from './push-not-supported.js';
+
+/** A turn that is in Postgres, and a watch that misses none of its events. */
+export interface AcceptedTurn {
+  /** The task as of the event with which the turn was accepted, or as it is when a repeated call joined it. */
+  cut: TaskSnapshot;
+  /** The artifacts that the turns before this one have made. */
+  priorArtifacts: Task['artifacts'];
+  watch: TaskWatch;
+}
+
+/** The id that a caller has chosen for a task, and the task it named before. */
+interface TaskAlias {
+  clientId: string;
+  previousTaskId?: string | undefined;
+}
+
+/** Accepts the messages of calls, and opens the watch that the caller is answered from. */
+@Injectable()
+export class MessageAcceptance {
+  constructor(
+    private readonly intake: TurnIntake,
+    private readonly tasks: TaskStore,
+    private readonly finder: TaskFinder,
+    private readonly relay: Relay,
+  ) {}
+
+  /**
+   * Accept a message as a new task.
+   * @returns the earlier turn under the message's key or the alias, if there is one; nothing was written then
+   */
+  async createTask(
+    call: CallContext,
+    request: SendMessageRequest,
+    message: Message,
+    signal: AbortSignal,
+    { alias, key }: { alias?: TaskAlias; key?: MessageKey | undefined },
+  ): Promise<AcceptedTurn | EarlierTurn> {
+    const { tenantId, agent, extensions, traceparent, profile } = call;
+    assertEnabled(agent);
+    const task = newTask(message, {
+      contextId: message.contextId || undefined,
+      metadata: request.metadata,
+    });
+    const created = await this.intake.createTask(
+      { tenantId, agent, task, extensions, traceparent, alias: alias && { profile, ...alias }, key },
+      // Subscribing does not need the row.
+      () => this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
+    );
+    const watch = created.opened;
+    if (created.created) return { cut: { task, sequence: 1 }, priorArtifacts: [], watch };
+    this.relay.leave(watch);
+    return created.earlier;
+  }
+
+  /**
+   * Accept a message as the next turn of an interrupted task.
+   * @returns the earlier turn under the message's key, if there is one; nothing was written then
+   * @throws ProtocolError if the agent is disabled, or the task is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
+   */
+  async continueTask(
+    call: CallContext,
+    message: Message,
+    signal: AbortSignal,
+    key?: MessageKey,
+  ): Promise<AcceptedTurn | EarlierTurn> {
+    const stored = await this.finder.find(call, message.taskId, { historyLength: 0, artifacts: false });
+    const { id: taskId, contextId, status } = stored.task;
+    if (message.contextId && message.contextId !== contextId) {
+      throw ProtocolError.invalidParams(
+        'message.contextId',
+        'contradicts the task, which is in another context',
+      );
+    }
+    const { tenantId, agent, extensions, traceparent } = call;
+    assertEnabled(agent);
+    const said = { ...withMessageId(message), taskId, contextId };
+    const continued = await this.intake.continueTask(
+      { tenantId, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
+      async (sequence) => ({
+        watch: await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal),
+        cut: await this.tasks.get(tenantId, taskId, { memory: call.memory }),
+      }),
+    );
+    if (!continued.ok) {
+      if (continued.reason === 'repeated') return continued.earlier;
+      if (continued.reason === 'not-found') throw await this.finder.notFound(call, taskId, taskId);
+      throw refusal(taskId, continued.reason, status?.state);
+    }
+    const { cut, watch } = continued.opened;
+    if (!cut) throw await this.finder.notFound(call, taskId, taskId);
+    // A cancel may have come in between: what the snapshot shows must not follow it once more.
+    watch.skipTo(cut.sequence);
+    return { cut, priorArtifacts: cut.task.artifacts, watch };
+  }
+
+  /** Wait for the task there is, as a repeated call does. */
+  async join(call: CallContext, cut: TaskSnapshot, signal: AbortSignal): Promise<AcceptedTurn> {
+    const key = { tenantId: call.tenantId, taskId: cut.task.id };
+    const watch = await this.relay.watch(key, cut.sequence, cut.sequence, signal);
+    // The subscription came after the snapshot: what happened between them is only in the log.
+    watch.refresh();
+    // What the task has made so far is part of the reply that the repeated call asks for.
+    return { cut, priorArtifacts: [], watch };
+  }
+}
 
 /** Two callers that give one id to a message at once settle within this many looks. */
 const MAX_LOOKS = 5;
@@ -30,7 +141,7 @@ interface Sent {
 @Injectable()
 export class MessageRouter {
   constructor(
-    private readonly intake: TurnIntake,
+    private readonly acceptance: MessageAcceptance,
     private readonly tasks: TaskStore,
     private readonly environment: Environment,
     private readonly finder: TaskFinder,
@@ -57,8 +168,8 @@ export class MessageRouter {
     const { call, request, message, signal, key } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {
       const turn = message.taskId
-        ? await this.intake.continueTask(call, message, signal, key)
-        : await this.intake.createTask(call, request, message, signal, { key });
+        ? await this.acceptance.continueTask(call, message, signal, key)
+        : await this.acceptance.createTask(call, request, message, signal, { key });
       const accepted = 'watch' in turn ? turn : await this.join(sent, turn);
       if (accepted) return accepted;
     }
@@ -83,7 +194,7 @@ export class MessageRouter {
       const turn =
         stored?.agentId === agent.id
           ? await this.routeAfter(sent, stored, alias, rule)
-          : await this.intake.createTask(call, request, message, signal, { alias, key });
+          : await this.acceptance.createTask(call, request, message, signal, { alias, key });
       if ('watch' in turn) return turn;
     }
     throw new ProtocolError('internal', 'Too many messages came under this id at once: send it again');
@@ -108,11 +219,11 @@ export class MessageRouter {
     const { id: taskId, contextId } = stored.task;
     switch (turnOfAlias(stored.task, message, rule)) {
       case 'join':
-        return this.intake.join(call, stored, signal);
+        return this.acceptance.join(call, stored, signal);
       case 'answer':
-        return this.intake.continueTask(call, { ...message, taskId, contextId }, signal, key);
+        return this.acceptance.continueTask(call, { ...message, taskId, contextId }, signal, key);
       case 'new-turn':
-        return this.intake.createTask(call, request, { ...message, contextId }, signal, { alias, key });
+        return this.acceptance.createTask(call, request, { ...message, contextId }, signal, { alias, key });
     }
   }
 
@@ -125,7 +236,7 @@ export class MessageRouter {
     const stored = await this.tasks.get(call.tenantId, earlier.taskId, { memory: call.memory });
     if (stored) {
       if (!isSameContent(key?.content, earlier.content)) throw usedOtherwise(call);
-      return this.intake.join(call, stored, signal);
+      return this.acceptance.join(call, stored, signal);
     }
     if (key) key.goneTaskId = earlier.taskId;
     return undefined;
@@ -141,3 +252,58 @@ const usedOtherwise = ({ idempotencyKey }: CallContext): ProtocolError =>
     'Idempotency-Key',
     `"${idempotencyKey ?? ''}" was sent before with another message: send each message under a key of its own`,
   );
+
+/** Throws for an agent that takes no new messages. Its running tasks finish. */
+function assertEnabled({ slug, closed }: Agent): void {
+  if (closed === undefined) return;
+  throw new ProtocolError(
+    'agent-disabled',
+    `The agent "${slug}" is ${closed} and takes no messages: ask its tenant to enable it, or send to another`,
+    { metadata: { agent: slug } },
+  );
+}
+
+function refusal(taskId: string, reason: 'terminal' | 'busy', state: TaskState | undefined): ProtocolError {
+  const why =
+    reason === 'terminal'
+      ? 'the task has ended; send a message without taskId to start a new one'
+      : 'the task is still working; wait until it asks for input, or cancel it';
+  const canceled = reason === 'terminal' && state === TaskState.TASK_STATE_CANCELED;
+  return new ProtocolError(canceled ? 'task-canceled' : 'unsupported-operation', `message.taskId: ${why}`, {
+    metadata: { taskId },
+  });
+}
+
+/**
+ * The key that identifies a message when it comes again: a hash of everything that was sent, with its `messageId`. With an
+ * `Idempotency-Key` the key is a hash of that header; the content, without the `messageId`, is kept to find out whether the
+ * header was used for another message. Undefined: the message is never deduplicated, because it has no id, or because its
+ * caller chooses the ids of tasks (`turnOfAlias`).
+ * How the caller wants to be answered (`configuration`) is no part of the key.
+ */
+export function messageKey(
+  { agent, clientTaskId, idempotencyKey }: Pick<CallContext, 'agent' | 'clientTaskId' | 'idempotencyKey'>,
+  request: SendMessageRequest,
+  message: Message,
+): Pick<MessageKey, 'hash' | 'content'> | undefined {
+  const hasHeader = idempotencyKey !== undefined;
+  if (!hasHeader && (!message.messageId || clientTaskId !== undefined)) return undefined;
+  const { messageId, ...said } = Message.toJSON(message) as { messageId?: string };
+  const content = { said, id: clientTaskId, metadata: request.metadata };
+  return hasHeader
+    ? { hash: digest(['header', agent.id, idempotencyKey]), content: digest(content) }
+    : { hash: digest(['message', agent.id, messageId, content]), content: null };
+}
+
+/** SHA-256 of the value's JSON, the members of every object in order. */
+const digest = (value: unknown): Buffer =>
+  createHash('sha256')
+    .update(JSON.stringify(inOrder(value)))
+    .digest();
+
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(members.map(([name, member]) => [name, inOrder(member)]));
+}

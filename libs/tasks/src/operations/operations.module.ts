@@ -3,13 +3,11 @@ import { AgentDirectoryModule } from '../catalog/catalog.module.js';
 import { PlatformModule } from '../platform/platform.module.js';
 import { Relay } from '../relay/relay.js';
 import { TurnsModule } from '../turns/turns.module.js';
-import { TurnIntake } from './accept-turn.js';
 import { ArtifactPages } from './artifact-pages.js';
 import { CancelOperation } from './cancel-task.js';
-import { Conversation } from './conversation.js';
-import { TaskFinder } from './find-task.js';
+import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
-import { MessageRouter } from './message-router.js';
+import { MessageAcceptance, MessageRouter } from './message-router.js';
 import { OperationTable } from './operation-table.js';
 import { ReadOperations } from './read-tasks.js';
 import { RequestListing } from './request-listing.js';
@@ -22,8 +20,8 @@ import { SubscribeOperation } from './subscribe-to-task.js';
   providers: [
     ArtifactPages,
     CancelOperation,
-    Conversation,
     ListTotals,
+    MessageAcceptance,
     MessageRouter,
     OperationTable,
     ReadOperations,
@@ -32,7 +30,6 @@ import { SubscribeOperation } from './subscribe-to-task.js';
     SendOperations,
     SubscribeOperation,
     TaskFinder,
-    TurnIntake,
   ],
   exports: [ArtifactPages, OperationTable, RequestListing],
 })

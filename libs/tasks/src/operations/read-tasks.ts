@@ -10,8 +10,7 @@ import {
 } from '@baton/a2a';
 import { TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { Conversation } from './conversation.js';
-import { TaskFinder } from './find-task.js';
+import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
 
 const DEFAULT_PAGE_SIZE = 50;
@@ -22,7 +21,6 @@ export class ReadOperations {
   constructor(
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
-    private readonly conversation: Conversation,
     private readonly totals: ListTotals,
   ) {}
 
@@ -32,7 +30,7 @@ export class ReadOperations {
     if (call.rules.history === 'task')
       return (await this.finder.find(call, request.id, { historyLength })).task;
     const { task } = await this.finder.find(call, request.id);
-    return this.conversation.withHistory(call, task, historyLength);
+    return this.finder.withHistory(call, task, historyLength);
   }
 
   /** The agent's tasks in the caller's tenant, newest status first. */

@@ -14,9 +14,7 @@ import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { NO_LONGER_WATCHED, type TaskWatch } from '../relay/task-watch.js';
 import { WorkerWatch } from '../platform/worker-watch.js';
-import { Conversation } from './conversation.js';
-import { TaskFinder } from './find-task.js';
-import { handOver, type Opening } from './opening.js';
+import { type Opening, TaskFinder, handOver } from './task-finder.js';
 import { MessageRouter } from './message-router.js';
 
 /** SendMessage and SendStreamingMessage (A2A 1.0 §3.1.1, §3.1.2). */
@@ -24,7 +22,6 @@ import { MessageRouter } from './message-router.js';
 export class SendOperations {
   constructor(
     private readonly router: MessageRouter,
-    private readonly conversation: Conversation,
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
     private readonly workers: WorkerWatch,
@@ -44,7 +41,7 @@ export class SendOperations {
       const turn = await this.router.route(call, request, AbortSignal.any([signal, watching.signal]));
       const { priorArtifacts } = turn;
       if (request.configuration?.returnImmediately) {
-        const value = await this.conversation.withHistory(call, turn.cut.task, historyLength);
+        const value = await this.finder.withHistory(call, turn.cut.task, historyLength);
         return { $case: 'task', value, priorArtifacts };
       }
       const { id } = turn.cut.task;
@@ -55,7 +52,7 @@ export class SendOperations {
       const cut = call.rules.history === 'task' && historyLength !== undefined ? { historyLength } : {};
       const stored = await this.tasks.get(call.tenantId, id, { ...cut, memory: call.memory });
       if (!stored) throw await this.finder.notFound(call, id, id);
-      const task = await this.conversation.withHistory(call, stored.task, historyLength);
+      const task = await this.finder.withHistory(call, stored.task, historyLength);
       return replyOf(call, { ...stored, task }, priorArtifacts);
     } finally {
       clearInterval(limit);
@@ -103,7 +100,7 @@ export class SendOperations {
     signal: AbortSignal,
   ): Promise<Opening & { watch: TaskWatch }> {
     const { cut, watch } = await this.router.route(call, request, signal);
-    const value = await this.conversation.withHistory(call, cut.task, request.configuration?.historyLength);
+    const value = await this.finder.withHistory(call, cut.task, request.configuration?.historyLength);
     return {
       first: { sequence: cut.sequence, payload: { $case: 'task', value } },
       taskId: cut.task.id,

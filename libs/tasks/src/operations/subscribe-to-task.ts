@@ -12,8 +12,7 @@ import type { StoredTask } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { Relay } from '../relay/relay.js';
 import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
-import { TaskFinder } from './find-task.js';
-import { handOver, type Opening } from './opening.js';
+import { type Opening, TaskFinder, handOver } from './task-finder.js';
 
 /** SubscribeToTask (A2A 1.0 §3.1.6) and tasks/resubscribe (0.3 §7.9). */
 @Injectable()

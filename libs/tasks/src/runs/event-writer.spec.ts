@@ -2,7 +2,7 @@ import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '
 import type { AppendBatch, AppendResult } from '@baton/database';
 import type { TaskSignal } from '@baton/messaging';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
-import { EventAllowance, type EventLimits } from './event-allowance.js';
+import { EventAllowance, type EventLimits } from './turn-output.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { EventWriter } from './event-writer.js';
 

@@ -1,4 +1,4 @@
-import { type EventPayload, TaskState, serializePayload } from '@baton/a2a';
+import { ArtifactFold, type EventPayload, type Task, TaskState, serializePayload } from '@baton/a2a';
 import {
   type AppendBatch,
   type AppendResult,
@@ -13,8 +13,7 @@ import {
 import type { Messaging, TaskSignal } from '@baton/messaging';
 import type { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EventAllowance } from './event-allowance.js';
-import { SmallArtifacts } from './small-artifacts.js';
+import type { EventAllowance } from './turn-output.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import type { EndedTurn } from '../turns/turn-ends.js';
 
@@ -26,6 +25,10 @@ const MAX_BATCH_EVENTS = 256;
 const RETRY_MS = 100;
 /** How long a batch waits for its signal to be sent. Readers find what was not signalled in the log. */
 const PUBLISH_WAIT_MS = 1_000;
+/** Artifacts are folded in memory up to this size, in characters of the events they are made of. */
+const MAX_FOLDED_CHARS = 1024 * 1024;
+/** Artifacts of which it is known that they are new. */
+const MAX_KNOWN_ARTIFACTS = 10_000;
 
 /** What Postgres has said of a batch that is in the log; nothing, if its answer was lost. */
 type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren'>;
@@ -244,5 +247,49 @@ export class EventWriter {
       this.ports.onFailure(failure);
     }
     throw failure;
+  }
+}
+
+/**
+ * The artifacts of a task while its turn goes on, as long as they are small: they are kept with the task when the turn
+ * ends. Those of a large turn are in the log alone, and forgotten here.
+ */
+class SmallArtifacts {
+  private fold: ArtifactFold | undefined;
+  private readonly chars = new Map<string, number>();
+  private total = 0;
+  /** Set while whatever the log says of artifacts was said by this attempt. */
+  private isAlone: boolean;
+
+  constructor({ cut, attempt, startSequence, artifactsAreWhole }: ClaimedRun) {
+    this.isAlone = attempt === 1 && startSequence === 1;
+    if (artifactsAreWhole) this.fold = new ArtifactFold(cut.task.artifacts);
+  }
+
+  /**
+   * Take an event of the log in.
+   * @param chars its size
+   * @returns whether it is known that nothing was said before of the artifact that it belongs to
+   */
+  apply(payload: EventPayload, chars: number): boolean {
+    if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return false;
+    const { append, artifact } = payload.value;
+    const { artifactId: id } = artifact;
+    const isFirst = this.isAlone && !this.chars.has(id);
+    if (!this.fold && !this.isAlone) return false;
+    const before = this.chars.get(id) ?? 0;
+    const after = append ? before + chars : chars;
+    this.chars.set(id, after);
+    this.total += after - before;
+    if (this.total > MAX_FOLDED_CHARS) this.fold = undefined;
+    if (this.chars.size > MAX_KNOWN_ARTIFACTS) this.isAlone = false;
+    if (!this.fold && !this.isAlone) this.chars.clear();
+    this.fold?.apply(payload);
+    return isFirst;
+  }
+
+  /** All of them, folded; undefined if they are large. */
+  all(): Task['artifacts'] | undefined {
+    return this.fold?.artifacts();
   }
 }

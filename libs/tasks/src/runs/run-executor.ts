@@ -1,4 +1,4 @@
-import { type Agent, type Task, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
+import { type Agent, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
 import {
   AgentCrash,
   AgentError,
@@ -6,38 +6,29 @@ import {
   RuntimeTable,
   type StopReason,
   Suspension,
-  type Turn,
 } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { type ClaimedRun, JournalStore, RunStore, TaskStore, isTransient } from '@baton/database';
+import { type ClaimedRun, RunStore, TaskStore, isTransient } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentDirectory } from '../catalog/agent-directory.js';
-import { TurnEnds } from '../turns/turn-ends.js';
-import { ActiveRuns } from './active-runs.js';
-import { giveUp, noteError } from './agent-failures.js';
-import { EventAllowance, assertSize } from './event-allowance.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
-import type { EndedTurn } from '../turns/turn-ends.js';
-import { EventWriter } from './event-writer.js';
-import { RunJournal } from './journal.js';
-import { Quarantine } from './quarantine.js';
-import { restoreArtifact } from './restore-artifact.js';
-import { TurnOutput } from './turn-output.js';
 import { retryTransient } from '../core/retry-transient.js';
+import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
+import { ActiveRuns } from './active-runs.js';
+import { EventWriter } from './event-writer.js';
+import { restoreArtifact } from './restore-artifact.js';
+import { TurnBuilder } from './turn-builder.js';
+import { EventAllowance, TurnOutput, assertSize } from './turn-output.js';
 
 /** Together longer than Postgres takes to start again; then the run is left to the sweeper. */
 const CLAIM_TRIES = 60;
 const CLAIM_RETRY_MS = 250;
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
-const MAX_REFERENCE_TASKS = 16;
-/** How far back a conversation goes, in tasks: unless the runtime says otherwise, and at most. */
-const EARLIER_TASKS = 16;
-const MAX_EARLIER_TASKS = 100;
 
 /** A turn whose agent speaks. */
 interface RunningTurn {
@@ -47,34 +38,17 @@ interface RunningTurn {
   signal: AbortSignal;
 }
 
-/** Where a run is kept, and what it says. */
-@Injectable()
-export class RunStores {
-  constructor(
-    readonly runs: RunStore,
-    readonly tasks: TaskStore,
-    readonly journals: JournalStore,
-  ) {}
-}
-
-/** The stores and channels a run needs. */
-@Injectable()
-export class RunPorts {
-  constructor(
-    readonly stores: RunStores,
-    readonly messaging: Messaging,
-    readonly metrics: Metrics,
-    readonly limits: LimitsService,
-    readonly ends: TurnEnds,
-    readonly quarantine: Quarantine,
-  ) {}
-}
-
 /** Executes runs: claim, let the runtime speak, append what it says, end the turn. */
 @Injectable()
 export class RunExecutor {
   constructor(
-    private readonly ports: RunPorts,
+    private readonly runs: RunStore,
+    private readonly tasks: TaskStore,
+    private readonly turns: TurnBuilder,
+    private readonly messaging: Messaging,
+    private readonly metrics: Metrics,
+    private readonly limits: LimitsService,
+    private readonly turnEnds: TurnEnds,
     private readonly active: ActiveRuns,
     private readonly runtimes: RuntimeTable,
     private readonly directory: AgentDirectory,
@@ -88,19 +62,15 @@ export class RunExecutor {
    */
   async execute(job: RunJob): Promise<void> {
     const log = this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
-    const leave = await this.ports.quarantine.enter(job);
-    if (!leave) return;
     try {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
-      if (run.attempt === 1) this.ports.metrics.runStart.observe(run.waitedSeconds);
+      if (run.attempt === 1) this.metrics.runStart.observe(run.waitedSeconds);
       const ended = await this.executeClaimed(run, log);
-      await this.ports.ends.follow(run, ended);
+      await this.turnEnds.follow(run, ended);
     } catch (error) {
       log.error('run left to the sweeper', { err: error });
-    } finally {
-      leave();
     }
   }
 
@@ -108,7 +78,7 @@ export class RunExecutor {
   private async claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {
     for (let tries = 0; ; tries++) {
       try {
-        return await this.ports.stores.runs.claim(
+        return await this.runs.claim(
           tenantId,
           runId,
           this.active.workerId,
@@ -129,8 +99,7 @@ export class RunExecutor {
       log.error('append failed', { err: error });
       controller.abort('lease-lost');
     };
-    const { messaging, metrics, stores } = this.ports;
-    const { runs, tasks } = stores;
+    const { runs, tasks, messaging, metrics } = this;
     const writer = new EventWriter(run, { runs, tasks, messaging, metrics, onFailure });
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     try {
@@ -141,8 +110,8 @@ export class RunExecutor {
         log.info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
       } else {
         log.error('agent failed', { err: error, attempt: run.attempt });
-        if (error instanceof AgentError) await noteError(runs, run, error, log);
-        if (error instanceof AgentCrash) await giveUp(this.active, runs, run, error);
+        if (error instanceof AgentError) await this.noteError(run, error, log);
+        if (error instanceof AgentCrash) await this.giveUp(run, error);
         else await this.failTurn(error, writer, output);
       }
     } finally {
@@ -160,7 +129,7 @@ export class RunExecutor {
     } catch (error) {
       if (!(error instanceof Suspension) || signal.aborted) throw error;
       await writer.flush();
-      await this.ports.ends.suspend(run, error.taskIds, signal);
+      await this.turnEnds.suspend(run, error.taskIds, signal);
     }
   }
 
@@ -173,9 +142,9 @@ export class RunExecutor {
     if (!agent) throw new TurnFailure('The agent no longer exists');
     await this.noteVersion(run, agent, signal);
     const runtime = this.runtimes.get(agent.definition.runtime);
-    const limits = await retryTransient(() => this.ports.limits.of(run.tenantId), signal);
+    const limits = await retryTransient(() => this.limits.of(run.tenantId), signal);
     writer.allow(new EventAllowance(limits, run.logged));
-    const turn = await retryTransient(() => this.turnOf(run, agent, signal), signal);
+    const turn = await this.turns.turnOf(run, agent, signal);
     const stop = AbortSignal.any([signal, writer.refusal]);
     const outputs = runtime.run(turn, stop)[Symbol.asyncIterator]();
     try {
@@ -197,7 +166,7 @@ export class RunExecutor {
   /** Agents of the catalog have versions: which one this attempt runs. */
   private async noteVersion(run: ClaimedRun, { version }: Agent, signal: AbortSignal): Promise<void> {
     if (version === undefined) return;
-    await retryTransient(() => this.ports.stores.runs.noteAgentVersion(run, version), signal);
+    await retryTransient(() => this.runs.noteAgentVersion(run, version), signal);
   }
 
   /** @returns whether the turn is over */
@@ -206,11 +175,11 @@ export class RunExecutor {
     for (const { payload, end, restores } of output.entries(said)) {
       assertSize(payload, this.environment.maxEventBytes);
       if (restores && payload.$case === 'artifactUpdate') {
-        payload.value.append = await restoreArtifact(this.ports.stores.tasks, turn, restores);
+        payload.value.append = await restoreArtifact(this.tasks, turn, restores);
       }
       if (end) {
         await writer.end(payload, end);
-        this.ports.metrics.runsFinished.inc({ outcome: taskStateToJSON(end.state) });
+        this.metrics.runsFinished.inc({ outcome: taskStateToJSON(end.state) });
         return true;
       }
       await writer.write(payload);
@@ -218,63 +187,49 @@ export class RunExecutor {
     return false;
   }
 
-  private async turnOf(run: ClaimedRun, agent: Agent, signal: AbortSignal): Promise<Turn> {
-    const { tenantId, runId, attempt, message, extensions, cut } = run;
-    const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
-    const found = await Promise.all(ids.map((id) => this.ports.stores.tasks.get(tenantId, id)));
-    const referenceTasks = found.map((stored) => stored?.task).filter((task): task is Task => !!task);
-    const { task } = cut;
-    const earlierTasks = async (most = EARLIER_TASKS): Promise<Task[]> => {
-      const limit = Math.min(most, MAX_EARLIER_TASKS);
-      const { contextId, id } = task;
-      const { tasks } = this.ports.stores;
-      const list = () => tasks.listContext(tenantId, agent.id, contextId, id, limit);
-      const earlier = await retryTransient(list, signal);
-      return earlier.map((stored) => stored.task);
-    };
-    const journal = new RunJournal(this.ports.stores.journals, run, signal);
-    return {
-      tenantId,
-      runId,
-      attempt,
-      agent,
-      task,
-      message,
-      referenceTasks,
-      earlierTasks,
-      journal,
-      extensions,
-      traceparent: run.traceparent ?? undefined,
-      runsAlone: run.runsAlone,
-    };
-  }
-
   /** End the turn as failed. The caller learns that it failed, the operator's log says why. */
   private async failTurn(error: unknown, writer: EventWriter, output: TurnOutput): Promise<void> {
     const own = error instanceof TurnFailure;
-    if (own && error.limit !== undefined) this.ports.metrics.limitExceeded.inc({ limit: error.limit });
+    if (own && error.limit !== undefined) this.metrics.limitExceeded.inc({ limit: error.limit });
     const text = own ? error.message : 'The agent stopped with an unexpected error';
     const state = TaskState.TASK_STATE_FAILED;
     const outcome = own ? null : 'agent-threw';
     const reason = reasonOf(error);
     await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
-    this.ports.metrics.runsFinished.inc({ outcome: taskStateToJSON(state) });
+    this.metrics.runsFinished.inc({ outcome: taskStateToJSON(state) });
+  }
+
+  /** Keep the error with which a turn fails, for the author of the agent. The turn ends also if that is not possible. */
+  private async noteError(run: ClaimedRun, { detail }: AgentError, log: Logger): Promise<void> {
+    const error = { ...detail, attempt: run.attempt, at: new Date().toISOString() };
+    await this.runs.noteError(run, error).catch((reason: unknown) => {
+      log.warn('the error of a run could not be saved', { err: reason });
+    });
+  }
+
+  /** The agent's process has died. The run is tried again, as often as if its worker had died. */
+  private async giveUp(run: ClaimedRun, { message, detail, hadCompany }: AgentCrash): Promise<void> {
+    const { attempt } = run;
+    // First: a heartbeat under way would extend the lease again.
+    this.active.release(run);
+    const at = new Date().toISOString();
+    await this.runs.giveUp(run, { ...detail, attempt, at, crash: message, runsAlone: hadCompany });
   }
 
   private publishWorking(run: ClaimedRun): void {
     if (!run.workingEvent) return;
     const { sequence, payload } = run.workingEvent;
     const event = { sequence, attempt: run.attempt, json: serializePayload(payload) };
-    void this.ports.messaging.publishTask(run.tenantId, run.taskId, {
+    void this.messaging.publishTask(run.tenantId, run.taskId, {
       lastSequence: sequence,
       events: [event],
     });
   }
 
   private async handBack(run: ClaimedRun): Promise<void> {
-    if (!(await this.ports.stores.runs.handBack(run))) return;
+    if (!(await this.runs.handBack(run))) return;
     const { tenantId, taskId, runId, attempt } = run;
-    await this.ports.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
+    await this.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
   }
 }
 

@@ -4,10 +4,10 @@ import { AgentDirectoryModule } from '../catalog/catalog.module.js';
 import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ActiveRuns } from './active-runs.js';
-import { Quarantine } from './quarantine.js';
-import { RunConsumer } from './run-consumer.js';
-import { RunExecutor, RunPorts, RunStores } from './run-executor.js';
+import { Quarantine, RunConsumer } from './run-consumer.js';
+import { RunExecutor } from './run-executor.js';
 import { Sweeper } from './sweeper.js';
+import { TurnBuilder } from './turn-builder.js';
 import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
 
 /**
@@ -21,9 +21,8 @@ import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
     Quarantine,
     RunConsumer,
     RunExecutor,
-    RunPorts,
-    RunStores,
     Sweeper,
+    TurnBuilder,
     WorkerIdentity,
     WorkerPresence,
   ],

@@ -2,6 +2,7 @@ import {
   Artifact,
   type EventPayload,
   type Message,
+  type Part,
   Role,
   type Task,
   type TaskArtifactUpdateEvent,
@@ -12,7 +13,8 @@ import {
   withoutTruncation,
 } from '@baton/a2a';
 import type { AgentOutput } from '@baton/agents';
-import type { ClaimedRun, TurnOutcome } from '@baton/database';
+import type { ClaimedRun, LoggedSize, TurnOutcome } from '@baton/database';
+import type { TenantLimits } from '@baton/identity';
 import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
 import { TurnFailure } from '../core/errors.js';
@@ -186,3 +188,88 @@ const OPENING: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_SUBMITTED,
   TaskState.TASK_STATE_WORKING,
 ]);
+
+/** The limits of what agents say. */
+export type EventLimits = Pick<
+  TenantLimits,
+  'eventBytes' | 'eventsPerRun' | 'bytesPerRun' | 'eventsPerTask' | 'bytesPerTask'
+>;
+
+/**
+ * What one attempt of a run may still say: the tenant's limits, as they were when it began. Those of a run count what
+ * this attempt says, those of a task all that is in its log.
+ */
+export class EventAllowance {
+  private readonly run = { events: 0, bytes: 0 };
+  private readonly task: { events: number; bytes: number };
+
+  /** @param logged what the log of the task holds already */
+  constructor(
+    private readonly limits: EventLimits,
+    logged: LoggedSize,
+  ) {
+    this.task = { ...logged };
+  }
+
+  /**
+   * Take one more event of the agent.
+   * @param json the event as it is stored
+   * @throws TurnFailure if it goes over a limit; its message names the limit
+   */
+  take(json: string): void {
+    const { eventBytes, eventsPerRun, bytesPerRun, eventsPerTask, bytesPerTask } = this.limits;
+    const bytes = Buffer.byteLength(json);
+    for (const counted of [this.run, this.task]) {
+      counted.events += 1;
+      counted.bytes += bytes;
+    }
+    const { run, task } = this;
+    if (isOver(run.events, eventsPerRun)) throw overRun('events', 'eventsPerRun', eventsPerRun);
+    if (isOver(bytes, eventBytes)) {
+      throw new TurnFailure(
+        `The agent sent an event of ${bytes} bytes, and the limit eventBytes of this tenant is ${eventBytes}`,
+        'eventBytes',
+      );
+    }
+    if (isOver(run.bytes, bytesPerRun)) throw overRun('bytes', 'bytesPerRun', bytesPerRun);
+    if (isOver(task.events, eventsPerTask)) throw overTask('events', 'eventsPerTask', eventsPerTask);
+    if (isOver(task.bytes, bytesPerTask)) throw overTask('bytes', 'bytesPerTask', bytesPerTask);
+  }
+}
+
+const isOver = (value: number, limit: number | null): limit is number => limit !== null && value > limit;
+
+const overRun = (what: string, limit: keyof EventLimits, most: number): TurnFailure =>
+  new TurnFailure(
+    `The agent sent more ${what} than the limit ${limit} of this tenant allows, which is ${most}`,
+    limit,
+  );
+
+const overTask = (what: string, limit: keyof EventLimits, most: number): TurnFailure =>
+  new TurnFailure(
+    `The task has more ${what} than the limit ${limit} of this tenant allows, which is ${most}; begin a new task`,
+    limit,
+  );
+
+/**
+ * Measures the texts and files of an event before it becomes JSON, which may be six times as large.
+ * @throws TurnFailure if they are larger than `most` bytes
+ */
+export function assertSize(payload: EventPayload, most: number): void {
+  if (sizeOf(partsOf(payload)) <= most) return;
+  throw new TurnFailure(`The agent sent an event of more than ${most} bytes`);
+}
+
+function partsOf(payload: EventPayload): readonly Part[] {
+  if (payload.$case === 'artifactUpdate') return payload.value.artifact?.parts ?? [];
+  return payload.value.status?.message?.parts ?? [];
+}
+
+/** Bytes of texts and files. */
+function sizeOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { content }) => {
+    const value: unknown = content?.value;
+    if (typeof value === 'string') return sum + Buffer.byteLength(value);
+    return sum + (Buffer.isBuffer(value) ? value.length : 0);
+  }, 0);
+}

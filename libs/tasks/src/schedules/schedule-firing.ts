@@ -1,12 +1,10 @@
-import { type Agent, type Message, ProtocolError, Role, type Task, TaskState } from '@baton/a2a';
-import { Environment } from '@baton/config';
-import { type Schedule, TaskStore } from '@baton/database';
+import { type Agent, ProtocolError, Role, type Task } from '@baton/a2a';
+import type { Schedule } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { v5 as uuidOf, v7 as uuid } from 'uuid';
+import { v5 as uuidOf } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { TurnEnds } from '../turns/turn-ends.js';
-import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { ensureTask, explainQuota } from '../turns/ensure-task.js';
+import { TurnIntake, newTask } from '../turns/turn-intake.js';
 import { isBusy } from './firing-plan.js';
 
 /** The key of a task's metadata that says which schedule has made it. */
@@ -19,11 +17,9 @@ export const taskIdAt = ({ id }: Schedule, dueAt: Date): string => uuidOf(dueAt.
 @Injectable()
 export class ScheduleFiring {
   constructor(
-    private readonly tasks: TaskStore,
     private readonly directory: AgentDirectory,
-    private readonly dispatcher: RunDispatcher,
+    private readonly intake: TurnIntake,
     private readonly turnEnds: TurnEnds,
-    private readonly environment: Environment,
   ) {}
 
   /**
@@ -34,26 +30,14 @@ export class ScheduleFiring {
   async fire(schedule: Schedule, dueAt: Date, taskId: string): Promise<void> {
     const { tenantId, lastTaskId, overlap, pendingAt } = schedule;
     // Whoever began it may have made the task and died; what has become of the agent since does not matter then.
-    const isThere = async (): Promise<boolean> =>
-      (await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false })) !== undefined;
-    if (!pendingAt || !(await isThere())) await this.make(schedule, dueAt, taskId);
+    if (!pendingAt || !(await this.intake.exists(tenantId, taskId))) {
+      const agent = await this.agentOf(schedule);
+      await this.intake.ensureTask({ tenantId, agent, task: taskOf(schedule, dueAt, taskId) });
+    }
     // After the new one is there: one that is refused must not end the one before.
     if (overlap === 'cancel-previous' && lastTaskId !== null && isBusy(schedule)) {
       await this.turnEnds.cancel(tenantId, null, lastTaskId);
     }
-  }
-
-  private async make(schedule: Schedule, dueAt: Date, taskId: string): Promise<void> {
-    const { tenantId } = schedule;
-    const agent = await this.agentOf(schedule);
-    const quota = await this.dispatcher.quotaFor(tenantId);
-    const maker = {
-      tasks: this.tasks,
-      maxAttempts: this.environment.maxAttempts,
-      enqueue: this.dispatcher.enqueue.bind(this.dispatcher),
-    };
-    const task = newTask(schedule, dueAt, taskId);
-    await ensureTask(maker, { tenantId, agent, task, quota }).catch(explainQuota(quota));
   }
 
   private async agentOf({ tenantId, agent: name }: Schedule): Promise<Agent> {
@@ -64,19 +48,12 @@ export class ScheduleFiring {
   }
 }
 
-function newTask(schedule: Schedule, dueAt: Date, id: string): Task {
-  const contextId = schedule.context === 'same' ? schedule.id : uuid();
-  const said: Message = {
-    ...schedule.message,
-    ...{ messageId: uuid(), taskId: id, contextId, role: Role.ROLE_USER },
-  };
-  const timestamp = new Date().toISOString();
-  return {
+function taskOf(schedule: Schedule, dueAt: Date, id: string): Task {
+  const { id: scheduleId, name, message } = schedule;
+  const said = { ...message, messageId: '', role: Role.ROLE_USER };
+  return newTask(said, {
     id,
-    contextId,
-    status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
-    artifacts: [],
-    history: [said],
-    metadata: { [METADATA_KEY]: { id: schedule.id, name: schedule.name, dueAt: dueAt.toISOString() } },
-  };
+    contextId: schedule.context === 'same' ? scheduleId : undefined,
+    metadata: { [METADATA_KEY]: { id: scheduleId, name, dueAt: dueAt.toISOString() } },
+  });
 }

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import type { AgentDirectory } from '../catalog/agent-directory.js';
 import type { TurnEnds } from '../turns/turn-ends.js';
-import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { TurnIntake } from '../turns/turn-intake.js';
 import { scheduleOf } from './schedule.fixture.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
 import { ScheduleSettler } from './schedule-settler.js';
@@ -55,13 +55,11 @@ function worker(): ScheduleSettler {
     enqueue: async ({ taskId }: { taskId: string }) => void handed.push(taskId),
   };
   const firing = new ScheduleFiring(
-    new TaskStore(database),
     { find: async () => agents[0] } as unknown as AgentDirectory,
-    dispatcher as unknown as RunDispatcher,
+    new TurnIntake(new TaskStore(database), dispatcher, environment),
     {
       cancel: async (_: string, __: null, taskId: string) => canceled.push(taskId),
     } as unknown as TurnEnds,
-    environment,
   );
   return new ScheduleSettler(store, firing, metrics, environment, Logger.silent());
 }

@@ -1,9 +1,21 @@
-import { type CallContext, type OperationRules, ProtocolError, type TaskEvent } from '@baton/a2a';
+import {
+  type CallContext,
+  type OperationRules,
+  ProtocolError,
+  type StreamItem,
+  type Task,
+  type TaskEvent,
+  conversationHistory,
+  historyTail,
+} from '@baton/a2a';
 import { RetentionStore, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { LogDeletedError, type TaskWatch } from '../relay/task-watch.js';
 
-/** Finds the task that an id means for a caller. */
+/** How many earlier tasks of a context a history goes back. */
+const MAX_TASKS = 50;
+
+/** Reads tasks as a caller may see them. */
 @Injectable()
 export class TaskFinder {
   constructor(
@@ -51,6 +63,27 @@ export class TaskFinder {
     return tombstone && isInScope(call, tombstone) ? ProtocolError.taskNotFound(id, tombstone) : undefined;
   }
 
+  /**
+   * The task with the history that the caller asked for (A2A 1.0 §3.2.4): its own messages, or where a profile's callers
+   * expect it, also those of the earlier tasks in its context.
+   * @param task with its whole history
+   */
+  async withHistory(call: CallContext, task: Task, historyLength: number | undefined): Promise<Task> {
+    if (call.rules.history === 'task') {
+      return { ...task, history: historyTail(task.history, historyLength) };
+    }
+    const earlier = await this.tasks.listContext(
+      call.tenantId,
+      call.agent.id,
+      task.contextId,
+      task.id,
+      MAX_TASKS,
+      call.memory,
+    );
+    const history = [...conversationHistory(earlier.map((stored) => stored.task)), ...task.history];
+    return { ...task, history: historyTail(history, historyLength) };
+  }
+
   /** The events of a watch. If the log is deleted under its reader, the caller is told so. */
   async *follow(
     call: CallContext,
@@ -69,3 +102,19 @@ export class TaskFinder {
 
 const isInScope = ({ rules, agent }: CallContext, { agentId }: { agentId: string }): boolean =>
   rules.taskScope === 'tenant' || agentId === agent.id;
+
+/** How a stream of a task begins. */
+export interface Opening {
+  /** What comes first: the task as it is, as a rule. */
+  first: StreamItem | undefined;
+  taskId: string;
+  /** Nothing follows. */
+  isOver: boolean;
+}
+
+/** Yield the first item and drop the reference to it: a stream may last for hours, and a task may be large. */
+export function* handOver(opening: Opening): Generator<StreamItem> {
+  const { first } = opening;
+  opening.first = undefined;
+  if (first) yield first;
+}

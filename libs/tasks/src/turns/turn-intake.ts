@@ -1,0 +1,202 @@
+import { type Agent, type Message, ProtocolError, type Task, TaskState, runRetry } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import {
+  type EarlierTurn,
+  type NewTask,
+  type NextTurn,
+  type NextTurnResult,
+  type RunQuota,
+  StorageFullError,
+  TaskStore,
+  TooManyWaitingError,
+} from '@baton/database';
+import type { RunJob } from '@baton/messaging';
+import { Inject, Injectable } from '@nestjs/common';
+import { v7 as uuid } from 'uuid';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+
+/** When a caller may try again whose tenant has too many tasks waiting. */
+const RETRY_SECONDS = 1;
+/** Tasks are deleted once in a while. */
+const FULL_RETRY_SECONDS = 60;
+
+/** A new task of an agent. Its id, with `ensureTask`, is the same for everybody who makes it. */
+export type TaskRequest = Pick<NewTask, 'tenantId' | 'task' | 'traceparent' | 'alias' | 'key' | 'child'> & {
+  agent: Agent;
+  extensions?: readonly string[];
+};
+
+/** The next message of an interrupted task. */
+export type TurnRequest = Pick<NextTurn, 'tenantId' | 'message' | 'traceparent' | 'key'> & {
+  agent: Agent;
+  /** Unset: the task belongs to `agent`. */
+  agentId?: string;
+  extensions?: readonly string[];
+  /** The tenant's limits of waiting tasks and stored bytes do not apply. */
+  isUnlimited?: boolean;
+};
+
+/** What a new task has become: it was made, or there is an earlier one under its key or its alias. */
+export type CreatedTurn<T> = { opened: T } & ({ created: true } | { created: false; earlier: EarlierTurn });
+
+/** What a next turn has become. */
+export type ContinuedTurn<T> = { ok: true; opened: T } | Exclude<NextTurnResult, { ok: true }>;
+
+/** Which part of the dispatcher a new turn needs. The command line has one that knows no limits. */
+export interface RunSlots {
+  /** What a new run of the tenant may take; undefined = no limits. */
+  quotaFor(tenantId: string): Promise<RunQuota | undefined>;
+  /** Put a new run on the queue if it has a slot. Never rejects. */
+  enqueue(run: RunJob, dispatched: boolean): Promise<void>;
+}
+
+/**
+ * The one way in: every task and every turn, whoever asks for it, begins here. One transaction writes task, message, run
+ * and event. Then the run goes on the queue. The queued row is the outbox: if the queue is away, the sweeper enqueues the
+ * run later, and the task exists all the same (invariant 1).
+ */
+@Injectable()
+export class TurnIntake {
+  constructor(
+    private readonly tasks: TaskStore,
+    @Inject(RunDispatcher) private readonly slots: RunSlots,
+    @Inject(Environment) private readonly environment: Pick<Environment, 'maxAttempts'>,
+  ) {}
+
+  /**
+   * Make a task, unless there is one under its key or its alias.
+   * @param open called beside the transaction; the run is enqueued when both are done
+   * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room; nothing was written then
+   * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
+   */
+  async createTask<T = undefined>(
+    request: TaskRequest,
+    open: () => Promise<T> = nothing,
+  ): Promise<CreatedTurn<T>> {
+    const { agent, extensions = [], ...input } = request;
+    const { tenantId, task } = input;
+    const runId = uuid();
+    const quota = await this.slots.quotaFor(tenantId);
+    const [opened, { created, dispatched, ...earlier }] = await Promise.all([
+      open(),
+      this.tasks.create({
+        ...input,
+        agentId: agent.id,
+        runId,
+        extensions,
+        retry: this.retryOf(agent),
+        ...(quota && { quota }),
+      }),
+    ]).catch(explainQuota(quota));
+    if (!created) return { opened, created, earlier };
+    await this.slots.enqueue({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
+    return { opened, created };
+  }
+
+  /**
+   * Make the task of that id, unless it is there: somebody else may have made it, or may make it at the same time.
+   * @returns whether this call has made it
+   * @throws as `createTask` does, if it is not there
+   */
+  async ensureTask(request: TaskRequest): Promise<boolean> {
+    try {
+      return (await this.createTask(request)).created;
+    } catch (error) {
+      if (await this.exists(request.tenantId, request.task.id)) return false;
+      throw error;
+    }
+  }
+
+  /** Whether the tenant has a task of that id. */
+  async exists(tenantId: string, taskId: string): Promise<boolean> {
+    return (await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false })) !== undefined;
+  }
+
+  /**
+   * Give a message to the task that it names (`message.taskId`), as its next turn.
+   * @param open called after the commit with the sequence of the turn's event; the run is enqueued after it
+   * @returns why not, if the task takes no message now; nothing was written then
+   * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room; nothing was written then
+   */
+  async continueTask<T = undefined>(
+    request: TurnRequest,
+    open: (sequence: number) => Promise<T> = nothing,
+  ): Promise<ContinuedTurn<T>> {
+    const { agent, agentId = agent.id, extensions = [], isUnlimited = false, ...input } = request;
+    const { tenantId, message } = input;
+    const { taskId } = message;
+    const runId = uuid();
+    const limited = await this.slots.quotaFor(tenantId);
+    const quota = limited && isUnlimited ? { ...limited, maxWaiting: null, maxStoredBytes: null } : limited;
+    const continued = await this.tasks
+      .continue({
+        ...input,
+        agentId,
+        taskId,
+        runId,
+        extensions,
+        retry: this.retryOf(agent),
+        ...(quota && { quota }),
+      })
+      .catch(explainQuota(quota));
+    if (!continued.ok) return continued;
+    const opened = await open(continued.sequence);
+    await this.slots.enqueue({ tenantId, taskId, runId, attempt: 0 }, continued.dispatched);
+    return { ok: true, opened };
+  }
+
+  private retryOf({ definition }: Agent) {
+    return runRetry(definition.retry, this.environment.maxAttempts);
+  }
+}
+
+/**
+ * A task as it begins: submitted, with one message. The message gets the ids of the task, and an id of its own if it has
+ * none: some families let callers leave it out.
+ */
+export function newTask(
+  message: Message,
+  { id = uuid(), contextId = uuid(), metadata }: Partial<Pick<Task, 'id' | 'contextId' | 'metadata'>>,
+): Task {
+  const timestamp = new Date().toISOString();
+  return {
+    id,
+    contextId,
+    status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
+    artifacts: [],
+    history: [{ ...withMessageId(message), taskId: id, contextId }],
+    metadata,
+  };
+}
+
+/** The message with an id. */
+export const withMessageId = (message: Message): Message => ({
+  ...message,
+  messageId: message.messageId || uuid(),
+});
+
+const nothing = async <T>(): Promise<T> => undefined as T;
+
+/** What a caller is told whose turn is refused a slot. */
+const explainQuota =
+  (quota: RunQuota | undefined) =>
+  (error: unknown): never => {
+    const { maxWaiting = null, maxStoredBytes = null } = quota ?? {};
+    if (error instanceof TooManyWaitingError && maxWaiting !== null) {
+      throw ProtocolError.limitExceeded(
+        'tasksWaiting',
+        maxWaiting,
+        RETRY_SECONDS,
+        'send it again when fewer tasks wait for their run, or ask the operator for more',
+      );
+    }
+    if (error instanceof StorageFullError && maxStoredBytes !== null) {
+      throw ProtocolError.limitExceeded(
+        'storedBytes',
+        maxStoredBytes,
+        FULL_RETRY_SECONDS,
+        'there is room again when old tasks are deleted; ask the operator for more, or for a shorter retention',
+      );
+    }
+    throw error;
+  };
