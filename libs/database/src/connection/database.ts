@@ -67,7 +67,7 @@ export class Database {
   constructor({ url, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS }: DatabaseOptions) {
     this.isBound = allowRlsBypass;
     this.pool = new Pool({
-      // A connection plans each statement once, perhaps while its tables are empty, and keeps the plan.
+      // A connection keeps its plans. Made while a table is small, a plan would read all of it also when it is large.
       ...withOptions(url, '-c enable_seqscan=off'),
       max: poolSize,
       application_name: 'baton',

@@ -20,8 +20,12 @@ const WITHOUT_TENANT: Readonly<Record<string, string>> = {
 const QUEUE_SCHEMA = 'bullmq';
 
 /** The one condition there is: the row's own tenant, or the scope `system`. */
-const conditionFor = (column: string): string =>
-  `((current_setting('baton.tenant'::text, true) = (${column})::text) OR (current_setting('baton.tenant'::text, true) = 'system'::text))`;
+const conditionFor = (column: string): string => `
+CASE current_setting('baton.tenant'::text, true)
+    WHEN 'system'::text THEN true
+    ELSE (${column} = ( SELECT (current_setting('baton.tenant'::text, true))::uuid AS current_setting
+      WHERE (length(current_setting('baton.tenant'::text, true)) = 36)))
+END`;
 
 interface Table {
   name: string;

@@ -25,7 +25,7 @@ export const quotaCte = (window: number, most: number): string => `quota AS MATE
     ELSE ${countUpTo(WAITING, '$1', `$${most}::int`)} >= $${most}::int END AS refused
   FROM (SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
     AND CASE WHEN $${window}::int IS NULL THEN true
-      ELSE ${countUpTo(IN_FLIGHT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched OFFSET 0) d
+      ELSE ${countUpTo(IN_FLIGHT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched) d
 )`;
 
 /**

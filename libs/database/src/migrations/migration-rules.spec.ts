@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadModule, parseSync } from 'libpg-query';
 import { RELEASED } from '../../../../test/support/released-build.js';
 import { migrationsFolder } from './migrations-folder.js';
-import { type Migration, parseMigration, readMigrations } from './migration-file.js';
+import { type Migration, type MigrationStep, parseMigration, readMigrations } from './migration-file.js';
 
 /** Matters of taste, and those that the runner takes care of. */
 const NOT_OURS = ['prefer-robust-stmts', 'prefer-bigint-over-int', 'prefer-text-field', 'prefer-identity'];
@@ -59,6 +59,7 @@ const KNOWN: Record<string, (node: Record<string, unknown>, isNew: boolean) => s
   CreateStmt: () => undefined,
   IndexStmt: () => undefined,
   CommentStmt: () => undefined,
+  AlterPolicyStmt: () => undefined,
   CreatePolicyStmt: (_, isNew) => (isNew ? undefined : 'a policy on a table that the last release uses'),
   AlterTableStmt: ({ cmds }, isNew) =>
     isNew ? undefined : (cmds as Tree[]).map(({ AlterTableCmd }) => alteration(AlterTableCmd)).find(Boolean),
@@ -84,6 +85,12 @@ function alteration(command: Record<string, unknown> | undefined): string | unde
   return isAllowed ? undefined : `${subtype} on a table that the last release uses`;
 }
 
+/** ALTER POLICY locks its table against everybody. Beside other statements it would keep the lock until they are done. */
+const holdsLocksOfPolicies = (step: MigrationStep): boolean =>
+  step.kind === 'transaction' &&
+  step.statements.length > 1 &&
+  step.statements.some(({ text }) => /^\s*ALTER POLICY\b/i.test(text));
+
 /** What else may hold up or break the processes of the last release. */
 function problems(migration: Migration): string[] {
   const created = new Set<unknown>();
@@ -98,6 +105,8 @@ function problems(migration: Migration): string[] {
     const problem = rule ? rule(node ?? {}, created.has(table)) : `${kind}, which no rule knows`;
     if (problem) found.push(problem);
   }
+  if (migration.steps.some(holdsLocksOfPolicies))
+    found.push('a policy that is altered beside other statements');
   const hasBackfill = migration.steps.some(({ kind }) => kind === 'backfill');
   if (hasBackfill && !migration.sql.includes(`set_config('baton.tenant', 'system', true)`)) {
     found.push('a backfill whose tenant is not set for prisma migrate deploy');
@@ -135,6 +144,10 @@ it.each([
    -- baton: separately
    ALTER TABLE "tasks" VALIDATE CONSTRAINT "c";`,
   '-- baton: contract after=0.1.0\nALTER TABLE "tasks" DROP COLUMN "a";',
+  `-- baton: separately
+   ALTER POLICY "p" ON "tasks" USING (true);
+   -- baton: separately
+   ALTER POLICY "p" ON "runs" USING (true);`,
 ])('takes %s', (sql) => {
   expect(problemsOf(sql)).toEqual([]);
 });
@@ -162,6 +175,10 @@ it.each([
   ],
   ['UPDATE "tasks" SET "a" = 1;', 'an UPDATE that is no backfill'],
   ['INSERT INTO "n" SELECT * FROM "tasks";', 'an INSERT that is no backfill'],
+  [
+    'ALTER POLICY "p" ON "tasks" USING (true);ALTER POLICY "p" ON "runs" USING (true);',
+    'a policy that is altered beside other statements',
+  ],
   ['TRUNCATE "tasks";', 'TruncateStmt, which no rule knows'],
   [
     '-- baton: backfill table=tasks key=id rows=9\nUPDATE "tasks" SET "a" = 1 WHERE /* slice */ true;',

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { BY_INDEX_ONLY } from '../tasks/by-index-only.js';
+import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import * as sql from './retention-sql.js';
@@ -70,10 +70,7 @@ export class RetentionStore {
   }
 
   private async deleted(statement: Statement, values: Values): Promise<DeletedRows> {
-    return this.database.inSystem(async (transaction) => {
-      await transaction.query(BY_INDEX_ONLY, []);
-      const [row] = await transaction.query<DeletedRows>(statement, values);
-      return row ?? {};
-    });
+    const [row] = await this.database.systemQuery<DeletedRows & QueryResultRow>(statement, values);
+    return row ?? {};
   }
 }

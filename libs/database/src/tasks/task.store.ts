@@ -8,7 +8,6 @@ import {
   parsePayload,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { BY_INDEX_ONLY } from './by-index-only.js';
 import { cancelTask } from './cancel-task.js';
 import { Database, type Values } from '../connection/database.js';
 import { FIND_KEY, type KnownRow, keyValues } from './message-key-sql.js';
@@ -25,7 +24,6 @@ import type {
   TaskFilter,
 } from './records.js';
 import {
-  type Call,
   type CountCursor,
   type ListedTasks,
   countSliceStatement,
@@ -169,8 +167,7 @@ export class TaskStore {
   async list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
     const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
     const count = filter.uncounted ? [] : [countStatement(filter)];
-    const calls: Call[] = [[BY_INDEX_ONLY, []], page, ...count];
-    const [, rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, calls);
+    const [rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, [page, ...count]);
     const { pageSize } = filter;
     const tasks = await this.readAll(rows.slice(0, pageSize) as TaskRow[], filter);
     const { total = null } = (counted ?? {}) as { total?: number | null };
@@ -187,9 +184,9 @@ export class TaskStore {
     cursor: CountCursor,
     limit: number,
   ): Promise<{ tasks: number; cursor?: CountCursor }> {
-    const slice = countSliceStatement(filter, cursor, limit);
-    const [, rows = []] = await this.database.tenantQueries(filter.tenantId, [[BY_INDEX_ONLY, []], slice]);
-    const [row] = rows as { tasks: number; status_at: string; id: string }[];
+    const [statement, values] = countSliceStatement(filter, cursor, limit);
+    type SliceRow = { tasks: number; status_at: string; id: string };
+    const [row] = await this.database.tenantQuery<SliceRow>(filter.tenantId, statement, values);
     const tasks = row?.tasks ?? 0;
     if (row && tasks === limit) {
       return { tasks, cursor: { state: cursor.state, after: { statusAt: row.status_at, taskId: row.id } } };
@@ -209,11 +206,8 @@ export class TaskStore {
   ): Promise<StoredTask[]> {
     if (!isUuid(beforeTaskId)) return [];
     const values = [tenantId, agentId, contextId, beforeTaskId, limit];
-    const [, rows = []] = await this.database.tenantQueries(tenantId, [
-      [BY_INDEX_ONLY, []],
-      [sql.LIST_CONTEXT, values],
-    ]);
-    const newestFirst = (rows as TaskRow[]).toReversed();
+    const rows = await this.database.tenantQuery<TaskRow>(tenantId, sql.LIST_CONTEXT, values);
+    const newestFirst = rows.toReversed();
     return (await this.readAll(newestFirst, { tenantId, memory })).reverse();
   }
 

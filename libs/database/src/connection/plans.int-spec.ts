@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { TaskStore } from '../tasks/task.store.js';
+import { RetentionStore } from '../retention/retention.store.js';
+import { type Stores, openStores } from '../stores.fixture.js';
+import { Database } from './database.js';
+
+// A plan that reads a whole table, or all tasks of a tenant, works in every other test: their tables are small.
+
+const TASKS = 20_000;
+const CONTEXTS = 500;
+
+let stores: Stores;
+let client: Client;
+
+beforeEach(async () => {
+  stores = await openStores(1);
+  client = new Client({ connectionString: stores.url });
+  await client.connect();
+  await client.query(`SET baton.tenant = 'system'`);
+});
+afterEach(async () => {
+  await client.end();
+  await stores.close();
+});
+
+/** Ended tasks of one tenant, one a second. */
+async function fill(tenantId: string): Promise<void> {
+  await client.query(
+    `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, created_at,
+       last_sequence, artifacts_sequence)
+     SELECT $1, gen_random_uuid(), 'echo', i % $3::int, md5((i % $3::int)::text)::uuid, 3 + i % 2, '{}',
+       now() - i * interval '1 s', now() - i * interval '1 s', 1, 1
+     FROM generate_series(1, $2::int) i`,
+    [tenantId, TASKS, CONTEXTS],
+  );
+}
+
+/** Rows of tables and entries of indexes that Postgres has read in this database. */
+async function rowsRead(): Promise<number> {
+  // A session reports what it has read when it ends, this one when it is asked to.
+  await client.query('SELECT pg_stat_force_next_flush()');
+  for (;;) {
+    const { rowCount } = await client.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'reader'`,
+    );
+    if (rowCount === 0) break;
+  }
+  const { rows } = await client.query<{ n: number }>(
+    `SELECT ((SELECT sum(seq_tup_read) FROM pg_stat_user_tables)
+       + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes))::int AS n`,
+  );
+  return rows[0]?.n ?? NaN;
+}
+
+/** How many rows some work on a connection of its own reads. */
+async function readBy(work: (database: Database) => Promise<unknown>): Promise<number> {
+  const before = await rowsRead();
+  const database = new Database({ url: `${stores.url}?application_name=reader`, poolSize: 1 });
+  try {
+    await work(database);
+  } finally {
+    await database.close();
+  }
+  return (await rowsRead()) - before;
+}
+
+describe.each(['without statistics', 'with statistics'])('of many tasks, %s', (statistics) => {
+  it('a page, a slice of a count, a context and a retention read as many as they are about', async () => {
+    const tenantId = randomUUID();
+    await fill(tenantId);
+    if (statistics === 'with statistics') await client.query('ANALYZE');
+    const { rows } = await client.query<{ id: string; context_id: string }>(
+      'SELECT id, context_id FROM tasks ORDER BY created_at DESC LIMIT 1',
+    );
+    const [last] = rows;
+    const page = { tenantId, pageSize: 20, includeArtifacts: true, uncounted: true };
+    const read = {
+      page: await readBy((database) => new TaskStore(database).list(page)),
+      slice: await readBy((database) => new TaskStore(database).countSlice(page, { state: 2 }, 500)),
+      context: await readBy((database) =>
+        new TaskStore(database).listContext(tenantId, 'echo', last!.context_id, last!.id, 20),
+      ),
+      retention: await readBy((database) =>
+        new RetentionStore(database).expire([{ tenantId, days: 1e-6 }], 100),
+      ),
+    };
+    expect(Math.max(...Object.values(read))).toBeLessThan(2_000);
+  });
+});
