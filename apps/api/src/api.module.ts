@@ -5,7 +5,8 @@ import { LimitsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
-import { A2aModule } from './a2a/a2a.module.js';
+import { CardsModule } from './cards/cards.controller.js';
+import { JsonRpcModule } from './json-rpc/json-rpc.controller.js';
 import { HealthModule } from './health/health.controller.js';
 import { AccessModule } from './access/access.module.js';
 import { HttpModule } from './http/http.module.js';
@@ -21,7 +22,8 @@ import { RestModule } from './rest/rest.module.js';
     ComputeModule,
     AccessModule,
     HttpModule,
-    A2aModule,
+    JsonRpcModule,
+    CardsModule,
     RestModule,
     HealthModule,
   ],

@@ -2,14 +2,14 @@ import { Environment } from '@baton/config';
 import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
-import { rpcErrorFormatAt } from './a2a/dispatch.controller.js';
-import { OpenStreams } from './a2a/open-streams.js';
 import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
 import { PublicUrl } from './http/public-url.js';
 import { logRequests, requestIdOf } from './http/request-log.js';
 import { Traffic } from './http/traffic.js';
+import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
+import { EventStreams } from './streams/event-streams.js';
 
 /** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
 const KEEP_ALIVE_MS = 75_000;
@@ -91,7 +91,7 @@ export async function shutDown(app: NestFastifyApplication): Promise<void> {
   traffic.draining = true;
   server.close();
   server.closeIdleConnections();
-  app.get(OpenStreams, { strict: false }).closeAll();
+  app.get(EventStreams, { strict: false }).closeAll();
   if (!(await traffic.idle(app.get(Environment).apiGraceMs))) {
     traffic.hurry();
     if (!(await traffic.idle(FLUSH_MS))) logger.warn('some calls were broken off by the shutdown');

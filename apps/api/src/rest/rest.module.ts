@@ -1,7 +1,7 @@
 import { SecretsModule } from '@baton/identity';
 import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
-import { A2aModule } from '../a2a/a2a.module.js';
+import { CoreModule } from '../core/core.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { AgentSchemaController } from './agents/agent-schema.controller.js';
 import { AgentVersionsController } from './agents/agent-versions.controller.js';
@@ -14,7 +14,7 @@ import { SecretsController } from './secrets/secrets.controller.js';
 
 /** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets and schedules. */
 @Module({
-  imports: [A2aModule, HttpModule, SecretsModule, TasksModule],
+  imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
     ...[RequestsController, DeadLettersController, SecretsController, SchedulesController],
     ...[AgentsController, AgentVersionsController, AgentSchemaController],

@@ -34,7 +34,8 @@ import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
 import { Global, Module } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
-import { A2aModule } from '../a2a/a2a.module.js';
+import { CardsModule } from '../cards/cards.controller.js';
+import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
 import { HealthModule } from '../health/health.controller.js';
 import { HttpModule } from '../http/http.module.js';
 import { AccessModule } from '../access/access.module.js';
@@ -132,7 +133,8 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       fakesModule(fakes),
       AccessModule,
       HttpModule,
-      A2aModule,
+      JsonRpcModule,
+      CardsModule,
       RestModule,
       HealthModule,
     ],

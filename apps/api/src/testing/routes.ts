@@ -1,7 +1,8 @@
 import { RequestMethod, type Type } from '@nestjs/common';
-import { A2aModule } from '../a2a/a2a.module.js';
 import { ACCESS, type Access } from '../access/access.guard.js';
+import { CardsModule } from '../cards/cards.controller.js';
 import { HealthModule } from '../health/health.controller.js';
+import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
 import { RestModule } from '../rest/rest.module.js';
 
 /** A route as its controller declares it. */
@@ -33,14 +34,15 @@ function routesOf(controller: Type): Route[] {
   });
 }
 
-const OF_A2A = routesOfModule(A2aModule);
 const names = ({ access }: Route): boolean => access !== 'public';
 
 /** Every route of the REST API that is about things of a tenant. */
 export const REST_ROUTES: readonly Route[] = routesOfModule(RestModule).filter(names);
 /** The paths of all cards. */
-export const CARD_PATHS: readonly string[] = OF_A2A.filter(names)
-  .filter(({ method }) => method === 'GET')
+export const CARD_PATHS: readonly string[] = routesOfModule(CardsModule)
+  .filter(names)
   .map(({ path }) => path);
 /** Every route that a controller declares. */
-export const ROUTES: readonly Route[] = [RestModule, A2aModule, HealthModule].flatMap(routesOfModule);
+export const ROUTES: readonly Route[] = [RestModule, JsonRpcModule, CardsModule, HealthModule].flatMap(
+  routesOfModule,
+);

@@ -1,27 +1,14 @@
-import {
-  type CallContext,
-  OPERATIONS,
-  type OperationName,
-  ProtocolError,
-  SPEC_RULES,
-  isUuid,
-} from '@baton/a2a';
+import { OPERATIONS, type OperationName, ProtocolError, SPEC_RULES, isUuid } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { traceparent } from '../../a2a/call-headers.js';
-import { type ReadLease, ReadMemoryPool } from '../../http/read-memory.js';
+import { traceparent } from '../../core/call-headers.js';
+import type { Exchange, RequestContext } from '../../core/request-context.js';
+import { ReadMemoryPool } from '../../http/read-memory.js';
 import { logContextOf } from '../../http/request-log.js';
 
 /** Requests are the tasks of Arbiter's clients, and of everybody else in the tenant. */
 const PROFILE = 'arbiter';
-
-/** A request and where its answer goes. */
-export interface Exchange {
-  request: FastifyRequest;
-  reply: FastifyReply;
-}
 
 /** Makes the operations callable for a task of the tenant, whichever agent it belongs to. */
 @Injectable()
@@ -32,11 +19,7 @@ export class RequestCalls {
   ) {}
 
   /** Throws `task-not-found` for an unknown id or another tenant's. */
-  async callFor(
-    operation: OperationName,
-    id: string,
-    { request, reply }: Exchange,
-  ): Promise<CallContext & { memory: ReadLease }> {
+  async callFor(operation: OperationName, id: string, { request, reply }: Exchange): Promise<RequestContext> {
     const { tenantId, tokenId, scopes } = callerOf(request);
     logContextOf(request).taskId = id;
     const agent = isUuid(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;

@@ -1,5 +1,4 @@
 import {
-  type CallContext,
   OPERATIONS,
   ProtocolError,
   decodePageToken,
@@ -8,17 +7,14 @@ import {
   sseRecord,
 } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
-import { ArtifactPages, OperationTable, RequestListing } from '@baton/tasks';
+import { ArtifactPages, RequestListing } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { lastEventId } from '../../a2a/call-headers.js';
 import { RequireScope } from '../../access/access.guard.js';
-import { abortedWhenGone } from '../../a2a/caller-gone.js';
-import { PeekedItems } from '../../a2a/peeked-items.js';
-import { StreamQuota } from '../../a2a/stream-quota.js';
-import { StreamSender, type StreamTarget } from '../../a2a/stream-sender.js';
+import { lastEventId } from '../../core/call-headers.js';
+import { CallRunner } from '../../core/call-runner.js';
+import type { Exchange, RequestContext } from '../../core/request-context.js';
 import { Failures } from '../../http/errors.js';
-import type { ReadLease } from '../../http/read-memory.js';
 import { readLimit } from '../query.js';
 import { RequestCalls } from './request-calls.js';
 import {
@@ -35,11 +31,9 @@ import {
 export class RequestsController {
   constructor(
     private readonly calls: RequestCalls,
-    private readonly table: OperationTable,
+    private readonly runner: CallRunner,
     private readonly listing: RequestListing,
     private readonly artifactPages: ArtifactPages,
-    private readonly sender: StreamSender,
-    private readonly quota: StreamQuota,
     private readonly failures: Failures,
   ) {}
 
@@ -74,13 +68,10 @@ export class RequestsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Record<string, unknown>> {
-    const call = await this.calls.callFor('getTask', id, { request, reply });
-    const signal = new AbortController().signal;
-    const task = await this.table.operations.getTask(
-      call,
-      { tenant: '', id, historyLength: undefined },
-      signal,
-    );
+    const exchange = { request, reply };
+    const call = await this.calls.callFor('getTask', id, exchange);
+    const asked = { tenant: '', id, historyLength: undefined };
+    const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
     const family = await this.listing.family(call.tenantId, id);
     const error = await this.listing.lastError(call.tenantId, id);
     const isAuthor = call.scopes.includes('agents:write') || call.scopes.includes('admin');
@@ -121,10 +112,7 @@ export class RequestsController {
   ): Promise<void> {
     const call = await this.calls.callFor('subscribeToTask', id, { request, reply });
     const after = lastEventId(request) ?? readSequence(since);
-    const caller = abortedWhenGone(reply);
-    await this.quota.during(call.tenantId, caller.signal, () =>
-      this.streamLog({ ...call, lastEventId: after }, id, caller, { request, reply }),
-    );
+    await this.streamLog({ ...call, lastEventId: after }, id, { request, reply });
   }
 
   /** 200 `{request_id, cancelled: true}`, or 404 with the reason. */
@@ -137,9 +125,10 @@ export class RequestsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Record<string, unknown>> {
     try {
-      const call = await this.calls.callFor('cancelTask', id, { request, reply });
-      const signal = new AbortController().signal;
-      await this.table.operations.cancelTask(call, { tenant: '', id, metadata: undefined }, signal);
+      const exchange = { request, reply };
+      const call = await this.calls.callFor('cancelTask', id, exchange);
+      const asked = { tenant: '', id, metadata: undefined };
+      await this.runner.run({ operation: 'cancelTask', request: asked }, call, exchange);
       return { request_id: id, cancelled: true };
     } catch (error) {
       if (!(error instanceof ProtocolError) || !NOT_CANCELED.has(error.kind)) throw error;
@@ -148,25 +137,13 @@ export class RequestsController {
     }
   }
 
-  private async streamLog(
-    call: CallContext & { memory: ReadLease },
-    id: string,
-    caller: AbortController,
-    { request, reply }: Pick<StreamTarget, 'request' | 'reply'>,
-  ): Promise<void> {
-    const items = new PeekedItems(
-      this.table.operations.subscribeToTask(call, { tenant: '', id }, caller.signal),
-      call.memory.release,
-    );
-    await items.peek();
-    await this.sender.send(items, {
-      caller,
-      headers: { 'x-request-id': request.id },
-      request,
-      reply,
+  private streamLog(context: RequestContext, id: string, exchange: Exchange): Promise<void> {
+    const call = { operation: 'subscribeToTask', request: { tenant: '', id } } as const;
+    return this.runner.stream(call, context, exchange, {
+      headers: {},
       item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
       error: (error) => {
-        const { kind, message } = this.failures.of(error, request);
+        const { kind, message } = this.failures.of(error, exchange.request);
         const { reason: status } = errorWire(kind);
         return sseRecord(JSON.stringify({ error: { status, message } }), { event: 'error' });
       },

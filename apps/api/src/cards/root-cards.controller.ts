@@ -1,15 +1,19 @@
-import { type Agent, type CardForm, buildAgentCard, PROFILES, type ProfileCard } from '@baton/a2a';
+import {
+  type Agent,
+  type AgentCard,
+  type CardForm,
+  PROFILES,
+  type ProfileCard,
+  buildAgentCard,
+} from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OptionalToken } from '../access/access.guard.js';
 import { HostBindings } from '../access/host-bindings.js';
 import { PublicUrl } from '../http/public-url.js';
-import { AgentFinder } from './agent-finder.js';
-import { type CardSheet, cardFormFor, CardSheets } from './card-sheets.js';
-import { buildRootCard } from './root-card.js';
-import { sendCard } from './send-card.js';
-import { SERVER_AGENT } from './server-agent.js';
+import { AgentFinder } from '../core/agent-finder.js';
+import { type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 
 const FLAT_CARD = '/.well-known/agent.json';
 
@@ -17,6 +21,29 @@ const FLAT_CARD = '/.well-known/agent.json';
 const FLAT_PROFILE_CARD = Object.values(PROFILES)
   .map(({ card }: { card?: ProfileCard }) => card)
   .find((card) => card?.path === FLAT_CARD);
+
+/**
+ * What the server says of itself to a caller without a token. Its address is that of the built-in agent that
+ * every tenant has, so a client that goes by this card and has a token is answered.
+ */
+const SERVER_AGENT: Agent = {
+  id: 'index',
+  slug: 'index',
+  origin: 'builtin',
+  definition: {
+    name: 'Baton',
+    description:
+      "A durable, multi-tenant A2A server. Asked with a tenant's bearer token, this address shows the card of " +
+      "the tenant's default agent; the card of any other agent is below /agents/{agent}/.well-known/.",
+    version: '1.0',
+    runtime: 'index',
+    config: {},
+    skills: [],
+    inputModes: [],
+    outputModes: [],
+    extensions: [],
+  },
+};
 
 /** Whose card stands at the root for a caller. */
 interface RootAgent {
@@ -91,3 +118,22 @@ const audienceOf = (request: FastifyRequest): 'public' | 'private' =>
 /** Who was let in without a token is told that none is needed. */
 const withoutToken = (card: Record<string, unknown>, request: FastifyRequest): Record<string, unknown> =>
   hasToken(request) ? card : { ...card, security: [] };
+
+/** What is spoken at the root, the preferred version first. */
+const ROOT_VERSIONS = ['1.0', '0.3'];
+
+/**
+ * The card of an agent at the root of the host it is bound to, which is its only address there.
+ * @param needsToken false for callers that are let in without one
+ */
+function buildRootCard(agent: Agent, origin: string, needsToken: boolean): AgentCard {
+  const card = buildAgentCard(agent, origin);
+  const supportedInterfaces = ROOT_VERSIONS.map((protocolVersion) => ({
+    url: `${origin}/`,
+    protocolBinding: 'JSONRPC',
+    protocolVersion,
+    tenant: '',
+  }));
+  const securityRequirements = needsToken ? card.securityRequirements : [];
+  return { ...card, supportedInterfaces, securityRequirements };
+}

@@ -10,9 +10,13 @@ import {
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import fresh from 'fresh';
 import { LRUCache } from 'lru-cache';
-import { requestedVersion } from './call-headers.js';
+import { requestedVersion } from '../core/call-headers.js';
+
+/** How long a card may be used without asking again, in seconds. */
+const MAX_AGE = 60;
 
 /** A card ready to be sent. */
 export interface CardSheet {
@@ -62,4 +66,25 @@ export function cardFormFor(request: FastifyRequest): CardForm {
   const version = parseVersion(requestedVersion(request) ?? '');
   if (version === '1.0') return '1.0';
   return version === '0.3' ? '0.2' : 'both';
+}
+
+/**
+ * Answer with a card, or with 304 if the caller has it already.
+ * @param audience whether caches between here and the caller may show it to others
+ */
+export async function sendCard(
+  { json, etag }: CardSheet,
+  audience: 'public' | 'private',
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  reply.headers({
+    'cache-control': `${audience}, max-age=${String(MAX_AGE)}`,
+    etag,
+    vary: 'Authorization, A2A-Version',
+  });
+  // Nothing but the tag counts: a card has no date, and a copy that is the same need not be sent again.
+  const asked = { 'if-none-match': request.headers['if-none-match'] };
+  if (fresh(asked, { etag })) await reply.status(304).send();
+  else await reply.header('content-type', 'application/json; charset=utf-8').send(json);
 }

@@ -1,9 +1,11 @@
 import { type RpcPath, rpcPaths } from '@baton/a2a';
-import { Controller, Param, Post, Req, Res, type Type } from '@nestjs/common';
+import { Controller, Module, Param, Post, Req, Res, type Type } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AllowGuests } from '../access/access.guard.js';
+import { CoreModule } from '../core/core.module.js';
 import type { ErrorFormat, SendError } from '../http/errors.js';
+import { HttpModule } from '../http/http.module.js';
 import { RpcAnswer } from './rpc-answer.js';
 import { RpcHandler } from './rpc-handler.js';
 
@@ -11,33 +13,32 @@ import { RpcHandler } from './rpc-handler.js';
 const RPC_PATHS: readonly RpcPath[] = rpcPaths();
 
 /** A controller for one path. */
-function dispatchController(rpcPath: RpcPath): Type {
-  const config: ErrorFormat = { sendError: errorFormatOf(rpcPath) };
+function controllerAt(path: RpcPath): Type {
+  const config: ErrorFormat = { sendError: errorFormatOf(path) };
 
-  @Controller(rpcPath.path)
-  class DispatchController {
+  @Controller(path.path)
+  class JsonRpcController {
     constructor(private readonly handler: RpcHandler) {}
 
     @Post()
     @RouteConfig(config)
-    dispatch(
+    handle(
       @Param('agent') agent: string | undefined,
       @Req() request: FastifyRequest,
       @Res() reply: FastifyReply,
     ): Promise<void> {
-      return this.handler.dispatch(rpcPath, agent, request, reply);
+      return this.handler.handle(path, agent, { request, reply });
     }
   }
   // Guests come in at the root of a host.
-  if (rpcPath.path === '/') AllowGuests()(DispatchController);
-  return DispatchController;
+  if (path.path === '/') AllowGuests()(JsonRpcController);
+  return JsonRpcController;
 }
 
-export const DISPATCH_CONTROLLERS: Type[] = RPC_PATHS.map(dispatchController);
-
-function errorFormatOf(path: RpcPath): SendError {
-  return (request, reply, failure) => new RpcAnswer(path, request, reply).error(failure);
-}
+const errorFormatOf =
+  (path: RpcPath): SendError =>
+  (request, reply, failure) =>
+    RpcAnswer.at(path, { request, reply }).error(failure);
 
 /** How errors look at a path that has no route, because a name in it can't be read. Its beginning decides. */
 export function rpcErrorFormatAt({ method, url }: FastifyRequest): SendError | undefined {
@@ -47,3 +48,11 @@ export function rpcErrorFormatAt({ method, url }: FastifyRequest): SendError | u
   );
   return path && errorFormatOf(path);
 }
+
+/** A2A in JSON-RPC, at the paths of every profile. */
+@Module({
+  imports: [CoreModule, HttpModule],
+  controllers: RPC_PATHS.map(controllerAt),
+  providers: [RpcHandler],
+})
+export class JsonRpcModule {}

@@ -1,0 +1,100 @@
+import {
+  type Agent,
+  PROFILES,
+  type Profile,
+  type ProfileCard,
+  ProtocolError,
+  buildAgentCard,
+} from '@baton/a2a';
+import { callerOf } from '@baton/identity';
+import { Controller, Get, Module, Param, Req, Res, type Type } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Public } from '../access/access.guard.js';
+import { AccessModule } from '../access/access.module.js';
+import { AgentFinder } from '../core/agent-finder.js';
+import { CoreModule } from '../core/core.module.js';
+import { HttpModule } from '../http/http.module.js';
+import { PublicUrl } from '../http/public-url.js';
+import { CardSheets, cardFormFor, sendCard } from './card-sheets.js';
+import { RootCardsController } from './root-cards.controller.js';
+
+/** The card of one agent, for callers of its tenant (A2A 1.0 §8). */
+@Controller('agents')
+export class CardsController {
+  constructor(
+    private readonly agents: AgentFinder,
+    private readonly sheets: CardSheets,
+    private readonly publicUrl: PublicUrl,
+  ) {}
+
+  @Get(':agent/.well-known/agent-card.json')
+  async agentCard(
+    @Param('agent') slugOrId: string,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const card = buildAgentCard(await this.agentOf(request, slugOrId), this.publicUrl.value);
+    await sendCard(await this.sheets.sheet(card, cardFormFor(request)), 'private', request, reply);
+  }
+
+  /** Where clients of 0.2 look. */
+  @Get(':agent/.well-known/agent.json')
+  async flatAgentCard(
+    @Param('agent') slugOrId: string,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const card = buildAgentCard(await this.agentOf(request, slugOrId), this.publicUrl.value);
+    await sendCard(await this.sheets.sheet(card, '0.2'), 'private', request, reply);
+  }
+
+  /** A client asks for this when it resolves the card against `/agents/echo`: the agent's name gets lost. */
+  @Public()
+  @Get('.well-known/:card')
+  lostAgent(): never {
+    const remedy =
+      'this URL names no agent: give your client the base URL with a slash at its end, /agents/<agent>/';
+    throw new ProtocolError('agent-not-found', remedy);
+  }
+
+  private agentOf(request: FastifyRequest, slugOrId: string): Promise<Agent> {
+    return this.agents.named(callerOf(request).tenantId, slugOrId);
+  }
+}
+
+/** A controller for the card that one profile has of each agent, for callers of the agent's tenant. */
+function profileCardController(card: ProfileCard): Type {
+  @Controller(card.path)
+  class ProfileCardController {
+    constructor(
+      private readonly agents: AgentFinder,
+      private readonly sheets: CardSheets,
+      private readonly publicUrl: PublicUrl,
+    ) {}
+
+    @Get()
+    async card(
+      @Param('agent') slugOrId: string,
+      @Req() request: FastifyRequest,
+      @Res() reply: FastifyReply,
+    ): Promise<void> {
+      const agent = await this.agents.named(callerOf(request).tenantId, slugOrId);
+      const sheet = this.sheets.unsigned(card.encode(agent, this.publicUrl.value));
+      await sendCard(sheet, 'private', request, reply);
+    }
+  }
+  return ProfileCardController;
+}
+
+/** The cards that profiles have of each agent, beside the specification's. */
+const PROFILE_CARDS = Object.values<Profile>(PROFILES)
+  .flatMap(({ card }) => card ?? [])
+  .filter(({ path }) => path.includes('/:agent/'));
+
+/** Agent cards, of each agent and at the root. */
+@Module({
+  imports: [AccessModule, CoreModule, HttpModule],
+  controllers: [CardsController, RootCardsController, ...PROFILE_CARDS.map(profileCardController)],
+  providers: [CardSheets],
+})
+export class CardsModule {}

@@ -1,0 +1,174 @@
+import {
+  type OperationCall,
+  type Results,
+  type StreamItem,
+  type StreamingCall,
+  type StreamingOperationName,
+  type StreamingOperations,
+  type UnaryOperationName,
+  type UnaryOperations,
+  answeredTaskId,
+} from '@baton/a2a';
+import { OperationTable } from '@baton/tasks';
+import { Injectable } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { logContextOf } from '../http/request-log.js';
+import { Traffic } from '../http/traffic.js';
+import { EventStreams } from '../streams/event-streams.js';
+import type { SseEncoding } from '../streams/sse-stream.js';
+import { StreamQuota } from '../streams/stream-quota.js';
+import type { Exchange, RequestContext } from './request-context.js';
+
+/** An error comes within this time. A stream that stays silent longer has been accepted and opens empty. */
+const PEEK_MS = 1_000;
+
+// One for all: an abort without a reason makes a DOMException with a stack, once a request.
+const CALLER_GONE = new Error('nobody waits for this answer any more');
+
+/** How a stream is written, and the headers of its answer. */
+export interface StreamOutput extends SseEncoding {
+  headers: Record<string, string>;
+}
+
+/** Runs operations for callers of any protocol. A caller that leaves ends our waiting, never a run. */
+@Injectable()
+export class CallRunner {
+  private readonly unary: UnaryOperations;
+  private readonly streaming: StreamingOperations;
+
+  constructor(
+    { operations }: OperationTable,
+    private readonly streams: EventStreams,
+    private readonly quota: StreamQuota,
+    private readonly traffic: Traffic,
+  ) {
+    this.unary = operations;
+    this.streaming = operations;
+  }
+
+  /** The result of an operation. It is due at once when the caller leaves or the process shuts down. */
+  async run<K extends UnaryOperationName>(
+    { operation, request }: OperationCall<K>,
+    context: RequestContext,
+    exchange: Exchange,
+  ): Promise<Results[K]> {
+    const caller = abortedWhenGone(exchange.reply);
+    this.traffic.add(caller);
+    try {
+      const result = await this.unary[operation](context, request, caller.signal);
+      logContextOf(exchange.request).taskId ??= answeredTaskId(operation, result);
+      return result;
+    } finally {
+      this.traffic.remove(caller);
+    }
+  }
+
+  /**
+   * Streams what an operation yields until the stream is over, in a slot of the tenant's `openStreams`. Rejects with
+   * what goes wrong before the first item, so that it can be a plain answer.
+   */
+  stream(
+    call: StreamingCall,
+    context: RequestContext,
+    exchange: Exchange,
+    output: StreamOutput,
+  ): Promise<void> {
+    return this.withItems(call, context, exchange, async (items, caller) => {
+      noteTask(call.operation, await items.peek(PEEK_MS), exchange.request);
+      await this.streams.send(items, { ...output, ...exchange, caller });
+    });
+  }
+
+  /** Starts an operation that streams, for a caller who wants no answer. Rejects if it is not accepted. */
+  start(call: StreamingCall, context: RequestContext, exchange: Exchange): Promise<void> {
+    return this.withItems(call, context, exchange, async (items, caller) => {
+      noteTask(call.operation, await items.peek(Infinity), exchange.request);
+      caller.abort(CALLER_GONE);
+    });
+  }
+
+  private withItems(
+    call: StreamingCall,
+    context: RequestContext,
+    { reply }: Exchange,
+    use: (items: PeekedItems, caller: AbortController) => Promise<void>,
+  ): Promise<void> {
+    const caller = abortedWhenGone(reply);
+    return this.quota.during(context.tenantId, caller.signal, () =>
+      use(new PeekedItems(this.itemsOf(call, context, caller.signal), context.memory.release), caller),
+    );
+  }
+
+  private itemsOf<K extends StreamingOperationName>(
+    { operation, request }: OperationCall<K>,
+    context: RequestContext,
+    signal: AbortSignal,
+  ): AsyncGenerator<StreamItem> {
+    return this.streaming[operation](context, request, signal);
+  }
+}
+
+/** In a function of its own, so that no stream keeps the task it began with: it may be large. */
+function noteTask(
+  operation: StreamingOperationName,
+  first: StreamItem | undefined,
+  request: FastifyRequest,
+): void {
+  if (first) logContextOf(request).taskId ??= answeredTaskId(operation, first);
+}
+
+/** Aborted when the caller is gone. */
+function abortedWhenGone(reply: FastifyReply): AbortController {
+  const caller = new AbortController();
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) caller.abort(CALLER_GONE);
+  });
+  return caller;
+}
+
+/** A stream whose first item has been looked at: an error before it can still be a plain JSON answer. */
+class PeekedItems implements AsyncIterableIterator<StreamItem> {
+  private first: Promise<IteratorResult<StreamItem>> | undefined;
+
+  /** @param onFurther told whenever a further item is asked for: the first, which may be large, is with its reader */
+  constructor(
+    private readonly items: AsyncGenerator<StreamItem>,
+    private readonly onFurther: () => void,
+  ) {}
+
+  /**
+   * Start the stream and wait at most `ms` for its first item, which stays in the stream. Rejects when the
+   * stream fails before it. Undefined: nothing yet (a resumed stream may have nothing new), or nothing at all.
+   */
+  async peek(ms: number): Promise<StreamItem | undefined> {
+    this.first = this.items.next();
+    if (ms === Infinity) return valueOf(await this.first);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), ms);
+    });
+    try {
+      return valueOf(await Promise.race([this.first, late]));
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  next(): Promise<IteratorResult<StreamItem>> {
+    if (!this.first) this.onFurther();
+    const next = this.first ?? this.items.next();
+    this.first = undefined;
+    return next;
+  }
+
+  return(): Promise<IteratorResult<StreamItem>> {
+    return this.items.return(undefined);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
+const valueOf = (result: IteratorResult<StreamItem> | undefined): StreamItem | undefined =>
+  result === undefined || result.done === true ? undefined : result.value;

@@ -1,0 +1,16 @@
+import { TasksModule } from '@baton/tasks';
+import { Module } from '@nestjs/common';
+import { HttpModule } from '../http/http.module.js';
+import { EventStreams } from '../streams/event-streams.js';
+import { StreamQuota } from '../streams/stream-quota.js';
+import { AgentFinder } from './agent-finder.js';
+import { CallRunner } from './call-runner.js';
+import { CallResolver } from './request-context.js';
+
+/** Calls of operations, whatever protocol they come in: who calls which agent, and the answer or the stream. */
+@Module({
+  imports: [HttpModule, TasksModule],
+  providers: [AgentFinder, CallResolver, CallRunner, EventStreams, StreamQuota],
+  exports: [AgentFinder, CallResolver, CallRunner],
+})
+export class CoreModule {}
