@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { ApiClient } from '../../apps/cli/src/api-client.js';
-import { AgentsClient } from '../../apps/cli/src/catalog/agents-client.js';
-import { planChanges, writeChange } from '../../apps/cli/src/catalog/apply.js';
+import { ApiClient } from '../../apps/cli/src/server.js';
+import { AgentsClient } from '../../apps/cli/src/agents/client.js';
+import { planChanges, writeChange } from '../../apps/cli/src/agents/files.js';
 import type { Cli } from '../../apps/cli/src/cli.js';
 import { run } from '../../apps/cli/src/program.js';
 import { DRIVERS } from '../support/index.js';
@@ -165,7 +165,7 @@ describe('an agent that is taken away', () => {
     const frames = gone.stream('SendStreamingMessage', sendParams('hello'));
     const { value: first } = await frames.next();
     const { id } = (first as Frame).data.result!.task as { id: string };
-    expect((await baton('agents delete gone')).out).toBe('Agent gone is deleted; what it has begun it ends.');
+    expect((await baton('agents delete gone')).out).toBe('Agent gone is deleted. Its running tasks finish.');
     // It was only queued: a worker that comes later still runs it.
     await stack.addWorker();
     expect((await statesIn(frames)).at(-1)).toBe('COMPLETED');

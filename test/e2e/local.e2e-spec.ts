@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { waitUntil } from '../../apps/local/src/services/wait.js';
+import { waitUntil } from '../../apps/local/src/services/service-process.js';
 import { childrenOf, isRunning, LocalRun, temporaryHome } from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 

@@ -1,4 +1,5 @@
 import type { EnvironmentSource } from '@baton/config';
+import { readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import type { Terminal } from './output.js';
 
@@ -19,3 +20,33 @@ export interface JsonOption {
 }
 
 export const JSON_OPTION = ['--json', 'print JSON instead of text'] as const;
+
+/** Something the operator can put right. The message is one plain sentence with the remedy, shown as it is. */
+export class OperatorError extends Error {
+  override readonly name = 'OperatorError';
+
+  constructor(
+    message: string,
+    /** `exitCode`: what the command ends with, if not 1. */
+    readonly options: ErrorOptions & { exitCode?: number } = {},
+  ) {
+    super(message, options);
+  }
+}
+
+/**
+ * A small JSON object that `npm start` keeps in its folder; undefined if there is no such file. Throws
+ * OperatorError for one that can't be read.
+ */
+export function readStateFile(path: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    if (code === 'EACCES')
+      throw new OperatorError(`${path} can not be read: run this as the user who started Baton.`);
+  }
+  throw new OperatorError(`${path} is broken: start Baton again with \`npm start\`, which writes it anew.`);
+}

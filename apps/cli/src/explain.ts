@@ -3,7 +3,7 @@ import { ProtocolError } from '@baton/a2a';
 import { EnvironmentError } from '@baton/config';
 import { BackupError, isTransient, NameTakenError } from '@baton/database';
 import { SecretError } from '@baton/identity';
-import { OperatorError } from './operator-error.js';
+import { OperatorError } from './cli.js';
 
 /** Codes of Prisma and SQLSTATEs, and what the operator can do about each. */
 const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [

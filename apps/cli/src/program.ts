@@ -1,37 +1,36 @@
 import { Command, CommanderError } from 'commander';
-import type { Cli } from './cli.js';
-import { OperatorError } from './operator-error.js';
+import { type Cli, OperatorError } from './cli.js';
 
-/** What each command adds to the program. Loaded when it is asked for: a command starts faster without the others. */
+/** The commands. Each is loaded only when it is used, so that a command starts fast. */
 const COMMANDS: Readonly<
   Record<string, { summary: string; add: (program: Command, cli: Cli) => Promise<void> }>
 > = {
   tenants: {
-    summary: 'who is served: create, list, set, limits',
+    summary: 'tenants: create, list, set, limits',
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
   },
   tokens: {
-    summary: "a tenant's bearer tokens: create, list, revoke",
+    summary: 'bearer tokens of a tenant: create, list, revoke',
     add: async (...args) => (await import('./commands/tokens.js')).addTokenCommands(...args),
   },
   agents: {
-    summary: "a tenant's agents: apply, list, show, enable, disable, versions, restore, remove",
+    summary: 'agents of a tenant: apply, list, show, enable, disable, versions, restore, remove',
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
   hosts: {
-    summary: 'host names that are bound to an agent: bind, list, unbind',
+    summary: 'host names bound to an agent: bind, list, unbind',
     add: async (...args) => (await import('./commands/hosts.js')).addHostCommands(...args),
   },
   secrets: {
-    summary: "a tenant's encrypted secrets: set, list, remove, rotate",
+    summary: 'encrypted secrets of a tenant: set, list, remove, rotate',
     add: async (...args) => (await import('./commands/secrets.js')).addSecretCommands(...args),
   },
   schedules: {
-    summary: 'messages sent by the clock: list, create, show, pause, resume, run, remove',
+    summary: 'messages at fixed times: list, create, show, pause, resume, run, remove',
     add: async (...args) => (await import('./commands/schedules.js')).addScheduleCommands(...args),
   },
   tasks: {
-    summary: "a tenant's tasks: show",
+    summary: 'tasks of a tenant: show',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
   },
   'dead-letters': {
@@ -39,12 +38,12 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
   },
   backup: {
-    summary: 'write everything in the database to a file',
+    summary: 'write the whole database to a file',
     add: async (...args) => (await import('./commands/backup.js')).addBackupCommand(...args),
   },
   restore: {
-    summary: 'put a backup into an empty database',
-    add: async (...args) => (await import('./commands/restore.js')).addRestoreCommand(...args),
+    summary: 'restore a backup into an empty database',
+    add: async (...args) => (await import('./commands/backup.js')).addRestoreCommand(...args),
   },
   config: {
     summary: 'the settings of this environment: check',
@@ -52,18 +51,18 @@ const COMMANDS: Readonly<
   },
   send: {
     summary: 'send a message to an agent and print its answer',
-    add: async (...args) => (await import('./commands/send.js')).addSendCommand(...args),
+    add: async (...args) => (await import('./commands/call.js')).addSendCommand(...args),
   },
   watch: {
-    summary: 'print the events of a task until it has ended',
-    add: async (...args) => (await import('./commands/watch.js')).addWatchCommand(...args),
+    summary: 'print the events of a task until it ends',
+    add: async (...args) => (await import('./commands/call.js')).addWatchCommand(...args),
   },
 };
 
 /**
- * Run one command. Never rejects: what goes wrong is one sentence on the error stream.
+ * Run one command. Never rejects: an error is one sentence on the error stream.
  *
- * @param args what follows the program's name
+ * @param args the arguments after the program's name
  * @returns the exit code: 0, or 1 if the command failed, unless it says otherwise
  */
 export async function run(args: readonly string[], cli: Cli): Promise<number> {
@@ -72,7 +71,7 @@ export async function run(args: readonly string[], cli: Cli): Promise<number> {
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
-    // Commander has said what is wrong itself; to ask for help is no error.
+    // Commander has printed the error itself. Asking for help is not an error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 1;
     const { explain } = await import('./explain.js');
     const sentence = explain(error);
@@ -92,9 +91,9 @@ async function buildProgram(args: readonly string[], cli: Cli): Promise<Command>
 
 function createProgram({ terminal }: Cli): Command {
   return new Command('baton')
-    .description("The operators' command line of Baton")
+    .description('The command line of Baton, for operators and tenants')
     .exitOverride()
-    .showHelpAfterError('(--help shows how it is called)')
+    .showHelpAfterError('(--help shows the usage)')
     .configureOutput({
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),

@@ -1,9 +1,12 @@
+import getPort from 'get-port';
 import type { Environment } from '@baton/config';
-import { type AppCommand, startApp } from './app-process.js';
-import type { Home } from './home.js';
-import { freePort } from './services/free-port.js';
-import { stopLeftover } from './services/service-process.js';
-import type { Supervised } from './supervisor.js';
+import { Silence } from '@baton/telemetry';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Home, StartError } from './home.js';
+import { recordProcess, stopLeftover, tailOf, waitUntil } from './services/service-process.js';
+import type { RunningProcess, Supervised } from './supervisor.js';
 
 /** Beyond the grace time a process gives its requests or runs. */
 const MARGIN_MS = 3000;
@@ -51,7 +54,7 @@ export function workerProcess(
     title: `Worker ${number}`,
     stopTimeoutMs: environment.workerGraceMs + MARGIN_MS,
     start: async () => {
-      const port = await freePort();
+      const port = await getPort({ host: '127.0.0.1' });
       return startApp(
         command(home, `worker-${number}`, environment, {
           app: 'worker',
@@ -68,3 +71,99 @@ export async function stopLeftoverApps(home: Home, workers: number): Promise<voi
   const names = ['api', ...Array.from({ length: workers }, (_, index) => `worker-${index + 1}`)];
   await Promise.all(names.map((name) => stopLeftover(idFile(home, name), 'SIGTERM')));
 }
+
+const READY_TIMEOUT_MS = 120_000;
+const PING_MS = 1_000;
+
+/** One of our own processes to start from the build. */
+interface AppCommand {
+  app: 'api' | 'worker';
+  environment: Record<string, string>;
+  /** Answers 200 as soon as the process is ready. */
+  readyUrl: string;
+  logFile: string;
+  /** How long it may leave pings unanswered before it is killed, in milliseconds. */
+  maxSilenceMs: number;
+  /** Where its process id is noted while it runs. */
+  pidFile: string;
+}
+
+/**
+ * Starts an API or a worker process and waits until it is ready. It ends by itself when we do, for it sees the
+ * channel between us close. Throws with the end of its log if it does not get ready.
+ */
+async function startApp(command: AppCommand): Promise<RunningProcess> {
+  const main = join(__dirname, '../..', command.app, 'src/main.js');
+  if (!existsSync(main)) throw new StartError(`${main} is missing: run \`npm run build\` first.`);
+  const log = openSync(command.logFile, 'a', 0o600);
+  const child = spawn(process.execPath, [main], {
+    env: { ...process.env, ...command.environment },
+    stdio: ['ignore', log, log, 'ipc'],
+    // A group of its own: Ctrl-C reaches us alone, and we decide the order.
+    detached: true,
+  });
+  closeSync(log);
+  if (child.pid) recordProcess(command.pidFile, child.pid);
+  const running = runningProcess(child, command.pidFile);
+  await waitUntilReady(running, command);
+  killWhenSilent(child, command.maxSilenceMs);
+  return running;
+}
+
+function runningProcess(child: ChildProcess, pidFile: string): RunningProcess {
+  const exited = new Promise<string>((resolve) => {
+    const gone = (reason: string) => {
+      rmSync(pidFile, { force: true });
+      resolve(reason);
+    };
+    child.once('error', (error) => gone(error.message));
+    child.once('exit', (code, signal) => gone(signal ? `killed by ${signal}` : `exit code ${code ?? '?'}`));
+  });
+  const stop = async (timeoutMs: number) => {
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    await exited;
+    clearTimeout(timer);
+  };
+  return { exited, stop, kill: () => void child.kill('SIGKILL') };
+}
+
+async function waitUntilReady(
+  running: RunningProcess,
+  { app, readyUrl, logFile }: AppCommand,
+): Promise<void> {
+  let ended: string | undefined;
+  void running.exited.then((reason) => (ended = reason));
+  const settled = await waitUntil(
+    async () => ended !== undefined || (await answersOk(readyUrl)),
+    READY_TIMEOUT_MS,
+  );
+  if (settled && ended === undefined) return;
+  running.kill();
+  const what = ended === undefined ? `was not ready within ${READY_TIMEOUT_MS / 1000} s` : `ended (${ended})`;
+  throw new StartError(`The ${app} process ${what}. The end of ${logFile}:\n${tailOf(logFile)}`);
+}
+
+/**
+ * Kills a process whose event loop stands still: it no longer answers pings. Its own watchdog comes first and knows
+ * more; this is for the day when that fails.
+ */
+export function killWhenSilent(child: ChildProcess, maxSilenceMs: number): void {
+  const silence = new Silence(PING_MS);
+  let answers = 0;
+  child.on('message', () => (answers += 1));
+  const timer = setInterval(() => {
+    if (silence.step(answers) > maxSilenceMs) child.kill('SIGKILL');
+    else if (child.connected) child.send({ type: 'ping' }, () => undefined);
+  }, PING_MS);
+  child.once('exit', () => clearInterval(timer));
+}
+
+const answersOk = (url: string): Promise<boolean> =>
+  fetch(url, { signal: AbortSignal.timeout(2000) }).then(
+    async (response) => {
+      await response.body?.cancel();
+      return response.ok;
+    },
+    () => false,
+  );

@@ -1,7 +1,7 @@
 import { TENANT_SCOPES } from '@baton/a2a';
-import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
 import type { Environment } from '@baton/config';
-import { type LimitName, LIMIT_NAMES, LIMITS, TokenService } from '@baton/identity';
+import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import { LIMIT_NAMES, type LimitName, LIMITS, TokenService } from '@baton/identity';
 import { createMessaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import type { Demo, Home } from './home.js';

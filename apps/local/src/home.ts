@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { recordedProcess, recordProcess } from './services/process-identity.js';
-import { reasonOf, StartError } from './start-error.js';
+import { recordedProcess, recordProcess } from './services/service-process.js';
 
 /** What `.baton/demo.json` says. */
 export interface Demo {
@@ -105,3 +104,17 @@ export class Home {
     }
   }
 }
+
+/** Why `npm start` can't go on: one plain sentence with the remedy, shown as it is. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+}
+
+/** Whatever was thrown, as text for a person. */
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The same promise, whose rejection tells the person at the terminal what to do about it. */
+export const orTell = <T>(promise: Promise<T>, remedy: string): Promise<T> =>
+  promise.catch((error: unknown) => {
+    throw new StartError(`${reasonOf(error)}. ${remedy}`);
+  });

@@ -1,11 +1,11 @@
+import getPort from 'get-port';
 import { type EnvironmentSource, loadEnvironment, type LocalEnvironment } from '@baton/config';
 import { migrate } from '@baton/database';
+import { createServer } from 'node:net';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
 import { prepareDemo } from './demo-tenant.js';
-import type { Demo, Home } from './home.js';
+import { type Demo, type Home, orTell, StartError } from './home.js';
 import { postgresService, redisService } from './own-services.js';
-import { claimPort } from './port.js';
-import { orTell, StartError } from './start-error.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
 /** One machine, one person: models, tools and agents that run on it may be called unless the key says otherwise. */
@@ -102,4 +102,29 @@ export class LocalBaton {
       ? `Agents: echo and index (built in), and those in ${agentsDir}.`
       : 'Agents: echo and index (built in); BATON_AGENTS_DIR names a folder with your own.';
   }
+}
+
+/** The port to use: a free one for 0, otherwise the one asked for. Throws StartError if that can't be had. */
+export async function claimPort(port: number, host: string): Promise<number> {
+  if (port === 0) return getPort({ host: '127.0.0.1' });
+  await new Promise<void>((resolve, reject) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, port, host)));
+    server.listen(port, host, () => server.close(() => resolve()));
+  });
+  return port;
+}
+
+function explain(error: NodeJS.ErrnoException, port: number, host: string): Error {
+  if (error.code === 'EADDRINUSE') {
+    return new StartError(
+      `Port ${port} is taken: stop what uses it, or choose another, e.g. \`PORT=${port + 1} npm start\`.`,
+    );
+  }
+  if (error.code === 'EACCES') {
+    return new StartError(
+      `Port ${port} is not allowed: set PORT to 1024 or above, e.g. \`PORT=8080 npm start\`.`,
+    );
+  }
+  return new StartError(`Can't listen on ${host}:${port} (${error.message}): set HOST and PORT.`);
 }

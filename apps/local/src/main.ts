@@ -1,9 +1,8 @@
 import 'reflect-metadata';
 import { EnvironmentError, loadLocalEnvironment, processEnvironment, unknownSettings } from '@baton/config';
 import { announcement } from './announcement.js';
-import { Home } from './home.js';
+import { Home, reasonOf, StartError } from './home.js';
 import { LocalBaton } from './local-baton.js';
-import { reasonOf, StartError } from './start-error.js';
 import type { SupervisorEvents } from './supervisor.js';
 
 const say = (line: string): void => console.log(line);

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { reasonOf } from './start-error.js';
+import { reasonOf } from './home.js';
 
 /** A process of ours that is up. */
 export interface RunningProcess {

@@ -1,17 +1,26 @@
-import { type Backup, BackupError, backUp } from '@baton/database';
+import type { Environment } from '@baton/config';
+import {
+  type Backup,
+  backUp,
+  BackupError,
+  type Manifest,
+  restoreBackup,
+  verifyBackup,
+} from '@baton/database';
+import { SecretBox } from '@baton/identity';
 import type { Command } from 'commander';
-import { createWriteStream, existsSync, renameSync, rmSync } from 'node:fs';
-import type { Writable } from 'node:stream';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { findEnvironment } from '../connection.js';
+import { createReadStream, createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { Readable, type Writable } from 'node:stream';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { printJson } from '../output.js';
+import { findEnvironment } from '../platform.js';
 
 /** `baton backup <file>`: everything in the database, while the system runs. */
 export function addBackupCommand(program: Command, cli: Cli): void {
   program
     .command('backup')
-    .description('write everything in the database to a file, as of one point in time, while the system runs')
-    .argument('<file>', 'a new file, by convention *.tar.gz; - writes to standard output')
+    .description('write the whole database to a file, as of one point in time; the system may run')
+    .argument('<file>', 'new file, such as baton.tar.gz; - writes to standard output')
     .option(...JSON_OPTION)
     .action((file: string, options: JsonOption) => makeBackup(cli, file, options));
 }
@@ -58,4 +67,84 @@ async function intoFile(file: string, write: (out: Writable) => Promise<Backup>)
     if (!['open', 'write', 'fsync', 'rename', 'unlink'].includes(syscall)) throw error;
     throw new BackupError(`${file} can not be written (${code}): name a file that can be.`, { cause: error });
   }
+}
+
+interface RestoreFlags extends JsonOption {
+  force?: boolean;
+  check?: boolean;
+}
+
+/** `baton restore <file>`: a backup into an empty database, while no process of Baton uses it. */
+export function addRestoreCommand(program: Command, cli: Cli): void {
+  program
+    .command('restore')
+    .description('restore a backup into an empty database; stop every API and worker first')
+    .argument('<file>', 'file made by `baton backup`; - reads standard input')
+    .option('--force', 'DELETE everything in the database first')
+    .option('--check', 'only compare the file with its checksums; needs no database')
+    .option(...JSON_OPTION)
+    .action((file: string, flags: RestoreFlags) =>
+      flags.check ? check(cli, file, flags) : restore(cli, file, flags),
+    );
+}
+
+async function check(cli: Cli, file: string, { json }: RestoreFlags): Promise<void> {
+  const manifest = await verifyBackup(opener(cli, file)());
+  if (json) printJson(cli.terminal, manifest);
+  else cli.terminal.out(`The backup is whole. ${describe(manifest)}`);
+}
+
+async function restore(cli: Cli, file: string, { force = false, json }: RestoreFlags): Promise<void> {
+  const { source, terminal } = cli;
+  const environment = findEnvironment(source);
+  const restored = await restoreBackup(environment.databaseUrl, {
+    open: opener(cli, file),
+    canBeReadTwice: file !== '-' && statSync(file).isFile(),
+    force,
+    report: (line) => terminal.err(line),
+  });
+  const { manifest, interruptedRuns, migrated } = restored;
+  if (json) printJson(terminal, restored);
+  else terminal.out(`Restored. ${describe(manifest)}`);
+  if (migrated.length > 0) terminal.err(`Migrated to this release: ${migrated.join(', ')}.`);
+  if (interruptedRuns > 0) {
+    terminal.err(
+      `${interruptedRuns} runs were at work at the time of the backup: workers execute them again.`,
+    );
+  }
+  warnOfKeys(cli, environment, manifest);
+}
+
+function warnOfKeys({ terminal }: Cli, environment: Environment, { masterKeyIds }: Manifest): void {
+  const box = new SecretBox(environment);
+  const unknown = masterKeyIds.filter((id) => !box.knows(id));
+  if (unknown.length === 0) return;
+  terminal.err(
+    `Warning: secrets are encrypted with the master key ${unknown.join(', ')}, which is neither BATON_MASTER_KEY nor ` +
+      'in BATON_MASTER_KEY_PREVIOUS. Agents that need them fail until it is there.',
+  );
+}
+
+/** Opens the file anew at each call. Throws OperatorError if there is none. */
+function opener({ stdin }: Cli, file: string): () => AsyncIterable<Uint8Array> {
+  if (file === '-') {
+    const input = stdin();
+    if (input.isTTY)
+      throw new OperatorError('The backup comes from standard input: use `… - < file`, or name the file.');
+    return () => Readable.from(input);
+  }
+  try {
+    statSync(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new OperatorError(
+      `${file} can not be read (${code ?? 'unknown reason'}): name a file that can be.`,
+    );
+  }
+  return () => createReadStream(file);
+}
+
+function describe({ release, createdAt, tables }: Manifest): string {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  return `It was made at ${createdAt} by release ${release} and has ${rows} rows of ${tables.length} tables.`;
 }

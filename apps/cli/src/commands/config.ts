@@ -1,16 +1,15 @@
 import { settingsReport } from '@baton/config';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { OperatorError } from '../operator-error.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { printJson } from '../output.js';
 
-/** `baton config …`: the settings as the environment and `.env` have them. Values are never shown. */
+/** `baton config …`: the settings of the environment and `.env`. Values are never shown. */
 export function addConfigCommands(program: Command, cli: Cli): void {
   program
     .command('config')
-    .description('the settings of this environment and its .env; values are never shown')
+    .description('settings of this environment and its .env; values are never shown')
     .command('check')
-    .description('name the settings that are wrong, and the names that look like a setting and are none')
+    .description('list invalid settings, and names that look like a setting but are not')
     .option(...JSON_OPTION)
     .action((options: JsonOption) => check(cli, options));
 }

@@ -3,17 +3,14 @@ import { type DeadLetter, DeadLetterStore, TaskStore, RunStore } from '@baton/da
 import { DeadLetters, TurnIntake } from '@baton/tasks';
 import type { RunJob } from '@baton/messaging';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { type Platform, withDatabase } from '../connection.js';
-import { withMessaging } from '../messaging.js';
-import { OperatorError } from '../operator-error.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, oneLine, printFields, printJson, printRunError, printTable } from '../output.js';
-import { requireTenant } from '../require-tenant.js';
+import { type Platform, requireTenant, withDatabase, withMessaging } from '../platform.js';
 
 const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died (UTC)', 'redelivered as', 'reason'];
 const NONE = 'There are no dead letters.';
-/** Most that one list shows, and that one `--all` redelivers. */
-const MOST = 1_000;
+/** Maximum that one list shows, and that one `--all` redelivers. */
+const MAX_LETTERS = 1_000;
 
 interface TenantOption extends JsonOption {
   tenant?: string;
@@ -37,25 +34,25 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
 
   letters
     .command('list')
-    .description('list them, the latest death first')
-    .option('--tenant <slug>', 'of this tenant only')
+    .description('list them, latest first')
+    .option('--tenant <slug>', 'only of this tenant')
     .option(...JSON_OPTION)
     .action((options: TenantOption) => listLetters(cli, options));
 
   letters
     .command('show')
-    .description('show one, with the message it was to answer')
-    .argument('<run>', 'the id of the run')
+    .description('show one with its message and its error')
+    .argument('<run>', 'id of the run')
     .option(...JSON_OPTION)
     .action((run: string, options: JsonOption) => showLetter(cli, run, options));
 
   letters
     .command('redeliver')
-    .description('say the message again, as a new task of the same agent')
-    .argument('[run]', 'the id of the run')
-    .option('--all', 'every one that was not redelivered yet')
-    .option('--tenant <slug>', 'of this tenant, with --all')
-    .option('--again', 'also if it was redelivered before')
+    .description('send the message again, as a new task of the same agent')
+    .argument('[run]', 'id of the run')
+    .option('--all', 'all that were not redelivered yet; needs --tenant')
+    .option('--tenant <slug>', 'tenant of --all')
+    .option('--again', 'even if it was redelivered before')
     .option(...JSON_OPTION)
     .action((run: string | undefined, options: RedeliverOptions) => redeliverLetters(cli, run, options));
 }
@@ -72,9 +69,9 @@ async function withDesk<T>({ source }: Cli, work: (desk: Desk) => Promise<T>): P
 }
 
 async function lettersOf({ letters, tenants }: Desk, slug: string | undefined): Promise<DeadLetter[]> {
-  if (slug === undefined) return letters.listAll(MOST);
+  if (slug === undefined) return letters.listAll(MAX_LETTERS);
   const { id } = await requireTenant(tenants, slug);
-  return letters.list(id, { limit: MOST });
+  return letters.list(id, { limit: MAX_LETTERS });
 }
 
 async function listLetters(cli: Cli, { tenant, json }: TenantOption): Promise<void> {
@@ -146,7 +143,7 @@ async function redeliverLetters(
     await withRedelivery(desk, async (deadLetters) => {
       for (const letter of due) {
         const taskId = await redeliverOne(deadLetters, letter, again).catch((error: unknown) => {
-          // Of all, one that can't be redelivered keeps no other from it.
+          // With --all, one that can't be redelivered does not stop the others.
           if (!all || !(error instanceof OperatorError)) throw error;
           cli.terminal.err(error.message);
         });
@@ -165,7 +162,7 @@ async function withRedelivery(desk: Desk, work: (deadLetters: DeadLetters) => Pr
   await withMessaging(environment, async (messaging, answers) => {
     const slots = {
       quotaFor: async () => undefined,
-      // What the queue does not take, the sweeper enqueues.
+      // If the queue is away, the sweeper enqueues the run.
       enqueue: async (run: RunJob, dispatched: boolean) => {
         if (answers && dispatched) await messaging.enqueueRuns([run]).catch(() => undefined);
       },

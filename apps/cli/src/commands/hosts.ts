@@ -1,13 +1,10 @@
 import { hostName } from '@baton/database';
 import type { Command } from 'commander';
 import { domainToASCII } from 'node:url';
-import { announceCatalog } from '../announce.js';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { withPlatform } from '../connection.js';
-import { OperatorError } from '../operator-error.js';
+import { requireAgent } from '../agent-options.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { printJson, printTable } from '../output.js';
-import { requireAgent } from '../require-agent.js';
-import { requireTenant } from '../require-tenant.js';
+import { announceCatalog, requireTenant, withPlatform } from '../platform.js';
 
 const TITLES = ['host', 'tenant', 'agent', 'public'];
 const NONE = 'No hosts are bound yet: npx baton hosts bind <host> --tenant <slug> --agent <agent>';
@@ -29,29 +26,29 @@ interface ListOptions extends JsonOption {
 export function addHostCommands(program: Command, cli: Cli): void {
   const hosts = program
     .command('hosts')
-    .description('the agents that answer at a host name where no agent is named');
+    .description('host names bound to an agent, for callers that name no agent');
 
   hosts
     .command('bind')
-    .description('let an agent answer at a host name, in place of the one before')
-    .argument('<host>', 'the name that callers use, such as agents.example.com')
-    .requiredOption('--tenant <slug>', 'whose agent it is')
-    .requiredOption('--agent <agent>', 'its slug or id')
-    .option('--public', 'callers without a token may call it (default: they may not)')
+    .description('bind a host name to an agent; replaces an earlier binding')
+    .argument('<host>', 'host name that callers use, such as agents.example.com')
+    .requiredOption('--tenant <slug>', 'tenant of the agent')
+    .requiredOption('--agent <agent>', 'slug or id of the agent')
+    .option('--public', 'allow callers without a token (default: no)')
     .option(...JSON_OPTION)
     .action((host: string, options: BindOptions) => bindHost(cli, host, options));
 
   hosts
     .command('list')
-    .description('list the hosts that are bound')
-    .option('--tenant <slug>', 'of this tenant only')
+    .description('list the bound hosts')
+    .option('--tenant <slug>', 'only of this tenant')
     .option(...JSON_OPTION)
     .action((options: ListOptions) => listHosts(cli, options));
 
   hosts
     .command('unbind')
-    .description('end the binding of a host name')
-    .argument('<host>', 'the name that was bound')
+    .description('remove the binding of a host name')
+    .argument('<host>', 'bound host name')
     .option(...JSON_OPTION)
     .action((host: string, options: JsonOption) => unbindHost(cli, host, options));
 }

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
-import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../api-client.js';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { OperatorError } from '../operator-error.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printFields, printJson, printTable } from '../output.js';
+import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['name', 'agent', 'when', 'time zone', 'next (UTC)', 'last', 'task', 'state'];
 
@@ -43,34 +42,34 @@ interface ScheduleJson {
   last_task: { request_id: string; state: string | null } | null;
 }
 
-/** `baton schedules …`: messages that a tenant has sent to agents by the clock. */
+/** `baton schedules …`: messages to agents at fixed times. */
 export function addScheduleCommands(program: Command, cli: Cli): void {
   const schedules = program
     .command('schedules')
-    .description('messages sent by the clock, with a token of the tenant');
+    .description('messages at fixed times; needs a token of the tenant');
   const add = (name: string, description: string, argument?: string): Command => {
     const command = schedules.command(name).description(description);
-    if (argument) command.argument(argument, 'its name or id');
+    if (argument) command.argument(argument, 'name or id of the schedule');
     return command
       .option(...URL_OPTION)
       .option(...TOKEN_OPTION)
       .option(...JSON_OPTION);
   };
-  add('list', 'list them by name').action((options: Options) => list(cli, options));
-  addCreateCommand(add('create', 'create one'), cli);
-  add('show', 'show one, with what came of it the last time', '<name>').action(
-    (name: string, options: Options) => show(cli, name, options),
+  add('list', 'list the schedules by name').action((options: Options) => list(cli, options));
+  addCreateCommand(add('create', 'create a schedule'), cli);
+  add('show', 'show a schedule with its last outcome', '<name>').action((name: string, options: Options) =>
+    show(cli, name, options),
   );
-  add('pause', 'let its times pass from now on', '<name>').action((name: string, options: Options) =>
-    setPaused(cli, name, true, options),
+  add('pause', 'pause a schedule: its times create no tasks', '<name>').action(
+    (name: string, options: Options) => setPaused(cli, name, true, options),
   );
-  add('resume', 'go on with its next time', '<name>').action((name: string, options: Options) =>
+  add('resume', 'resume a schedule with its next time', '<name>').action((name: string, options: Options) =>
     setPaused(cli, name, false, options),
   );
-  add('run', 'make a task now, beside its times', '<name>').action((name: string, options: Options) =>
+  add('run', 'create a task now', '<name>').action((name: string, options: Options) =>
     runNow(cli, name, options),
   );
-  add('remove', 'remove one; the tasks it has made stay', '<name>').action((name: string, options: Options) =>
+  add('remove', 'remove a schedule; its tasks stay', '<name>').action((name: string, options: Options) =>
     remove(cli, name, options),
   );
 }
@@ -79,18 +78,21 @@ function addCreateCommand(command: Command, cli: Cli): void {
   command
     .argument('<name>', 'lower-case letters, digits and hyphens')
     .requiredOption('--agent <agent>', 'slug or id of the agent')
-    .option('--text <text>', 'what it is told')
-    .option('--message <json>', 'the same as a message of A2A 1.0, with parts and metadata')
-    .option('--cron <expression>', 'again and again, e.g. "0 8 * * 1-5"; six fields begin with seconds')
+    .option('--text <text>', 'text of the message')
+    .option('--message <json>', 'message of A2A 1.0 with parts and metadata, instead of --text')
+    .option('--cron <expression>', 'repeatedly, e.g. "0 8 * * 1-5"; with six fields the first is seconds')
     .option('--at <time>', 'once, e.g. 2026-12-31T08:00:00+01:00')
-    .option('--time-zone <name>', 'what the cron expression is read in, e.g. Europe/Berlin (default: UTC)')
-    .option('--overlap <policy>', 'while the task before is not over: skip, queue, allow, cancel-previous')
-    .option('--missed <policy>', 'times that nobody could fire: fire-once, skip')
-    .option('--same-context', 'all of its tasks are one conversation')
-    .option('--starts <time>', 'no time before this counts')
-    .option('--ends <time>', 'no time after this counts')
-    .option('--max-count <number>', 'it ends after so many tasks')
-    .option('--paused', 'it waits until it is resumed')
+    .option('--time-zone <name>', 'time zone of --cron, e.g. Europe/Berlin (default: UTC)')
+    .option(
+      '--overlap <policy>',
+      'if the previous task is still running: skip, queue, allow, cancel-previous',
+    )
+    .option('--missed <policy>', 'for times that nobody could fire: fire-once, skip')
+    .option('--same-context', 'all tasks share one conversation')
+    .option('--starts <time>', 'ignore times before this')
+    .option('--ends <time>', 'ignore times after this')
+    .option('--max-count <number>', 'end after this many tasks')
+    .option('--paused', 'create it paused')
     .action((name: string, options: CreateOptions) => create(cli, name, options));
 }
 
@@ -122,7 +124,7 @@ function parseMessage(text: string): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Said below.
+    // Not JSON: the error below says so.
   }
   throw new OperatorError(
     `--message: this is not a JSON object: give one such as '{"parts": [{"text": "hello"}]}'.`,
@@ -132,14 +134,14 @@ function parseMessage(text: string): object {
 async function show(cli: Cli, name: string, options: Options): Promise<void> {
   const found = await ApiClient.of(cli, options).call<ScheduleJson>('GET', pathOf(name));
   if (options.json) return void printJson(cli.terminal, found);
-  const { last_outcome: last, last_task: task, fired, max_count: most } = found;
+  const { last_outcome: last, last_task: task, fired, max_count: maxCount } = found;
   const lines = [
     ['name', found.name],
     ['agent', found.agent],
     ['when', `${whenOf(found)} (${found.time_zone})`],
     ['next', nextOf(found)],
     ['policy', `overlap ${found.overlap}, missed ${found.missed}, context ${found.context}`],
-    ['tasks', most === null ? String(fired) : `${String(fired)} of ${String(most)}`],
+    ['tasks', maxCount === null ? String(fired) : `${String(fired)} of ${String(maxCount)}`],
     [
       'last',
       last ? [`${last.outcome}, due ${timeOf(last.due_at)}`, last.reason].filter(Boolean).join(': ') : '-',

@@ -1,14 +1,11 @@
 import type { SecretInfo } from '@baton/database';
 import { Secrets } from '@baton/identity';
 import type { Command } from 'commander';
-import { type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../api-client.js';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { withPlatform } from '../connection.js';
-import { OperatorError } from '../operator-error.js';
+import { readFileSync } from 'node:fs';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
-import { readValue } from '../read-value.js';
-import { requireTenant } from '../require-tenant.js';
-import { listOwnSecrets, removeOwnSecret, setOwnSecret } from '../tenant-secrets.js';
+import { requireTenant, withPlatform } from '../platform.js';
+import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['name', 'key', 'created (utc)', 'updated (utc)'];
 
@@ -23,29 +20,29 @@ interface SetOptions {
   file?: string;
 }
 
-/** `baton secrets …`: what a tenant entrusts to the platform, encrypted with the master key. */
+/** `baton secrets …`: a tenant's secrets, encrypted with the master key. */
 export function addSecretCommands(program: Command, cli: Cli): void {
   const secrets = program
     .command('secrets')
-    .description("a tenant's secrets, encrypted with BATON_MASTER_KEY; their values are never shown");
+    .description('secrets of a tenant, encrypted with BATON_MASTER_KEY; values are never shown');
   const command = (name: string): Command =>
     secrets
       .command(name)
-      .option('--tenant <slug>', 'as the operator: whose secrets')
+      .option('--tenant <slug>', 'as the operator: tenant of the secrets')
       .option(...URL_OPTION)
       .option(...TOKEN_OPTION)
       .option(...JSON_OPTION);
 
   command('set')
-    .description('set a secret to what comes over standard input or stands in a file')
-    .argument('<name>', 'its name: letters, digits, dots, hyphens, underscores')
+    .description('set a secret; the value comes from standard input or a file')
+    .argument('<name>', 'name: letters, digits, dots, hyphens, underscores')
     .option('--file <path>', 'read the value from this file (default: standard input)')
     .action((name: string, { tenant, ...options }: EitherOptions & SetOptions) =>
       tenant === undefined ? setOwnSecret(cli, name, options) : setSecret(cli, name, { tenant, ...options }),
     );
 
   command('list')
-    .description('list the secrets: names, the id of the key of each, dates')
+    .description('list the secrets: name, key id and dates')
     .action(({ tenant, ...options }: EitherOptions) =>
       tenant === undefined ? listOwnSecrets(cli, options) : listSecrets(cli, { tenant, ...options }),
     );
@@ -62,7 +59,7 @@ export function addSecretCommands(program: Command, cli: Cli): void {
   secrets
     .command('rotate')
     .description(
-      'encrypt the secrets of all tenants with the newest key; earlier keys can be dropped after it',
+      'as the operator: encrypt all secrets again with the newest key; afterwards drop the earlier keys',
     )
     .option(...JSON_OPTION)
     .action((options: JsonOption) => rotateSecrets(cli, options));
@@ -130,3 +127,79 @@ const rowOf = ({ name, keyId, createdAt, updatedAt }: SecretInfo): string[] => [
   formatTime(createdAt),
   formatTime(updatedAt),
 ];
+
+const OWN_TITLES = ['name', 'created (utc)', 'updated (utc)'];
+
+type Options = TargetOptions & JsonOption;
+
+/** A secret as the server shows it. */
+interface ShownSecret {
+  name: string;
+  created_at: string;
+  updated_at: string;
+}
+
+const pathOf = (name: string): string => `secrets/${encodeURIComponent(name)}`;
+
+/** Set a secret of the token's tenant. */
+export async function setOwnSecret(
+  cli: Cli,
+  name: string,
+  { file, ...options }: Options & { file?: string },
+): Promise<void> {
+  const value = await readValue(cli, file);
+  const secret = await ApiClient.of(cli, options).call<ShownSecret>('PUT', pathOf(name), { value });
+  if (options.json) printJson(cli.terminal, secret);
+  else cli.terminal.out(`Secret ${name} is set.`);
+}
+
+/** The names of the secrets of the token's tenant. */
+export async function listOwnSecrets(cli: Cli, options: Options): Promise<void> {
+  const all = await ApiClient.of(cli, options).list<ShownSecret>('secrets', 'secrets');
+  const rows = all.map(({ name, created_at: created, updated_at: updated }) => [
+    ...[name, formatTime(new Date(created)), formatTime(new Date(updated))],
+  ]);
+  if (options.json) printJson(cli.terminal, all);
+  else printTable(cli.terminal, OWN_TITLES, rows, 'No secrets yet: npx baton secrets set <name> < file');
+}
+
+/** Remove a secret of the token's tenant. */
+export async function removeOwnSecret(cli: Cli, name: string, options: Options): Promise<void> {
+  await ApiClient.of(cli, options).call('DELETE', pathOf(name));
+  if (options.json) printJson(cli.terminal, { name, removed: true });
+  else cli.terminal.out(`Secret ${name} is removed.`);
+}
+
+/**
+ * The value of a secret: of a file, or what comes over standard input. One line break at its end is left out:
+ * editors and `echo` put it there. Throws OperatorError if there is none to be read.
+ *
+ * Never an argument: every user of the machine sees those, and the shell remembers them.
+ */
+export async function readValue({ stdin }: Pick<Cli, 'stdin'>, file: string | undefined): Promise<string> {
+  const text = file === undefined ? await readInput(stdin) : readText(file);
+  return text.replace(/\r?\n$/, '');
+}
+
+async function readInput(stdin: Cli['stdin']): Promise<string> {
+  const input = stdin();
+  if (input.isTTY) {
+    throw new OperatorError(
+      'The value comes from standard input or a file, so that nobody sees it: use `… < file`, a pipe, or --file <path>.',
+    );
+  }
+  const chunks: Buffer[] = [];
+  for await (const chunk of input) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new OperatorError(
+      `${file} can not be read (${code ?? 'unknown reason'}): name a file that can be.`,
+    );
+  }
+}

@@ -1,25 +1,23 @@
 import { RunStore, TaskStore } from '@baton/database';
 import type { Command } from 'commander';
 import { stateName } from '@baton/a2a';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { withDatabase } from '../connection.js';
-import { OperatorError } from '../operator-error.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { printFields, printJson, printRunError } from '../output.js';
-import { requireTenant } from '../require-tenant.js';
+import { requireTenant, withDatabase } from '../platform.js';
 
 interface ShowOptions extends JsonOption {
   tenant: string;
 }
 
-/** `baton tasks …`: what the platform knows of a tenant's tasks. */
+/** `baton tasks …`: the tasks of a tenant. */
 export function addTaskCommands(program: Command, cli: Cli): void {
-  const tasks = program.command('tasks').description("a tenant's tasks");
+  const tasks = program.command('tasks').description('tasks of a tenant');
 
   tasks
     .command('show')
-    .description('show the state of one, and the last error in the code of its agent')
-    .argument('<task>', 'the id of the task')
-    .requiredOption('--tenant <slug>', 'whose task it is')
+    .description('show the state of a task, and the last error in the code of its agent')
+    .argument('<task>', 'id of the task')
+    .requiredOption('--tenant <slug>', 'tenant of the task')
     .option(...JSON_OPTION)
     .action((task: string, options: ShowOptions) => showTask(cli, task, options));
 }

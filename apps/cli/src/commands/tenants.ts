@@ -1,19 +1,17 @@
 import { SLUG } from '@baton/a2a';
-import type { Tenant } from '@baton/database';
+import type { LimitOverrides, Tenant } from '@baton/database';
+import { LIMIT_NAMES, type LimitName, LIMITS } from '@baton/identity';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { type Platform, withPlatform } from '../connection.js';
-import { OperatorError } from '../operator-error.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
-import { requireTenant, unknownTenant } from '../require-tenant.js';
-import { addLimitsCommand } from './limits.js';
+import { announce, type Platform, requireTenant, unknownTenant, withPlatform } from '../platform.js';
 
 const TITLES = ['slug', 'default agent', 'created (utc)', 'id'];
 
-/** `baton tenants …`: who is served. */
+/** `baton tenants …`: the customers or teams that Baton serves. */
 export function addTenantCommands(program: Command, cli: Cli): void {
   const { source, terminal } = cli;
-  const tenants = program.command('tenants').description('who is served, each apart from all others');
+  const tenants = program.command('tenants').description('tenants; each is isolated from all others');
 
   const print = (tenant: Tenant, { json }: JsonOption) =>
     json ? printJson(terminal, recordOf(tenant)) : printTable(terminal, TITLES, [rowOf(tenant)], '');
@@ -21,7 +19,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   tenants
     .command('create')
     .description('create a tenant')
-    .argument('<slug>', 'its name: lower-case letters, digits and hyphens')
+    .argument('<slug>', 'name: lower-case letters, digits and hyphens')
     .option(...JSON_OPTION)
     .action(async (slug: string, options: JsonOption) => {
       assertSlug(slug);
@@ -40,14 +38,14 @@ export function addTenantCommands(program: Command, cli: Cli): void {
 
   tenants
     .command('set')
-    .description("change a tenant's settings")
-    .argument('<slug>', 'the tenant')
-    .option('--default-agent <agent>', 'the agent that answers where no agent is named')
+    .description('change settings of a tenant')
+    .argument('<slug>', 'slug of the tenant')
+    .option('--default-agent <agent>', 'agent that answers calls that name no agent')
     .option(
       '--index-model <model>',
-      'provider/model with which the agent index routes; none, or default for INDEX_MODEL',
+      'provider/model with which the agent `index` routes; none; default for INDEX_MODEL',
     )
-    .option('--index-model-url <url>', "where that model is, if not at its provider's usual address")
+    .option('--index-model-url <url>', 'URL of that model, if not the usual one of its provider')
     .option(...JSON_OPTION)
     .action(async (slug: string, options: JsonOption & Settings) => {
       print(await withPlatform(source, (platform) => setTenant(platform, slug, options)), options);
@@ -69,8 +67,8 @@ async function setTenant({ tenants, agents }: Platform, slug: string, settings: 
   }
   const { id } = await requireTenant(tenants, slug);
   // Loaded here only: the other commands start faster without the agents.
-  const { requireAgent } = await import('../require-agent.js');
-  const { readIndexModel } = await import('../index-model.js');
+  const { requireAgent } = await import('../agent-options.js');
+  const { readIndexModel } = await import('../agent-options.js');
   const agent =
     defaultAgent === undefined ? undefined : await requireAgent(agents, { id, slug }, defaultAgent);
   const model = indexModel === undefined ? {} : readIndexModel(indexModel, indexModelUrl);
@@ -95,3 +93,131 @@ const rowOf = ({ slug, defaultAgent, createdAt, id }: Tenant): string[] => [
   formatTime(createdAt),
   id,
 ];
+
+const LIMIT_TITLES = ['limit', 'value', 'from', 'what'];
+
+type Options = JsonOption & Partial<Record<LimitName, string>> & { default?: string[] };
+
+/** One limit as it is in force. */
+interface Limit {
+  /** null = no limit. */
+  value: number | null;
+  /** `set` for this tenant, the `default` of the environment, or `none`: nobody has set anything. */
+  from: 'set' | 'default' | 'none';
+  /** Of `storedBytes` while it is being counted, and so refuses nothing: the tasks that have been counted. */
+  countedTasks?: number;
+}
+
+/** `baton tenants limits …`: what a tenant may use. */
+export function addLimitsCommand(tenants: Command, cli: Cli): void {
+  const command = tenants
+    .command('limits')
+    .description('show or change the limits of a tenant')
+    .argument('<slug>', 'slug of the tenant');
+  for (const name of LIMIT_NAMES) {
+    const { what, required } = LIMITS[name];
+    command.option(`${optionOf(name)} <number>`, `${what}${required ? '' : ', or none'}`);
+  }
+  command
+    .option('--default <limits...>', 'reset these limits to the default, such as open-streams')
+    .option(...JSON_OPTION)
+    .action((slug: string, options: Options) => limits(cli, slug, options));
+}
+
+async function limits({ source, terminal }: Cli, slug: string, options: Options): Promise<void> {
+  const change = readChange(options);
+  await withPlatform(source, async (platform) => {
+    const isChange = Object.keys(change.values).length + change.defaults.length > 0;
+    const tenant = isChange
+      ? await changeLimits(platform, slug, change)
+      : await requireTenant(platform.tenants, slug);
+    const all = limitsOf(tenant, platform);
+    const countedTasks = await platform.tenants.countedTasks(tenant.id);
+    if (all.storedBytes.value !== null && countedTasks !== undefined)
+      Object.assign(all.storedBytes, { countedTasks });
+    if (options.json) printJson(terminal, all);
+    else
+      printTable(
+        terminal,
+        LIMIT_TITLES,
+        LIMIT_NAMES.map((name) => limitRow(name, all[name])),
+        '',
+      );
+    if (isChange) {
+      await announce(terminal, platform.environment, { type: 'limits-changed', tenantId: tenant.id });
+    }
+  });
+}
+
+function readChange(options: Options): LimitChange {
+  const values: LimitOverrides = {};
+  for (const name of LIMIT_NAMES) {
+    const text = options[name];
+    if (text !== undefined) Object.assign(values, { [name]: parseLimit(name, text) });
+  }
+  return { values, defaults: parseDefaults(options.default ?? [], values) };
+}
+
+async function changeLimits(
+  { tenants }: Platform,
+  slug: string,
+  { values, defaults }: LimitChange,
+): Promise<Tenant> {
+  return (await tenants.setLimits(slug, values, defaults)) ?? unknownTenant(slug);
+}
+
+function limitsOf({ limits: set }: Tenant, { environment }: Platform): Record<LimitName, Limit> {
+  const defaults: LimitOverrides = { ...environment.defaultLimits, weight: 1 };
+  const limitOf = (name: LimitName): Limit => {
+    const [own, fallback] = [set[name], defaults[name] ?? null];
+    if (own !== undefined) return { value: own, from: 'set' };
+    return { value: fallback, from: fallback === null ? 'none' : 'default' };
+  };
+  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, limitOf(name)])) as Record<LimitName, Limit>;
+}
+
+const limitRow = (name: LimitName, { value, from, countedTasks }: Limit): string[] => [
+  optionOf(name).slice('--'.length),
+  value === null ? 'none' : String(value),
+  from,
+  `${LIMITS[name].what}${countedTasks === undefined ? '' : `: being counted (${String(countedTasks)} tasks so far)`}`,
+];
+
+/** What an operator changes at once. */
+export interface LimitChange {
+  values: LimitOverrides;
+  /** Limits that go back to the default. */
+  defaults: readonly LimitName[];
+}
+
+/** `openStreams` as an option: `--open-streams`. */
+export const optionOf = (name: LimitName): string =>
+  `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+/** A number within the limit's bounds, or null for `none`. Throws OperatorError. */
+export function parseLimit(name: LimitName, text: string): number | null {
+  const { min, max, fractions, required } = LIMITS[name];
+  if (text === 'none' && !required) return null;
+  const value = (fractions ? /^\d{1,5}(\.\d{1,6})?$/ : /^\d{1,15}$/).test(text) ? Number(text) : NaN;
+  if (value >= min && value <= max) return value;
+  const kind = fractions ? 'a number of days, such as 30 or 0.5' : `a whole number from ${min} to ${max}`;
+  throw new OperatorError(`${optionOf(name)}: "${text}" is not ${kind}${required ? '' : ', or none'}.`);
+}
+
+/** The limits that go back to the default: `open-streams`, several apart or with commas. Throws OperatorError. */
+export function parseDefaults(texts: readonly string[], set: LimitOverrides): LimitName[] {
+  const names = texts.flatMap((text) => text.split(',')).map(parseName);
+  const both = names.find((name) => name in set);
+  if (both === undefined) return names;
+  throw new OperatorError(
+    `${optionOf(both)} is given and named by --default as well: leave one of them out.`,
+  );
+}
+
+function parseName(text: string): LimitName {
+  const wanted = `--${text.trim().replace(/^--/, '')}`;
+  const found = LIMIT_NAMES.find((name) => optionOf(name) === wanted || `--${name}` === wanted);
+  if (found) return found;
+  const known = LIMIT_NAMES.map((name) => optionOf(name).slice(2)).join(', ');
+  throw new OperatorError(`--default: "${text}" is no limit: name one of ${known}.`);
+}

@@ -3,13 +3,9 @@ import type { ApiToken } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { Logger } from '@baton/telemetry';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { withPlatform } from '../connection.js';
-import { parseExpiry } from '../duration.js';
-import { withMessaging } from '../messaging.js';
-import { OperatorError } from '../operator-error.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
-import { requireTenant } from '../require-tenant.js';
+import { requireTenant, withMessaging, withPlatform } from '../platform.js';
 
 const TITLES = ['prefix', 'name', 'scopes', 'expires (utc)', 'state', 'created (utc)', 'id'];
 
@@ -25,33 +21,30 @@ interface CreateOptions extends TenantOption {
 
 /** `baton tokens …`: the bearer tokens of a tenant. */
 export function addTokenCommands(program: Command, cli: Cli): void {
-  const tokens = program.command('tokens').description("a tenant's bearer tokens");
+  const tokens = program.command('tokens').description('bearer tokens of a tenant');
 
   tokens
     .command('create')
-    .description('issue a token; its secret is shown once and never again')
-    .requiredOption('--tenant <slug>', 'whose token it is')
-    .option('--name <name>', 'what it is for', 'cli')
+    .description('create a token; its secret is shown only once')
+    .requiredOption('--tenant <slug>', 'tenant of the token')
+    .option('--name <name>', 'purpose of the token', 'cli')
     .option('--scopes <scopes>', `comma-separated: ${SCOPES.join(', ')}`, TENANT_SCOPES.join(','))
-    .option(
-      '--expires <when>',
-      '30d, 12h, 45m, or the last day it is good for, such as 2026-12-31 (default: never)',
-    )
+    .option('--expires <when>', '30d, 12h, 45m, or the last valid day, such as 2026-12-31 (default: never)')
     .option(...JSON_OPTION)
     .action((options: CreateOptions) => createToken(cli, options));
 
   tokens
     .command('list')
-    .description('list the tokens, the newest first')
-    .requiredOption('--tenant <slug>', 'whose tokens')
+    .description('list the tokens, newest first')
+    .requiredOption('--tenant <slug>', 'tenant of the tokens')
     .option(...JSON_OPTION)
     .action((options: TenantOption) => listTokens(cli, options));
 
   tokens
     .command('revoke')
     .description('revoke a token for good; every process refuses it within a second')
-    .requiredOption('--tenant <slug>', 'whose token it is')
-    .argument('<token>', 'its id or its prefix')
+    .requiredOption('--tenant <slug>', 'tenant of the token')
+    .argument('<token>', 'id or prefix of the token')
     .option(...JSON_OPTION)
     .action((idOrPrefix: string, options: TenantOption) => revokeToken(cli, idOrPrefix, options));
 }
@@ -146,3 +139,33 @@ const rowOf = (token: ApiToken): string[] => [
   formatTime(token.createdAt),
   token.id,
 ];
+
+const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000 };
+const DURATION = /^(\d{1,5})([dhm])$/;
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+const FORMS = 'give a duration such as 30d, 12h or 45m, or a day such as 2026-12-31';
+
+/**
+ * When a token expires: `30d`, `12h` or `45m` from `now` on, or at the end of a day (`2026-12-31`, UTC).
+ * Throws OperatorError for anything else, and for a time that has passed.
+ */
+export function parseExpiry(text: string, now: Date): Date {
+  const expiry = afterDuration(text, now) ?? endOfDay(text);
+  if (!expiry) throw new OperatorError(`--expires: "${text}" is neither a duration nor a day: ${FORMS}.`);
+  if (expiry <= now) throw new OperatorError(`--expires: "${text}" is not in the future: ${FORMS}.`);
+  return expiry;
+}
+
+function afterDuration(text: string, now: Date): Date | undefined {
+  const [, count, unit] = DURATION.exec(text) ?? [];
+  return count && unit
+    ? new Date(now.getTime() + Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS])
+    : undefined;
+}
+
+/** The last millisecond of the day. A day that no calendar has (2026-02-30) is refused, not carried over. */
+function endOfDay(text: string): Date | undefined {
+  if (!DAY.test(text)) return undefined;
+  const end = new Date(`${text}T23:59:59.999Z`);
+  return !Number.isNaN(end.getTime()) && end.toISOString().startsWith(text) ? end : undefined;
+}

@@ -1,11 +1,15 @@
+import getPort from 'get-port';
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Account, unprivilegedAccount } from './account.js';
-import { freePort } from './free-port.js';
-import { type PostgresBinaries, postgresBinaries } from './postgres-binaries.js';
-import { readableFolder } from './readable-folder.js';
+import {
+  type Account,
+  type PostgresBinaries,
+  postgresBinaries,
+  readableFolder,
+  unprivilegedAccount,
+} from './postgres-files.js';
 import { type ServiceProcess, startService, stopLeftover, waitUntilReady } from './service-process.js';
 
 const DATABASE = 'baton';
@@ -57,7 +61,8 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
   const passwordFile = join(folder, 'password');
   if (!existsSync(data)) await create(binaries, data, passwordFile, account, options.roleAttributes);
 
-  const port = options.at === undefined ? await freePort() : Number(new URL(options.at).port);
+  const port =
+    options.at === undefined ? await getPort({ host: '127.0.0.1' }) : Number(new URL(options.at).port);
   const logFile = join(state, 'postgres.log');
   const settings = { ...SETTINGS, ...options.settings, port: String(port) };
   const process = startService({

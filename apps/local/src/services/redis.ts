@@ -1,8 +1,8 @@
+import getPort from 'get-port';
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { delimiter, join } from 'node:path';
-import { freePort } from './free-port.js';
 import { type ServiceProcess, startService, stopLeftover, waitUntilReady } from './service-process.js';
 
 /** A private Redis and the URL to reach it. */
@@ -42,7 +42,7 @@ export async function startRedis(
   await stopLeftover(pidFile, 'SIGTERM');
 
   const before = options.at === undefined ? undefined : new URL(options.at);
-  const port = before ? Number(before.port) : await freePort();
+  const port = before ? Number(before.port) : await getPort({ host: '127.0.0.1' });
   const password = before?.password ?? randomBytes(18).toString('base64url');
   const configuration = join(folder, 'redis.conf');
   const logFile = join(folder, 'redis.log');

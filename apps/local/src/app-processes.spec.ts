@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { killWhenSilent } from './app-process.js';
+import { killWhenSilent } from './app-processes.js';
 
 /** Answers three pings, and then its event loop stands still. */
 const FREEZES = `

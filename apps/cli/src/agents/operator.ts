@@ -1,11 +1,13 @@
 import { type Agent, parseAgentDocument } from '@baton/a2a';
-import { BUILTIN_AGENTS, agentSchema } from '@baton/agents';
-import { ofFile, readAgentFile } from '../agent-file.js';
+import { agentSchema, BUILTIN_AGENTS } from '@baton/agents';
+import { ComputePool } from '@baton/compute';
+import type { Tenant } from '@baton/database';
+import { Catalog } from '@baton/tasks';
+import { Logger } from '@baton/telemetry';
 import type { Cli } from '../cli.js';
-import { withPlatform } from '../connection.js';
 import { oneLine, printJson, printTable } from '../output.js';
-import { requireTenant } from '../require-tenant.js';
-import { asOperator } from './operator-catalog.js';
+import { requireTenant, UNTOLD, withMessaging, withPlatform } from '../platform.js';
+import { ofFile, readAgentFile } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
 
@@ -74,3 +76,28 @@ const recordOf = (agent: Partial<Pick<Agent, 'id'>> & Omit<Agent, 'id'>) => {
   const { name, description, version, runtime } = agent.definition;
   return { id, slug, name, description, version, runtime, origin, enabled: closed === undefined };
 };
+
+/** Do `work` on the agents of a tenant as the operator does, in the database. Every process is told. */
+export function asOperator<T>(
+  { source, terminal }: Cli,
+  slug: string,
+  work: (catalog: Catalog, tenant: Tenant) => Promise<T>,
+): Promise<T> {
+  return withPlatform(source, async ({ environment, tenants, agents, entries }) => {
+    const tenant = await requireTenant(tenants, slug);
+    return withMessaging(environment, async (messaging, answers) => {
+      const pool = new ComputePool({
+        threads: environment.computeThreads,
+        timeoutMs: environment.computeTimeoutMs,
+      });
+      try {
+        const catalog = new Catalog(entries, agents, tenants, messaging, Logger.silent(), pool);
+        const done = await work(catalog, tenant);
+        if (!answers) terminal.err(UNTOLD);
+        return done;
+      } finally {
+        await pool.close();
+      }
+    });
+  });
+}

@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isLost } from '../server.js';
 import { type AgentClient, type NumberedEvent, type Payload, stateIn } from './agent-client.js';
-import { isLost } from './fetch.js';
 
 /** How often in a row a lost connection is made anew before the command gives up. */
 const TRIES = 10;

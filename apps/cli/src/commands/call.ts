@@ -1,15 +1,12 @@
-import { endsTurn, type Message, Role, TaskState } from '@baton/a2a';
+import { endsTurn, isTerminal, type Message, Role, stateName, TaskState } from '@baton/a2a';
 import type { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
-import { stateName } from '@baton/a2a';
-import { AgentClient, stateIn } from '../a2a/agent-client.js';
-import { eventJson, eventLine, isTask, replyJson, replyText, statusText, textOf } from '../a2a/describe.js';
-import { follow } from '../a2a/follow.js';
-import { findTarget } from '../a2a/target.js';
-import { TOKEN_OPTION, URL_OPTION } from '../api-client.js';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { OperatorError } from '../operator-error.js';
+import { AgentClient, stateIn } from '../call/agent-client.js';
+import { eventJson, eventLine, isTask, replyJson, replyText, statusText, textOf } from '../call/describe.js';
+import { follow } from '../call/follow.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { oneLine, printJson } from '../output.js';
+import { findTarget, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 interface SendOptions extends JsonOption {
   url?: string;
@@ -35,8 +32,8 @@ export function addSendCommand(program: Command, cli: Cli): void {
     .argument('<text>', 'the message')
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
-    .option('--stream', 'print each event as it comes')
-    .option('--task <id>', 'the task that the message goes on with')
+    .option('--stream', 'print each event as it arrives')
+    .option('--task <id>', 'continue this task')
     .option('--metadata <json>', 'metadata of the message')
     .option(...JSON_OPTION)
     .action((agent: string, text: string, options: SendOptions) => send(cli, agent, text, options));
@@ -108,9 +105,45 @@ function parseMetadata(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
   } catch {
-    // Said below.
+    // Not JSON: the error below says so.
   }
   throw new OperatorError(
     `--metadata: this is not a JSON object: give one such as '{"echo": {"chunks": 3}}'.`,
   );
+}
+
+interface WatchOptions extends JsonOption {
+  url?: string;
+  token?: string;
+  after: string;
+}
+
+/** `baton watch …`: the events of a task, through every lost connection, until it has ended. */
+export function addWatchCommand(program: Command, cli: Cli): void {
+  program
+    .command('watch')
+    .description('print the events of a task, one per line, until it ends')
+    .argument('<agent>', 'slug or id of the agent')
+    .argument('<task-id>', 'id of the task')
+    .option(...URL_OPTION)
+    .option(...TOKEN_OPTION)
+    .option('--after <sequence>', 'start after the event with this sequence', '0')
+    .option(...JSON_OPTION)
+    .action((agent: string, taskId: string, options: WatchOptions) => watch(cli, agent, taskId, options));
+}
+
+async function watch({ source, terminal }: Cli, agent: string, taskId: string, options: WatchOptions) {
+  const target = findTarget(source, options);
+  const after = parseSequence(options.after);
+  const client = await AgentClient.connect(target, agent);
+  const onLost = () => terminal.err('The connection was lost; going on after the last event.');
+  const following = { client, isOver: isTerminal, onLost };
+  for await (const event of follow(client.subscribe(taskId, after), following, { taskId, after })) {
+    terminal.out(options.json ? eventJson(event) : eventLine(event));
+  }
+}
+
+function parseSequence(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new OperatorError(`--after: "${text}" is not the number of an event: give 0, 1, 2 …`);
 }

@@ -1,4 +1,4 @@
-import { diffLines } from './line-diff.js';
+import { diffLines } from './files.js';
 
 const text = (...lines: string[]): string => lines.map((line) => `${line}\n`).join('');
 

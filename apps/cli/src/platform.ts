@@ -11,13 +11,16 @@ import {
   Database,
   HostStore,
   SecretStore,
+  type Tenant,
   TenantStore,
   TokenStore,
 } from '@baton/database';
+import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OperatorError } from './operator-error.js';
-import { readStateFile } from './state-file.js';
+import { OperatorError, readStateFile } from './cli.js';
+import type { Terminal } from './output.js';
 
 /** What the operators' commands work with. */
 export interface Platform {
@@ -99,3 +102,62 @@ function ownMasterKey(source: EnvironmentSource, home: string, isOwn: boolean): 
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+/** How long a command waits for messaging before it goes on without. */
+const START_MS = 3_000;
+
+/**
+ * Do `work` with messaging to the running processes, which is closed after it.
+ *
+ * @param work its second argument says whether messaging answers; if not, what is published is lost, and the
+ * processes learn of a change only when their caches have run out
+ */
+export async function withMessaging<T>(
+  { redisUrl, databaseUrl }: Environment,
+  work: (messaging: Messaging, answers: boolean) => Promise<T>,
+): Promise<T> {
+  const messaging = createMessaging({ redisUrl, databaseUrl, log: Logger.silent() });
+  const answers = await messaging.start(START_MS).then(
+    () => true,
+    () => false,
+  );
+  try {
+    return await work(messaging, answers);
+  } finally {
+    if (answers) await messaging.close();
+  }
+}
+
+export const UNTOLD =
+  'Messaging does not answer: running processes notice the change within a second or two.';
+
+/** Tell every process of a change; a note if messaging does not take it. */
+export async function announce(
+  terminal: Terminal,
+  environment: Environment,
+  message: ControlMessage,
+): Promise<void> {
+  const told = await withMessaging(environment, async (messaging, answers) => {
+    if (answers) await messaging.publishControl(message);
+    return answers;
+  });
+  if (!told) terminal.err(UNTOLD);
+}
+
+/** Tell every process that the agents or hosts of the tenant have changed. */
+export const announceCatalog = (
+  terminal: Terminal,
+  environment: Environment,
+  tenantId: string,
+): Promise<void> => announce(terminal, environment, { type: 'catalog-changed', tenantId });
+
+/** The tenant of that slug. Throws OperatorError if there is none. */
+export async function requireTenant(tenants: TenantStore, slug: string): Promise<Tenant> {
+  const tenant = await tenants.bySlug(slug);
+  return tenant ?? unknownTenant(slug);
+}
+
+/** Throws OperatorError. */
+export function unknownTenant(slug: string): never {
+  throw new OperatorError(`There is no tenant "${slug}": npx baton tenants list shows those there are.`);
+}

@@ -1,5 +1,5 @@
-import { RefusedError } from '../a2a/fetch.js';
-import type { ApiClient } from '../api-client.js';
+import { stringify } from 'yaml';
+import { type ApiClient, RefusedError } from '../server.js';
 
 /** An agent as the server shows it. */
 export interface ShownAgent {
@@ -84,3 +84,11 @@ export class AgentsClient {
 }
 
 const pathOf = (name: string): string => `agents/${encodeURIComponent(name)}`;
+
+/** An agent as its file would have it. */
+export function documentOf({ slug, enabled, definition }: ShownAgent): Record<string, unknown> {
+  return { slug, ...(!enabled && { enabled }), ...definition };
+}
+
+/** The same as YAML. */
+export const agentText = (agent: ShownAgent): string => stringify(documentOf(agent), { lineWidth: 0 });

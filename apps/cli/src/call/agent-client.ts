@@ -1,9 +1,11 @@
-import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
-import type { Client } from '@a2a-js/sdk/client';
+import {
+  type Client,
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+} from '@a2a-js/sdk/client';
 import { type Message, type StreamResponse, type Task, TaskState } from '@baton/a2a';
-import { createFetch } from './fetch.js';
-import { SequenceTap } from './sequence-tap.js';
-import type { Target } from './target.js';
+import { createFetch, SequenceTap, type Target } from '../server.js';
 
 export type Payload = NonNullable<StreamResponse['payload']>;
 

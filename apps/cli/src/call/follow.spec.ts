@@ -1,6 +1,6 @@
 import { endsTurn, isTerminal, TaskState } from '@baton/a2a';
+import { UnreachableError } from '../server.js';
 import type { NumberedEvent } from './agent-client.js';
-import { UnreachableError } from './fetch.js';
 import { follow } from './follow.js';
 
 const { TASK_STATE_WORKING: WORKING, TASK_STATE_COMPLETED: COMPLETED } = TaskState;

@@ -1,10 +1,8 @@
-import { ApiClient, type TargetOptions } from '../api-client.js';
-import type { Cli, JsonOption } from '../cli.js';
-import { OperatorError } from '../operator-error.js';
+import { type Cli, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, oneLine, printJson, printTable } from '../output.js';
-import { agentText, documentOf } from './agent-text.js';
-import { AgentsClient, type Written } from './agents-client.js';
-import { type Change, planChanges, writeChange } from './apply.js';
+import { ApiClient, type TargetOptions } from '../server.js';
+import { AgentsClient, agentText, documentOf, type Written } from './client.js';
+import { type Change, planChanges, writeChange } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];
 const VERSION_TITLES = ['version', 'enabled', 'written (utc)', 'by'];
@@ -23,7 +21,7 @@ export interface ApplyOptions extends ServerOptions {
 const clientOf = (cli: Cli, options: ServerOptions): AgentsClient =>
   new AgentsClient(ApiClient.of(cli, options));
 
-/** Make the agents what the files say. Nothing is written unless every file is right. */
+/** Create or change the agents of the files. Writes nothing unless every file is valid. */
 export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void> {
   const { terminal } = cli;
   const client = clientOf(cli, options);
@@ -97,13 +95,13 @@ export async function setEnabled(
   options: ServerOptions,
 ): Promise<void> {
   const written = await clientOf(cli, options).patch(name, { enabled });
-  report(cli, written, options, enabled ? 'takes messages' : 'takes no messages; what it has begun it ends');
+  report(cli, written, options, enabled ? 'is enabled' : 'is disabled; its running tasks finish');
 }
 
 export async function deleteAgent(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   await clientOf(cli, options).remove(name);
   if (options.json) printJson(cli.terminal, { slug: name, deleted: true });
-  else cli.terminal.out(`Agent ${name} is deleted; what it has begun it ends.`);
+  else cli.terminal.out(`Agent ${name} is deleted. Its running tasks finish.`);
 }
 
 function report({ terminal }: Cli, { outcome, agent }: Written, { json }: ServerOptions, what: string): void {

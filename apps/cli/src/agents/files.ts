@@ -1,0 +1,150 @@
+import { diffLines as compareLines } from 'diff';
+import { slugOf } from '@baton/a2a';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { parse } from 'yaml';
+import { OperatorError } from '../cli.js';
+import { RefusedError, UnreachableError } from '../server.js';
+import { type AgentsClient, agentText, type Written } from './client.js';
+
+/** What a file makes of its agent. */
+export interface Change {
+  file: string;
+  slug: string;
+  outcome: Written['outcome'];
+  /** Number of the version that the agent has then. */
+  version: number | null;
+  /** Lines that change, as `diffLines` writes them. */
+  diff: string[];
+}
+
+/** A change that the server has found to be right. */
+export interface PlannedChange extends Change {
+  document: unknown;
+  /** What the change goes on from; null = the agent is new. */
+  etag: string | null;
+}
+
+/**
+ * What the files would change, checked by the server file by file; nothing is written. Throws OperatorError that
+ * names every file that is wrong, and what is wrong in it.
+ */
+export async function planChanges(client: AgentsClient, paths: readonly string[]): Promise<PlannedChange[]> {
+  const plans: PlannedChange[] = [];
+  const problems: string[] = [];
+  for (const file of agentFilesIn(paths)) {
+    try {
+      plans.push(await planChange(client, file, plans));
+    } catch (error) {
+      if (!(error instanceof OperatorError) || !error.message.startsWith(`${file}: `)) throw error;
+      problems.push(error.message);
+    }
+  }
+  if (problems.length === 0) return plans;
+  throw new OperatorError([...problems, 'Nothing was written.'].join('\n'));
+}
+
+/** Write a planned change, unless somebody else has changed the agent since. Throws OperatorError. */
+export async function writeChange(client: AgentsClient, plan: PlannedChange): Promise<Change> {
+  const { file, slug, document, etag, diff } = plan;
+  if (plan.outcome === 'unchanged') return { file, slug, diff, outcome: plan.outcome, version: plan.version };
+  const { outcome, agent } = await ofFile(file, () => client.put(slug, document, { etag }));
+  return { file, slug, outcome, diff, version: agent.version };
+}
+
+async function planChange(
+  client: AgentsClient,
+  file: string,
+  others: readonly PlannedChange[],
+): Promise<PlannedChange> {
+  const document = await readAgentFile(file);
+  const slug = slugIn(file, document);
+  const twin = others.find((other) => other.slug === slug);
+  if (twin)
+    throw new OperatorError(`${file}: slug: "${slug}" is that of ${twin.file}, too: give each its own.`);
+  const found = await client.find(slug);
+  // An agent of the operator's is hidden by one of the tenant's own, not changed.
+  const current = found?.agent.origin === 'catalog' ? found : undefined;
+  const etag = current?.etag ?? null;
+  const { outcome, agent } = await ofFile(file, () => client.put(slug, document, { dryRun: true, etag }));
+  const diff = diffLines(current ? agentText(current.agent) : '', agentText(agent));
+  return { file, slug, document, etag, outcome, diff, version: agent.version };
+}
+
+/** What the file says, or what the name in it suggests. */
+function slugIn(file: string, document: unknown): string {
+  const { slug, name } = (document ?? {}) as { slug?: unknown; name?: unknown };
+  if (typeof slug === 'string') return slug;
+  const suggested = typeof name === 'string' ? slugOf(name) : '';
+  if (suggested !== '') return suggested;
+  throw new OperatorError(`${file}: slug: is missing: give the agent a name for its URL, such as my-agent.`);
+}
+
+const ENDINGS = new Set(['.yaml', '.yml', '.json']);
+
+/** What stands in an agent's file, not checked yet. Throws OperatorError that begins with the file's path. */
+export const readAgentFile = (file: string): Promise<unknown> =>
+  ofFile<unknown>(file, () => parse(readText(file)));
+
+/** The files that paths name: a folder stands for the agent files in it, by name. Throws OperatorError. */
+export function agentFilesIn(paths: readonly string[]): string[] {
+  const files = paths.flatMap((path) => {
+    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
+    const found = readdirSync(path).filter((name) => ENDINGS.has(extname(name)));
+    if (found.length === 0) throw new OperatorError(`${path}: there is no .yaml, .yml or .json file in it.`);
+    return found.sort().map((name) => join(path, name));
+  });
+  return [...new Set(files)];
+}
+
+/** Whatever goes wrong in `work` is said of the file, in one line. */
+export async function ofFile<T>(file: string, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    // That the server is away has nothing to do with the file.
+    if (error instanceof UnreachableError) throw error;
+    // A YAML error shows the line below its first sentence.
+    const [reason = ''] = reasonOf(error).split('\n');
+    throw new OperatorError(`${file}: ${reason.replace(/[:.]$/, '')}.`, { cause: error });
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof RefusedError) return error.reason;
+  return error instanceof Error ? error.message : String(error);
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const reason =
+      code === 'ENOENT' ? 'there is no such file' : `it can not be read (${code ?? 'unknown reason'})`;
+    throw new Error(reason, { cause: error });
+  }
+}
+
+/** Unchanged lines that are shown around changed ones. */
+const CONTEXT = 2;
+const SIGNS = { added: '+', removed: '-', unchanged: ' ' } as const;
+
+/**
+ * The changes from one text to another, line by line: `- ` before a removed line, `+ ` before an added one, some
+ * unchanged lines around them, `…` for the rest. Empty if the texts are the same.
+ */
+export function diffLines(before: string, after: string): string[] {
+  const lines = compareLines(before, after).flatMap(({ value, added, removed }) => {
+    const sign = SIGNS[added ? 'added' : removed ? 'removed' : 'unchanged'];
+    return value
+      .replace(/\n$/, '')
+      .split('\n')
+      .map((text) => ({ sign, text }));
+  });
+  const isNear = (at: number): boolean =>
+    lines.slice(Math.max(0, at - CONTEXT), at + CONTEXT + 1).some(({ sign }) => sign !== ' ');
+  const shown = lines.map(({ sign, text }, at) => (isNear(at) ? `${sign} ${text}` : '…'));
+  const folded = shown.filter((line, at) => line !== '…' || shown[at - 1] !== '…');
+  return folded.every((line) => line === '…') ? [] : folded;
+}

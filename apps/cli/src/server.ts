@@ -1,0 +1,219 @@
+import { createParser } from 'eventsource-parser';
+import { type EnvironmentSource, loadLocalEnvironment } from '@baton/config';
+import { join } from 'node:path';
+import { type Cli, OperatorError, readStateFile } from './cli.js';
+
+/** Options of every command that calls a server with a tenant's token. */
+export interface TargetOptions {
+  url?: string;
+  token?: string;
+}
+
+export const URL_OPTION = [
+  '--url <url>',
+  'URL of the server (default: BATON_URL, or the npm start of this folder)',
+] as const;
+export const TOKEN_OPTION = [
+  '--token <token>',
+  'token of the tenant (default: BATON_TOKEN, or the demo token)',
+] as const;
+
+/** Baton's own endpoints of a server (`/v1/…`), called by a tenant. Every error is an OperatorError. */
+export class ApiClient {
+  private readonly fetch: typeof fetch;
+
+  private constructor(private readonly target: Target) {
+    this.fetch = createFetch(target.token);
+  }
+
+  /** The client for the server that the options name, or for the demo that runs here. */
+  static of({ source }: Cli, options: TargetOptions): ApiClient {
+    return new ApiClient(findTarget(source, options));
+  }
+
+  /**
+   * @param path below `/v1`, each segment escaped
+   * @returns the JSON of the answer; undefined if it has no body
+   */
+  async call<T>(method: string, path: string, body?: object): Promise<T> {
+    const response = await this.open(method, path, { body });
+    const text = await response.text();
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  }
+
+  /** Like `call`, for whoever needs the headers of the answer. */
+  open(
+    method: string,
+    path: string,
+    { body, headers = {} }: { body?: unknown; headers?: Record<string, string> } = {},
+  ): Promise<Response> {
+    const { url } = this.target;
+    return this.fetch(new URL(`v1/${path}`, url.endsWith('/') ? url : `${url}/`), {
+      method,
+      headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** Every entry of a list, page by page. @param key where the entries stand in a page */
+  async list<T>(path: string, key: string): Promise<T[]> {
+    const all: T[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const query = new URLSearchParams({ limit: '100', ...(cursor && { cursor }) });
+      const page = await this.call<Record<string, unknown>>('GET', `${path}?${query.toString()}`);
+      all.push(...(page[key] as T[]));
+      cursor = page.next_cursor as string | null;
+    }
+    return all;
+  }
+}
+
+/** A server, and the token to call it with. */
+export interface Target {
+  url: string;
+  token: string;
+}
+
+/**
+ * The server to call: the options, else BATON_URL and BATON_TOKEN, else the demo of the `npm start` in this folder
+ * (`<BATON_HOME>/demo.json`). The demo's token is never sent to another server. Throws OperatorError.
+ */
+export function findTarget(source: EnvironmentSource, options: { url?: string; token?: string }): Target {
+  const path = join(loadLocalEnvironment(source).home, 'demo.json');
+  const demo = readStateFile(path);
+  const url = options.url ?? (source.BATON_URL?.trim() || demo?.url);
+  if (typeof url !== 'string') {
+    throw new OperatorError(
+      'No server is known: give --url and --token, or start Baton with `npm start` here.',
+    );
+  }
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new OperatorError(`--url: "${url}" is not an http(s) URL: give one such as http://localhost:8080.`);
+  }
+  const ownToken = source.BATON_TOKEN?.trim();
+  const token = options.token ?? (ownToken || (isSameServer(url, demo?.url) ? demo?.token : undefined));
+  if (typeof token !== 'string') {
+    throw new OperatorError(`No token for ${url} is known: give --token, from npx baton tokens create.`);
+  }
+  return { url, token };
+}
+
+const isSameServer = (url: string, demoUrl: unknown): boolean =>
+  typeof demoUrl === 'string' && URL.canParse(demoUrl) && new URL(demoUrl).origin === new URL(url).origin;
+
+/** The server can't be reached, or not at the moment. */
+export class UnreachableError extends OperatorError {}
+
+/** The server has answered that it will not. */
+export class RefusedError extends OperatorError {
+  constructor(
+    origin: string,
+    /** Of HTTP. */
+    readonly status: number,
+    /** What the server says, without a full stop. */
+    readonly reason: string,
+  ) {
+    super(`${origin} answers ${status}: ${reason}.`);
+  }
+}
+
+/** Answers of something in front of the server while it starts again. */
+const AWAY = new Set([502, 503, 504]);
+
+/**
+ * A `fetch` that sends the token and whose errors are sentences for the operator.
+ * @param tap makes a tap for each event stream; unset where there are none
+ */
+export function createFetch(token: string, tap?: () => SequenceTap): typeof fetch {
+  return async (input, init) => {
+    const headers = new Headers(init?.headers);
+    headers.set('authorization', `Bearer ${token}`);
+    const { origin } = new URL(input instanceof Request ? input.url : input);
+    const response = await fetch(input, { ...init, headers }).catch((error: unknown) => {
+      throw unreachable(origin, error);
+    });
+    if (!response.ok) throw await refusal(origin, response);
+    return tap && isStream(response) ? tapped(response, tap()) : response;
+  };
+}
+
+/** Whether the connection broke, so that the same call may succeed in a moment. */
+export const isLost = (error: unknown): boolean =>
+  // That is all Node says of a body that breaks off.
+  error instanceof UnreachableError || (error as { message?: unknown } | null)?.message === 'terminated';
+
+const isStream = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+
+function tapped(response: Response, tap: SequenceTap): Response {
+  const decoder = new TextDecoder();
+  const body = response.body?.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        tap.feed(decoder.decode(chunk, { stream: true }));
+        controller.enqueue(chunk);
+      },
+    }),
+  );
+  return new Response(body, response);
+}
+
+function unreachable(origin: string, error: unknown): UnreachableError {
+  // Node says only "fetch failed"; why it did is in the cause.
+  const code = (error as { cause?: { code?: unknown } }).cause?.code;
+  if (code === 'UND_ERR_HEADERS_TIMEOUT') {
+    return new UnreachableError(`${origin} did not answer in time: send what takes long with --stream.`);
+  }
+  const reason = typeof code === 'string' ? ` (${code})` : '';
+  return new UnreachableError(
+    `${origin} does not answer${reason}: check --url, or start Baton with \`npm start\`.`,
+    { cause: error },
+  );
+}
+
+async function refusal(origin: string, response: Response): Promise<OperatorError> {
+  const { status } = response;
+  if (AWAY.has(status))
+    return new UnreachableError(`${origin} is not ready (${status}): try again in a moment.`);
+  if (status === 401) {
+    return new OperatorError(
+      `${origin} refuses the token: give a valid one with --token, from npx baton tokens create.`,
+    );
+  }
+  const reason = messageOf(await response.text().catch(() => '')) ?? 'no reason is given';
+  return new RefusedError(origin, status, reason);
+}
+
+/** Of a JSON-RPC error, or of any error that is an object with a message. */
+function messageOf(body: string): string | undefined {
+  try {
+    const { error, message = error?.message } = JSON.parse(body) as {
+      message?: unknown;
+      error?: { message?: unknown };
+    };
+    return typeof message === 'string' ? message.replace(/\.$/, '') : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads the `id:` fields of an event stream beside the SDK's client, which does not return them. Fed with the text of
+ * the stream, it knows the sequence of every event that the client yields, in order.
+ */
+export class SequenceTap {
+  private readonly sequences: (number | undefined)[] = [];
+  private readonly parser = createParser({
+    onEvent: ({ id }) => void this.sequences.push(/^\d+$/.test(id ?? '') ? Number(id) : undefined),
+  });
+
+  /** @param text the next piece of the stream, cut anywhere */
+  feed(text: string): void {
+    this.parser.feed(text);
+  }
+
+  /** The sequence of the next event; undefined if its frame has none. */
+  next(): number | undefined {
+    return this.sequences.shift();
+  }
+}
