@@ -1,6 +1,5 @@
-import { Message, type Part, StreamResponse, Task, TaskState } from '@baton/a2a';
+import { Message, type Part, stateName, StreamResponse, Task, TaskState } from '@baton/a2a';
 import { oneLine, printable } from '../output.js';
-import { stateName } from '@baton/a2a';
 import type { NumberedEvent, Payload } from './agent-client.js';
 
 const KINDS = { task: 'task', message: 'message', statusUpdate: 'status', artifactUpdate: 'artifact' };

@@ -1,0 +1,58 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ERRORS, SCOPES } from '../../libs/a2a/src/index.js';
+
+const ROOT = join(__dirname, '../..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+const sources = ['libs', 'apps'].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !/spec\.ts$|(^|\/)(generated|testing)\//.test(name))
+    .map((name) => read(join(folder, name))),
+);
+
+/** The first group of every match in all of the code, each once. */
+const inCode = (pattern: RegExp): string[] => [
+  ...new Set(sources.flatMap((source) => [...source.matchAll(pattern)].map(([, found]) => found!))),
+];
+
+describe('docs/reference/metrics.md', () => {
+  const documented = [...read('docs/reference/metrics.md').matchAll(/^\| `(baton_\w+)`/gm)].map(
+    ([, name]) => name,
+  );
+
+  it('has every metric there is, and no other', () => {
+    const metrics = inCode(/'(baton_[a-z_]+)'/g);
+    expect(metrics.length).toBeGreaterThan(15);
+    expect([...documented].sort()).toEqual(metrics.sort());
+  });
+});
+
+describe('docs/calling/errors.md', () => {
+  const rows = [...read('docs/calling/errors.md').matchAll(/^\| (-\d+) +\| (\d+) +\| `(\w+)`/gm)].map(
+    ([, code, http, reason]) => `${code} ${http} ${reason}`,
+  );
+
+  it('has the code, the status and the reason of every error, and no other', () => {
+    const errors = Object.values(ERRORS).map(({ code, http, reason }) => `${code} ${http} ${reason}`);
+    expect([...new Set(rows)].sort()).toEqual([...new Set(errors)].sort());
+    expect(rows.length).toBe(new Set(rows).size);
+  });
+});
+
+describe('docs/operating/tenants.md', () => {
+  it('has every scope, and no other', () => {
+    const table = read('docs/operating/tenants.md').split('## Scopes')[1]!.split('\n## ')[0]!;
+    const scopes = [...table.matchAll(/^\| `([\w:]+)`/gm)].map(([, scope]) => scope);
+    expect(scopes.sort()).toEqual([...SCOPES].sort());
+  });
+});
+
+describe('docs/reference/cli.md', () => {
+  const text = read('docs/reference/cli.md');
+
+  it.each([...read('apps/cli/src/program.ts').matchAll(/^ {2}'?([\w-]+)'?: \{$/gm)].map(([, name]) => name!))(
+    'describes the command %s',
+    (name) => expect(text).toMatch(new RegExp(`\`${name}[ \`]`)),
+  );
+});
