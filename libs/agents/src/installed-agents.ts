@@ -8,7 +8,6 @@ import type { Environment } from '@baton/config';
 import type { Logger } from '@baton/telemetry';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parse } from 'yaml';
 import { assertConfig } from './runtime-configs.js';
 import { checkExecutors } from './runtimes/executor/check-executors.js';
 import { executorConfig } from './runtimes/executor/executor-config.js';
@@ -81,6 +80,7 @@ async function readAgent(folder: string, slug: string): Promise<InstalledAgent> 
 async function readAgentFile(file: string, slug: string): Promise<ParsedAgentDefinition> {
   try {
     assertAgentSlug(slug);
+    const { parse } = await import('yaml');
     const definition = parseAgentDefinition(parse(await readFile(file, 'utf8')));
     if (definition.runtime !== 'executor') throw new Error('runtime: must be "executor"');
     assertConfig(definition);

@@ -18,14 +18,14 @@ export type Resolve = (hostname: string) => Promise<ResolvedAddress[]>;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** As the system resolves names: hosts file, then DNS. */
-export const resolveWithSystem: Resolve = (hostname) => promisify(systemLookup)(hostname, { all: true });
+const resolveWithSystem: Resolve = (hostname) => promisify(systemLookup)(hostname, { all: true });
 
 /**
  * Makes connections for undici, to allowed addresses only. A name is resolved once and the socket connects to the
  * addresses that were checked: a second answer of the resolver is never asked for (DNS rebinding). Of several
  * addresses those that are not allowed are left out; when none is left the connection fails with OutboundRefused.
  */
-export function guardedConnect(allowed: AllowList, resolve: Resolve): buildConnector.connector {
+export function guardedConnect(allowed: AllowList, resolve = resolveWithSystem): buildConnector.connector {
   return (options, callback) => {
     const { hostname, protocol } = options;
     const port = options.port || (protocol === 'https:' ? '443' : '80');

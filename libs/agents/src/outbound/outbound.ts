@@ -1,8 +1,9 @@
 import type { Metrics } from '@baton/telemetry';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import { Agent, type RequestInit, Response, fetch } from 'undici';
+import type * as undici from 'undici';
+import type { RequestInit, Response } from 'undici';
 import { AllowList } from './allow-list.js';
-import { type Resolve, guardedConnect, resolveWithSystem } from './guarded-connect.js';
+import type { Resolve } from './guarded-connect.js';
 import { type BodyBounds, limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
 import { OutboundRefused } from './outbound-refused.js';
@@ -30,23 +31,30 @@ export interface OutboundLimits extends Partial<BodyBounds> {
  * 10 s at most; an answer is given up when it has not begun after 15 minutes or is silent for 5. Proxies of the environment are not used.
  */
 export class Outbound implements OnApplicationShutdown {
-  private readonly agent: Agent;
+  private readonly allowed: AllowList;
+  private opened: Promise<Client> | undefined;
 
-  /** @param allow `Environment.outboundAllow` */
+  /**
+   * @param allow `Environment.outboundAllow`
+   * @param resolve finds the addresses of a host name; unset = as the system does
+   */
   constructor(
     allow: readonly string[],
     private readonly metrics?: Metrics,
-    resolve: Resolve = resolveWithSystem,
+    private readonly resolve?: Resolve,
   ) {
-    this.agent = new Agent({
-      connect: guardedConnect(new AllowList(allow), resolve),
-      headersTimeout: ANSWER_MS,
-      bodyTimeout: SILENCE_MS,
-    });
+    this.allowed = new AllowList(allow);
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.agent.destroy();
+    const client = await this.opened;
+    await client?.agent.destroy();
+  }
+
+  /** undici is large: a process loads it with its first call. */
+  private open(): Promise<Client> {
+    this.opened ??= openClient(this.allowed, this.resolve);
+    return this.opened;
   }
 
   /**
@@ -70,12 +78,14 @@ export class Outbound implements OnApplicationShutdown {
     let { url, request } = firstRequest(input, init, limits.timeoutMs);
     for (let redirects = 0; ; redirects++) {
       checkOutboundUrl(url);
-      const response = await this.call(url, request);
+      const client = await this.open();
+      const response = await call(client, url, request);
       const next = request.redirect === 'manual' ? undefined : nextRequest(url, request, response);
       const { maxBytes, limit } = limits;
       const onExcess = (): void => this.metrics?.limitExceeded.inc({ limit: limit ?? 'outboundAnswer' });
       if (!next) {
-        return maxBytes === undefined ? response : limited(response, url, { ...limits, maxBytes, onExcess });
+        if (maxBytes === undefined) return response;
+        return limited(client, response, url, { ...limits, maxBytes, onExcess });
       }
       await response.body?.cancel();
       if (request.redirect === 'error') throw new OutboundRefused(`"${url.host}" redirects`);
@@ -83,13 +93,30 @@ export class Outbound implements OnApplicationShutdown {
       ({ url, request } = next);
     }
   }
+}
 
-  private async call(url: URL, request: RequestInit): Promise<Response> {
-    try {
-      return await fetch(url, { ...request, redirect: 'manual', dispatcher: this.agent });
-    } catch (error) {
-      throw refusalIn(error, url) ?? error;
-    }
+/** undici with the one agent that makes all connections. */
+interface Client {
+  agent: undici.Agent;
+  fetch: typeof undici.fetch;
+  Response: typeof undici.Response;
+}
+
+async function openClient(allowed: AllowList, resolve?: Resolve): Promise<Client> {
+  const [{ Agent, Response, fetch }, { guardedConnect }] = await Promise.all([
+    import('undici'),
+    import('./guarded-connect.js'),
+  ]);
+  const connect = guardedConnect(allowed, resolve);
+  const agent = new Agent({ connect, headersTimeout: ANSWER_MS, bodyTimeout: SILENCE_MS });
+  return { agent, fetch, Response };
+}
+
+async function call({ agent, fetch }: Client, url: URL, request: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { ...request, redirect: 'manual', dispatcher: agent });
+  } catch (error) {
+    throw refusalIn(error, url) ?? error;
   }
 }
 
@@ -108,12 +135,12 @@ function firstRequest(input: Parameters<Fetch>[0], init: RequestInit = {}, timeo
   return { url: new URL(text), request };
 }
 
-function limited(response: Response, { host }: URL, bounds: BodyBounds): Response {
+function limited(client: Client, response: Response, { host }: URL, bounds: BodyBounds): Response {
   const { body, headers, status, statusText } = response;
   if (!body) return response;
   const isEventStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false;
   const passedOn = body.pipeThrough(limitedBody(bounds, isEventStream, host));
-  return new Response(passedOn, { headers, status, statusText });
+  return new client.Response(passedOn, { headers, status, statusText });
 }
 
 /** undici wraps what went wrong with a connection. */

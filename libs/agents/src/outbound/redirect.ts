@@ -1,4 +1,4 @@
-import { Headers, type RequestInit, type Response } from 'undici';
+import type { RequestInit, Response } from 'undici';
 import { OutboundRefused } from './outbound-refused.js';
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -36,5 +36,5 @@ function withSameBody(request: RequestInit, url: URL): RequestInit {
 }
 
 function withoutContent({ headers }: RequestInit): [string, string][] {
-  return [...new Headers(headers)].filter(([name]) => !name.startsWith('content-'));
+  return [...new Headers(headers as Record<string, string>)].filter(([name]) => !name.startsWith('content-'));
 }

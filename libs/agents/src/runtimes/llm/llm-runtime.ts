@@ -16,9 +16,7 @@ import { Conversation } from './conversation.js';
 import type { ModelStep } from './journal-entry.js';
 import { leftovers } from './leftovers.js';
 import { memoryOf } from './memory.js';
-import { ModelSteps, roomInBudget } from './model-steps.js';
 import { PromptReader } from './prompt.js';
-import { openModel } from './providers.js';
 import { structuredAnswer, textOfStep } from './structured-answer.js';
 import type { AgentTool } from './tools/agent-tool.js';
 import { SchemaChecks } from './schema-checks.js';
@@ -105,12 +103,13 @@ export class LlmRuntime implements AgentRuntime {
   /** Step by step until the model has answered. */
   private async *converse(open: OpenTurn): AsyncGenerator<AgentOutput> {
     const { turn, config, conversation, checks, tools, signal } = open;
-    const model = await openModel(
-      config,
-      turn.tenantId,
-      this.secrets,
-      this.outbound.fetchWithin(ANSWER_BOUNDS),
-    );
+    // The SDK of the models is large: a process loads it when a run needs it.
+    const [{ openModel }, { ModelSteps, roomInBudget }] = await Promise.all([
+      import('./providers.js'),
+      import('./model-steps.js'),
+    ]);
+    const answers = this.outbound.fetchWithin(ANSWER_BOUNDS);
+    const model = await openModel(config, turn.tenantId, this.secrets, answers);
     const { budget, metrics, firstPauseMs } = this;
     const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs });
     const context = await this.context(open);

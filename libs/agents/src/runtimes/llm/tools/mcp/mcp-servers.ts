@@ -1,0 +1,202 @@
+import { schemaExcess } from '@baton/compute';
+import type { Environment } from '@baton/config';
+import type { Logger, Metrics } from '@baton/telemetry';
+import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { Outbound } from '../../../../outbound/outbound.js';
+import { Redactor } from '../../../../outbound/redactor.js';
+import type { Turn } from '../../../../runtime.js';
+import type { SecretReader } from '../../../../secret-reader.js';
+import { AgentFailure } from '../../agent-failure.js';
+import type { LlmConfig } from '../../config.js';
+import type { AgentTool, OpenTools, ToolResult } from '../agent-tool.js';
+import { linksTo } from './links.js';
+import type { McpServerConfig } from './mcp-config.js';
+import { McpConnection, ToolListExcess } from './mcp-connection.js';
+import { fits } from './name-patterns.js';
+import { serverFailure } from './server-failure.js';
+import { namesForModel } from './tool-names.js';
+import { MAX_BLOCKS, toolOutput } from './tool-output.js';
+
+/** What a connection to an MCP server needs of this process. */
+export interface McpPorts {
+  outbound: Outbound;
+  secrets: SecretReader;
+  environment: Environment;
+  logger: Logger;
+  metrics: Metrics;
+}
+
+interface OpenServer {
+  config: McpServerConfig;
+  connection: McpConnection;
+  redactor: Redactor;
+  tools: Tool[];
+  /** An event must hold the files of a result. */
+  maxFileBytes: number;
+  /** Told when a result has more items than the model gets to see. */
+  onExcess: () => void;
+}
+
+/** Connects to all servers, some at a time. Rejects with an AgentFailure that names the server that can't be reached. */
+export async function openServers(
+  turn: Turn,
+  config: LlmConfig,
+  ports: McpPorts,
+  signal: AbortSignal,
+): Promise<OpenTools> {
+  const settled = await settleAll(config.tools.mcp, (server) => openServer(turn, server, ports, signal));
+  const servers = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
+  const close = async (): Promise<void> => {
+    await Promise.all(servers.map(({ connection }) => connection.close()));
+  };
+  const failed = settled.find((one) => one.status === 'rejected');
+  const excess = excessOf(servers);
+  if (failed ?? excess) {
+    await close();
+    throw failed?.reason ?? new AgentFailure(excess ?? '', { limit: 'toolList' });
+  }
+  return { tools: toolsOf(servers, config.model), close };
+}
+
+async function openServer(
+  turn: Turn,
+  config: McpServerConfig,
+  { outbound, secrets, environment, logger, metrics }: McpPorts,
+  signal: AbortSignal,
+): Promise<OpenServer | undefined> {
+  const { tenantId, task, runId } = turn;
+  const log = logger.child({ tenantId, taskId: task.id, runId, mcpServer: config.name });
+  let connection: McpConnection | undefined;
+  let redactor = new Redactor([]);
+  try {
+    const values: string[] = [];
+    const secret = (value: string): void => void values.push(value);
+    const links = await linksTo(config, tenantId, { outbound, secrets, environment, log, secret });
+    redactor = new Redactor(values);
+    const onError = (error: Error): void =>
+      log.debug('MCP connection', { reason: serverFailure(error, redactor) });
+    const { connectTimeout, timeout } = config;
+    connection = new McpConnection({ links, connectTimeout, timeout, onError });
+    const tools = (await connection.listTools(signal)).filter((tool) => isUsable(tool, config));
+    for (const tool of tools) assertBounds(tool);
+    const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
+    const onExcess = (): void => metrics.limitExceeded.inc({ limit: 'toolResult' });
+    return { config, connection, redactor, tools, maxFileBytes, onExcess };
+  } catch (error) {
+    await connection?.close();
+    signal.throwIfAborted();
+    if (error instanceof ToolListExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
+    const reason = `The MCP server "${config.name}" can't be used: ${serverFailure(error, redactor)}`;
+    log.warn('MCP server not usable', { reason });
+    if (config.optional) return undefined;
+    throw new AgentFailure(reason);
+  }
+}
+
+/** Servers of an agent that are opened at the same time: each may have a list of tools of 1 MiB on its way. */
+const OPENED_AT_ONCE = 4;
+
+/** What came of each item, in their order. */
+async function settleAll<T, R>(
+  items: readonly T[],
+  act: (item: T) => Promise<R>,
+): Promise<PromiseSettledResult<R>[]> {
+  const settled: PromiseSettledResult<R>[] = [];
+  const waiting = items.entries();
+  const work = async (): Promise<void> => {
+    for (const [i, item] of waiting) [settled[i]] = await Promise.allSettled([act(item)]);
+  };
+  await Promise.all(Array.from({ length: OPENED_AT_ONCE }, work));
+  return settled;
+}
+
+/** Of all servers of an agent together. */
+const MAX_TOOLS = 2_000;
+const MAX_LIST_BYTES = 4 * 1024 * 1024;
+const MAX_NAME = 128;
+
+/** Why the tools of all servers together are too many. */
+function excessOf(servers: readonly OpenServer[]): string | undefined {
+  const tools = servers.flatMap((server) => server.tools);
+  const remedy = "name those that the agent needs in allow of the servers' settings";
+  if (tools.length > MAX_TOOLS) return `The MCP servers have more than ${MAX_TOOLS} tools: ${remedy}.`;
+  const bytes = tools.reduce((sum, tool) => sum + Buffer.byteLength(JSON.stringify(tool)), 0);
+  return bytes > MAX_LIST_BYTES
+    ? `The tools of the MCP servers are larger than ${MAX_LIST_BYTES} bytes: ${remedy}.`
+    : undefined;
+}
+
+/** Throws an Error that names the tool and the remedy. */
+function assertBounds({ name, inputSchema }: Tool): void {
+  const excess =
+    name.length > MAX_NAME
+      ? `has a name of more than ${MAX_NAME} characters`
+      : schemaExcess(inputSchema) && `has an input schema that ${schemaExcess(inputSchema) ?? ''}`;
+  if (excess)
+    throw new ToolListExcess(`its tool "${name.slice(0, MAX_NAME)}" ${excess}: leave it out of allow`);
+}
+
+/** A tool that works only as a task of MCP is no tool for a model. */
+const isUsable = ({ name, execution }: Tool, { allow }: McpServerConfig): boolean =>
+  (allow === undefined || fits(allow, name)) && execution?.taskSupport !== 'required';
+
+function toolsOf(servers: readonly OpenServer[], model: string): AgentTool[] {
+  const all = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })));
+  const names = namesForModel(
+    all.map(({ server, tool }) => ({ server: server.config.name, tool: tool.name })),
+  );
+  return all.map(({ server, tool }, i) => agentTool(names[i] ?? tool.name, server, asTakenBy(model, tool)));
+}
+
+/** OpenAI refuses longer descriptions, and objects that do not say which fields they have. */
+const MAX_OPENAI_DESCRIPTION = 1024;
+
+function asTakenBy(model: string, tool: Tool): Tool {
+  const { description = tool.title ?? '' } = tool;
+  const isLong = model.startsWith('openai') && description.length > MAX_OPENAI_DESCRIPTION;
+  return {
+    ...tool,
+    description: isLong ? `${description.slice(0, MAX_OPENAI_DESCRIPTION - 1)}…` : description,
+    inputSchema: { properties: {}, ...tool.inputSchema },
+  };
+}
+
+function agentTool(
+  name: string,
+  { config, connection, redactor, maxFileBytes, onExcess }: OpenServer,
+  tool: Tool,
+): AgentTool {
+  const repeat = fits(config.neverRepeat, tool.name) ? 'never' : 'again';
+  return {
+    name,
+    description: tool.description ?? '',
+    inputSchema: tool.inputSchema,
+    needsApproval: fits(config.approval, tool.name),
+    server: config.name,
+    repeat,
+    execute: async (input, { signal }) => {
+      try {
+        const result = await connection.callTool(tool.name, input as Record<string, unknown>, {
+          repeat,
+          signal,
+        });
+        if (result.content.length > MAX_BLOCKS) onExcess();
+        const output = toolOutput(name, result, config.resultLimit, maxFileBytes);
+        return output.ok ? output : withoutSecrets(output, redactor);
+      } catch (error) {
+        signal.throwIfAborted();
+        return {
+          ok: false,
+          content: `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, redactor)}`,
+        };
+      }
+    },
+  };
+}
+
+/** A tool that fails may quote what it was sent. */
+function withoutSecrets(output: ToolResult, redactor: Redactor): ToolResult {
+  const { text, content, ...rest } = output;
+  const clean = redactor.text(text ?? (typeof content === 'string' ? content : JSON.stringify(content)));
+  return { ...rest, content: clean, text: clean };
+}
