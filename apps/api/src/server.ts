@@ -9,7 +9,7 @@ import { PublicUrl } from './http/public-url.js';
 import { logRequests, requestIdOf } from './http/request-log.js';
 import { Traffic } from './http/traffic.js';
 import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
-import { EventStreams } from './streams/event-streams.js';
+import { EventStreams } from './streams/sse-stream.js';
 
 /** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
 const KEEP_ALIVE_MS = 75_000;

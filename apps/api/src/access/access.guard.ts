@@ -1,12 +1,12 @@
 import { ProtocolError, type Scope } from '@baton/a2a';
 import type { HostBinding } from '@baton/database';
-import { BearerGuard, type Caller, callerOf } from '@baton/identity';
+import { BearerGuard, type Caller, LimitsService, callerOf } from '@baton/identity';
+import { Messaging } from '@baton/messaging';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
 import { logContextOf } from '../http/request-log.js';
 import { HostBindings } from './host-bindings.js';
-import { RequestRate } from './request-rate.js';
 
 /** Who may call a route without a token. A route that declares nothing takes only callers with one. */
 export type Access = 'public' | 'optional-token' | 'guests';
@@ -44,7 +44,8 @@ export class AccessGuard extends BearerGuard {
   constructor(
     private readonly reflector: Reflector,
     private readonly hosts: HostBindings,
-    private readonly rate: RequestRate,
+    private readonly limits: LimitsService,
+    private readonly messaging: Messaging,
   ) {
     super();
   }
@@ -62,7 +63,7 @@ export class AccessGuard extends BearerGuard {
     const log = logContextOf(request);
     log.tenantId = tenantId;
     log.agent = (request.params as { agent?: string }).agent;
-    await this.rate.count(tenantId);
+    await this.countRequest(tenantId);
     const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(SCOPES, route);
     if (enough) requireScope(enough, scopes);
     return true;
@@ -85,6 +86,20 @@ export class AccessGuard extends BearerGuard {
     if (!request.user || !host) return;
     if (host.tenantId === request.user.tenantId) request.user = { ...request.user, hostAgent: host.agent };
     else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
+  }
+
+  /** Holds the tenant to its requests per second, over all processes. Throws `limit-exceeded`. */
+  private async countRequest(tenantId: string): Promise<void> {
+    const { requestsPerSecond: max } = await this.limits.of(tenantId);
+    if (max === null) return;
+    const { allowed, retryAfterMs } = await this.messaging.spend(`requests:${tenantId}`, max, 1);
+    if (allowed) return;
+    throw ProtocolError.limitExceeded(
+      'requestsPerSecond',
+      max,
+      Math.max(1, Math.ceil(retryAfterMs / 1000)),
+      'send fewer requests a second, or ask the operator for more',
+    );
   }
 }
 

@@ -3,12 +3,11 @@ import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { AccessGuard } from './access.guard.js';
 import { HostBindings } from './host-bindings.js';
-import { RequestRate } from './request-rate.js';
 
 /** Guards every route of the process: who calls, how often, and with which scopes. */
 @Module({
   imports: [IdentityModule],
-  providers: [{ provide: APP_GUARD, useClass: AccessGuard }, HostBindings, RequestRate],
+  providers: [{ provide: APP_GUARD, useClass: AccessGuard }, HostBindings],
   exports: [HostBindings],
 })
 export class AccessModule {}

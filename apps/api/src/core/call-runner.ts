@@ -14,8 +14,7 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { logContextOf } from '../http/request-log.js';
 import { Traffic } from '../http/traffic.js';
-import { EventStreams } from '../streams/event-streams.js';
-import type { SseEncoding } from '../streams/sse-stream.js';
+import { EventStreams, type SseEncoding } from '../streams/sse-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import type { Exchange, RequestContext } from './request-context.js';
 

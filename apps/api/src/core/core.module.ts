@@ -1,7 +1,7 @@
 import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { HttpModule } from '../http/http.module.js';
-import { EventStreams } from '../streams/event-streams.js';
+import { EventStreams } from '../streams/sse-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import { AgentFinder } from './agent-finder.js';
 import { CallRunner } from './call-runner.js';

@@ -1,13 +1,131 @@
-import { type RpcPath, rpcPaths } from '@baton/a2a';
-import { Controller, Module, Param, Post, Req, Res, type Type } from '@nestjs/common';
+import {
+  type AnswerContext,
+  type Codec,
+  type Envelope,
+  type Profile,
+  ProtocolError,
+  type RpcPath,
+  answerContextOf,
+  assertAccept,
+  assertEnvelopeId,
+  decodeEnvelope,
+  frameRecord,
+  isStreaming,
+  profileFor,
+  requestedTaskId,
+  rpcPaths,
+  sseRecord,
+} from '@baton/a2a';
+import { Controller, Injectable, Module, Param, Post, Req, Res, type Type } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AllowGuests } from '../access/access.guard.js';
+import { requestedVersion } from '../core/call-headers.js';
+import { CallRunner } from '../core/call-runner.js';
 import { CoreModule } from '../core/core.module.js';
-import type { ErrorFormat, SendError } from '../http/errors.js';
+import { CallResolver, type Exchange } from '../core/request-context.js';
+import { BodyReader, CallerLeft } from '../http/body.js';
+import { type ErrorFormat, Failures, type SendError } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
+import { logContextOf } from '../http/request-log.js';
+import type { SseEncoding } from '../streams/sse-stream.js';
 import { RpcAnswer } from './rpc-answer.js';
-import { RpcHandler } from './rpc-handler.js';
+
+/** A call whose envelope has been read. */
+interface RpcCall {
+  readonly envelope: Envelope;
+  readonly profile: Profile;
+  readonly codec: Codec | undefined;
+  /** The agent as the path names it. */
+  readonly pathAgent: string | undefined;
+}
+
+/**
+ * From a JSON-RPC request to an operation and back, for every profile alike. Where several things are wrong, the first
+ * of these is answered: URL and HTTP method (404, 405), token (401), requests per second (429), media type (415), size
+ * (413), JSON and envelope (-32700, -32600), version (-32009), method (-32601), params (-32602), and then what
+ * `CallResolver` checks. The envelope comes before the version, so that every error from there on carries the caller's
+ * id; a profile may want the version right after the token.
+ */
+@Injectable()
+class RpcHandler {
+  constructor(
+    private readonly bodies: BodyReader,
+    private readonly calls: CallResolver,
+    private readonly runner: CallRunner,
+    private readonly failures: Failures,
+  ) {}
+
+  /** Answers one request. Never rejects: whatever goes wrong becomes an answer, if anybody is there to read it. */
+  async handle(path: RpcPath, pathAgent: string | undefined, exchange: Exchange): Promise<void> {
+    const { request, reply } = exchange;
+    // It knows more after each step, and an error is answered in the form of what is known.
+    let answer = RpcAnswer.at(path, exchange);
+    try {
+      const envelope = await this.readEnvelope(profileFor(path), request);
+      const profile = profileFor(path, envelope.method);
+      answer = answer.with({ id: envelope.id, profile });
+      assertEnvelopeId(profile, envelope);
+      const codec = profile.codecFor(envelope.method);
+      answer = answer.with({ codec });
+      await this.answer({ envelope, profile, codec, pathAgent }, answer);
+    } catch (error) {
+      if (error instanceof CallerLeft || reply.raw.destroyed) reply.hijack();
+      else answer.error(this.failures.of(error, request));
+    }
+  }
+
+  private async readEnvelope(profile: Profile, request: FastifyRequest): Promise<Envelope> {
+    if (profile.versionCheck === 'before-body') profile.resolveVersion(requestedVersion(request));
+    const envelope = decodeEnvelope(await this.bodies.text(request, profile.bodyLimit));
+    logContextOf(request).rpcMethod = envelope.method.slice(0, 64);
+    return envelope;
+  }
+
+  private async answer({ envelope, profile, codec, pathAgent }: RpcCall, answer: RpcAnswer): Promise<void> {
+    const { exchange } = answer;
+    const { request, reply } = exchange;
+    const { method, params } = envelope;
+    profile.resolveVersion(requestedVersion(request), method);
+    if (!codec) throw ProtocolError.methodNotFound(method);
+    const call = codec.decode(method, params);
+    assertAccept(profile, request.headers.accept, isStreaming(call));
+    const decoded = { profile, codec, call, pathAgent, params };
+    const { context, headers } = await this.calls.resolve(decoded, exchange);
+    logContextOf(request).taskId = requestedTaskId(call);
+    reply.headers(headers);
+    const answered = answerContextOf(context, call);
+    // Without an id nobody waits for the result, only for errors (JSON-RPC 2.0 §4.1).
+    if (!isStreaming(call)) {
+      const result = await this.runner.run(call, context, exchange);
+      if (envelope.hasId) answer.result(codec.encodeResult(call.operation, result, answered));
+      else answer.none();
+    } else if (envelope.hasId) {
+      const output = { headers, ...this.encodingOf(codec, answered, answer) };
+      await this.runner.stream(call, context, exchange, output);
+    } else {
+      await this.runner.start(call, context, exchange);
+      answer.none();
+    }
+  }
+
+  private encodingOf(codec: Codec, answered: AnswerContext, answer: RpcAnswer): SseEncoding {
+    const { framing } = codec;
+    const encode = codec.streamEncoder(answered);
+    const envelope = (result: unknown): string => answer.encodeResult(result);
+    return {
+      item: (item) =>
+        encode(item).map((frame) => ({
+          sequence: frame.sequence,
+          text: frameRecord(framing, frame, envelope),
+        })),
+      error: (error) =>
+        sseRecord(answer.encodeError(this.failures.of(error, answer.exchange.request)), {
+          event: framing.errorEvent,
+        }),
+    };
+  }
+}
 
 /** Every path that takes JSON-RPC; the profiles declare them. */
 const RPC_PATHS: readonly RpcPath[] = rpcPaths();

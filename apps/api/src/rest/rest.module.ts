@@ -3,11 +3,9 @@ import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { CoreModule } from '../core/core.module.js';
 import { HttpModule } from '../http/http.module.js';
-import { AgentSchemaController } from './agents/agent-schema.controller.js';
 import { AgentVersionsController } from './agents/agent-versions.controller.js';
-import { AgentsController } from './agents/agents.controller.js';
+import { AgentSchemaController, AgentsController } from './agents/agents.controller.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
-import { RequestCalls } from './requests/request-calls.js';
 import { RequestsController } from './requests/requests.controller.js';
 import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
@@ -19,6 +17,5 @@ import { SecretsController } from './secrets/secrets.controller.js';
     ...[RequestsController, DeadLettersController, SecretsController, SchedulesController],
     ...[AgentsController, AgentVersionsController, AgentSchemaController],
   ],
-  providers: [RequestCalls],
 })
 export class RestModule {}

@@ -4,9 +4,15 @@ import { AgentDirectory, Catalog } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RequireScope } from '../../access/access.guard.js';
-import { encodeVersion, encodeVersionSummary, encodeWrite } from './agent-json.js';
+import {
+  authorOf,
+  encodeVersion,
+  encodeVersionSummary,
+  encodeWrite,
+  etagOf,
+  writeOptions,
+} from './agent-json.js';
 import { readLimit } from '../query.js';
-import { authorOf, etagOf, writeOptions } from './agent-writes.js';
 
 /** The versions of an agent. Every write makes one. */
 @Controller('v1/agents/:agent/versions')

@@ -1,14 +1,34 @@
 import { parseAgentDocument } from '@baton/a2a';
+import { agentSchema } from '@baton/agents';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, type Author, Catalog, type CatalogWrite } from '@baton/tasks';
-import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query, Req, Res } from '@nestjs/common';
+import {
+  Controller,
+  Delete,
+  Get,
+  Header,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Put,
+  Query,
+  Req,
+  Res,
+} from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { RequireScope } from '../../access/access.guard.js';
+import { Public, RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
-import { encodeAgent, encodeAgentSummary, encodeWrite } from './agent-json.js';
+import {
+  authorOf,
+  encodeAgent,
+  encodeAgentSummary,
+  encodeWrite,
+  etagOf,
+  writeOptions,
+} from './agent-json.js';
 import { pageOf } from '../query.js';
 import { readLimit } from '../query.js';
-import { authorOf, etagOf, writeOptions } from './agent-writes.js';
 
 const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
@@ -115,5 +135,19 @@ export class AgentsController {
     if (!dryRun && entry.id !== undefined)
       reply.header('etag', etagOf({ id: entry.id, version: entry.version }));
     return encodeWrite(write, dryRun);
+  }
+}
+
+/** The JSON schema of an agent file, for editors and for whoever writes agents by program. */
+@Public()
+@Controller(['/agent.schema.json', '/v1/agent.schema.json'])
+export class AgentSchemaController {
+  private readonly text = JSON.stringify(agentSchema());
+
+  @Get()
+  @Header('content-type', 'application/schema+json')
+  @Header('cache-control', 'public, max-age=300')
+  schema(): string {
+    return this.text;
   }
 }

@@ -1,22 +1,26 @@
 import {
   OPERATIONS,
+  type OperationName,
   ProtocolError,
+  SPEC_RULES,
   decodePageToken,
   encodePageToken,
   errorWire,
+  isUuid,
   sseRecord,
 } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
-import { ArtifactPages, RequestListing } from '@baton/tasks';
+import { AgentDirectory, ArtifactPages, RequestListing } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RequireScope } from '../../access/access.guard.js';
-import { lastEventId } from '../../core/call-headers.js';
+import { lastEventId, traceparent } from '../../core/call-headers.js';
 import { CallRunner } from '../../core/call-runner.js';
 import type { Exchange, RequestContext } from '../../core/request-context.js';
 import { Failures } from '../../http/errors.js';
+import { ReadMemoryPool } from '../../http/read-memory.js';
+import { logContextOf } from '../../http/request-log.js';
 import { readLimit } from '../query.js';
-import { RequestCalls } from './request-calls.js';
 import {
   encodeArtifactPage,
   encodeEvent,
@@ -26,11 +30,15 @@ import {
   readArtifactCursor,
 } from './request-json.js';
 
+/** Requests are the tasks of Arbiter's clients, and of everybody else in the tenant. */
+const PROFILE = 'arbiter';
+
 /** A tenant's tasks, of all its agents and profiles, without the envelopes of A2A (wire contract A-39, A-44). */
 @Controller('v1/requests')
 export class RequestsController {
   constructor(
-    private readonly calls: RequestCalls,
+    private readonly agents: AgentDirectory,
+    private readonly memory: ReadMemoryPool,
     private readonly runner: CallRunner,
     private readonly listing: RequestListing,
     private readonly artifactPages: ArtifactPages,
@@ -69,7 +77,7 @@ export class RequestsController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Record<string, unknown>> {
     const exchange = { request, reply };
-    const call = await this.calls.callFor('getTask', id, exchange);
+    const call = await this.contextFor('getTask', id, exchange);
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
     const family = await this.listing.family(call.tenantId, id);
@@ -93,7 +101,7 @@ export class RequestsController {
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('cursor') cursor?: string,
   ): Promise<Record<string, unknown>> {
-    const call = await this.calls.callFor('getTask', id, { request, reply });
+    const call = await this.contextFor('getTask', id, { request, reply });
     const position = cursor ? readArtifactCursor(cursor) : undefined;
     return encodeArtifactPage(id, await this.artifactPages.page(call, id, position));
   }
@@ -110,7 +118,7 @@ export class RequestsController {
     @Res() reply: FastifyReply,
     @Query('since_seq') since?: string,
   ): Promise<void> {
-    const call = await this.calls.callFor('subscribeToTask', id, { request, reply });
+    const call = await this.contextFor('subscribeToTask', id, { request, reply });
     const after = lastEventId(request) ?? readSequence(since);
     await this.streamLog({ ...call, lastEventId: after }, id, { request, reply });
   }
@@ -126,7 +134,7 @@ export class RequestsController {
   ): Promise<Record<string, unknown>> {
     try {
       const exchange = { request, reply };
-      const call = await this.calls.callFor('cancelTask', id, exchange);
+      const call = await this.contextFor('cancelTask', id, exchange);
       const asked = { tenant: '', id, metadata: undefined };
       await this.runner.run({ operation: 'cancelTask', request: asked }, call, exchange);
       return { request_id: id, cancelled: true };
@@ -135,6 +143,34 @@ export class RequestsController {
       reply.status(404);
       return { request_id: id, cancelled: false, reason: error.message };
     }
+  }
+
+  /**
+   * The context of a call about a task of the tenant, whichever agent the task belongs to. Throws `task-not-found` for an
+   * unknown id or another tenant's.
+   */
+  private async contextFor(
+    operation: OperationName,
+    id: string,
+    { request, reply }: Exchange,
+  ): Promise<RequestContext> {
+    const { tenantId, tokenId, scopes } = callerOf(request);
+    logContextOf(request).taskId = id;
+    const agent = isUuid(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;
+    if (!agent) throw ProtocolError.taskNotFound(id);
+    return {
+      tenantId,
+      tokenId,
+      scopes,
+      requestId: request.id,
+      agent,
+      profile: PROFILE,
+      rules: { ...SPEC_RULES, taskScope: 'tenant' },
+      version: '1.0',
+      extensions: [],
+      traceparent: traceparent(request),
+      memory: this.memory.leaseFor(tenantId, reply.raw, OPERATIONS[operation].access === 'read'),
+    };
   }
 
   private streamLog(context: RequestContext, id: string, exchange: Exchange): Promise<void> {

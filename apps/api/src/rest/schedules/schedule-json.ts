@@ -1,5 +1,95 @@
-import { Message, stateName } from '@baton/a2a';
-import type { Schedule } from '@baton/tasks';
+import { Message, ProtocolError, Role, V1_0_CODEC, isUuid, parseFields, stateName } from '@baton/a2a';
+import { CONTEXTS, MISSED, OVERLAPS, type Schedule, type ScheduleSpec } from '@baton/tasks';
+import { z } from 'zod';
+
+const NAME = 'give it 1 to 64 lower-case letters, digits and hyphens between them';
+const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z';
+/** A message is kept for as long as its schedule. */
+const MOST_BYTES = 65_536;
+
+const name = z
+  .string()
+  .max(64, { error: NAME })
+  .regex(/^[a-z\d]+(-[a-z\d]+)*$/, { error: NAME })
+  .refine((text) => !isUuid(text), { error: 'must not look like an id: choose another name' });
+const time = z.iso
+  .datetime({ offset: true, error: TIME })
+  .transform((text) => new Date(text))
+  .nullable();
+const oneOf = <const T extends readonly string[]>(values: T) =>
+  z.enum(values, { error: `choose one of ${values.join(', ')}` });
+
+const members = {
+  name,
+  agent: z.string().min(1, { error: 'name the agent' }).max(200),
+  text: z.string().optional(),
+  message: z.record(z.string(), z.unknown()).optional(),
+  cron: z.string().nullable(),
+  at: time,
+  time_zone: z.string(),
+  overlap: oneOf(OVERLAPS),
+  missed: oneOf(MISSED),
+  context: oneOf(CONTEXTS),
+  starts_at: time,
+  ends_at: time,
+  max_count: z.int().min(1).max(1_000_000_000).nullable(),
+  paused: z.boolean(),
+};
+const newSchedule = z.strictObject({
+  ...members,
+  cron: members.cron.default(null),
+  at: members.at.default(null),
+  time_zone: members.time_zone.default('UTC'),
+  overlap: members.overlap.default('skip'),
+  missed: members.missed.default('fire-once'),
+  context: members.context.default('new'),
+  starts_at: members.starts_at.default(null),
+  ends_at: members.ends_at.default(null),
+  max_count: members.max_count.default(null),
+  paused: members.paused.default(false),
+});
+const patch = z.strictObject(members).partial();
+
+/** What a tenant says of a new schedule. Throws `invalid-params` naming every wrong field. */
+export function decodeNewSchedule(body: unknown): ScheduleSpec {
+  const { text, message, ...spec } = parseFields(newSchedule, body, '', 'the body');
+  const said = decodeMessage(text, message);
+  if (!said) throw ProtocolError.invalidParams('text', 'is missing: give a text, or a message with parts');
+  const { time_zone: timeZone, starts_at: startsAt, ends_at: endsAt, max_count: maxCount, ...rest } = spec;
+  return { ...rest, message: said, timeZone, startsAt, endsAt, maxCount };
+}
+
+/** What a tenant wants to change of a schedule. Throws `invalid-params` naming every wrong field. */
+export function decodeSchedulePatch(body: unknown): Partial<ScheduleSpec> {
+  const { text, message, ...spec } = parseFields(patch, body, '', 'the body');
+  const said = decodeMessage(text, message);
+  const { time_zone: timeZone, starts_at: startsAt, ends_at: endsAt, max_count: maxCount, ...rest } = spec;
+  const changed = { ...rest, message: said, timeZone, startsAt, endsAt, maxCount };
+  return Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined));
+}
+
+/** A message as A2A 1.0 writes it; role and ids are ours to say. */
+function decodeMessage(text: string | undefined, message: object | undefined): Message | undefined {
+  if (text !== undefined && message) {
+    throw ProtocolError.invalidParams('text', 'give either a text or a message, not both');
+  }
+  if (text === '') throw ProtocolError.invalidParams('text', 'is empty: say what the agent is to do');
+  const said = text === undefined ? message : { parts: [{ text }] };
+  if (!said) return undefined;
+  for (const id of ['messageId', 'taskId', 'contextId']) {
+    if (id in said) throw ProtocolError.invalidParams(`message.${id}`, 'is new each time: leave it out');
+  }
+  if (Buffer.byteLength(JSON.stringify(said)) > MOST_BYTES) {
+    throw ProtocolError.invalidParams(
+      text === undefined ? 'message' : 'text',
+      `is larger than ${MOST_BYTES} bytes: name large content by its URL`,
+    );
+  }
+  const whole = { role: 'ROLE_USER', ...said, messageId: 'of-a-schedule' };
+  const { request } = V1_0_CODEC.decode('SendMessage', { message: whole });
+  const { message: decoded } = request as { message: Message };
+  return { ...decoded, messageId: '', role: Role.ROLE_USER };
+}
 
 type Json = Record<string, unknown>;
 

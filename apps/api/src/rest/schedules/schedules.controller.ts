@@ -6,8 +6,12 @@ import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { logContextOf } from '../../http/request-log.js';
 import { pageOf, readLimit } from '../query.js';
-import { decodeNewSchedule, decodeSchedulePatch } from './schedule-body.js';
-import { encodeSchedule, encodeScheduleWithMessage } from './schedule-json.js';
+import {
+  decodeNewSchedule,
+  decodeSchedulePatch,
+  encodeSchedule,
+  encodeScheduleWithMessage,
+} from './schedule-json.js';
 
 type Json = Record<string, unknown>;
 
