@@ -104,6 +104,13 @@ export type WireOperations = { [K in UnaryOperationName]: WireOperation<K> } & {
   [K in StreamingOperationName]: WireMethods<K>;
 };
 
+/** The operations of a version that has no methods for them, for an older version to start from. */
+export const withoutMethods = ({ operations }: WireVersion): WireOperations =>
+  // Object.fromEntries loses the type of each entry; only the methods are replaced.
+  Object.fromEntries(
+    Object.entries(operations).map(([name, operation]) => [name, { ...operation, methods: {} }]),
+  ) as unknown as WireOperations;
+
 /** How a profile says things its own way: on the canonical model, so that it holds in every version alike. */
 export interface Shape {
   task(task: Task, context: AnswerContext): Task;

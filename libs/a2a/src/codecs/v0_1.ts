@@ -9,7 +9,6 @@
  * How a task is written differs between the systems (string or message in the status, `canceled` or
  * `cancelled`), so each profile brings its own form of it.
  */
-import { encodeCard } from '../cards/agent-card.js';
 import { type EventPayload, TaskFold } from '../events.js';
 import {
   type CancelTaskRequest,
@@ -19,10 +18,10 @@ import {
   TaskState,
 } from '../model.js';
 import type { StreamItem } from '../operation.js';
-import type { AnswerContext, WireVersion } from './codec.js';
+import { type AnswerContext, type WireVersion, withoutMethods } from './codec.js';
 import type { Fields } from './fields.js';
 import { readMessage } from './read-message.js';
-import { ROLES } from './v0_3.js';
+import { ROLES, V0_3 } from './v0_3.js';
 
 /** Longest reason of a cancel, in bytes of UTF-8. */
 const MAX_REASON_BYTES = 1024;
@@ -35,6 +34,8 @@ export type WriteTask = (task: Task, context: AnswerContext) => unknown;
 export const v0_1 = (writeTask: WriteTask): WireVersion => ({
   version: '0.1',
   operations: {
+    // What 0.1 does not have.
+    ...withoutMethods(V0_3),
     sendMessage: {
       methods: { 'tasks/send': readSend },
       clientTaskId: readId,
@@ -53,9 +54,6 @@ export const v0_1 = (writeTask: WriteTask): WireVersion => ({
       encode: ({ tasks }, context) => tasks.map((task) => writeTask(task, context)),
     },
     cancelTask: { methods: { 'tasks/cancel': readCancelTask }, encode: writeTask },
-    subscribeToTask: { methods: {} },
-    pushNotificationConfig: { methods: {}, encode: (never) => never },
-    getExtendedAgentCard: { methods: {}, encode: (card) => encodeCard(card, '0.2') },
   },
   encodeItem: ({ payload }) => writeTask(taskOf(payload), EMPTY_CONTEXT),
   shape: { task: (task) => task, stream: taskFrames },
