@@ -56,3 +56,33 @@ describe('docs/reference/cli.md', () => {
     (name) => expect(text).toMatch(new RegExp(`\`${name}[ \`]`)),
   );
 });
+
+describe('the pages on the REST API', () => {
+  const pages = [
+    'reference/rest-api',
+    'agents/catalog',
+    'agents/schedules',
+    'operating/security',
+    'operating/recovery',
+  ]
+    .map((page) => read(`docs/${page}.md`))
+    .join('\n');
+  const routes = readdirSync(join(ROOT, 'apps/api/src/rest'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.controller.ts'))
+    .flatMap((name) => {
+      const source = read(join('apps/api/src/rest', name));
+      const base = /@Controller\('(v1\/[^']+)'\)/.exec(source)?.[1];
+      if (base === undefined) return [];
+      return [...source.matchAll(/^ {2}@(Get|Post|Put|Patch|Delete)\((?:'([^']*)')?\)/gm)].map(
+        ([, method, path]) => [method!.toUpperCase(), `/${[base, path].filter(Boolean).join('/')}`] as const,
+      );
+    });
+
+  it('are compared with many routes', () => expect(routes.length).toBeGreaterThan(20));
+
+  /** A page may call a parameter as it likes: `{id or name}`. */
+  it.each(routes)('describe %s %s', (method, route) => {
+    const pattern = route.replaceAll(/:\w+/g, '\\{[^}]+\\}');
+    expect(pages).toMatch(new RegExp(`\\| \`${method} ${pattern}[\`? ]`));
+  });
+});
