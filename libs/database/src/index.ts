@@ -1,5 +1,7 @@
 export * from './catalog/catalog-records.js';
 export * from './tasks/records.js';
+export * from './tenants/tenant-records.js';
+export type { RunKey, RunToEnqueue } from './dispatch/run-key.js';
 export { awaitMigrations } from './migrations/await-migrations.js';
 export { Database, type DatabaseOptions } from './connection/database.js';
 export { DatabaseModule } from './database.module.js';
@@ -26,7 +28,7 @@ export { UsageStore } from './tenants/usage.store.js';
 export { type JournalRecord, JournalStore } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore } from './runs/dead-letter.store.js';
-export type { RunError, RunErrorRecord } from './runs/run-error.js';
+export type { RunError, RunErrorRecord } from './runs/run-sql.js';
 export { RunStore } from './runs/run.store.js';
 export { type StreamClaim, StreamCountStore } from './tenants/stream-count.store.js';
 export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.store.js';

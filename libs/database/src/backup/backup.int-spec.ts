@@ -1,10 +1,10 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from 'pg';
+import { migrationNames, migrationsFolder } from '../connection/migrations-folder.js';
 import { migrate } from '../migrations/migrate.js';
-import { migrationNames, migrationsFolder } from '../migrations/migrations-folder.js';
 import { verifyBackup } from './archive.js';
 import {
   client,

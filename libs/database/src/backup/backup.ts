@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { escapeIdentifier } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { migrationsFolder } from '../migrations/migrations-folder.js';
+import { migrationsFolder } from '../connection/migrations-folder.js';
 import { plainError } from '../connection/transient.js';
 import {
   ArchiveWriter,

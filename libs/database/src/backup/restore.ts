@@ -6,9 +6,9 @@ import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { escapeIdentifier } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { migrate } from '../migrations/migrate.js';
-import { migrationNames, migrationsFolder } from '../migrations/migrations-folder.js';
+import { migrationNames, migrationsFolder } from '../connection/migrations-folder.js';
 import { plainError } from '../connection/transient.js';
+import { migrate } from '../migrations/migrate.js';
 import {
   ArchiveCheck,
   BackupError,

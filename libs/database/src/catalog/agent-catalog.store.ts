@@ -2,9 +2,9 @@ import type { AgentDefinition } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { CatalogClient, NameTakenError } from '../connection/catalog-client.js';
-import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';
-import { Prisma } from '../generated/client.js';
 import { isUuid } from '../connection/uuid.js';
+import { Prisma } from '../generated/client.js';
+import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';
 
 /** Most agents that a tenant may have in its catalog. */
 const MAX_AGENTS = 1_000;

@@ -6,7 +6,7 @@ import {
   type QueryResult,
   type QueryResultRow,
 } from 'pg';
-import { migrationNames } from '../migrations/migrations-folder.js';
+import { migrationNames } from './migrations-folder.js';
 import { assertBound } from './row-security.js';
 import { plainError } from './transient.js';
 import { isUuid } from './uuid.js';

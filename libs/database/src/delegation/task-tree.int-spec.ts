@@ -1,6 +1,5 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import * as statements from './task-tree-sql.js';
 import {
   type ClaimedRun,
   FamilyStore,
@@ -11,7 +10,6 @@ import {
   TooManyWaitingError,
 } from '../index.js';
 import {
-  type Stores,
   beat,
   chunk,
   endTurn,
@@ -19,8 +17,10 @@ import {
   openStores,
   sql,
   startTask,
+  type Stores,
   textMessage,
 } from '../stores.fixture.js';
+import * as statements from './task-tree.store.js';
 
 const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING } =
   TaskState;

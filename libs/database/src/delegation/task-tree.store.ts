@@ -1,8 +1,142 @@
 import { Injectable } from '@nestjs/common';
-import { Database } from '../connection/database.js';
-import * as sql from './task-tree-sql.js';
-import type { Ancestor, Family, RunKey } from '../tasks/records.js';
+import { Database, type Statement } from '../connection/database.js';
 import { isUuid } from '../connection/uuid.js';
+import type { RunKey } from '../dispatch/run-key.js';
+import type { Ancestor, Family } from '../tasks/records.js';
+import { TERMINAL_STATES } from '../tasks/task-row.js';
+
+interface AncestorRow {
+  id: string;
+  agent_id: string;
+}
+interface FamilyRow {
+  parent_task_id: string | null;
+  children: string[];
+  agent_version: number | null;
+}
+interface WokenRow {
+  /** Suspended runs that were looked at. */
+  looked: number;
+  woken: number;
+  /** The last one that was looked at; null = none was. */
+  tenant_id: string | null;
+  id: string | null;
+}
+interface OpenChildRow {
+  tenant_id: string;
+  id: string;
+  /** Its parent has ended, or is gone. */
+  orphan: boolean;
+}
+
+/** A line can't be longer: the depth is limited, and a task has one parent that was there before it. */
+const LONGEST_LINE = 100;
+
+/** From a task up to the first one of all: $1 tenant $2 task */
+const LINE: Statement = {
+  name: 'family-line',
+  text: `
+WITH RECURSIVE line AS (
+  SELECT id, agent_id, parent_task_id, 1 AS length FROM tasks WHERE tenant_id = $1 AND id = $2
+  UNION ALL
+  SELECT p.id, p.agent_id, p.parent_task_id, line.length + 1 FROM line, LATERAL (
+    SELECT id, agent_id, parent_task_id FROM tasks WHERE tenant_id = $1 AND id = line.parent_task_id
+  ) p WHERE line.length < ${LONGEST_LINE}
+)
+SELECT id, agent_id FROM line ORDER BY length`,
+};
+
+/** $1 tenant $2 task */
+export const FAMILY: Statement = {
+  name: 'family-find',
+  text: `
+SELECT t.parent_task_id, ARRAY(
+  SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
+) AS children, (
+  SELECT agent_version FROM runs WHERE tenant_id = $1 AND task_id = $2 ORDER BY created_at DESC, id DESC LIMIT 1
+) AS agent_version
+FROM tasks t WHERE t.tenant_id = $1 AND t.id = $2`,
+};
+
+/** $1 tenant $2 parent */
+export const OPEN_CHILDREN: Statement = {
+  name: 'family-open-children',
+  text: `
+SELECT id FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 AND state NOT IN (${TERMINAL_STATES})`,
+};
+
+/** The run goes on when these tasks have ended their turns: $1 tenant $2 task $3 run $4 attempt $5 tasks */
+const SUSPEND: Statement = {
+  name: 'run-suspend',
+  text: `
+WITH held AS (
+  SELECT id FROM tasks WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 FOR UPDATE
+)
+UPDATE runs r SET state = 'suspended', waits_for = $5, worker_id = NULL, lease_expires_at = NULL, enqueued_at = NULL
+FROM held WHERE r.tenant_id = $1 AND r.id = $3 AND r.attempt = $4 AND r.state = 'running'
+RETURNING r.id`,
+};
+
+/** Whether a task that the run waits for still has a turn to end. One that is gone has none. */
+const stillWaits = (run: string): string => `EXISTS (
+    SELECT FROM unnest(${run}.waits_for) AS w(id), LATERAL (
+      SELECT FROM tasks
+      WHERE tenant_id = ${run}.tenant_id AND id = w.id AND active_run_id IS NOT NULL OFFSET 0
+    ) t
+  )`;
+
+/** It waits for a slot, as a new one does, in the order of its first acceptance. */
+const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL`;
+
+/**
+ * The suspended run of a task is queued again if nothing is left to wait for: $1 tenant $2 task. It changes the run
+ * alone, and only a suspended one: a cancel that comes at the same time ends it, whoever is first.
+ */
+export const WAKE: Statement = {
+  name: 'run-wake',
+  text: `
+UPDATE runs r SET ${WOKEN}
+WHERE r.tenant_id = $1 AND r.task_id = $2 AND r.state = 'suspended' AND NOT ${stillWaits('r')}
+RETURNING r.id`,
+};
+
+// The statements below have no name: they are planned for the tables as they are, not as they once were.
+
+/** The next suspended runs; those that have nothing left to wait for are queued again. $1 tenant and $2 run after which to begin $3 limit */
+export const WAKE_NEXT: Statement = {
+  text: `
+WITH looked AS MATERIALIZED (
+  SELECT tenant_id, id, waits_for FROM runs
+  WHERE state = 'suspended' AND (tenant_id, id) > ($1, $2)
+  ORDER BY tenant_id, id LIMIT $3
+), ready AS MATERIALIZED (
+  SELECT r.tenant_id, r.id FROM looked, LATERAL (
+    SELECT tenant_id, id FROM runs
+    WHERE tenant_id = looked.tenant_id AND id = looked.id AND state = 'suspended'
+    FOR UPDATE SKIP LOCKED
+  ) r WHERE NOT ${stillWaits('looked')}
+), woken AS (
+  UPDATE runs r SET ${WOKEN} FROM ready WHERE r.tenant_id = ready.tenant_id AND r.id = ready.id
+  RETURNING r.id
+)
+SELECT n.looked, (SELECT count(*) FROM woken)::int AS woken, l.tenant_id, l.id
+FROM (SELECT count(*)::int AS looked FROM looked) n
+LEFT JOIN (SELECT tenant_id, id FROM looked ORDER BY tenant_id DESC, id DESC LIMIT 1) l ON true`,
+};
+
+/** The next children that have not ended: $1 tenant and $2 task after which to begin $3 limit */
+export const OPEN_NEXT: Statement = {
+  text: `
+SELECT c.tenant_id, c.id, NOT EXISTS (
+  SELECT FROM tasks p
+  WHERE p.tenant_id = c.tenant_id AND p.id = c.parent_task_id AND p.state NOT IN (${TERMINAL_STATES})
+) AS orphan
+FROM (
+  SELECT tenant_id, id, parent_task_id FROM tasks
+  WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES}) AND (tenant_id, id) > ($1, $2)
+  ORDER BY tenant_id, id LIMIT $3
+) c`,
+};
 
 const NONE = '00000000-0000-0000-0000-000000000000';
 
@@ -16,16 +150,14 @@ export class FamilyStore {
 
   /** The task itself, then its parent, and so on up to the first one. Empty: there is no such task. */
   async line(tenantId: string, taskId: string): Promise<Ancestor[]> {
-    const rows = await this.database.tenantQuery<sql.AncestorRow>(tenantId, sql.LINE, [tenantId, taskId]);
+    const rows = await this.database.tenantQuery<AncestorRow>(tenantId, LINE, [tenantId, taskId]);
     return rows.map((row) => ({ taskId: row.id, agentId: row.agent_id }));
   }
 
   /** Parent and children of a task, and the version of its agent. */
   async find(tenantId: string, taskId: string): Promise<Family> {
     const values = [tenantId, taskId];
-    const [row] = isUuid(taskId)
-      ? await this.database.tenantQuery<sql.FamilyRow>(tenantId, sql.FAMILY, values)
-      : [];
+    const [row] = isUuid(taskId) ? await this.database.tenantQuery<FamilyRow>(tenantId, FAMILY, values) : [];
     const { parent_task_id: parentTaskId = null, children: childTaskIds = [] } = row ?? {};
     return { parentTaskId, childTaskIds, agentVersion: row?.agent_version ?? null };
   }
@@ -33,7 +165,7 @@ export class FamilyStore {
   /** The children of a task that have not ended, those included that wait for input. */
   async openChildren(tenantId: string, taskId: string): Promise<string[]> {
     const values = [tenantId, taskId];
-    const rows = await this.database.tenantQuery<{ id: string }>(tenantId, sql.OPEN_CHILDREN, values);
+    const rows = await this.database.tenantQuery<{ id: string }>(tenantId, OPEN_CHILDREN, values);
     return rows.map(({ id }) => id);
   }
 
@@ -44,7 +176,7 @@ export class FamilyStore {
    */
   async suspend({ tenantId, taskId, runId, attempt }: RunKey, waitsFor: readonly string[]): Promise<boolean> {
     const values = [tenantId, taskId, runId, attempt, waitsFor];
-    return (await this.database.tenantQuery(tenantId, sql.SUSPEND, values)).length > 0;
+    return (await this.database.tenantQuery(tenantId, SUSPEND, values)).length > 0;
   }
 
   /**
@@ -52,13 +184,13 @@ export class FamilyStore {
    * @returns whether it was; it waits for a slot then
    */
   async wake(tenantId: string, taskId: string): Promise<boolean> {
-    return (await this.database.tenantQuery(tenantId, sql.WAKE, [tenantId, taskId])).length > 0;
+    return (await this.database.tenantQuery(tenantId, WAKE, [tenantId, taskId])).length > 0;
   }
 
   /** The same for the next suspended runs of all tenants, for what was not woken by those it waited for. */
   async wakeNext(after: SweepCursor, limit: number): Promise<{ woken: number; next: SweepCursor }> {
     const values = [after?.tenantId ?? NONE, after?.id ?? NONE, limit];
-    const [row] = await this.database.systemQuery<sql.WokenRow>(sql.WAKE_NEXT, values);
+    const [row] = await this.database.systemQuery<WokenRow>(WAKE_NEXT, values);
     const { looked = 0, woken = 0, tenant_id: tenantId, id } = row ?? {};
     return { woken, next: looked === limit && tenantId && id ? { tenantId, id } : undefined };
   }
@@ -69,7 +201,7 @@ export class FamilyStore {
     limit: number,
   ): Promise<{ orphans: { tenantId: string; taskId: string }[]; next: SweepCursor }> {
     const values = [after?.tenantId ?? NONE, after?.id ?? NONE, limit];
-    const rows = await this.database.systemQuery<sql.OpenChildRow>(sql.OPEN_NEXT, values);
+    const rows = await this.database.systemQuery<OpenChildRow>(OPEN_NEXT, values);
     const last = rows.at(-1);
     return {
       orphans: rows

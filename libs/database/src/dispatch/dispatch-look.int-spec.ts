@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { LOOK } from './dispatch-sql.js';
 import type { RunQuota } from '../index.js';
-import { type Stores, endTurn, newTask, openStores, sql, startTask } from '../stores.fixture.js';
+import { endTurn, newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import { LOOK } from './dispatch.store.js';
 
 const LIVE_MS = 60_000;
 const NOWHERE: RunQuota = { maxInFlight: 0, maxWaiting: null, exact: false };

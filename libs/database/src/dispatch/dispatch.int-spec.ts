@@ -1,9 +1,9 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { LOCK_TENANTS } from './dispatch-sql.js';
 import { type RunQuota, TooManyWaitingError } from '../index.js';
-import { type Stores, endTurn, newTask, openStores, sql, startTask, textMessage } from '../stores.fixture.js';
+import { endTurn, newTask, openStores, sql, startTask, type Stores, textMessage } from '../stores.fixture.js';
+import { LOCK_TENANTS } from './dispatch.store.js';
 
 const ROOMY = 1_000;
 const NOWHERE: RunQuota = { maxInFlight: 0, maxWaiting: null, exact: false };

@@ -1,9 +1,107 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Values } from '../connection/database.js';
-import { DISPATCH, LOCK_TENANTS, LOOK, type LookRow } from './dispatch-sql.js';
-import type { LimitOverrides } from '../catalog/catalog-records.js';
-import type { RunToEnqueue } from '../tasks/records.js';
-import { type RunRow, runOf } from '../runs/run-sql.js';
+import type { LimitOverrides } from '../tenants/tenant-records.js';
+import { RUN_COLUMNS, runOf, type RunRow, type RunToEnqueue } from './run-key.js';
+
+/** A run that is on the queue or running. What queries say must imply the predicate of the index, word by word. */
+const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
+/** A run that waits in Postgres for a slot. */
+export const WAITING = `state = 'queued' AND enqueued_at IS NULL`;
+
+/** One that waits may have to wait until then: its worker died, and the agent wants a pause. */
+const DUE = `(not_before IS NULL OR not_before <= clock_timestamp())`;
+
+/** Number of a tenant's runs of that kind, counted no further than `most`. */
+const countUpTo = (kind: string, tenant: string, most: string): string =>
+  `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${most}) n)`;
+
+/**
+ * `quota`, one row that says where a new run of tenant $1 goes: `dispatched` to the queue, or else it waits; or it
+ * is `refused`. It waits behind those of its tenant that wait, and while as many as `window` are in flight.
+ * @param window number of the parameter; NULL = any number may be in flight
+ * @param most number of the parameter: how many may wait; NULL = any number
+ */
+export const quotaCte = (window: number, most: number): string => `quota AS MATERIALIZED (
+  SELECT dispatched, CASE WHEN dispatched OR $${most}::int IS NULL THEN false
+    ELSE ${countUpTo(WAITING, '$1', `$${most}::int`)} >= $${most}::int END AS refused
+  FROM (SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
+    AND CASE WHEN $${window}::int IS NULL THEN true
+      ELSE ${countUpTo(IN_FLIGHT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched) d
+)`;
+
+/**
+ * Until the transaction ends nobody else gives a slot to the runs of these tenants: $1 tenants. A statement of its
+ * own, so that the next one sees what those before it have committed. Sorted, so that two never wait for each other.
+ */
+export const LOCK_TENANTS: Statement = {
+  name: 'dispatch-lock-tenants',
+  text: `
+SELECT pg_advisory_xact_lock(key) FROM (
+  SELECT hashtextextended('baton dispatch ' || id, 0) AS key FROM unnest($1::uuid[]) AS t(id) ORDER BY 1
+) k`,
+};
+
+// The statements below have no name: they are planned for the tables as they are, not as they once were.
+
+interface LookRow {
+  slots: number;
+  /** Runs in flight, by tenant. */
+  in_flight: Record<string, number> | null;
+  waiting: string[];
+  /** What the operator has set for those that wait, if anything. */
+  limits: Record<string, LimitOverrides> | null;
+}
+
+/**
+ * $1 how long ago a worker may have given a sign of life, in ms $2 the tenant after which to begin $3 most tenants.
+ * Steps from tenant to tenant through the index of those that wait, however many of their runs wait.
+ */
+export const LOOK: Statement = {
+  text: `
+WITH RECURSIVE waiting AS (
+  (SELECT tenant_id, 1 AS n FROM runs WHERE ${WAITING} AND ${DUE} AND tenant_id > $2 ORDER BY tenant_id LIMIT 1)
+  UNION ALL
+  SELECT (
+    SELECT tenant_id FROM runs WHERE ${WAITING} AND ${DUE} AND tenant_id > w.tenant_id ORDER BY tenant_id LIMIT 1
+  ), n + 1
+  FROM waiting w WHERE w.tenant_id IS NOT NULL AND n < $3::int
+)
+SELECT
+  (SELECT coalesce(sum(concurrency), 0)::int FROM workers
+   WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS slots,
+  (SELECT json_object_agg(tenant_id, n) FROM (
+     SELECT tenant_id, count(*) AS n FROM runs WHERE ${IN_FLIGHT} GROUP BY tenant_id) o) AS in_flight,
+  ARRAY(SELECT tenant_id::text FROM waiting WHERE tenant_id IS NOT NULL) AS waiting,
+  (SELECT json_object_agg(id, limits) FROM tenants
+   WHERE id = ANY(ARRAY(SELECT tenant_id FROM waiting)) AND limits::text <> '{}') AS limits`,
+};
+
+/**
+ * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock: $1 tenants $2 how many of each
+ * $3 most in flight of each, NULL = any number $4 most in flight of all tenants together.
+ */
+const DISPATCH: Statement = {
+  text: `
+WITH chosen AS MATERIALIZED (
+  SELECT r.tenant_id, r.id
+  FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS k(tenant_id, slots, most, position),
+  LATERAL (
+    SELECT tenant_id, id FROM runs
+    WHERE tenant_id = k.tenant_id AND ${WAITING} AND ${DUE}
+    ORDER BY created_at, id
+    LIMIT least(k.slots, CASE WHEN k.most IS NULL THEN k.slots
+      ELSE greatest(k.most - ${countUpTo(IN_FLIGHT, 'k.tenant_id', 'k.most')}, 0) END)
+    FOR UPDATE SKIP LOCKED
+  ) r
+  ORDER BY k.position
+  LIMIT greatest($4::int - (SELECT count(*) FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT $4::int) n), 0)
+), dispatched AS (
+  UPDATE runs r SET enqueued_at = clock_timestamp() FROM chosen c
+  WHERE r.tenant_id = c.tenant_id AND r.id = c.id
+  RETURNING ${RUN_COLUMNS}, r.created_at
+)
+SELECT tenant_id, task_id, run_id, attempt FROM dispatched ORDER BY created_at, run_id`,
+};
 
 /** Tenants of one look; there may be more, which the next one sees. */
 const MOST_TENANTS = 256;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
-import { WAITING } from './dispatch-sql.js';
+import { WAITING } from './dispatch.store.js';
 
 /** A worker process as it presents itself. */
 export interface WorkerProcess {

@@ -1,5 +1,5 @@
+import { migrationNames } from '../connection/migrations-folder.js';
 import { Database } from '../index.js';
-import { migrationNames } from './migrations-folder.js';
 import {
   cleanUp,
   connect,

@@ -5,12 +5,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, type DatabaseError, Pool } from 'pg';
+import { migrationsFolder } from '../connection/migrations-folder.js';
+import { plainError } from '../connection/transient.js';
 import { type Migration, readMigrations } from './migration-file.js';
 import { MigrationSession, type StepOptions } from './migration-session.js';
-import { StepRunner } from './step-runner.js';
-import { migrationsFolder } from './migrations-folder.js';
 import { loadSchemaEngine } from './schema-engine.js';
-import { plainError } from '../connection/transient.js';
+import { StepRunner } from './step-runner.js';
 
 export interface MigrateOptions extends Partial<StepOptions> {
   /** Default: `prisma/migrations` of this project. */

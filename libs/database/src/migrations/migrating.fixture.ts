@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { asAdministrator, databaseUrl, dropDatabase } from '../../../../test/support/database.js';
-import { migrationsFolder } from './migrations-folder.js';
+import { migrationsFolder } from '../connection/migrations-folder.js';
 
 const SCRIPT = join(__dirname, 'migrate-process.fixture.cjs');
 /** Rows of the table `notes` that the first migration of every folder makes. */

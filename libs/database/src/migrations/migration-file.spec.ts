@@ -1,5 +1,5 @@
 import { loadModule } from 'libpg-query';
-import { migrationsFolder } from './migrations-folder.js';
+import { migrationsFolder } from '../connection/migrations-folder.js';
 import { parseMigration, readMigrations } from './migration-file.js';
 
 beforeAll(() => loadModule());

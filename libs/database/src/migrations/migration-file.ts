@@ -2,7 +2,7 @@ import { loadModule, parseSync, type RawStmt } from 'libpg-query';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { escapeIdentifier } from 'pg';
-import { migrationNames } from './migrations-folder.js';
+import { migrationNames } from '../connection/migrations-folder.js';
 
 /** One statement of a migration, without the comments around it. */
 export interface MigrationStatement {

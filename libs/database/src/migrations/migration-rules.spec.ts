@@ -1,10 +1,10 @@
+import { loadModule, parseSync } from 'libpg-query';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadModule, parseSync } from 'libpg-query';
 import { RELEASED } from '../../../../test/support/released-build.js';
-import { migrationsFolder } from './migrations-folder.js';
+import { migrationsFolder } from '../connection/migrations-folder.js';
 import { type Migration, type MigrationStep, parseMigration, readMigrations } from './migration-file.js';
 
 /** Matters of taste, and those that the runner takes care of. */

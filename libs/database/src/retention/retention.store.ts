@@ -1,9 +1,145 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Values } from '../connection/database.js';
-import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
-import * as sql from './retention-sql.js';
 import { isUuid } from '../connection/uuid.js';
+import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
+import { TERMINAL_STATES } from '../tasks/task-row.js';
+
+// None of these waits for a lock, and none holds one that a caller's statement needs for long: what is locked
+// is skipped, and a batch is as small as its caller makes it.
+
+interface TombstoneRow {
+  agent_id: string;
+  ended_at: Date;
+  deleted_at: Date;
+  retention_days: number;
+}
+
+/** Held by the transaction of the one process that deletes. */
+const TRY_LOCK: Statement = {
+  text: `SELECT pg_try_advisory_xact_lock(hashtext('baton retention')) AS held`,
+};
+const KEEP_LOCK: Statement = { text: 'SELECT 1' };
+
+/** Tasks that ended too long ago become tombstones: $1 tenants $2 days of each $3 limit */
+const EXPIRE: Statement = {
+  text: `
+WITH expired AS (
+  SELECT t.tenant_id, t.id, r.days
+  FROM unnest($1::uuid[], $2::float8[]) AS r(tenant_id, days),
+    unnest(ARRAY[${TERMINAL_STATES}]::smallint[]) AS s(state),
+    LATERAL (
+      SELECT tenant_id, id FROM tasks
+      WHERE tenant_id = r.tenant_id AND state = s.state AND active_run_id IS NULL
+        AND status_at < now() - r.days * interval '1 day'
+      ORDER BY status_at, id LIMIT $3 FOR UPDATE SKIP LOCKED
+    ) t
+  LIMIT $3
+), gone AS (
+  DELETE FROM tasks t USING expired e WHERE t.tenant_id = e.tenant_id AND t.id = e.id
+  RETURNING t.tenant_id, t.id, t.agent_id, t.status_at, e.days, t.last_sequence,
+    t.stored_bytes
+), usage AS (
+  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes,
+    counting_bytes = u.counting_bytes - coalesce((
+      SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
+    ), 0)
+  FROM (
+    SELECT tenant_id, sum(stored_bytes) AS bytes, array_agg(id) AS ids, array_agg(stored_bytes) AS stored
+    FROM gone GROUP BY tenant_id
+  ) g
+  WHERE u.tenant_id = g.tenant_id
+), tombstone AS (
+  INSERT INTO task_tombstones (tenant_id, task_id, agent_id, ended_at, retention_days, last_sequence)
+  SELECT tenant_id, id, agent_id, status_at, days, last_sequence FROM gone
+), letter AS (
+  DELETE FROM dead_letters d USING gone g WHERE d.tenant_id = g.tenant_id AND d.task_id = g.id
+)
+SELECT count(*)::int AS tasks FROM gone`,
+};
+
+/**
+ * The next events of the logs whose tasks are gone, from the beginning of each, and with the last of them the
+ * task's runs. A tombstone remembers how far it is: nothing is looked for that is deleted already.
+ * $1 limit of events
+ */
+const PURGE: Statement = {
+  text: `
+WITH waiting AS (
+  SELECT tenant_id, task_id, purged_to, last_sequence FROM task_tombstones
+  WHERE purged_to < last_sequence
+  ORDER BY deleted_at LIMIT least($1::int, 200) FOR UPDATE SKIP LOCKED
+), queued AS (
+  SELECT *, coalesce(sum(last_sequence - purged_to) OVER (
+    ORDER BY tenant_id, task_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS ahead
+  FROM waiting
+), slice AS MATERIALIZED (
+  SELECT tenant_id, task_id, purged_to AS after, last_sequence,
+    least(last_sequence, purged_to + $1::int - ahead)::int AS upto
+  FROM queued WHERE ahead < $1::int
+), event AS (
+  DELETE FROM task_events e USING slice s
+  WHERE e.tenant_id = s.tenant_id AND e.task_id = s.task_id AND e.sequence > s.after AND e.sequence <= s.upto
+  RETURNING 1
+), message AS (
+  DELETE FROM task_messages m USING slice s
+  WHERE m.tenant_id = s.tenant_id AND m.task_id = s.task_id AND m.sequence > s.after AND m.sequence <= s.upto
+  RETURNING 1
+), run AS (
+  DELETE FROM runs r USING slice s
+  WHERE s.upto = s.last_sequence AND r.tenant_id = s.tenant_id AND r.task_id = s.task_id
+  RETURNING 1
+), journal AS (
+  DELETE FROM turn_journal j USING slice s
+  WHERE s.upto = s.last_sequence AND j.tenant_id = s.tenant_id AND j.task_id = s.task_id
+), start AS (
+  DELETE FROM artifact_starts a USING slice s
+  WHERE s.upto = s.last_sequence AND a.tenant_id = s.tenant_id AND a.task_id = s.task_id
+), tombstone AS (
+  UPDATE task_tombstones t SET purged_to = s.upto
+  FROM slice s WHERE t.tenant_id = s.tenant_id AND t.task_id = s.task_id
+)
+SELECT (SELECT count(*) FROM event)::int AS events, (SELECT count(*) FROM message)::int AS messages,
+  (SELECT count(*) FROM run)::int AS runs`,
+};
+
+/** Tombstones that have stood long enough, with the aliases that still name them: $1 days $2 limit */
+const FORGET: Statement = {
+  text: `
+WITH old AS (
+  SELECT tenant_id, task_id FROM task_tombstones
+  WHERE deleted_at < now() - $1::float8 * interval '1 day' AND purged_to >= last_sequence
+  ORDER BY deleted_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), alias AS (
+  DELETE FROM task_aliases a USING old o WHERE a.tenant_id = o.tenant_id AND a.task_id = o.task_id
+  RETURNING 1
+), gone AS (
+  DELETE FROM task_tombstones t USING old o WHERE t.tenant_id = o.tenant_id AND t.task_id = o.task_id
+  RETURNING 1
+)
+SELECT (SELECT count(*) FROM gone)::int AS tombstones, (SELECT count(*) FROM alias)::int AS aliases`,
+};
+
+/** Keys under which a message that comes again is a new one: $1 limit */
+const DROP_KEYS: Statement = {
+  text: `
+WITH expired AS (
+  SELECT tenant_id, key FROM message_keys
+  WHERE expires_at < now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM message_keys k USING expired e WHERE k.tenant_id = e.tenant_id AND k.key = e.key
+  RETURNING 1
+)
+SELECT count(*)::int AS keys FROM gone`,
+};
+
+/** $1 tenant $2 task */
+const FIND_TOMBSTONE: Statement = {
+  name: 'tombstone-find',
+  text: `
+SELECT agent_id, ended_at, deleted_at, retention_days FROM task_tombstones
+WHERE tenant_id = $1 AND task_id = $2`,
+};
 
 /** Deletes the tasks that have ended long enough ago, and remembers that they were. */
 @Injectable()
@@ -18,10 +154,10 @@ export class RetentionStore {
    */
   async alone(work: (stillAlone: () => Promise<void>) => Promise<void>): Promise<boolean> {
     return this.database.inSystem(async (transaction) => {
-      const [lock] = await transaction.query<{ held: boolean }>(sql.TRY_LOCK, []);
+      const [lock] = await transaction.query<{ held: boolean }>(TRY_LOCK, []);
       if (!lock?.held) return false;
       await work(async () => {
-        await transaction.query(sql.KEEP_LOCK, []);
+        await transaction.query(KEEP_LOCK, []);
       });
       return true;
     });
@@ -34,31 +170,28 @@ export class RetentionStore {
   async expire(retentions: readonly Retention[], limit: number): Promise<DeletedRows> {
     const tenants = retentions.map(({ tenantId }) => tenantId);
     const days = retentions.map((retention) => retention.days);
-    return this.deleted(sql.EXPIRE, [tenants, days, limit]);
+    return this.deleted(EXPIRE, [tenants, days, limit]);
   }
 
   /** Delete at most `limit` events of the logs whose tasks are gone, with their messages and runs. */
   async purge(limit: number): Promise<DeletedRows> {
-    return this.deleted(sql.PURGE, [limit]);
+    return this.deleted(PURGE, [limit]);
   }
 
   /** Delete at most `limit` tombstones that are older than that many days, with the ids callers gave the tasks. */
   async forget(days: number, limit: number): Promise<DeletedRows> {
-    return this.deleted(sql.FORGET, [days, limit]);
+    return this.deleted(FORGET, [days, limit]);
   }
 
   /** Delete at most `limit` keys of messages that have expired. */
   async dropKeys(limit: number): Promise<DeletedRows> {
-    return this.deleted(sql.DROP_KEYS, [limit]);
+    return this.deleted(DROP_KEYS, [limit]);
   }
 
   /** What is left of a task that was deleted. Undefined: there was none, or it is another tenant's. */
   async findTombstone(tenantId: string, taskId: string): Promise<Tombstone | undefined> {
     if (!isUuid(taskId)) return undefined;
-    const [row] = await this.database.tenantQuery<sql.TombstoneRow>(tenantId, sql.FIND_TOMBSTONE, [
-      tenantId,
-      taskId,
-    ]);
+    const [row] = await this.database.tenantQuery<TombstoneRow>(tenantId, FIND_TOMBSTONE, [tenantId, taskId]);
     return (
       row && {
         agentId: row.agent_id,

@@ -1,20 +1,11 @@
-import { Message, TaskState, TaskStatus, endsTurn, type EventPayload } from '@baton/a2a';
-import { createHash } from 'node:crypto';
-import type { AppendBatch, RunKey } from '../tasks/records.js';
-import { INLINE_BYTES, artifactsJson } from '../tasks/task-row.js';
+import { endsTurn, type EventPayload, Message, TaskState, TaskStatus } from '@baton/a2a';
+import type { RunKey } from '../dispatch/run-key.js';
+import type { AppendBatch } from '../tasks/records.js';
+import { artifactKey } from '../tasks/task-content.js';
+import { artifactsJson, INLINE_BYTES } from '../tasks/task-row.js';
 
 /** Events that belong to no artifact. */
 const NO_ARTIFACT = '0';
-
-/**
- * The number under which a task's log knows an artifact: 63 bits of the SHA-256 of its id, never 0. Whoever writes
- * needs to know nothing of what is in the log.
- */
-export function artifactKey(artifactId: string): string {
-  const hash = createHash('sha256').update(artifactId).digest();
-  const key = hash.readBigUInt64BE() & 0x7fff_ffff_ffff_ffffn;
-  return (key || 1n).toString();
-}
 
 /** The values of `APPEND`, or of `APPEND_END` if the batch ends the turn. Throws on a batch that contradicts itself. */
 export function appendValues(key: RunKey, batch: AppendBatch, metadata: object | undefined): unknown[] {

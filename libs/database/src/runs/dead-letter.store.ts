@@ -1,9 +1,81 @@
 import { Message } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database } from '../connection/database.js';
-import * as sql from './dead-letter-sql.js';
-import type { DeadLetter, DeadMessage } from '../tasks/records.js';
+import { Database, type Statement } from '../connection/database.js';
 import { isUuid } from '../connection/uuid.js';
+import type { DeadLetter, DeadMessage } from '../tasks/records.js';
+
+interface DeadLetterRow {
+  tenant_id: string;
+  run_id: string;
+  task_id: string;
+  agent_id: string;
+  reason: string;
+  attempts: number;
+  died_at: Date;
+  redelivered_at: Date | null;
+  redelivered_task_id: string | null;
+}
+/** What is needed to say it again; null = the task is no longer kept. */
+interface SaidRow {
+  message: object | null;
+  context_id: string;
+  extensions: string[] | null;
+}
+
+const COLUMNS = `d.tenant_id, d.run_id, d.task_id, d.agent_id, d.reason, d.attempts, d.died_at,
+  d.redelivered_at, d.redelivered_task_id`;
+
+/** $1 tenant, NULL = all $2 and $3 the last row of the page before: when it died, and its run; NULL = none $4 limit */
+const LIST: Statement = {
+  name: 'dead-letter-list',
+  text: `
+SELECT ${COLUMNS} FROM dead_letters d
+WHERE ($1::uuid IS NULL OR d.tenant_id = $1)
+  AND ($2::timestamptz IS NULL OR (d.died_at, d.run_id) < ($2, $3::uuid))
+ORDER BY d.died_at DESC, d.run_id DESC LIMIT $4`,
+};
+
+/** $1 run, $2 tenant, NULL = any */
+const FIND: Statement = {
+  name: 'dead-letter-find',
+  text: `SELECT ${COLUMNS} FROM dead_letters d WHERE d.run_id = $1 AND ($2::uuid IS NULL OR d.tenant_id = $2)`,
+};
+
+/** The message with which the turn began: $1 tenant $2 run */
+const READ_SAID: Statement = {
+  name: 'dead-letter-read-said',
+  text: `
+SELECT t.context_id, r.extensions, (
+  SELECT message FROM task_messages
+  WHERE tenant_id = $1 AND task_id = r.task_id AND sequence = r.start_sequence
+) AS message
+FROM (SELECT * FROM runs WHERE tenant_id = $1 AND id = $2) r, LATERAL (
+  SELECT context_id FROM tasks WHERE tenant_id = $1 AND id = r.task_id
+) t`,
+};
+
+/**
+ * Says which task the redelivery makes: $1 tenant $2 run $3 its id, if it is the first $4 whether once more. The id
+ * is kept before the task is made: whoever comes again, also after a crash in between, makes that very task.
+ */
+const RESERVE: Statement = {
+  name: 'dead-letter-reserve',
+  text: `
+UPDATE dead_letters d SET
+  redelivered_task_id = CASE
+    WHEN redelivered_at IS NULL THEN COALESCE(redelivered_task_id, $3) WHEN $4 THEN $3 ELSE redelivered_task_id END,
+  redelivered_at = CASE WHEN $4 THEN NULL ELSE redelivered_at END
+WHERE tenant_id = $1 AND run_id = $2
+RETURNING ${COLUMNS}`,
+};
+
+/** $1 tenant $2 run $3 the task that is there now */
+const CONFIRM: Statement = {
+  name: 'dead-letter-confirm',
+  text: `
+UPDATE dead_letters SET redelivered_at = now()
+WHERE tenant_id = $1 AND run_id = $2 AND redelivered_task_id = $3 AND redelivered_at IS NULL`,
+};
 
 /** Runs that used up their attempts. They are written where such a run is failed. */
 @Injectable()
@@ -19,31 +91,31 @@ export class DeadLetterStore {
     page: { limit: number; after?: Pick<DeadLetter, 'diedAt' | 'runId'> | undefined },
   ): Promise<DeadLetter[]> {
     const values = [tenantId, page.after?.diedAt, page.after?.runId, page.limit];
-    return (await this.database.tenantQuery<sql.DeadLetterRow>(tenantId, sql.LIST, values)).map(letterOf);
+    return (await this.database.tenantQuery<DeadLetterRow>(tenantId, LIST, values)).map(letterOf);
   }
 
   /** Of all tenants, the latest death first. */
   async listAll(limit: number): Promise<DeadLetter[]> {
-    const rows = await this.database.systemQuery<sql.DeadLetterRow>(sql.LIST, [null, null, null, limit]);
+    const rows = await this.database.systemQuery<DeadLetterRow>(LIST, [null, null, null, limit]);
     return rows.map(letterOf);
   }
 
   async find(tenantId: string, runId: string): Promise<DeadLetter | undefined> {
     if (!isUuid(runId)) return undefined;
-    const [row] = await this.database.tenantQuery<sql.DeadLetterRow>(tenantId, sql.FIND, [runId, tenantId]);
+    const [row] = await this.database.tenantQuery<DeadLetterRow>(tenantId, FIND, [runId, tenantId]);
     return row && letterOf(row);
   }
 
   /** Whosever it is: for operators, who name a run alone. */
   async findAnywhere(runId: string): Promise<DeadLetter | undefined> {
     if (!isUuid(runId)) return undefined;
-    const [row] = await this.database.systemQuery<sql.DeadLetterRow>(sql.FIND, [runId, null]);
+    const [row] = await this.database.systemQuery<DeadLetterRow>(FIND, [runId, null]);
     return row && letterOf(row);
   }
 
   /** The message with which the turn that died had begun. Undefined: its task is no longer kept. */
   async readMessage(tenantId: string, runId: string): Promise<DeadMessage | undefined> {
-    const [row] = await this.database.tenantQuery<sql.SaidRow>(tenantId, sql.READ_SAID, [tenantId, runId]);
+    const [row] = await this.database.tenantQuery<SaidRow>(tenantId, READ_SAID, [tenantId, runId]);
     if (!row?.message) return undefined;
     const { context_id: contextId, extensions } = row;
     return { message: Message.fromJSON(row.message), contextId, extensions: extensions ?? [] };
@@ -62,17 +134,17 @@ export class DeadLetterStore {
   ): Promise<DeadLetter | undefined> {
     if (!isUuid(runId)) return undefined;
     const values = [tenantId, runId, taskId, again];
-    const [row] = await this.database.tenantQuery<sql.DeadLetterRow>(tenantId, sql.RESERVE, values);
+    const [row] = await this.database.tenantQuery<DeadLetterRow>(tenantId, RESERVE, values);
     return row && letterOf(row);
   }
 
   /** The task of the redelivery is there. */
   async confirm(tenantId: string, runId: string, taskId: string): Promise<void> {
-    await this.database.tenantQuery(tenantId, sql.CONFIRM, [tenantId, runId, taskId]);
+    await this.database.tenantQuery(tenantId, CONFIRM, [tenantId, runId, taskId]);
   }
 }
 
-const letterOf = (row: sql.DeadLetterRow): DeadLetter => ({
+const letterOf = (row: DeadLetterRow): DeadLetter => ({
   tenantId: row.tenant_id,
   runId: row.run_id,
   taskId: row.task_id,

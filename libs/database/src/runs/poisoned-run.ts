@@ -1,9 +1,10 @@
 import { Message, Role, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../connection/database.js';
+import { runOf } from '../dispatch/run-key.js';
 import type { PoisonedRun } from '../tasks/records.js';
-import { FAIL_POISONED, type PoisonedRow, runOf } from './run-sql.js';
 import { statusEvent, statusNow } from '../tasks/task-row.js';
+import { FAIL_POISONED, type PoisonedRow } from './run-sql.js';
 
 /** Fail a run that has used up its attempts, and its task. Undefined: its worker is back after all. */
 export async function failPoisonedRun(

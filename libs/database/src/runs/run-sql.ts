@@ -1,10 +1,57 @@
+import { RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
+import { statusEventSql, taskColumns, type TaskRow, TERMINAL_STATES } from '../tasks/task-row.js';
+import { sizeOf, USAGE_CTE } from '../tenants/usage.store.js';
 import { leaseEnd } from './leases/lease-sql.js';
-import type { RunToEnqueue } from '../tasks/records.js';
-import type { RunError } from './run-error.js';
-import { USAGE_CTE, sizeOf } from '../tenants/storage-sql.js';
-import { TERMINAL_STATES, type TaskRow, statusEventSql, taskColumns } from '../tasks/task-row.js';
+
+/** What is known of an error in an agent's code, for the agent's author and not for its callers. */
+export interface RunError {
+  attempt: number;
+  /** ISO 8601. */
+  at: string;
+  name: string;
+  message: string;
+  stack?: string;
+  /** The last lines that the run has written to its console. */
+  output?: string[];
+  /** Set if its process has died: why, in words that callers may read. */
+  crash?: string;
+  /** Other runs were in the process that died: the next attempt gets a process of its own. */
+  runsAlone?: boolean;
+}
+
+export interface RunErrorRecord extends RunError {
+  runId: string;
+}
+
+export interface ErrorRow {
+  run_id: string;
+  error_detail: RunError;
+}
+
+/** $1 tenant $2 run $3 attempt $4 what is known of the error */
+export const NOTE_ERROR: Statement = {
+  name: 'run-note-error',
+  text: 'UPDATE runs SET error_detail = $4 WHERE tenant_id = $1 AND id = $2 AND attempt = $3',
+};
+
+/** The same, and its lease is over: the sweeper counts it as an attempt that died. */
+export const GIVE_UP: Statement = {
+  name: 'run-give-up',
+  text: `
+UPDATE runs SET error_detail = $4, lease_expires_at = clock_timestamp()
+WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'`,
+};
+
+/** The last error of a task, of whichever of its turns: $1 tenant $2 task */
+export const LAST_ERROR: Statement = {
+  name: 'run-last-error',
+  text: `
+SELECT id AS run_id, error_detail FROM runs
+WHERE tenant_id = $1 AND task_id = $2 AND error_detail IS NOT NULL
+ORDER BY created_at DESC, id DESC LIMIT 1`,
+};
 
 // Whatever changes a task and its run locks the task first, and what locks many rows holds runs only or skips
 // what is locked: no two statements ever wait for each other.
@@ -28,25 +75,9 @@ export type ClaimedTaskRow = TaskRow & {
 export interface AppendedRow {
   child_tasks?: number;
 }
-export interface RunRow {
-  tenant_id: string;
-  task_id: string;
-  run_id: string;
-  attempt: number;
-}
-export interface MetadataRow {
-  metadata: object | null;
-}
+
 export type PoisonedRow = RunRow & { deaths: number; context_id: string; error_detail: RunError | null };
 
-export const runOf = (row: RunRow): RunToEnqueue => ({
-  tenantId: row.tenant_id,
-  taskId: row.task_id,
-  runId: row.run_id,
-  attempt: row.attempt,
-});
-
-export const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
 /**
  * A value and not a join: the index then finds the one row whatever the planner believes. A plan that is made
  * while the tables are empty and kept would read all the tenant's tasks at every claim.
@@ -158,12 +189,6 @@ SELECT ${end ? 'child_tasks' : 'id'} FROM task`,
 
 export const APPEND = append('run-append', false);
 export const APPEND_END = append('run-append-end', true);
-
-/** Locks the task before its metadata are merged: $1 tenant $2 task */
-export const READ_METADATA: Statement = {
-  name: 'run-read-metadata',
-  text: 'SELECT metadata FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
-};
 
 /** $1 tenant $2 run $3 attempt */
 export const HAND_BACK: Statement = {

@@ -1,32 +1,18 @@
 import { Message, TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { appendValues } from './append-batch.js';
 import { Database } from '../connection/database.js';
+import { isTransient } from '../connection/transient.js';
+import { isUuid } from '../connection/uuid.js';
+import { type RunKey, type RunRow, type RunToEnqueue, runOf } from '../dispatch/run-key.js';
+import type { AppendBatch, AppendResult, ClaimedRun, PoisonedRun } from '../tasks/records.js';
+import { ReadBudget } from '../tasks/task-content.js';
+import { TaskReader } from '../tasks/task-reader.js';
+import { INLINE_BYTES, statusEvent, statusNow, type TaskRow } from '../tasks/task-row.js';
+import { GET, type MetadataRow, READ_METADATA } from '../tasks/task-sql.js';
+import { appendValues } from './append-batch.js';
 import { PROVE_WRITABLE } from './leases/lease-sql.js';
 import { failPoisonedRun } from './poisoned-run.js';
-import type {
-  AppendBatch,
-  AppendResult,
-  ClaimedRun,
-  PoisonedRun,
-  RunKey,
-  RunToEnqueue,
-} from '../tasks/records.js';
-import {
-  type ErrorRow,
-  GIVE_UP,
-  LAST_ERROR,
-  NOTE_ERROR,
-  type RunError,
-  type RunErrorRecord,
-} from './run-error.js';
 import * as sql from './run-sql.js';
-import { ReadBudget } from '../tasks/read-rows.js';
-import { TaskReader } from '../tasks/task-reader.js';
-import { INLINE_BYTES, type TaskRow, statusEvent, statusNow } from '../tasks/task-row.js';
-import { isTransient } from '../connection/transient.js';
-import { GET } from '../tasks/task-sql.js';
-import { isUuid } from '../connection/uuid.js';
 
 /** Metadata grow with every status that brings some. */
 const MAX_METADATA_CHARS = 4 * 1024 * 1024;
@@ -129,24 +115,24 @@ export class RunStore {
   }
 
   /** Keep what is known of an error in the agent's code. */
-  async noteError({ tenantId, runId, attempt }: RunKey, error: RunError): Promise<void> {
+  async noteError({ tenantId, runId, attempt }: RunKey, error: sql.RunError): Promise<void> {
     const json = errorJson(error);
-    await this.database.tenantQuery(tenantId, NOTE_ERROR, [tenantId, runId, attempt, json]);
+    await this.database.tenantQuery(tenantId, sql.NOTE_ERROR, [tenantId, runId, attempt, json]);
   }
 
   /**
    * The agent's process has died with this attempt in it. It counts like an attempt whose worker died: the sweeper
    * queues the run again, or fails it when its attempts are used up.
    */
-  async giveUp({ tenantId, runId, attempt }: RunKey, error: RunError): Promise<void> {
+  async giveUp({ tenantId, runId, attempt }: RunKey, error: sql.RunError): Promise<void> {
     const json = errorJson(error);
-    await this.database.tenantQuery(tenantId, GIVE_UP, [tenantId, runId, attempt, json]);
+    await this.database.tenantQuery(tenantId, sql.GIVE_UP, [tenantId, runId, attempt, json]);
   }
 
   /** The last error in an agent's code that a task has had. */
-  async lastError(tenantId: string, taskId: string): Promise<RunErrorRecord | undefined> {
+  async lastError(tenantId: string, taskId: string): Promise<sql.RunErrorRecord | undefined> {
     if (!isUuid(taskId)) return undefined;
-    const [row] = await this.database.tenantQuery<ErrorRow>(tenantId, LAST_ERROR, [tenantId, taskId]);
+    const [row] = await this.database.tenantQuery<sql.ErrorRow>(tenantId, sql.LAST_ERROR, [tenantId, taskId]);
     return row && { runId: row.run_id, ...row.error_detail };
   }
 
@@ -164,11 +150,11 @@ export class RunStore {
    * @returns those that must be enqueued now; the others wait in Postgres
    */
   async reclaimExpired(limit: number, expiredAt: string): Promise<RunToEnqueue[]> {
-    const rows = await this.database.systemQuery<sql.RunRow & { waits: boolean }>(sql.RECLAIM_EXPIRED, [
+    const rows = await this.database.systemQuery<RunRow & { waits: boolean }>(sql.RECLAIM_EXPIRED, [
       limit,
       expiredAt,
     ]);
-    return rows.filter(({ waits }) => !waits).map(sql.runOf);
+    return rows.filter(({ waits }) => !waits).map(runOf);
   }
 
   /** Leases that had run out and whose attempts are used up: run and task failed, with the reason. */
@@ -194,8 +180,8 @@ export class RunStore {
 
   /** Queued runs not enqueued in the last `olderThanMs`; marks them as enqueued now. */
   async takeOrphans(olderThanMs: number, limit: number): Promise<RunToEnqueue[]> {
-    const rows = await this.database.systemQuery<sql.RunRow>(sql.TAKE_ORPHANS, [olderThanMs, limit]);
-    return rows.map(sql.runOf);
+    const rows = await this.database.systemQuery<RunRow>(sql.TAKE_ORPHANS, [olderThanMs, limit]);
+    return rows.map(runOf);
   }
 
   /** Number of waiting, queued (on the queue), running and suspended runs, for metrics. Finished ones are not counted: there is no end to them. */
@@ -240,7 +226,7 @@ export class RunStore {
   /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
   private async appendWithMetadata(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow[]> {
     return this.database.inTenant(key.tenantId, async (transaction) => {
-      const [row] = await transaction.query<sql.MetadataRow>(sql.READ_METADATA, [key.tenantId, key.taskId]);
+      const [row] = await transaction.query<MetadataRow>(READ_METADATA, [key.tenantId, key.taskId]);
       const merged = { ...row?.metadata, ...batch.metadata };
       if (JSON.stringify(merged).length > MAX_METADATA_CHARS) {
         throw new RangeError(`The metadata of a task may be ${MAX_METADATA_CHARS} characters of JSON`);
@@ -252,7 +238,7 @@ export class RunStore {
 }
 
 /** U+0000 and lone surrogates would make Postgres refuse to read it. */
-const errorJson = (error: RunError): string =>
+const errorJson = (error: sql.RunError): string =>
   JSON.stringify(error, (_, value: unknown) =>
     typeof value === 'string' ? value.replace(/\0|\p{Surrogate}/gu, '\uFFFD') : value,
   );

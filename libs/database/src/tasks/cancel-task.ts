@@ -1,11 +1,10 @@
 import { TaskState } from '@baton/a2a';
 import type { Database, Values } from '../connection/database.js';
-import { ReadBudget } from './read-rows.js';
 import type { CancelResult } from './records.js';
-import { type MetadataRow, READ_METADATA } from '../runs/run-sql.js';
+import { ReadBudget } from './task-content.js';
 import type { TaskReader } from './task-reader.js';
-import { type TaskRow, statusEvent, statusNow } from './task-row.js';
-import { CANCEL, type CanceledRow, GET, LOCK } from './task-sql.js';
+import { statusEvent, statusNow, type TaskRow } from './task-row.js';
+import { CANCEL, type CanceledRow, GET, LOCK, type MetadataRow, READ_METADATA } from './task-sql.js';
 
 interface Cancel {
   tenantId: string;

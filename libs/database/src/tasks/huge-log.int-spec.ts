@@ -1,8 +1,8 @@
 import { type Task, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { artifactKey } from '../runs/append-batch.js';
 import type { ClaimedRun } from '../index.js';
-import { type Stores, artifactChunk, newTask, openStores, sql, startTask, texts } from '../stores.fixture.js';
+import { artifactChunk, newTask, openStores, sql, startTask, type Stores, texts } from '../stores.fixture.js';
+import { artifactKey } from './task-content.js';
 
 const { TASK_STATE_CANCELED, TASK_STATE_FAILED } = TaskState;
 /** Longer than any wait of this file. */

@@ -8,6 +8,7 @@ import type {
   TaskState,
   Truncation,
 } from '@baton/a2a';
+import type { RunKey, RunToEnqueue } from '../dispatch/run-key.js';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
@@ -107,14 +108,6 @@ export type NextTurnResult =
   | { ok: true; sequence: number; dispatched: boolean }
   | { ok: false; reason: 'not-found' | 'terminal' | 'busy' }
   | { ok: false; reason: 'repeated'; earlier: EarlierTurn };
-
-/** Identifies one try of a run. A writer whose attempt is not the task's current one can't append. */
-export interface RunKey {
-  tenantId: string;
-  taskId: string;
-  runId: string;
-  attempt: number;
-}
 
 /** A claimed run with everything the worker needs to start. */
 export interface ClaimedRun extends RunKey {
@@ -271,14 +264,6 @@ export interface TaskFilter {
   uncounted?: boolean;
   /** Where memory for large tasks comes from; unset = from nowhere. */
   memory?: ReadMemory | undefined;
-}
-
-/** A run the sweeper has put back, or found waiting, and that must be (re-)enqueued. */
-export interface RunToEnqueue {
-  tenantId: string;
-  taskId: string;
-  runId: string;
-  attempt: number;
 }
 
 /** A run that has used up its attempts; the task is failed with these events already appended. */

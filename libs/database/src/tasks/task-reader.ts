@@ -2,29 +2,33 @@ import {
   Artifact,
   ArtifactFold,
   type EventPayload,
+  markTruncated,
   Message,
+  parsePayload,
   StreamResponse,
   Task,
   type TaskArtifactUpdateEvent,
   TaskStatus,
   type Truncation,
-  markTruncated,
-  parsePayload,
 } from '@baton/a2a';
-import { artifactKey } from '../runs/append-batch.js';
+import type { Database, Statement } from '../connection/database.js';
+import type { StoredTask } from './records.js';
 import {
+  artifactKey,
   type ContentRow,
   FIRST_SEEN,
   IS_TOUCHED,
   KEEP_ARTIFACTS,
+  PAGE_BYTES,
+  type Progress,
   READ_ARTIFACT,
   READ_CONTENT,
   READ_HISTORY,
-} from './content-sql.js';
-import type { Database, Statement } from '../connection/database.js';
-import { PAGE_BYTES, type Progress, ReadBudget, type ReadPage, readRows } from './read-rows.js';
-import type { StoredTask } from './records.js';
-import { INLINE_BYTES, type TaskRow, artifactsJson, isPartial } from './task-row.js';
+  ReadBudget,
+  type ReadPage,
+  readRows,
+} from './task-content.js';
+import { artifactsJson, INLINE_BYTES, isPartial, type TaskRow } from './task-row.js';
 
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;

@@ -1,12 +1,12 @@
 import {
   Artifact,
   type EventPayload,
+  isInterrupted,
+  isTerminal,
   type Message,
   type Task,
   TaskState,
   TaskStatus,
-  isInterrupted,
-  isTerminal,
 } from '@baton/a2a';
 import type { TurnOutcome } from './records.js';
 

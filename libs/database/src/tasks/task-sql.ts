@@ -1,9 +1,9 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
-import { quotaCte } from '../dispatch/dispatch-sql.js';
+import { quotaCte } from '../dispatch/dispatch.store.js';
+import { sizeOf, USAGE_CTE } from '../tenants/usage.store.js';
 import { knownCte } from './message-key-sql.js';
-import { USAGE_CTE, sizeOf } from '../tenants/storage-sql.js';
-import { INTERRUPTED_STATES, TERMINAL_STATES, statusEventSql, taskColumns } from './task-row.js';
+import { INTERRUPTED_STATES, statusEventSql, taskColumns, TERMINAL_STATES } from './task-row.js';
 
 /** What became of a guarded change: the state found, and the event's sequence; null = refused. */
 export interface ChangedRow {
@@ -194,6 +194,16 @@ export const CONTINUE_KEYED = next(
 export const LOCK: Statement = {
   name: 'task-lock',
   text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+};
+
+export interface MetadataRow {
+  metadata: object | null;
+}
+
+/** Locks the task before its metadata are merged: $1 tenant $2 task */
+export const READ_METADATA: Statement = {
+  name: 'run-read-metadata',
+  text: 'SELECT metadata FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
 };
 
 /**

@@ -1,16 +1,17 @@
 import {
+  isTerminal,
   Message,
+  parsePayload,
   type ReadMemory,
   StreamResponse,
   type TaskEvent,
   TaskState,
-  isTerminal,
-  parsePayload,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { cancelTask } from './cancel-task.js';
 import { Database, type Values } from '../connection/database.js';
-import { FIND_KEY, type KnownRow, keyValues } from './message-key-sql.js';
+import { isUuid } from '../connection/uuid.js';
+import { cancelTask } from './cancel-task.js';
+import { FIND_KEY, keyValues, type KnownRow } from './message-key-sql.js';
 import type {
   CancelResult,
   CreatedTask,
@@ -23,19 +24,18 @@ import type {
   TaskAlias,
   TaskFilter,
 } from './records.js';
+import { ReadBudget } from './task-content.js';
 import {
   type CountCursor,
-  type ListedTasks,
   countSliceStatement,
   countStatement,
+  type ListedTasks,
   pageStatement,
 } from './task-list.js';
-import { ReadBudget } from './read-rows.js';
 import { type ArtifactPage, type LogCut, TaskReader, type WantedArtifacts } from './task-reader.js';
-import { ALL_STATES, type TaskRow, statusNow } from './task-row.js';
+import { ALL_STATES, statusNow, type TaskRow } from './task-row.js';
 import * as sql from './task-sql.js';
-import { TooManyWaitingError, acceptTurn } from './turn-acceptance.js';
-import { isUuid } from '../connection/uuid.js';
+import { acceptTurn, TooManyWaitingError } from './turn-acceptance.js';
 
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;

@@ -1,11 +1,9 @@
 import type { RunRetry } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
-import { LOCK_TENANTS } from '../dispatch/dispatch-sql.js';
-import { ADOPT, type AdoptedRow } from '../delegation/task-tree-sql.js';
+import { LOCK_TENANTS } from '../dispatch/dispatch.store.js';
+import { BEGIN_USAGE, countSlice, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
 import type { NewChild, RunQuota } from './records.js';
-import { countSlice } from '../tenants/usage.store.js';
-import { BEGIN_USAGE, type RoomRow, TAKE_ROOM } from '../tenants/storage-sql.js';
 
 const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
 const THREE_TIMES: RunRetry = { maxAttempts: 3, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
@@ -34,7 +32,7 @@ export class TooManyChildrenError extends Error {
 class UncountedError extends Error {}
 
 /** A statement that writes a turn: its run, and what comes with it. */
-export interface Acceptance<Row> {
+interface Acceptance<Row> {
   tenantId: string;
   taskId: string;
   statement: Statement;
@@ -96,6 +94,31 @@ async function acceptInSteps<Row extends QueryResultRow>(
     return row;
   });
 }
+
+interface AdoptedRow {
+  /** How many tasks there are below the first one, this one included. */
+  tasks: number;
+}
+
+/**
+ * Makes a task that this transaction has written a child, if the run still owns the parent: $1 tenant $2 child
+ * $3 parent $4 run $5 attempt $6 the first task of all. Whoever ends the parent waits here, or has been before. Who
+ * holds the first task waits for no other, so locking it second makes no circle.
+ */
+const ADOPT: Statement = {
+  name: 'family-adopt',
+  text: `
+WITH parent AS (
+  SELECT id FROM tasks WHERE tenant_id = $1 AND id = $3 AND active_run_id = $4 AND attempt = $5 FOR UPDATE
+), counted AS (
+  UPDATE tasks t SET child_tasks = t.child_tasks + 1
+  FROM parent WHERE t.tenant_id = $1 AND t.id IN ($3, $6)
+  RETURNING t.id, t.child_tasks
+), child AS (
+  UPDATE tasks t SET parent_task_id = $3 FROM parent WHERE t.tenant_id = $1 AND t.id = $2
+)
+SELECT max(child_tasks) AS tasks FROM counted HAVING count(*) > 0`,
+};
 
 /** Locks the parent: either its end finds the new child, or the child finds that it has ended. */
 async function adopt(

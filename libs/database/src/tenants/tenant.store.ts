@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
-import type { Tenant as TenantRow } from '../generated/client.js';
-import type { LimitOverrides, Tenant } from '../catalog/catalog-records.js';
 import { isUuid } from '../connection/uuid.js';
+import type { Tenant as TenantRow } from '../generated/client.js';
+import type { LimitOverrides, Tenant } from './tenant-records.js';
 
 /** Tenants. */
 @Injectable()

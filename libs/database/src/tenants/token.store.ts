@@ -1,9 +1,9 @@
 import type { Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
-import type { ApiToken as ApiTokenRow } from '../generated/client.js';
-import type { ApiToken } from '../catalog/catalog-records.js';
 import { isUuid } from '../connection/uuid.js';
+import type { ApiToken as ApiTokenRow } from '../generated/client.js';
+import type { ApiToken } from './tenant-records.js';
 
 /** Tokens. `hash` is the hex SHA-256 of the secret. */
 @Injectable()

@@ -1,6 +1,116 @@
 import { Injectable } from '@nestjs/common';
-import { Database } from '../connection/database.js';
-import * as sql from './storage-sql.js';
+import { Database, type Statement } from '../connection/database.js';
+
+// What a task stores are the bytes of its messages and events as JSON. Those of a turn that is running are
+// `open_bytes`; they are added to `stored_bytes`, and to the tenant's usage, in the statement that ends the turn.
+// Only tenants with a limit have a row of usage. It is the last row that a transaction locks, and soon let go.
+
+/** Bytes of a parameter that is stored, known without reading it: it has a header of four. */
+export const sizeOf = (parameter: string): string => `(pg_column_size(${parameter}::json) - 4)`;
+
+/**
+ * What is added for a task goes to the count that is under way as well if the count has passed the task already. The
+ * row is locked by then, so the count has passed it or will see what was added. $1 tenant
+ */
+const addUsage = (bytes: string, task: string): string =>
+  `stored_bytes = u.stored_bytes + ${bytes},
+    counting_bytes = u.counting_bytes + CASE WHEN ${task} <= u.counting_after THEN ${bytes} ELSE 0 END`;
+
+/** Adds what the turn has stored to the usage of its tenant, $1: `task` returns its id and the bytes. */
+export const USAGE_CTE = `usage AS (
+  UPDATE tenant_usage u SET ${addUsage('task.open_bytes', 'task.id')} FROM task WHERE u.tenant_id = $1
+)`;
+
+export interface RoomRow {
+  taken: boolean;
+  /** Whether a count has begun: until it has ended, there is room. */
+  counted: boolean;
+}
+
+/** Takes room for what is stored, if there is any: $1 tenant $2 bytes $3 most $4 task */
+export const TAKE_ROOM: Statement = {
+  name: 'usage-take-room-2',
+  text: `
+WITH taken AS (
+  UPDATE tenant_usage u SET ${addUsage('$2::bigint', '$4::uuid')}
+  WHERE tenant_id = $1 AND (NOT is_counted OR stored_bytes + $2::bigint <= $3::bigint)
+  RETURNING 1
+)
+SELECT EXISTS (SELECT FROM taken) AS taken, EXISTS (SELECT FROM tenant_usage WHERE tenant_id = $1) AS counted`,
+};
+
+/** A row for a tenant that nobody has counted yet: $1 tenant */
+export const BEGIN_USAGE: Statement = {
+  name: 'usage-begin-2',
+  text: `
+INSERT INTO tenant_usage (tenant_id, stored_bytes, is_counted) VALUES ($1, 0, false)
+ON CONFLICT (tenant_id) DO NOTHING`,
+};
+
+interface CountRow {
+  counting_after: string | null;
+  due: boolean;
+}
+
+/**
+ * Locks the usage, so that nothing is added while a slice is summed up: $1 tenant $2 age in seconds after which a
+ * count is due again
+ */
+const LOCK_USAGE: Statement = {
+  name: 'usage-lock',
+  text: `
+SELECT counting_after,
+  NOT is_counted OR counting_after IS NOT NULL OR counted_at < now() - $2::int * interval '1 second' AS due
+FROM tenant_usage WHERE tenant_id = $1 FOR UPDATE`,
+};
+
+/** Sums up the next tasks: $1 tenant $2 the last one of the slice before, NULL = from the start $3 tasks of a slice */
+const COUNT_SLICE: Statement = {
+  name: 'usage-count-slice',
+  text: `
+WITH slice AS (
+  SELECT id, stored_bytes FROM tasks
+  WHERE tenant_id = $1 AND id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
+  ORDER BY id LIMIT $3
+), summed AS (
+  SELECT coalesce(sum(stored_bytes), 0) AS bytes, count(*) AS tasks,
+    (SELECT id FROM slice ORDER BY id DESC LIMIT 1) AS last
+  FROM slice
+), counted AS (
+  SELECT tasks < $3 AS is_last, last, tasks + CASE WHEN $2::uuid IS NULL THEN 0 ELSE counting_tasks END AS tasks,
+    bytes + CASE WHEN $2::uuid IS NULL THEN 0 ELSE counting_bytes END AS bytes
+  FROM summed, tenant_usage WHERE tenant_id = $1
+)
+UPDATE tenant_usage u SET
+  stored_bytes = CASE WHEN c.is_last THEN c.bytes ELSE u.stored_bytes END,
+  counted_at = CASE WHEN c.is_last THEN now() ELSE u.counted_at END,
+  is_counted = u.is_counted OR c.is_last,
+  counting_after = CASE WHEN c.is_last THEN NULL ELSE c.last END,
+  counting_bytes = CASE WHEN c.is_last THEN 0 ELSE c.bytes END,
+  counting_tasks = CASE WHEN c.is_last THEN 0 ELSE c.tasks END
+FROM counted c WHERE u.tenant_id = $1
+RETURNING c.is_last, c.tasks`,
+};
+
+/** Tenants that have been counted longest ago: $1 tenants with a limit $2 age in seconds */
+const DUE: Statement = {
+  name: 'usage-due-2',
+  text: `
+SELECT k.tenant_id FROM unnest($1::uuid[]) AS k(tenant_id)
+LEFT JOIN tenant_usage u ON u.tenant_id = k.tenant_id
+WHERE u.counted_at IS NULL OR NOT u.is_counted OR u.counting_after IS NOT NULL
+  OR u.counted_at < now() - $2::int * interval '1 second'
+ORDER BY u.is_counted NULLS FIRST, u.counted_at`,
+};
+
+/** $1 tenants with a limit: the others have nothing to be counted for. */
+const DROP_USAGE: Statement = {
+  name: 'usage-drop',
+  text: `
+DELETE FROM tenant_usage WHERE tenant_id IN (
+  SELECT tenant_id FROM tenant_usage WHERE tenant_id <> ALL($1::uuid[]) FOR UPDATE SKIP LOCKED
+)`,
+};
 
 /** Tasks that are summed up at a time. Meanwhile the turns of their tenant wait: some milliseconds. */
 const SLICE_TASKS = 2_000;
@@ -18,8 +128,8 @@ export class UsageStore {
    * @param limited all that have a limit; what is known of others is forgotten
    */
   async due(limited: readonly string[], seconds: number): Promise<string[]> {
-    await this.database.systemQuery(sql.DROP_USAGE, [limited]);
-    const rows = await this.database.systemQuery<{ tenant_id: string }>(sql.DUE, [limited, seconds]);
+    await this.database.systemQuery(DROP_USAGE, [limited]);
+    const rows = await this.database.systemQuery<{ tenant_id: string }>(DUE, [limited, seconds]);
     return rows.map(({ tenant_id }) => tenant_id);
   }
 
@@ -30,7 +140,7 @@ export class UsageStore {
    * @returns whether the count has ended
    */
   async count(tenantId: string, seconds: number, sliceTasks = SLICE_TASKS): Promise<boolean> {
-    await this.database.tenantQuery(tenantId, sql.BEGIN_USAGE, [tenantId]);
+    await this.database.tenantQuery(tenantId, BEGIN_USAGE, [tenantId]);
     return countSlice(this.database, tenantId, seconds, sliceTasks);
   }
 }
@@ -43,10 +153,10 @@ export async function countSlice(
   sliceTasks = SLICE_TASKS,
 ): Promise<boolean> {
   return database.inTenant(tenantId, async (transaction) => {
-    const [usage] = await transaction.query<sql.CountRow>(sql.LOCK_USAGE, [tenantId, seconds]);
+    const [usage] = await transaction.query<CountRow>(LOCK_USAGE, [tenantId, seconds]);
     if (!usage?.due) return true;
     const values = [tenantId, usage.counting_after, sliceTasks];
-    const [counted] = await transaction.query<{ is_last: boolean }>(sql.COUNT_SLICE, values);
+    const [counted] = await transaction.query<{ is_last: boolean }>(COUNT_SLICE, values);
     return counted?.is_last ?? true;
   });
 }

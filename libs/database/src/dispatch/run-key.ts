@@ -1,0 +1,32 @@
+/** Identifies one try of a run. A writer whose attempt is not the task's current one can't append. */
+export interface RunKey {
+  tenantId: string;
+  taskId: string;
+  runId: string;
+  attempt: number;
+}
+
+/** A run the sweeper has put back, or found waiting, and that must be (re-)enqueued. */
+export interface RunToEnqueue {
+  tenantId: string;
+  taskId: string;
+  runId: string;
+  attempt: number;
+}
+
+/** SQL of the columns of a RunRow, for a run `r`. */
+export const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
+
+export interface RunRow {
+  tenant_id: string;
+  task_id: string;
+  run_id: string;
+  attempt: number;
+}
+
+export const runOf = (row: RunRow): RunToEnqueue => ({
+  tenantId: row.tenant_id,
+  taskId: row.task_id,
+  runId: row.run_id,
+  attempt: row.attempt,
+});

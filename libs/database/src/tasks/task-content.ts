@@ -1,0 +1,189 @@
+import type { ReadMemory } from '@baton/a2a';
+import { createHash } from 'node:crypto';
+import type { Statement } from '../connection/database.js';
+import { estimateOf, isContent, sizeOfEvent } from './task-row.js';
+
+// What a task says is read page by page: each statement reads the sizes of some rows, and of those alone that fit
+// into what its reader may still take, the content.
+
+/** One row of a page. */
+export interface ContentRow {
+  /** Null = the page is empty. */
+  sequence: number | null;
+  /** Null = it does not fit any more. */
+  json: string | null;
+  /** Bytes of the page up to here, or about as many. */
+  size: number | null;
+}
+
+/**
+ * No row at all: the task is gone. $1 tenant $2 task $3 after $4 as of which event $5 rows $6 bytes
+ * @param of a condition for the events `e`
+ */
+const contentPage = (name: string, of: string): Statement => ({
+  name,
+  text: `
+SELECT p.sequence, CASE WHEN p.size <= $6 THEN p.payload::text END AS json, p.size::float8 AS size
+FROM tasks t LEFT JOIN LATERAL (
+  SELECT c.sequence, c.payload, sum(${sizeOfEvent('c')}) OVER (ORDER BY c.sequence) AS size FROM (
+    SELECT e.sequence, e.payload, e.bytes FROM task_events e
+    WHERE e.tenant_id = $1 AND e.task_id = $2 AND e.sequence > $3 AND e.sequence <= $4 ${of}
+      AND ${isContent('e', '$4')}
+    ORDER BY e.sequence LIMIT $5
+  ) c
+) p ON true
+WHERE t.tenant_id = $1 AND t.id = $2 ORDER BY p.sequence`,
+});
+
+/** The events that a task's artifacts are made of. */
+export const READ_CONTENT = contentPage('task-read-content', '');
+/** … those of one artifact: $7 its key. Events of an earlier release may be of any. */
+export const READ_ARTIFACT = contentPage('task-read-artifact', 'AND (e.artifact IS NULL OR e.artifact = $7)');
+
+/** Where each artifact first appears in a part of a log: $1 tenant $2 task $3 after $4 up to */
+export const FIRST_SEEN: Statement = {
+  name: 'task-artifacts-first-seen',
+  text: `
+SELECT artifact::text AS key, min(sequence) AS sequence FROM task_events
+WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 AND sequence <= $4 AND artifact > 0 GROUP BY artifact`,
+};
+
+/** A page of a history, newest first: $1 tenant $2 task $3 before $4 rows $5 bytes */
+export const READ_HISTORY: Statement = {
+  name: 'task-read-history',
+  text: `
+SELECT p.sequence, CASE WHEN p.size <= $5 THEN p.message::text END AS json, p.size::float8 AS size FROM (
+  SELECT m.sequence, m.message, sum(${estimateOf('m.message')}) OVER (ORDER BY m.sequence DESC) AS size FROM (
+    SELECT sequence, message FROM task_messages
+    WHERE tenant_id = $1 AND task_id = $2 AND sequence < $3 ORDER BY sequence DESC LIMIT $4
+  ) m
+) p ORDER BY p.sequence DESC`,
+};
+
+/** Whether an artifact was said something of after one event and up to another: $1 tenant $2 task $3 after $4 up to $5 its key */
+export const IS_TOUCHED: Statement = {
+  name: 'task-artifact-is-touched',
+  text: `
+SELECT EXISTS (
+  SELECT FROM task_events e
+  WHERE e.tenant_id = $1 AND e.task_id = $2 AND e.sequence > $3 AND e.sequence <= $4
+    AND (e.artifact IS NULL OR e.artifact = $5)
+) AS touched`,
+};
+
+/** $1 tenant $2 task $3 sequence the artifacts are folded to $4 artifacts */
+export const KEEP_ARTIFACTS: Statement = {
+  name: 'task-keep-artifacts',
+  text: `
+UPDATE tasks SET artifacts = $4, artifacts_sequence = $3
+WHERE tenant_id = $1 AND id = $2 AND last_sequence = $3 AND artifacts_sequence < $3`,
+};
+
+/** What is read at a time, in bytes; more only where a single row is larger. */
+export const PAGE_BYTES = 1024 * 1024;
+
+/** How much may still be read for one request, in bytes of JSON. */
+export class ReadBudget {
+  private asked: Promise<boolean> | undefined;
+
+  /** @param memory asked once for what is expected to be read, before more is read than came with the rows of tasks */
+  constructor(
+    private left: number,
+    private readonly whole?: ReadBudget,
+    private readonly memory?: { of: ReadMemory; expected: number },
+  ) {}
+
+  /** Whether more may be read than came with the rows. @throws whatever the memory does */
+  granted(): Promise<boolean> {
+    if (this.whole) return this.whole.granted();
+    const { of, expected } = this.memory ?? {};
+    this.asked ??= of?.take(Math.min(expected ?? 0, this.left)) ?? Promise.resolve(true);
+    return this.asked;
+  }
+
+  get bytes(): number {
+    return Math.floor(Math.min(this.left, this.whole?.bytes ?? Infinity));
+  }
+
+  /** @returns whether there was so much left; then it is used up */
+  take(bytes: number): boolean {
+    if (bytes > this.bytes) return false;
+    this.left -= bytes;
+    this.whole?.take(bytes);
+    return true;
+  }
+
+  /** A part of it: what is taken of the part is taken of the whole. */
+  part(share: number): ReadBudget {
+    return new ReadBudget(this.bytes * share, this);
+  }
+}
+
+/** How far rows were read. */
+export interface Progress {
+  /** Nothing was left out. */
+  isWhole: boolean;
+  /** Sequence of the last row that was read. */
+  position: number;
+}
+
+/** Reads a page after a position. Undefined: the task is gone. */
+export type ReadPage = (position: number, rows: number, bytes: number) => Promise<ContentRow[] | undefined>;
+
+/** Which rows to read. */
+interface RowsToRead {
+  /** Position after which to begin. */
+  from: number;
+  pageRows: number;
+  /** Most rows. */
+  limit: number;
+  budget: ReadBudget;
+  /** The first row is read however large it is. */
+  atLeastOne?: boolean;
+}
+
+/**
+ * Read rows, page by page, until there are no more or the budget is used up. The sizes that a page is made by may be
+ * estimates; what counts is what was read. Undefined: the task is gone.
+ */
+export async function readRows(
+  ask: ReadPage,
+  { from, pageRows, limit, budget, atLeastOne = false }: RowsToRead,
+  onRow: (json: string) => void,
+): Promise<Progress | undefined> {
+  let position = from;
+  for (let left = limit; left > 0;) {
+    const rows = Math.min(pageRows, left);
+    const page = await ask(position, rows, Math.min(PAGE_BYTES, budget.bytes));
+    const [next] = page ?? [];
+    if (!page || !next) return page && { isWhole: true, position };
+    const isLarge = next.json === null;
+    const isFree = atLeastOne && position === from;
+    if (isLarge && !isFree && (next.size ?? 0) > budget.bytes) return { isWhole: false, position };
+    // A row may be larger than a page.
+    const found = isLarge ? await ask(position, 1, next.size ?? 0) : page;
+    if (!found?.[0]) return undefined;
+    for (const { sequence, json } of found) {
+      if (json === null || sequence === null) break;
+      if (!budget.take(Buffer.byteLength(json))) {
+        if (!atLeastOne || position !== from) return { isWhole: false, position };
+        budget.take(budget.bytes);
+      }
+      onRow(json);
+      position = sequence;
+      left -= 1;
+    }
+    if (!isLarge && page.length < rows && position === page.at(-1)?.sequence) break;
+  }
+  return { isWhole: true, position };
+}
+
+/**
+ * The number under which a task's log knows an artifact: 63 bits of the SHA-256 of its id, never 0. Whoever writes
+ * needs to know nothing of what is in the log.
+ */
+export function artifactKey(artifactId: string): string {
+  const hash = createHash('sha256').update(artifactId).digest();
+  const key = hash.readBigUInt64BE() & 0x7fff_ffff_ffff_ffffn;
+  return (key || 1n).toString();
+}
