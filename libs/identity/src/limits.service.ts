@@ -1,13 +1,10 @@
 import { Environment } from '@baton/config';
 import { type LimitOverrides, TenantStore } from '@baton/database';
-import { Messaging, type Unsubscribe } from '@baton/messaging';
+import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 
 /** What one tenant may use; null = no limit. */
 export type TenantLimits = Required<LimitOverrides>;
-
-const MAX_TENANTS = 10_000;
 
 /**
  * What each tenant may use: the defaults of the environment and what the operator has set apart from them. A
@@ -15,43 +12,35 @@ const MAX_TENANTS = 10_000;
  */
 @Injectable()
 export class LimitsService implements OnModuleInit, OnModuleDestroy {
-  private readonly cache: LRUCache<string, TenantLimits>;
+  private readonly cache: TenantCache<TenantLimits>;
   private readonly defaults: TenantLimits;
-  private readonly subscriptions: Unsubscribe[] = [];
 
   constructor(
     private readonly tenants: TenantStore,
-    private readonly messaging: Messaging,
+    messaging: Messaging,
     environment: Environment,
   ) {
     this.defaults = { ...environment.defaultLimits, weight: 1 };
-    this.cache = new LRUCache({
-      max: MAX_TENANTS,
-      ttl: environment.tokenCacheMs,
-      fetchMethod: (tenantId: string) => this.load(tenantId),
-      // A look-up whose place was cleared meanwhile still answers whoever waits for it.
-      ignoreFetchAbort: true,
-      // What held a moment ago holds while the database can't be asked.
-      allowStaleOnFetchRejection: true,
+    this.cache = new TenantCache(messaging, {
+      load: (tenantId) => this.load(tenantId),
+      ttlMs: environment.tokenCacheMs,
+      staleAfter: (message) =>
+        message.type === 'limits-changed' ? (tenantId) => tenantId === message.tenantId : 'none',
+      allowStaleOnError: true,
     });
   }
 
   async onModuleInit(): Promise<void> {
-    this.subscriptions.push(
-      await this.messaging.subscribeControl((message) => {
-        if (message.type === 'limits-changed') this.cache.delete(message.tenantId);
-      }),
-      this.messaging.onReconnect(() => this.cache.clear()),
-    );
+    await this.cache.start();
   }
 
   onModuleDestroy(): void {
-    for (const unsubscribe of this.subscriptions) unsubscribe();
+    this.cache.stop();
   }
 
   /** The limits of a tenant. Rejects only when the database can't be asked. */
   async of(tenantId: string): Promise<TenantLimits> {
-    return (await this.cache.fetch(tenantId)) ?? this.defaults;
+    return (await this.cache.get(tenantId)) ?? this.defaults;
   }
 
   /** The limits of every tenant, as they are in the database. */

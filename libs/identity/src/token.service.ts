@@ -1,18 +1,14 @@
 import type { Scope } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type ApiToken, TokenStore } from '@baton/database';
-import { Messaging, type Unsubscribe } from '@baton/messaging';
+import { Messaging, TenantCache } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 import { createHash, randomBytes } from 'node:crypto';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
 const PREFIX_LENGTH = 'baton_'.length + 6;
-const MAX_TOKENS = 10_000;
-/** Kept apart, so that a flood of guesses can't push the real ones out. */
-const MAX_UNKNOWN = 1000;
 
 /** Who a token speaks for. */
 export interface Caller {
@@ -38,8 +34,8 @@ export interface NewToken {
  */
 @Injectable()
 export class TokenService implements OnModuleInit, OnModuleDestroy {
-  private readonly cache: TokenCache;
-  private readonly subscriptions: Unsubscribe[] = [];
+  /** Tokens by the hash of their secret. */
+  private readonly cache: TenantCache<ApiToken>;
 
   constructor(
     private readonly tokens: TokenStore,
@@ -47,20 +43,19 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     private readonly logger: Logger,
     environment: Environment,
   ) {
-    this.cache = new TokenCache(environment.tokenCacheMs, (hash) => tokens.byHash(hash));
+    this.cache = new TenantCache(messaging, {
+      load: (hash) => tokens.byHash(hash),
+      ttlMs: environment.tokenCacheMs,
+      staleAfter: (message) => (message.type === 'token-revoked' ? isToken(message.tokenId) : 'none'),
+    });
   }
 
   async onModuleInit(): Promise<void> {
-    this.subscriptions.push(
-      await this.messaging.subscribeControl((message) => {
-        if (message.type === 'token-revoked') this.cache.forget(message.tokenId);
-      }),
-      this.messaging.onReconnect(() => this.cache.clear()),
-    );
+    await this.cache.start();
   }
 
   onModuleDestroy(): void {
-    for (const unsubscribe of this.subscriptions) unsubscribe();
+    this.cache.stop();
   }
 
   /** A new token. Its secret is known only here and now: the database keeps its SHA-256. */
@@ -81,7 +76,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   /** Whom a secret speaks for, or why it does not. Rejects only when the database can't be asked. */
   async verify(secret: string): Promise<Verification> {
     const hash = hashSecret(secret);
-    const token = hash === undefined ? undefined : await this.cache.find(hash);
+    const token = hash === undefined ? undefined : await this.cache.get(hash);
     if (!token) return { ok: false, reason: 'unknown' };
     if (token.revokedAt) return { ok: false, reason: 'revoked' };
     // On every call: a token may expire while it is cached.
@@ -93,7 +88,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   async revoke(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
     const token = await this.tokens.revoke(tenantId, idOrPrefix);
     if (!token) return undefined;
-    this.cache.forget(token.id);
+    this.cache.forget(isToken(token.id));
     try {
       await this.messaging.publishControl({ type: 'token-revoked', tenantId, tokenId: token.id });
     } catch (err) {
@@ -104,39 +99,10 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 }
 
-/**
- * Tokens by the hash of their secret, for `ttlMs` at most. Requests that miss at the same time share one look-up.
- */
-class TokenCache {
-  private readonly known: LRUCache<string, ApiToken>;
-  private readonly unknown: LRUCache<string, true>;
-
-  /** @param load the token with this hash, if there is one */
-  constructor(ttlMs: number, load: (hash: string) => Promise<ApiToken | undefined>) {
-    // A look-up whose place was cleared meanwhile still answers whoever waits for it.
-    this.known = new LRUCache({ max: MAX_TOKENS, ttl: ttlMs, fetchMethod: load, ignoreFetchAbort: true });
-    this.unknown = new LRUCache({ max: MAX_UNKNOWN, ttl: ttlMs });
-  }
-
-  async find(hash: string): Promise<ApiToken | undefined> {
-    if (this.unknown.has(hash)) return undefined;
-    const token = await this.known.fetch(hash);
-    if (!token) this.unknown.set(hash, true);
-    return token;
-  }
-
-  /** Ask the database again for this token. */
-  forget(tokenId: string): void {
-    for (const [hash, token] of this.known.entries()) {
-      if (token.id === tokenId) this.known.delete(hash);
-    }
-  }
-
-  clear(): void {
-    this.known.clear();
-    this.unknown.clear();
-  }
-}
+const isToken =
+  (id: string) =>
+  (_hash: string, token: ApiToken | undefined): boolean =>
+    token?.id === id;
 
 /** A new secret: `baton_` and the base64url of 32 random bytes. */
 const newSecret = (): string => `baton_${randomBytes(32).toString('base64url')}`;

@@ -1,4 +1,5 @@
 export * from './messaging.js';
 export { createMessaging, type MessagingOptions } from './create-messaging.js';
 export { MessagingModule } from './messaging.module.js';
-export type { MessagingLog } from './quiet-log.js';
+export type { MessagingLog } from './outages.js';
+export { type StaleEntries, TenantCache } from './tenant-cache.js';

@@ -1,7 +1,6 @@
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { within } from './deadline.js';
+import { within, type QuietLog } from './outages.js';
 import type { Spending } from './messaging.js';
-import type { QuietLog } from './quiet-log.js';
 
 /** No request waits longer than this to be counted. */
 const SPEND_MS = 500;

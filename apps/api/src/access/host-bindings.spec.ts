@@ -25,7 +25,10 @@ beforeEach(async () => {
     tell = listener;
     return () => undefined;
   };
-  bindings = new HostBindings({ find } as HostStore, { subscribeControl } as unknown as Messaging);
+  bindings = new HostBindings(
+    { find } as HostStore,
+    { subscribeControl, onReconnect: () => () => undefined } as unknown as Messaging,
+  );
   await bindings.onModuleInit();
 });
 afterEach(() => {

@@ -219,6 +219,7 @@ function fakesModule({ database, messaging, hosts, limits, counts }: Fakes): new
         ping: () => messaging.ping(),
         spend: (...spent: Parameters<Messaging['spend']>) => messaging.spend(...spent),
         subscribeControl: async () => () => undefined,
+        onReconnect: () => () => undefined,
         queueDepth: async () => ({ waiting: 3, active: 1 }),
       },
     },

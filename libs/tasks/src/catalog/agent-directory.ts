@@ -1,47 +1,50 @@
 import type { Agent } from '@baton/a2a';
 import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
 import { AgentStore, RetentionStore, TaskStore, TenantStore } from '@baton/database';
-import { Messaging, type Unsubscribe } from '@baton/messaging';
+import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 
 /** A changed catalog shows everywhere within this time even if the control message is lost. */
 const CACHE_MS = 1_000;
-const CACHE_SIZE = 10_000;
-/** Cached in place of an agent that does not exist. */
-const NONE = Symbol('no such agent');
 
 /** Finds agents as a tenant sees them: built-ins, its own catalog, and what the operator installed. */
 @Injectable()
 export class AgentDirectory extends AgentList implements OnModuleInit, OnApplicationShutdown {
-  private readonly cache = new LRUCache<string, Agent | typeof NONE>({ max: CACHE_SIZE, ttl: CACHE_MS });
-  private stopControl: Unsubscribe | undefined;
+  /** By tenant and name. */
+  private readonly cache: TenantCache<Agent>;
 
   constructor(
     private readonly agents: AgentStore,
     private readonly tenants: TenantStore,
     private readonly tasks: TaskStore,
     private readonly retention: RetentionStore,
-    private readonly messaging: Messaging,
+    messaging: Messaging,
   ) {
     super();
-  }
-
-  async onModuleInit(): Promise<void> {
-    this.stopControl = await this.messaging.subscribeControl((message) => {
-      if (message.type === 'catalog-changed') this.forget(message.tenantId);
+    this.cache = new TenantCache(messaging, {
+      load: async (key) => {
+        const end = key.indexOf('/');
+        return agents.findIncludingDeleted(key.slice(0, end), key.slice(end + 1));
+      },
+      ttlMs: CACHE_MS,
+      staleAfter: (message) => {
+        if (message.type !== 'catalog-changed') return 'none';
+        return message.tenantId === null ? 'all' : isOf(message.tenantId);
+      },
     });
   }
 
-  onApplicationShutdown(): void {
-    this.stopControl?.();
+  async onModuleInit(): Promise<void> {
+    await this.cache.start();
   }
 
-  /** The agents of a tenant have changed: they are looked up again. @param tenantId null = those of all tenants */
-  forget(tenantId: string | null): void {
-    if (tenantId === null) return this.cache.clear();
-    const own = [...this.cache.keys()].filter((key) => key.startsWith(`${tenantId}/`));
-    for (const key of own) this.cache.delete(key);
+  onApplicationShutdown(): void {
+    this.cache.stop();
+  }
+
+  /** The agents of a tenant have changed: read them again. */
+  forget(tenantId: string): void {
+    this.cache.forget(isOf(tenantId));
   }
 
   /**
@@ -57,13 +60,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
   async findIncludingDeleted(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     const builtin = BUILTIN_AGENTS.find((agent) => agent.slug === slugOrId);
     if (builtin) return builtin;
-    const key = `${tenantId}/${slugOrId}`;
-    let found = this.cache.get(key);
-    if (found === undefined) {
-      found = (await this.agents.findIncludingDeleted(tenantId, slugOrId)) ?? NONE;
-      this.cache.set(key, found);
-    }
-    return found === NONE ? undefined : found;
+    return this.cache.get(`${tenantId}/${slugOrId}`);
   }
 
   /** Every agent the tenant can call, built-ins first; none that is disabled. */
@@ -95,3 +92,8 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     return this.find(tenantId, tenant?.defaultAgent ?? 'index');
   }
 }
+
+const isOf =
+  (tenantId: string) =>
+  (key: string): boolean =>
+    key.startsWith(`${tenantId}/`);

@@ -2,12 +2,13 @@ import {
   createPostgresBackend,
   PostgresConnection,
   type PostgresConnectionOptions,
+  type PostgresPoolConfig,
   type PostgresQueueBackend,
   withBackend,
 } from 'bullmq';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
-import { ChannelListeners } from '../../channel-listeners.js';
-import { within } from '../../deadline.js';
+import { ChannelListeners, ReconnectListeners } from '../../listeners.js';
+import { within, type MessagingLog, QuietLog, reasonOf } from '../../outages.js';
 import {
   type Consumer,
   type ControlMessage,
@@ -20,15 +21,10 @@ import {
   type TickTimes,
   type Unsubscribe,
 } from '../../messaging.js';
-import { type MessagingLog, QuietLog, reasonOf } from '../../quiet-log.js';
 import { RateCounters } from '../../rate-counters.js';
-import { ReconnectListeners } from '../../reconnect-listeners.js';
-import { RunQueue } from '../../run-queue.js';
+import { RunQueue, TickQueue } from '../../queues.js';
 import { decodeSignal, encodeSignal } from '../../signal-frame.js';
-import { TickQueue } from '../../tick-queue.js';
-import { addressOf, poolConfig } from './postgres-config.js';
-import { PostgresListener } from './postgres-listener.js';
-import { PostgresPublisher } from './postgres-publisher.js';
+import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
 
 /** A payload of NOTIFY ends at 8,000 bytes; the rest is for the task's ids. */
 const SIGNAL_BYTES = 7_500;
@@ -36,6 +32,7 @@ const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
 /** A server that has answered once may need this long to make BullMQ's tables on a busy machine. */
 const OPEN_MS = 60_000;
+const MAX_CONNECT_RETRIES = 5;
 
 /** What BullMQ keeps in Postgres. */
 interface Queues {
@@ -99,7 +96,7 @@ export class PostgresMessaging extends Messaging {
 
   override async start(timeoutMs: number): Promise<void> {
     try {
-      await this.ask(timeoutMs, () => patiently(() => this.connection.pool.query('SELECT 1')));
+      await this.ask(timeoutMs, () => retryTimeouts(() => this.connection.pool.query('SELECT 1')));
       await this.ask(OPEN_MS, () => this.open());
     } catch (error) {
       await this.close();
@@ -183,7 +180,7 @@ export class PostgresMessaging extends Messaging {
     const ticks = new TickQueue({ ...driver, name: `${this.namespace}-ticks` }, this.log);
     this.queues = { runs, ticks };
     await Promise.all([runs.ready(), ticks.ready()]);
-    await patiently(() => this.listener.start());
+    await retryTimeouts(() => this.listener.start());
   }
 
   private get started(): Queues {
@@ -233,11 +230,11 @@ export class PostgresMessaging extends Messaging {
 }
 
 /**
- * Does it again while no connection is made in time: a process that starts on a busy machine may be too slow to read the
+ * Tries again while no connection is made in time: a process that starts on a busy machine may be too slow to read the
  * answer. Rejects at once if the server refuses.
  */
-async function patiently<T>(connect: () => Promise<T>): Promise<T> {
-  for (let retries = 5; ; retries--) {
+async function retryTimeouts<T>(connect: () => Promise<T>): Promise<T> {
+  for (let retries = MAX_CONNECT_RETRIES; ; retries--) {
     try {
       return await connect();
     } catch (error) {
@@ -248,4 +245,34 @@ async function patiently<T>(connect: () => Promise<T>): Promise<T> {
 
 function taskKey(tenantId: string, taskId: string): string {
   return `${tenantId}:${taskId}`;
+}
+
+/** The connection options of every connection of this driver. */
+function poolConfig(databaseUrl: string): PostgresPoolConfig {
+  const url = new URL(databaseUrl);
+  // An `options` of the URL would win over ours, and BullMQ's tables would not be found.
+  const options = url.searchParams.get('options');
+  url.searchParams.delete('options');
+  return {
+    connectionString: url.toString(),
+    schema: 'bullmq',
+    max: 5,
+    connectionTimeoutMillis: 1_500,
+    keepAlive: true,
+    application_name: 'baton-messaging',
+    // BullMQ listens to the errors of idle connections only: one that breaks while it is in use would end the
+    // process. Whoever uses it gets the error all the same.
+    onConnect: (client: { on(event: 'error', listener: () => void): unknown }) => {
+      client.on('error', () => undefined);
+    },
+    // Nothing here has to survive a crash of the server (runs are enqueued again from their rows), so no
+    // commit waits for the disk.
+    options: [options, '-c synchronous_commit=off'].filter(Boolean).join(' '),
+  };
+}
+
+/** Where the server is, without user or password. */
+function addressOf(databaseUrl: string): string {
+  const { hostname, port, searchParams } = new URL(databaseUrl);
+  return `${hostname || searchParams.get('host') || 'localhost'}:${port || 5432}`;
 }

@@ -1,6 +1,6 @@
-import { ChannelListeners } from '../../channel-listeners.js';
+import { ChannelListeners } from '../../listeners.js';
 import type { Unsubscribe } from '../../messaging.js';
-import type { QuietLog } from '../../quiet-log.js';
+import type { QuietLog } from '../../outages.js';
 import type { RedisConnection } from './redis-connection.js';
 
 const BATCH = 1_000;

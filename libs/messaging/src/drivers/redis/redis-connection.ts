@@ -1,8 +1,7 @@
 import type { ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import { within } from '../../deadline.js';
+import { within, type QuietLog, reasonOf } from '../../outages.js';
 import { MessagingUnavailableError } from '../../messaging.js';
-import { type QuietLog, reasonOf } from '../../quiet-log.js';
 
 /** No answer for this long while one is due: the connection is dead and is made anew. */
 const SILENCE_MS = 5_000;

@@ -11,12 +11,11 @@ import {
   type TickTimes,
   type Unsubscribe,
 } from '../../messaging.js';
-import { type MessagingLog, QuietLog } from '../../quiet-log.js';
+import { type MessagingLog, QuietLog } from '../../outages.js';
 import { RateCounters } from '../../rate-counters.js';
-import { ReconnectListeners } from '../../reconnect-listeners.js';
-import { RunQueue } from '../../run-queue.js';
+import { ReconnectListeners } from '../../listeners.js';
+import { RunQueue, TickQueue } from '../../queues.js';
 import { decodeSignal, encodeSignal } from '../../signal-frame.js';
-import { TickQueue } from '../../tick-queue.js';
 import { RedisChannels } from './redis-channels.js';
 import { consumerOptions, RedisConnection } from './redis-connection.js';
 

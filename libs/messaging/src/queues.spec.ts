@@ -1,4 +1,4 @@
-import { decodeJob, jobIdOf } from './job-catalog.js';
+import { decodeJob, jobIdOf } from './queues.js';
 
 const data = { tenantId: 't', taskId: 'k', runId: 'r', attempt: 2 };
 

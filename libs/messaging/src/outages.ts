@@ -35,3 +35,19 @@ export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.message || ('code' in error && String(error.code)) || error.name;
 }
+
+/**
+ * Waits for `work`, but not longer than `ms`.
+ * Rejects as `work` does, or with `reason` when the time is up (the work itself is not stopped).
+ */
+export async function within<T>(ms: number, work: Promise<T>, reason: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(reason)), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

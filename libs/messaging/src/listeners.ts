@@ -1,3 +1,6 @@
+import type { Unsubscribe } from './messaging.js';
+import type { QuietLog } from './outages.js';
+
 /** Who listens to which channel in this process; a channel exists as long as it has a listener. */
 export class ChannelListeners {
   private readonly byChannel = new Map<string, Set<(text: string) => void>>();
@@ -36,6 +39,28 @@ export class ChannelListeners {
         listener(text);
       } catch (error) {
         failed(error);
+      }
+    }
+  }
+}
+
+/** Who wants to know that a lost connection is back. */
+export class ReconnectListeners {
+  private readonly listeners = new Set<() => void>();
+
+  constructor(private readonly log: QuietLog) {}
+
+  add(listener: () => void): Unsubscribe {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
+  call(): void {
+    for (const listener of this.listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.log.warn('reconnect listener failed', error);
       }
     }
   }

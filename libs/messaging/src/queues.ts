@@ -1,0 +1,313 @@
+import type { BackendClasses, IQueueBackend, Queue, RepeatOptions, Worker } from 'bullmq';
+import { CronExpressionParser } from 'cron-parser';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Consumer, RunJob, Tick, TickTimes } from './messaging.js';
+import { type QuietLog, within } from './outages.js';
+
+/** Ticks that one process handles at a time; each takes a few milliseconds. */
+const MAX_TICKS = 10;
+/** The pattern of a schedule that fires once is its time after this. */
+const ONCE = 'once ';
+const REOPEN_MS = 1_000;
+const RETRY_MS = 250;
+const CLOSE_MS = 2_000;
+
+/** How a driver runs BullMQ. */
+export interface QueueDriver<B extends IQueueBackend, C> {
+  classes: BackendClasses<B, C>;
+  /** Connection of the producer. */
+  producer: C;
+  /** Connection of a consumer. */
+  consumer: C;
+  /** Keeps installations on one server apart. */
+  name: string;
+  prefix: string;
+}
+
+/** One delivery of a job. */
+interface Delivery {
+  name: string;
+  data: unknown;
+  /** The time that the job of a schedule is for, in ms since 1970. */
+  dueAt: number | undefined;
+}
+
+type Deliver = (delivery: Delivery) => Promise<void>;
+
+/** A queue on BullMQ, whichever server it lives on. */
+abstract class JobQueue<B extends IQueueBackend, C> {
+  protected readonly queue: Pick<
+    Queue,
+    | 'add'
+    | 'addBulk'
+    | 'getJobCounts'
+    | 'upsertJobScheduler'
+    | 'removeJobScheduler'
+    | 'waitUntilReady'
+    | 'close'
+  >;
+  private readonly workers = new Set<QueueWorker>();
+
+  constructor(
+    private readonly driver: QueueDriver<B, C>,
+    private readonly log: QuietLog,
+  ) {
+    const queue = new driver.classes.Queue(driver.name, {
+      connection: driver.producer,
+      prefix: driver.prefix,
+      // The producer must fail at once when the server is away, not wait for it.
+      skipWaitingForReady: true,
+      skipVersionCheck: true,
+      defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
+      // Nobody reads BullMQ's own events.
+      streams: { events: { maxLen: 100 } },
+      settings: { repeatStrategy: nextTick },
+    });
+    // Its calls reject, and its connection reports by itself.
+    queue.on('error', () => undefined);
+    this.queue = queue;
+  }
+
+  ready(): Promise<unknown> {
+    return this.queue.waitUntilReady();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.workers].map((worker) => worker.close()));
+    await this.queue.close().catch((error: unknown) => this.log.warn('closing the queue', error));
+  }
+
+  /** Take jobs from now on, at most `concurrency` at a time. */
+  protected open(concurrency: number, take: Deliver): Consumer {
+    const open = (deliver: Deliver): Worker => {
+      const { classes, consumer, name, prefix } = this.driver;
+      const worker = new classes.Worker(
+        name,
+        // BullMQ keeps the time that a job of a scheduler is for in its options.
+        (job) => deliver({ name: job.name, data: job.data, dueAt: job.opts.prevMillis }),
+        {
+          connection: consumer,
+          prefix,
+          autorun: false,
+          concurrency,
+          // A job whose worker died before its claim is delivered again within three seconds. That of a claimed run
+          // waits for nothing here: the sweeper enqueues the run anew when its lease has run out.
+          lockDuration: 2_000,
+          stalledInterval: 1_000,
+          // Postgres decides when a run has failed; the queue only delivers, again and again if it must.
+          maxStalledCount: 1_000_000,
+          runRetryDelay: 500,
+          settings: { repeatStrategy: nextTick },
+        },
+      );
+      return worker as unknown as Worker;
+    };
+    const worker = new QueueWorker(open, take, this.log);
+    this.workers.add(worker);
+    return {
+      close: async () => {
+        await worker.close();
+        this.workers.delete(worker);
+      },
+    };
+  }
+}
+
+/** The queue of runs. */
+export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
+  /** Puts the runs on the queue; one that is there already is left alone. */
+  async enqueue(runs: readonly RunJob[]): Promise<void> {
+    if (runs.length === 0) return;
+    const entries = runs.map(({ tenantId, taskId, runId, attempt }) => {
+      const data: RunJob = { tenantId, taskId, runId, attempt };
+      return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
+    });
+    const [first] = entries;
+    // On Postgres a bulk makes a temporary table: for one job that is ten times the work of adding it.
+    if (first && entries.length === 1) await this.queue.add(first.name, first.data, first.opts);
+    else await this.queue.addBulk(entries);
+  }
+
+  consume(concurrency: number, execute: (job: RunJob) => Promise<void>): Consumer {
+    return this.open(concurrency, async ({ name, data }) => execute(decodeJob('run', name, data)));
+  }
+
+  async depth(): Promise<{ waiting: number; active: number }> {
+    const counts = await this.queue.getJobCounts('wait', 'active');
+    return { waiting: counts['wait'] ?? 0, active: counts['active'] ?? 0 };
+  }
+}
+
+/** When schedules fire, on BullMQ's job schedulers: each schedule is one, and its jobs are the ticks. */
+export class TickQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
+  /** Replaces the earlier times of the schedule. */
+  async set({ tenantId, scheduleId, ...times }: TickTimes): Promise<void> {
+    const { at, cron, timeZone, startsAt } = times;
+    const repeat: RepeatOptions = {
+      pattern: at ? ONCE + at.toISOString() : cron,
+      tz: timeZone,
+      ...(startsAt && { startDate: startsAt }),
+    };
+    const opts = { removeOnComplete: true, removeOnFail: true };
+    await this.queue.upsertJobScheduler(scheduleId, repeat, {
+      name: 'tick',
+      data: { tenantId, scheduleId },
+      opts,
+    });
+  }
+
+  async stop(scheduleId: string): Promise<void> {
+    await this.queue.removeJobScheduler(scheduleId);
+  }
+
+  consume(take: (tick: Tick) => Promise<void>): Consumer {
+    return this.open(MAX_TICKS, async ({ name, data, dueAt }) =>
+      take(decodeJob('tick', name, { ...(data as object), dueAt })),
+    );
+  }
+}
+
+/** One BullMQ worker: opened until it holds, and closed without hanging on a server that is away. */
+class QueueWorker {
+  private readonly inHand = new Set<Promise<void>>();
+  private readonly stop = new AbortController();
+  private readonly opening: Promise<void>;
+  private worker: Worker | undefined;
+  private closing: Promise<void> | undefined;
+
+  constructor(
+    private readonly open: (deliver: Deliver) => Worker,
+    private readonly execute: Deliver,
+    private readonly log: QuietLog,
+  ) {
+    this.opening = this.run();
+  }
+
+  /** Takes no more jobs; resolves when those in hand are done. */
+  close(): Promise<void> {
+    this.closing ??= this.shut();
+    return this.closing;
+  }
+
+  /** BullMQ keeps a failed first connection for good, so a worker that could not connect is replaced. */
+  private async run(): Promise<void> {
+    while (!this.stopped()) {
+      const worker = this.open((delivery) => this.deliver(delivery));
+      this.worker = worker;
+      paceRetries(worker.getBackend());
+      worker.on('error', (error) => this.log.warn('queue worker', error));
+      try {
+        await worker.waitUntilReady();
+        if (this.stopped()) return;
+        worker.run().catch((error: unknown) => this.log.warn('queue worker stopped', error));
+        return;
+      } catch (error) {
+        this.log.warn('queue worker could not connect', error);
+        await worker.close().catch(() => undefined);
+        await sleep(REOPEN_MS, undefined, { signal: this.stop.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  private stopped(): boolean {
+    return this.stop.signal.aborted;
+  }
+
+  private async deliver(delivery: Delivery): Promise<void> {
+    const execution = this.execute(delivery).catch((error: unknown) => {
+      // Never let BullMQ see it: whether a run failed is Postgres' to say, and its lease brings it back.
+      this.log.warn('job dropped', error);
+    });
+    this.inHand.add(execution);
+    await execution;
+    this.inHand.delete(execution);
+  }
+
+  private async shut(): Promise<void> {
+    this.stop.abort();
+    // BullMQ does not give back the connection of a worker that is closed while it opens.
+    const closed = this.opening.then(() => this.worker?.close());
+    do {
+      await Promise.all(this.inHand);
+      // Acknowledging the last jobs needs the server; without it their locks expire by themselves.
+      const done = await within(CLOSE_MS, closed, 'the server does not answer').then(
+        () => true,
+        (error: unknown) => this.inHand.size === 0 && this.log.warn('closing the queue worker', error),
+      );
+      if (done) return;
+    } while (this.inHand.size > 0);
+    await within(CLOSE_MS, Promise.resolve(this.worker?.disconnect()), '').catch(() => undefined);
+  }
+}
+
+/** BullMQ asks for the next job again at once when the server refuses it: a busy loop, were it not for this. */
+function paceRetries(backend: Pick<IQueueBackend, 'moveToActive'>): void {
+  const moveToActive = backend.moveToActive.bind(backend);
+  backend.moveToActive = async (...request): Promise<unknown[]> => {
+    try {
+      return (await moveToActive(...request)) as unknown[];
+    } catch (error) {
+      await sleep(RETRY_MS);
+      throw error;
+    }
+  };
+}
+
+/** When a job scheduler ticks next, in ms since 1970; undefined = never again. */
+function nextTick(after: number, { pattern = '', tz, startDate }: RepeatOptions): number | undefined {
+  if (pattern.startsWith(ONCE)) {
+    const at = Date.parse(pattern.slice(ONCE.length));
+    return at > after ? at : undefined;
+  }
+  const start = startDate === undefined ? after : new Date(startDate).getTime() - 1;
+  const currentDate = new Date(Math.max(after, start));
+  try {
+    return CronExpressionParser.parse(pattern, { tz, currentDate }).next().getTime();
+  } catch {
+    return undefined;
+  }
+}
+
+const id = z.string().min(1);
+
+/** Execute a run: ids only, the rest is read from Postgres. */
+const runJob = z.object({
+  tenantId: id,
+  taskId: id,
+  runId: id,
+  attempt: z.int().min(0),
+}) satisfies z.ZodType<RunJob>;
+
+/** Fire a schedule, if Postgres finds it due. */
+const tick = z.object({
+  tenantId: id,
+  scheduleId: id,
+  dueAt: z.number().transform((ms) => new Date(ms)),
+}) satisfies z.ZodType<Tick>;
+
+/** Every job there is, by name: what producers may add and consumers will be given. */
+const jobCatalog = { run: runJob, tick };
+
+type Catalog = typeof jobCatalog;
+
+/** Id of a run in the queue: adding the same id again while it waits is a no-op. BullMQ allows no `:` in it. */
+export function jobIdOf({ runId, attempt }: RunJob): string {
+  return `${runId}-${attempt}`;
+}
+
+/**
+ * What a queue's entry holds.
+ * @param expected the only job of that queue
+ * @throws Error with a plain reason when it is none of the catalog
+ */
+export function decodeJob<N extends keyof Catalog>(
+  expected: N,
+  name: string,
+  data: unknown,
+): z.output<Catalog[N]> {
+  if (name !== expected) throw new Error(`job "${name}" is not in the catalog of this queue`);
+  const job = jobCatalog[expected].safeParse(data);
+  if (!job.success) throw new Error(`job "${name}" is not in the catalog: ${z.prettifyError(job.error)}`);
+  return job.data as z.output<Catalog[N]>;
+}
