@@ -35,7 +35,7 @@ import {
 import { Injectable } from '@nestjs/common';
 import { TurnIntake, newTask } from '../turns/turn-intake.js';
 import { AppendRefused } from '../core/errors.js';
-import { retryTransient } from '../core/retry-transient.js';
+import { retryTransient } from '../core/retry.js';
 import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
 
 /** The key of a child's metadata that says who has made it; callers can write it too, so nothing depends on it. */
@@ -59,12 +59,12 @@ export class DelegatedTasks extends ChildTasks {
     const { taskId, signal } = request;
     return retryTransient(
       () => (taskId === undefined ? this.start(turn, request) : this.say(turn, request, taskId)),
-      signal,
+      { signal },
     );
   }
 
   override async answer(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
-    return retryTransient(() => this.handOn(turn, answer), answer.signal);
+    return retryTransient(() => this.handOn(turn, answer), { signal: answer.signal });
   }
 
   private async start(turn: Turn, request: ChildRequest): Promise<ChildTask> {

@@ -1,14 +1,12 @@
 import { type TaskEvent, endsTurn, isTerminal, parsePayload } from '@baton/a2a';
-import { isTransient } from '@baton/database';
 import type { PublishedEvent, TaskSignal } from '@baton/messaging';
-import { setTimeout as delay } from 'node:timers/promises';
+import { type Backoff, retryTransient } from '../core/retry.js';
 import type { LogPage, LogReader, TaskKey } from './log-reader.js';
 
 /** How much may wait for a slow reader, in events and characters, before it is dropped and read from the log instead. */
 const MAX_PENDING = 512;
 const MAX_PENDING_CHARS = 256 * 1024;
-/** Pause before a failed read is made again: doubled each time up to the longest. */
-const RETRY_MS = { first: 250, longest: 5_000 };
+const RETRY: Backoff = { firstMs: 250, maxMs: 5_000 };
 
 /** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
 export const NO_LONGER_WATCHED = new Error('nobody watches the task any more');
@@ -112,18 +110,13 @@ export class TaskWatch {
 
   /** A page of the log, however long Postgres is away. */
   private async readPage(cursor: number): Promise<LogPage> {
-    for (let pauseMs = RETRY_MS.first; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS.longest)) {
-      try {
-        return await this.log.read(this.key, cursor, this.signal);
-      } catch (error) {
-        if (this.signal.aborted) break;
-        if (!isTransient(error)) throw error;
-        // Not all at the same time.
-        const jitter = 0.5 + Math.random() / 2;
-        await delay(pauseMs * jitter, undefined, { signal: this.signal }).catch(() => undefined);
-      }
+    const { signal } = this;
+    try {
+      return await retryTransient(() => this.log.read(this.key, cursor, signal), { signal, backoff: RETRY });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return { events: [], more: false };
     }
-    return { events: [], more: false };
   }
 
   private forgetPending(): void {

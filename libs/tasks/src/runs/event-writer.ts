@@ -7,14 +7,13 @@ import {
   RunStore,
   TaskStore,
   type TurnOutcome,
-  isTransient,
   isUnstorable,
 } from '@baton/database';
 import type { Messaging, TaskSignal } from '@baton/messaging';
 import type { Metrics } from '@baton/telemetry';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { EventAllowance } from './turn-output.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
+import { type Backoff, retryTransient } from '../core/retry.js';
 import type { EndedTurn } from '../turns/turn-ends.js';
 
 /** A batch is appended at the latest this long after its first event. */
@@ -22,7 +21,7 @@ const MAX_BATCH_MS = 5;
 /** … or when it holds this much, so that one append stays small. */
 const MAX_BATCH_BYTES = 64 * 1024;
 const MAX_BATCH_EVENTS = 256;
-const RETRY_MS = 100;
+const RETRY: Backoff = { firstMs: 100, maxMs: 100 };
 /** How long a batch waits for its signal to be sent. Readers find what was not signalled in the log. */
 const PUBLISH_WAIT_MS = 1_000;
 /** Artifacts are folded in memory up to this size, in characters of the events they are made of. */
@@ -212,16 +211,14 @@ export class EventWriter {
    * the guard on the log's head makes the second try safe, and the log then says whose events they are.
    */
   private async appendUntilKnown(batch: AppendBatch): Promise<Written | undefined> {
-    for (let tries = 0; ; tries++) {
-      try {
+    return retryTransient(
+      async (failedTries) => {
         const result = await this.ports.runs.append(this.run, batch);
         if (result.ok) return result;
-        return tries > 0 && (await this.isInLog(batch.events.length)) ? {} : undefined;
-      } catch (error) {
-        if (!isTransient(error)) throw error;
-        await delay(RETRY_MS);
-      }
-    }
+        return failedTries > 0 && (await this.isInLog(batch.events.length)) ? {} : undefined;
+      },
+      { backoff: RETRY },
+    );
   }
 
   private async isInLog(count: number): Promise<boolean> {

@@ -1,6 +1,6 @@
 import type { ClaimedRun, TaskStore } from '@baton/database';
 import type { EventWriter } from './event-writer.js';
-import { retryTransient } from '../core/retry-transient.js';
+import { retryTransient } from '../core/retry.js';
 
 /**
  * Invariant 10 for artifacts that are too large to be held: before a new attempt goes on with one, the log says again
@@ -15,13 +15,15 @@ export async function restoreArtifact(
 ): Promise<boolean> {
   const { tenantId, taskId, startSequence, cut } = run;
   const now = { tenantId, taskId, head: cut.sequence };
-  const touched = await retryTransient(() => tasks.isArtifactTouched(now, artifactId, startSequence), signal);
+  const touched = await retryTransient(() => tasks.isArtifactTouched(now, artifactId, startSequence), {
+    signal,
+  });
   if (!touched) return true;
   const atStart = { ...now, head: startSequence };
   let begun = false;
   for (let after: number | undefined = 0; after !== undefined;) {
     const from: number = after;
-    const page = await retryTransient(() => tasks.artifactPage(atStart, from, { artifactId }), signal);
+    const page = await retryTransient(() => tasks.artifactPage(atStart, from, { artifactId }), { signal });
     for (const update of page.updates) {
       const value = { ...update, append: begun && update.append };
       await writer.write({ $case: 'artifactUpdate', value }, false);

@@ -8,15 +8,14 @@ import {
   Suspension,
 } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { type ClaimedRun, RunStore, TaskStore, isTransient } from '@baton/database';
+import { type ClaimedRun, RunStore, TaskStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { setTimeout as delay } from 'node:timers/promises';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
-import { retryTransient } from '../core/retry-transient.js';
+import { retryTransient } from '../core/retry.js';
 import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
 import { EventWriter } from './event-writer.js';
@@ -25,8 +24,7 @@ import { TurnBuilder } from './turn-builder.js';
 import { EventAllowance, TurnOutput, assertSize } from './turn-output.js';
 
 /** Together longer than Postgres takes to start again; then the run is left to the sweeper. */
-const CLAIM_TRIES = 60;
-const CLAIM_RETRY_MS = 250;
+const MAX_CLAIM_TRIES = 61;
 /** How long a stopped runtime may take to wind up before it is left to itself. */
 const WIND_UP_MS = 5_000;
 
@@ -76,20 +74,12 @@ export class RunExecutor {
 
   /** After a lost connection nobody knows whether the claim was committed: this worker asks for it again. */
   private async claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {
-    for (let tries = 0; ; tries++) {
-      try {
-        return await this.runs.claim(
-          tenantId,
-          runId,
-          this.active.workerId,
-          this.environment.leaseMs,
-          tries > 0,
-        );
-      } catch (error) {
-        if (tries === CLAIM_TRIES || !isTransient(error)) throw error;
-        await delay(CLAIM_RETRY_MS);
-      }
-    }
+    const { workerId } = this.active;
+    const { leaseMs } = this.environment;
+    return retryTransient(
+      (failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0),
+      { maxTries: MAX_CLAIM_TRIES },
+    );
   }
 
   private async executeClaimed(run: ClaimedRun, log: Logger): Promise<EndedTurn | undefined> {
@@ -135,14 +125,13 @@ export class RunExecutor {
 
   /** Let the runtime speak until it has ended the turn; what it says afterwards is discarded. */
   private async converse(run: ClaimedRun, writer: EventWriter, output: TurnOutput, signal: AbortSignal) {
-    const agent = await retryTransient(
-      () => this.directory.findIncludingDeleted(run.tenantId, run.agentId),
+    const agent = await retryTransient(() => this.directory.findIncludingDeleted(run.tenantId, run.agentId), {
       signal,
-    );
+    });
     if (!agent) throw new TurnFailure('The agent no longer exists');
     await this.noteVersion(run, agent, signal);
     const runtime = this.runtimes.get(agent.definition.runtime);
-    const limits = await retryTransient(() => this.limits.of(run.tenantId), signal);
+    const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
     const turn = await this.turns.turnOf(run, agent, signal);
     const stop = AbortSignal.any([signal, writer.refusal]);
@@ -166,7 +155,7 @@ export class RunExecutor {
   /** Agents of the catalog have versions: which one this attempt runs. */
   private async noteVersion(run: ClaimedRun, { version }: Agent, signal: AbortSignal): Promise<void> {
     if (version === undefined) return;
-    await retryTransient(() => this.runs.noteAgentVersion(run, version), signal);
+    await retryTransient(() => this.runs.noteAgentVersion(run, version), { signal });
   }
 
   /** @returns whether the turn is over */

@@ -3,7 +3,7 @@ import type { JournalEntry, Turn, TurnJournal } from '@baton/agents';
 import { type ClaimedRun, JournalStore, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { AppendRefused } from '../core/errors.js';
-import { retryTransient } from '../core/retry-transient.js';
+import { retryTransient } from '../core/retry.js';
 
 const MAX_REFERENCE_TASKS = 16;
 /** How many earlier tasks of the context a runtime gets: unless it asks for another number, and at most. */
@@ -29,7 +29,7 @@ export class TurnBuilder {
       agent,
       task,
       message,
-      referenceTasks: await retryTransient(() => this.referenceTasks(run), signal),
+      referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
       earlierTasks: (most = EARLIER_TASKS) => this.earlierTasks(run, agent, most, signal),
       journal: new RunJournal(this.journals, run, signal),
       extensions,
@@ -53,7 +53,7 @@ export class TurnBuilder {
     const { contextId, id } = cut.task;
     const limit = Math.min(count, MAX_EARLIER_TASKS);
     const list = () => this.tasks.listContext(tenantId, agent.id, contextId, id, limit);
-    const earlier = await retryTransient(list, signal);
+    const earlier = await retryTransient(list, { signal });
     return earlier.map((stored) => stored.task);
   }
 }
@@ -70,7 +70,7 @@ export class RunJournal implements TurnJournal {
   ) {}
 
   read(taskId = this.run.taskId): Promise<JournalEntry[]> {
-    return retryTransient(() => this.store.read(this.run.tenantId, taskId), this.signal);
+    return retryTransient(() => this.store.read(this.run.tenantId, taskId), { signal: this.signal });
   }
 
   append(value: unknown): Promise<void> {
@@ -83,7 +83,9 @@ export class RunJournal implements TurnJournal {
   private async write(value: unknown): Promise<void> {
     this.head ??= (await this.read()).at(-1)?.position ?? 0;
     const position = this.head + 1;
-    const isOurs = await retryTransient(() => this.store.append(this.run, position, value), this.signal);
+    const isOurs = await retryTransient(() => this.store.append(this.run, position, value), {
+      signal: this.signal,
+    });
     if (!isOurs) throw new AppendRefused("the run is no longer this attempt's");
     this.head = position;
   }

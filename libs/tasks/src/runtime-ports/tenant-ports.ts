@@ -11,7 +11,7 @@ import { TenantStore, TokenUsageStore } from '@baton/database';
 import { LimitsService, Secrets } from '@baton/identity';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { retryTransient } from '../core/retry-transient.js';
+import { retryTransient } from '../core/retry.js';
 
 /** How long a run waits for Postgres to give it a secret. */
 const READ_SECRET_MS = 60_000;
@@ -26,7 +26,9 @@ export class TenantSecrets extends SecretReader {
   }
 
   override get(tenantId: string, name: string): Promise<string | undefined> {
-    return retryTransient(() => this.secrets.get(tenantId, name), AbortSignal.timeout(READ_SECRET_MS));
+    return retryTransient(() => this.secrets.get(tenantId, name), {
+      signal: AbortSignal.timeout(READ_SECRET_MS),
+    });
   }
 }
 
@@ -70,10 +72,10 @@ export class TenantTokens extends TokenBudget {
     forMs: number,
     signal: AbortSignal,
   ): Promise<void> {
-    const { tokensPerDay: most } = await retryTransient(() => this.limits.of(tenantId), signal);
+    const { tokensPerDay: most } = await retryTransient(() => this.limits.of(tenantId), { signal });
     if (most === null) return;
     const reservation = { tenantId, runId, tokens, forMs, most };
-    if (await retryTransient(() => this.store.reserve(reservation), signal)) return;
+    if (await retryTransient(() => this.store.reserve(reservation), { signal })) return;
     this.metrics.limitExceeded.inc({ limit: 'tokensPerDay' });
     throw new TokensExceeded(
       `The limit tokensPerDay of this tenant, which is ${most}, has no room for another call of a model: try again ` +
@@ -85,7 +87,7 @@ export class TenantTokens extends TokenBudget {
   override async record(tenantId: string, runId: string, spent: TokenCount): Promise<void> {
     try {
       const record = () => this.store.record(tenantId, runId, spent);
-      await retryTransient(record, AbortSignal.timeout(RECORD_USAGE_MS));
+      await retryTransient(record, { signal: AbortSignal.timeout(RECORD_USAGE_MS) });
     } catch (error) {
       this.logger.warn('the token usage of a model call could not be saved', {
         err: error,

@@ -10,7 +10,7 @@ import {
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { retryTransient } from '../core/retry-transient.js';
+import { retryTransient } from '../core/retry.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
 /** How a turn has ended. */
@@ -76,7 +76,7 @@ export class TurnEnds {
    * that another attempt owns stays as it is.
    */
   async suspend(run: RunKey, taskIds: readonly string[], signal: AbortSignal): Promise<void> {
-    await retryTransient(() => this.families.suspend(run, taskIds), signal);
+    await retryTransient(() => this.families.suspend(run, taskIds), { signal });
     // Those tasks may have ended before the run was suspended. They found nobody to wake then.
     await this.wake(run.tenantId, run.taskId);
   }

@@ -1,5 +1,5 @@
 import { DatabaseUnavailableError } from '@baton/database';
-import { retryTransient } from './retry-transient.js';
+import { retryTransient } from './retry.js';
 
 const away = new DatabaseUnavailableError('Postgres is not available');
 
@@ -18,12 +18,12 @@ describe('a read of a run that is being prepared', () => {
 
   it('is asked again while Postgres is away', async () => {
     const read = failing(away, away);
-    expect(await retryTransient(read, signal)).toBe('answer');
+    expect(await retryTransient(read, { signal })).toBe('answer');
     expect(read).toHaveBeenCalledTimes(3);
   });
 
   it('fails with an error that stays', async () => {
-    await expect(retryTransient(failing(new Error('broken')), signal)).rejects.toThrow('broken');
+    await expect(retryTransient(failing(new Error('broken')), { signal })).rejects.toThrow('broken');
   });
 
   it('is given up when the run is stopped', async () => {
@@ -32,7 +32,7 @@ describe('a read of a run that is being prepared', () => {
       stop.abort();
       throw away;
     });
-    await expect(retryTransient(read, stop.signal)).rejects.toThrow(away);
+    await expect(retryTransient(read, { signal: stop.signal })).rejects.toThrow(away);
     expect(read).toHaveBeenCalledTimes(1);
   });
 });

@@ -1,0 +1,190 @@
+import { type Agent, Role, TaskState, textOf, textPart } from '@baton/a2a';
+import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
+import { Database, RunStore, TaskStore, TenantStore } from '@baton/database';
+import type { RunJob } from '@baton/messaging';
+import type { INestApplicationContext } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { TurnEnds } from '../turns/turn-ends.js';
+import { TurnIntake, newTask } from '../turns/turn-intake.js';
+import { RunExecutor } from './run-executor.js';
+import { compileWorker } from './worker.fixture.js';
+
+const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
+
+/** What the agent of a test does. */
+let act: (turn: Turn, signal: AbortSignal) => AsyncGenerator<AgentOutput>;
+const runtime: AgentRuntime = { name: 'scripted', run: (turn, signal) => act(turn, signal) };
+
+let place: TestDatabase;
+let database: Database;
+let worker: INestApplicationContext;
+let tenantId: string;
+let executor: RunExecutor;
+
+beforeAll(async () => {
+  place = await createDatabase();
+  database = new Database({ url: place.url, poolSize: 4 });
+  // The test alone says what is executed: nothing is put on the queue again by itself.
+  worker = await (await compileWorker(place.url, () => runtime, { ORPHAN_MS: '600000' })).init();
+  executor = worker.get(RunExecutor, { strict: false });
+  ({ id: tenantId } = await worker.get(TenantStore, { strict: false }).create('acme'));
+});
+afterAll(async () => {
+  await worker.close();
+  await database.close();
+  await place.drop();
+});
+
+/** A run that nobody but the test takes up. */
+async function order(): Promise<RunJob> {
+  let job: RunJob | undefined;
+  const slots = { quotaFor: async () => undefined, enqueue: async (run: RunJob) => void (job = run) };
+  const message = {
+    ...{ messageId: randomUUID(), contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart('hi')] },
+    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+  };
+  const intake = new TurnIntake(worker.get(TaskStore, { strict: false }), slots, { maxAttempts: 3 });
+  await intake.createTask({ tenantId, agent: ECHO, task: newTask(message, {}) });
+  return job!;
+}
+
+const status = ({ task }: Turn, state: TaskState, text?: string): AgentOutput => {
+  const said = { contextId: task.contextId, taskId: task.id, role: Role.ROLE_AGENT, metadata: undefined };
+  const message =
+    text === undefined
+      ? undefined
+      : { ...said, messageId: randomUUID(), parts: [textPart(text)], extensions: [], referenceTaskIds: [] };
+  const value = { taskId: task.id, contextId: task.contextId, metadata: undefined };
+  return { $case: 'statusUpdate', value: { ...value, status: { state, message, timestamp: undefined } } };
+};
+const chunk = ({ task }: Turn, text: string, append: boolean): AgentOutput => ({
+  $case: 'artifactUpdate',
+  value: {
+    ...{ taskId: task.id, contextId: task.contextId, append, lastChunk: false, metadata: undefined },
+    artifact: {
+      ...{ artifactId: 'a', name: '', description: '', parts: [textPart(text)] },
+      ...{ metadata: undefined, extensions: [] },
+    },
+  },
+});
+
+const runOf = async ({
+  runId,
+}: RunJob): Promise<{ state: string; attempt: number; error: string | null }> => {
+  const text = `SELECT state, attempt, error FROM runs WHERE id = '${runId}'`;
+  return (
+    await database.systemQuery<{ state: string; attempt: number; error: string | null }>({ text }, [])
+  )[0]!;
+};
+const logOf = async ({ taskId }: RunJob) => {
+  const events = await worker.get(TaskStore, { strict: false }).readEvents(tenantId, taskId, 0, 100);
+  return events.map(({ sequence, payload }) => {
+    if (payload.$case === 'artifactUpdate') return [sequence, textOf(payload.value.artifact?.parts ?? [])];
+    return [sequence, payload.value.status?.state];
+  });
+};
+const taskOf = async ({ taskId }: RunJob) =>
+  (await worker.get(TaskStore, { strict: false }).get(tenantId, taskId))!.task;
+
+it('a run is claimed, its agent speaks, and each word is in the log once and in order', async () => {
+  act = async function* (turn) {
+    yield chunk(turn, 'one', false);
+    yield chunk(turn, 'two', true);
+    yield status(turn, TaskState.TASK_STATE_COMPLETED);
+    yield chunk(turn, 'after the end', true);
+  };
+  const job = await order();
+  await executor.execute(job);
+  expect(await logOf(job)).toEqual([
+    [1, TaskState.TASK_STATE_SUBMITTED],
+    [2, TaskState.TASK_STATE_WORKING],
+    [3, 'one'],
+    [4, 'two'],
+    [5, TaskState.TASK_STATE_COMPLETED],
+  ]);
+  expect(await runOf(job)).toEqual({ state: 'succeeded', attempt: 1, error: null });
+});
+
+it('a run that somebody else has, or that is over, is not executed', async () => {
+  let turns = 0;
+  act = async function* (turn) {
+    turns += 1;
+    yield status(turn, TaskState.TASK_STATE_COMPLETED);
+  };
+  const job = await order();
+  await Promise.all([executor.execute(job), executor.execute(job)]);
+  await executor.execute(job);
+  expect(turns).toBe(1);
+  expect(await runOf(job)).toMatchObject({ state: 'succeeded', attempt: 1 });
+  expect(await logOf(job)).toHaveLength(3);
+});
+
+it('an agent that throws fails its task; what it has said stays, and only the operator reads why', async () => {
+  act = async function* (turn) {
+    yield chunk(turn, 'so far', false);
+    throw new Error('secret reason');
+  };
+  const job = await order();
+  await executor.execute(job);
+  const { status: ended, artifacts } = await taskOf(job);
+  expect(ended?.state).toBe(TaskState.TASK_STATE_FAILED);
+  expect(textOf(ended?.message?.parts ?? [])).toBe('The agent stopped with an unexpected error');
+  expect(textOf(artifacts[0]?.parts ?? [])).toBe('so far');
+  expect(await runOf(job)).toMatchObject({ state: 'failed', error: 'secret reason' });
+});
+
+it('an agent that ends without a final status fails its task', async () => {
+  act = async function* (turn) {
+    yield chunk(turn, 'half', false);
+  };
+  const job = await order();
+  await executor.execute(job);
+  const { status: ended } = await taskOf(job);
+  expect(textOf(ended?.message?.parts ?? [])).toBe('The agent returned without a final status');
+});
+
+it('an agent whose task is canceled is stopped, and nothing that it says afterwards is in the log', async () => {
+  let reason: unknown;
+  let begin: () => void = () => undefined;
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  act = async function* (turn, signal) {
+    begin();
+    await once(signal, 'abort');
+    reason = signal.reason;
+    yield status(turn, TaskState.TASK_STATE_COMPLETED);
+  };
+  const job = await order();
+  const executed = executor.execute(job);
+  await begun;
+  await worker.get(TurnEnds, { strict: false }).cancel(tenantId, null, job.taskId);
+  await executed;
+  expect(reason).toBe('canceled');
+  expect(await logOf(job)).toEqual([
+    [1, TaskState.TASK_STATE_SUBMITTED],
+    [2, TaskState.TASK_STATE_WORKING],
+    [3, TaskState.TASK_STATE_CANCELED],
+  ]);
+  expect(await runOf(job)).toMatchObject({ state: 'canceled' });
+});
+
+it('an attempt that has lost its run says nothing more: the next one goes on in its place', async () => {
+  const runs = worker.get(RunStore, { strict: false });
+  act = async function* (turn) {
+    if (turn.attempt === 1) {
+      yield chunk(turn, 'of the dead attempt', false);
+      // As after an expired lease: the run is on the queue again, and its lease is another's.
+      await runs.handBack({ tenantId, taskId: turn.task.id, runId: turn.runId, attempt: 1 });
+      await executor.execute({ ...job, attempt: 1 });
+    }
+    yield chunk(turn, `of attempt ${turn.attempt}`, true);
+    yield status(turn, TaskState.TASK_STATE_COMPLETED);
+  };
+  const job = await order();
+  await executor.execute(job);
+  const { artifacts, status: ended } = await taskOf(job);
+  expect(ended?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+  expect(artifacts.map(({ parts }) => textOf(parts))).toEqual(['of attempt 2']);
+  expect(await runOf(job)).toMatchObject({ state: 'succeeded', attempt: 2 });
+});

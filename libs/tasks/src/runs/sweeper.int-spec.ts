@@ -1,0 +1,165 @@
+import { type Agent, Role, TaskState, textPart } from '@baton/a2a';
+import { loadEnvironment } from '@baton/config';
+import { Database, RunStore, TaskStore } from '@baton/database';
+import type { Messaging, RunJob, TaskSignal } from '@baton/messaging';
+import { Logger, Metrics } from '@baton/telemetry';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { TurnIntake, newTask } from '../turns/turn-intake.js';
+import { Sweeper } from './sweeper.js';
+
+const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
+/** Short, so that a sweeper that has just started soon trusts a lease that has expired: after half of it. */
+const LEASE_MS = 200;
+
+let place: TestDatabase;
+let database: Database;
+let tasks: TaskStore;
+let runs: RunStore;
+let tenantId: string;
+let enqueued: RunJob[];
+let published: Map<string, TaskSignal>;
+let refills: number;
+let isQueueAway: boolean;
+let metrics: Metrics;
+
+beforeAll(async () => {
+  place = await createDatabase();
+  database = new Database({ url: place.url, poolSize: 4 });
+  tasks = new TaskStore(database);
+  runs = new RunStore(database);
+});
+afterAll(async () => {
+  await database.close();
+  await place.drop();
+});
+beforeEach(() => {
+  [tenantId, enqueued, published, refills, isQueueAway] = [randomUUID(), [], new Map(), 0, false];
+  metrics = new Metrics();
+});
+// What one test leaves must be nothing to the sweepers of the next.
+afterEach(() =>
+  database.systemQuery({ text: "UPDATE runs SET state = 'failed', lease_expires_at = NULL" }, []),
+);
+
+function sweeper(orphanMs = 60_000): Sweeper {
+  const environment = loadEnvironment({
+    DATABASE_URL: place.url,
+    LEASE_MS: String(LEASE_MS),
+    LEASE_HEARTBEAT_MS: '100',
+    ORPHAN_MS: String(orphanMs),
+  });
+  const messaging = {
+    enqueueRuns: async (jobs: readonly RunJob[]) => {
+      if (isQueueAway) throw new Error('the queue is away');
+      enqueued.push(...jobs);
+    },
+    publishTask: async (_tenantId: string, taskId: string, signal: TaskSignal) =>
+      void published.set(taskId, signal),
+  };
+  const dispatcher = { refill: () => (refills += 1) };
+  return new Sweeper(
+    runs,
+    messaging as unknown as Messaging,
+    dispatcher as unknown as RunDispatcher,
+    metrics,
+    environment,
+    Logger.silent(),
+  );
+}
+
+/** A run that is claimed, by a worker that then says nothing more. */
+async function claimedBy(worker: string, maxAttempts = 3): Promise<RunJob> {
+  const job = await queued(maxAttempts);
+  await runs.claim(tenantId, job.runId, worker, LEASE_MS, false);
+  return { ...job, attempt: 1 };
+}
+
+/** A run that is on the queue, as far as Postgres knows. */
+async function queued(maxAttempts = 3): Promise<RunJob> {
+  let job: RunJob | undefined;
+  const slots = { quotaFor: async () => undefined, enqueue: async (run: RunJob) => void (job = run) };
+  const message = {
+    ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart('hello')] },
+    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+  };
+  const task = newTask(message, {});
+  await new TurnIntake(tasks, slots, { maxAttempts }).createTask({ tenantId, agent: ECHO, task });
+  return job!;
+}
+
+const stateOf = async ({ runId }: RunJob): Promise<string> => {
+  const text = `SELECT state FROM runs WHERE id = '${runId}'`;
+  const [row] = await database.systemQuery<{ state: string }>({ text }, []);
+  return row!.state;
+};
+
+/** Sweeps as a worker does: until it trusts what it sees. */
+async function sweepLongEnough(sweeping = sweeper()): Promise<void> {
+  await sweeping.sweep();
+  await delay(LEASE_MS);
+  await sweeping.sweep();
+}
+
+describe('the sweep', () => {
+  it('puts a run whose worker has died back on the queue', async () => {
+    const run = await claimedBy('dead');
+    await delay(LEASE_MS);
+    await sweepLongEnough();
+    expect(enqueued).toEqual([run]);
+    expect(await stateOf(run)).toBe('queued');
+    expect(published.size).toBe(0);
+  });
+
+  it('leaves a run alone whose lease is alive', async () => {
+    const job = await queued();
+    await runs.claim(tenantId, job.runId, 'alive', 60_000, false);
+    await sweepLongEnough();
+    expect(enqueued).toEqual([]);
+    expect(await stateOf(job)).toBe('running');
+  });
+
+  it('takes no lease at first: the worker may have been cut off from Postgres as well', async () => {
+    const run = await claimedBy('cut off');
+    await delay(LEASE_MS);
+    await sweeper().sweep();
+    expect(enqueued).toEqual([]);
+    expect(await stateOf(run)).toBe('running');
+  });
+
+  it('fails a run whose worker died on every attempt, and its readers are told', async () => {
+    const run = await claimedBy('dead', 1);
+    await delay(LEASE_MS);
+    await sweepLongEnough();
+    expect(enqueued).toEqual([]);
+    expect(await stateOf(run)).toBe('failed');
+    const stored = (await tasks.get(tenantId, run.taskId))!;
+    expect(stored.task.status?.state).toBe(TaskState.TASK_STATE_FAILED);
+    const signal = published.get(run.taskId);
+    expect(signal?.lastSequence).toBe(stored.sequence);
+    expect(signal?.events).toMatchObject([{ sequence: stored.sequence, attempt: 1 }]);
+    expect((await metrics.render()).body).toMatch(/^baton_dead_letters_total 1$/m);
+  });
+
+  it('puts a queued run on the queue that has been there for too long, once', async () => {
+    const run = await queued();
+    const sweeping = sweeper(500);
+    await sweeping.sweep();
+    expect(enqueued).toEqual([]);
+    await delay(500);
+    await sweeping.sweep();
+    await sweeping.sweep();
+    expect(enqueued).toEqual([run]);
+  });
+
+  it('goes on while the queue is away, and has waiting runs dispatched each time', async () => {
+    const run = await claimedBy('dead');
+    isQueueAway = true;
+    await delay(LEASE_MS);
+    await sweepLongEnough();
+    expect(await stateOf(run)).toBe('queued');
+    expect(refills).toBe(2);
+  });
+});

@@ -1,0 +1,170 @@
+import { type Agent, type Message, Role, TaskState, textPart } from '@baton/a2a';
+import { Database, type RunQuota, RunStore, TaskStore } from '@baton/database';
+import type { RunJob } from '@baton/messaging';
+import { randomUUID } from 'node:crypto';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { TurnIntake, newTask } from './turn-intake.js';
+
+const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
+
+let place: TestDatabase;
+let database: Database;
+let tasks: TaskStore;
+let runs: RunStore;
+let tenantId: string;
+let quota: RunQuota | undefined;
+let onQueue: RunJob[];
+let intake: TurnIntake;
+
+beforeAll(async () => {
+  place = await createDatabase();
+  database = new Database({ url: place.url, poolSize: 8 });
+  tasks = new TaskStore(database);
+  runs = new RunStore(database);
+});
+afterAll(async () => {
+  await database.close();
+  await place.drop();
+});
+beforeEach(() => {
+  tenantId = randomUUID();
+  quota = undefined;
+  onQueue = [];
+  const slots = {
+    quotaFor: async () => quota,
+    enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
+  };
+  intake = new TurnIntake(tasks, slots, { maxAttempts: 3 });
+});
+
+const said = (text: string): Message => ({
+  ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart(text)] },
+  ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+});
+const request = (id?: string) => ({ tenantId, agent: ECHO, task: newTask(said('hello'), { id }) });
+const keyOf = (text: string) => ({ hash: Buffer.alloc(32, text), content: null, hours: 1 });
+const runsOf = async (taskId: string): Promise<{ id: string; state: string }[]> => {
+  const text = `SELECT id, state FROM runs WHERE tenant_id = '${tenantId}' AND task_id = '${taskId}'`;
+  return database.systemQuery({ text }, []);
+};
+/** The task as it waits for its caller: its run has asked for input. */
+async function interrupted(): Promise<string> {
+  const { task } = request();
+  await intake.createTask({ tenantId, agent: ECHO, task });
+  const [{ runId } = { runId: '' }] = onQueue.splice(0);
+  const run = (await runs.claim(tenantId, runId, 'worker', 60_000, false))!;
+  const status = { state: TaskState.TASK_STATE_INPUT_REQUIRED, message: undefined, timestamp: undefined };
+  const value = { taskId: task.id, contextId: task.contextId, status, metadata: undefined };
+  const payload = { $case: 'statusUpdate' as const, value };
+  const { serializePayload } = await import('@baton/a2a');
+  const end = { state: status.state, outcome: null, artifacts: [] };
+  const events = [{ payload, json: serializePayload(payload), isFirst: false }];
+  expect(await runs.append(run, { afterSequence: run.cut.sequence, events, end })).toMatchObject({
+    ok: true,
+  });
+  return task.id;
+}
+
+describe('a new task', () => {
+  it('is in Postgres before its run is on the queue, and its caller watches it by then', async () => {
+    const { task } = request();
+    const steps: string[] = [];
+    let subscribe: () => void = () => undefined;
+    const isWatched = new Promise<void>((resolve) => (subscribe = resolve));
+    const made = intake.createTask({ tenantId, agent: ECHO, task }, async () => {
+      await isWatched;
+      steps.push(`watched with ${onQueue.length} runs on the queue`);
+      return 'watch';
+    });
+    while ((await runsOf(task.id)).length === 0);
+    subscribe();
+    expect(await made).toEqual({ created: true, opened: 'watch' });
+    expect(steps).toEqual(['watched with 0 runs on the queue']);
+    const [run] = await runsOf(task.id);
+    expect(run).toMatchObject({ state: 'queued' });
+    expect(onQueue).toEqual([{ tenantId, taskId: task.id, runId: run?.id, attempt: 0 }]);
+    expect((await tasks.get(tenantId, task.id))?.task.history).toMatchObject([{ taskId: task.id }]);
+  });
+
+  it('that waits for a slot is not put on the queue', async () => {
+    quota = { maxInFlight: 0, maxWaiting: null, exact: true };
+    const { task } = request();
+    await intake.createTask({ tenantId, agent: ECHO, task });
+    expect(await runsOf(task.id)).toMatchObject([{ state: 'queued' }]);
+    expect(onQueue).toEqual([]);
+  });
+
+  it('is refused with the limit that has no room, and nothing is written', async () => {
+    quota = { maxInFlight: 0, maxWaiting: 0, exact: true };
+    const waiting = request();
+    await expect(intake.createTask(waiting)).rejects.toMatchObject({
+      kind: 'limit-exceeded',
+      message: expect.stringContaining('tasksWaiting'),
+    });
+    quota = { maxInFlight: null, maxWaiting: null, maxStoredBytes: 1, exact: false };
+    await expect(intake.createTask(waiting)).rejects.toMatchObject({
+      kind: 'limit-exceeded',
+      message: expect.stringContaining('storedBytes'),
+    });
+    expect(await tasks.get(tenantId, waiting.task.id)).toBeUndefined();
+    expect(onQueue).toEqual([]);
+  });
+
+  it('under a key that is known is not made: the caller learns of the earlier one', async () => {
+    const key = keyOf('k');
+    const first = request();
+    await intake.createTask({ ...first, key });
+    const second = await intake.createTask({ ...request(), key });
+    expect(second).toMatchObject({ created: false, earlier: { taskId: first.task.id } });
+    expect(onQueue.map(({ taskId }) => taskId)).toEqual([first.task.id]);
+  });
+
+  it('that several make under one id is made once', async () => {
+    const id = randomUUID();
+    const made = await Promise.all([1, 2, 3, 4].map(() => intake.ensureTask(request(id))));
+    expect(made.filter(Boolean)).toHaveLength(1);
+    expect(await intake.ensureTask(request(id))).toBe(false);
+    expect(await runsOf(id)).toHaveLength(1);
+    expect(onQueue).toHaveLength(1);
+  });
+
+  it('that is there is not refused to whoever makes it again when the limits have no room', async () => {
+    const id = randomUUID();
+    await intake.ensureTask(request(id));
+    quota = { maxInFlight: 0, maxWaiting: 0, exact: true };
+    expect(await intake.ensureTask(request(id))).toBe(false);
+    await expect(intake.ensureTask(request())).rejects.toMatchObject({ kind: 'limit-exceeded' });
+  });
+});
+
+describe('the next turn of a task', () => {
+  const next = (taskId: string) => ({ tenantId, agent: ECHO, message: { ...said('go on'), taskId } });
+
+  it('is in Postgres and watched before its run is on the queue', async () => {
+    const taskId = await interrupted();
+    const continued = await intake.continueTask(next(taskId), async (sequence) => ({
+      sequence,
+      runs: (await runsOf(taskId)).length,
+      onQueue: onQueue.length,
+    }));
+    expect(continued).toEqual({ ok: true, opened: { sequence: 4, runs: 2, onQueue: 0 } });
+    expect(onQueue).toHaveLength(1);
+  });
+
+  it('is refused while the task is at work, and repeated under a key that is known', async () => {
+    const taskId = await interrupted();
+    const key = keyOf(taskId);
+    expect(await intake.continueTask({ ...next(taskId), key })).toMatchObject({ ok: true });
+    expect(await intake.continueTask(next(taskId))).toEqual({ ok: false, reason: 'busy' });
+    expect(await intake.continueTask({ ...next(taskId), key })).toMatchObject({ reason: 'repeated' });
+    expect(await intake.continueTask(next(randomUUID()))).toEqual({ ok: false, reason: 'not-found' });
+    expect(onQueue).toHaveLength(1);
+  });
+
+  it('is held to the limits of the tenant, unless they do not apply to it', async () => {
+    const taskId = await interrupted();
+    quota = { maxInFlight: 0, maxWaiting: 0, exact: true };
+    await expect(intake.continueTask(next(taskId))).rejects.toMatchObject({ kind: 'limit-exceeded' });
+    expect(await intake.continueTask({ ...next(taskId), isUnlimited: true })).toMatchObject({ ok: true });
+  });
+});
