@@ -1,5 +1,5 @@
-// npm run bench:answer-times: does the time of an answer tell whether others have the thing it is about?
-// PAIRS (80) of calls per kind of call. Ends with an error if one tells.
+// npm run bench:answer-times: does the duration of an answer reveal whether another tenant has a thing?
+// PAIRS (80) of calls per kind of call. Exits with an error if one does.
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
@@ -7,5 +7,9 @@ require('../test/support/load-typescript.js');
 const { measureAnswerTimes } = require('../test/isolation/answer-times.ts');
 
 const unfair = await measureAnswerTimes(Number(process.env.PAIRS ?? 80));
-console.log(unfair.length ? `The time tells something:\n${unfair.join('\n')}` : 'The time tells nothing.');
+console.log(
+  unfair.length
+    ? `Answer times reveal whether a thing exists:\n${unfair.join('\n')}`
+    : 'Answer times reveal nothing.',
+);
 process.exit(unfair.length ? 1 : 0);

@@ -1,4 +1,4 @@
-// The load generator: plain node:http with kept-alive sockets, so that it costs little beside the server.
+// The load generator: plain node:http with keep-alive sockets, because it shares the machine with the server.
 import http from 'node:http';
 import { randomUUID } from 'node:crypto';
 

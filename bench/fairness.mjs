@@ -1,5 +1,5 @@
-// node bench/fairness.mjs: what one tenant's flood costs another's single task.
-// Two API and two worker processes on services of their own. DRIVER (redis or postgres), CONCURRENCY of a worker
+// npm run bench:fairness: how a flood of one tenant delays a single task of another.
+// Two API and two worker processes with their own services. DRIVER (redis or postgres), CONCURRENCY of a worker
 // (10), FLOOD tasks (10000), DELAYS of the flood's runs in ms (10,200,1000), PROBES per phase (40), SECONDS of the
 // phases of throughput (15), PHASES (probe,weights,many,alone), DIST of another build to measure.
 import { execFile, fork } from 'node:child_process';

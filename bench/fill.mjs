@@ -1,4 +1,4 @@
-// Fills a database with tasks that look as if they had been run: rows made by Postgres itself, in slices.
+// Fills a database with rows of finished tasks. Postgres generates them, in slices.
 import pg from 'pg';
 
 const SLICE = 20_000;

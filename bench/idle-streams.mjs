@@ -1,5 +1,5 @@
-// node bench/idle-streams.mjs: what open streams cost one API process.
-// STREAMS (5000) idle ones, each of a task of its own and then all of one task; READERS (200) that stop reading.
+// npm run bench:streams: the cost of open streams in one API process.
+// STREAMS (5000): idle streams, first each of its own task, then all of one task. READERS (200): readers that stop reading.
 import http from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { quantile } from './load.mjs';

@@ -1,7 +1,7 @@
 // npm run bench:large-turn -- [--mib 2048] [--driver redis|postgres] [--chunk-mib 4]
-// One turn of so many MiB in a Baton as `npm start` runs it, with two workers: sent, streamed to a slow reader, read and
-// listed meanwhile and afterwards, its artifacts read to their end, its worker killed, its run reclaimed, its task
-// canceled. Prints how long each takes and the most memory that each kind of process has had.
+// One turn of this size on `npm start` with two workers: send, stream to a slow reader, read and list during and after the
+// turn, read all artifacts, kill the worker, reclaim the run, cancel the task. Prints the duration of each step and the peak
+// memory of each kind of process.
 import { randomUUID } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -199,4 +199,4 @@ try {
 }
 console.log(`\nA turn of ${values.mib} MiB in chunks of ${values['chunk-mib']} MiB, ${driver}`);
 console.table(rows);
-console.log('Most memory of a process, MiB:', peaks.of);
+console.log('Peak memory of each process, MiB:', peaks.of);

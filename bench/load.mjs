@@ -1,4 +1,4 @@
-// Ways to put load on a target. Each returns figures of one round.
+// Load patterns. Each returns the figures of one round.
 
 /** `count` calls one after another; milliseconds of each, sorted. */
 export async function oneByOne(call, count) {

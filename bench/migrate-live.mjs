@@ -1,6 +1,6 @@
-// npm run bench:migrate: does traffic go on while the schema of a full database changes? Processes of the last release
-// serve callers, and `npm run migrate` of this one brings the database from that release's schema to this one's, and
-// then fills a column of every task and builds two indexes.
+// npm run bench:migrate: does traffic continue while the schema of a full database changes? Processes of the last release
+// serve callers. Meanwhile `npm run migrate` of this release migrates the database, fills a column of every task and builds
+// two indexes.
 // TASKS (1000000) of EVENTS (3) each, CLIENTS (8), SECONDS (15) before and after, DRIVER (redis if there is one).
 import { spawn } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';

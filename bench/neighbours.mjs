@@ -1,8 +1,8 @@
-// npm run bench:neighbours: what a tenant that attacks costs another one's blocking `echo`.
-// A Baton as `npm start` runs it, once with Redis if there is one and once on Postgres alone. One tenant sends `echo`
-// all the time; the other one attacks, each attack for SECONDS (20) from ATTACKERS (4) callers. CALLERS (2) of `echo`,
-// WORKERS (2), ATTACKS and DRIVERS to choose some (`ATTACKS=spin,flood DRIVERS=postgres`).
-// The target, on a machine that does nothing else: p99 below one second through every attack.
+// npm run bench:neighbours: how an attack of one tenant delays another tenant's blocking `echo`.
+// Runs `npm start` once with Redis, if installed, and once on Postgres alone. One tenant sends `echo` all the time. The other
+// one attacks, each attack for SECONDS (20) from ATTACKERS (4) callers. CALLERS (2) of `echo`, WORKERS (2). ATTACKS and
+// DRIVERS select some (`ATTACKS=spin,flood DRIVERS=postgres`).
+// The target on an idle machine: p99 below one second in every attack.
 import { execFile } from 'node:child_process';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';

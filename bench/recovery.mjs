@@ -1,5 +1,5 @@
-// npm run bench:recovery: kills a worker with runs in hand, again and again, and says how long its callers wait.
-// ROUNDS (10), RUNS in hand of the worker that is killed (50). Redis if there is one, then Postgres alone.
+// npm run bench:recovery: kills a worker with active runs repeatedly, and measures how long its callers wait.
+// ROUNDS (10). RUNS (50): active runs of the killed worker. With Redis, if installed, then on Postgres alone.
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// What callers notice while a million events are deleted behind them.
+// The latency that callers see while retention deletes a million events.
 import { message } from './caller.mjs';
 import { quantile } from './load.mjs';
 

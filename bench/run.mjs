@@ -1,5 +1,5 @@
-// npm run bench: Baton against the official SDK's in-memory server, both in one run, in turns.
-// ROUNDS (3), SECONDS a round (8), CLIENTS (64), WORKERS (1).
+// npm run bench: compares Baton with the official SDK's in-memory server. Measures both in turns.
+// ROUNDS (3), SECONDS per round (8), CLIENTS (64), WORKERS (1).
 import { cpus } from 'node:os';
 import { oneByOne, quantile, range, together } from './load.mjs';
 import { startBaton, startSdkServer } from './servers.mjs';

@@ -1,4 +1,4 @@
-// The calls that must not grow slower with what is stored: a name, what to do before a round, and one call.
+// Calls whose duration must not grow with the stored data: a name, the preparation of a round, and one call.
 import pageToken from '../dist/libs/a2a/src/page-token.js';
 import { message } from './caller.mjs';
 import { LONG_CONTEXT } from './fill.mjs';

@@ -1,7 +1,6 @@
-// npm run bench:ten-million: does Baton stay as quick when there are ten million events? Two of them run side by
-// side, one almost empty and one full, and are measured in turns. Then the full one deletes a million events while
-// callers are at work.
-// ROUNDS (5), CALLS a round (30), TASKS (200000) of EVENTS (50) each, HUGE (1000000), SECONDS (20) of each load.
+// npm run bench:ten-million: does Baton stay as fast with ten million events? Two Batons run side by side, one almost empty
+// and one full, and are measured in turns. Then the full one deletes a million events under load.
+// ROUNDS (5), CALLS per round (30), TASKS (200000) of EVENTS (50) each, HUGE (1000000), SECONDS (20) of each load.
 import { cpus } from 'node:os';
 import { Caller } from './caller.mjs';
 import { connect, fillHuge, fillTenant, tenantsOf } from './fill.mjs';
