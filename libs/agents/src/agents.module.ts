@@ -6,7 +6,7 @@ import type { AgentRuntime } from './runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
 import { RUNTIMES, RuntimeTable } from './runtimes.js';
 import type { ToolSource } from './runtimes/llm/tools/agent-tool.js';
-import { IndexRouter } from './runtimes/index-agent/index-router.js';
+import { IndexRouter } from './runtimes/index-agent/index-runtime.js';
 import { TOOL_SOURCES, ToolSources } from './runtimes/llm/tools/tool-sources.js';
 
 /** Provides the RuntimeTable with every runtime in it. */

@@ -1,5 +1,28 @@
-import type { Agent, Message, StreamResponse, Task } from '@baton/a2a';
-import type { TurnJournal } from './turn-journal.js';
+import { type Agent, type Message, Role, type StreamResponse, type Task } from '@baton/a2a';
+
+/** One value of a journal. */
+export interface JournalEntry {
+  /** The run that wrote it: one turn of the task. */
+  runId: string;
+  /** From 1, without holes, over all turns of the task. */
+  position: number;
+  /** Any JSON value. */
+  value: unknown;
+}
+
+/**
+ * What a runtime must remember across a crash of its worker and from turn to turn: a list of JSON values per task,
+ * in Postgres, that only grows. It goes when the task is deleted.
+ */
+export interface TurnJournal {
+  /**
+   * Every entry of a task, of all its turns, oldest first.
+   * @param taskId another task of the tenant, as one of `earlierTasks`; left out = the turn's own
+   */
+  read(taskId?: string): Promise<JournalEntry[]>;
+  /** Durable when it resolves. Rejects if the run is no longer this attempt's; nothing was written then. */
+  append(value: unknown): Promise<void>;
+}
 
 /** One turn of a task, as a runtime gets it. */
 export interface Turn {
@@ -57,4 +80,21 @@ export class Suspension extends Error {
   constructor(readonly taskIds: readonly [string, ...string[]]) {
     super('The turn waits for other tasks');
   }
+}
+
+/** What was said before this turn's message: empty in a task's first turn. */
+export function historyBefore({ task, message }: Turn): Message[] {
+  // The last one, because some callers use a messageId twice in a task.
+  const index = task.history.findLastIndex(
+    ({ messageId, role }) => messageId === message.messageId && role === Role.ROLE_USER,
+  );
+  return index < 0 ? [] : task.history.slice(0, index);
+}
+
+/**
+ * Which turn of its task this is, from 1. It comes from the stored task alone, so that any worker and any
+ * attempt counts the same.
+ */
+export function turnNumber(turn: Turn): number {
+  return 1 + historyBefore(turn).filter(({ role }) => role === Role.ROLE_USER).length;
 }

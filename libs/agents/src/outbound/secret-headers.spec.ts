@@ -1,4 +1,4 @@
-import { SecretReader } from '../secret-reader.js';
+import { SecretReader } from '../ports.js';
 import { readSecretHeaders, secretHeaders } from './secret-headers.js';
 
 class FixedSecrets extends SecretReader {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SecretReader } from '../secret-reader.js';
+import type { SecretReader } from '../ports.js';
 
 /** As field names are written (RFC 9110, section 5.1). */
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;

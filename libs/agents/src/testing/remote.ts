@@ -5,7 +5,7 @@ import { Outbound } from '../outbound/outbound.js';
 import type { AgentOutput, Turn } from '../runtime.js';
 import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from '../runtimes/remote-a2a/remote-connection.js';
-import { SecretReader } from '../secret-reader.js';
+import { SecretReader } from '../ports.js';
 import { agent, collect, summary, turnWith, userMessage } from './turns.js';
 
 /** The tenant has one secret, `key`. */

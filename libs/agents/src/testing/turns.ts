@@ -1,8 +1,7 @@
 import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a';
-import { AgentList } from '../agent-list.js';
+import { AgentList } from '../ports.js';
 import { textPart } from '../reply.js';
-import type { AgentOutput, Turn } from '../runtime.js';
-import type { JournalEntry, TurnJournal } from '../turn-journal.js';
+import type { AgentOutput, JournalEntry, Turn, TurnJournal } from '../runtime.js';
 
 /** A user's message. */
 export function userMessage(parts: string | Part[], fields: Partial<Message> = {}): Message {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { dataPart, textPart } from '../../reply.js';
 import { userMessage } from '../../testing/turns.js';
-import { echoParts, textOfBytes } from './echo-parts.js';
+import { echoParts, textOfBytes } from './echo-runtime.js';
 
 const size = fc.integer({ min: 1, max: 400 });
 

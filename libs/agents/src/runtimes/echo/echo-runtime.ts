@@ -1,11 +1,54 @@
-import type { Part } from '@baton/a2a';
+import type { Message, Part } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { setImmediate as nextLoop, setTimeout as delay } from 'node:timers/promises';
-import { artifactChunk, completed, failed, inputRequired } from '../../reply.js';
-import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
-import { turnNumber } from '../../turn.js';
-import { type EchoOptions, readEchoOptions } from './echo-options.js';
-import { echoParts, sizeOf } from './echo-parts.js';
+import { z } from 'zod';
+import { artifactChunk, completed, failed, inputRequired, textPart } from '../../reply.js';
+import { type AgentOutput, type AgentRuntime, type Turn, turnNumber } from '../../runtime.js';
+
+export const MAX_CHUNKS = 100_000;
+export const MAX_CHUNK_BYTES = 1024 * 1024;
+export const MAX_DELAY_MS = 600_000;
+
+const wholeNumber = (min: number, max: number) => {
+  const allowed = `must be a whole number from ${min.toString()} to ${max.toString()}`;
+  return z.int(allowed).min(min, allowed).max(max, allowed).optional();
+};
+
+const options = z.strictObject(
+  {
+    /** Number of chunks of the one artifact. */
+    chunks: wholeNumber(1, MAX_CHUNKS),
+    /** Milliseconds before each chunk. */
+    delayMs: wholeNumber(0, MAX_DELAY_MS),
+    /** Size of each chunk's text in bytes of UTF-8; the whole text when it is not given. */
+    chunkBytes: wholeNumber(1, MAX_CHUNK_BYTES),
+    /** End badly: `throw` like a broken agent, `failed` like one that can't do what it was asked. */
+    fail: z.enum(['throw', 'failed'], 'must be "throw" or "failed"').optional(),
+    /** Ask first; the next message to the task is what is echoed. */
+    askInput: z.boolean('must be true or false').optional(),
+  },
+  'must be an object with any of chunks, delayMs, chunkBytes, fail, askInput',
+);
+
+/** What `message.metadata.echo` may ask for. */
+export type EchoOptions = z.output<typeof options>;
+
+/**
+ * Read the options of a message.
+ *
+ * @returns the options, or a sentence that names the wrong field and says what is allowed
+ */
+export function readEchoOptions(message: Message): EchoOptions | string {
+  const asked: unknown = message.metadata?.echo;
+  const result = options.safeParse(asked ?? {});
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const unknown = issue?.code === 'unrecognized_keys' ? issue.keys[0] : undefined;
+  const field = ['metadata', 'echo', ...(issue?.path ?? []), ...(unknown === undefined ? [] : [unknown])];
+  const reason =
+    unknown === undefined ? issue?.message : 'is not one of chunks, delayMs, chunkBytes, fail, askInput';
+  return `${field.join('.')} ${reason ?? 'is not valid'}`;
+}
 
 /** The whole reply must fit in a task's row when its artifact is folded. */
 export const MAX_REPLY_BYTES = 64 * 1024 * 1024;
@@ -70,3 +113,37 @@ async function* echo(
 /** @returns false if the signal came first */
 const slept = (ms: number, signal: AbortSignal): Promise<boolean> =>
   delay(ms, true, { signal }).catch(() => false);
+
+/**
+ * The parts that each chunk of an echo carries: those of the message, their text cut or repeated to
+ * `chunkBytes` if that is given (several text parts then become one).
+ */
+export function echoParts(message: Message, chunkBytes: number | undefined): Part[] {
+  if (chunkBytes === undefined) return message.parts;
+  const texts = message.parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []));
+  if (texts.length === 0) return message.parts;
+  const others = message.parts.filter(({ content }) => content?.$case !== 'text');
+  return [textPart(textOfBytes(texts.join(''), chunkBytes)), ...others];
+}
+
+/**
+ * The text cut or repeated to as many bytes of UTF-8 as fit into `bytes` without cutting a character: at most
+ * 3 bytes less. An empty text stays empty.
+ */
+export function textOfBytes(text: string, bytes: number): string {
+  // Two halves of a surrogate pair may meet where the text is repeated: its length alone would say too much.
+  const period = Buffer.byteLength(text + text) - Buffer.byteLength(text);
+  if (period === 0) return '';
+  const repeated = text.repeat(Math.ceil(bytes / period));
+  const { read } = new TextEncoder().encodeInto(repeated, new Uint8Array(bytes));
+  return repeated.slice(0, read);
+}
+
+/** Rough size of parts on the wire, in bytes. */
+function sizeOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { content }) => {
+    if (content?.$case === 'raw') return sum + content.value.length;
+    if (content?.$case === 'data') return sum + JSON.stringify(content.value ?? null).length;
+    return sum + Buffer.byteLength(content?.value ?? '');
+  }, 0);
+}

@@ -1,6 +1,5 @@
 import { Message, Role, Task, TaskState } from '@baton/a2a';
-import type { Turn } from '../../runtime.js';
-import { historyBefore } from '../../turn.js';
+import { historyBefore, type Turn } from '../../runtime.js';
 import type { TurnRequest } from './protocol.js';
 
 /**

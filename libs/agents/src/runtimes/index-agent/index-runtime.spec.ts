@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { FixedAgents, agent, collect, firstTurn, summary } from '../../testing/turns.js';
-import type { IndexModel } from '../../index-models.js';
+import type { IndexModel } from '../../ports.js';
 import type { Turn } from '../../runtime.js';
 import { completed } from '../../reply.js';
 import { llmConfigSchema } from '../llm/config.js';

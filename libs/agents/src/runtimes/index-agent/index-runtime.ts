@@ -1,9 +1,45 @@
+import type { Agent } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { AgentList } from '../../agent-list.js';
+import { AgentList, IndexModels, SecretReader } from '../../ports.js';
 import { artifactChunk, completed, dataPart, textPart } from '../../reply.js';
-import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
-import { turnNumber } from '../../turn.js';
-import { IndexRouter } from './index-router.js';
+import { type AgentOutput, type AgentRuntime, type Turn, turnNumber } from '../../runtime.js';
+import { llmConfigSchema, splitModel } from '../llm/config.js';
+import { LlmRuntime } from '../llm/llm-runtime.js';
+
+const PROMPT = `You are the front desk of a server with several agents. You do no work yourself: hand each message to the
+agent that fits it best, with everything that agent has to know, because it sees nothing of this conversation. Ask several
+agents if the message needs it. Then answer the user with what they have said, without adding facts of your own, and say
+which agent it is from. If an agent asks back, pass its question on to the user unless the conversation has the answer.
+If no agent fits, say so and name those there are with what they do.`;
+
+/** The index agent with a model: an llm agent that may ask every agent of the tenant. */
+@Injectable()
+export class IndexRouter {
+  constructor(
+    private readonly models: IndexModels,
+    private readonly secrets: SecretReader,
+    private readonly llm: LlmRuntime,
+  ) {}
+
+  /** The agent that routes; or why there is none, as a sentence for the caller. */
+  async open({ tenantId, agent }: Turn): Promise<{ agent: Agent } | { why: string }> {
+    const found = await this.models.of(tenantId);
+    if (!found) return { why: 'There is no model behind me' };
+    const config = { ...found, prompt: PROMPT, agents: 'all' };
+    const parsed = llmConfigSchema.safeParse(config);
+    if (!parsed.success)
+      return { why: `The model that was set for me, "${found.model}", is none that I know` };
+    const { provider } = splitModel(found.model);
+    if (provider !== 'openai-compatible' && (await this.secrets.get(tenantId, provider)) === undefined) {
+      return { why: `There is no key for my model: the secret "${provider}" is not set` };
+    }
+    return { agent: { ...agent, definition: { ...agent.definition, runtime: 'llm', config } } };
+  }
+
+  route(turn: Turn, agent: Agent, signal: AbortSignal): AsyncIterable<AgentOutput> {
+    return this.llm.run({ ...turn, agent }, signal);
+  }
+}
 
 const introduction = (why: string): string =>
   `I am the index of this server: I answer where no agent is named. ${why}, so I can ` +

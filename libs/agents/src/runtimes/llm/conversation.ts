@@ -1,7 +1,6 @@
 import type { ModelMessage, ToolCallPart, ToolModelMessage, UserModelMessage } from 'ai';
 import type { ApprovalAnswer, Decision } from '../../approvals.js';
-import type { Turn } from '../../runtime.js';
-import { historyBefore } from '../../turn.js';
+import { historyBefore, type Turn } from '../../runtime.js';
 import {
   type CallResult,
   type LlmEntry,

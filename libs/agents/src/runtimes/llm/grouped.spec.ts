@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { grouped } from './grouped.js';
+import { grouped } from './answer-stream.js';
 
 async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];

@@ -1,6 +1,6 @@
 import type { AssistantModelMessage, FinishReason } from 'ai';
 import type { Decision } from '../../approvals.js';
-import type { JournalEntry } from '../../turn-journal.js';
+import type { JournalEntry } from '../../runtime.js';
 import type { ToolResult } from './tools/agent-tool.js';
 import type { Usage } from './usage.js';
 

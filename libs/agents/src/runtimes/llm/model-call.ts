@@ -11,15 +11,13 @@ import {
 } from 'ai';
 import type { AgentOutput } from '../../runtime.js';
 import type { LlmConfig } from './config.js';
-import { grouped } from './grouped.js';
+import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
 import type { ModelStep } from './journal-entry.js';
 import { BrokenAnswer } from './provider-failure.js';
-import { boundedAnswer } from './answer-bounds.js';
 import type { OpenModel } from './providers.js';
 import type { Speech } from './speech.js';
 import type { AgentTool } from './tools/agent-tool.js';
 import { type Usage, estimateTokens, usageOf } from './usage.js';
-import { Watchdog } from './watchdog.js';
 
 /** Small pieces of text that come within this time are one event. */
 const GROUP_MS = 50;
@@ -67,7 +65,7 @@ export async function* callModel(
   const watchdog = new Watchdog(config, stop);
   try {
     const result = streamText({ ...callOptions(open, config, request), abortSignal: watchdog.signal });
-    const finish = yield* hear(
+    const finish = yield* relayAnswer(
       boundedAnswer(watchdog.over(result.fullStream, isWord)),
       config,
       speech,
@@ -87,8 +85,8 @@ export async function* callModel(
   }
 }
 
-/** Say what the model says as it comes. @returns the end of its answer, if there was one */
-async function* hear(
+/** Yields what the model says as it comes. @returns the end of its answer, if there was one */
+async function* relayAnswer(
   parts: AsyncIterable<Part>,
   config: LlmConfig,
   speech: Speech,

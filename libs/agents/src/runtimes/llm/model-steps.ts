@@ -1,7 +1,7 @@
 import { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../runtime.js';
-import { TokenBudget, TokensExceeded } from '../../token-budget.js';
+import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import type { LlmConfig } from './config.js';
 import type { ModelStep } from './journal-entry.js';

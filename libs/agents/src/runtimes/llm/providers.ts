@@ -1,6 +1,6 @@
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
 import { withoutEndSlashes } from '../../outbound/outbound-url.js';
-import type { SecretReader } from '../../secret-reader.js';
+import type { SecretReader } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import { type LlmConfig, type Provider, splitModel } from './config.js';
 

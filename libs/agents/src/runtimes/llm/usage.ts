@@ -1,5 +1,5 @@
 import type { LanguageModelUsage } from 'ai';
-import type { TokenCount } from '../../token-budget.js';
+import type { TokenCount } from '../../ports.js';
 
 /** Tokens of one or more calls of a model. */
 export interface Usage extends TokenCount {

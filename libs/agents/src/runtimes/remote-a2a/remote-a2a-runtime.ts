@@ -3,13 +3,12 @@ import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { failed } from '../../reply.js';
 import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
-import { Patience } from './patience.js';
+import { Patience, TurnStop } from './turn-stop.js';
 import { type RemoteConfig, cardUrlOf, remoteConfigSchema } from './remote-config.js';
 import { type RemoteConnection, RemoteConnector } from './remote-connection.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';
 import { RemoteMemory } from './remote-memory.js';
 import { FIRST_PATIENCE_MS, RemoteTurn } from './remote-turn.js';
-import { TurnStop } from './turn-stop.js';
 import { timeoutSignal } from '../../outbound/timeout-signal.js';
 
 /** How long the remote agent may take to hear that its task is canceled. */

@@ -13,7 +13,7 @@ import { Outbound } from '../../outbound/outbound.js';
 import { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
 import type { Turn } from '../../runtime.js';
-import { SecretReader } from '../../secret-reader.js';
+import { SecretReader } from '../../ports.js';
 import { cardResolver, readCard } from './remote-card.js';
 import { type RemoteConfig, cardUrlOf } from './remote-config.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';

@@ -1,14 +1,13 @@
 import { type Message, Role, type TaskState, isInterrupted } from '@baton/a2a';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../runtime.js';
-import { Patience } from './patience.js';
+import { Patience, type TurnStop } from './turn-stop.js';
 import { RemoteCalls, type Said } from './remote-calls.js';
 import type { RemoteConfig } from './remote-config.js';
 import type { RemoteConnection } from './remote-connection.js';
 import { type FailureKind, RemoteFailure } from './remote-failure.js';
 import type { RemoteMemory } from './remote-memory.js';
 import { TaskRelay, statusKey } from './task-relay.js';
-import type { TurnStop } from './turn-stop.js';
 
 /** Before its message was sent a turn waits no longer than this for an agent that can't be reached. */
 export const FIRST_PATIENCE_MS = 10_000;

@@ -1,6 +1,6 @@
 import { dataPart, textPart } from '../../../reply.js';
 import { userMessage } from '../../../testing/turns.js';
-import { readAnswer } from './approval-answer.js';
+import { readAnswer } from './approval.js';
 
 const read = (parts: Parameters<typeof userMessage>[0], waiting = ['call-1-1', 'call-1-2']) =>
   readAnswer(userMessage(parts), ['call-1-1', 'call-1-2'], waiting);

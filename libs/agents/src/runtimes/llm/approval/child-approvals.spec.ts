@@ -4,7 +4,7 @@ import { dataPart } from '../../../reply.js';
 import { Suspension } from '../../../runtime.js';
 import { LlmBench, toolOf } from '../llm-runtime.fixture.js';
 import type { AgentTool } from '../tools/agent-tool.js';
-import { ApprovalsPending } from './approval-request.js';
+import { ApprovalsPending } from './approval.js';
 import { Dialogue, endOf } from './dialogue.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_INPUT_REQUIRED: ASKS } = TaskState;

@@ -1,7 +1,7 @@
 import type { ApprovalRequest } from '../../../approvals.js';
 import { artifactChunk } from '../../../reply.js';
 import { type AgentOutput, Suspension, type Turn } from '../../../runtime.js';
-import { ApprovalsPending } from '../approval/approval-request.js';
+import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
 import type { AgentTool, ToolResult } from './agent-tool.js';

@@ -1,5 +1,5 @@
 import { TaskState, type Agent, type Part, type Task, eventKindOf, isInterrupted, textOf } from '@baton/a2a';
-import type { ChildTask } from '../../../../child-tasks.js';
+import type { ChildTask } from '../../../../ports.js';
 import type { ToolResult } from '../agent-tool.js';
 
 const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED, TASK_STATE_REJECTED, TASK_STATE_AUTH_REQUIRED } =

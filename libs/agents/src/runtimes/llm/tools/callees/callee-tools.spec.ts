@@ -7,10 +7,10 @@ import {
   type ChildRequest,
   type ChildTask,
   ChildTasks,
-} from '../../../../child-tasks.js';
+} from '../../../../ports.js';
 import { Suspension } from '../../../../runtime.js';
 import { FixedAgents, agent, firstTurn, userMessage } from '../../../../testing/turns.js';
-import { ApprovalsPending } from '../../approval/approval-request.js';
+import { ApprovalsPending } from '../../approval/approval.js';
 import { llmConfig } from '../../config.js';
 import type { AgentTool, ToolResult } from '../agent-tool.js';
 import { CalleeTools } from './callee-tools.js';

@@ -1,11 +1,10 @@
 import { type Agent, isEnabled } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { AgentList } from '../../../../agent-list.js';
+import { AgentList, ChildRefusal, type ChildTask, ChildTasks } from '../../../../ports.js';
 import { approvalsOf, asksForApproval, raised } from '../../../../approvals.js';
-import { ChildRefusal, type ChildTask, ChildTasks } from '../../../../child-tasks.js';
 import { Suspension, type Turn } from '../../../../runtime.js';
-import { ApprovalsPending } from '../../approval/approval-request.js';
+import { ApprovalsPending } from '../../approval/approval.js';
 import type { LlmConfig } from '../../config.js';
 import type {
   AgentTool,

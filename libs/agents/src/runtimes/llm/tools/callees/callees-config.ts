@@ -1,7 +1,7 @@
 import { SLUG } from '@baton/a2a';
 import { z } from 'zod';
 
-const MOST_CALLEES = 100;
+const MAX_CALLEES = 100;
 
 const slug = z.string('must be the slug of an agent').regex(SLUG, 'must be the slug of an agent');
 
@@ -20,7 +20,7 @@ const whole = (max: number) => {
 
 /** The agents of the tenant that an agent may hand tasks to; `all` = every one that callers can see. */
 export const callees = z.union(
-  [z.literal('all'), z.array(callee).max(MOST_CALLEES, `must have at most ${MOST_CALLEES} agents`)],
+  [z.literal('all'), z.array(callee).max(MAX_CALLEES, `must have at most ${MAX_CALLEES} agents`)],
   'must be "all" or a list of slugs, or of {agent, description}',
 );
 

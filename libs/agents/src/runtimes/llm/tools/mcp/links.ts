@@ -1,11 +1,20 @@
 import type { Environment } from '@baton/config';
 import type { Logger } from '@baton/telemetry';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { OutboundRefused } from '../../../../outbound/outbound-refused.js';
 import type { Outbound } from '../../../../outbound/outbound.js';
-import type { SecretReader } from '../../../../secret-reader.js';
-import { type HttpKind, httpLink } from './http-link.js';
-import type { Link } from './link.js';
-import type { McpServerConfig, RemoteMcpServer, SecretValue, StdioMcpServer } from './mcp-config.js';
-import { whyNotAllowed } from './stdio-allowance.js';
+import type { SecretReader } from '../../../../ports.js';
+import {
+  type McpServerConfig,
+  type RemoteMcpServer,
+  type SecretValue,
+  type StdioMcpServer,
+  whyNotAllowed,
+} from './mcp-config.js';
 import { StdioProcess } from './stdio-process.js';
 
 /** Of an answer, or of one event of a stream. */
@@ -82,4 +91,126 @@ async function valueOf(
     throw new Error(`the secret "${value.secret}", which ${name} needs, does not exist`);
   secret(found);
   return value.prefix + found;
+}
+
+/** A way to an MCP server, not yet connected. */
+export interface Link {
+  transport: Transport;
+  /** Say goodbye; takes a second at most and never rejects. The transport is closed afterwards. */
+  leave(): Promise<void>;
+}
+
+// What some servers still speak, and nothing newer.
+/* oxlint-disable typescript/no-deprecated */
+
+/** How long the goodbye to a server may take. */
+const GOODBYE_MS = 1000;
+
+export type HttpKind = 'http' | 'sse';
+
+/** A connection over streamable HTTP, or over the SSE transport that was before it. */
+export function httpLink(kind: HttpKind, url: URL, headers: Record<string, string>, send: FetchLike): Link {
+  return kind === 'http' ? streamableLink(url, headers, send) : sseLink(url, headers, send);
+}
+
+function streamableLink(url: URL, headers: Record<string, string>, send: FetchLike): Link {
+  const watched = new WatchedFetch(send);
+  const transport = new StreamableHTTPClientTransport(url, {
+    fetch: watched.fetch,
+    requestInit: { headers },
+  });
+  const leave = async (): Promise<void> => {
+    // A call that was canceled a moment ago: the server is to know.
+    await watched.settled();
+    await transport.terminateSession().catch(() => undefined);
+  };
+  return {
+    transport,
+    leave: () => Promise.race([leave(), delay(GOODBYE_MS, undefined, { ref: false })]),
+  };
+}
+
+function sseLink(url: URL, headers: Record<string, string>, send: FetchLike): Link {
+  const watched = new WatchedFetch(send);
+  const transport = new SSEClientTransport(url, { fetch: watched.fetch, requestInit: { headers } });
+  // The session of this transport is its one stream: when that breaks, no answer will come any more.
+  const start = transport.start.bind(transport);
+  transport.start = async () => {
+    await start();
+    const report = transport.onerror;
+    transport.onerror = (error) => {
+      report?.(error);
+      void transport.close();
+    };
+  };
+  const settled = (): Promise<unknown> => watched.settled();
+  return {
+    transport,
+    leave: async () => {
+      await Promise.race([settled(), delay(GOODBYE_MS, undefined, { ref: false })]);
+    },
+  };
+}
+
+const encoder = new TextEncoder();
+
+/**
+ * The fetch of an MCP connection. The SDK leaves a request without an answer until it times out when the stream
+ * of its response ends early: here such a stream gets an error response as its last event. It also knows which
+ * notifications are still on their way.
+ */
+export class WatchedFetch {
+  private readonly notifying = new Set<Promise<unknown>>();
+
+  constructor(private readonly send: FetchLike) {}
+
+  /** Resolves when the notifications that were sent have arrived or failed. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.notifying);
+  }
+
+  readonly fetch: FetchLike = async (url, init) => {
+    const sending = this.send(url, init);
+    const id = requestId(init);
+    if (init?.method === 'POST' && id === undefined) this.follow(sending);
+    const response = await sending;
+    const { body, status, headers } = response;
+    const isStream = headers.get('content-type')?.startsWith('text/event-stream');
+    if (id === undefined || !response.ok || !body || !isStream) return response;
+    return new Response(ReadableStream.from(withAnswer(body, id)), { status, headers });
+  };
+
+  private follow(sending: Promise<unknown>): void {
+    this.notifying.add(sending);
+    const done = (): boolean => this.notifying.delete(sending);
+    sending.then(done, done);
+  }
+}
+
+type RequestId = string | number;
+
+/** A stream that answers a request, and does so in any case. */
+async function* withAnswer(body: ReadableStream<Uint8Array>, id: RequestId): AsyncGenerator<Uint8Array> {
+  let resumable = false;
+  let reason = 'the connection ended before the answer';
+  try {
+    for await (const chunk of body) {
+      // A stream whose events have ids can be taken up again, which the SDK does.
+      resumable ||= /^id:/m.test(Buffer.from(chunk).toString('latin1'));
+      yield chunk;
+    }
+  } catch (error) {
+    if (resumable) throw error;
+    if (error instanceof OutboundRefused) reason = error.message;
+  }
+  if (resumable) return;
+  const error = { code: ErrorCode.ConnectionClosed, message: reason };
+  yield encoder.encode(`\n\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, error })}\n\n`);
+}
+
+function requestId(init: RequestInit | undefined): RequestId | undefined {
+  if (typeof init?.body !== 'string') return undefined;
+  // oxlint-disable-next-line no-restricted-properties -- written by the SDK of this process
+  const { id, method } = JSON.parse(init.body) as { id?: RequestId; method?: string };
+  return method === undefined ? undefined : id;
 }

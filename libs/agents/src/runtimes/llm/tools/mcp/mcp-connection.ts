@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import { httpStatus, isUnknown, mayPass, wasNotTaken } from './server-failure.js';
-import type { Link } from './link.js';
+import type { Link } from './links.js';
 
 const TRIES = 3;
 const BACKOFF_MS = 100;

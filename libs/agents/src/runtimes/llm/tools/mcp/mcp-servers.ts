@@ -5,17 +5,15 @@ import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { Outbound } from '../../../../outbound/outbound.js';
 import { Redactor } from '../../../../outbound/redactor.js';
 import type { Turn } from '../../../../runtime.js';
-import type { SecretReader } from '../../../../secret-reader.js';
+import type { SecretReader } from '../../../../ports.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../config.js';
 import type { AgentTool, OpenTools, ToolResult } from '../agent-tool.js';
 import { linksTo } from './links.js';
-import type { McpServerConfig } from './mcp-config.js';
+import { fits, type McpServerConfig } from './mcp-config.js';
 import { McpConnection, ToolListExcess } from './mcp-connection.js';
-import { fits } from './name-patterns.js';
 import { serverFailure } from './server-failure.js';
-import { namesForModel } from './tool-names.js';
-import { MAX_BLOCKS, toolOutput } from './tool-output.js';
+import { MAX_BLOCKS, namesForModel, toolOutput } from './tool-output.js';
 
 /** What a connection to an MCP server needs of this process. */
 export interface McpPorts {

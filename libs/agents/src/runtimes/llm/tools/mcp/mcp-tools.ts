@@ -3,7 +3,7 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { Outbound } from '../../../../outbound/outbound.js';
 import type { Turn } from '../../../../runtime.js';
-import { SecretReader } from '../../../../secret-reader.js';
+import { SecretReader } from '../../../../ports.js';
 import type { LlmConfig } from '../../config.js';
 import type { OpenTools, ToolSource } from '../agent-tool.js';
 

@@ -1,4 +1,4 @@
-import { fits } from './name-patterns.js';
+import { fits } from './mcp-config.js';
 
 describe('patterns of names', () => {
   it.each([

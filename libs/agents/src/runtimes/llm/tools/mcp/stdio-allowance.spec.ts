@@ -1,4 +1,4 @@
-import { whyNotAllowed } from './stdio-allowance.js';
+import { whyNotAllowed } from './mcp-config.js';
 
 const line = (words: string, env: Record<string, string> = {}) => {
   const [command = '', ...args] = words.split(' ');

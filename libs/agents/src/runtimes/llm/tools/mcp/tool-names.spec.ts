@@ -1,4 +1,4 @@
-import { namesForModel } from './tool-names.js';
+import { namesForModel } from './tool-output.js';
 
 describe('the names of tools that a model sees', () => {
   it('say the server and the tool', () => {

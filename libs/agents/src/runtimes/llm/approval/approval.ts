@@ -1,6 +1,68 @@
 import { type Message, textOf } from '@baton/a2a';
 import { z } from 'zod';
-import { type Decision, MAX_REASON } from '../../../approvals.js';
+import { type ApprovalRequest, type Decision, isSentByAgent, MAX_REASON } from '../../../approvals.js';
+import { dataPart, textPart } from '../../../reply.js';
+import type { Turn } from '../../../runtime.js';
+import type { Conversation } from '../conversation.js';
+
+/**
+ * Take this turn's message in, unless an earlier attempt has done so: as the answer about calls that wait for
+ * approval, or else as a prompt. Only a person approves calls; what an agent says about them is no answer.
+ * @returns why it is no answer, where one is waited for
+ */
+export async function takeMessage(turn: Turn, conversation: Conversation): Promise<string | undefined> {
+  if (conversation.hasAnswered()) return undefined;
+  const waiting = conversation.undecided();
+  if (waiting.length === 0) {
+    await conversation.begin();
+    return undefined;
+  }
+  if (isSentByAgent(turn.message)) return 'Only a person can answer this, and not an agent.';
+  const { decisions, problem } = readAnswer(turn.message, conversation.askedAbout(), waiting);
+  if (problem === undefined) await conversation.add({ kind: 'answered', decisions });
+  return problem;
+}
+
+const MAX_SHOWN = 2000;
+
+/** Thrown by a tool whose call waits for another task, which asks a person for these. */
+export class ApprovalsPending extends Error {
+  override readonly name = 'ApprovalsPending';
+
+  constructor(readonly requests: readonly ApprovalRequest[]) {
+    super('A task that the call waits for asks a person for approval');
+  }
+}
+
+/**
+ * What the person who must approve calls is asked: a text that says it all, and a data part for each call, for
+ * programs. The answer is such a part with `approved` in it, or plain text.
+ * @param problem what was wrong with an answer before
+ */
+export function approvalRequest(calls: readonly ApprovalRequest[], problem?: string): Message['parts'] {
+  const asked = calls.length === 1 ? 'This call needs' : `These ${calls.length} calls need`;
+  const answer = haveSeveralAgents(calls.map(({ callId }) => callId))
+    ? 'Answer "yes to all" or "no to all", or about each with a data part.'
+    : `Answer yes or no${calls.length === 1 ? '' : ' to all of them, or about each with a data part'}.`;
+  const lines = [
+    ...(problem === undefined ? [] : [problem]),
+    `${asked} your approval:`,
+    ...calls.map(({ agents, tool, input }) => `${whoAsks(agents)}${tool} ${shown(input)}`),
+    answer,
+  ];
+  return [textPart(lines.join('\n')), ...calls.map((call) => dataPart({ approval: call }))];
+}
+
+/** `clerk (asked by desk, by lead): ` for a call of an agent further down. */
+function whoAsks(agents: readonly string[] = []): string {
+  const [asking, ...askedBy] = agents.toReversed();
+  return asking === undefined ? '' : `${asking} (asked by ${askedBy.join(', by ')}): `;
+}
+
+function shown(input: unknown): string {
+  const json = JSON.stringify(input, null, 2);
+  return json.length <= MAX_SHOWN ? json : `${json.slice(0, MAX_SHOWN)}… (the data part has all of it)`;
+}
 
 export interface Answer {
   decisions: Decision[];

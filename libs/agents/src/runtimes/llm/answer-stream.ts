@@ -1,0 +1,147 @@
+import type { TextStreamPart, ToolSet } from 'ai';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AgentFailure } from './agent-failure.js';
+import type { LlmConfig } from './config.js';
+import { ModelTimeout } from './provider-failure.js';
+
+/** Watches one call of a model: gives it up when it is stopped, or when it takes longer than the agent allows. */
+export class Watchdog {
+  private readonly controller = new AbortController();
+  private readonly gaveUp: Promise<never>;
+  private readonly total: NodeJS.Timeout;
+  private pause: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly limits: Pick<LlmConfig, 'timeout' | 'firstToken' | 'stall'>,
+    private readonly stop: AbortSignal,
+  ) {
+    this.gaveUp = new Promise((_, reject) => {
+      this.signal.addEventListener('abort', () => reject(this.signal.reason as Error), { once: true });
+    });
+    this.gaveUp.catch(() => undefined);
+    stop.addEventListener('abort', this.stopped, { once: true });
+    this.total = this.alarm('timeout');
+    if (stop.aborted) this.stopped();
+  }
+
+  /** Aborts when the call is given up. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /**
+   * The parts of an answer as long as they come in time. Only waiting for the model counts, not how long the reader
+   * takes for a part.
+   * @param isWord whether a part is something the model says
+   * @throws ModelTimeout
+   */
+  async *over<T>(source: AsyncIterable<T>, isWord: (part: T) => boolean): AsyncGenerator<T> {
+    const parts = source[Symbol.asyncIterator]();
+    let setting: 'firstToken' | 'stall' = 'firstToken';
+    this.pause = this.alarm(setting);
+    for (;;) {
+      const next = await Promise.race([parts.next(), this.gaveUp]);
+      if (next.done) return;
+      const { value } = next;
+      if (isWord(value)) setting = 'stall';
+      if (setting === 'stall') clearTimeout(this.pause);
+      yield value;
+      if (setting === 'stall') this.pause = this.alarm(setting);
+    }
+  }
+
+  /** The call is over; a connection that is still open is closed. */
+  end(): void {
+    clearTimeout(this.total);
+    clearTimeout(this.pause);
+    this.stop.removeEventListener('abort', this.stopped);
+    this.controller.abort(new Error('the call is over'));
+  }
+
+  private alarm(setting: ModelTimeout['setting']): NodeJS.Timeout {
+    const ms = this.limits[setting];
+    return setTimeout(() => this.controller.abort(new ModelTimeout(setting, ms)), ms);
+  }
+
+  private readonly stopped = (): void => this.controller.abort(new Error('the turn was stopped'));
+}
+
+/** What a source that never waits may put into one group. */
+const MAX_GROUP = 1000;
+const DONE = Symbol('done');
+
+/**
+ * What a source says, in groups: the first thing at once, then whatever comes within `ms` of the group before. So
+ * a reply of many small pieces becomes few events, and nobody waits noticeably longer.
+ */
+export async function* grouped<T>(source: AsyncIterable<T>, ms: number): AsyncGenerator<T[]> {
+  const parts = source[Symbol.asyncIterator]();
+  let next = read(parts);
+  let due: Promise<undefined> = Promise.resolve(undefined);
+  try {
+    for (;;) {
+      const first = await next;
+      if (first === DONE) return;
+      const group = [first.value];
+      next = read(parts);
+      while (group.length < MAX_GROUP) {
+        const part = await Promise.race([next, due]);
+        if (part === undefined || part === DONE) break;
+        group.push(part.value);
+        next = read(parts);
+      }
+      yield group;
+      due = delay(ms, undefined, { ref: false });
+    }
+  } finally {
+    void parts.return?.();
+  }
+}
+
+/** One part ahead of the reader, who may come late to hear that it has failed. */
+function read<T>(parts: AsyncIterator<T>): Promise<{ value: T } | typeof DONE> {
+  const part = parts.next().then(({ done, value }) => (done ? DONE : { value }));
+  part.catch(() => undefined);
+  return part;
+}
+
+/** What one answer of a model may have, in characters and calls. Far more than any model says at once. */
+const MAX_TEXT = 2_000_000;
+const MAX_REASONING = 2_000_000;
+const MAX_INPUT = 1_000_000;
+const MAX_CALLS = 128;
+
+/**
+ * Passes the parts of an answer on until there is too much of it.
+ * @throws AgentFailure that says of what
+ */
+export async function* boundedAnswer(
+  parts: AsyncIterable<TextStreamPart<ToolSet>>,
+): AsyncGenerator<TextStreamPart<ToolSet>> {
+  const said = { text: 0, reasoning: 0, streamed: 0, input: 0, calls: 0 };
+  for await (const part of parts) {
+    if (part.type === 'text-delta') said.text += part.text.length;
+    else if (part.type === 'reasoning-delta') said.reasoning += part.text.length;
+    else if (part.type === 'tool-input-delta') said.streamed += part.delta.length;
+    else if (part.type === 'tool-call') {
+      said.calls += 1;
+      said.input += lengthOf(part.input);
+    }
+    assertWithin(said.text, MAX_TEXT, 'characters');
+    assertWithin(said.reasoning, MAX_REASONING, 'characters of reasoning');
+    assertWithin(Math.max(said.streamed, said.input), MAX_INPUT, 'characters as input of tools');
+    assertWithin(said.calls, MAX_CALLS, 'calls of tools');
+    yield part;
+  }
+}
+
+const lengthOf = (input: unknown): number =>
+  typeof input === 'string' ? input.length : JSON.stringify(input ?? null).length;
+
+function assertWithin(count: number, max: number, what: string): void {
+  if (count <= max) return;
+  throw new AgentFailure(
+    `The model's answer has more than ${max} ${what}: ask for less, or set maxOutputTokens of the agent's settings.`,
+    { limit: 'modelAnswer' },
+  );
+}
