@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   const logger = app.get(Logger);
   const traffic = app.get(Traffic, { strict: false });
   const { loopStallMs: limitMs, apiGraceMs } = environment;
-  startWatchdog({ processName: 'api', limitMs, inHand: () => traffic.inHand, logger });
+  startWatchdog({ processName: 'api', limitMs, inHand: () => traffic.count, logger });
   stopOnSignals(logger, apiGraceMs, () => shutDown(app));
   // It listens: /readyz says what it waits for.
   process.send?.({ type: 'ready', url });

@@ -6,12 +6,12 @@ import type { FastifyRequest } from 'fastify';
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 
-/** How much of a refused body is read and thrown away, so that the caller gets to read why it was refused. */
+/** A refused body is read and thrown away up to this multiple of its limit, so that the caller can read the error. */
 const DISCARD_FACTOR = 16;
-/** The same where the limit is a small one of the tenant's. */
-const LEAST_DISCARDED = 16 * 1024 * 1024;
+/** Minimum number of bytes thrown away where the limit is a tenant's own, which may be very small. */
+const MIN_DISCARDED_BYTES = 16 * 1024 * 1024;
 
-/** So many chunks become one. */
+/** Number of small chunks that are joined into one. */
 const SMALL_CHUNKS = 256;
 const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
 const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
@@ -63,11 +63,11 @@ export class BodyReader {
   }
 }
 
-/** How much a body may be, and how long it may take. */
+/** Maximum size of a body, and maximum time until it is complete. */
 interface BodyLimit {
   bytes: number;
   ms: number;
-  /** The limit of the tenant that it is, if it is one. */
+  /** Name of the tenant's limit, if it is one. */
   name?: string;
 }
 
@@ -103,7 +103,7 @@ function readBody(request: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
   });
 }
 
-/** Chunks of a body. A byte at a time would cost a hundred bytes each: small ones are put together on the way. */
+/** Chunks of a body. A chunk costs about a hundred bytes besides its content, so small ones are joined on the way. */
 class Chunks {
   length = 0;
   private readonly parts: Buffer[] = [];
@@ -127,7 +127,7 @@ class Chunks {
 }
 
 const discardable = ({ bytes, name }: BodyLimit): number =>
-  name === undefined ? bytes * DISCARD_FACTOR : Math.max(bytes * DISCARD_FACTOR, LEAST_DISCARDED);
+  name === undefined ? bytes * DISCARD_FACTOR : Math.max(bytes * DISCARD_FACTOR, MIN_DISCARDED_BYTES);
 
 function tooLarge({ bytes, name }: BodyLimit): ProtocolError {
   const limit = name === undefined ? 'the limit of' : `the limit ${name} of this tenant,`;

@@ -1,13 +1,13 @@
 import type { Server } from 'node:http';
 import type { Logger } from '@baton/telemetry';
 
-/** Files that a process needs besides its callers' connections: Postgres, Redis, modules. */
+/** Open files reserved for everything but callers: Postgres, Redis, modules. */
 const OWN_FILES = 128;
-/** Below this an API is full before it is busy. */
+/** With fewer open files a process runs out of connections before it is busy. */
 const FEW_FILES = 4_096;
 const WARN_EVERY_MS = 10_000;
 
-/** How many files this process may have open; Infinity where there is no limit. Node has raised it to the hard limit. */
+/** Maximum number of open files of this process; Infinity without a limit. Node has raised it to the hard limit. */
 export function openFilesLimit(): number {
   const { userLimits } = process.report.getReport() as {
     userLimits?: { open_files?: { soft: number | 'unlimited' } };
@@ -17,9 +17,8 @@ export function openFilesLimit(): number {
 }
 
 /**
- * Refuse connections while there are still files left for everything else: each connection is an open file, and a
- * server that has none left can't reach its database either. Says so in the log, since callers only see a
- * connection that is closed.
+ * Limits the connections, so that open files are left for everything else: each connection is one, and without any left
+ * the server can't reach its database. It logs refused connections, since callers only see a closed connection.
  */
 export function limitConnections(server: Server, openFiles: number, logger: Logger): void {
   if (openFiles === Infinity) return;

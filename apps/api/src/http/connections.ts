@@ -2,11 +2,11 @@ import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** Requests that may wait on one connection for the answers before theirs. */
+/** Maximum number of requests that wait on one connection for the answers before theirs. */
 const MAX_WAITING = 64;
-/** How long a refused caller may take to read why. */
+/** How long a connection stays open after an error, so that the caller can read it. */
 const LINGER_MS = 2_000;
-/** What is told to callers whose request is none, by the parser's code; all else is malformed. */
+/** Errors by the parser's code. Any other code is a malformed request. */
 const REFUSALS: Record<string, [status: number, message: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive: send it again, in one go'],
   HPE_HEADER_OVERFLOW: [431, 'the headers are larger than 16 KiB: send fewer or shorter ones'],
@@ -21,9 +21,9 @@ interface Connection {
 }
 
 /**
- * The order of requests on each connection, and the end of those that break HTTP. Node starts every request that
- * comes down a connection at once and keeps the answers back in memory; one that waits then never hears that the
- * caller has left. Here a request starts when the answer before it is out.
+ * Keeps the order of pipelined requests, and answers those that are no HTTP. Node starts all requests of a connection at
+ * once and keeps their answers in memory, and a request that waits is never told that its caller has left. Here a request
+ * starts when the answer before it is out.
  */
 export class Connections {
   private readonly connections = new WeakMap<Socket, Connection>();
@@ -32,7 +32,7 @@ export class Connections {
     instance.addHook('onRequest', (request, reply, done) => this.inTurn(request, reply, done));
   }
 
-  /** Answer what the parser refuses: with 400, 408 or 431, behind the answers that are under way. */
+  /** Answers what the parser refuses with 400, 408 or 431, after the answers that are under way. */
   readonly refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
     if (error.code === 'ECONNRESET' || socket.destroyed) return;
     const connection = this.of(socket);
@@ -72,12 +72,12 @@ export class Connections {
   }
 }
 
-/** Refuse when the answers before the broken request are out. */
+/** Ends the connection when the answers before the broken request are out. */
 function endInTurn(connection: Connection, socket: Socket, error: NodeJS.ErrnoException): void {
   const { current } = connection;
   if (!current || current.writableFinished) end(socket, error);
   else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !current.req.complete) {
-    // It is this very request that is broken.
+    // The request that is answered now is the broken one.
     if (current.headersSent) socket.destroy();
     else end(socket, error);
   } else {
@@ -85,7 +85,7 @@ function endInTurn(connection: Connection, socket: Socket, error: NodeJS.ErrnoEx
   }
 }
 
-/** Say why, and close when it is read; at once would reset the connection under the answer. */
+/** Sends the error and closes later: closing at once would reset the connection before the caller reads the answer. */
 function end(socket: Socket, error: NodeJS.ErrnoException): void {
   if (!socket.writable) {
     socket.destroy();
@@ -95,7 +95,7 @@ function end(socket: Socket, error: NodeJS.ErrnoException): void {
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
-/** The whole HTTP answer to bytes that never became a request. */
+/** The whole HTTP answer to bytes that are no request. */
 function refusalText(code = ''): string {
   const [status, message] = REFUSALS[code] ?? MALFORMED;
   const name = STATUS_CODES[status] ?? '';

@@ -36,7 +36,7 @@ export function logContextOf(request: FastifyRequest): LogContext {
   return context;
 }
 
-/** What we take over from a caller or a proxy: short, and harmless in a log line or a header. */
+/** A request id that we accept from a caller or a proxy: short, and harmless in a log line or a header. */
 const SANE_ID = /^[\w.:/+=-]{1,128}$/;
 
 /** The id of a request: the caller's `x-request-id` if it is sane, else a new one. */
@@ -45,7 +45,7 @@ export function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
 }
 
-/** Asked every few seconds by machines: their lines would drown the others. */
+/** Probes ask these every few seconds. Their lines are `debug`, or they would drown the others. */
 const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 /**

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 
 /**
- * The requests this process is answering now. A shutdown stops taking new ones, waits for those in hand, and
- * when its patience is over has blocking calls answer with what they have.
+ * The requests that this process is answering. A shutdown takes no new ones and waits for those in flight. After the
+ * grace time it makes blocking calls answer with what they have.
  */
 @Injectable()
 export class Traffic {
@@ -11,7 +11,7 @@ export class Traffic {
   private inFlight = 0;
   private wake: (() => void) | undefined;
 
-  /** A call that may block, and what makes it answer at once. */
+  /** Registers a call that may block. Aborting `call` makes it answer at once. */
   add(call: AbortController): void {
     this.calls.add(call);
   }
@@ -20,8 +20,8 @@ export class Traffic {
     this.calls.delete(call);
   }
 
-  /** Number of requests in hand. */
-  get inHand(): number {
+  /** Number of requests in flight. */
+  get count(): number {
     return this.inFlight;
   }
 
@@ -34,7 +34,7 @@ export class Traffic {
     if (this.inFlight === 0) this.wake?.();
   }
 
-  /** Wait at most `ms` until no request is in hand; tells whether that came about. */
+  /** Waits at most `ms` until no request is in flight. Returns whether that happened. */
   async idle(ms: number): Promise<boolean> {
     if (this.inFlight === 0) return true;
     let timer: NodeJS.Timeout | undefined;
@@ -46,7 +46,7 @@ export class Traffic {
     return this.inFlight === 0;
   }
 
-  /** Have the calls in hand answer at once. */
+  /** Makes all calls that block answer at once. */
   hurry(): void {
     for (const call of this.calls) call.abort();
   }

@@ -6,15 +6,15 @@ import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 
-/** A process that was killed gives its slots back when it has been silent for 15 s: four of these fit in. */
+/** The slots of a process are free after 15 s without a heartbeat, which is four heartbeats. */
 const HEARTBEAT_MS = 3_500;
-/** Nobody knows when a stream ends; a caller that asks again every second costs little. */
+/** `Retry-After` of a refused stream. Nobody knows when another stream ends. */
 const RETRY_SECONDS = 1;
 
 /**
- * The streams that each tenant has open in this process, and the slots they take among all processes. Where a
- * tenant has no limit that is a number in memory; otherwise every process writes its own number into a row and
- * opens a stream only if the sum leaves room. The rows are mended by each heartbeat.
+ * Holds each tenant to its `openStreams`, over all processes. For a tenant with a limit every process writes the number
+ * of its own streams into a row, and opens another only if the sum of the rows allows it; each heartbeat corrects the
+ * rows. For a tenant without a limit the number is only kept in memory.
  */
 @Injectable()
 export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
@@ -44,8 +44,8 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Do `work`, which streams, in a slot of the tenant's. The slot is free again as soon as `caller` is aborted.
-   * Throws `limit-exceeded` if there is none, before anything is done.
+   * Does `work` in a slot of the tenant's. The slot is free again as soon as `caller` is aborted. Throws
+   * `limit-exceeded` if no slot is free, before any work is done.
    */
   async during(tenantId: string, caller: AbortSignal, work: () => Promise<void>): Promise<void> {
     const leave = await this.enter(tenantId);
@@ -98,7 +98,7 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
       const listed = [...this.tenants].filter(([, { isListed }]) => isListed);
       if (listed.length === 0) return;
       const noted = await this.counts.touch(this.processId);
-      for (const [tenantId, streams] of listed) streams.mend(noted.get(tenantId) ?? 0);
+      for (const [tenantId, streams] of listed) streams.reconcile(noted.get(tenantId) ?? 0);
     } catch (error) {
       this.logger.warn('heartbeat of open streams failed', { err: error });
     }
@@ -106,12 +106,12 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
 }
 
 interface Claim {
-  most: number;
-  settle: (granted: boolean) => void;
-  fail: (error: unknown) => void;
+  max: number;
+  resolve: (granted: boolean) => void;
+  reject: (error: unknown) => void;
 }
 
-/** Told by the streams of a tenant. */
+/** What the streams of a tenant report. */
 interface Listener {
   /** None is open, and none is noted any more. */
   over(): void;
@@ -149,11 +149,11 @@ class TenantStreams {
     this.write();
   }
 
-  /** One more if all processes together stay within `most`; whether it was granted. */
-  claim(most: number): Promise<boolean> {
+  /** One more if all processes together stay within `max`; whether it was granted. */
+  claim(max: number): Promise<boolean> {
     this.listed = true;
-    return new Promise((settle, fail) => {
-      this.claims.push({ most, settle, fail });
+    return new Promise((resolve, reject) => {
+      this.claims.push({ max, resolve, reject });
       this.write();
     });
   }
@@ -171,7 +171,7 @@ class TenantStreams {
   }
 
   /** @param noted what the row says; another number is put right */
-  mend(noted: number): void {
+  reconcile(noted: number): void {
     if (this.writing) return;
     this.noted = noted;
     this.write();
@@ -202,10 +202,10 @@ class TenantStreams {
       const granted = await this.ask(held, claims);
       this.open += granted;
       this.noted = held + granted;
-      claims.forEach(({ settle }, i) => settle(i < granted));
+      claims.forEach(({ resolve }, i) => resolve(i < granted));
       return true;
     } catch (error) {
-      for (const { fail } of claims) fail(error);
+      for (const { reject } of claims) reject(error);
       if (claims.length === 0) this.listener.failed(error);
       return claims.length > 0;
     }
@@ -215,7 +215,7 @@ class TenantStreams {
     const { tenantId, processId } = this;
     const last = claims.at(-1);
     if (last) {
-      return this.counts.claim({ tenantId, processId, held, wanted: claims.length, most: last.most });
+      return this.counts.claim({ tenantId, processId, held, wanted: claims.length, most: last.max });
     }
     await this.counts.report(tenantId, processId, held);
     return 0;
