@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { Readable } from 'node:stream';
 import { type BatonProcess, startProcess } from './baton-process.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { type PrivateRedis, startPrivateRedis } from './redis.js';
 import { insertTenant, insertToken } from './tenants.js';
-
-const CLI = join(__dirname, '../../dist/apps/cli/src/main.js');
 
 export interface StackOptions {
   driver: 'redis' | 'postgres';
@@ -86,11 +83,16 @@ export class Stack {
     return insertToken(this.database.url, slug, scopes);
   }
 
-  /** Run the command line; what it printed. */
+  /** Run the command line, in this process; what it printed. */
   async baton(...args: string[]): Promise<string> {
-    const env = { ...process.env, ...this.env };
-    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], { env });
-    return stdout;
+    const { run } = await import('../../apps/cli/src/program.js');
+    const out: string[] = [];
+    const err: string[] = [];
+    const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
+    const source = { ...process.env, ...this.env };
+    const code = await run(args, { source, terminal, stdin: () => Readable.from([]) });
+    if (code !== 0) throw new Error(err.join('\n'));
+    return out.join('\n');
   }
 
   /** What the processes have said, for a person who looks into a failure: set TEST_LOGS to a folder. */
