@@ -22,6 +22,8 @@ const base = {
       },
     ],
   },
+  // Packages are shared and never compiled (test/support/jest/runtime.js), but for this ES module.
+  transformIgnorePatterns: ['/node_modules/(?!@prisma/schema-engine-wasm/)'],
   moduleNameMapper: {
     '^piscina$': '<rootDir>/test/support/jest/piscina.js',
     '^@baton/([^/]+)$': '<rootDir>/libs/$1/src/index.ts',

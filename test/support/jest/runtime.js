@@ -1,6 +1,9 @@
 const { createRequire } = require('node:module');
 const Runtime = require('jest-runtime').default;
 
+/** Prisma's schema engine has room for one instance in its module: each file of tests has a module of its own. */
+const NOT_SHARED = /^@prisma\/schema-engine-wasm/;
+
 /** Takes packages from the worker's own module cache: see `environment.js`. */
 module.exports = class extends Runtime {
   constructor(config, ...others) {
@@ -8,6 +11,7 @@ module.exports = class extends Runtime {
     this.ours = [
       /^[./]/,
       /^@jest\/globals$/,
+      NOT_SHARED,
       ...config.moduleNameMapper.map(([pattern]) => new RegExp(pattern)),
     ];
     this.requires = new Map();
