@@ -88,7 +88,10 @@ export class Stack {
     const { run } = await import('../../apps/cli/src/program.js');
     const out: string[] = [];
     const err: string[] = [];
-    const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
+    const terminal = {
+      out: (text: string) => void out.push(text),
+      err: (text: string) => void err.push(text),
+    };
     const source = { ...process.env, ...this.env };
     const code = await run(args, { source, terminal, stdin: () => Readable.from([]) });
     if (code !== 0) throw new Error(err.join('\n'));
