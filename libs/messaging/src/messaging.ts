@@ -97,10 +97,10 @@ export abstract class Messaging {
   abstract publishControl(message: ControlMessage): Promise<void>;
   abstract subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe>;
   /**
-   * Count one use of `key`, over all processes: at most `most` in `perSeconds` seconds, which begin with the first
+   * Count one use of `key`, over all processes: at most `limit` in `perSeconds` seconds, which begin with the first
    * use in them. Never rejects: while the server is away each process counts for itself.
    */
-  abstract spend(key: string, most: number, perSeconds: number): Promise<Spending>;
+  abstract spend(key: string, limit: number, perSeconds: number): Promise<Spending>;
   /** Called after a lost connection is back: signals may have been missed. */
   abstract onReconnect(listener: () => void): Unsubscribe;
   /** Rejects with a plain reason if the server does not answer. */

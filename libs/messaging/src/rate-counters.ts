@@ -28,8 +28,8 @@ export class RateCounters {
     private readonly log: QuietLog,
   ) {}
 
-  async spend(key: string, most: number, perSeconds: number): Promise<Spending> {
-    const { shared, own } = this.limitersFor({ points: most, duration: perSeconds });
+  async spend(key: string, limit: number, perSeconds: number): Promise<Spending> {
+    const { shared, own } = this.limitersFor({ points: limit, duration: perSeconds });
     try {
       return await outcomeOf(within(SPEND_MS, shared.consume(key), 'no answer in time'));
     } catch (error) {

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { CatalogModule } from './catalog/catalog.module.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
-import { FamilySweep } from './delegation/family-sweep.js';
+import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
 import { OperationsModule } from './operations/operations.module.js';
 import { PlatformModule } from './platform/platform.module.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
@@ -21,7 +21,7 @@ export class TasksModule {}
 /** Everything a worker does: runs, schedules that are due, and the sweeps. It answers no caller. */
 @Module({
   imports: [PlatformModule, RunsModule, ScheduleClockModule, TurnsModule],
-  providers: [FamilySweep, RetentionSweep, UsageCount],
+  providers: [TaskTreeSweep, RetentionSweep, UsageCount],
   exports: [PlatformModule, RunsModule],
 })
 export class WorkerTasksModule {}

@@ -1,7 +1,7 @@
 import type { FailureLog } from '@baton/telemetry';
 
 /** Longest pause, as a multiple of the one asked for. */
-export const MOST_PAUSE = 1.25;
+export const MAX_PAUSE = 1.25;
 
 /** How a piece of work is repeated. */
 export interface Repetition {
@@ -27,7 +27,7 @@ export class RepeatedWork {
 
   /** The first time comes after a pause. */
   start(): void {
-    const wait = this.repetition.everyMs * (MOST_PAUSE - Math.random() / 2);
+    const wait = this.repetition.everyMs * (MAX_PAUSE - Math.random() / 2);
     this.timer = setTimeout(() => {
       this.running = this.once();
     }, wait).unref();

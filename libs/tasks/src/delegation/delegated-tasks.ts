@@ -64,7 +64,7 @@ export class DelegatedTasks extends ChildTasks {
   }
 
   override async answer(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
-    return retryTransient(() => this.handOn(turn, answer), { signal: answer.signal });
+    return retryTransient(() => this.forwardAnswer(turn, answer), { signal: answer.signal });
   }
 
   private async start(turn: Turn, request: ChildRequest): Promise<ChildTask> {
@@ -115,7 +115,7 @@ export class DelegatedTasks extends ChildTasks {
   }
 
   /** A person's answer, as if the person had sent it to the child. */
-  private async handOn(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
+  private async forwardAnswer(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
     const { agent, callId, taskId, number, decisions } = answer;
     const { stored, depth } = await this.childOf(turn, agent, taskId);
     const asked = approvalsOf(stored.task.status) ?? [];

@@ -89,7 +89,7 @@ export interface Claimant {
   /** Runs in flight: on the queue or running. */
   inFlight: number;
   /** Most runs that may be in flight; null = any number. */
-  most: number | null;
+  maxInFlight: number | null;
 }
 
 /**
@@ -124,9 +124,9 @@ interface Entry {
 }
 
 /** What the tenant would have for its weight with one slot more; infinite if it may not have it. */
-function burden({ claimant: { inFlight, most, weight }, got }: Entry): number {
+function burden({ claimant: { inFlight, maxInFlight, weight }, got }: Entry): number {
   const next = inFlight + got + 1;
-  return most !== null && next > most ? Infinity : next / weight;
+  return maxInFlight !== null && next > maxInFlight ? Infinity : next / weight;
 }
 
 function neediest(entries: readonly Entry[]): Entry | undefined {

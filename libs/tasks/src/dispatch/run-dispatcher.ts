@@ -9,7 +9,7 @@ import { capacityOf, freeDispatchSlots, DispatchSlots } from './dispatch-slots.j
 import { shareOut } from './dispatch-slots.js';
 
 /** Most runs that one refill puts on the queue, so that it stays short. */
-const MOST_AT_ONCE = 500;
+const MAX_REFILL = 500;
 /** Between two refills, so that what ends meanwhile is made up for by one. */
 const GAP_MS = 10;
 /** How often to look while nothing is known to wait. */
@@ -140,12 +140,12 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
       tenantId,
       weight: limits.weight ?? 1,
       inFlight: seen.inFlight.get(tenantId) ?? 0,
-      most: limits.runsAtOnce === undefined ? runsAtOnce : limits.runsAtOnce,
+      maxInFlight: limits.runsAtOnce === undefined ? runsAtOnce : limits.runsAtOnce,
     }));
-    const shares = shareOut(Math.min(freeDispatchSlots(seen), MOST_AT_ONCE), claimants);
-    return claimants.flatMap(({ tenantId, most }) => {
+    const shares = shareOut(Math.min(freeDispatchSlots(seen), MAX_REFILL), claimants);
+    return claimants.flatMap(({ tenantId, maxInFlight }) => {
       const slots = shares.get(tenantId);
-      return slots === undefined ? [] : [{ tenantId, slots, most }];
+      return slots === undefined ? [] : [{ tenantId, slots, most: maxInFlight }];
     });
   }
 }

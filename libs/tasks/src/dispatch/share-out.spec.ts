@@ -5,7 +5,7 @@ const claimant = (tenantId: string, more: Partial<Claimant> = {}): Claimant => (
   tenantId,
   weight: 1,
   inFlight: 0,
-  most: null,
+  maxInFlight: null,
   ...more,
 });
 
@@ -26,9 +26,12 @@ describe('free slots', () => {
   });
 
   it('that a tenant may not use go to the others', () => {
-    const shares = shareOut(10, [claimant('a', { most: 3, inFlight: 1 }), claimant('b', { inFlight: 9 })]);
+    const shares = shareOut(10, [
+      claimant('a', { maxInFlight: 3, inFlight: 1 }),
+      claimant('b', { inFlight: 9 }),
+    ]);
     expect(shares).toEqual(new Map([['a', 2], ['b', 8]])); // prettier-ignore
-    expect(shareOut(10, [claimant('a', { most: 3, inFlight: 7 })])).toEqual(new Map());
+    expect(shareOut(10, [claimant('a', { maxInFlight: 3, inFlight: 7 })])).toEqual(new Map());
   });
 
   it('that are too few for all go to nobody in particular', () => {
@@ -42,13 +45,13 @@ describe('whoever claims', () => {
   const anyClaimant = fc.record({
     weight: fc.integer({ min: 1, max: 1000 }),
     inFlight: fc.integer({ min: 0, max: 50 }),
-    most: fc.option(fc.integer({ min: 1, max: 60 })),
+    maxInFlight: fc.option(fc.integer({ min: 1, max: 60 })),
   });
   const anyClaimants = fc
     .array(anyClaimant, { maxLength: 20 })
     .map((all) => all.map((one, i) => claimant(`t${i}`, one)));
-  const roomOf = ({ inFlight, most }: Claimant): number =>
-    most === null ? Infinity : Math.max(0, most - inFlight);
+  const roomOf = ({ inFlight, maxInFlight }: Claimant): number =>
+    maxInFlight === null ? Infinity : Math.max(0, maxInFlight - inFlight);
 
   it('no slot stays free while somebody may use it, and nobody gets more than it may', () => {
     fc.assert(

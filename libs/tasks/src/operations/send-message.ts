@@ -14,7 +14,7 @@ import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { NO_LONGER_WATCHED, type TaskWatch } from '../relay/task-watch.js';
 import { WorkerWatch } from '../platform/worker-watch.js';
-import { type Opening, TaskFinder, handOver } from './task-finder.js';
+import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 import { MessageRouter } from './message-router.js';
 
 /** SendMessage and SendStreamingMessage (A2A 1.0 §3.1.1, §3.1.2). */
@@ -86,7 +86,7 @@ export class SendOperations {
     try {
       const both = AbortSignal.any([signal, watching.signal]);
       const opening = await this.open(call, request, both);
-      yield* handOver(opening);
+      yield* yieldFirst(opening);
       if (opening.isOver) return;
       yield* this.finder.follow(call, opening.taskId, opening.watch, call.rules.streamEnds);
     } finally {

@@ -12,7 +12,7 @@ import type { StoredTask } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { Relay } from '../relay/relay.js';
 import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
-import { type Opening, TaskFinder, handOver } from './task-finder.js';
+import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 
 /** SubscribeToTask (A2A 1.0 §3.1.6) and tasks/resubscribe (0.3 §7.9). */
 @Injectable()
@@ -33,7 +33,7 @@ export class SubscribeOperation {
     signal: AbortSignal,
   ): AsyncGenerator<StreamItem> {
     const opening = await this.open(call, request.id);
-    yield* handOver(opening);
+    yield* yieldFirst(opening);
     if (opening.isOver) return;
     for await (const event of this.follow(call, request.id, opening, signal)) {
       if (call.rules.subscribe === 'replay' && liesInThePast(event, opening.head)) continue;

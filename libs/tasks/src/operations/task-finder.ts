@@ -113,7 +113,7 @@ export interface Opening {
 }
 
 /** Yield the first item and drop the reference to it: a stream may last for hours, and a task may be large. */
-export function* handOver(opening: Opening): Generator<StreamItem> {
+export function* yieldFirst(opening: Opening): Generator<StreamItem> {
   const { first } = opening;
   opening.first = undefined;
   if (first) yield first;

@@ -31,14 +31,14 @@ export class PlatformReadiness {
   /** At most a second old. Never rejects. */
   report(): Promise<ReadinessReport> {
     if (!this.kept || this.kept.until < performance.now()) {
-      const kept = { report: this.look(), until: Infinity };
+      const kept = { report: this.runChecks(), until: Infinity };
       this.kept = kept;
       void kept.report.then(() => (kept.until = performance.now() + KEEP_MS));
     }
     return this.kept.report;
   }
 
-  private async look(): Promise<ReadinessReport> {
+  private async runChecks(): Promise<ReadinessReport> {
     const warnings: string[] = [];
     const probes = {
       postgres: () => this.database.ping(),

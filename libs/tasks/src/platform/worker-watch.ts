@@ -14,7 +14,7 @@ const LIVE_LEASES = 3;
 @Injectable()
 export class WorkerWatch implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly repeated: RepeatedWork;
-  private looksWithout = 0;
+  private checksWithout = 0;
   private aloneSince = 0;
 
   constructor(
@@ -25,7 +25,7 @@ export class WorkerWatch implements OnApplicationBootstrap, OnApplicationShutdow
   ) {
     this.repeated = new RepeatedWork({
       everyMs: environment.leaseMs,
-      work: () => this.look(),
+      work: () => this.check(),
       // No log: whoever needs Postgres says that it is away.
     });
   }
@@ -48,20 +48,20 @@ export class WorkerWatch implements OnApplicationBootstrap, OnApplicationShutdow
     return this.workers.load(this.environment.leaseMs * LIVE_LEASES);
   }
 
-  private async look(): Promise<void> {
+  private async check(): Promise<void> {
     const { liveWorkers, oldestWaitingSeconds } = await this.load();
     if (liveWorkers > 0) {
-      if (this.looksWithout > 1) {
+      if (this.checksWithout > 1) {
         const forMs = Math.round(performance.now() - this.aloneSince);
         this.logger.info('workers are alive again', { liveWorkers, forMs, oldestWaitingSeconds });
       }
-      this.looksWithout = 0;
+      this.checksWithout = 0;
       return;
     }
-    this.looksWithout += 1;
-    if (this.looksWithout === 1) this.aloneSince = performance.now();
-    // At the second look: where everything starts at the same time, an API may be up first.
-    if (this.looksWithout === 2) {
+    this.checksWithout += 1;
+    if (this.checksWithout === 1) this.aloneSince = performance.now();
+    // At the second check: where everything starts at the same time, an API may be up first.
+    if (this.checksWithout === 2) {
       this.logger.error('no worker is alive: tasks are accepted and wait', { oldestWaitingSeconds });
     }
   }

@@ -69,7 +69,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     const subscription = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) => watch.notify(news));
     this.watches.set(watch, subscription);
     signal.addEventListener('abort', () => this.leave(watch), { once: true });
-    await this.settle(subscription);
+    await this.waitFor(subscription);
     return watch;
   }
 
@@ -94,7 +94,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   }
 
   /** Wait for the subscription, but not long: without it the watch lives on the slow tick. */
-  private async settle(subscription: Promise<Unsubscribe>): Promise<void> {
+  private async waitFor(subscription: Promise<Unsubscribe>): Promise<void> {
     let late = false;
     const done = subscription.then(
       () => {

@@ -8,8 +8,8 @@ const GOAL_MS = 50;
 export class BatchSize {
   private size: number;
 
-  constructor(private readonly most: number) {
-    this.size = Math.ceil(most / 8);
+  constructor(private readonly max: number) {
+    this.size = Math.ceil(max / 8);
   }
 
   get current(): number {
@@ -19,6 +19,6 @@ export class BatchSize {
   /** A batch of the current size has taken that many milliseconds. */
   took(milliseconds: number): void {
     const factor = Math.min(2, GOAL_MS / Math.max(milliseconds, 1));
-    this.size = Math.max(1, Math.min(this.most, Math.floor(this.size * factor)));
+    this.size = Math.max(1, Math.min(this.max, Math.floor(this.size * factor)));
   }
 }

@@ -8,9 +8,9 @@ import { RepeatedWork } from '../core/repeated-work.js';
 import { BatchSize } from './batch-size.js';
 
 /** Most rows of one batch, which is one short transaction. */
-const MOST_TASKS = 500;
-const MOST_EVENTS = 5_000;
-const MOST_KEYS = 2_000;
+const MAX_TASKS = 500;
+const MAX_EVENTS = 5_000;
+const MAX_KEYS = 2_000;
 /** After each batch the database rests three times as long as it took: at most a quarter of the time is spent. */
 const REST = 3;
 /** In milliseconds. The lock's connection must not be idle for longer than Postgres lets it. */
@@ -24,10 +24,10 @@ const LONGEST_REST = 5_000;
 @Injectable()
 export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
   private readonly repeated: RepeatedWork;
-  private readonly tasks = new BatchSize(MOST_TASKS);
-  private readonly events = new BatchSize(MOST_EVENTS);
-  private readonly keys = new BatchSize(MOST_KEYS);
-  private readonly tombstones = new BatchSize(MOST_TASKS);
+  private readonly tasks = new BatchSize(MAX_TASKS);
+  private readonly events = new BatchSize(MAX_EVENTS);
+  private readonly keys = new BatchSize(MAX_KEYS);
+  private readonly tombstones = new BatchSize(MAX_TASKS);
 
   constructor(
     private readonly store: RetentionStore,

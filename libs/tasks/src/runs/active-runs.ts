@@ -32,7 +32,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     const { databaseUrl, leaseMs, leaseHeartbeatMs: heartbeatMs, loopStallMs } = this.environment;
     this.leases = new LeaseKeeper(
       { databaseUrl, workerId: this.worker.id, leaseMs, heartbeatMs, loopStallMs },
-      (news) => this.hear(news),
+      (news) => this.onHeartbeat(news),
     );
   }
 
@@ -99,7 +99,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     this.active.get(runId)?.controller.abort(reason);
   }
 
-  private hear(news: BeatNews): void {
+  private onHeartbeat(news: BeatNews): void {
     if (news.type === 'lost') for (const lease of news.leases) void this.stopLost(lease);
     else if (news.type === 'failed') this.logger.warn('lease heartbeat failed', { reason: news.reason });
     else if (news.type === 'back') this.logger.info('lease heartbeat is back');

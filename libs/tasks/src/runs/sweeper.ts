@@ -5,7 +5,7 @@ import { Messaging } from '@baton/messaging';
 import { FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { MOST_PAUSE, RepeatedWork } from '../core/repeated-work.js';
+import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { Steadiness } from './steadiness.js';
 
 /** Rows per sweep, so that one sweep stays short whatever has piled up. */
@@ -29,7 +29,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     private readonly environment: Environment,
     private readonly logger: Logger,
   ) {
-    this.steadiness = new Steadiness(environment.leaseMs, environment.sweepMs * MOST_PAUSE);
+    this.steadiness = new Steadiness(environment.leaseMs, environment.sweepMs * MAX_PAUSE);
     this.repeated = new RepeatedWork({
       everyMs: environment.sweepMs,
       work: () => this.sweep(),

@@ -30,7 +30,7 @@ export class TurnBuilder {
       task,
       message,
       referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
-      earlierTasks: (most = EARLIER_TASKS) => this.earlierTasks(run, agent, most, signal),
+      earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
       journal: new RunJournal(this.journals, run, signal),
       extensions,
       traceparent: run.traceparent ?? undefined,

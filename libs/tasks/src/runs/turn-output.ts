@@ -239,25 +239,25 @@ export class EventAllowance {
 
 const isOver = (value: number, limit: number | null): limit is number => limit !== null && value > limit;
 
-const overRun = (what: string, limit: keyof EventLimits, most: number): TurnFailure =>
+const overRun = (what: string, limit: keyof EventLimits, max: number): TurnFailure =>
   new TurnFailure(
-    `The agent sent more ${what} than the limit ${limit} of this tenant allows, which is ${most}`,
+    `The agent sent more ${what} than the limit ${limit} of this tenant allows, which is ${max}`,
     limit,
   );
 
-const overTask = (what: string, limit: keyof EventLimits, most: number): TurnFailure =>
+const overTask = (what: string, limit: keyof EventLimits, max: number): TurnFailure =>
   new TurnFailure(
-    `The task has more ${what} than the limit ${limit} of this tenant allows, which is ${most}; begin a new task`,
+    `The task has more ${what} than the limit ${limit} of this tenant allows, which is ${max}; begin a new task`,
     limit,
   );
 
 /**
  * Measures the texts and files of an event before it becomes JSON, which may be six times as large.
- * @throws TurnFailure if they are larger than `most` bytes
+ * @throws TurnFailure if they are larger than `maxBytes`
  */
-export function assertSize(payload: EventPayload, most: number): void {
-  if (sizeOf(partsOf(payload)) <= most) return;
-  throw new TurnFailure(`The agent sent an event of more than ${most} bytes`);
+export function assertSize(payload: EventPayload, maxBytes: number): void {
+  if (sizeOf(partsOf(payload)) <= maxBytes) return;
+  throw new TurnFailure(`The agent sent an event of more than ${maxBytes} bytes`);
 }
 
 function partsOf(payload: EventPayload): readonly Part[] {

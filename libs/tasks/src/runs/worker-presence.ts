@@ -33,11 +33,11 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    await this.tell(() => this.workers.seen(this.worker));
-    await this.tell(() => this.workers.forgetDead());
+    await this.report(() => this.workers.seen(this.worker));
+    await this.report(() => this.workers.forgetDead());
     this.dispatcher.refill();
     this.timer = setInterval(() => {
-      this.beat = this.tell(() => this.workers.seen(this.worker));
+      this.beat = this.report(() => this.workers.seen(this.worker));
     }, this.environment.leaseHeartbeatMs);
     this.timer.unref();
   }
@@ -46,10 +46,10 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
   async beforeApplicationShutdown(): Promise<void> {
     clearInterval(this.timer);
     await this.beat;
-    await this.tell(() => this.workers.remove(this.worker.id));
+    await this.report(() => this.workers.remove(this.worker.id));
   }
 
-  private async tell(sign: () => Promise<void>): Promise<void> {
+  private async report(sign: () => Promise<void>): Promise<void> {
     await sign().then(
       () => this.log.worked(),
       (error: unknown) => this.log.failed(error),

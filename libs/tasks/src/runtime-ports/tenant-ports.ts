@@ -72,13 +72,13 @@ export class TenantTokens extends TokenBudget {
     forMs: number,
     signal: AbortSignal,
   ): Promise<void> {
-    const { tokensPerDay: most } = await retryTransient(() => this.limits.of(tenantId), { signal });
-    if (most === null) return;
-    const reservation = { tenantId, runId, tokens, forMs, most };
+    const { tokensPerDay: limit } = await retryTransient(() => this.limits.of(tenantId), { signal });
+    if (limit === null) return;
+    const reservation = { tenantId, runId, tokens, forMs, most: limit };
     if (await retryTransient(() => this.store.reserve(reservation), { signal })) return;
     this.metrics.limitExceeded.inc({ limit: 'tokensPerDay' });
     throw new TokensExceeded(
-      `The limit tokensPerDay of this tenant, which is ${most}, has no room for another call of a model: try again ` +
+      `The limit tokensPerDay of this tenant, which is ${limit}, has no room for another call of a model: try again ` +
         'tomorrow (UTC), or ask the operator for more.',
     );
   }

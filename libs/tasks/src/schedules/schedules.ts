@@ -17,7 +17,7 @@ import { assertTimes, nextTime } from './schedule-times.js';
 import { ticksOf } from './ticks.js';
 
 /** Schedules that a tenant may have. */
-const MOST = 1_000;
+const MAX_SCHEDULES = 1_000;
 /** A schedule that is changed and fired at once is changed within this many looks. */
 const MAX_LOOKS = 10;
 /** Members that say when it fires: the next time is found anew when one of them is given. */
@@ -54,9 +54,9 @@ export class Schedules {
     await this.assertAgent(tenantId, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
     const made = await this.store
-      .create({ tenantId, id: uuid(), nextAt, ...spec }, MOST)
+      .create({ tenantId, id: uuid(), nextAt, ...spec }, MAX_SCHEDULES)
       .catch(explainRefusal);
-    await this.tell(made);
+    await this.updateTicks(made);
     return made;
   }
 
@@ -75,7 +75,7 @@ export class Schedules {
       const nextAt = isNew ? nextTimeOf(spec, found.fired, now) : found.nextAt;
       const changed = await this.store.change(found, spec, nextAt).catch(explainRefusal);
       if (!changed) continue;
-      if (isNew) await this.tell(changed);
+      if (isNew) await this.updateTicks(changed);
       return changed;
     }
     throw new ProtocolError('internal', 'The schedule was changed too often at once: send it again');
@@ -85,7 +85,7 @@ export class Schedules {
   async remove(tenantId: string, idOrName: string): Promise<void> {
     const { id } = await this.find(tenantId, idOrName);
     await this.store.remove(tenantId, id);
-    await this.tell({ id, nextAt: null });
+    await this.updateTicks({ id, nextAt: null });
   }
 
   /**
@@ -111,7 +111,7 @@ export class Schedules {
   }
 
   /** Have the queue tick, or not. A queue that is away is told when the schedule is due. */
-  private async tell(schedule: Schedule | Pick<Schedule, 'id' | 'nextAt'>): Promise<void> {
+  private async updateTicks(schedule: Schedule | Pick<Schedule, 'id' | 'nextAt'>): Promise<void> {
     try {
       if (schedule.nextAt && 'cron' in schedule) await this.messaging.setTicks(ticksOf(schedule));
       else await this.messaging.stopTicks(schedule.id);
@@ -138,7 +138,7 @@ function nextTimeOf(spec: ScheduleSpec, fired: number, now: Date): Date | null {
 const explainRefusal = (error: unknown): never => {
   if (error instanceof NameTakenError) throw new ProtocolError('conflict', `name: ${error.message}`);
   if (error instanceof TooManySchedulesError) {
-    throw new ProtocolError('conflict', `you have ${MOST} schedules, which is the most: remove one`);
+    throw new ProtocolError('conflict', `you have ${MAX_SCHEDULES} schedules, which is the most: remove one`);
   }
   throw error;
 };

@@ -145,8 +145,8 @@ export class PostgresMessaging extends Messaging {
     return this.listen(this.controlChannel, (text) => listener(JSON.parse(text) as ControlMessage));
   }
 
-  override spend(key: string, most: number, perSeconds: number): Promise<Spending> {
-    return this.rates.spend(key, most, perSeconds);
+  override spend(key: string, limit: number, perSeconds: number): Promise<Spending> {
+    return this.rates.spend(key, limit, perSeconds);
   }
 
   override onReconnect(listener: () => void): Unsubscribe {

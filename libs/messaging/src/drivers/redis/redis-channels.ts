@@ -43,14 +43,14 @@ export class RedisChannels {
     return () => {
       if (!this.listeners.remove(channel, listener)) return;
       this.change(channel);
-      this.settle(channel);
+      this.resolveWaiting(channel);
     };
   }
 
   close(): void {
     clearInterval(this.heartbeat);
     this.connection.close();
-    for (const channel of [...this.waiting.keys()]) this.settle(channel);
+    for (const channel of [...this.waiting.keys()]) this.resolveWaiting(channel);
   }
 
   private receive(channel: string, text: string): void {
@@ -65,7 +65,7 @@ export class RedisChannels {
     });
   }
 
-  private settle(channel: string): void {
+  private resolveWaiting(channel: string): void {
     const waiting = this.waiting.get(channel) ?? [];
     this.waiting.delete(channel);
     for (const resolve of waiting) resolve();
@@ -108,7 +108,7 @@ export class RedisChannels {
     for (const channel of channels) {
       if (this.sent.get(channel) !== batch) continue;
       this.inForce.add(channel);
-      this.settle(channel);
+      this.resolveWaiting(channel);
     }
   }
 

@@ -129,8 +129,8 @@ export class RedisMessaging extends Messaging {
     );
   }
 
-  override spend(key: string, most: number, perSeconds: number): Promise<Spending> {
-    return this.rates.spend(key, most, perSeconds);
+  override spend(key: string, limit: number, perSeconds: number): Promise<Spending> {
+    return this.rates.spend(key, limit, perSeconds);
   }
 
   override onReconnect(listener: () => void): Unsubscribe {

@@ -14,7 +14,7 @@ const LIMIT = 500;
  * Whoever should have told them has died, or could not reach Postgres. Every worker sweeps.
  */
 @Injectable()
-export class FamilySweep implements OnModuleInit, OnModuleDestroy {
+export class TaskTreeSweep implements OnModuleInit, OnModuleDestroy {
   private readonly repeated: RepeatedWork;
   private suspended: SweepCursor;
   private children: SweepCursor;
