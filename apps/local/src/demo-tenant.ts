@@ -1,20 +1,16 @@
 import { TENANT_SCOPES } from '@baton/a2a';
-import type { Environment } from '@baton/config';
+import { type Environment, LIMIT_NAMES, LIMITS } from '@baton/config';
 import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
-import { LIMIT_NAMES, type LimitName, LIMITS, TokenService } from '@baton/identity';
+import { TokenService } from '@baton/identity';
 import { createMessaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import type { Demo, Home } from './home.js';
 
 const SLUG = 'demo';
 const MESSAGING_MS = 5000;
-/** What keeps a single task from taking the whole machine holds for whoever tries Baton out as well. */
-const KEPT: readonly LimitName[] = [
-  ...(['eventBytes', 'eventsPerRun', 'bytesPerRun'] as const),
-  ...(['eventsPerTask', 'bytesPerTask'] as const),
-];
-const NO_LIMITS = Object.fromEntries(
-  LIMIT_NAMES.filter((name) => !LIMITS[name].required && !KEPT.includes(name)).map((name) => [name, null]),
+/** Limits without a default are lifted. The others keep one task from filling the machine. */
+const LIFTED = Object.fromEntries(
+  LIMIT_NAMES.filter((name) => LIMITS[name].default === null).map((name) => [name, null]),
 );
 
 /**
@@ -31,7 +27,7 @@ export async function prepareDemo(environment: Environment, home: Home): Promise
     const tenants = new TenantStore(catalog);
     const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG));
     // Whatever the environment says of others: whoever tries Baton out is not held up.
-    if (Object.keys(tenant.limits).length === 0) await tenants.setLimits(SLUG, NO_LIMITS);
+    if (Object.keys(tenant.limits).length === 0) await tenants.setLimits(SLUG, LIFTED);
     const tokens = new TokenService(new TokenStore(catalog), messaging, log, environment);
     const token = (await keptToken(tokens, home, tenant.id)) ?? (await newToken(tokens, tenant.id));
     const demo = { url: environment.publicUrl, tenant: SLUG, token };

@@ -1,7 +1,10 @@
 import { closest, distance } from 'fastest-levenshtein';
-import { loadEnvironment } from './environment.js';
-import { loadLocalEnvironment } from './local-environment.js';
-import { EnvironmentError, type EnvironmentSource } from './read-settings.js';
+import {
+  EnvironmentError,
+  type EnvironmentSource,
+  loadEnvironment,
+  loadLocalEnvironment,
+} from './environment.js';
 import { SETTING_NAMES } from './settings.js';
 
 /** A name that begins so is meant for Baton. (`REDIS_`, `LOG_` or `MAX_` may well be another program's.) */

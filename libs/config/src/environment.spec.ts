@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { loadEnvironment } from './environment.js';
-import { loadLocalEnvironment } from './local-environment.js';
-import { EnvironmentError } from './read-settings.js';
+import { EnvironmentError, loadEnvironment, loadLocalEnvironment } from './environment.js';
 import { SETTING_NAMES } from './settings.js';
 
 const DATABASE_URL = 'postgres://baton:hunter2@db:5432/baton';

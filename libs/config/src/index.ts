@@ -1,6 +1,22 @@
 export { ConfigModule } from './config.module.js';
-export { Environment, loadEnvironment } from './environment.js';
-export { type LocalEnvironment, loadLocalEnvironment } from './local-environment.js';
-export { EnvironmentError, type EnvironmentSource, processEnvironment } from './read-settings.js';
+export {
+  Environment,
+  EnvironmentError,
+  type EnvironmentSource,
+  loadEnvironment,
+  loadLocalEnvironment,
+  type LocalEnvironment,
+  processEnvironment,
+} from './environment.js';
 export { type SettingsReport, settingsReport, unknownSettings } from './check-settings.js';
+export {
+  LIMIT_NAMES,
+  type LimitName,
+  type LimitOverrides,
+  type LimitRule,
+  limitRule,
+  LIMITS,
+  NO_LIMITS,
+  type TenantLimits,
+} from './limits.js';
 export { SECRET_KEYS } from './settings.js';

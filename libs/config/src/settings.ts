@@ -1,222 +1,444 @@
-import { isIP } from 'node:net';
-import { z } from 'zod';
+import type { z } from 'zod';
+import { LIMIT_NAMES, type LimitName, limitRule, MAX_LIMIT } from './limits.js';
+import {
+  commandLines,
+  days,
+  destinations,
+  flag,
+  integer,
+  logLevel,
+  masterKey,
+  masterKeys,
+  milliseconds,
+  path,
+  port,
+  signingKey,
+  text,
+  url,
+} from './values.js';
 
-/** A whole number within limits, as text. */
-function integer(min: number, max: number) {
-  const remedy = `set it to a whole number from ${min} to ${max}`;
-  return z
-    .string({ error: remedy })
-    .regex(/^\d{1,15}$/, { error: remedy })
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, { error: remedy });
+/** One setting: what it is called, what it may be, and what `.env.example` and the docs say about it. */
+export interface Setting<T = unknown> {
+  /** Reads the text of the environment; `undefined` where nothing is set. */
+  value: z.ZodType<T, string | undefined>;
+  /** The default as text; empty = none. */
+  default: string;
+  /** Sentences in plain English. A page of the docs is named by its path, such as docs/calling/large-tasks.md. */
+  description: string;
+  /** Its name in the environment, if that is not its key in capitals (`leaseMs` is `LEASE_MS`). */
+  env?: string;
+  /** Its value must never be shown: it holds a password or a key. */
+  secret?: true;
 }
 
-const port = () => integer(0, 65_535);
-const milliseconds = () => integer(1, 86_400_000);
-
-const flag = () =>
-  z.enum(['true', 'false'], { error: 'set it to true or false' }).transform((value) => value === 'true');
-
-/** A limit of every tenant for whom the operator has set no other; not set = no limit. */
-const limit = () => integer(1, 999_999_999_999_999).optional();
-
-/** The same where there is a limit unless the operator says `none` for a tenant. */
-const limitOf = (preset: number) => integer(1, 999_999_999_999_999).prefault(preset.toString());
-
-const HOST = /^(\[[0-9a-f:.]+\]|[\w-]+(\.[\w-]+)*\.?)(:\d{1,5})?$/i;
-
-/** `10.0.0.0/8`, `fd00::/8`, an address, or a host name; the last two perhaps with a port. */
-function isDestination(entry: string): boolean {
-  const [address = '', bits, ...rest] = entry.split('/');
-  if (bits === undefined) return isIP(entry) !== 0 || HOST.test(entry);
-  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
-  return rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
+/** Settings that belong together: one section of `.env.example` and one table of docs/reference/settings.md. */
+export interface SettingGroup<T extends Record<string, Setting> = Record<string, Setting>> {
+  title: string;
+  settings: T;
+  /** Before the names of its settings in the environment. */
+  prefix: string;
+  /** Sentences before its first setting. */
+  introduction: string;
 }
 
-/** Networks and hosts, with commas between. */
-const destinations = z
-  .string()
-  .prefault('')
-  .transform((text) => text.split(',').map((entry) => entry.trim()))
-  .transform((entries) => entries.filter(Boolean))
-  .refine((entries) => entries.every(isDestination), {
-    error: 'set it to networks and hosts with commas between them, such as 10.0.0.0/8, ollama:11434',
-  });
+type Options = Pick<Setting, 'env' | 'secret'>;
 
-/** Days, fractions allowed. */
-const days = () => {
-  const remedy = 'set it to a number of days, such as 30 or 0.5';
-  return z
-    .string({ error: remedy })
-    .regex(/^\d{1,5}(\.\d{1,6})?$/, { error: remedy })
-    .transform(Number)
-    .refine((value) => value > 0, { error: remedy });
-};
+type Value<T> = z.ZodType<T, string>;
 
-/** Command lines with commas between them, each as its words. */
-const commandLines = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([word]) => word !== ''),
+function setting<T>(
+  value: Value<T>,
+  preset: string | number | boolean,
+  description: string,
+  options?: Options,
+): Setting<T> {
+  return { value: value.prefault(String(preset)), default: String(preset), description, ...options };
+}
+
+function optional<T>(value: Value<T>, description: string, options?: Options): Setting<T | undefined> {
+  return { value: value.optional(), default: '', description, ...options };
+}
+
+function required<T>(value: Value<T>, description: string, options?: Options): Setting<T> {
+  return { value, default: '', description, ...options };
+}
+
+function group<T extends Record<string, Setting>>(
+  title: string,
+  settings: T,
+  { prefix = '', introduction = '' } = {},
+): SettingGroup<T> {
+  return { title, settings, prefix, introduction };
+}
+
+const postgresUrl = url(
+  ['postgres:', 'postgresql:'],
+  'set it to a Postgres URL such as postgres://user:password@host:5432/baton',
 );
 
-/** A URL with one of these schemes. The remedy shows an example, never the value. */
-function url(schemes: readonly string[], remedy: string) {
-  const matches = (value: string) => URL.canParse(value) && schemes.includes(new URL(value).protocol);
-  return z.string({ error: remedy }).refine(matches, { error: remedy });
+const redisUrl = url(
+  ['redis:', 'rediss:'],
+  'set it to a Redis URL such as redis://host:6379, or leave it out to use Postgres for messaging',
+);
+
+const publicUrl = url(['http:', 'https:'], 'set it to the http(s) URL that callers use').transform((value) =>
+  value.replace(/\/+$/, ''),
+);
+
+const services = group('Services', {
+  databaseUrl: required(
+    postgresUrl,
+    'URL of Postgres, such as postgres://baton:password@localhost:5432/baton. Its role owns the tables ' +
+      'and must not be a superuser (docs/operating/security.md). Single processes such as `npm run ' +
+      'start:api` require it. Without it, `npm start` runs a Postgres of its own. `docker compose` always ' +
+      'uses its own.',
+    { secret: true },
+  ),
+  databasePoolSize: setting(integer(2, 1000), 16, 'Maximum connections to Postgres per process. At least 2.'),
+  allowRlsBypass: setting(
+    flag,
+    false,
+    'Start even if the role of DATABASE_URL bypasses row-level security, which isolates tenants in the ' +
+      'database.',
+  ),
+  redisUrl: optional(
+    redisUrl,
+    'URL of Redis, such as redis://localhost:6379. Carries the queue and the signals between processes. ' +
+      'Without it, Postgres does both, at a lower rate. `docker compose` always uses its own.',
+    { secret: true },
+  ),
+});
+
+const api = group('API', {
+  port: setting(port, 8080, 'Port of the API. With `docker compose`: its port on this machine.'),
+  host: setting(
+    text,
+    '0.0.0.0',
+    'Address on which the API listens. With `docker compose`: its address on this machine.',
+  ),
+  publicUrl: optional(
+    publicUrl,
+    'URL under which callers reach the API. Agent cards contain it. Default: http://localhost:PORT.',
+  ),
+  cardSigningKey: optional(
+    signingKey,
+    'Private key that signs agent cards: PEM (PKCS8) or JWK. Without it, cards are not signed.',
+    { secret: true },
+  ),
+  bodyLimitBytes: setting(
+    integer(1024, 1_073_741_824),
+    16_777_216,
+    'Maximum size of a request body, in bytes.',
+  ),
+  smallBodyLimitBytes: setting(
+    integer(1024, 1_073_741_824),
+    1_048_576,
+    'Maximum size of a request body at `/`, `/a2a`, `/v1/agent-systems/` and `/v1/agents/`, in bytes.',
+  ),
+  headersTimeoutMs: setting(
+    milliseconds,
+    20_000,
+    'Maximum time for a caller to send the headers of a request, in ms. Then it gets 408.',
+  ),
+  requestTimeoutMs: setting(
+    milliseconds,
+    120_000,
+    'Maximum time for a caller to send a whole request, in ms. Then it gets 408.',
+  ),
+  sendWaitMs: setting(
+    milliseconds,
+    30_000,
+    'Maximum time that a blocking send waits, in ms, for clients with a timeout of their own (Society) ' +
+      'and while no worker is alive. Then it answers with the task as it is. The run goes on.',
+  ),
+  idempotencyHours: setting(
+    integer(1, 8760),
+    24,
+    'How long a repeated message joins the task it has made, in hours. Later it makes a new task.',
+  ),
+  sseHeartbeatMs: setting(
+    milliseconds,
+    15_000,
+    'Interval of comments on an idle stream, in ms. They make proxies keep it open.',
+  ),
+  sseBufferBytes: setting(
+    integer(1024, 1_073_741_824),
+    1_048_576,
+    'Maximum bytes that wait for a slow reader of a stream. Then Baton stops reading the log for it.',
+  ),
+  sseStallMs: setting(
+    milliseconds,
+    30_000,
+    'Maximum time in ms that a reader may take nothing of what waits for it. Then its stream is closed; ' +
+      'it can resume. A reader that takes 64 KiB in this time is not closed.',
+  ),
+  relayTickMs: setting(
+    milliseconds,
+    3000,
+    'Interval in ms at which an open stream checks the log for events whose signal was lost.',
+  ),
+  apiGraceMs: setting(
+    milliseconds,
+    5000,
+    'Maximum time for running requests to end after SIGTERM, in ms. Streams end at once; callers resume ' +
+      'at another process.',
+  ),
+});
+
+const worker = group('Worker', {
+  workerPort: optional(
+    port,
+    "Port of the worker's /healthz, /readyz and /metrics. Without it, the worker listens nowhere. In " +
+      'the containers of `docker compose` it is 8081.',
+  ),
+  workerConcurrency: setting(integer(1, 10_000), 100, 'Maximum concurrent runs per worker process.'),
+  workerGraceMs: setting(
+    milliseconds,
+    10_000,
+    'Maximum time for runs to end after SIGTERM, in ms. Then the worker returns them to the queue.',
+  ),
+  leaseMs: setting(milliseconds, 3000, 'How long a run belongs to a worker without a sign of life, in ms.'),
+  leaseHeartbeatMs: setting(
+    milliseconds,
+    750,
+    'Interval at which a worker extends its leases, in ms. At most half of LEASE_MS.',
+  ),
+  sweepMs: setting(
+    milliseconds,
+    400,
+    'Interval at which each worker searches for lost and waiting runs, in ms.',
+  ),
+  maxAttempts: setting(
+    integer(1, 100),
+    3,
+    'Attempts of a run before its task fails. An agent can set its own value (`retry`).',
+  ),
+  orphanMs: setting(
+    milliseconds,
+    3000,
+    'Age in ms after which a queued run that is on no queue is enqueued again.',
+  ),
+  scheduleLateMs: setting(
+    milliseconds,
+    60_000,
+    'A time of a schedule that is late by more than this, in ms, counts as missed (`missed` of the ' +
+      'schedule). Earlier, times are fired one by one.',
+  ),
+  delegationDepth: setting(
+    integer(1, 100),
+    5,
+    'Maximum delegation depth: how many agents in a row may pass a task on. An agent can set a lower ' +
+      'value.',
+  ),
+  delegationTasks: setting(
+    integer(1, 10_000),
+    50,
+    'Maximum number of child tasks per task of a caller, at any depth. An agent can set a lower value.',
+  ),
+  indexModel: optional(
+    text,
+    'Model with which the built-in agent `index` routes messages, as provider/model. The key is the ' +
+      "tenant's secret with the name of the provider.",
+  ),
+  indexModelUrl: optional(
+    url(['http:', 'https:'], 'set it to the http(s) URL of the model of INDEX_MODEL'),
+    'URL of INDEX_MODEL, if it is not the usual one of its provider.',
+  ),
+  retentionSweepMs: setting(
+    milliseconds,
+    60_000,
+    'Interval at which tasks past their retention (LIMIT_RETENTION_DAYS) are deleted, in ms.',
+  ),
+  tombstoneDays: setting(
+    days,
+    90,
+    'Days that Baton remembers a deleted task, to tell callers that it was deleted.',
+  ),
+  executorMemoryMb: setting(
+    integer(32, 65_536),
+    512,
+    'Heap of the process of an agent in code, in MiB. 256 MiB more are allowed for everything else. Its ' +
+      'agent.yaml can set another value (docs/agents/executors.md).',
+  ),
+  executorStallMs: setting(
+    milliseconds,
+    30_000,
+    'Maximum time without a sign of life of the process of an agent, in ms. Then it is killed, and its ' +
+      'runs are tried again. Its agent.yaml can set another value.',
+  ),
+  executorProcesses: setting(
+    integer(1, 64),
+    1,
+    'Processes per agent in code and worker. They share its runs. Its agent.yaml can set another value.',
+  ),
+  executorIdleMs: setting(
+    milliseconds,
+    600_000,
+    'How long the process of an agent is kept without runs, in ms.',
+  ),
+  mcpStdioAllow: setting(
+    commandLines,
+    '',
+    'Commands that tenants may start as MCP servers, separated by commas: the beginning of each command ' +
+      'line, after the variables that a tenant may set, as in `TOKEN= npx -y notes-server`. They run as ' +
+      "the worker's user: read docs/agents/tools.md first. By default none.",
+  ),
+});
+
+const everyProcess = group('Every process', {
+  logLevel: setting(logLevel, 'info', 'Log level: fatal, error, warn, info, debug, trace or silent.'),
+  agentsDir: optional(
+    path,
+    'Folder of the agents in code: one folder per agent, with an agent.yaml and a module ' +
+      '(docs/agents/executors.md). Every tenant can use them. `docker compose` uses examples/agents by ' +
+      'default.',
+    { env: 'BATON_AGENTS_DIR' },
+  ),
+  masterKey: optional(
+    masterKey,
+    'Key that encrypts the secrets of tenants: base64 of 32 bytes (`openssl rand -base64 32`). `npm ' +
+      'start` makes one.',
+    { env: 'BATON_MASTER_KEY', secret: true },
+  ),
+  previousMasterKeys: setting(
+    masterKeys,
+    '',
+    'Earlier master keys, separated by commas. They only decrypt. Needed until `npx baton secrets ' +
+      'rotate` has run.',
+    { env: 'BATON_MASTER_KEY_PREVIOUS', secret: true },
+  ),
+  loopStallMs: optional(
+    milliseconds,
+    'Maximum time in ms that the event loop of a process may be blocked. Then the process kills itself, ' +
+      'and its supervisor starts it again (docs/operating/recovery.md). At least LEASE_MS. Default: ' +
+      '15000, or LEASE_MS if that is more.',
+  ),
+  tokenCacheMs: setting(
+    milliseconds,
+    1000,
+    'Maximum time in ms that a process accepts a token without asking Postgres again.',
+  ),
+  outboundAllow: setting(
+    destinations,
+    '',
+    'Private addresses that agents may call, separated by commas: networks and hosts, such as ' +
+      '10.0.0.0/8, ollama:11434 (docs/agents/remote-agents.md). By default agents call public addresses ' +
+      'only. `npm start` allows its own machine.',
+  ),
+  taskReadBytes: setting(
+    integer(65_536, 268_435_456),
+    16_777_216,
+    'Maximum bytes of tasks that one request reads (history and artifacts as JSON). The answer marks ' +
+      'what is left out. A run reads at most a quarter of this (docs/calling/large-tasks.md).',
+  ),
+  taskReadTotalBytes: setting(
+    integer(65_536, 1_099_511_627_776),
+    67_108_864,
+    'Maximum bytes of large tasks that all requests of an API process read at the same time. Each takes ' +
+      'several times as much memory. Further requests wait, and get 503 after ten seconds ' +
+      '(docs/calling/large-tasks.md).',
+  ),
+  maxEventBytes: setting(
+    integer(1024, 268_435_456),
+    4_194_304,
+    'Maximum size of one event of an agent, in bytes.',
+  ),
+  computeThreads: setting(
+    integer(2, 64),
+    2,
+    "Threads per API and worker process for slow work on tenants' input: JSON schemas, patterns, cron " +
+      'expressions. One tenant gets all but one at most. At least 2.',
+  ),
+  computeTimeoutMs: setting(
+    integer(10, 60_000),
+    2000,
+    'Maximum duration of one piece of such work, in ms. Then its thread is terminated.',
+  ),
+});
+
+/** The limit of every tenant without its own. It may be above the limit's `max`: earlier releases accepted that. */
+function limitSetting(name: LimitName): Setting<number | null> {
+  const { default: preset, description, fractions } = limitRule(name);
+  const value = fractions ? days : integer(1, MAX_LIMIT);
+  return preset === null
+    ? { ...optional(value, description), value: value.optional().transform((limit) => limit ?? null) }
+    : setting(value, preset, description);
 }
 
-/** Standard base64 (44 characters) of exactly 32 bytes. */
-const masterKey = z
-  .string()
-  .regex(/^[A-Za-z0-9+/]{43}=$/, {
-    error: 'set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`',
-  })
-  .transform((text) => Buffer.from(text, 'base64'));
+const limits = group(
+  'Limits of a tenant',
+  Object.fromEntries(
+    LIMIT_NAMES.filter((name) => !limitRule(name).required).map((name) => [name, limitSetting(name)]),
+  ) as Record<LimitName, Setting<number | null>>,
+  {
+    prefix: 'LIMIT_',
+    introduction:
+      'Defaults for tenants without their own value (`npx baton tenants limits`). Each holds over all processes ' +
+      'together. A limit without a default is off. To lift a limit that has one, set it to `none` for a tenant. ' +
+      'docs/reference/limits.md explains each.',
+  },
+);
 
-/** Several of them, with commas between. */
-const masterKeys = z
-  .string()
-  .regex(/^ *[A-Za-z0-9+/]{43}=( *, *[A-Za-z0-9+/]{43}=)*[ ,]*$/, {
-    error: 'set it to earlier values of BATON_MASTER_KEY, with commas between them',
-  })
-  .transform((text) => text.split(',').map((key) => key.trim()))
-  .transform((keys) => keys.filter(Boolean).map((key) => Buffer.from(key, 'base64')));
+const local = group('`npm start`, `docker compose` and `npx baton`', {
+  home: setting(
+    path,
+    '.baton',
+    'Folder with the data of `npm start`: embedded services, logs, the demo token.',
+    { env: 'BATON_HOME' },
+  ),
+  workers: setting(integer(1, 64), 1, 'Number of worker processes.'),
+  postgresPassword: optional(
+    text,
+    'Password of the superuser in the Postgres of `docker compose`: letters and digits. Used when the ' +
+      'database is created. Default: postgres.',
+  ),
+  batonDatabasePassword: optional(
+    text,
+    'Password of the role `baton` in the Postgres of `docker compose`: letters and digits. Used when ' +
+      'the database is created. Default: baton.',
+  ),
+  batonUrl: optional(
+    text,
+    'URL of the server that `npx baton send`, `agents`, `schedules` and similar commands call. Default: ' +
+      'that of `npm start`.',
+  ),
+  batonToken: optional(text, 'Token for these commands. Default: the demo token of `npm start`.'),
+});
 
-function isPrivateJwk(text: string): boolean {
-  try {
-    const jwk: unknown = JSON.parse(text);
-    return typeof jwk === 'object' && jwk !== null && 'kty' in jwk && 'd' in jwk;
-  } catch {
-    return false;
-  }
+/** What every process reads. */
+export const PROCESS_GROUPS = { services, api, worker, everyProcess, limits };
+
+/**
+ * Every setting. This table is the only place that declares one: the type, the default and the errors of the environment
+ * derive from it, and so do `.env.example`, docker-compose.yml and docs/reference/settings.md (`npm run generate`).
+ */
+export const SETTING_GROUPS = { ...PROCESS_GROUPS, local };
+
+/** What `npm start` and the command line read before any service is known. */
+export const LOCAL_GROUPS = {
+  local: group(local.title, {
+    home: local.settings.home,
+    workers: local.settings.workers,
+    port: api.settings.port,
+    databaseUrl: { ...services.settings.databaseUrl, value: postgresUrl.optional() },
+    redisUrl: services.settings.redisUrl,
+    masterKey: everyProcess.settings.masterKey,
+    agentsDir: everyProcess.settings.agentsDir,
+  }),
+};
+
+/** `runsAtOnce` in the group with the prefix `LIMIT_` is `LIMIT_RUNS_AT_ONCE`. */
+export function environmentName(key: string, { prefix, settings }: SettingGroup): string {
+  return settings[key]?.env ?? prefix + key.replaceAll(/[A-Z]/g, '_$&').toUpperCase();
 }
 
-/** PEM (PKCS8; `\n` may be written out, as env files often do) or a private JWK in JSON. */
-const signingKey = z
-  .string()
-  .transform((text) => text.trim().replaceAll('\\n', '\n'))
-  .refine((text) => text.startsWith('-----BEGIN PRIVATE KEY-----') || isPrivateJwk(text), {
-    error: 'set it to a private key in PEM (PKCS8) or JWK form',
-  });
+const named = Object.values<SettingGroup>(SETTING_GROUPS).flatMap((group) =>
+  Object.entries(group.settings).map(([key, { secret }]) => ({ name: environmentName(key, group), secret })),
+);
 
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+/** The name of every setting in the environment. */
+export const SETTING_NAMES: readonly string[] = named.map(({ name }) => name);
 
-/** Every key of the environment that the api, worker, migrate and cli processes read. */
-export const settings = z.object({
-  DATABASE_URL: url(
-    ['postgres:', 'postgresql:'],
-    'set it to a Postgres URL such as postgres://user:password@host:5432/baton',
-  ),
-  ALLOW_RLS_BYPASS: flag().prefault('false'),
-  REDIS_URL: url(
-    ['redis:', 'rediss:'],
-    'set it to a Redis URL such as redis://host:6379, or leave it out to use Postgres for messaging',
-  ).optional(),
-  PORT: port().prefault('8080'),
-  HOST: z.string().prefault('0.0.0.0'),
-  PUBLIC_URL: url(['http:', 'https:'], 'set it to the http(s) URL that callers use')
-    .transform((value) => value.replace(/\/+$/, ''))
-    .optional(),
-  LOG_LEVEL: z.enum(LOG_LEVELS, { error: `set it to one of ${LOG_LEVELS.join(', ')}` }).prefault('info'),
-  BATON_AGENTS_DIR: z.string().optional(),
-  BATON_MASTER_KEY: masterKey.optional(),
-  BATON_MASTER_KEY_PREVIOUS: masterKeys.optional(),
-  CARD_SIGNING_KEY: signingKey.optional(),
-  OUTBOUND_ALLOW: destinations,
-  DATABASE_POOL_SIZE: integer(2, 1000).prefault('16'),
-  WORKER_PORT: port().optional(),
-  WORKER_CONCURRENCY: integer(1, 10_000).prefault('100'),
-  WORKER_GRACE_MS: milliseconds().prefault('10000'),
-  API_GRACE_MS: milliseconds().prefault('5000'),
-  LEASE_MS: milliseconds().prefault('3000'),
-  LEASE_HEARTBEAT_MS: milliseconds().prefault('750'),
-  LOOP_STALL_MS: milliseconds().optional(),
-  COMPUTE_THREADS: integer(2, 64).prefault('2'),
-  COMPUTE_TIMEOUT_MS: integer(10, 60_000).prefault('2000'),
-  SWEEP_MS: milliseconds().prefault('400'),
-  MAX_ATTEMPTS: integer(1, 100).prefault('3'),
-  ORPHAN_MS: milliseconds().prefault('3000'),
-  DELEGATION_DEPTH: integer(1, 100).prefault('5'),
-  DELEGATION_TASKS: integer(1, 10_000).prefault('50'),
-  INDEX_MODEL: z.string().optional(),
-  INDEX_MODEL_URL: url(
-    ['http:', 'https:'],
-    'set it to the http(s) URL of the model of INDEX_MODEL',
-  ).optional(),
-  SEND_WAIT_MS: milliseconds().prefault('30000'),
-  SSE_HEARTBEAT_MS: milliseconds().prefault('15000'),
-  SSE_BUFFER_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
-  SSE_STALL_MS: milliseconds().prefault('30000'),
-  HEADERS_TIMEOUT_MS: milliseconds().prefault('20000'),
-  REQUEST_TIMEOUT_MS: milliseconds().prefault('120000'),
-  RELAY_TICK_MS: milliseconds().prefault('3000'),
-  BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('16777216'),
-  SMALL_BODY_LIMIT_BYTES: integer(1024, 1_073_741_824).prefault('1048576'),
-  TASK_READ_BYTES: integer(65_536, 268_435_456).prefault('16777216'),
-  TASK_READ_TOTAL_BYTES: integer(65_536, 1_099_511_627_776).prefault('67108864'),
-  MAX_EVENT_BYTES: integer(1024, 268_435_456).prefault('4194304'),
-  EXECUTOR_MEMORY_MB: integer(32, 65_536).prefault('512'),
-  EXECUTOR_STALL_MS: milliseconds().prefault('30000'),
-  EXECUTOR_PROCESSES: integer(1, 64).prefault('1'),
-  EXECUTOR_IDLE_MS: milliseconds().prefault('600000'),
-  MCP_STDIO_ALLOW: commandLines.optional(),
-  SCHEDULE_LATE_MS: milliseconds().prefault('60000'),
-  RETENTION_SWEEP_MS: milliseconds().prefault('60000'),
-  TOMBSTONE_DAYS: days().prefault('90'),
-  TOKEN_CACHE_MS: milliseconds().prefault('1000'),
-  LIMIT_REQUESTS_PER_SECOND: limit(),
-  LIMIT_RUNS_AT_ONCE: limit(),
-  LIMIT_TASKS_WAITING: limit(),
-  LIMIT_OPEN_STREAMS: limit(),
-  LIMIT_BODY_BYTES: limit(),
-  LIMIT_STORED_BYTES: limit(),
-  LIMIT_EVENT_BYTES: limitOf(8_388_608),
-  LIMIT_EVENTS_PER_RUN: limitOf(200_000),
-  LIMIT_BYTES_PER_RUN: limitOf(4_294_967_296),
-  LIMIT_EVENTS_PER_TASK: limitOf(1_000_000),
-  LIMIT_BYTES_PER_TASK: limitOf(17_179_869_184),
-  LIMIT_TOKENS_PER_DAY: limit(),
-  LIMIT_RETENTION_DAYS: days().optional(),
-  IDEMPOTENCY_HOURS: integer(1, 8760).prefault('24'),
-});
-
-/** Keys that only `npm start` and the command line read, on a machine where Baton runs its own services. */
-export const localSettings = z.object({
-  BATON_HOME: z.string().prefault('.baton'),
-  WORKERS: integer(1, 64).prefault('1'),
-  PORT: settings.shape.PORT,
-  DATABASE_URL: settings.shape.DATABASE_URL.optional(),
-  REDIS_URL: settings.shape.REDIS_URL,
-  BATON_MASTER_KEY: settings.shape.BATON_MASTER_KEY,
-  BATON_AGENTS_DIR: settings.shape.BATON_AGENTS_DIR,
-});
-
-/** Keys that only the command line reads, as a tenant's. */
-export const callerSettings = z.object({
-  BATON_URL: z.string().optional(),
-  BATON_TOKEN: z.string().optional(),
-});
-
-/** Keys that only docker-compose.yml reads, for its own Postgres. */
-export const composeSettings = z.object({
-  POSTGRES_PASSWORD: z.string().optional(),
-  BATON_DATABASE_PASSWORD: z.string().optional(),
-});
-
-/** The name of every key that Baton reads anywhere; each is explained in `.env.example`. */
-export const SETTING_NAMES: readonly string[] = [
-  ...new Set(
-    [settings, localSettings, callerSettings, composeSettings].flatMap(({ shape }) => Object.keys(shape)),
-  ),
-];
-
-/** Keys whose values must never be shown: they hold a password or a key. */
-export const SECRET_KEYS: ReadonlySet<string> = new Set([
-  'DATABASE_URL',
-  'REDIS_URL',
-  'BATON_MASTER_KEY',
-  'BATON_MASTER_KEY_PREVIOUS',
-  'CARD_SIGNING_KEY',
-]);
+/** The names of the settings whose values must never be shown. */
+export const SECRET_KEYS: ReadonlySet<string> = new Set(
+  named.filter(({ secret }) => secret).map(({ name }) => name),
+);

@@ -1,7 +1,6 @@
 export { BearerGuard, callerOf } from './bearer.js';
 export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
-export { LIMIT_NAMES, LIMITS, type LimitName, type LimitRule } from './limit-list.js';
-export { LimitsService, type TenantLimits } from './limits.service.js';
+export { LimitsService } from './limits.service.js';
 export { type Caller, type NewToken, TokenService, type Verification } from './token.service.js';
 export { SecretBox, SecretError } from './secret-box.js';
 export { Secrets } from './secrets.js';

@@ -1,5 +1,5 @@
-import { loadEnvironment } from '@baton/config';
-import type { LimitOverrides, TenantStore } from '@baton/database';
+import { type LimitOverrides, loadEnvironment } from '@baton/config';
+import type { TenantStore } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LimitsService } from './limits.service.js';

@@ -1,26 +1,23 @@
-import { Environment } from '@baton/config';
-import { type LimitOverrides, TenantStore } from '@baton/database';
+import { Environment, type TenantLimits } from '@baton/config';
+import { TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 
-/** What one tenant may use; null = no limit. */
-export type TenantLimits = Required<LimitOverrides>;
-
 /**
- * What each tenant may use: the defaults of the environment and what the operator has set apart from them. A
- * change is in force everywhere within TOKEN_CACHE_MS, and as a rule at once, for every process is told.
+ * The limits of each tenant: its own values, and the defaults of the environment for the rest. Every process is told of a
+ * change. It takes effect at once, and within TOKEN_CACHE_MS while the messaging does not answer.
  */
 @Injectable()
 export class LimitsService implements OnModuleInit, OnModuleDestroy {
   private readonly cache: TenantCache<TenantLimits>;
-  private readonly defaults: TenantLimits;
+  private readonly defaults: Readonly<TenantLimits>;
 
   constructor(
     private readonly tenants: TenantStore,
     messaging: Messaging,
     environment: Environment,
   ) {
-    this.defaults = { ...environment.defaultLimits, weight: 1 };
+    this.defaults = environment.defaultLimits;
     this.cache = new TenantCache(messaging, {
       load: (tenantId) => this.load(tenantId),
       ttlMs: environment.tokenCacheMs,

@@ -1,5 +1,5 @@
 import type { Agent, Operations, Scope } from '@baton/a2a';
-import { ConfigModule, loadEnvironment } from '@baton/config';
+import { ConfigModule, loadEnvironment, NO_LIMITS, type TenantLimits } from '@baton/config';
 import {
   AgentStore,
   Database,
@@ -15,7 +15,7 @@ import {
   type WorkerLoad,
   WorkerStore,
 } from '@baton/database';
-import { LimitsService, type TenantLimits, TokenService, type Verification } from '@baton/identity';
+import { LimitsService, TokenService, type Verification } from '@baton/identity';
 import { Messaging, type Spending } from '@baton/messaging';
 import {
   AgentDirectory,
@@ -41,7 +41,6 @@ import { HttpModule } from '../http/http.module.js';
 import { AccessModule } from '../access/access.module.js';
 import { RestModule } from '../rest/rest.module.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from '../server.js';
-import { NO_LIMITS } from './samples.js';
 
 /** Tokens by their secret, of `tenant-1` unless another is named. Any other secret is refused. */
 const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = {

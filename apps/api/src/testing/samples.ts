@@ -1,23 +1,4 @@
-import type { TenantLimits } from '@baton/identity';
 import { type StreamItem, type Task, TaskState } from '@baton/a2a';
-
-/** What holds for a tenant without limits. */
-export const NO_LIMITS: TenantLimits = {
-  requestsPerSecond: null,
-  runsAtOnce: null,
-  tasksWaiting: null,
-  openStreams: null,
-  bodyBytes: null,
-  storedBytes: null,
-  eventBytes: null,
-  eventsPerRun: null,
-  bytesPerRun: null,
-  eventsPerTask: null,
-  bytesPerTask: null,
-  tokensPerDay: null,
-  retentionDays: null,
-  weight: 1,
-};
 
 /** A task as an operation returns it; pass what matters to the test. */
 export const sampleTask = (members: Partial<Task> = {}): Task => ({

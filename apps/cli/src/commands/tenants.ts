@@ -1,6 +1,6 @@
 import { SLUG } from '@baton/a2a';
-import type { LimitOverrides, Tenant } from '@baton/database';
-import { LIMIT_NAMES, type LimitName, LIMITS } from '@baton/identity';
+import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
+import type { Tenant } from '@baton/database';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
@@ -102,21 +102,21 @@ type Options = JsonOption & Partial<Record<LimitName, string>> & { default?: str
 interface Limit {
   /** null = no limit. */
   value: number | null;
-  /** `set` for this tenant, the `default` of the environment, or `none`: nobody has set anything. */
+  /** `set` for this tenant, the `default` of the environment, or `none` if neither is set. */
   from: 'set' | 'default' | 'none';
-  /** Of `storedBytes` while it is being counted, and so refuses nothing: the tasks that have been counted. */
+  /** Of `storedBytes` while its tasks are being counted: how many are counted. Until then it refuses nothing. */
   countedTasks?: number;
 }
 
-/** `baton tenants limits …`: what a tenant may use. */
-export function addLimitsCommand(tenants: Command, cli: Cli): void {
+/** `baton tenants limits …`: the limits of a tenant. */
+function addLimitsCommand(tenants: Command, cli: Cli): void {
   const command = tenants
     .command('limits')
     .description('show or change the limits of a tenant')
     .argument('<slug>', 'slug of the tenant');
   for (const name of LIMIT_NAMES) {
-    const { what, required } = LIMITS[name];
-    command.option(`${optionOf(name)} <number>`, `${what}${required ? '' : ', or none'}`);
+    const { counts, required } = limitRule(name);
+    command.option(`${optionOf(name)} <number>`, `${counts}${required ? '' : ', or none'}`);
   }
   command
     .option('--default <limits...>', 'reset these limits to the default, such as open-streams')
@@ -167,9 +167,8 @@ async function changeLimits(
 }
 
 function limitsOf({ limits: set }: Tenant, { environment }: Platform): Record<LimitName, Limit> {
-  const defaults: LimitOverrides = { ...environment.defaultLimits, weight: 1 };
   const limitOf = (name: LimitName): Limit => {
-    const [own, fallback] = [set[name], defaults[name] ?? null];
+    const [own, fallback] = [set[name], environment.defaultLimits[name]];
     if (own !== undefined) return { value: own, from: 'set' };
     return { value: fallback, from: fallback === null ? 'none' : 'default' };
   };
@@ -180,23 +179,23 @@ const limitRow = (name: LimitName, { value, from, countedTasks }: Limit): string
   optionOf(name).slice('--'.length),
   value === null ? 'none' : String(value),
   from,
-  `${LIMITS[name].what}${countedTasks === undefined ? '' : `: being counted (${String(countedTasks)} tasks so far)`}`,
+  `${limitRule(name).counts}${countedTasks === undefined ? '' : `: being counted (${String(countedTasks)} tasks so far)`}`,
 ];
 
 /** What an operator changes at once. */
-export interface LimitChange {
+interface LimitChange {
   values: LimitOverrides;
   /** Limits that go back to the default. */
   defaults: readonly LimitName[];
 }
 
 /** `openStreams` as an option: `--open-streams`. */
-export const optionOf = (name: LimitName): string =>
+const optionOf = (name: LimitName): string =>
   `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 /** A number within the limit's bounds, or null for `none`. Throws OperatorError. */
-export function parseLimit(name: LimitName, text: string): number | null {
-  const { min, max, fractions, required } = LIMITS[name];
+function parseLimit(name: LimitName, text: string): number | null {
+  const { min, max, fractions, required } = limitRule(name);
   if (text === 'none' && !required) return null;
   const value = (fractions ? /^\d{1,5}(\.\d{1,6})?$/ : /^\d{1,15}$/).test(text) ? Number(text) : NaN;
   if (value >= min && value <= max) return value;
@@ -205,7 +204,7 @@ export function parseLimit(name: LimitName, text: string): number | null {
 }
 
 /** The limits that go back to the default: `open-streams`, several apart or with commas. Throws OperatorError. */
-export function parseDefaults(texts: readonly string[], set: LimitOverrides): LimitName[] {
+function parseDefaults(texts: readonly string[], set: LimitOverrides): LimitName[] {
   const names = texts.flatMap((text) => text.split(',')).map(parseName);
   const both = names.find((name) => name in set);
   if (both === undefined) return names;

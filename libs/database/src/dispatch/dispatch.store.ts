@@ -1,6 +1,6 @@
+import type { LimitOverrides } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Values } from '../connection/database.js';
-import type { LimitOverrides } from '../tenants/tenant-records.js';
 import { RUN_COLUMNS, runOf, type RunRow, type RunToEnqueue } from './run-key.js';
 
 /** A run that is on the queue or running. What queries say must imply the predicate of the index, word by word. */

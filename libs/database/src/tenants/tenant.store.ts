@@ -1,8 +1,9 @@
+import type { LimitName, LimitOverrides } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
 import { isUuid } from '../connection/uuid.js';
 import type { Tenant as TenantRow } from '../generated/client.js';
-import type { LimitOverrides, Tenant } from './tenant-records.js';
+import type { Tenant } from './tenant-records.js';
 
 /** Tenants. */
 @Injectable()
@@ -59,7 +60,7 @@ export class TenantStore {
   async setLimits(
     slug: string,
     values: LimitOverrides,
-    defaults: readonly (keyof LimitOverrides)[] = [],
+    defaults: readonly LimitName[] = [],
   ): Promise<Tenant | undefined> {
     const json = JSON.stringify(values);
     await this.catalog.run(

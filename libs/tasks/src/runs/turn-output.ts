@@ -14,7 +14,7 @@ import {
 } from '@baton/a2a';
 import type { AgentOutput } from '@baton/agents';
 import type { ClaimedRun, LoggedSize, TurnOutcome } from '@baton/database';
-import type { TenantLimits } from '@baton/identity';
+import type { TenantLimits } from '@baton/config';
 import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
 import { TurnFailure } from '../core/errors.js';

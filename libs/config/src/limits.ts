@@ -1,0 +1,166 @@
+/** What Baton knows of one limit of a tenant. */
+export interface LimitRule {
+  /** What is counted, in a few words, as the command line and docs/reference/limits.md show it. */
+  counts: string;
+  /** Sentences for `.env.example` and docs/reference/settings.md. */
+  description: string;
+  /** What happens to whoever goes over it, in Markdown, for docs/reference/limits.md. */
+  exceeded: string;
+  /** The value of tenants without their own; null = no limit. */
+  default: number | null;
+  min: number;
+  max: number;
+  /** Fractions are allowed. */
+  fractions?: true;
+  /** It can't be lifted: there is no `none`. It has no variable in the environment. */
+  required?: true;
+}
+
+/** The largest value. It is exact in JavaScript, in JSON and in Postgres. */
+export const MAX_LIMIT = 999_999_999_999_999;
+
+const RUN_FAILS = 'The run fails with the reason.';
+
+/**
+ * Every limit of a tenant. This table is the only place that declares a limit. Its type, its default, `LIMIT_*` in the
+ * environment, the option of `npx baton tenants limits` and the tables of the docs derive from it. A tenant's own values
+ * are one JSON object in the database, so a new limit needs no migration.
+ */
+export const LIMITS = {
+  requestsPerSecond: {
+    counts: 'requests per second',
+    description: 'Maximum requests per second.',
+    exceeded: '429, `Retry-After: 1`',
+    default: null,
+    min: 1,
+    max: 1_000_000,
+  },
+  runsAtOnce: {
+    counts: 'concurrent runs; further ones wait',
+    description: 'Maximum concurrent runs. Further runs wait.',
+    exceeded: 'Further runs wait. Nothing is refused.',
+    default: null,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  tasksWaiting: {
+    counts: 'tasks that wait for a run',
+    description: 'Maximum tasks that wait for a run.',
+    exceeded: '429, `Retry-After: 1`',
+    default: null,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  openStreams: {
+    counts: 'open streams',
+    description: 'Maximum open streams.',
+    exceeded: '429, `Retry-After: 1`',
+    default: null,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  bodyBytes: {
+    counts: 'bytes of a request body',
+    description: 'Maximum size of a request body, in bytes. BODY_LIMIT_BYTES also applies.',
+    exceeded: '413',
+    default: null,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  storedBytes: {
+    counts: "bytes that the tenant's tasks take in the database",
+    description: "Maximum bytes that the tenant's tasks take in the database.",
+    exceeded: '429, `Retry-After: 60`',
+    default: null,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  eventBytes: {
+    counts: 'bytes of one event of an agent',
+    description:
+      'Maximum size of one event of an agent as stored (JSON), in bytes. MAX_EVENT_BYTES also applies.',
+    exceeded: RUN_FAILS,
+    default: 8_388_608,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  eventsPerRun: {
+    counts: 'events of one run',
+    description: 'Maximum events of one attempt of a run.',
+    exceeded: RUN_FAILS,
+    default: 200_000,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  bytesPerRun: {
+    counts: 'bytes of all events of one run',
+    description: 'Maximum bytes of all events of one attempt of a run.',
+    exceeded: RUN_FAILS,
+    default: 4_294_967_296,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  eventsPerTask: {
+    counts: 'events of one task',
+    description: 'Maximum events of a task.',
+    exceeded: RUN_FAILS,
+    default: 1_000_000,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  bytesPerTask: {
+    counts: 'bytes of all messages and events of one task',
+    description: 'Maximum bytes of all messages and events of a task.',
+    exceeded: RUN_FAILS,
+    default: 17_179_869_184,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  tokensPerDay: {
+    counts: 'model tokens per day (UTC)',
+    description: 'Maximum model tokens per day (UTC), input and output.',
+    exceeded: RUN_FAILS,
+    default: null,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  retentionDays: {
+    counts: 'days that an ended task stays',
+    description: 'Days that an ended task stays. Fractions are allowed. By default it stays for ever.',
+    exceeded: 'The task is deleted ([retention](../operating/retention.md)).',
+    default: null,
+    min: 0.000001,
+    max: 99_999,
+    fractions: true,
+  },
+  weight: {
+    counts: 'share of the workers where tenants compete',
+    description: 'Share of the workers where tenants compete, from 1 to 1000.',
+    exceeded: 'None ([ADR 0005](../inside/adr/0005-fair-dispatch.md))',
+    default: 1,
+    min: 1,
+    max: 1000,
+    required: true,
+  },
+} as const satisfies Record<string, LimitRule>;
+
+export type LimitName = keyof typeof LIMITS;
+
+type Value<Rule extends LimitRule> = Rule extends { required: true } ? number : number | null;
+
+/** The limits in force for one tenant; null = no limit. */
+export type TenantLimits = { [Name in LimitName]: Value<(typeof LIMITS)[Name]> };
+
+/** What the operator has set for a tenant. A limit that is absent has its default; null = no limit. */
+export type LimitOverrides = Partial<TenantLimits>;
+
+/** The names of all limits, in the order of the table. */
+export const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
+
+/** What Baton knows of a limit, whichever it is. */
+export const limitRule = (name: LimitName): LimitRule => LIMITS[name];
+
+/** The limits of a tenant for whom every limit is lifted that can be lifted. */
+export const NO_LIMITS = Object.fromEntries(
+  LIMIT_NAMES.map((name) => [name, limitRule(name).required ? LIMITS[name].default : null]),
+) as TenantLimits;

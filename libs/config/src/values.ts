@@ -1,0 +1,113 @@
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+
+// The kinds of values that a setting can have. Each reads text. Its error says what to set instead, and never holds the
+// value, which may be a secret.
+
+/** Any text. */
+export const text = z.string();
+
+/** A whole number from `min` to `max`. */
+export function integer(min: number, max: number) {
+  const remedy = `set it to a whole number from ${min} to ${max}`;
+  return z
+    .string({ error: remedy })
+    .regex(/^\d{1,15}$/, { error: remedy })
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, { error: remedy });
+}
+
+export const port = integer(0, 65_535);
+
+/** At most a day. */
+export const milliseconds = integer(1, 86_400_000);
+
+const DAYS_REMEDY = 'set it to a number of days, such as 30 or 0.5';
+
+/** More than 0. Fractions are allowed. */
+export const days = z
+  .string({ error: DAYS_REMEDY })
+  .regex(/^\d{1,5}(\.\d{1,6})?$/, { error: DAYS_REMEDY })
+  .transform(Number)
+  .refine((value) => value > 0, { error: DAYS_REMEDY });
+
+export const flag = z
+  .enum(['true', 'false'], { error: 'set it to true or false' })
+  .transform((value) => value === 'true');
+
+export const logLevel = oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent');
+
+function oneOf<const T extends readonly string[]>(...values: T) {
+  return z.enum(values, { error: `set it to one of ${values.join(', ')}` });
+}
+
+/** A path, made absolute from the working folder. */
+export const path = z.string().transform((value) => resolve(value));
+
+/** A URL with one of these schemes. */
+export function url(schemes: readonly string[], remedy: string) {
+  const matches = (value: string) => URL.canParse(value) && schemes.includes(new URL(value).protocol);
+  return z.string({ error: remedy }).refine(matches, { error: remedy });
+}
+
+/** Entries with commas between them. Spaces around an entry and empty entries do not count. */
+const list = z.string().transform((value) =>
+  value
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean),
+);
+
+const HOST = /^(\[[0-9a-f:.]+\]|[\w-]+(\.[\w-]+)*\.?)(:\d{1,5})?$/i;
+
+/** `10.0.0.0/8`, `fd00::/8`, an address, or a host name. The last two can have a port. */
+function isDestination(entry: string): boolean {
+  const [address = '', bits, ...rest] = entry.split('/');
+  if (bits === undefined) return isIP(entry) !== 0 || HOST.test(entry);
+  const maxBits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  return rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= maxBits;
+}
+
+/** Networks and hosts. */
+export const destinations = list.refine((entries) => entries.every(isDestination), {
+  error: 'set it to networks and hosts with commas between them, such as 10.0.0.0/8, ollama:11434',
+});
+
+/** Command lines, each as its words. */
+export const commandLines = list.transform((lines) => lines.map((line) => line.split(/\s+/)));
+
+/** Base64 (44 characters) of exactly 32 bytes. */
+const KEY = /^[A-Za-z0-9+/]{43}=$/;
+
+const decodeKey = (key: string): Buffer => Buffer.from(key, 'base64');
+
+/** A key of AES-256. */
+export const masterKey = z
+  .string()
+  .regex(KEY, { error: 'set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`' })
+  .transform(decodeKey);
+
+/** Several of them. */
+export const masterKeys = list
+  .refine((keys) => keys.every((key) => KEY.test(key)), {
+    error: 'set it to earlier values of BATON_MASTER_KEY, with commas between them',
+  })
+  .transform((keys) => keys.map(decodeKey));
+
+/** A private key: PEM (PKCS8; `\n` may be written out, as env files often do), or a JWK as JSON. */
+export const signingKey = z
+  .string()
+  .transform((value) => value.trim().replaceAll('\\n', '\n'))
+  .refine((value) => value.startsWith('-----BEGIN PRIVATE KEY-----') || isPrivateJwk(value), {
+    error: 'set it to a private key in PEM (PKCS8) or JWK form',
+  });
+
+function isPrivateJwk(value: string): boolean {
+  try {
+    const jwk: unknown = JSON.parse(value);
+    return typeof jwk === 'object' && jwk !== null && 'kty' in jwk && 'd' in jwk;
+  } catch {
+    return false;
+  }
+}
