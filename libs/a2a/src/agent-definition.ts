@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import type { AgentDefinition } from './agent.js';
+import { type AgentDefinition, clampRetry, retryPolicy } from './agent.js';
 import { ProtocolError } from './errors.js';
 import { parseFields } from './parse-fields.js';
-import { clampRetry, retryPolicy } from './retry-policy.js';
 
 const text = z.string().trim().min(1);
 const texts = z.array(text).default([]);

@@ -1,5 +1,5 @@
+import { z } from 'zod';
 import type { AgentExtension, AgentSkill } from './model.js';
-import type { RetryPolicy } from './retry-policy.js';
 
 /**
  * An agent as the platform knows it: a row of a tenant's catalog, one installed by the operator for every
@@ -42,3 +42,66 @@ export interface AgentDefinition {
 /** Whether the agent answers where only enabled agents do. */
 export const isEnabled = ({ definition, closed }: Agent): boolean =>
   closed === undefined && definition.a2aEnabled !== false;
+
+/**
+ * What becomes of a run whose worker died or lost its lease: `restart` runs the turn again from its message, `none`
+ * fails the task. An agent that throws is not retried: its task fails at once.
+ */
+export interface RetryPolicy {
+  mode: 'restart' | 'none';
+  /** How often the run is tried before its task fails, 1 to 10; left out = what the environment says. */
+  attempts?: number;
+  /** Pause before each new attempt; left out = none. */
+  backoff?: RetryBackoff;
+}
+
+/** The pause before the first new attempt, how much longer each one after it is, and the longest, in ms. */
+interface RetryBackoff {
+  initialMs: number;
+  factor: number;
+  maxMs: number;
+}
+
+/** The policy of one run, fixed when it is accepted. */
+export interface RunRetry {
+  maxAttempts: number;
+  backoff: RetryBackoff;
+}
+
+const DAY_MS = 86_400_000;
+/** Most attempts that an agent may ask for: each may take a worker with it. */
+const MAX_RETRY_ATTEMPTS = 10;
+const ATTEMPTS = `must be a whole number from 1 to ${MAX_RETRY_ATTEMPTS}`;
+const NO_BACKOFF: RetryBackoff = { initialMs: 0, factor: 1, maxMs: 0 };
+
+const backoff = z.strictObject({
+  initialMs: z.int().min(1).max(DAY_MS),
+  factor: z.number().min(1).max(100).default(2),
+  maxMs: z.int().min(1).max(DAY_MS).default(60_000),
+});
+
+/** `retry` of an agent's definition. */
+export const retryPolicy = z.discriminatedUnion('mode', [
+  z.strictObject({ mode: z.literal('none') }),
+  z.strictObject({
+    mode: z.literal('restart'),
+    attempts: z.int(ATTEMPTS).min(1, ATTEMPTS).max(MAX_RETRY_ATTEMPTS, ATTEMPTS).optional(),
+    backoff: backoff.optional(),
+  }),
+]);
+
+/** A policy that was stored when more attempts were allowed, within what is allowed now. */
+export function clampRetry(policy: RetryPolicy): RetryPolicy {
+  const { attempts } = policy;
+  return attempts === undefined ? policy : { ...policy, attempts: Math.min(attempts, MAX_RETRY_ATTEMPTS) };
+}
+
+/**
+ * The policy for a run of an agent that declares this one.
+ * @param defaultAttempts where the agent says nothing
+ */
+export function runRetry(policy: RetryPolicy | undefined, defaultAttempts: number): RunRetry {
+  if (policy?.mode === 'none') return { maxAttempts: 1, backoff: NO_BACKOFF };
+  const { attempts = defaultAttempts, backoff: pause = NO_BACKOFF } = policy ? clampRetry(policy) : {};
+  return { maxAttempts: attempts, backoff: pause };
+}

@@ -13,7 +13,7 @@ import {
   type UnaryOperationName,
   historyLengthOf,
 } from '../operation.js';
-import { Fields } from './fields.js';
+import { Fields } from './params.js';
 
 /** What an answer may have to say besides its result. */
 export interface AnswerContext {

@@ -1,7 +1,6 @@
 import { ProtocolError } from '../errors.js';
 import { SPEC_PROFILE } from '../profiles/spec.js';
-import { Fields } from './fields.js';
-import { readPart } from './read-message.js';
+import { Fields, readPart } from './params.js';
 
 describe('what callers invent', () => {
   it('is found under both names, and nothing of it is kept', () => {

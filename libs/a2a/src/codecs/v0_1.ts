@@ -19,8 +19,7 @@ import {
 } from '../model.js';
 import type { StreamItem } from '../operation.js';
 import { type AnswerContext, type WireVersion, withoutMethods } from './codec.js';
-import type { Fields } from './fields.js';
-import { readMessage } from './read-message.js';
+import { type Fields, readMessage } from './params.js';
 import { ROLES, V0_3 } from './v0_3.js';
 
 /** Longest reason of a cancel, in bytes of UTF-8. */

@@ -34,10 +34,9 @@ import {
   type Task,
   TaskState,
 } from '../model.js';
-import { endsTurn, stateName } from '../task-state.js';
+import { endsTurn, stateName } from '../task.js';
 import { type WireMethods, type WireVersion, defineCodec } from './codec.js';
-import type { Fields } from './fields.js';
-import { readMessage, readPushConfig, WRAPPED_DATA } from './read-message.js';
+import { type Fields, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
 
 /** The roles of 0.3, and of 0.1 before it. */
 export const ROLES = {

@@ -17,8 +17,7 @@ import {
 } from '../model.js';
 import { decodePageToken } from '../page-token.js';
 import { type WireVersion, defineCodec } from './codec.js';
-import type { Fields } from './fields.js';
-import { readMessage, readPushConfig } from './read-message.js';
+import { type Fields, readMessage, readPushConfig } from './params.js';
 
 const ROLES = { user: 'ROLE_USER', parse: roleFromJSON };
 const MAX_PAGE_SIZE = 100;

@@ -22,7 +22,7 @@ import {
   textPart,
   tokenUsage,
 } from '../reply.js';
-import { endsTurn, isInterrupted, isTerminal } from '../task-state.js';
+import { endsTurn, isInterrupted, isTerminal } from '../task.js';
 
 /** What Arbiter's clients expect of a task and of the frames of a stream. */
 export const ARBITER_SHAPE: Shape = {

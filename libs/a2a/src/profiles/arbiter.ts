@@ -6,13 +6,12 @@
 import type { Agent } from '../agent.js';
 import { buildAgentCard, flattenCard } from '../cards/agent-card.js';
 import { type WireVersion, defineCodec } from '../codecs/codec.js';
-import type { Fields } from '../codecs/fields.js';
+import type { Fields } from '../codecs/params.js';
 import { V0_3 } from '../codecs/v0_3.js';
 import { V1_0 } from '../codecs/v1_0.js';
 import type { OperationName } from '../operation.js';
 import { ARBITER_SHAPE } from './arbiter-shape.js';
-import { defineProfile } from './profile.js';
-import { type PartRule, refuseKind } from './request-rules.js';
+import { defineProfile, type PartRule, refuseKind } from './profile.js';
 
 const PARTS: PartRule = { always: ['text'], refusal: 'content-type-not-supported' };
 

@@ -13,8 +13,7 @@ import {
   taskIn,
   wireOf,
 } from '../testing/profile.js';
-import { soleAgent } from './agent-choice.js';
-import { rulesFor } from './profile.js';
+import { rulesFor, soleAgent } from './profile.js';
 import { ORLOJ_PROFILE as orloj } from './orloj.js';
 
 const COMPLETED = TaskState.TASK_STATE_COMPLETED;

@@ -3,14 +3,13 @@
  * 0.3 and 1.0 beside it. Every agent of a tenant is an agent system, unless it is not enabled.
  */
 import { defineCodec } from '../codecs/codec.js';
-import type { Fields } from '../codecs/fields.js';
+import type { Fields } from '../codecs/params.js';
 import { taskFrames, v0_1 } from '../codecs/v0_1.js';
 import { V0_3_CODEC } from '../codecs/v0_3.js';
 import { V1_0_CODEC } from '../codecs/v1_0.js';
 import { type Artifact, type Message, Part, Role, type Task, TaskState } from '../model.js';
 import { joinTexts, withReply } from '../reply.js';
-import { agentOfMetadata } from './agent-choice.js';
-import { defineProfile } from './profile.js';
+import { agentOfMetadata, defineProfile } from './profile.js';
 
 const V0_1_CODEC = defineCodec({
   ...v0_1(writeTask),

@@ -1,10 +1,11 @@
-import type { Agent } from '../agent.js';
+import { type Agent, isEnabled } from '../agent.js';
 import { type OperationRules, SPEC_RULES } from '../call-context.js';
 import type { Codec } from '../codecs/codec.js';
+import { Fields } from '../codecs/params.js';
 import { ProtocolError } from '../errors.js';
-import type { ErrorOverrides } from '../json-rpc.js';
-import { type ChooseAgent, agentOfPath } from './agent-choice.js';
-import type { PartRule } from './request-rules.js';
+import type { Envelope, ErrorOverrides } from '../json-rpc.js';
+import type { Message, Part } from '../model.js';
+import { type OperationCall, requestedTaskId } from '../operation.js';
 
 /** Largest bodies by class, in bytes, unless the operator sets others. */
 export const BODY_LIMITS = { standard: 16 * 1024 * 1024, small: 1024 * 1024 } as const;
@@ -124,3 +125,144 @@ export const ROOT_ERRORS: ErrorOverrides = {
     message: ({ detail }) => `method not found: ${detail.metadata?.method ?? ''}`,
   },
 };
+
+/** How the agent of a call is found in the caller's tenant. */
+export type AgentChoice =
+  /** By slug or id. */
+  | { by: 'name'; name: string }
+  /** The agent the host name is bound to, or else the tenant's default agent. */
+  | { by: 'host' }
+  /** The one that `soleAgent` finds. */
+  | { by: 'sole' }
+  /** The agent of the task that this id or alias names. */
+  | { by: 'task'; taskId: string };
+
+/** What is known of a call when its agent is looked for. */
+export interface AgentQuestion {
+  /** The agent in the path, if the path has one. */
+  path?: string;
+  params: unknown;
+  call: OperationCall;
+}
+
+/** Throws `invalid-params` where the params name an agent in a wrong way. */
+export type ChooseAgent = (question: AgentQuestion) => AgentChoice;
+
+export const agentOfPath: ChooseAgent = ({ path }) =>
+  path === undefined ? { by: 'host' } : { by: 'name', name: path };
+
+/**
+ * The agent in the path; else the one the params' metadata names, by the first of `members`; else the agent of
+ * the task the call is about; else the sole one (wire contract O-1).
+ */
+export const agentOfMetadata =
+  (...members: readonly string[]): ChooseAgent =>
+  ({ path, params, call }) => {
+    if (path !== undefined) return { by: 'name', name: path };
+    const metadata = Fields.ofParams(params).child('metadata');
+    const name = members.map((member) => metadata?.string(member)).find((named) => named);
+    if (name) return { by: 'name', name };
+    const taskId = requestedTaskId(call);
+    return taskId ? { by: 'task', taskId } : { by: 'sole' };
+  };
+
+/**
+ * The agent a caller means who names none: the only enabled one of the tenant's own, or its default agent if
+ * it has none of its own. Throws `invalid-params` if there is none or more than one.
+ */
+export function soleAgent(own: readonly Agent[], defaultAgent: Agent | undefined): Agent {
+  const enabled = own.filter(isEnabled);
+  const [agent = defaultAgent, ...others] = enabled;
+  if (agent && isEnabled(agent) && others.length === 0) return agent;
+  const how = enabled.length > 1 ? `is required: there are ${enabled.length} agents` : 'names no agent';
+  throw ProtocolError.invalidParams('metadata.agent', `${how}; send the slug or id of the agent you mean`);
+}
+
+/** Throws `bad-request` where a request must have an id and this one has none. */
+export function assertEnvelopeId(
+  { absentId }: { absentId: 'notification' | 'refused' },
+  { hasId }: Envelope,
+): void {
+  if (absentId === 'notification' || hasId) return;
+  throw new ProtocolError('bad-request', 'id: is required: notifications are not supported here', {
+    violations: [{ field: 'id', description: 'is required' }],
+  });
+}
+
+/** Throws `bad-request` where the `Accept` header must allow what is answered, and does not. */
+export function assertAccept(
+  { accept }: { accept: 'any' | 'by-method' },
+  header: string | undefined,
+  isStreaming: boolean,
+): void {
+  const type = isStreaming ? 'text/event-stream' : 'application/json';
+  if (accept === 'any' || allows(header ?? '', type)) return;
+  throw new ProtocolError('bad-request', `the Accept header must allow ${type} for this method`, {
+    metadata: { accept: type },
+  });
+}
+
+/** RFC 9110 §12.5.1, without the ranking: the most specific range that matches decides. */
+function allows(header: string, type: string): boolean {
+  const ranges = header.split(',').map(readRange);
+  const group = `${type.split('/', 1)[0] ?? ''}/*`;
+  for (const wanted of [type, group, '*/*']) {
+    const matching = ranges.filter(({ range }) => range === wanted);
+    if (matching.length > 0) return matching.some(({ refused }) => !refused);
+  }
+  return false;
+}
+
+function readRange(text: string): { range: string; refused: boolean } {
+  const [range = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
+  return { range, refused: parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)) };
+}
+
+export type PartKind = 'text' | 'data' | 'file';
+
+/** Which kinds of parts a profile takes. */
+export interface PartRule {
+  always: readonly PartKind[];
+  /** Files are taken as well by an agent whose input modes name their media type. */
+  filesIfDeclared?: boolean;
+  /** What anything else is refused with. */
+  refusal: 'content-type-not-supported' | 'invalid-params';
+}
+
+/** What every agent takes that declares nothing; a file needs more than that. */
+const PLAIN_MODES: ReadonlySet<string> = new Set(['text/plain', 'application/json']);
+
+/** Throws the rule's refusal, naming the first part that the profile, or the agent, does not take. */
+export function assertParts(rule: PartRule | undefined, message: Message | undefined, agent: Agent): void {
+  if (!rule || !message) return;
+  message.parts.forEach((part, index) => {
+    const kind = kindOf(part);
+    if (rule.always.includes(kind)) return;
+    if (rule.filesIfDeclared && kind === 'file' && declares(agent, part.mediaType)) return;
+    throw refuseKind(rule, kind, `message.parts[${index}]`);
+  });
+}
+
+/** The refusal of a part of a kind that is not taken. */
+export function refuseKind(rule: PartRule, kind: string, path: string): ProtocolError {
+  const shown = kind.slice(0, 32);
+  const description = `a part of kind "${shown}" is not supported here: send ${rule.always.join(' or ')}`;
+  return new ProtocolError(rule.refusal, `${path}: ${description}`, {
+    violations: [{ field: path, description }],
+  });
+}
+
+function kindOf({ content }: Part): PartKind {
+  return content?.$case === 'raw' || content?.$case === 'url' ? 'file' : (content?.$case ?? 'data');
+}
+
+function declares({ definition }: Agent, mediaType: string): boolean {
+  const type = mediaType.toLowerCase();
+  const [group = ''] = type.split('/');
+  return definition.inputModes
+    .map((mode) => mode.toLowerCase())
+    .some((mode) => {
+      if (PLAIN_MODES.has(mode)) return false;
+      return mode === '*/*' || type === '' || mode === type || mode === `${group}/*`;
+    });
+}

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { ProtocolError } from '../errors.js';
 import type { SendMessageRequest } from '../model.js';
 import { PROFILES, profileFor, rpcPaths } from './index.js';
-import { assertParts } from './request-rules.js';
-import type { Profile } from './profile.js';
+import { assertParts, type Profile } from './profile.js';
 
 const paths = rpcPaths();
 const at = (path: string) => paths.find((row) => row.path === path)!;
