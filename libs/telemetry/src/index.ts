@@ -1,5 +1,5 @@
 export { createLogger, type LogContext, Logger, NestLogger } from './logger.js';
-export { Metrics } from './metrics.js';
+export { counter, gauge, histogram, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { Silence } from './silence.js';
 export { startWatchdog } from './watchdog.js';

@@ -1,10 +1,14 @@
-import { Metrics } from './metrics.js';
+import { counter, gauge, Metrics } from './metrics.js';
+
+const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs finished', ['outcome']);
+const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended');
+const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue', ['state']);
 
 describe('metrics', () => {
   it('shows what was counted, under the content type of Prometheus', async () => {
     const metrics = new Metrics();
-    metrics.runsFinished.inc({ outcome: 'completed' });
-    metrics.eventsAppended.inc(3);
+    metrics.of(RUNS_FINISHED).inc({ outcome: 'completed' });
+    metrics.of(EVENTS_APPENDED).inc(3);
     const { contentType, body } = await metrics.render();
     expect(contentType).toContain('text/plain');
     expect(body).toContain('baton_runs_finished_total{outcome="completed"} 1');
@@ -15,7 +19,7 @@ describe('metrics', () => {
     const metrics = new Metrics();
     metrics.onScrape(() => Promise.reject(new Error('Redis is away')));
     metrics.onScrape(() => {
-      metrics.queueDepth.set({ state: 'waiting' }, 7);
+      metrics.of(QUEUE_DEPTH).set({ state: 'waiting' }, 7);
       return Promise.resolve();
     });
     expect((await metrics.render()).body).toContain('baton_queue_depth{state="waiting"} 7');

@@ -1,8 +1,15 @@
-import type { Logger, Metrics } from '@baton/telemetry';
+import { histogram, type Logger, type Metrics } from '@baton/telemetry';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Traffic } from './traffic.js';
+
+/** Of a stream: the time to its first frame. */
+const REQUEST_DURATION = histogram('baton_request_duration_seconds', 'Duration of requests', [
+  'route',
+  'method',
+  'status',
+]);
 
 /** What a request's log line says besides method, route, status and duration. Filled in as it becomes known. */
 export interface LogContext {
@@ -68,7 +75,7 @@ export function logRequests(
       const { streamedAt = endedAt, limit } = logContextOf(request);
       const route = request.routeOptions.url ?? 'none';
       const labels = { route, method: request.method, status: String(reply.raw.statusCode) };
-      metrics.requestDuration.observe(labels, (streamedAt - startedAt) / 1000);
+      metrics.of(REQUEST_DURATION).observe(labels, (streamedAt - startedAt) / 1000);
       if (limit !== undefined) metrics.limitExceeded.inc({ limit });
       // Whoever else listens for the end of this response may still have something to note.
       setImmediate(writeLine, logger, request, reply, endedAt - startedAt);

@@ -1,11 +1,13 @@
 import type { StreamItem } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { Metrics } from '@baton/telemetry';
+import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerResponse } from 'node:http';
 import { logContextOf } from '../http/request-log.js';
 import { ReaderBuffer } from './reader-buffer.js';
+
+const OPEN_STREAMS = gauge('baton_open_streams', 'Streams open in this process');
 
 /** How long a stream that was closed early may take to hand over what is still buffered. */
 const LINGER_MS = 5_000;
@@ -195,7 +197,7 @@ export class EventStreams {
       await stream.pipe(items, target);
     } finally {
       this.open.delete(stream);
-      this.metrics.openStreams.dec();
+      this.metrics.of(OPEN_STREAMS).dec();
     }
   }
 
@@ -207,7 +209,7 @@ export class EventStreams {
 
   private add(stream: SseStream): void {
     this.open.add(stream);
-    this.metrics.openStreams.inc();
+    this.metrics.of(OPEN_STREAMS).inc();
     if (this.closed) endForShutdown(stream);
   }
 }

@@ -1,7 +1,10 @@
 import { RunStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
-import { Metrics } from '@baton/telemetry';
+import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+
+const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue', ['state']);
+const RUNS = gauge('baton_runs', 'Runs by state', ['state']);
 
 /** Brings the gauges that describe the whole platform up to date before each scrape. */
 @Injectable()
@@ -15,13 +18,13 @@ export class PlatformGauges implements OnModuleInit {
   onModuleInit(): void {
     this.metrics.onScrape(async () => {
       const { waiting, active } = await this.messaging.queueDepth();
-      this.metrics.queueDepth.set({ state: 'waiting' }, waiting);
-      this.metrics.queueDepth.set({ state: 'active' }, active);
+      this.metrics.of(QUEUE_DEPTH).set({ state: 'waiting' }, waiting);
+      this.metrics.of(QUEUE_DEPTH).set({ state: 'active' }, active);
     });
     this.metrics.onScrape(async () => {
-      this.metrics.runs.reset();
+      this.metrics.of(RUNS).reset();
       for (const [state, count] of Object.entries(await this.runs.countByState())) {
-        this.metrics.runs.set({ state }, count);
+        this.metrics.of(RUNS).set({ state }, count);
       }
     });
   }

@@ -1,8 +1,11 @@
 import { Environment } from '@baton/config';
 import { type WorkerLoad, WorkerStore } from '@baton/database';
-import { Logger, Metrics } from '@baton/telemetry';
+import { gauge, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { RepeatedWork } from '../core/repeated-work.js';
+
+const LIVE_WORKERS = gauge('baton_live_workers', 'Workers that are alive');
+const OLDEST_WAITING_RUN = gauge('baton_oldest_waiting_run_seconds', 'Age of the oldest waiting run');
 
 /** A worker that was silent for so many leases does not live: one that is busy or restarts gets the benefit of doubt. */
 const LIVE_LEASES = 3;
@@ -33,8 +36,8 @@ export class WorkerWatch implements OnApplicationBootstrap, OnApplicationShutdow
   onApplicationBootstrap(): void {
     this.metrics.onScrape(async () => {
       const { liveWorkers, oldestWaitingSeconds } = await this.load();
-      this.metrics.liveWorkers.set(liveWorkers);
-      this.metrics.oldestWaitingRun.set(oldestWaitingSeconds);
+      this.metrics.of(LIVE_WORKERS).set(liveWorkers);
+      this.metrics.of(OLDEST_WAITING_RUN).set(oldestWaitingSeconds);
     });
     this.repeated.start();
   }

@@ -2,11 +2,16 @@ import type { TaskEvent } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
-import { FailureLog, Logger, Metrics } from '@baton/telemetry';
+import { FailureLog, gauge, histogram, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LogReader, type TaskKey } from './log-reader.js';
 import { TaskWatch } from './task-watch.js';
+
+/** Streams, and calls that wait for the end of a turn. */
+const TASK_WATCHES = gauge('baton_task_watches', 'Task logs followed by this process');
+/** Measured with status events: they have a time. */
+const EVENT_LAG = histogram('baton_event_lag_seconds', 'From output to reader of a status');
 
 /** How long opening a watch waits for its subscription; later it is only slower, not wrong. */
 const SUBSCRIBE_WAIT_MS = 500;
@@ -48,7 +53,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     this.stopReconnect = this.messaging.onReconnect(() => void this.catchUp());
     this.timer = setInterval(() => void this.tick(), this.environment.relayTickMs);
     this.timer.unref();
-    this.metrics.onScrape(async () => this.metrics.taskWatches.set(this.size));
+    this.metrics.onScrape(async () => this.metrics.of(TASK_WATCHES).set(this.size));
   }
 
   onModuleDestroy(): void {
@@ -75,7 +80,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
 
   private observeLag({ payload }: TaskEvent): void {
     const said = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
-    if (said) this.metrics.eventLag.observe(Math.max(0, Date.now() - Date.parse(said)) / 1000);
+    if (said) this.metrics.of(EVENT_LAG).observe(Math.max(0, Date.now() - Date.parse(said)) / 1000);
   }
 
   /** Free the watch's subscription before its signal does: nobody reads it. */

@@ -1,11 +1,15 @@
 import { Environment } from '@baton/config';
 import { type DeletedRows, type Retention, RetentionStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { FailureLog, Logger, Metrics } from '@baton/telemetry';
+import { counter, FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { BatchSize } from './batch-size.js';
+
+const RETENTION_DELETED = counter('baton_retention_deleted_total', 'Rows deleted past their retention', [
+  'kind',
+]);
 
 /** Most rows of one batch, which is one short transaction. */
 const MAX_TASKS = 500;
@@ -100,7 +104,7 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
   /** @returns whether anything was deleted */
   private count(deleted: DeletedRows): boolean {
     const rows = Object.entries(deleted).filter(([, count]) => count > 0);
-    for (const [kind, count] of rows) this.metrics.retentionDeleted.inc({ kind }, count);
+    for (const [kind, count] of rows) this.metrics.of(RETENTION_DELETED).inc({ kind }, count);
     return rows.length > 0;
   }
 }

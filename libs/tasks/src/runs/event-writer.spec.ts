@@ -1,6 +1,7 @@
 import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import type { AppendBatch, AppendResult } from '@baton/database';
 import type { TaskSignal } from '@baton/messaging';
+import { Metrics } from '@baton/telemetry';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
 import { EventAllowance, type EventLimits } from './turn-output.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
@@ -47,7 +48,7 @@ class FakePorts {
       this.signals.push(signal);
     },
   };
-  readonly metrics = { eventsAppended: { inc: () => undefined }, eventAppend: { observe: () => undefined } };
+  readonly metrics = new Metrics();
   readonly onFailure = () => void (this.refused += 1);
 
   commit(batch: AppendBatch): AppendResult {
@@ -64,7 +65,7 @@ describe('EventWriter', () => {
   let writer: EventWriter;
   beforeEach(() => {
     ports = new FakePorts();
-    writer = new EventWriter(claimedRun(), ports as unknown as ConstructorParameters<typeof EventWriter>[1]);
+    writer = new EventWriter(claimedRun(), ports);
   });
 
   it('appends what gathers as one batch, together with the end', async () => {
@@ -212,7 +213,7 @@ describe('EventWriter', () => {
     };
     const limited = (limits: Partial<EventLimits>, logged = { events: 2, bytes: 0 }) => {
       const ports = new FakePorts();
-      const writer = new EventWriter(claimedRun(), ports as never);
+      const writer = new EventWriter(claimedRun(), ports);
       writer.allow(new EventAllowance({ ...NO_LIMITS, ...limits }, logged));
       return { ports, writer };
     };

@@ -10,11 +10,15 @@ import {
   isUnstorable,
 } from '@baton/database';
 import type { Messaging, TaskSignal } from '@baton/messaging';
-import type { Metrics } from '@baton/telemetry';
+import { counter, histogram, type Metrics } from '@baton/telemetry';
 import type { EventAllowance } from './turn-output.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { type Backoff, retryTransient } from '../core/retry.js';
 import type { EndedTurn } from '../turns/turn-ends.js';
+
+const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended to task logs');
+/** Of a batch: that of its first event. */
+const EVENT_APPEND = histogram('baton_event_append_seconds', 'From output to log of an event');
 
 /** A batch is appended at the latest this long after its first event. */
 const MAX_BATCH_MS = 5;
@@ -44,7 +48,7 @@ export interface WriterPorts {
   runs: Pick<RunStore, 'append'>;
   tasks: Pick<TaskStore, 'readEvents'>;
   messaging: Pick<Messaging, 'publishTask'>;
-  metrics: Pick<Metrics, 'eventsAppended' | 'eventAppend'>;
+  metrics: Metrics;
   /** Called once, when a batch could not be appended: the run must stop. */
   onFailure: (error: Error) => void;
 }
@@ -182,8 +186,8 @@ export class EventWriter {
     const first = this.sequence + 1;
     this.sequence += events.length;
     const { tenantId, taskId, attempt } = this.run;
-    this.ports.metrics.eventsAppended.inc(events.length);
-    this.ports.metrics.eventAppend.observe((performance.now() - since) / 1000);
+    this.ports.metrics.of(EVENTS_APPENDED).inc(events.length);
+    this.ports.metrics.of(EVENT_APPEND).observe((performance.now() - since) / 1000);
     await this.publish(tenantId, taskId, {
       lastSequence: this.sequence,
       events: events.map(({ json }, i) => ({ sequence: first + i, attempt, json })),

@@ -11,7 +11,7 @@ import { Environment } from '@baton/config';
 import { type ClaimedRun, RunStore, TaskStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
-import { Logger, Metrics } from '@baton/telemetry';
+import { counter, histogram, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
@@ -22,6 +22,9 @@ import { EventWriter } from './event-writer.js';
 import { restoreArtifact } from './restore-artifact.js';
 import { TurnBuilder } from './turn-builder.js';
 import { EventAllowance, TurnOutput, assertSize } from './turn-output.js';
+
+const RUN_START = histogram('baton_run_start_seconds', 'Acceptance to start of a run');
+const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs finished', ['outcome']);
 
 /** Together longer than Postgres takes to start again; then the run is left to the sweeper. */
 const MAX_CLAIM_TRIES = 61;
@@ -64,7 +67,7 @@ export class RunExecutor {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
-      if (run.attempt === 1) this.metrics.runStart.observe(run.waitedSeconds);
+      if (run.attempt === 1) this.metrics.of(RUN_START).observe(run.waitedSeconds);
       const ended = await this.executeClaimed(run, log);
       await this.turnEnds.follow(run, ended);
     } catch (error) {
@@ -168,7 +171,7 @@ export class RunExecutor {
       }
       if (end) {
         await writer.end(payload, end);
-        this.metrics.runsFinished.inc({ outcome: taskStateToJSON(end.state) });
+        this.metrics.of(RUNS_FINISHED).inc({ outcome: taskStateToJSON(end.state) });
         return true;
       }
       await writer.write(payload);
@@ -185,7 +188,7 @@ export class RunExecutor {
     const outcome = own ? null : 'agent-threw';
     const reason = reasonOf(error);
     await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
-    this.metrics.runsFinished.inc({ outcome: taskStateToJSON(state) });
+    this.metrics.of(RUNS_FINISHED).inc({ outcome: taskStateToJSON(state) });
   }
 
   /** Keep the error with which a turn fails, for the author of the agent. The turn ends also if that is not possible. */

@@ -2,11 +2,13 @@ import { serializePayload } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { RunStore, type RunToEnqueue } from '@baton/database';
 import { Messaging } from '@baton/messaging';
-import { FailureLog, Logger, Metrics } from '@baton/telemetry';
+import { counter, FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { Steadiness } from './steadiness.js';
+
+const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up their attempts');
 
 /** Rows per sweep, so that one sweep stays short whatever has piled up. */
 const LIMIT = 500;
@@ -73,7 +75,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
   private async failPoisoned(expiredAt: string): Promise<void> {
     for (const run of await this.runs.failPoisoned(LIMIT, expiredAt)) {
       const { tenantId, taskId, runId, attempt, event } = run;
-      this.metrics.deadLetters.inc();
+      this.metrics.of(DEAD_LETTERS).inc();
       this.logger.error('run failed: its worker died on every attempt', { tenantId, taskId, runId, attempt });
       const published = { sequence: event.sequence, attempt, json: serializePayload(event.payload) };
       await this.messaging.publishTask(tenantId, taskId, {

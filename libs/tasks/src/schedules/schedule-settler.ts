@@ -7,10 +7,12 @@ import {
   ScheduleStore,
   isTransient,
 } from '@baton/database';
-import { Logger, Metrics } from '@baton/telemetry';
+import { counter, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { planFiring, timeAfter } from './firing-plan.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
+
+const SCHEDULE_FIRINGS = counter('baton_schedule_firings_total', 'Times of schedules', ['outcome']);
 
 interface Outcome {
   outcome: FiringOutcome;
@@ -75,7 +77,7 @@ export class ScheduleSettler {
     const { tenantId, id } = due.schedule;
     const nextAt = timeAfter(due, dueAt, this.environment.scheduleLateMs, taskId !== null);
     await this.store.settle(due.schedule, { dueAt, outcome, reason, taskId, nextAt });
-    this.metrics.scheduleFirings.inc({ outcome });
+    this.metrics.of(SCHEDULE_FIRINGS).inc({ outcome });
     const fields = { tenantId, scheduleId: id, dueAt, outcome, ...(reason !== null && { reason }) };
     this.logger[outcome === 'started' ? 'debug' : 'info']('schedule fired', fields);
     return nextAt;

@@ -14,6 +14,7 @@ import { Conversation } from './conversation.js';
 import type { ModelStep } from './journal-entry.js';
 import { leftovers } from './leftovers.js';
 import { memoryOf } from './memory.js';
+import { ModelMetrics } from './model-metrics.js';
 import { PromptReader } from './prompt.js';
 import { structuredAnswer, textOfStep } from './structured-answer.js';
 import type { AgentTool } from './tools/agent-tool.js';
@@ -54,6 +55,7 @@ export class LlmRuntime implements AgentRuntime {
   firstPauseMs = 500;
   /** Settings as they are read, by the version of their agent. */
   private readonly configs = new LRUCache<string, LlmConfig>({ max: 500 });
+  private readonly modelMetrics: ModelMetrics;
 
   constructor(
     private readonly outbound: Outbound,
@@ -63,7 +65,9 @@ export class LlmRuntime implements AgentRuntime {
     private readonly metrics: Metrics,
     private readonly logger: Logger,
     private readonly pool: ComputePool,
-  ) {}
+  ) {
+    this.modelMetrics = new ModelMetrics(metrics);
+  }
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const conversation = await Conversation.open(turn);
@@ -108,7 +112,7 @@ export class LlmRuntime implements AgentRuntime {
     ]);
     const answers = this.outbound.fetchWithin(ANSWER_BOUNDS);
     const model = await openModel(config, turn.tenantId, this.secrets, answers);
-    const { budget, metrics, firstPauseMs } = this;
+    const { budget, modelMetrics: metrics, firstPauseMs } = this;
     const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs });
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);

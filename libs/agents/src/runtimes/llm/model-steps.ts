@@ -1,4 +1,3 @@
-import { Metrics } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../runtime.js';
 import { TokenBudget, TokensExceeded } from '../../ports.js';
@@ -6,6 +5,7 @@ import { AgentFailure } from './agent-failure.js';
 import type { LlmConfig } from './config.js';
 import type { ModelStep } from './journal-entry.js';
 import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
+import type { ModelMetrics } from './model-metrics.js';
 import { type ProviderFailure, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
 import { Speech } from './speech.js';
@@ -20,7 +20,7 @@ const USUAL_ANSWER_TOKENS = 1_000;
 /** What steps of a model report to. */
 export interface StepPorts {
   budget: TokenBudget;
-  metrics: Metrics;
+  metrics: ModelMetrics;
   /** Longest pause before the first retry, in ms; it doubles with every further one. */
   firstPauseMs: number;
 }
@@ -86,7 +86,7 @@ export class ModelSteps {
     } finally {
       progress.usage ??= this.estimate(progress, input);
       await budget.record(tenantId, runId, progress.usage);
-      metrics.modelCall({
+      metrics.call({
         ...{ provider, model, outcome },
         seconds: (performance.now() - began) / 1000,
         ...(progress.firstWordMs !== undefined && { firstWordSeconds: progress.firstWordMs / 1000 }),
@@ -113,7 +113,7 @@ export class ModelSteps {
       throw new AgentFailure(`${reason} The provider asks to wait for ${seconds} s.`);
     }
     const { provider, name: model } = this.model;
-    this.ports.metrics.modelRetry({ provider, model }, kind);
+    this.ports.metrics.retry(provider, model, kind);
     const longest = Math.min(LONGEST_PAUSE_MS, this.ports.firstPauseMs * 2 ** retries);
     // Between half of it and all of it, so that those who failed together do not come back together.
     const pause = Math.max(retryAfterMs, longest * (0.5 + Math.random() / 2));
