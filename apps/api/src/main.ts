@@ -11,7 +11,7 @@ import {
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiModule } from './api.module.js';
-import { Traffic } from './http/traffic.js';
+import { Traffic } from './http/requests.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from './server.js';
 
 async function main(): Promise<void> {

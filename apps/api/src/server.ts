@@ -6,8 +6,7 @@ import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
 import { PublicUrl } from './http/public-url.js';
-import { logRequests, requestIdOf } from './http/request-log.js';
-import { Traffic } from './http/traffic.js';
+import { Traffic, logRequests, requestIdOf } from './http/requests.js';
 import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
 import { EventStreams } from './streams/sse-stream.js';
 

@@ -5,7 +5,7 @@ import { Messaging } from '@baton/messaging';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
-import { logContextOf } from '../http/request-log.js';
+import { logContextOf } from '../http/requests.js';
 import { HostBindings } from './host-bindings.js';
 
 /** Who may call a route without a token. A route that declares nothing takes only callers with one. */

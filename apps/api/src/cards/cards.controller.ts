@@ -11,7 +11,7 @@ import { Controller, Get, Module, Param, Req, Res, type Type } from '@nestjs/com
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public } from '../access/access.guard.js';
 import { AccessModule } from '../access/access.module.js';
-import { AgentFinder } from '../core/agent-finder.js';
+import { AgentFinder } from '../core/request-context.js';
 import { CoreModule } from '../core/core.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { PublicUrl } from '../http/public-url.js';

@@ -12,7 +12,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OptionalToken } from '../access/access.guard.js';
 import { HostBindings } from '../access/host-bindings.js';
 import { PublicUrl } from '../http/public-url.js';
-import { AgentFinder } from '../core/agent-finder.js';
+import { AgentFinder } from '../core/request-context.js';
 import { type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 
 const FLAT_CARD = '/.well-known/agent.json';

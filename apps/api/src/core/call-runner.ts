@@ -12,8 +12,7 @@ import {
 import { OperationTable } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { logContextOf } from '../http/request-log.js';
-import { Traffic } from '../http/traffic.js';
+import { Traffic, logContextOf } from '../http/requests.js';
 import { EventStreams, type SseEncoding } from '../streams/sse-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import type { Exchange, RequestContext } from './request-context.js';

@@ -3,9 +3,8 @@ import { Module } from '@nestjs/common';
 import { HttpModule } from '../http/http.module.js';
 import { EventStreams } from '../streams/sse-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
-import { AgentFinder } from './agent-finder.js';
 import { CallRunner } from './call-runner.js';
-import { CallResolver } from './request-context.js';
+import { AgentFinder, CallResolver } from './request-context.js';
 
 /** Calls of operations, whatever protocol they come in: who calls which agent, and the answer or the stream. */
 @Module({

@@ -4,7 +4,7 @@ import { Controller, Get, Module, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Public } from '../access/access.guard.js';
 import { HttpModule } from '../http/http.module.js';
-import { Traffic } from '../http/traffic.js';
+import { Traffic } from '../http/requests.js';
 
 /** `/healthz`, `/readyz` and `/metrics`, for load balancers and operators. They name no tenant, so they need no token. */
 @Public()

@@ -5,7 +5,7 @@ import { Messaging, MessagingUnavailableError } from '@baton/messaging';
 import { Logger, OutageLog } from '@baton/telemetry';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { logContextOf } from './request-log.js';
+import { logContextOf } from './requests.js';
 
 /** Sends an error in the form of one protocol. */
 export type SendError = (request: FastifyRequest, reply: FastifyReply, failure: ProtocolError) => void;

@@ -4,7 +4,7 @@ import { BodyReader } from './body.js';
 import { ErrorFilter, Failures } from './errors.js';
 import { PublicUrl } from './public-url.js';
 import { ReadMemoryPool } from './read-memory.js';
-import { Traffic } from './traffic.js';
+import { Traffic } from './requests.js';
 
 const SHARED = [Failures, BodyReader, PublicUrl, ReadMemoryPool, Traffic];
 

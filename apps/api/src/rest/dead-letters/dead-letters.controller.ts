@@ -4,7 +4,7 @@ import { type DeadLetter, DeadLetters, refusalOf } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { RequireScope } from '../../access/access.guard.js';
-import { logContextOf } from '../../http/request-log.js';
+import { logContextOf } from '../../http/requests.js';
 import { readFlag, readLimit } from '../query.js';
 
 /** A tenant's runs that used up their attempts. Their messages can be delivered again. */

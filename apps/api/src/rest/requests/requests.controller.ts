@@ -19,7 +19,7 @@ import { CallRunner } from '../../core/call-runner.js';
 import type { Exchange, RequestContext } from '../../core/request-context.js';
 import { Failures } from '../../http/errors.js';
 import { ReadMemoryPool } from '../../http/read-memory.js';
-import { logContextOf } from '../../http/request-log.js';
+import { logContextOf } from '../../http/requests.js';
 import { readLimit } from '../query.js';
 import {
   encodeArtifactPage,

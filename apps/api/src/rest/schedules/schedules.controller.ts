@@ -4,7 +4,7 @@ import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
-import { logContextOf } from '../../http/request-log.js';
+import { logContextOf } from '../../http/requests.js';
 import { pageOf, readLimit } from '../query.js';
 import {
   decodeNewSchedule,

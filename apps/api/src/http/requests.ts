@@ -1,8 +1,8 @@
 import { histogram, type Logger, type Metrics } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Traffic } from './traffic.js';
 
 /** Of a stream: the time to its first frame. */
 const REQUEST_DURATION = histogram('baton_request_duration_seconds', 'Duration of requests', [
@@ -50,6 +50,58 @@ const SANE_ID = /^[\w.:/+=-]{1,128}$/;
 export function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
+}
+
+/**
+ * The requests that this process is answering. A shutdown takes no new ones and waits for those in flight. After the
+ * grace time it makes blocking calls answer with what they have.
+ */
+@Injectable()
+export class Traffic {
+  draining = false;
+  private readonly calls = new Set<AbortController>();
+  private inFlight = 0;
+  private wake: (() => void) | undefined;
+
+  /** Registers a call that may block. Aborting `call` makes it answer at once. */
+  add(call: AbortController): void {
+    this.calls.add(call);
+  }
+
+  remove(call: AbortController): void {
+    this.calls.delete(call);
+  }
+
+  /** Number of requests in flight. */
+  get count(): number {
+    return this.inFlight;
+  }
+
+  began(): void {
+    this.inFlight += 1;
+  }
+
+  ended(): void {
+    this.inFlight -= 1;
+    if (this.inFlight === 0) this.wake?.();
+  }
+
+  /** Waits at most `ms` until no request is in flight. Returns whether that happened. */
+  async idle(ms: number): Promise<boolean> {
+    if (this.inFlight === 0) return true;
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.wake = resolve;
+      timer = setTimeout(resolve, ms);
+    });
+    clearTimeout(timer);
+    return this.inFlight === 0;
+  }
+
+  /** Makes all calls that block answer at once. */
+  hurry(): void {
+    for (const call of this.calls) call.abort();
+  }
 }
 
 /** Probes ask these every few seconds. Their lines are `debug`, or they would drown the others. */
