@@ -215,7 +215,7 @@ class TenantStreams {
     const { tenantId, processId } = this;
     const last = claims.at(-1);
     if (last) {
-      return this.counts.claim({ tenantId, processId, held, wanted: claims.length, most: last.max });
+      return this.counts.claim({ tenantId, processId, held, wanted: claims.length, max: last.max });
     }
     await this.counts.report(tenantId, processId, held);
     return 0;

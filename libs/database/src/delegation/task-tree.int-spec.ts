@@ -42,7 +42,7 @@ const startChild = (parent: ClaimedRun, rootTaskId?: string) =>
   startTask(stores, childOf(parent, rootTaskId));
 const claim = (run: ClaimedRun) => stores.runs.claim(run.tenantId, run.runId, 'other', 30_000);
 const dispatch = ({ tenantId }: ClaimedRun) =>
-  stores.dispatch.dispatch([{ tenantId, slots: 9, most: null }], 1000);
+  stores.dispatch.dispatch([{ tenantId, slots: 9, maxInFlight: null }], 1000);
 const suspend = (run: ClaimedRun, ...tasks: { taskId: string }[]) =>
   families.suspend(
     run,

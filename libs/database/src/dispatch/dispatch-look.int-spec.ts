@@ -81,7 +81,7 @@ it('nothing on the way of a run reads a whole table, even while plans are made f
     const tenantId = randomUUID();
     await accept(tenantId, 2, { maxInFlight: 1, maxWaiting: 5, exact: true });
     await stores.dispatch.look(LIVE_MS);
-    for (const run of await stores.dispatch.dispatch([{ tenantId, slots: 5, most: 9 }], 1_000)) {
+    for (const run of await stores.dispatch.dispatch([{ tenantId, slots: 5, maxInFlight: 9 }], 1_000)) {
       const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
       await endTurn(stores, claimed!, 2);
     }

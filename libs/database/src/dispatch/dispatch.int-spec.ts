@@ -25,7 +25,11 @@ async function accept(tenantId: string, count: number, quota: RunQuota = NOWHERE
   return runs;
 }
 
-const grant = (tenantId: string, slots: number, most: number | null = null) => ({ tenantId, slots, most });
+const grant = (tenantId: string, slots: number, maxInFlight: number | null = null) => ({
+  tenantId,
+  slots,
+  maxInFlight,
+});
 const idsOf = (runs: { runId: string }[]): string[] => runs.map(({ runId }) => runId);
 const stateOf = (state: string) => stores.runs.countByState().then((counts) => counts[state]);
 

@@ -78,19 +78,19 @@ SELECT
 
 /**
  * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock: $1 tenants $2 how many of each
- * $3 most in flight of each, NULL = any number $4 most in flight of all tenants together.
+ * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together.
  */
 const DISPATCH: Statement = {
   text: `
 WITH chosen AS MATERIALIZED (
   SELECT r.tenant_id, r.id
-  FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS k(tenant_id, slots, most, position),
+  FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS k(tenant_id, slots, max_in_flight, position),
   LATERAL (
     SELECT tenant_id, id FROM runs
     WHERE tenant_id = k.tenant_id AND ${WAITING} AND ${DUE}
     ORDER BY created_at, id
-    LIMIT least(k.slots, CASE WHEN k.most IS NULL THEN k.slots
-      ELSE greatest(k.most - ${countUpTo(IN_FLIGHT, 'k.tenant_id', 'k.most')}, 0) END)
+    LIMIT least(k.slots, CASE WHEN k.max_in_flight IS NULL THEN k.slots
+      ELSE greatest(k.max_in_flight - ${countUpTo(IN_FLIGHT, 'k.tenant_id', 'k.max_in_flight')}, 0) END)
     FOR UPDATE SKIP LOCKED
   ) r
   ORDER BY k.position
@@ -121,8 +121,8 @@ export interface SlotUsage {
 export interface Grant {
   tenantId: string;
   slots: number;
-  /** Most runs that may be in flight, exactly; null = any number. */
-  most: number | null;
+  /** Maximum runs in flight; null = no limit. */
+  maxInFlight: number | null;
 }
 
 /** Which runs may be on the queue: the queue itself only delivers. */
@@ -154,11 +154,11 @@ export class DispatchStore {
    * @returns the runs, oldest first; they must be enqueued now
    */
   async dispatch(grants: readonly Grant[], capacity: number): Promise<RunToEnqueue[]> {
-    const limited = grants.filter(({ most }) => most !== null);
+    const limited = grants.filter(({ maxInFlight }) => maxInFlight !== null);
     const values = [
       grants.map(({ tenantId }) => tenantId),
       grants.map(({ slots }) => slots),
-      grants.map(({ most }) => most),
+      grants.map(({ maxInFlight }) => maxInFlight),
       capacity,
     ];
     const lock: [Statement, Values] = [LOCK_TENANTS, [limited.map(({ tenantId }) => tenantId)]];

@@ -86,7 +86,7 @@ async function work(
     // As if the pauses after their deaths were over.
     async () => {
       await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
-      await stores.dispatch.dispatch([{ tenantId: tasks[0]!.tenantId, slots: 10, most: null }], 10);
+      await stores.dispatch.dispatch([{ tenantId: tasks[0]!.tenantId, slots: 10, maxInFlight: null }], 10);
     },
     async () => stores.runs.takeOrphans(0, 10),
     async () => {

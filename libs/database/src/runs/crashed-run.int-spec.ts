@@ -20,7 +20,7 @@ const reclaim = async () => stores.runs.reclaimExpired(10, await stores.runs.pro
 /** As if all pauses were over: the run goes on the queue. */
 const dispatchNow = async (tenantId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
-  expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, most: null }], 10)).toHaveLength(1);
+  expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);
 };
 
 /** How long the run still has to wait, in seconds. */

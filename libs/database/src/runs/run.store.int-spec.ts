@@ -33,7 +33,7 @@ const reclaim = async () => stores.runs.reclaimExpired(10, await stores.runs.pro
 /** As if all pauses were over: the run goes on the queue. */
 const dispatchNow = async (tenantId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
-  expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, most: null }], 10)).toHaveLength(1);
+  expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);
 };
 const failPoisoned = async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable());
 
@@ -253,7 +253,7 @@ describe('leases', () => {
       )) as [{ wait: number }];
       waited.push(Math.round(row.wait / 10) * 10);
       expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toBeUndefined();
-      const grants = [{ tenantId: run.tenantId, slots: 1, most: null }];
+      const grants = [{ tenantId: run.tenantId, slots: 1, maxInFlight: null }];
       expect((await stores.dispatch.look(1000)).waiting.size).toBe(0);
       expect(await stores.dispatch.dispatch(grants, 10)).toEqual([]);
       await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms'`);

@@ -10,8 +10,8 @@ beforeAll(async () => {
 });
 afterAll(() => stores.close());
 
-const claim = (tenantId: string, processId: string, held: number, wanted: number, most = 5) =>
-  counts.claim({ tenantId, processId, held, wanted, most });
+const claim = (tenantId: string, processId: string, held: number, wanted: number, max = 5) =>
+  counts.claim({ tenantId, processId, held, wanted, max });
 
 describe('the streams of a tenant', () => {
   it('are never more than its limit, however many processes claim at once', async () => {

@@ -15,7 +15,7 @@ export interface StreamClaim {
   /** Streams it wants to open besides. */
   wanted: number;
   /** Streams that the tenant may have open, over all processes. */
-  most: number;
+  max: number;
 }
 
 // One claim of a tenant at a time, so that each sees what the one before it got.
@@ -24,7 +24,7 @@ const LOCK: Statement = {
   text: `SELECT pg_advisory_xact_lock(hashtextextended('baton streams ' || $1, 0))`,
 };
 
-/** $1 tenant $2 process $3 held $4 wanted $5 most */
+/** $1 tenant $2 process $3 held $4 wanted $5 maximum */
 const CLAIM: Statement = {
   name: 'streams-claim',
   text: `
@@ -75,10 +75,10 @@ export class StreamCountStore {
   constructor(private readonly database: Database) {}
 
   /** Note the streams a process has, and as many of those it wants as there is room for. @returns how many it got */
-  async claim({ tenantId, processId, held, wanted, most }: StreamClaim): Promise<number> {
+  async claim({ tenantId, processId, held, wanted, max }: StreamClaim): Promise<number> {
     const [, rows] = await this.database.tenantQueries(tenantId, [
       [LOCK, [tenantId]],
-      [CLAIM, [tenantId, processId, held, wanted, most]],
+      [CLAIM, [tenantId, processId, held, wanted, max]],
     ]);
     const [row] = rows as { streams: number }[];
     return (row?.streams ?? held) - held;

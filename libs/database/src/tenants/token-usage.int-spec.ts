@@ -12,8 +12,8 @@ afterAll(() => stores.close());
 
 const tenant = () => {
   const tenantId = randomUUID();
-  const reserve = (tokens: number, runId: string = randomUUID(), most = 1000, forMs = 60_000) =>
-    usage.reserve({ tenantId, runId, tokens, forMs, most });
+  const reserve = (tokens: number, runId: string = randomUUID(), max = 1000, forMs = 60_000) =>
+    usage.reserve({ tenantId, runId, tokens, forMs, max });
   return { tenantId, reserve };
 };
 

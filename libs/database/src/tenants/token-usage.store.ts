@@ -13,7 +13,7 @@ export interface TokenReservation {
   /** After this time the room is free again. */
   forMs: number;
   /** Tokens that the tenant may use in a day. */
-  most: number;
+  max: number;
 }
 
 // One reservation of a tenant at a time, so that each sees those before it.
@@ -22,7 +22,7 @@ const LOCK: Statement = {
   text: `SELECT pg_advisory_xact_lock(hashtextextended('baton tokens ' || $1, 0))`,
 };
 
-/** $1 tenant $2 run $3 tokens $4 milliseconds $5 most */
+/** $1 tenant $2 run $3 tokens $4 milliseconds $5 maximum */
 const RESERVE: Statement = {
   name: 'tokens-reserve',
   text: `
@@ -70,12 +70,12 @@ export class TokenUsageStore {
   constructor(private readonly database: Database) {}
 
   /** Take room for a call. @returns whether there was room; if not, nothing is reserved for the run */
-  async reserve({ tenantId, runId, tokens, forMs, most }: TokenReservation): Promise<boolean> {
+  async reserve({ tenantId, runId, tokens, forMs, max }: TokenReservation): Promise<boolean> {
     const [, , , rows] = await this.database.tenantQueries(tenantId, [
       [LOCK, [tenantId]],
       [RELEASE, [tenantId, runId]],
       [FORGET, [tenantId]],
-      [RESERVE, [tenantId, runId, tokens, forMs, most]],
+      [RESERVE, [tenantId, runId, tokens, forMs, max]],
     ]);
     return (rows ?? []).length > 0;
   }

@@ -145,7 +145,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     const shares = shareOut(Math.min(freeDispatchSlots(seen), MAX_REFILL), claimants);
     return claimants.flatMap(({ tenantId, maxInFlight }) => {
       const slots = shares.get(tenantId);
-      return slots === undefined ? [] : [{ tenantId, slots, most: maxInFlight }];
+      return slots === undefined ? [] : [{ tenantId, slots, maxInFlight }];
     });
   }
 }

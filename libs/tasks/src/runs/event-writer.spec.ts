@@ -1,4 +1,5 @@
 import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
+import { NO_LIMITS } from '@baton/config';
 import type { AppendBatch, AppendResult } from '@baton/database';
 import type { TaskSignal } from '@baton/messaging';
 import { Metrics } from '@baton/telemetry';
@@ -207,10 +208,6 @@ describe('EventWriter', () => {
   });
 
   describe('limits of the tenant', () => {
-    const NO_LIMITS: EventLimits = {
-      ...{ eventBytes: null, eventsPerRun: null, bytesPerRun: null },
-      ...{ eventsPerTask: null, bytesPerTask: null },
-    };
     const limited = (limits: Partial<EventLimits>, logged = { events: 2, bytes: 0 }) => {
       const ports = new FakePorts();
       const writer = new EventWriter(claimedRun(), ports);

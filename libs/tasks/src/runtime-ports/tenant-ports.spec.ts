@@ -31,7 +31,7 @@ describe('the tokens of a tenant', () => {
   it('are asked for within the limit, and refused in words that name it', async () => {
     const { reserve, asked } = tokensOf(1000);
     await reserve();
-    expect(asked).toEqual([[{ tenantId: 'tenant-1', runId: 'run-1', tokens: 100, forMs: 5000, most: 1000 }]]);
+    expect(asked).toEqual([[{ tenantId: 'tenant-1', runId: 'run-1', tokens: 100, forMs: 5000, max: 1000 }]]);
     const full = tokensOf(1000, { hasRoom: false });
     await expect(full.reserve()).rejects.toThrow(TokensExceeded);
     await expect(full.reserve()).rejects.toThrow(

@@ -74,7 +74,7 @@ export class TenantTokens extends TokenBudget {
   ): Promise<void> {
     const { tokensPerDay: limit } = await retryTransient(() => this.limits.of(tenantId), { signal });
     if (limit === null) return;
-    const reservation = { tenantId, runId, tokens, forMs, most: limit };
+    const reservation = { tenantId, runId, tokens, forMs, max: limit };
     if (await retryTransient(() => this.store.reserve(reservation), { signal })) return;
     this.metrics.limitExceeded.inc({ limit: 'tokensPerDay' });
     throw new TokensExceeded(
