@@ -14,7 +14,7 @@ export interface Agent {
   /** Catalog agents only: which version of it this is, from 1. */
   version?: number;
   /** Why it takes no messages; left out = it takes them. A deleted one stays for its tasks alone. */
-  closed?: 'disabled' | 'deleted';
+  status?: 'disabled' | 'deleted';
 }
 
 /** What an author declares about an agent: the card's fields and the runtime that executes it. */
@@ -40,8 +40,8 @@ export interface AgentDefinition {
 }
 
 /** Whether the agent answers where only enabled agents do. */
-export const isEnabled = ({ definition, closed }: Agent): boolean =>
-  closed === undefined && definition.a2aEnabled !== false;
+export const isEnabled = ({ definition, status }: Agent): boolean =>
+  status === undefined && definition.a2aEnabled !== false;
 
 /**
  * What becomes of a run whose worker died or lost its lease: `restart` runs the turn again from its message, `none`

@@ -7,7 +7,7 @@ import { CatalogClient } from './connection/catalog-client.js';
 import { Database } from './connection/database.js';
 import { DeadLetterStore } from './runs/dead-letter.store.js';
 import { DispatchStore } from './dispatch/dispatch.store.js';
-import { FamilyStore } from './delegation/task-tree.store.js';
+import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
 import { JournalStore } from './runs/journal.store.js';
 import { RetentionStore } from './retention/retention.store.js';
@@ -27,7 +27,7 @@ const STORES = [
   DeadLetterStore,
   ...[JournalStore, RetentionStore, TenantStore, UsageStore, TokenUsageStore],
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
-  ...[DispatchStore, WorkerStore, FamilyStore, ScheduleStore],
+  ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],
 ];
 
 /** The stores of a process and their connections, which are closed last, when nobody needs them any more. */
@@ -42,7 +42,9 @@ const STORES = [
     },
     {
       provide: CatalogClient,
-      useFactory: ({ databaseUrl }: Environment) => new CatalogClient(databaseUrl),
+      // Readers of the catalog cache what they read: a quarter of the other pool is enough.
+      useFactory: ({ databaseUrl, databasePoolSize }: Environment) =>
+        new CatalogClient(databaseUrl, Math.max(2, Math.ceil(databasePoolSize / 4))),
       inject: [Environment],
     },
     {

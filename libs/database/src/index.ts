@@ -16,7 +16,7 @@ export { type Restored, restoreBackup } from './backup/restore.js';
 export { COUNTED_EXACTLY, type CountCursor, type ListedTasks } from './tasks/task-list.js';
 export type { ArtifactPage, LogCut } from './tasks/task-reader.js';
 export { TaskStore } from './tasks/task.store.js';
-export { FamilyStore, type SweepCursor } from './delegation/task-tree.store.js';
+export { TaskTreeStore, type SweepCursor } from './delegation/task-tree.store.js';
 export {
   ParentOverError,
   StorageFullError,

@@ -17,7 +17,7 @@ export type {
   AgentVersion,
   CatalogEntry,
   DeadLetter,
-  Family,
+  TaskRelations,
   RunErrorRecord,
   Schedule,
 } from '@baton/database';

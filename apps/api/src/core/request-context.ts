@@ -66,7 +66,7 @@ export class AgentFinder {
     const agent = await this.choose(choice, scope);
     const { needsLiveAgent } = OPERATIONS[call.operation];
     // The tasks of a deleted agent stay readable.
-    if (agent.closed === 'deleted' && needsLiveAgent) {
+    if (agent.status === 'deleted' && needsLiveAgent) {
       throw agentNotFound(choice.by === 'name' ? choice.name : agent.slug);
     }
     // A task that names a disabled agent stays readable, and can be canceled.

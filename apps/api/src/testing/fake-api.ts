@@ -94,7 +94,7 @@ export interface FakeApi {
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
   /** What requests are made of. */
-  listing: Pick<RequestListing, 'list' | 'family' | 'lastError'>;
+  listing: Pick<RequestListing, 'list' | 'relations' | 'lastError'>;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -175,7 +175,7 @@ const createFakes = (): Fakes => ({
   listing: {
     lastError: async () => undefined,
     list: async () => ({ tasks: [], more: false }),
-    family: async () => ({ parentTaskId: null, childTaskIds: [], agentVersion: null }),
+    relations: async () => ({ parentTaskId: null, childTaskIds: [], agentVersion: null }),
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },
   limits: {},
@@ -274,7 +274,7 @@ function tasksModule({
         provide: RequestListing,
         useValue: {
           list: (...page: Parameters<RequestListing['list']>) => listing.list(...page),
-          family: (...of: Parameters<RequestListing['family']>) => listing.family(...of),
+          relations: (...of: Parameters<RequestListing['relations']>) => listing.relations(...of),
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
         },
       },

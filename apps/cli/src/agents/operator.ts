@@ -72,9 +72,9 @@ export const printSchema = ({ terminal }: Cli): void => printJson(terminal, agen
 
 /** Without the runtime's settings: they may hold what is not for everybody's eyes. */
 const recordOf = (agent: Partial<Pick<Agent, 'id'>> & Omit<Agent, 'id'>) => {
-  const { id, slug, origin, closed } = agent;
+  const { id, slug, origin, status } = agent;
   const { name, description, version, runtime } = agent.definition;
-  return { id, slug, name, description, version, runtime, origin, enabled: closed === undefined };
+  return { id, slug, name, description, version, runtime, origin, enabled: status === undefined };
 };
 
 /** Do `work` on the agents of a tenant as the operator does, in the database. Every process is told. */

@@ -18,7 +18,7 @@ export class CatalogFullError extends Error {
   override readonly name = 'CatalogFullError';
 }
 
-interface EntryRow extends Omit<CatalogEntry, 'origin' | 'definition' | 'closed'> {
+interface EntryRow extends Omit<CatalogEntry, 'origin' | 'definition' | 'status'> {
   definition: unknown;
   enabled: boolean;
 }
@@ -155,6 +155,6 @@ function entryOf({ id, slug, version, enabled, createdAt, updatedAt, definition 
   return {
     ...{ id, slug, origin: 'catalog', version, createdAt, updatedAt },
     definition: definition as AgentDefinition,
-    ...(!enabled && { closed: 'disabled' }),
+    ...(!enabled && { status: 'disabled' }),
   };
 }

@@ -27,7 +27,7 @@ export class AgentStore {
   /** By slug or id: the tenant's own first, then the installed ones. */
   async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     const found = await this.findIncludingDeleted(tenantId, slugOrId);
-    return found?.closed === 'deleted' ? undefined : found;
+    return found?.status === 'deleted' ? undefined : found;
   }
 
   /** Like `find`, and where there is none, the one that the tenant has deleted last, which its tasks still name. */
@@ -81,10 +81,10 @@ const installedOf = ({ id, slug, definition }: InstalledAgent): Agent => ({
 });
 
 function ownOf({ id, slug, definition, version, enabled, deletedAt }: CatalogAgent): Agent {
-  const closed = deletedAt ? ('deleted' as const) : enabled ? undefined : ('disabled' as const);
+  const status = deletedAt ? ('deleted' as const) : enabled ? undefined : ('disabled' as const);
   return {
     ...{ id, slug, origin: 'catalog', version },
     definition: definition as unknown as AgentDefinition,
-    ...(closed && { closed }),
+    ...(status && { status }),
   };
 }

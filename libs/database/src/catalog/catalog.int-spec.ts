@@ -119,11 +119,11 @@ describe('a tenant’s own agents', () => {
   it('get a version with each write, which says what it was, when and by whom', async () => {
     const first = await make();
     const second = await entries.change(first, content('second', false));
-    expect(second).toMatchObject({ id: first.id, version: 2, closed: 'disabled' });
-    expect(await agents.find(first.tenantId, 'mine')).toMatchObject({ version: 2, closed: 'disabled' });
+    expect(second).toMatchObject({ id: first.id, version: 2, status: 'disabled' });
+    expect(await agents.find(first.tenantId, 'mine')).toMatchObject({ version: 2, status: 'disabled' });
     const third = await entries.change({ ...first, version: 2 }, content('third'));
     expect(third).toMatchObject({ version: 3, definition: definition('third') });
-    expect(third).not.toHaveProperty('closed');
+    expect(third).not.toHaveProperty('status');
     const versions = await entries.versions(first.tenantId, first.id, 10);
     expect(versions).toMatchObject([
       { version: 3, by: 'token:1', definition: definition('third'), enabled: true },
@@ -187,13 +187,13 @@ describe('a tenant’s own agents', () => {
       expect(await agents.find(tenantId, name)).toBeUndefined();
       expect(await agents.findIncludingDeleted(tenantId, name)).toMatchObject({
         id: first.id,
-        closed: 'deleted',
+        status: 'deleted',
       });
     }
     const again = await entries.create(newAgent(tenantId, 'mine', 'again'));
     expect(again).toMatchObject({ version: 1 });
     expect(await agents.findIncludingDeleted(tenantId, 'mine')).toMatchObject({ id: again.id });
-    expect(await agents.findIncludingDeleted(tenantId, first.id)).toMatchObject({ closed: 'deleted' });
+    expect(await agents.findIncludingDeleted(tenantId, first.id)).toMatchObject({ status: 'deleted' });
   });
 
   it('that are deleted go for good when no task names them any more', async () => {
@@ -212,7 +212,7 @@ describe('a tenant’s own agents', () => {
     for (const { tenantId } of [idle, busy]) await entries.create(newAgent(tenantId, 'other', 'x'));
     expect(await agents.findIncludingDeleted(idle.tenantId, idle.id)).toBeUndefined();
     expect(await entries.versions(idle.tenantId, idle.id, 10)).toEqual([]);
-    expect(await agents.findIncludingDeleted(busy.tenantId, busy.id)).toMatchObject({ closed: 'deleted' });
+    expect(await agents.findIncludingDeleted(busy.tenantId, busy.id)).toMatchObject({ status: 'deleted' });
   });
 });
 

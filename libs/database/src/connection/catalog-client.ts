@@ -4,7 +4,7 @@ import { tenantScope } from './database.js';
 import { type Prisma, PrismaClient } from '../generated/client.js';
 import { plainError } from './transient.js';
 
-/** The catalog is small and cached by its readers. */
+/** The pool's size where nobody sets one, as in the CLI. */
 const POOL_SIZE = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
@@ -23,10 +23,11 @@ export class CatalogClient {
   readonly prisma: PrismaClient;
   private readonly pool: Pool;
 
-  constructor(databaseUrl: string) {
+  /** @param poolSize maximum number of connections */
+  constructor(databaseUrl: string, poolSize = POOL_SIZE) {
     this.pool = new Pool({
       connectionString: databaseUrl,
-      max: POOL_SIZE,
+      max: poolSize,
       application_name: 'baton-catalog',
       keepAlive: true,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,

@@ -2,7 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import {
   type ClaimedRun,
-  FamilyStore,
+  TaskTreeStore,
   type NewTask,
   ParentOverError,
   RetentionStore,
@@ -27,16 +27,16 @@ const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED, TASK_STATE_INPUT_REQUIRED, TA
 const MOST = 50;
 
 let stores: Stores;
-let families: FamilyStore;
+let taskTree: TaskTreeStore;
 beforeEach(async () => {
   stores = await openStores();
-  families = new FamilyStore(stores.database);
+  taskTree = new TaskTreeStore(stores.database);
 });
 afterEach(async () => stores.close());
 
-const childOf = (parent: ClaimedRun, rootTaskId = parent.taskId, most = MOST): NewTask => ({
+const childOf = (parent: ClaimedRun, rootTaskId = parent.taskId, maxTasks = MOST): NewTask => ({
   ...newTask({ tenantId: parent.tenantId }),
-  child: { parent, rootTaskId, most },
+  child: { parent, rootTaskId, maxTasks },
 });
 const startChild = (parent: ClaimedRun, rootTaskId?: string) =>
   startTask(stores, childOf(parent, rootTaskId));
@@ -44,11 +44,11 @@ const claim = (run: ClaimedRun) => stores.runs.claim(run.tenantId, run.runId, 'o
 const dispatch = ({ tenantId }: ClaimedRun) =>
   stores.dispatch.dispatch([{ tenantId, slots: 9, maxInFlight: null }], 1000);
 const suspend = (run: ClaimedRun, ...tasks: { taskId: string }[]) =>
-  families.suspend(
+  taskTree.suspend(
     run,
     tasks.map(({ taskId }) => taskId),
   );
-const wake = ({ tenantId, taskId }: ClaimedRun) => families.wake(tenantId, taskId);
+const wake = ({ tenantId, taskId }: ClaimedRun) => taskTree.wake(tenantId, taskId);
 const stateOf = async ({ runId }: { runId: string }) => {
   const rows = await sql(stores, `SELECT state FROM runs WHERE id = '${runId}'`);
   return (rows as { state: string }[])[0]?.state;
@@ -60,7 +60,7 @@ describe('a suspended run', () => {
     const child = await startChild(parent);
     expect(await suspend(parent, child)).toBe(true);
     expect(await stores.runs.countByState()).toMatchObject({ running: 1, suspended: 1 });
-    expect((await stores.dispatch.look(1000)).inFlight).toEqual(new Map([[parent.tenantId, 1]]));
+    expect((await stores.dispatch.readSlotUsage(1000)).inFlight).toEqual(new Map([[parent.tenantId, 1]]));
     expect(await beat(stores, [parent])).toEqual([parent.runId]);
     expect(await claim(parent)).toBeUndefined();
     const { tenantId, taskId, agentId } = parent;
@@ -84,7 +84,7 @@ describe('a suspended run', () => {
       [],
       [],
     ]);
-    expect(await stores.runs.takeOrphans(0, 9)).toEqual([]);
+    expect(await stores.runs.takeStaleQueued(0, 9)).toEqual([]);
     expect(await dispatch(parent)).toEqual([]);
   });
 
@@ -148,12 +148,12 @@ describe('a suspended run', () => {
       children.push(await startChild(parent));
       await suspend(parent, children.at(-1)!);
     }
-    expect(await families.wakeNext(undefined, 500)).toEqual({ woken: 0, next: undefined });
+    expect(await taskTree.wakeNext(undefined, 500)).toEqual({ woken: 0, next: undefined });
     for (const child of children.slice(1)) await endTurn(stores, child, 2);
     let woken = 0;
-    let cursor: Awaited<ReturnType<FamilyStore['wakeNext']>>['next'];
+    let cursor: Awaited<ReturnType<TaskTreeStore['wakeNext']>>['next'];
     for (let page = 0; page < 3; page++) {
-      const swept = await families.wakeNext(cursor, 1);
+      const swept = await taskTree.wakeNext(cursor, 1);
       woken += swept.woken;
       cursor = swept.next;
     }
@@ -168,16 +168,16 @@ describe('a child', () => {
     const middle = await startChild(root);
     const leaf = await startChild(middle, root.taskId);
     expect(middle.parentTaskId).toBe(root.taskId);
-    const line = await families.line(root.tenantId, leaf.taskId);
+    const line = await taskTree.ancestors(root.tenantId, leaf.taskId);
     expect(line.map(({ taskId }) => taskId)).toEqual([leaf.taskId, middle.taskId, root.taskId]);
     await stores.runs.noteAgentVersion(middle, 3);
     await stores.runs.noteAgentVersion({ ...middle, attempt: middle.attempt - 1 }, 2);
-    expect(await families.find(root.tenantId, middle.taskId)).toEqual({
+    expect(await taskTree.find(root.tenantId, middle.taskId)).toEqual({
       ...{ parentTaskId: root.taskId, childTaskIds: [leaf.taskId], agentVersion: 3 },
     });
     const stranger = randomUUID();
-    expect(await families.line(stranger, leaf.taskId)).toEqual([]);
-    expect(await families.find(stranger, middle.taskId)).toEqual({
+    expect(await taskTree.ancestors(stranger, leaf.taskId)).toEqual([]);
+    expect(await taskTree.find(stranger, middle.taskId)).toEqual({
       ...{ parentTaskId: null, childTaskIds: [], agentVersion: null },
     });
   });
@@ -204,7 +204,7 @@ describe('a child', () => {
     await expect(stores.tasks.create(childOf({ ...parent, attempt: 2 }))).rejects.toThrow(ParentOverError);
     await stores.tasks.cancel(parent.tenantId, null, parent.taskId);
     await expect(stores.tasks.create(childOf(parent))).rejects.toThrow(ParentOverError);
-    expect((await families.find(parent.tenantId, parent.taskId)).childTaskIds).toEqual([]);
+    expect((await taskTree.find(parent.tenantId, parent.taskId)).childTaskIds).toEqual([]);
   });
 
   it('is seen by the cancel of its parent, or is not made, whatever happens at once', async () => {
@@ -231,17 +231,17 @@ describe('a child', () => {
     ];
     await endTurn(stores, asking, 2, TASK_STATE_INPUT_REQUIRED);
     await endTurn(stores, ended, 2);
-    expect((await families.orphans(undefined, 500)).orphans).toEqual([]);
+    expect((await taskTree.abandonedChildren(undefined, 500)).children).toEqual([]);
     await endTurn(stores, parent, 2);
     const open = [child.taskId, asking.taskId].sort();
-    const { orphans } = await families.orphans(undefined, 500);
-    expect(orphans).toEqual(open.map((taskId) => ({ tenantId: parent.tenantId, taskId })));
-    expect((await families.openChildren(parent.tenantId, parent.taskId)).sort()).toEqual(open);
-    const first = await families.orphans(undefined, 1);
-    const second = await families.orphans(first.next, 1);
-    expect([...first.orphans, ...second.orphans]).toEqual(orphans);
+    const { children } = await taskTree.abandonedChildren(undefined, 500);
+    expect(children).toEqual(open.map((taskId) => ({ tenantId: parent.tenantId, taskId })));
+    expect((await taskTree.openChildren(parent.tenantId, parent.taskId)).sort()).toEqual(open);
+    const first = await taskTree.abandonedChildren(undefined, 1);
+    const second = await taskTree.abandonedChildren(first.next, 1);
+    expect([...first.children, ...second.children]).toEqual(children);
     for (const taskId of open) await stores.tasks.cancel(parent.tenantId, null, taskId);
-    expect(await families.orphans(undefined, 500)).toEqual({ orphans: [], next: undefined });
+    expect(await taskTree.abandonedChildren(undefined, 500)).toEqual({ children: [], next: undefined });
   });
 
   it('outlives a parent that is past its retention', async () => {
@@ -250,8 +250,8 @@ describe('a child', () => {
     await endTurn(stores, parent, 2, TASK_STATE_COMPLETED);
     await sql(stores, `UPDATE tasks SET status_at = now() - interval '2 days' WHERE id = '${parent.taskId}'`);
     await new RetentionStore(stores.database).expire([{ tenantId: parent.tenantId, days: 1 }], 100);
-    expect((await families.orphans(undefined, 500)).orphans).toHaveLength(1);
-    expect(await families.line(parent.tenantId, child.taskId)).toHaveLength(1);
+    expect((await taskTree.abandonedChildren(undefined, 500)).children).toHaveLength(1);
+    expect(await taskTree.ancestors(parent.tenantId, child.taskId)).toHaveLength(1);
     await endTurn(stores, child, 2, TASK_STATE_CANCELED);
   });
 });
@@ -286,7 +286,7 @@ it('no sweep and no wake-up reads tasks and runs that have nothing to do with it
   const none = '00000000-0000-0000-0000-000000000000';
   expect(await read(statements.OPEN_NEXT, [none, none, 500])).toBeLessThan(5);
   expect(await read(statements.OPEN_CHILDREN, [tenantId, parent.taskId])).toBeLessThan(5);
-  expect(await read(statements.FAMILY, [tenantId, parent.taskId])).toBeLessThan(5);
+  expect(await read(statements.RELATIONS, [tenantId, parent.taskId])).toBeLessThan(5);
   await endTurn(stores, child, 2);
   expect(await read(statements.WAKE_NEXT, [none, none, 500])).toBeLessThan(5);
   await sql(stores, `UPDATE runs SET state = 'suspended' WHERE id = '${parent.runId}'`);

@@ -2,23 +2,23 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import { isUuid } from '../connection/uuid.js';
 import type { RunKey } from '../dispatch/run-key.js';
-import type { Ancestor, Family } from '../tasks/records.js';
+import type { Ancestor, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
 interface AncestorRow {
   id: string;
   agent_id: string;
 }
-interface FamilyRow {
+interface RelationsRow {
   parent_task_id: string | null;
   children: string[];
   agent_version: number | null;
 }
 interface WokenRow {
-  /** Suspended runs that were looked at. */
-  looked: number;
+  /** Suspended runs that were read. */
+  read: number;
   woken: number;
-  /** The last one that was looked at; null = none was. */
+  /** The last of them; null = there was none. */
   tenant_id: string | null;
   id: string | null;
 }
@@ -26,29 +26,29 @@ interface OpenChildRow {
   tenant_id: string;
   id: string;
   /** Its parent has ended, or is gone. */
-  orphan: boolean;
+  abandoned: boolean;
 }
 
-/** A line can't be longer: the depth is limited, and a task has one parent that was there before it. */
-const LONGEST_LINE = 100;
+/** Upper bound: the delegation depth is limited, and a task has one parent, which is older. */
+const MAX_ANCESTORS = 100;
 
 /** From a task up to the first one of all: $1 tenant $2 task */
-const LINE: Statement = {
-  name: 'family-line',
+const ANCESTORS: Statement = {
+  name: 'task-ancestors',
   text: `
-WITH RECURSIVE line AS (
+WITH RECURSIVE ancestors AS (
   SELECT id, agent_id, parent_task_id, 1 AS length FROM tasks WHERE tenant_id = $1 AND id = $2
   UNION ALL
-  SELECT p.id, p.agent_id, p.parent_task_id, line.length + 1 FROM line, LATERAL (
-    SELECT id, agent_id, parent_task_id FROM tasks WHERE tenant_id = $1 AND id = line.parent_task_id
-  ) p WHERE line.length < ${LONGEST_LINE}
+  SELECT p.id, p.agent_id, p.parent_task_id, ancestors.length + 1 FROM ancestors, LATERAL (
+    SELECT id, agent_id, parent_task_id FROM tasks WHERE tenant_id = $1 AND id = ancestors.parent_task_id
+  ) p WHERE ancestors.length < ${MAX_ANCESTORS}
 )
-SELECT id, agent_id FROM line ORDER BY length`,
+SELECT id, agent_id FROM ancestors ORDER BY length`,
 };
 
 /** $1 tenant $2 task */
-export const FAMILY: Statement = {
-  name: 'family-find',
+export const RELATIONS: Statement = {
+  name: 'task-relations',
   text: `
 SELECT t.parent_task_id, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
@@ -60,7 +60,7 @@ FROM tasks t WHERE t.tenant_id = $1 AND t.id = $2`,
 
 /** $1 tenant $2 parent */
 export const OPEN_CHILDREN: Statement = {
-  name: 'family-open-children',
+  name: 'task-open-children',
   text: `
 SELECT id FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 AND state NOT IN (${TERMINAL_STATES})`,
 };
@@ -105,23 +105,23 @@ RETURNING r.id`,
 /** The next suspended runs; those that have nothing left to wait for are queued again. $1 tenant and $2 run after which to begin $3 limit */
 export const WAKE_NEXT: Statement = {
   text: `
-WITH looked AS MATERIALIZED (
+WITH read AS MATERIALIZED (
   SELECT tenant_id, id, waits_for FROM runs
   WHERE state = 'suspended' AND (tenant_id, id) > ($1, $2)
   ORDER BY tenant_id, id LIMIT $3
 ), ready AS MATERIALIZED (
-  SELECT r.tenant_id, r.id FROM looked, LATERAL (
+  SELECT r.tenant_id, r.id FROM read, LATERAL (
     SELECT tenant_id, id FROM runs
-    WHERE tenant_id = looked.tenant_id AND id = looked.id AND state = 'suspended'
+    WHERE tenant_id = read.tenant_id AND id = read.id AND state = 'suspended'
     FOR UPDATE SKIP LOCKED
-  ) r WHERE NOT ${stillWaits('looked')}
+  ) r WHERE NOT ${stillWaits('read')}
 ), woken AS (
   UPDATE runs r SET ${WOKEN} FROM ready WHERE r.tenant_id = ready.tenant_id AND r.id = ready.id
   RETURNING r.id
 )
-SELECT n.looked, (SELECT count(*) FROM woken)::int AS woken, l.tenant_id, l.id
-FROM (SELECT count(*)::int AS looked FROM looked) n
-LEFT JOIN (SELECT tenant_id, id FROM looked ORDER BY tenant_id DESC, id DESC LIMIT 1) l ON true`,
+SELECT n.read, (SELECT count(*) FROM woken)::int AS woken, l.tenant_id, l.id
+FROM (SELECT count(*)::int AS read FROM read) n
+LEFT JOIN (SELECT tenant_id, id FROM read ORDER BY tenant_id DESC, id DESC LIMIT 1) l ON true`,
 };
 
 /** The next children that have not ended: $1 tenant and $2 task after which to begin $3 limit */
@@ -130,7 +130,7 @@ export const OPEN_NEXT: Statement = {
 SELECT c.tenant_id, c.id, NOT EXISTS (
   SELECT FROM tasks p
   WHERE p.tenant_id = c.tenant_id AND p.id = c.parent_task_id AND p.state NOT IN (${TERMINAL_STATES})
-) AS orphan
+) AS abandoned
 FROM (
   SELECT tenant_id, id, parent_task_id FROM tasks
   WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES}) AND (tenant_id, id) > ($1, $2)
@@ -145,19 +145,21 @@ export type SweepCursor = { tenantId: string; id: string } | undefined;
 
 /** Tasks that are children of others, and runs that wait for them. */
 @Injectable()
-export class FamilyStore {
+export class TaskTreeStore {
   constructor(private readonly database: Database) {}
 
   /** The task itself, then its parent, and so on up to the first one. Empty: there is no such task. */
-  async line(tenantId: string, taskId: string): Promise<Ancestor[]> {
-    const rows = await this.database.tenantQuery<AncestorRow>(tenantId, LINE, [tenantId, taskId]);
+  async ancestors(tenantId: string, taskId: string): Promise<Ancestor[]> {
+    const rows = await this.database.tenantQuery<AncestorRow>(tenantId, ANCESTORS, [tenantId, taskId]);
     return rows.map((row) => ({ taskId: row.id, agentId: row.agent_id }));
   }
 
   /** Parent and children of a task, and the version of its agent. */
-  async find(tenantId: string, taskId: string): Promise<Family> {
+  async find(tenantId: string, taskId: string): Promise<TaskRelations> {
     const values = [tenantId, taskId];
-    const [row] = isUuid(taskId) ? await this.database.tenantQuery<FamilyRow>(tenantId, FAMILY, values) : [];
+    const [row] = isUuid(taskId)
+      ? await this.database.tenantQuery<RelationsRow>(tenantId, RELATIONS, values)
+      : [];
     const { parent_task_id: parentTaskId = null, children: childTaskIds = [] } = row ?? {};
     return { parentTaskId, childTaskIds, agentVersion: row?.agent_version ?? null };
   }
@@ -191,21 +193,21 @@ export class FamilyStore {
   async wakeNext(after: SweepCursor, limit: number): Promise<{ woken: number; next: SweepCursor }> {
     const values = [after?.tenantId ?? NONE, after?.id ?? NONE, limit];
     const [row] = await this.database.systemQuery<WokenRow>(WAKE_NEXT, values);
-    const { looked = 0, woken = 0, tenant_id: tenantId, id } = row ?? {};
-    return { woken, next: looked === limit && tenantId && id ? { tenantId, id } : undefined };
+    const { read = 0, woken = 0, tenant_id: tenantId, id } = row ?? {};
+    return { woken, next: read === limit && tenantId && id ? { tenantId, id } : undefined };
   }
 
   /** Of the next children of all tenants that have not ended, those whose parent has. */
-  async orphans(
+  async abandonedChildren(
     after: SweepCursor,
     limit: number,
-  ): Promise<{ orphans: { tenantId: string; taskId: string }[]; next: SweepCursor }> {
+  ): Promise<{ children: { tenantId: string; taskId: string }[]; next: SweepCursor }> {
     const values = [after?.tenantId ?? NONE, after?.id ?? NONE, limit];
     const rows = await this.database.systemQuery<OpenChildRow>(OPEN_NEXT, values);
     const last = rows.at(-1);
     return {
-      orphans: rows
-        .filter(({ orphan }) => orphan)
+      children: rows
+        .filter(({ abandoned }) => abandoned)
         .map((row) => ({ tenantId: row.tenant_id, taskId: row.id })),
       next: rows.length === limit && last ? { tenantId: last.tenant_id, id: last.id } : undefined,
     };

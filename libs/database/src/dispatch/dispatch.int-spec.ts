@@ -55,7 +55,7 @@ describe('a new run', () => {
     const tenantId = randomUUID();
     const [runId] = await accept(tenantId, 1);
     expect(await stores.runs.claim(tenantId, runId!, 'w', 1000)).toBeUndefined();
-    expect(await stores.runs.takeOrphans(0, 10)).toEqual([]);
+    expect(await stores.runs.takeStaleQueued(0, 10)).toEqual([]);
   });
 
   it('of a continued task waits just the same', async () => {

@@ -11,19 +11,19 @@ export const WAITING = `state = 'queued' AND enqueued_at IS NULL`;
 /** One that waits may have to wait until then: its worker died, and the agent wants a pause. */
 const DUE = `(not_before IS NULL OR not_before <= clock_timestamp())`;
 
-/** Number of a tenant's runs of that kind, counted no further than `most`. */
-const countUpTo = (kind: string, tenant: string, most: string): string =>
-  `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${most}) n)`;
+/** Number of a tenant's runs of that kind, counted no further than `max`. */
+const countUpTo = (kind: string, tenant: string, max: string): string =>
+  `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${max}) n)`;
 
 /**
  * `quota`, one row that says where a new run of tenant $1 goes: `dispatched` to the queue, or else it waits; or it
  * is `refused`. It waits behind those of its tenant that wait, and while as many as `window` are in flight.
  * @param window number of the parameter; NULL = any number may be in flight
- * @param most number of the parameter: how many may wait; NULL = any number
+ * @param maxWaiting number of the parameter: how many may wait; NULL = any number
  */
-export const quotaCte = (window: number, most: number): string => `quota AS MATERIALIZED (
-  SELECT dispatched, CASE WHEN dispatched OR $${most}::int IS NULL THEN false
-    ELSE ${countUpTo(WAITING, '$1', `$${most}::int`)} >= $${most}::int END AS refused
+export const quotaCte = (window: number, maxWaiting: number): string => `quota AS MATERIALIZED (
+  SELECT dispatched, CASE WHEN dispatched OR $${maxWaiting}::int IS NULL THEN false
+    ELSE ${countUpTo(WAITING, '$1', `$${maxWaiting}::int`)} >= $${maxWaiting}::int END AS refused
   FROM (SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
     AND CASE WHEN $${window}::int IS NULL THEN true
       ELSE ${countUpTo(IN_FLIGHT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched) d
@@ -43,7 +43,7 @@ SELECT pg_advisory_xact_lock(key) FROM (
 
 // The statements below have no name: they are planned for the tables as they are, not as they once were.
 
-interface LookRow {
+interface SlotUsageRow {
   slots: number;
   /** Runs in flight, by tenant. */
   in_flight: Record<string, number> | null;
@@ -56,7 +56,7 @@ interface LookRow {
  * $1 how long ago a worker may have given a sign of life, in ms $2 the tenant after which to begin $3 most tenants.
  * Steps from tenant to tenant through the index of those that wait, however many of their runs wait.
  */
-export const LOOK: Statement = {
+export const READ_SLOT_USAGE: Statement = {
   text: `
 WITH RECURSIVE waiting AS (
   (SELECT tenant_id, 1 AS n FROM runs WHERE ${WAITING} AND ${DUE} AND tenant_id > $2 ORDER BY tenant_id LIMIT 1)
@@ -103,8 +103,8 @@ WITH chosen AS MATERIALIZED (
 SELECT tenant_id, task_id, run_id, attempt FROM dispatched ORDER BY created_at, run_id`,
 };
 
-/** Tenants of one look; there may be more, which the next one sees. */
-const MOST_TENANTS = 256;
+/** Tenants that one read returns. The next read returns those after them. */
+const MAX_TENANTS = 256;
 const FIRST = '00000000-0000-0000-0000-000000000000';
 
 /** How many dispatch slots are taken at one moment. */
@@ -133,14 +133,14 @@ export class DispatchStore {
   constructor(private readonly database: Database) {}
 
   /** @param liveMs how long ago a worker may have given its last sign of life */
-  async look(liveMs: number): Promise<SlotUsage> {
-    const values = [liveMs, this.next, MOST_TENANTS];
-    const [row] = await this.database.systemQuery<LookRow>(LOOK, values);
+  async readSlotUsage(liveMs: number): Promise<SlotUsage> {
+    const values = [liveMs, this.next, MAX_TENANTS];
+    const [row] = await this.database.systemQuery<SlotUsageRow>(READ_SLOT_USAGE, values);
     const waiting = row?.waiting ?? [];
-    // Tenants that one look has no room for have their turn at the next.
-    const partial = waiting.length === MOST_TENANTS || this.next !== FIRST;
-    this.next = (waiting.length === MOST_TENANTS && waiting.at(-1)) || FIRST;
-    if (partial && waiting.length === 0) return this.look(liveMs);
+    // The next read goes on after these tenants.
+    const partial = waiting.length === MAX_TENANTS || this.next !== FIRST;
+    this.next = (waiting.length === MAX_TENANTS && waiting.at(-1)) || FIRST;
+    if (partial && waiting.length === 0) return this.readSlotUsage(liveMs);
     return {
       workerSlots: row?.slots ?? 0,
       inFlight: new Map(Object.entries(row?.in_flight ?? {})),

@@ -88,7 +88,7 @@ async function work(
       await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
       await stores.dispatch.dispatch([{ tenantId: tasks[0]!.tenantId, slots: 10, maxInFlight: null }], 10);
     },
-    async () => stores.runs.takeOrphans(0, 10),
+    async () => stores.runs.takeStaleQueued(0, 10),
     async () => {
       const { tenantId, agentId, task, retry } = pick(tasks);
       const runId = randomUUID();

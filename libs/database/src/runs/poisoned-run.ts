@@ -26,14 +26,14 @@ export async function failPoisonedRun(
 }
 
 /** Why its last attempt died is known if the worker has outlived it. */
-function reasonOf({ deaths, attempt, error_detail: error }: PoisonedRow): string {
+function reasonOf({ crash_count: crashCount, attempt, error_detail: error }: PoisonedRow): string {
   const givenUp =
-    deaths === 1 ? 'Given up after one attempt' : `Given up after ${deaths.toString()} attempts`;
+    crashCount === 1 ? 'Given up after one attempt' : `Given up after ${crashCount.toString()} attempts`;
   if (error?.crash && error.attempt === attempt) {
-    return deaths === 1 ? `${givenUp}: ${error.crash}` : `${givenUp}. The last one: ${error.crash}`;
+    return crashCount === 1 ? `${givenUp}: ${error.crash}` : `${givenUp}. The last one: ${error.crash}`;
   }
   const died = 'the worker died or stopped answering';
-  return deaths === 1 ? `${givenUp}: ${died}` : `${givenUp}: each time ${died}`;
+  return crashCount === 1 ? `${givenUp}: ${died}` : `${givenUp}: each time ${died}`;
 }
 
 const platformMessage = (taskId: string, contextId: string, text: string): Message => ({

@@ -76,7 +76,7 @@ export interface AppendedRow {
   child_tasks?: number;
 }
 
-export type PoisonedRow = RunRow & { deaths: number; context_id: string; error_detail: RunError | null };
+export type PoisonedRow = RunRow & { crash_count: number; context_id: string; error_detail: RunError | null };
 
 /**
  * A value and not a join: the index then finds the one row whatever the planner believes. A plan that is made
@@ -85,7 +85,7 @@ export type PoisonedRow = RunRow & { deaths: number; context_id: string; error_d
 const TASK_OF_RUN = '(SELECT task_id FROM runs WHERE tenant_id = $1 AND id = $2)';
 /**
  * How long a run whose worker died waits, in ms: as its agent wants it, and longer from crash to crash, whatever the
- * agent wants. `deaths` are those before.
+ * agent wants. The column `deaths` counts the crashes before.
  */
 const CRASH_PAUSE = `greatest(least(r.backoff_max_ms, r.backoff_ms * power(r.backoff_factor, r.deaths)),
   CASE r.deaths WHEN 0 THEN 0 ELSE least(60000, 1000 * power(4, r.deaths - 1)) END)`;
@@ -94,7 +94,7 @@ const SUSPECT = '(r.deaths > 1 OR r.deaths > 0 AND r.deaths + 1 >= r.max_attempt
 const WORKING = TaskState.TASK_STATE_WORKING.toString();
 /**
  * $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at $7 whether this worker may have claimed it before and
- * not have heard the answer. A lease that has run out is the sweeper's: it counts the deaths and obeys the
+ * not have heard the answer. A lease that has run out is the sweeper's: it counts the crashes and obeys the
  * attempts, and it knows whether Postgres itself was away.
  */
 export const CLAIM: Statement = {
@@ -236,17 +236,17 @@ WHERE tenant_id = $1 AND id = $2 AND state = 'queued' AND enqueued_at IS NOT NUL
 };
 
 /** $1 age in ms $2 limit */
-export const TAKE_ORPHANS: Statement = {
-  name: 'run-take-orphans',
+export const TAKE_STALE_QUEUED: Statement = {
+  name: 'run-take-stale-queued',
   text: `
-WITH orphan AS (
+WITH stale AS (
   SELECT tenant_id, id FROM runs
   WHERE state = 'queued' AND enqueued_at IS NOT NULL
     AND enqueued_at < now() - $1::int * interval '1 millisecond'
   ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET enqueued_at = now()
-FROM orphan o WHERE r.tenant_id = o.tenant_id AND r.id = o.id
+FROM stale s WHERE r.tenant_id = s.tenant_id AND r.id = s.id
 RETURNING ${RUN_COLUMNS}`,
 };
 
@@ -262,7 +262,7 @@ WITH poisoned AS (
   WHERE state = 'running' AND lease_expires_at < $2::timestamptz AND deaths + 1 >= max_attempts
   ORDER BY lease_expires_at LIMIT $1
 )
-SELECT ${RUN_COLUMNS}, r.deaths + 1 AS deaths, t.context_id, r.error_detail
+SELECT ${RUN_COLUMNS}, r.deaths + 1 AS crash_count, t.context_id, r.error_detail
 FROM poisoned p, LATERAL (
   SELECT t.context_id FROM tasks t
   WHERE t.tenant_id = p.tenant_id AND t.id = p.task_id AND t.active_run_id = p.id

@@ -254,10 +254,10 @@ describe('leases', () => {
       waited.push(Math.round(row.wait / 10) * 10);
       expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toBeUndefined();
       const grants = [{ tenantId: run.tenantId, slots: 1, maxInFlight: null }];
-      expect((await stores.dispatch.look(1000)).waiting.size).toBe(0);
+      expect((await stores.dispatch.readSlotUsage(1000)).waiting.size).toBe(0);
       expect(await stores.dispatch.dispatch(grants, 10)).toEqual([]);
       await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms'`);
-      expect((await stores.dispatch.look(1000)).waiting.size).toBe(1);
+      expect((await stores.dispatch.readSlotUsage(1000)).waiting.size).toBe(1);
       expect(await stores.dispatch.dispatch(grants, 10)).toMatchObject([{ runId: run.runId }]);
       expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toMatchObject({
         attempt: death + 1,
@@ -283,9 +283,9 @@ describe('leases', () => {
 it('queued runs that are on no queue are found once they are old enough, by one sweeper', async () => {
   const input = newTask();
   await stores.tasks.create(input);
-  expect(await stores.runs.takeOrphans(3000, 10)).toEqual([]);
+  expect(await stores.runs.takeStaleQueued(3000, 10)).toEqual([]);
   await sql(stores, `UPDATE runs SET enqueued_at = now() - interval '4 seconds'`);
-  const sweeps = await Promise.all([1, 2, 3].map(() => stores.runs.takeOrphans(3000, 10)));
+  const sweeps = await Promise.all([1, 2, 3].map(() => stores.runs.takeStaleQueued(3000, 10)));
   const { tenantId, runId, task } = input;
   expect(sweeps.flat()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 0 }]);
 });

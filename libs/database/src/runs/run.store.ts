@@ -87,7 +87,7 @@ export class RunStore {
 
   /**
    * Give a run back to the queue (shutdown); it does not count as an attempt that died. The attempt stays: it
-   * is a fencing token and never goes back; what counts against a run are its expired leases (`deaths`).
+   * is a fencing token and never goes back; what counts against a run are its expired leases.
    */
   async handBack({ tenantId, runId, attempt }: RunKey): Promise<boolean> {
     const rows = await this.database.tenantQuery(tenantId, sql.HAND_BACK, [tenantId, runId, attempt]);
@@ -179,8 +179,8 @@ export class RunStore {
   }
 
   /** Queued runs not enqueued in the last `olderThanMs`; marks them as enqueued now. */
-  async takeOrphans(olderThanMs: number, limit: number): Promise<RunToEnqueue[]> {
-    const rows = await this.database.systemQuery<RunRow>(sql.TAKE_ORPHANS, [olderThanMs, limit]);
+  async takeStaleQueued(olderThanMs: number, limit: number): Promise<RunToEnqueue[]> {
+    const rows = await this.database.systemQuery<RunRow>(sql.TAKE_STALE_QUEUED, [olderThanMs, limit]);
     return rows.map(runOf);
   }
 

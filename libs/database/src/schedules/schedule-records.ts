@@ -81,7 +81,7 @@ export interface DueSchedule {
 }
 
 /** What a worker says of a time when it is through with it. */
-export interface Settlement extends Omit<Firing, 'at'> {
+export interface FiringResult extends Omit<Firing, 'at'> {
   /** The task that was made. */
   taskId: string | null;
   nextAt: Date | null;

@@ -153,8 +153,8 @@ WHERE tenant_id = $1 AND id = $2 AND version = $3`,
 };
 
 /** $1 tenant $2 id $3 version $4 due $5 outcome $6 reason $7 task, NULL = none was made $8 next time */
-export const SETTLE: Statement = {
-  name: 'schedule-settle',
+export const FINISH: Statement = {
+  name: 'schedule-finish',
   text: `
 UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = false, next_at = $8, wake_at = $8,
   fired = fired + CASE WHEN $7::uuid IS NULL THEN 0 ELSE 1 END,

@@ -118,12 +118,12 @@ describe('a schedule that is due', () => {
     const version = await schedules.begin(taken!.schedule);
     expect(await read(made)).toMatchObject({ pendingAt: dueAt, nextAt: dueAt, last: null });
     expect(await schedules.begin(taken!.schedule)).toBeUndefined();
-    const settlement = { ...started(dueAt), taskId, nextAt };
-    await schedules.settle(taken!.schedule, settlement);
+    const result = { ...started(dueAt), taskId, nextAt };
+    await schedules.finish(taken!.schedule, result);
     expect(await read(made)).toMatchObject({ pendingAt: dueAt, fired: 0 });
     const key = { ...taken!.schedule, version: version! };
-    await schedules.settle(key, settlement);
-    await schedules.settle(key, settlement);
+    await schedules.finish(key, result);
+    await schedules.finish(key, result);
     const last = { dueAt, outcome: 'started' };
     expect(await read(made)).toMatchObject({ pendingAt: null, fired: 1, nextAt, last, lastTaskId: taskId });
   });

@@ -2,7 +2,7 @@ import { Message } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { NameTakenError } from '../connection/catalog-client.js';
 import { Database } from '../connection/database.js';
-import type { DueSchedule, Firing, Schedule, ScheduleSpec, Settlement } from './schedule-records.js';
+import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
 import * as sql from './schedule-sql.js';
 import { isUuid } from '../connection/uuid.js';
 
@@ -15,7 +15,7 @@ export class TooManySchedulesError extends Error {
 export type ScheduleKey = Pick<Schedule, 'tenantId' | 'id' | 'version'>;
 
 /**
- * Schedules of tenants. A worker takes one that is due, for some time alone, and settles it; a worker that comes
+ * Schedules of tenants. A worker takes one that is due, for some time alone, and finishes it; a worker that comes
  * too late with what it has read finds another version, and changes nothing.
  */
 @Injectable()
@@ -23,14 +23,14 @@ export class ScheduleStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * @param most schedules that a tenant may have
+   * @param maxSchedules maximum number of schedules of a tenant
    * @throws NameTakenError, TooManySchedulesError
    */
   async create(
     { tenantId, id, nextAt, ...spec }: ScheduleSpec & Pick<Schedule, 'tenantId' | 'id' | 'nextAt'>,
-    most: number,
+    maxSchedules: number,
   ): Promise<Schedule> {
-    const values = [tenantId, id, most, ...specValues(spec, nextAt)];
+    const values = [tenantId, id, maxSchedules, ...specValues(spec, nextAt)];
     const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.CREATE, values);
     if (row) return scheduleOf(row);
     if (await this.findNamed(tenantId, spec.name)) throw nameTaken(spec);
@@ -115,12 +115,12 @@ export class ScheduleStore {
   }
 
   /** What came of a time, and the next one. Nothing happens if the schedule has changed since it was read. */
-  async settle(
+  async finish(
     { tenantId, id, version }: ScheduleKey,
-    { dueAt, outcome, reason, taskId, nextAt }: Settlement,
+    { dueAt, outcome, reason, taskId, nextAt }: FiringResult,
   ): Promise<void> {
     const values = [tenantId, id, version, dueAt, outcome, reason, taskId, nextAt];
-    await this.database.tenantQuery(tenantId, sql.SETTLE, values);
+    await this.database.tenantQuery(tenantId, sql.FINISH, values);
   }
 
   /** What came of a firing that somebody has asked for. */

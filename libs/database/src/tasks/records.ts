@@ -207,18 +207,18 @@ export interface NewChild {
   parent: RunKey;
   /** The first task of all: the parent, or what the parent is a child of, and so on. */
   rootTaskId: string;
-  /** Most tasks below the first one. */
-  most: number;
+  /** Maximum number of tasks below the first one. */
+  maxTasks: number;
 }
 
-/** A task in the line from a child up to the first task of all. */
+/** A task on the way from a child up to the first task of all, the child included. */
 export interface Ancestor {
   taskId: string;
   agentId: string;
 }
 
-/** What a task has to do with others. */
-export interface Family {
+/** Parent and children of a task. */
+export interface TaskRelations {
   parentTaskId: string | null;
   /** Oldest first. */
   childTaskIds: string[];

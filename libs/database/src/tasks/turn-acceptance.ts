@@ -89,13 +89,13 @@ async function acceptInSteps<Row extends QueryResultRow>(
     );
     const row = answers.at(-1)?.[0] as Row | undefined;
     if (!row || !isWritten(row)) return row;
-    if (child) await adopt(transaction, tenantId, child);
+    if (child) await addChild(transaction, tenantId, child);
     if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, taskId, stored, maxStoredBytes);
     return row;
   });
 }
 
-interface AdoptedRow {
+interface AddedChildRow {
   /** How many tasks there are below the first one, this one included. */
   tasks: number;
 }
@@ -105,8 +105,8 @@ interface AdoptedRow {
  * $3 parent $4 run $5 attempt $6 the first task of all. Whoever ends the parent waits here, or has been before. Who
  * holds the first task waits for no other, so locking it second makes no circle.
  */
-const ADOPT: Statement = {
-  name: 'family-adopt',
+const ADD_CHILD: Statement = {
+  name: 'task-add-child',
   text: `
 WITH parent AS (
   SELECT id FROM tasks WHERE tenant_id = $1 AND id = $3 AND active_run_id = $4 AND attempt = $5 FOR UPDATE
@@ -121,15 +121,15 @@ SELECT max(child_tasks) AS tasks FROM counted HAVING count(*) > 0`,
 };
 
 /** Locks the parent: either its end finds the new child, or the child finds that it has ended. */
-async function adopt(
+async function addChild(
   transaction: Transaction,
   tenantId: string,
-  { parent, rootTaskId, most, taskId }: NewChild & { taskId: string },
+  { parent, rootTaskId, maxTasks, taskId }: NewChild & { taskId: string },
 ): Promise<void> {
   const values = [tenantId, taskId, parent.taskId, parent.runId, parent.attempt, rootTaskId];
-  const [adopted] = await transaction.query<AdoptedRow>(ADOPT, values);
-  if (!adopted) throw new ParentOverError();
-  if (adopted.tasks > most) throw new TooManyChildrenError();
+  const [added] = await transaction.query<AddedChildRow>(ADD_CHILD, values);
+  if (!added) throw new ParentOverError();
+  if (added.tasks > maxTasks) throw new TooManyChildrenError();
 }
 
 async function takeRoom(
@@ -137,10 +137,10 @@ async function takeRoom(
   tenantId: string,
   taskId: string,
   stored: readonly string[],
-  most: number,
+  maxStoredBytes: number,
 ): Promise<void> {
   const bytes = stored.reduce((sum, json) => sum + Buffer.byteLength(json), 0);
-  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, most, taskId]);
+  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, maxStoredBytes, taskId]);
   if (room?.taken) return;
   throw room?.counted ? new StorageFullError() : new UncountedError();
 }

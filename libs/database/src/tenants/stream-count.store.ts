@@ -6,7 +6,7 @@ const ALIVE = `interval '15 seconds'`;
 /** When the rows of processes that are gone are removed. */
 const FORGOTTEN = `interval '1 minute'`;
 
-/** What one process asks for: places for some more streams of a tenant. */
+/** What one process asks for: room for some more streams of a tenant. */
 export interface StreamClaim {
   tenantId: string;
   processId: string;

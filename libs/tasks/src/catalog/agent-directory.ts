@@ -53,7 +53,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
    */
   async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     const found = await this.findIncludingDeleted(tenantId, slugOrId);
-    return found?.closed === 'deleted' ? undefined : found;
+    return found?.status === 'deleted' ? undefined : found;
   }
 
   /** Like `find`, and where there is none, the one that was deleted last: for its tasks and runs. */
@@ -66,7 +66,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
   /** Every agent the tenant can call, built-ins first; none that is disabled. */
   override async list(tenantId: string): Promise<Agent[]> {
     const all = await this.agents.list(tenantId);
-    return [...BUILTIN_AGENTS, ...all.filter(({ closed }) => closed === undefined)];
+    return [...BUILTIN_AGENTS, ...all.filter(({ status }) => status === undefined)];
   }
 
   /** The agents of the tenant's own catalog. */

@@ -91,7 +91,7 @@ export class Catalog {
     const current = await this.entries.find(tenantId, slug);
     check?.(current);
     if (current) throw slugTaken(slug);
-    const draft = { slug, origin: 'catalog' as const, version: 1, definition, ...closedIf(!enabled) };
+    const draft = { slug, origin: 'catalog' as const, version: 1, definition, ...statusOf(!enabled) };
     if (dryRun) return { outcome: 'created', entry: draft };
     const entry = await this.entries
       .create({ tenantId, slug, definition, enabled, by })
@@ -168,13 +168,13 @@ export class Catalog {
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await this.own(tenantId, name);
       check?.(current);
-      const { slug = current.slug, enabled = current.closed === undefined, definition } = edit(current);
+      const { slug = current.slug, enabled = current.status === undefined, definition } = edit(current);
       if (slug !== current.slug) throw slugFixed(current.slug);
-      const { closed: _, ...kept } = current;
-      const next = { ...kept, definition, ...closedIf(!enabled), version: current.version + 1 };
+      const { status: _, ...kept } = current;
+      const next = { ...kept, definition, ...statusOf(!enabled), version: current.version + 1 };
       if (isSame(next, current)) return { outcome: 'unchanged', entry: current };
       // One that was right once can always be disabled, whatever its runtime asks for by now.
-      if (!isSame(next, { ...current, closed: next.closed })) await this.assertRunnable(tenantId, definition);
+      if (!isSame(next, { ...current, status: next.status })) await this.assertRunnable(tenantId, definition);
       if (dryRun) return { outcome: 'updated', entry: next };
       const entry = await this.entries.change({ tenantId, ...current }, { definition, enabled, by });
       if (!entry) continue;
@@ -211,22 +211,22 @@ export class Catalog {
 }
 
 /** An agent as its author would write it. */
-const documentOf = ({ slug, closed, definition }: Pick<CatalogEntry, 'slug' | 'closed' | 'definition'>) => ({
+const documentOf = ({ slug, status, definition }: Pick<CatalogEntry, 'slug' | 'status' | 'definition'>) => ({
   slug,
-  enabled: closed === undefined,
+  enabled: status === undefined,
   ...writeAgentDefinition(definition),
 });
 
 const isEntry = (agent: Agent | CatalogEntry): agent is CatalogEntry => 'createdAt' in agent;
 
-const closedIf = (disabled: boolean): Pick<Agent, 'closed'> => (disabled ? { closed: 'disabled' } : {});
+const statusOf = (disabled: boolean): Pick<Agent, 'status'> => (disabled ? { status: 'disabled' } : {});
 
 /** Whether two versions say the same, in whatever order. */
 const isSame = (
-  one: Pick<Agent, 'closed' | 'definition'>,
-  other: Pick<Agent, 'closed' | 'definition'>,
+  one: Pick<Agent, 'status' | 'definition'>,
+  other: Pick<Agent, 'status' | 'definition'>,
 ): boolean =>
-  one.closed === other.closed && isDeepStrictEqual(asStored(one.definition), asStored(other.definition));
+  one.status === other.status && isDeepStrictEqual(asStored(one.definition), asStored(other.definition));
 
 // oxlint-disable-next-line no-restricted-properties -- a copy of what is in memory
 const asStored = (definition: Agent['definition']): unknown => JSON.parse(JSON.stringify(definition));

@@ -50,7 +50,7 @@ export class DeadLetters {
     const agent = await this.agents.find(tenantId, found.agentId);
     if (!isOpen(found) && !again) return redeliveredBefore(found);
     if (!said) return { ok: false, reason: 'expired' };
-    if (!agent || agent.closed) return { ok: false, reason: 'agent-gone' };
+    if (!agent || agent.status) return { ok: false, reason: 'agent-gone' };
     const letter = await this.letters.reserve(tenantId, runId, uuid(), again);
     if (!letter?.redeliveredTaskId) return { ok: false, reason: 'not-found' };
     if (!isOpen(letter)) return redeliveredBefore(letter);

@@ -24,7 +24,7 @@ import {
 } from '@baton/agents';
 import {
   type Ancestor,
-  FamilyStore,
+  TaskTreeStore,
   type MessageKey,
   ParentOverError,
   RetentionStore,
@@ -48,7 +48,7 @@ const ANSWER_HOURS = 8760;
 export class DelegatedTasks extends ChildTasks {
   constructor(
     private readonly tasks: TaskStore,
-    private readonly families: FamilyStore,
+    private readonly taskTree: TaskTreeStore,
     private readonly retention: RetentionStore,
     private readonly intake: TurnIntake,
   ) {
@@ -70,28 +70,28 @@ export class DelegatedTasks extends ChildTasks {
   private async start(turn: Turn, request: ChildRequest): Promise<ChildTask> {
     const { tenantId } = turn;
     const id = childIdOf(turn, request.callId);
-    const line = await this.families.line(tenantId, turn.task.id);
-    const found = await this.find(tenantId, id, line.length);
+    const ancestors = await this.taskTree.ancestors(tenantId, turn.task.id);
+    const found = await this.find(tenantId, id, ancestors.length);
     if (found) return found;
     if (await this.retention.findTombstone(tenantId, id)) {
       throw new ChildRefusal('What the agent has answered is past its retention and was deleted');
     }
-    assertAllowed(line, request);
-    const child = newChild(turn, request, id, line.length);
+    assertAllowed(ancestors, request);
+    const child = newChild(turn, request, id, ancestors.length);
     const { runId, attempt, traceparent } = turn;
     const { agent, limits } = request;
     const parent = { tenantId, taskId: turn.task.id, runId, attempt };
-    const rootTaskId = line.at(-1)?.taskId ?? turn.task.id;
+    const rootTaskId = ancestors.at(-1)?.taskId ?? turn.task.id;
     const isMade = await this.intake
       .ensureTask({
         ...{ tenantId, agent, task: child, traceparent },
-        child: { parent, rootTaskId, most: limits.tasks },
+        child: { parent, rootTaskId, maxTasks: limits.tasks },
       })
       .catch((error: unknown) => {
         throw explained(error, request);
       });
-    if (isMade) return { task: child, depth: line.length, isAtWork: true };
-    return this.found(tenantId, id, line.length);
+    if (isMade) return { task: child, depth: ancestors.length, isAtWork: true };
+    return this.found(tenantId, id, ancestors.length);
   }
 
   /** What an agent says to a child that has asked, once. It never counts as an answer about approvals. */
@@ -152,11 +152,11 @@ export class DelegatedTasks extends ChildTasks {
     taskId: string,
   ): Promise<{ stored: StoredTask; depth: number }> {
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
-    const line = await this.families.line(tenantId, taskId);
-    if (line[1]?.taskId !== task.id || stored?.agentId !== agent.id) {
+    const ancestors = await this.taskTree.ancestors(tenantId, taskId);
+    if (ancestors[1]?.taskId !== task.id || stored?.agentId !== agent.id) {
       throw new ChildRefusal(`taskId: you have not given such a task to ${agent.slug}; leave taskId out`);
     }
-    return { stored, depth: line.length - 1 };
+    return { stored, depth: ancestors.length - 1 };
   }
 
   private async found(tenantId: string, taskId: string, depth: number): Promise<ChildTask> {
@@ -173,14 +173,14 @@ export class DelegatedTasks extends ChildTasks {
   }
 }
 
-/** @param line from the task that asks up to the first one of all */
-function assertAllowed(line: readonly Ancestor[], { agent, limits }: ChildRequest): void {
-  if (line.some(({ agentId }) => agentId === agent.id)) {
+/** @param ancestors from the task that asks up to the first one of all */
+function assertAllowed(ancestors: readonly Ancestor[], { agent, limits }: ChildRequest): void {
+  if (ancestors.some(({ agentId }) => agentId === agent.id)) {
     throw new ChildRefusal(
       `${agent.slug} is already at work on this, it has asked for it itself: an agent can not be called in a circle`,
     );
   }
-  if (line.length > limits.depth) {
+  if (ancestors.length > limits.depth) {
     throw new ChildRefusal(
       `agents may hand a task on ${limits.depth} times and this would be once more: do it yourself, or answer without it`,
     );

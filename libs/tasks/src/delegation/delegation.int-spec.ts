@@ -3,7 +3,7 @@ import { ChildTasks } from '@baton/agents';
 import {
   AgentCatalogStore,
   Database,
-  FamilyStore,
+  TaskTreeStore,
   type StoredTask,
   TaskStore,
   TenantStore,
@@ -27,7 +27,7 @@ let testDatabase: TestDatabase;
 let app: INestApplicationContext;
 let runtime: AskingRuntime;
 let tasks: TaskStore;
-let families: FamilyStore;
+let taskTree: TaskTreeStore;
 /** Whom a test is about. */
 let tenantId: string;
 let tightTenantId: string;
@@ -40,7 +40,7 @@ beforeAll(async () => {
     (tenant, slug) => testing.get(AgentDirectory, { strict: false }).find(tenant, slug),
   );
   tasks = testing.get(TaskStore, { strict: false });
-  families = testing.get(FamilyStore, { strict: false });
+  taskTree = testing.get(TaskTreeStore, { strict: false });
   const tenants = testing.get(TenantStore, { strict: false });
   tenantId = (await tenants.create('acme')).id;
   // A parent and its children have one slot between them.
@@ -100,7 +100,7 @@ const ended = async (taskId: string): Promise<StoredTask> =>
     const stored = await get(taskId);
     return endsTurn(stored.task.status!.state) ? stored : undefined;
   });
-const childrenOf = async (taskId: string) => (await families.find(tenantId, taskId)).childTaskIds;
+const childrenOf = async (taskId: string) => (await taskTree.find(tenantId, taskId)).childTaskIds;
 /** The children of a task once there are so many. */
 const children = async (taskId: string, count: number): Promise<string[]> =>
   until(async () => {

@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { FamilyStore, type SweepCursor } from '@baton/database';
+import { TaskTreeStore, type SweepCursor } from '@baton/database';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
@@ -20,7 +20,7 @@ export class TaskTreeSweep implements OnModuleInit, OnModuleDestroy {
   private children: SweepCursor;
 
   constructor(
-    private readonly families: FamilyStore,
+    private readonly taskTree: TaskTreeStore,
     private readonly turnEnds: TurnEnds,
     private readonly dispatcher: RunDispatcher,
     environment: Environment,
@@ -42,11 +42,11 @@ export class TaskTreeSweep implements OnModuleInit, OnModuleDestroy {
   }
 
   private async sweep(): Promise<void> {
-    const { woken, next } = await this.families.wakeNext(this.suspended, LIMIT);
+    const { woken, next } = await this.taskTree.wakeNext(this.suspended, LIMIT);
     this.suspended = next;
     if (woken > 0) this.dispatcher.refill();
-    const found = await this.families.orphans(this.children, LIMIT);
+    const found = await this.taskTree.abandonedChildren(this.children, LIMIT);
     this.children = found.next;
-    for (const { tenantId, taskId } of found.orphans) await this.turnEnds.cancel(tenantId, null, taskId);
+    for (const { tenantId, taskId } of found.children) await this.turnEnds.cancel(tenantId, null, taskId);
   }
 }

@@ -88,7 +88,7 @@ export interface Claimant {
   weight: number;
   /** Runs in flight: on the queue or running. */
   inFlight: number;
-  /** Most runs that may be in flight; null = any number. */
+  /** Maximum number of runs in flight; null = any number. */
   maxInFlight: number | null;
 }
 

@@ -124,7 +124,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
 
   private async fillOnce(): Promise<void> {
     // A worker that was silent for two leases is as good as gone, and so are its slots.
-    const seen = await this.store.look(this.environment.leaseMs * 2);
+    const seen = await this.store.readSlotUsage(this.environment.leaseMs * 2);
     const grants = this.grantsFor(seen);
     const granted = grants.reduce((sum, { slots }) => sum + slots, 0);
     const runs = granted > 0 ? await this.store.dispatch(grants, capacityOf(seen.workerSlots)) : [];

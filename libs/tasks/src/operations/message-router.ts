@@ -254,11 +254,11 @@ const usedOtherwise = ({ idempotencyKey }: CallContext): ProtocolError =>
   );
 
 /** Throws for an agent that takes no new messages. Its running tasks finish. */
-function assertEnabled({ slug, closed }: Agent): void {
-  if (closed === undefined) return;
+function assertEnabled({ slug, status }: Agent): void {
+  if (status === undefined) return;
   throw new ProtocolError(
     'agent-disabled',
-    `The agent "${slug}" is ${closed} and takes no messages: ask its tenant to enable it, or send to another`,
+    `The agent "${slug}" is ${status} and takes no messages: ask its tenant to enable it, or send to another`,
     { metadata: { agent: slug } },
   );
 }

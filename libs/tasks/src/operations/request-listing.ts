@@ -1,6 +1,6 @@
 import {
-  type Family,
-  FamilyStore,
+  type TaskRelations,
+  TaskTreeStore,
   type RunErrorRecord,
   RunStore,
   type StoredTask,
@@ -19,7 +19,7 @@ export interface RequestPosition {
 export class RequestListing {
   constructor(
     private readonly tasks: TaskStore,
-    private readonly families: FamilyStore,
+    private readonly taskTree: TaskTreeStore,
     private readonly runs: RunStore,
   ) {}
 
@@ -33,8 +33,8 @@ export class RequestListing {
   }
 
   /** The task whose agent has made this one, and those that this one's agent has made. */
-  async family(tenantId: string, taskId: string): Promise<Family> {
-    return this.families.find(tenantId, taskId);
+  async relations(tenantId: string, taskId: string): Promise<TaskRelations> {
+    return this.taskTree.find(tenantId, taskId);
   }
 
   /** The last error in the agent's code that the task has had: for the agent's author. */

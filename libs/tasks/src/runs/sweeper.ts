@@ -55,7 +55,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
       await this.failPoisoned(expiredAt);
       this.enqueue(await this.runs.reclaimExpired(LIMIT, expiredAt), 'lease expired');
     }
-    this.enqueue(await this.runs.takeOrphans(orphanMs, LIMIT), 'not on the queue for long');
+    this.enqueue(await this.runs.takeStaleQueued(orphanMs, LIMIT), 'not on the queue for long');
     // Whoever has made a place may have died before it was given to another.
     this.dispatcher.refill();
   }

@@ -43,7 +43,7 @@ export class ScheduleFiring {
   private async agentOf({ tenantId, agent: name }: Schedule): Promise<Agent> {
     const agent = await this.directory.find(tenantId, name);
     if (!agent) throw new ProtocolError('agent-not-found', `the agent "${name}" does not exist`);
-    if (agent.closed) throw new ProtocolError('agent-not-found', `the agent "${name}" is ${agent.closed}`);
+    if (agent.status) throw new ProtocolError('agent-not-found', `the agent "${name}" is ${agent.status}`);
     return agent;
   }
 }

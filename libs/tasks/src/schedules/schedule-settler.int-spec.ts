@@ -121,7 +121,7 @@ describe('a time of a schedule', () => {
     const gone = { outcome: 'refused', reason: 'the agent "echo" does not exist' };
     expect(await read(schedule)).toMatchObject({ fired: 0, last: gone, nextAt: expect.any(Date) as Date });
     const other = await due({ name: 'other' });
-    agents = [{ ...ECHO, closed: 'disabled' }];
+    agents = [{ ...ECHO, status: 'disabled' }];
     await worker().settle(await take());
     expect(await read(other)).toMatchObject({ last: { reason: 'the agent "echo" is disabled' } });
     expect(await tasks()).toEqual([]);

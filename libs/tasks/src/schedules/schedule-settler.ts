@@ -76,7 +76,7 @@ export class ScheduleSettler {
   ): Promise<Date | null> {
     const { tenantId, id } = due.schedule;
     const nextAt = timeAfter(due, dueAt, this.environment.scheduleLateMs, taskId !== null);
-    await this.store.settle(due.schedule, { dueAt, outcome, reason, taskId, nextAt });
+    await this.store.finish(due.schedule, { dueAt, outcome, reason, taskId, nextAt });
     this.metrics.of(SCHEDULE_FIRINGS).inc({ outcome });
     const fields = { tenantId, scheduleId: id, dueAt, outcome, ...(reason !== null && { reason }) };
     this.logger[outcome === 'started' ? 'debug' : 'info']('schedule fired', fields);

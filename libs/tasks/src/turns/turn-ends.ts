@@ -3,7 +3,7 @@ import {
   type CancelResult,
   type CanceledTask,
   type ClaimedRun,
-  FamilyStore,
+  TaskTreeStore,
   type RunKey,
   TaskStore,
 } from '@baton/database';
@@ -29,7 +29,7 @@ export interface EndedTurn {
 export class TurnEnds {
   constructor(
     private readonly tasks: TaskStore,
-    private readonly families: FamilyStore,
+    private readonly taskTree: TaskTreeStore,
     private readonly messaging: Messaging,
     private readonly dispatcher: RunDispatcher,
     private readonly logger: Logger,
@@ -76,7 +76,7 @@ export class TurnEnds {
    * that another attempt owns stays as it is.
    */
   async suspend(run: RunKey, taskIds: readonly string[], signal: AbortSignal): Promise<void> {
-    await retryTransient(() => this.families.suspend(run, taskIds), { signal });
+    await retryTransient(() => this.taskTree.suspend(run, taskIds), { signal });
     // Those tasks may have ended before the run was suspended. They found nobody to wake then.
     await this.wake(run.tenantId, run.taskId);
   }
@@ -84,7 +84,7 @@ export class TurnEnds {
   /** Cancel the open children of a task that has ended. Never rejects: what fails is left to the sweep. */
   private async cancelChildren(tenantId: string, taskId: string): Promise<void> {
     try {
-      const open = await this.families.openChildren(tenantId, taskId);
+      const open = await this.taskTree.openChildren(tenantId, taskId);
       await Promise.all(open.map(async (child) => this.cancel(tenantId, null, child)));
     } catch (error) {
       this.logger.warn('children not canceled; the sweep will do it', { err: error, tenantId, taskId });
@@ -94,7 +94,7 @@ export class TurnEnds {
   /** A task has ended its turn: the suspended run of its parent may go on. Never rejects: what fails is left to the sweep. */
   private async wake(tenantId: string, parentTaskId: string): Promise<void> {
     try {
-      if (await this.families.wake(tenantId, parentTaskId)) this.dispatcher.refill();
+      if (await this.taskTree.wake(tenantId, parentTaskId)) this.dispatcher.refill();
     } catch (error) {
       this.logger.warn('not woken; the sweep will do it', { err: error, tenantId, taskId: parentTaskId });
     }

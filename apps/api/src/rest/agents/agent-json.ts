@@ -44,9 +44,9 @@ export const encodeVersion = (version: AgentVersion): Record<string, unknown> =>
   definition: writeAgentDefinition(version.definition),
 });
 
-const standingOf = ({ id, slug, origin, version, closed }: Shown): Record<string, unknown> => ({
+const standingOf = ({ id, slug, origin, version, status }: Shown): Record<string, unknown> => ({
   ...{ id, slug, origin },
-  enabled: closed === undefined,
+  enabled: status === undefined,
   version: version ?? null,
 });
 

@@ -1,5 +1,5 @@
 import { Artifact, ProtocolError, type StreamItem, StreamResponse, Task, stateName } from '@baton/a2a';
-import type { ArtifactPosition, Family, PageOfArtifacts, RunErrorRecord } from '@baton/tasks';
+import type { ArtifactPosition, TaskRelations, PageOfArtifacts, RunErrorRecord } from '@baton/tasks';
 
 /** A task as a request, in short. */
 export const encodeRequest = (task: Task, agentId: string): Record<string, unknown> => ({
@@ -14,7 +14,7 @@ export const encodeRequest = (task: Task, agentId: string): Record<string, unkno
 export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
-  { parentTaskId, childTaskIds, agentVersion }: Family,
+  { parentTaskId, childTaskIds, agentVersion }: TaskRelations,
 ): Record<string, unknown> => ({
   ...encodeRequest(task, agentId),
   agent_version: agentVersion,

@@ -80,11 +80,11 @@ export class RequestsController {
     const call = await this.contextFor('getTask', id, exchange);
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
-    const family = await this.listing.family(call.tenantId, id);
+    const relations = await this.listing.relations(call.tenantId, id);
     const error = await this.listing.lastError(call.tenantId, id);
     const isAuthor = call.scopes.includes('agents:write') || call.scopes.includes('admin');
     return {
-      ...encodeRequestWithTask(task, call.agent.id, family),
+      ...encodeRequestWithTask(task, call.agent.id, relations),
       error: error ? encodeRunError(error, isAuthor) : null,
     };
   }

@@ -21,7 +21,7 @@ export interface BeatOptions {
   loopStallMs: number;
 }
 
-/** What the beat tells. */
+/** What the thread reports. */
 export type BeatNews =
   | { type: 'lost'; leases: LostLease[] }
   | { type: 'failed'; reason: string }
@@ -45,12 +45,12 @@ export class LeaseBeat {
 
   /**
    * @param silentForMs how long the main thread has not answered
-   * @param tell called with each piece of news
+   * @param publish called with each piece of news
    */
   constructor(
     private readonly options: BeatOptions,
     private readonly silentForMs: () => number,
-    private readonly tell: (news: BeatNews) => void,
+    private readonly publish: (news: BeatNews) => void,
   ) {
     this.database = new Database(connectionOf(options));
     this.schedule(options.heartbeatMs);
@@ -92,24 +92,24 @@ export class LeaseBeat {
       this.report(rows.map(({ run_id: runId, attempt }) => ({ runId, attempt })));
       return true;
     } catch (error) {
-      if (!this.failing && !this.closed) this.tell({ type: 'failed', reason: reasonOf(error) });
+      if (!this.failing && !this.closed) this.publish({ type: 'failed', reason: reasonOf(error) });
       this.failing = true;
       return false;
     }
   }
 
   private report(lost: LostLease[]): void {
-    if (this.failing) this.tell({ type: 'back' });
+    if (this.failing) this.publish({ type: 'back' });
     this.failing = false;
     // What was released meanwhile is nobody's loss.
     const leases = lost.filter((lease) => this.held.has(nameOf(lease)));
-    if (leases.length > 0) this.tell({ type: 'lost', leases });
+    if (leases.length > 0) this.publish({ type: 'lost', leases });
   }
 
   private isStalled(): boolean {
     const forMs = this.silentForMs();
     const stalled = forMs > this.options.loopStallMs;
-    if (stalled && !this.stalled) this.tell({ type: 'stalled', forMs });
+    if (stalled && !this.stalled) this.publish({ type: 'stalled', forMs });
     this.stalled = stalled;
     return stalled;
   }

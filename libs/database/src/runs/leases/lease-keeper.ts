@@ -35,10 +35,10 @@ export class LeaseKeeper {
   private readonly stop = new AbortController();
   private thread: Worker;
 
-  /** @param tell called with what the thread finds, on the main thread */
+  /** @param publish called with what the thread finds, on the main thread */
   constructor(
     private readonly options: LeaseKeeperOptions,
-    private readonly tell: (news: BeatNews) => void,
+    private readonly publish: (news: BeatNews) => void,
   ) {
     this.showLife();
     this.pulseTimer = setInterval(() => this.showLife(), options.heartbeatMs);
@@ -80,8 +80,8 @@ export class LeaseKeeper {
     const workerData: ThreadData = { options, pulse: this.pulse };
     const thread = new Worker(threadFile, { workerData, execArgv: [] });
     thread.unref();
-    thread.on('message', (news: BeatNews) => this.tell(news));
-    thread.on('error', (error: Error) => this.tell({ type: 'failed', reason: error.message }));
+    thread.on('message', (news: BeatNews) => this.publish(news));
+    thread.on('error', (error: Error) => this.publish({ type: 'failed', reason: error.message }));
     thread.once('exit', () => void this.startAgain());
     for (const key of this.held.values()) thread.postMessage({ type: 'hold', key } satisfies ThreadOrder);
     return thread;

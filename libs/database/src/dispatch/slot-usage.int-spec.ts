@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import type { RunQuota } from '../index.js';
 import { endTurn, newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
-import { LOOK } from './dispatch.store.js';
+import { READ_SLOT_USAGE } from './dispatch.store.js';
 
 const LIVE_MS = 60_000;
 const NOWHERE: RunQuota = { maxInFlight: 0, maxWaiting: null, exact: false };
@@ -29,7 +29,7 @@ describe('a look', () => {
     await accept(one, 3, { maxInFlight: 3, maxWaiting: null, exact: false });
     await accept(two, 2);
     await sql(stores, `INSERT INTO tenants (id, slug, limits) VALUES ('${two}', 'two', '{"weight": 3}')`);
-    expect(await stores.dispatch.look(LIVE_MS)).toEqual({
+    expect(await stores.dispatch.readSlotUsage(LIVE_MS)).toEqual({
       workerSlots: 15,
       inFlight: new Map([[one, 3]]), // prettier-ignore
       waiting: new Map<string, object>([
@@ -38,16 +38,19 @@ describe('a look', () => {
       ]),
     });
     await stores.workers.remove('a');
-    expect((await stores.dispatch.look(LIVE_MS)).workerSlots).toBe(5);
+    expect((await stores.dispatch.readSlotUsage(LIVE_MS)).workerSlots).toBe(5);
   });
 
   it('sees every tenant that waits, in turns if they are many', async () => {
     const tenants = Array.from({ length: 300 }, () => randomUUID());
     await Promise.all(tenants.map((tenantId) => accept(tenantId, 1)));
-    const looks = [await stores.dispatch.look(LIVE_MS), await stores.dispatch.look(LIVE_MS)];
+    const looks = [
+      await stores.dispatch.readSlotUsage(LIVE_MS),
+      await stores.dispatch.readSlotUsage(LIVE_MS),
+    ];
     const seen = looks.flatMap(({ waiting }) => [...waiting.keys()]);
     expect(seen.sort()).toEqual(tenants.sort());
-    expect((await stores.dispatch.look(LIVE_MS)).waiting.size).toBeGreaterThan(200);
+    expect((await stores.dispatch.readSlotUsage(LIVE_MS)).waiting.size).toBeGreaterThan(200);
   });
 
   it('does not count the runs of a tenant that floods', async () => {
@@ -57,9 +60,9 @@ describe('a look', () => {
       `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, enqueued_at)
        SELECT '${tenantId}', gen_random_uuid(), gen_random_uuid(), 'queued', 1, NULL FROM generate_series(1, 10000)`,
     );
-    expect([...(await stores.dispatch.look(LIVE_MS)).waiting.keys()]).toEqual([tenantId]);
+    expect([...(await stores.dispatch.readSlotUsage(LIVE_MS)).waiting.keys()]).toEqual([tenantId]);
     const explained = await stores.database.systemQuery<{ 'QUERY PLAN': [object] }>(
-      { text: `EXPLAIN (ANALYZE, FORMAT JSON) ${LOOK.text}` },
+      { text: `EXPLAIN (ANALYZE, FORMAT JSON) ${READ_SLOT_USAGE.text}` },
       [LIVE_MS, '00000000-0000-0000-0000-000000000000', 256],
     );
     const plan = JSON.stringify(explained[0]?.['QUERY PLAN']);
@@ -80,12 +83,12 @@ it('nothing on the way of a run reads a whole table, even while plans are made f
   const way = async (): Promise<void> => {
     const tenantId = randomUUID();
     await accept(tenantId, 2, { maxInFlight: 1, maxWaiting: 5, exact: true });
-    await stores.dispatch.look(LIVE_MS);
+    await stores.dispatch.readSlotUsage(LIVE_MS);
     for (const run of await stores.dispatch.dispatch([{ tenantId, slots: 5, maxInFlight: 9 }], 1_000)) {
       const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
       await endTurn(stores, claimed!, 2);
     }
-    await stores.runs.takeOrphans(60_000, 10);
+    await stores.runs.takeStaleQueued(60_000, 10);
   };
   try {
     await way();
