@@ -1,7 +1,7 @@
 import { PostgresMessaging } from './drivers/postgres/postgres-messaging.js';
 import { RedisMessaging } from './drivers/redis/redis-messaging.js';
 import type { Messaging } from './messaging.js';
-import type { MessagingLog } from './outages.js';
+import type { MessagingLog } from './channels.js';
 
 export interface MessagingOptions {
   /** Redis when set, otherwise everything runs on Postgres. */

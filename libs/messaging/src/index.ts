@@ -1,5 +1,5 @@
 export * from './messaging.js';
 export { createMessaging, type MessagingOptions } from './create-messaging.js';
 export { MessagingModule } from './messaging.module.js';
-export type { MessagingLog } from './outages.js';
+export type { MessagingLog } from './channels.js';
 export { type StaleEntries, TenantCache } from './tenant-cache.js';

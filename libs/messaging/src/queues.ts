@@ -3,7 +3,7 @@ import { CronExpressionParser } from 'cron-parser';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Consumer, RunJob, Tick, TickTimes } from './messaging.js';
-import { type QuietLog, within } from './outages.js';
+import { type QuietLog, within } from './channels.js';
 
 /** Ticks that one process handles at a time; each takes a few milliseconds. */
 const MAX_TICKS = 10;

@@ -1,5 +1,5 @@
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { within, type QuietLog } from './outages.js';
+import { within, type QuietLog } from './channels.js';
 import type { Spending } from './messaging.js';
 
 /** No request waits longer than this to be counted. */

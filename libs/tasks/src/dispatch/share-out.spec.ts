@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type Claimant, shareOut } from './dispatch-slots.js';
+import { type Claimant, shareOut } from './run-dispatcher.js';
 
 const claimant = (tenantId: string, more: Partial<Claimant> = {}): Claimant => ({
   tenantId,

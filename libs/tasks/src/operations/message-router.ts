@@ -14,8 +14,7 @@ import {
 import { Environment } from '@baton/config';
 import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { Relay } from '../relay/relay.js';
-import type { TaskWatch } from '../relay/task-watch.js';
+import { Relay, type TaskWatch } from '../relay/relay.js';
 import { TurnIntake, newTask, withMessageId } from '../turns/turn-intake.js';
 import { TaskFinder } from './task-finder.js';
 import { pushNotSupported } from './push-not-supported.js';

@@ -12,7 +12,7 @@ import {
 import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { NO_LONGER_WATCHED, type TaskWatch } from '../relay/task-watch.js';
+import { NO_LONGER_WATCHED, type TaskWatch } from '../relay/relay.js';
 import { WorkerWatch } from '../platform/worker-watch.js';
 import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 import { MessageRouter } from './message-router.js';

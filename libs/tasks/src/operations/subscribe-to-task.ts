@@ -10,8 +10,7 @@ import {
 } from '@baton/a2a';
 import type { StoredTask } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { Relay } from '../relay/relay.js';
-import { NO_LONGER_WATCHED } from '../relay/task-watch.js';
+import { Relay, NO_LONGER_WATCHED } from '../relay/relay.js';
 import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 
 /** SubscribeToTask (A2A 1.0 §3.1.6) and tasks/resubscribe (0.3 §7.9). */

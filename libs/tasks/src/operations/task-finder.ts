@@ -10,7 +10,7 @@ import {
 } from '@baton/a2a';
 import { RetentionStore, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { LogDeletedError, type TaskWatch } from '../relay/task-watch.js';
+import { LogDeletedError, type TaskWatch } from '../relay/relay.js';
 
 /** How many earlier tasks of a context a history goes back. */
 const MAX_TASKS = 50;

@@ -4,7 +4,7 @@ import type { AppendBatch, AppendResult } from '@baton/database';
 import type { TaskSignal } from '@baton/messaging';
 import { Metrics } from '@baton/telemetry';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
-import { EventAllowance, type EventLimits } from './turn-output.js';
+import { EventAllowance, type EventLimits } from './turn.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { EventWriter } from './event-writer.js';
 

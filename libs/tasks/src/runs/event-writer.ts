@@ -11,7 +11,7 @@ import {
 } from '@baton/database';
 import type { Messaging, TaskSignal } from '@baton/messaging';
 import { counter, histogram, type Metrics } from '@baton/telemetry';
-import type { EventAllowance } from './turn-output.js';
+import type { EventAllowance } from './turn.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { type Backoff, retryTransient } from '../core/retry.js';
 import type { EndedTurn } from '../turns/turn-ends.js';

@@ -7,7 +7,7 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { RunConsumer } from './run-consumer.js';
+import { RunConsumer } from './run-executor.js';
 import { compileWorker } from './worker.fixture.js';
 
 /** An agent that answers when it is let go, or does not when its run is stopped. */

@@ -4,10 +4,10 @@ import { AgentDirectoryModule } from '../catalog/catalog.module.js';
 import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ActiveRuns } from './active-runs.js';
-import { Quarantine, RunConsumer } from './run-consumer.js';
+import { Quarantine, RunConsumer } from './run-executor.js';
 import { RunExecutor } from './run-executor.js';
 import { Sweeper } from './sweeper.js';
-import { TurnBuilder } from './turn-builder.js';
+import { TurnBuilder } from './turn.js';
 import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
 
 /**

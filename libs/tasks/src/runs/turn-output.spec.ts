@@ -3,7 +3,7 @@ import type { AgentOutput } from '@baton/agents';
 import type { ClaimedRun } from '@baton/database';
 import { artifact, claimedRun, message } from './claimed-run.fixture.js';
 import { TurnFailure } from '../core/errors.js';
-import { TurnOutput } from './turn-output.js';
+import { TurnOutput } from './turn.js';
 
 const status = (state: TaskState, text?: string): AgentOutput => ({
   $case: 'statusUpdate',

@@ -1,6 +1,6 @@
 import { type PgPool, PostgresConnection, type PostgresPoolConfig } from 'bullmq';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { within, type QuietLog } from '../../outages.js';
+import { within, type QuietLog } from '../../channels.js';
 
 const RETRY_MS = 250;
 const HEARTBEAT_MS = 5_000;

@@ -7,8 +7,16 @@ import {
   withBackend,
 } from 'bullmq';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
-import { ChannelListeners, ReconnectListeners } from '../../listeners.js';
-import { within, type MessagingLog, QuietLog, reasonOf } from '../../outages.js';
+import {
+  ChannelListeners,
+  ReconnectListeners,
+  within,
+  type MessagingLog,
+  QuietLog,
+  reasonOf,
+  decodeSignal,
+  encodeSignal,
+} from '../../channels.js';
 import {
   type Consumer,
   type ControlMessage,
@@ -23,7 +31,6 @@ import {
 } from '../../messaging.js';
 import { RateCounters } from '../../rate-counters.js';
 import { RunQueue, TickQueue } from '../../queues.js';
-import { decodeSignal, encodeSignal } from '../../signal-frame.js';
 import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
 
 /** A payload of NOTIFY ends at 8,000 bytes; the rest is for the task's ids. */

@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import { within, type QuietLog, reasonOf } from '../../outages.js';
-import { MessagingUnavailableError } from '../../messaging.js';
+import { within, type QuietLog, reasonOf, ChannelListeners } from '../../channels.js';
+import { MessagingUnavailableError, type Unsubscribe } from '../../messaging.js';
 
 /** No answer for this long while one is due: the connection is dead and is made anew. */
 const SILENCE_MS = 5_000;
@@ -106,5 +106,132 @@ export class RedisConnection {
     if (this.lost) this.log.info(`Redis connection is back (${this.purpose})`);
     this.lost = false;
     this.lastError = 'connection lost';
+  }
+}
+
+const BATCH = 1_000;
+const HEARTBEAT_MS = 5_000;
+
+/**
+ * The one subscriber connection of a process. SUBSCRIBE and UNSUBSCRIBE calls of one turn of the event loop go
+ * out together; after a lost connection every channel is subscribed again, then the reconnect listeners are
+ * told.
+ */
+export class RedisChannels {
+  private readonly listeners = new ChannelListeners();
+  /** Channel → the batch whose SUBSCRIBE for it was the last word on this connection. */
+  private readonly sent = new Map<string, number>();
+  private readonly inForce = new Set<string>();
+  private readonly waiting = new Map<string, (() => void)[]>();
+  private changed = new Set<string>();
+  private batch = 0;
+  private wasReady = false;
+  private readonly heartbeat: NodeJS.Timeout;
+
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly reconnected: () => void,
+    private readonly log: QuietLog,
+  ) {
+    const { client } = connection;
+    client.on('message', (channel: string, text: string) => this.receive(channel, text));
+    client.on('close', () => this.forget());
+    client.on('ready', () => void this.restore());
+    // A subscriber may hear nothing for hours: asking is the only way to notice that the server is gone.
+    this.heartbeat = setInterval(() => void client.ping().catch(() => undefined), HEARTBEAT_MS);
+    this.heartbeat.unref();
+  }
+
+  /** Resolves when the server has acknowledged the subscription (after its return, if it is away). */
+  async subscribe(channel: string, listener: (text: string) => void): Promise<Unsubscribe> {
+    if (this.listeners.add(channel, listener)) this.change(channel);
+    if (!this.inForce.has(channel)) await this.acknowledged(channel);
+    return () => {
+      if (!this.listeners.remove(channel, listener)) return;
+      this.change(channel);
+      this.resolveWaiting(channel);
+    };
+  }
+
+  close(): void {
+    clearInterval(this.heartbeat);
+    this.connection.close();
+    for (const channel of [...this.waiting.keys()]) this.resolveWaiting(channel);
+  }
+
+  private receive(channel: string, text: string): void {
+    this.listeners.dispatch(channel, text, (error) => this.log.warn('channel listener failed', error));
+  }
+
+  private acknowledged(channel: string): Promise<void> {
+    return new Promise((resolve) => {
+      const waiting = this.waiting.get(channel);
+      if (waiting) waiting.push(resolve);
+      else this.waiting.set(channel, [resolve]);
+    });
+  }
+
+  private resolveWaiting(channel: string): void {
+    const waiting = this.waiting.get(channel) ?? [];
+    this.waiting.delete(channel);
+    for (const resolve of waiting) resolve();
+  }
+
+  private change(channel: string): void {
+    if (this.changed.size === 0) setImmediate(() => void this.flush());
+    this.changed.add(channel);
+  }
+
+  /** Sends what changed. While the server is away nothing is sent: `restore` sends everything on its return. */
+  private async flush(): Promise<void> {
+    const changed = [...this.changed];
+    this.changed = new Set();
+    if (!this.connection.connected) return;
+    const gone = changed.filter((channel) => this.sent.has(channel) && !this.listeners.has(channel));
+    const added = changed.filter((channel) => this.isNew(channel));
+    for (const channel of gone) {
+      this.sent.delete(channel);
+      this.inForce.delete(channel);
+    }
+    if (gone.length > 0) this.connection.client.unsubscribe(...gone).catch(() => undefined);
+    if (added.length > 0) await this.sendSubscribe(added);
+  }
+
+  private isNew(channel: string): boolean {
+    return !this.sent.has(channel) && this.listeners.has(channel);
+  }
+
+  private async sendSubscribe(channels: string[]): Promise<void> {
+    const batch = ++this.batch;
+    for (const channel of channels) this.sent.set(channel, batch);
+    try {
+      await this.connection.client.subscribe(...channels);
+    } catch (error) {
+      // A lost connection; `restore` comes next. Anything else (say, no permission) has to be seen.
+      this.log.warn('SUBSCRIBE failed', error);
+      return;
+    }
+    for (const channel of channels) {
+      if (this.sent.get(channel) !== batch) continue;
+      this.inForce.add(channel);
+      this.resolveWaiting(channel);
+    }
+  }
+
+  private forget(): void {
+    this.sent.clear();
+    this.inForce.clear();
+  }
+
+  /** A new connection knows no channels. */
+  private async restore(): Promise<void> {
+    const channels = this.listeners.channels();
+    for (let from = 0; from < channels.length; from += BATCH) {
+      const wanted = channels.slice(from, from + BATCH).filter((channel) => this.isNew(channel));
+      if (wanted.length > 0) await this.sendSubscribe(wanted);
+    }
+    if (!this.connection.connected) return;
+    if (this.wasReady) this.reconnected();
+    this.wasReady = true;
   }
 }

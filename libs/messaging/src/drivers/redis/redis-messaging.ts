@@ -11,13 +11,16 @@ import {
   type TickTimes,
   type Unsubscribe,
 } from '../../messaging.js';
-import { type MessagingLog, QuietLog } from '../../outages.js';
+import {
+  type MessagingLog,
+  QuietLog,
+  ReconnectListeners,
+  decodeSignal,
+  encodeSignal,
+} from '../../channels.js';
 import { RateCounters } from '../../rate-counters.js';
-import { ReconnectListeners } from '../../listeners.js';
 import { RunQueue, TickQueue } from '../../queues.js';
-import { decodeSignal, encodeSignal } from '../../signal-frame.js';
-import { RedisChannels } from './redis-channels.js';
-import { consumerOptions, RedisConnection } from './redis-connection.js';
+import { RedisChannels, consumerOptions, RedisConnection } from './redis-connection.js';
 
 /** Events travel with their signal up to this size. */
 const SIGNAL_BYTES = 64 * 1024;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { TaskSignal } from './messaging.js';
-import { decodeSignal, encodeSignal } from './signal-frame.js';
+import { decodeSignal, encodeSignal } from './channels.js';
 
 const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json });
 
