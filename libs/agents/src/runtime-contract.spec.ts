@@ -3,8 +3,14 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
 import { RemoteAgent } from '../../../test/support/remote-agent/remote-agent.js';
 import { Outbound } from './outbound/outbound.js';
-import { artifactChunk, completed, textPart } from './reply.js';
-import type { AgentOutput, AgentRuntime, Turn } from './runtime.js';
+import {
+  type AgentOutput,
+  type AgentRuntime,
+  artifactChunk,
+  completed,
+  textPart,
+  type Turn,
+} from './runtime.js';
 import { BUILTIN_AGENTS } from './builtins.js';
 import { assertConfig } from './runtime-configs.js';
 import { RuntimeTable } from './runtimes.js';

@@ -1,7 +1,6 @@
 import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a';
 import { AgentList } from '../ports.js';
-import { textPart } from '../reply.js';
-import type { AgentOutput, JournalEntry, Turn, TurnJournal } from '../runtime.js';
+import { type AgentOutput, type JournalEntry, textPart, type Turn, type TurnJournal } from '../runtime.js';
 
 /** A user's message. */
 export function userMessage(parts: string | Part[], fields: Partial<Message> = {}): Message {

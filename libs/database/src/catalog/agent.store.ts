@@ -1,8 +1,8 @@
+import { isUuid } from '../connection/database.js';
 import type { Agent, AgentDefinition } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { CatalogAgent, InstalledAgent, Prisma } from '../generated/client.js';
-import { isUuid } from '../connection/uuid.js';
 
 /** Finds agents: a tenant's own rows, and those installed for every tenant. AgentCatalogStore writes the former. */
 @Injectable()

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
-import { Database, type Statement, type Values } from '../connection/database.js';
-import { isUuid } from '../connection/uuid.js';
+import { Database, isUuid, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement } from '../connection/database.js';
-import { isUuid } from '../connection/uuid.js';
+import { Database, isUuid, type Statement } from '../connection/database.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { sizeOf } from '../tenants/usage.store.js';

@@ -1,10 +1,9 @@
 import { Message } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { NameTakenError } from '../connection/catalog-client.js';
-import { Database } from '../connection/database.js';
+import { Database, isUuid } from '../connection/database.js';
 import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
 import * as sql from './schedule-sql.js';
-import { isUuid } from '../connection/uuid.js';
 
 /** The tenant has as many schedules as one may have. */
 export class TooManySchedulesError extends Error {

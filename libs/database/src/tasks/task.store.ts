@@ -8,10 +8,8 @@ import {
   TaskState,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database, type Values } from '../connection/database.js';
-import { isUuid } from '../connection/uuid.js';
+import { Database, isUuid, type Values } from '../connection/database.js';
 import { cancelTask } from './cancel-task.js';
-import { FIND_KEY, keyValues, type KnownRow } from './message-key-sql.js';
 import type {
   CancelResult,
   CreatedTask,
@@ -142,7 +140,11 @@ export class TaskStore {
 
   /** What a message with that key has made. */
   async earlierTurn(tenantId: string, { hash, goneTaskId }: MessageKey): Promise<EarlierTurn | undefined> {
-    const [row] = await this.database.tenantQuery<KnownRow>(tenantId, FIND_KEY, [tenantId, hash, goneTaskId]);
+    const [row] = await this.database.tenantQuery<sql.KnownRow>(tenantId, sql.FIND_KEY, [
+      tenantId,
+      hash,
+      goneTaskId,
+    ]);
     return row && { taskId: row.task_id, content: row.content };
   }
 
@@ -303,3 +305,11 @@ interface CreatedEvent {
 
 const historyLimit = (length: number | undefined): number | null =>
   length === undefined ? null : Math.min(length, MAX_INT);
+
+/** The values of `knownCte`, in order. */
+const keyValues = ({ hash, content, hours, goneTaskId }: MessageKey): unknown[] => [
+  hash,
+  content,
+  hours,
+  goneTaskId,
+];

@@ -1,7 +1,7 @@
+import { isUuid } from '../connection/database.js';
 import type { Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
-import { isUuid } from '../connection/uuid.js';
 import type { ApiToken as ApiTokenRow } from '../generated/client.js';
 import type { ApiToken } from './tenant-records.js';
 

@@ -1,6 +1,5 @@
-import { type AgentOutput, type Turn } from '../../runtime.js';
+import { type AgentOutput, dataPart, textPart, type Turn } from '../../runtime.js';
 import { type Message, Role, TaskState } from '@baton/a2a';
-import { dataPart, textPart } from '../../reply.js';
 import { collect, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
 import { EchoRuntime } from './echo-runtime.js';
 

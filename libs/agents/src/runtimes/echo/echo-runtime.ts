@@ -2,8 +2,17 @@ import type { Message, Part } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { setImmediate as nextLoop, setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { artifactChunk, completed, failed, inputRequired, textPart } from '../../reply.js';
-import { type AgentOutput, type AgentRuntime, type Turn, turnNumber } from '../../runtime.js';
+import {
+  type AgentOutput,
+  type AgentRuntime,
+  artifactChunk,
+  completed,
+  failed,
+  inputRequired,
+  textPart,
+  type Turn,
+  turnNumber,
+} from '../../runtime.js';
 
 export const MAX_CHUNKS = 100_000;
 export const MAX_CHUNK_BYTES = 1024 * 1024;

@@ -6,8 +6,7 @@ import {
   type ExecutionEventBus,
   type RequestContext,
 } from '@a2a-js/sdk/server';
-import { textPart } from '../../reply.js';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import { type AgentOutput, textPart, type Turn } from '../../runtime.js';
 import { converseHere } from '../../testing/executors.js';
 import { agent, collect, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
 

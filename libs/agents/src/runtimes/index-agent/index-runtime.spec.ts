@@ -1,8 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import { FixedAgents, agent, collect, firstTurn, summary } from '../../testing/turns.js';
 import type { IndexModel } from '../../ports.js';
-import type { Turn } from '../../runtime.js';
-import { completed } from '../../reply.js';
+import { completed, type Turn } from '../../runtime.js';
 import { llmConfigSchema } from '../llm/config.js';
 import { indexOf } from './index-runtime.fixture.js';
 

@@ -1,8 +1,16 @@
 import type { Agent } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { AgentList, IndexModels, SecretReader } from '../../ports.js';
-import { artifactChunk, completed, dataPart, textPart } from '../../reply.js';
-import { type AgentOutput, type AgentRuntime, type Turn, turnNumber } from '../../runtime.js';
+import {
+  type AgentOutput,
+  type AgentRuntime,
+  artifactChunk,
+  completed,
+  dataPart,
+  textPart,
+  type Turn,
+  turnNumber,
+} from '../../runtime.js';
 import { llmConfigSchema, splitModel } from '../llm/config.js';
 import { LlmRuntime } from '../llm/llm-runtime.js';
 

@@ -1,7 +1,6 @@
 import { type Artifact, textOf } from '@baton/a2a';
 import { isDeepStrictEqual } from 'node:util';
-import { artifactChunk } from '../../reply.js';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import { type AgentOutput, artifactChunk, type Turn } from '../../runtime.js';
 import type { Conversation } from './conversation.js';
 import { textArtifact } from './speech.js';
 import { reasoningOfStep, textOfStep } from './structured-answer.js';

@@ -4,8 +4,17 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Outbound } from '../../outbound/outbound.js';
-import { artifactChunk, completed, dataPart, failed, inputRequired, status } from '../../reply.js';
-import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
+import {
+  type AgentOutput,
+  type AgentRuntime,
+  artifactChunk,
+  completed,
+  dataPart,
+  failed,
+  inputRequired,
+  status,
+  type Turn,
+} from '../../runtime.js';
 import { SecretReader, TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage } from './approval/approval.js';

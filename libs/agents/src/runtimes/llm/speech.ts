@@ -1,6 +1,5 @@
 import { EVENT_KIND, textOf } from '@baton/a2a';
-import { artifactChunk, textPart } from '../../reply.js';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import { type AgentOutput, artifactChunk, textPart, type Turn } from '../../runtime.js';
 
 type Kind = 'reply' | 'reasoning';
 

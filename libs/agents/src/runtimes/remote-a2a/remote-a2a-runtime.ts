@@ -1,8 +1,7 @@
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { failed } from '../../reply.js';
-import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
+import { type AgentOutput, type AgentRuntime, failed, type Turn } from '../../runtime.js';
 import { Patience, TurnStop } from './turn-stop.js';
 import { type RemoteConfig, cardUrlOf, remoteConfigSchema } from './remote-config.js';
 import { type RemoteConnection, RemoteConnector } from './remote-connection.js';

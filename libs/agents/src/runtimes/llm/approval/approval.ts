@@ -1,8 +1,7 @@
 import { type Message, textOf } from '@baton/a2a';
 import { z } from 'zod';
 import { type ApprovalRequest, type Decision, isSentByAgent, MAX_REASON } from '../../../approvals.js';
-import { dataPart, textPart } from '../../../reply.js';
-import type { Turn } from '../../../runtime.js';
+import { dataPart, textPart, type Turn } from '../../../runtime.js';
 import type { Conversation } from '../conversation.js';
 
 /**

@@ -1,5 +1,5 @@
 import { EVENT_KIND } from '@baton/a2a';
-import { dataPart, filePart } from '../../../reply.js';
+import { dataPart, filePart } from '../../../runtime.js';
 import { type RecordedCall, callIdOf } from '../conversation.js';
 import type { ToolResult } from './agent-tool.js';
 

@@ -1,6 +1,5 @@
 import type { ApprovalRequest } from '../../../approvals.js';
-import { artifactChunk } from '../../../reply.js';
-import { type AgentOutput, Suspension, type Turn } from '../../../runtime.js';
+import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../runtime.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
