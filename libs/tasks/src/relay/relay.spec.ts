@@ -1,45 +1,150 @@
+import { type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import type { TaskStore } from '@baton/database';
-import type { Messaging } from '@baton/messaging';
+import type { Messaging, TaskSignal } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { Relay } from './relay.js';
 
-it('compares the watched logs again after an outage until Postgres answers', async () => {
-  let reconnected: () => void = () => undefined;
-  const messaging = {
-    onReconnect: (listener: () => void) => {
-      reconnected = listener;
-      return () => undefined;
-    },
-    subscribeTask: () => Promise.resolve(() => undefined),
+const { TASK_STATE_WORKING, TASK_STATE_COMPLETED } = TaskState;
+/** A reader that gets nothing fails its test after this time. */
+const TEST_MS = 15_000;
+
+/** Messaging whose connection the test loses, and whose signals the test sends or leaves out. */
+class FakeMessaging {
+  reconnected: () => void = () => undefined;
+  private readonly listeners = new Map<string, (signal: TaskSignal) => void>();
+
+  onReconnect(listener: () => void) {
+    this.reconnected = listener;
+    return () => undefined;
+  }
+
+  async subscribeTask(_tenantId: string, taskId: string, listener: (signal: TaskSignal) => void) {
+    this.listeners.set(taskId, listener);
+    return () => void this.listeners.delete(taskId);
+  }
+
+  signal(taskId: string, events: TaskEvent[]): void {
+    this.listeners.get(taskId)?.({
+      lastSequence: events.at(-1)?.sequence ?? 0,
+      events: events.map(({ sequence, attempt, payload }) => {
+        return { sequence, attempt, json: serializePayload(payload) };
+      }),
+    });
+  }
+}
+
+/** Logs in memory. It notes who reads. */
+class FakeTasks {
+  readonly reads: string[] = [];
+  private readonly logs = new Map<string, TaskEvent[]>();
+
+  /** The events that it appends. */
+  append(taskId: string, ...states: TaskState[]): TaskEvent[] {
+    const log = this.logs.get(taskId) ?? [];
+    this.logs.set(taskId, log);
+    return states.map((state) => {
+      const status = { state, message: undefined, timestamp: undefined };
+      const value = { taskId, contextId: taskId, status, metadata: undefined };
+      const event: TaskEvent = {
+        sequence: log.length + 1,
+        attempt: 1,
+        payload: { $case: 'statusUpdate', value },
+      };
+      log.push(event);
+      return event;
+    });
+  }
+
+  heads = async (keys: readonly { taskId: string }[]): Promise<Map<string, number>> =>
+    new Map(keys.map(({ taskId }) => [taskId, this.logs.get(taskId)?.length ?? 0]));
+
+  readPage = async ({ taskId }: { taskId: string }, after: number) => {
+    this.reads.push(taskId);
+    return { events: this.logs.get(taskId)?.slice(after) ?? [], more: false };
   };
-  let tries = 0;
-  let compared: () => void = () => undefined;
-  const isCompared = new Promise<void>((resolve) => (compared = resolve));
-  const heads = async (): Promise<Map<string, number>> => {
-    tries += 1;
-    if (tries < 3) throw new Error('terminating connection');
-    compared();
-    return new Map();
-  };
-  const environment = loadEnvironment({
-    DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
-    RELAY_TICK_MS: '3600000',
+}
+
+describe('the relay', () => {
+  let messaging: FakeMessaging;
+  let tasks: FakeTasks;
+  let relay: Relay;
+  let end: AbortController;
+
+  beforeEach(() => {
+    messaging = new FakeMessaging();
+    tasks = new FakeTasks();
+    end = new AbortController();
+    // The slow tick does not help.
+    const environment = loadEnvironment({
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+      RELAY_TICK_MS: '3600000',
+    });
+    const [store, signals] = [tasks as unknown as TaskStore, messaging as unknown as Messaging];
+    relay = new Relay(store, signals, environment, Logger.silent(), new Metrics());
+    relay.onModuleInit();
   });
-  const relay = new Relay(
-    { heads } as unknown as TaskStore,
-    messaging as unknown as Messaging,
-    environment,
-    Logger.silent(),
-    new Metrics(),
+  afterEach(() => {
+    end.abort();
+    relay.onModuleDestroy();
+  });
+
+  /** Follow a task whose log ends at `head`; resolves with the sequences that its reader gets. */
+  async function follow(taskId: string, head: number): Promise<Promise<number[]>[]> {
+    const watch = await relay.watch({ tenantId: 'tenant', taskId }, head, head, end.signal);
+    const sequences = async (): Promise<number[]> => {
+      const seen: number[] = [];
+      for await (const { sequence } of watch.events()) seen.push(sequence);
+      return seen;
+    };
+    return [sequences()];
+  }
+
+  it('compares the watched logs again after an outage until Postgres answers', async () => {
+    let tries = 0;
+    let compared: () => void = () => undefined;
+    const isCompared = new Promise<void>((resolve) => (compared = resolve));
+    tasks.heads = async () => {
+      tries += 1;
+      if (tries < 3) throw new Error('terminating connection');
+      compared();
+      return new Map();
+    };
+    await relay.watch({ tenantId: randomUUID(), taskId: randomUUID() }, 0, 0, end.signal);
+    messaging.reconnected();
+    await isCompared;
+    expect(tries).toBe(3);
+  });
+
+  it(
+    'gives a reader what it has missed in an outage, and lets nobody else read',
+    async () => {
+      for (const task of ['behind', 'level']) tasks.append(task, TASK_STATE_WORKING);
+      const [behind] = await follow('behind', 1);
+      const [level] = await follow('level', 1);
+      tasks.append('behind', TASK_STATE_WORKING, TASK_STATE_COMPLETED);
+      messaging.reconnected();
+      expect(await behind).toEqual([2, 3]);
+      messaging.signal('level', tasks.append('level', TASK_STATE_COMPLETED));
+      expect(await level).toEqual([2]);
+      expect(tasks.reads).toEqual(['behind']);
+    },
+    TEST_MS,
   );
-  relay.onModuleInit();
-  const end = new AbortController();
-  await relay.watch({ tenantId: randomUUID(), taskId: randomUUID() }, 0, 0, end.signal);
-  reconnected();
-  await isCompared;
-  expect(tries).toBe(3);
-  end.abort();
-  relay.onModuleDestroy();
+
+  it(
+    'reads the log when a signal is missing between two others',
+    async () => {
+      tasks.append('task', TASK_STATE_WORKING);
+      const [seen] = await follow('task', 1);
+      messaging.signal('task', tasks.append('task', TASK_STATE_WORKING));
+      // This one is lost.
+      tasks.append('task', TASK_STATE_WORKING);
+      messaging.signal('task', tasks.append('task', TASK_STATE_COMPLETED));
+      expect(await seen).toEqual([2, 3, 4]);
+      expect(tasks.reads).toEqual(['task']);
+    },
+    TEST_MS,
+  );
 });
