@@ -2,27 +2,27 @@ import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rat
 import { within, type QuietLog } from './channels.js';
 import type { Spending } from './messaging.js';
 
-/** No request waits longer than this to be counted. */
+/** Maximum time that a request waits for the shared counter. */
 const SPEND_MS = 500;
 
-/** How much may be spent, in how many seconds. */
+/** Maximum number of points in a window of `duration` seconds. */
 export interface Rate {
   points: number;
   duration: number;
 }
 
 interface Limiters {
-  /** Counts for all processes. */
+  /** Counts for all processes together. */
   shared: RateLimiterAbstract;
-  /** Counts for this one, while the shared counters are out of reach. */
+  /** Counts for this process while the shared counter is unreachable. */
   own: RateLimiterMemory;
 }
 
-/** Counts what keys spend in fixed spans of time, each of which begins with the first spending in it. */
+/** Counts the points of keys in fixed windows. A window begins with its first spending. */
 export class RateCounters {
   private readonly limiters = new Map<string, Limiters>();
 
-  /** @param share makes the counters that all processes share, for one rate */
+  /** @param share creates the shared counter for one rate */
   constructor(
     private readonly share: (rate: Rate) => RateLimiterAbstract,
     private readonly log: QuietLog,
@@ -38,7 +38,7 @@ export class RateCounters {
     }
   }
 
-  /** One pair a rate: operators set few different ones. */
+  /** One pair of counters for each rate. Operators set few different rates. */
   private limitersFor(rate: Rate): Limiters {
     const name = `${rate.points}/${rate.duration}`;
     let limiters = this.limiters.get(name);
@@ -50,7 +50,7 @@ export class RateCounters {
   }
 }
 
-/** The library resolves what is allowed, and rejects with a result what is not. */
+/** The library resolves when the spending is allowed. Otherwise it rejects with a result. */
 async function outcomeOf(consumed: Promise<RateLimiterRes>): Promise<Spending> {
   try {
     await consumed;

@@ -38,12 +38,12 @@ import { AppendRefused } from '../core/errors.js';
 import { retryTransient } from '../core/retry.js';
 import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
 
-/** The key of a child's metadata that says who has made it; callers can write it too, so nothing depends on it. */
+/** A child's metadata names its parent under this key. Callers can write the key too, so nothing depends on it. */
 const METADATA_KEY = 'baton.parent';
-/** How long an answer to a child is known: a parent may wait for long before it asks what came of it. */
+/** How long the key of an answer to a child is kept. A parent may wait for long before it asks for the result. */
 const ANSWER_HOURS = 8760;
 
-/** Children are tasks like any other: accepted, placed, run and kept as those that callers send. */
+/** Children are ordinary tasks: they are accepted, dispatched, executed and kept like the tasks of callers. */
 @Injectable()
 export class DelegatedTasks extends ChildTasks {
   constructor(
@@ -94,7 +94,7 @@ export class DelegatedTasks extends ChildTasks {
     return this.found(tenantId, id, ancestors.length);
   }
 
-  /** What an agent says to a child that has asked, once. It never counts as an answer about approvals. */
+  /** Send an agent's answer to a child that asked for input, once. It never counts as a decision on an approval. */
   private async say(turn: Turn, request: ChildRequest, taskId: string): Promise<ChildTask> {
     const { agent, callId } = request;
     const { stored, depth } = await this.childOf(turn, agent, taskId);
@@ -114,7 +114,7 @@ export class DelegatedTasks extends ChildTasks {
     return this.found(turn.tenantId, taskId, depth);
   }
 
-  /** A person's answer, as if the person had sent it to the child. */
+  /** Forward a person's decisions to the child, as if the person had sent them to it. */
   private async forwardAnswer(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
     const { agent, callId, taskId, number, decisions } = answer;
     const { stored, depth } = await this.childOf(turn, agent, taskId);
@@ -124,14 +124,14 @@ export class DelegatedTasks extends ChildTasks {
     if (due.length > 0 && !(await this.tasks.earlierTurn(turn.tenantId, key))) {
       const { contextId } = stored.task;
       const message = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
-      // Refused if somebody else has answered it or canceled it just now: then it is as it is. The tenant's limits do not
-      // stop the answer half-way: the person's message was accepted with the parent's turn.
+      // The child refuses it if it was answered or canceled meanwhile. That is no error. The tenant's limits do not apply:
+      // the person's message was already accepted with the parent's turn.
       await this.continue(turn, agent, message, key, { isUnlimited: true });
     }
     return this.found(turn.tenantId, taskId, depth);
   }
 
-  /** @returns why not, if the task does not wait for a message; undefined also if the message was there already */
+  /** @returns why the task takes no message; undefined = it took this one, now or earlier */
   private async continue(
     turn: Turn,
     agent: Agent,
@@ -145,7 +145,7 @@ export class DelegatedTasks extends ChildTasks {
     return continued.ok || continued.reason === 'repeated' ? undefined : continued.reason;
   }
 
-  /** A task that this turn's task has given to the agent, and how deep it is. */
+  /** A child of this turn's task that belongs to the agent, and its depth. */
   private async childOf(
     { tenantId, task }: Turn,
     agent: Agent,
@@ -173,7 +173,7 @@ export class DelegatedTasks extends ChildTasks {
   }
 }
 
-/** @param ancestors from the task that asks up to the first one of all */
+/** @param ancestors from the task that asks up to the root */
 function assertAllowed(ancestors: readonly Ancestor[], { agent, limits }: ChildRequest): void {
   if (ancestors.some(({ agentId }) => agentId === agent.id)) {
     throw new ChildRefusal(
@@ -187,7 +187,7 @@ function assertAllowed(ancestors: readonly Ancestor[], { agent, limits }: ChildR
   }
 }
 
-/** What the agent that asks is told; whatever it can do nothing about stays as it is. */
+/** The error that the asking agent gets. Errors that the agent can do nothing about stay unchanged. */
 function explained(error: unknown, { limits }: ChildRequest): unknown {
   if (error instanceof TooManyChildrenError) {
     return new ChildRefusal(

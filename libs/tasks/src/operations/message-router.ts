@@ -124,7 +124,7 @@ export class MessageAcceptance {
   }
 }
 
-/** Two callers that give one id to a message at once settle within this many looks. */
+/** Maximum number of tries to find the turn of a message that several callers send under one id at once. */
 const MAX_LOOKS = 5;
 
 interface Sent {

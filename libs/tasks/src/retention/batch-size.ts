@@ -1,9 +1,9 @@
-/** How long a batch should take at most, in milliseconds: callers' statements never wait longer behind it. */
+/** Target for the longest batch, in milliseconds. Statements of callers may wait this long behind a batch. */
 const GOAL_MS = 50;
 
 /**
- * How many rows the next batch may delete. Rows differ by a factor of a million in size, so it follows how long
- * the last ones took.
+ * How many rows the next batch may delete. The sizes of rows differ by a factor of a million. So the number follows from
+ * the time that the last batches took.
  */
 export class BatchSize {
   private size: number;

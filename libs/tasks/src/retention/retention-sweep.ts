@@ -11,19 +11,18 @@ const RETENTION_DELETED = counter('baton_retention_deleted_total', 'Rows deleted
   'kind',
 ]);
 
-/** Most rows of one batch, which is one short transaction. */
+/** Maximum number of rows of one batch. A batch is one short transaction. */
 const MAX_TASKS = 500;
 const MAX_EVENTS = 5_000;
 const MAX_KEYS = 2_000;
-/** After each batch the database rests three times as long as it took: at most a quarter of the time is spent. */
+/** The pause after each batch, as a multiple of its duration: the sweep works at most a quarter of the time. */
 const REST = 3;
-/** In milliseconds. The lock's connection must not be idle for longer than Postgres lets it. */
-const LONGEST_REST = 5_000;
+/** In milliseconds. Postgres closes the lock's connection if it is idle for too long. */
+const MAX_REST_MS = 5_000;
 
 /**
- * Deletes the tasks that have ended longer ago than their tenant keeps them. One worker at a time does, in small
- * batches: a task is made invisible first, and then its log goes, slice by slice. Whatever a worker that dies
- * leaves behind, the next one finds.
+ * Deletes ended tasks whose retention is over. One worker at a time sweeps, in small batches. It first makes a task
+ * invisible, then deletes its log in slices. If the worker dies, the next sweep finds what is left.
  */
 @Injectable()
 export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
@@ -53,14 +52,14 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
     this.repeated.start();
   }
 
-  /** Waits for the batch that is under way. */
+  /** Resolves when the current batch is done. */
   async onModuleDestroy(): Promise<void> {
     await this.repeated.stop();
   }
 
   /**
-   * Delete all that is past its retention, unless another worker is at it.
-   * @returns whether this one did it
+   * Delete everything whose retention is over, unless another worker sweeps.
+   * @returns whether this worker swept
    */
   async sweep(): Promise<boolean> {
     const retentions = await this.retentions();
@@ -68,7 +67,7 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
       if (retentions.length > 0) {
         await this.inBatches(this.tasks, stillAlone, (size) => this.store.expire(retentions, size));
       }
-      // Also when nothing is to expire any more: what was begun is brought to its end.
+      // Always: an earlier sweep may have left logs of invisible tasks.
       await this.inBatches(this.events, stillAlone, (size) => this.store.purge(size));
       await this.inBatches(this.keys, stillAlone, (size) => this.store.dropKeys(size));
       const days = this.environment.tombstoneDays;
@@ -83,7 +82,7 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
     );
   }
 
-  /** Until a batch finds nothing. */
+  /** Repeat until a batch finds nothing. */
   private async inBatches(
     size: BatchSize,
     stillAlone: () => Promise<void>,
@@ -94,10 +93,10 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
       signal.throwIfAborted();
       await stillAlone();
       const start = performance.now();
-      // Also when it failed: the next sweep tries fewer rows.
+      // Also after a failure: the next sweep then tries fewer rows.
       const deleted = await batch(size.current).finally(() => size.took(performance.now() - start));
       if (!this.count(deleted)) return;
-      await delay(Math.min((performance.now() - start) * REST, LONGEST_REST), undefined, { signal });
+      await delay(Math.min((performance.now() - start) * REST, MAX_REST_MS), undefined, { signal });
     }
   }
 

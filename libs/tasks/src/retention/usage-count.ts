@@ -5,16 +5,16 @@ import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/com
 import { setTimeout as delay } from 'node:timers/promises';
 import { RepeatedWork } from '../core/repeated-work.js';
 
-/** How often a worker looks whether a count is due. */
+/** How often a worker checks whether a count is due. */
 const LOOK_MS = 30_000;
-/** What is added up with every turn is summed up anew after this time. */
+/** A tenant's sum is counted again after this time. */
 const DUE_SECONDS = 600;
-/** After each slice of a count the database rests this many times as long as it took. */
+/** The pause after each slice of a count, as a multiple of the slice's duration. */
 const REST = 5;
 
 /**
- * Sums up what the tenants with a limit of stored bytes have stored, in slices. Every turn adds its bytes to the sum of
- * its tenant; the count finds what was there before the limit, and what a run that died on every attempt has left out.
+ * Counts the stored bytes of the tenants that have a limit for them, in slices. Every turn adds its bytes to the sum of
+ * its tenant. The count adds the bytes from before the limit, and those of runs that died on every attempt.
  */
 @Injectable()
 export class UsageCount implements OnModuleInit, OnModuleDestroy {
@@ -40,7 +40,7 @@ export class UsageCount implements OnModuleInit, OnModuleDestroy {
     await this.repeated.stop();
   }
 
-  /** Count every tenant whose count is due: a slice of each, again and again, so that none waits for a large one. */
+  /** Count every tenant whose count is due. Tenants take turns slice by slice, so none waits for a large one. */
   async countDue(): Promise<void> {
     const tenants = await this.limits.all();
     const limited = tenants.filter(({ limits }) => limits.storedBytes !== null);

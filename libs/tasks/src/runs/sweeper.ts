@@ -6,7 +6,7 @@ import { counter, FailureLog, Logger, Metrics } from '@baton/telemetry';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
-import { Steadiness } from './steadiness.js';
+import { ReclaimGuard } from './reclaim-guard.js';
 
 const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up their attempts');
 
@@ -14,13 +14,13 @@ const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up thei
 const LIMIT = 500;
 
 /**
- * Finds what fell through: runs whose worker died, runs that kill every worker, and queued runs that are on
- * no queue. Every worker sweeps; rows are locked, so two sweeps never take the same one. After an outage of
- * Postgres the live workers get the time to extend their leases before anybody takes them.
+ * Finds three kinds of runs: those whose worker died, those that kill every worker, and queued runs that are on no queue.
+ * Every worker sweeps. Rows are locked, so two sweeps never take the same run. After an outage of Postgres the live
+ * workers first get the time to extend their leases (`ReclaimGuard`).
  */
 @Injectable()
 export class Sweeper implements OnModuleInit, OnModuleDestroy {
-  private readonly steadiness: Steadiness;
+  private readonly reclaimGuard: ReclaimGuard;
   private readonly repeated: RepeatedWork;
 
   constructor(
@@ -31,7 +31,7 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     private readonly environment: Environment,
     private readonly logger: Logger,
   ) {
-    this.steadiness = new Steadiness(environment.leaseMs, environment.sweepMs * MAX_PAUSE);
+    this.reclaimGuard = new ReclaimGuard(environment.leaseMs, environment.sweepMs * MAX_PAUSE);
     this.repeated = new RepeatedWork({
       everyMs: environment.sweepMs,
       work: () => this.sweep(),
@@ -51,12 +51,12 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
   async sweep(): Promise<void> {
     const { orphanMs } = this.environment;
     const expiredAt = await this.askPostgres();
-    if (this.steadiness.isSteady) {
+    if (this.reclaimGuard.mayReclaim) {
       await this.failPoisoned(expiredAt);
       this.enqueue(await this.runs.reclaimExpired(LIMIT, expiredAt), 'lease expired');
     }
     this.enqueue(await this.runs.takeStaleQueued(orphanMs, LIMIT), 'not on the queue for long');
-    // Whoever has made a place may have died before it was given to another.
+    // A process may have died after it freed a dispatch slot and before a waiting run got it.
     this.dispatcher.refill();
   }
 
@@ -64,10 +64,10 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
   private async askPostgres(): Promise<string> {
     try {
       const at = await this.runs.proveWritable();
-      this.steadiness.answered(performance.now());
+      this.reclaimGuard.answered(performance.now());
       return at;
     } catch (error) {
-      this.steadiness.failed(performance.now());
+      this.reclaimGuard.failed(performance.now());
       throw error;
     }
   }

@@ -2,28 +2,28 @@ import { isTerminal } from '@baton/a2a';
 import type { DueSchedule, Schedule } from '@baton/database';
 import { nextTime } from './schedule-times.js';
 
-/** In milliseconds; a queued time is looked at again after a tenth of what it has waited. */
+/** A queued time is checked again after a tenth of the time that it has waited, within these bounds (ms). */
 const SHORTEST_LOOK = 500;
 const LONGEST_LOOK = 30_000;
 
-/** What is to be done about a time that has come. */
+/** What to do about a time that is due. */
 export type Plan =
   | { kind: 'fire' }
   | { kind: 'pass'; outcome: 'skipped' | 'missed'; reason: string }
-  /** Until the task before is over; it is looked at again after so many ms. */
+  /** The previous task is not over. Check again after `ms`. */
   | { kind: 'wait'; ms: number };
 
-/** Whether so much time has passed that it and those after it were missed, and do not come one by one any more. */
+/** Whether the time counts as missed. Missed times are not fired one by one. */
 const isLate = ({ now }: DueSchedule, dueAt: Date, lateMs: number): boolean =>
   now.getTime() - dueAt.getTime() > lateMs;
 
-/** Whether its last task is not over; one that waits for its caller is not. */
+/** Whether the schedule's last task is not over. A task that waits for its caller is not over. */
 export const isBusy = ({ lastTaskState }: Pick<Schedule, 'lastTaskState'>): boolean =>
   lastTaskState !== null && !isTerminal(lastTaskState);
 
 /**
- * Decide about the time that has come.
- * @param lateMs a time that is so late was missed
+ * Decide what to do about the time that is due.
+ * @param lateMs a time that is later than this counts as missed
  */
 export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan {
   const { schedule, now } = due;
@@ -43,15 +43,15 @@ export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan 
 }
 
 /**
- * The time after the one that is settled. Times a little late come one by one; what was missed, or came while one
- * had to wait, is left out.
- * @param made whether a task was made
+ * The time after `dueAt`; null = there is none. Times that are a little late are fired one by one. Times that were
+ * missed, or that came while another one waited, are skipped.
+ * @param made whether `dueAt` has made a task
  */
 export function timeAfter(due: DueSchedule, dueAt: Date, lateMs: number, made: boolean): Date | null {
   const { schedule, now } = due;
   const { nextAt, paused, fired, maxCount, isWaiting } = schedule;
   if (paused || (maxCount !== null && fired + (made ? 1 : 0) >= maxCount)) return null;
-  // It was changed while it was fired, and has its next time already.
+  // The schedule was changed while it was fired. The change has set the next time.
   if (nextAt && nextAt.getTime() !== dueAt.getTime()) return nextAt;
   const after = isWaiting || isLate(due, dueAt, lateMs) ? now : dueAt;
   return nextTime(schedule, after) ?? null;

@@ -3,7 +3,7 @@ import type { DueSchedule, Schedule, ScheduleStore } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { ScheduleClock } from './schedule-clock.js';
-import type { ScheduleSettler } from './schedule-settler.js';
+import type { ScheduleAdvancer } from './schedule-advancer.js';
 import { scheduleOf } from './schedule.fixture.js';
 
 const AT = new Date(0);
@@ -14,7 +14,7 @@ beforeEach(() => {
   told = [];
 });
 
-/** A clock whose store has that to fire, and whose settler finds that next time. */
+/** A clock whose store has that to fire, and whose advancer finds that next time. */
 function clock(options: {
   due?: Partial<Schedule>;
   stored?: Partial<Schedule>;
@@ -38,7 +38,7 @@ function clock(options: {
   };
   return new ScheduleClock(
     store as unknown as ScheduleStore,
-    { settle: async () => next } as unknown as ScheduleSettler,
+    { advance: async () => next } as unknown as ScheduleAdvancer,
     messaging as unknown as Messaging,
     loadEnvironment({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }),
     Logger.silent(),
@@ -48,7 +48,7 @@ function clock(options: {
 describe('what the queue is told when it ticks', () => {
   it.each([
     ['nothing, while there is a next time', { due: {}, next: AT }, []],
-    ['nothing, of a time that waits or that another worker settles', { due: {}, next: undefined }, []],
+    ['nothing, of a time that waits or that another worker advances', { due: {}, next: undefined }, []],
     ['nothing, when another worker was faster', { stored: { nextAt: AT } }, []],
     ['to stop after the last time', { due: {}, next: null }, [['stop', 'schedule']]],
     ['to stop when the schedule is paused', { stored: { nextAt: null } }, [['stop', 'schedule']]],

@@ -4,17 +4,17 @@ import { type Consumer, Messaging, type Tick } from '@baton/messaging';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { RepeatedWork } from '../core/repeated-work.js';
-import { ScheduleSettler } from './schedule-settler.js';
+import { ScheduleAdvancer } from './schedule-advancer.js';
 import { ticksOf } from './ticks.js';
 
-/** A schedule that the queue has said nothing of for so long is fired without it. */
+/** A schedule that is overdue for this long is fired without a tick of the queue. */
 const OVERDUE_MS = 500;
-/** Schedules that one worker fires at a time. */
+/** Maximum number of schedules that one worker fires at a time. */
 const AT_ONCE = 16;
 
 /**
- * Fires schedules on time while the worker lives. The queue says when to look, Postgres what is due. What the queue
- * has forgotten, every worker finds by itself a little later; the queue is then told anew.
+ * Fires schedules on time while the worker lives. A tick of the queue says when to look. Postgres says what is due. If the
+ * queue has lost a schedule, the sweep of any worker finds it a little later and sets its ticks again.
  */
 @Injectable()
 export class ScheduleClock implements OnApplicationBootstrap, OnModuleDestroy {
@@ -23,7 +23,7 @@ export class ScheduleClock implements OnApplicationBootstrap, OnModuleDestroy {
 
   constructor(
     private readonly store: ScheduleStore,
-    private readonly settler: ScheduleSettler,
+    private readonly advancer: ScheduleAdvancer,
     private readonly messaging: Messaging,
     private readonly environment: Environment,
     private readonly logger: Logger,
@@ -48,31 +48,31 @@ export class ScheduleClock implements OnApplicationBootstrap, OnModuleDestroy {
   async sweep(): Promise<void> {
     for (let full = true; full && !this.repeated.signal.aborted;) {
       const found = await this.store.takeDue(this.environment.leaseMs, OVERDUE_MS, AT_ONCE);
-      await Promise.all(found.map((due) => this.settleLate(due)));
+      await Promise.all(found.map((due) => this.advanceLate(due)));
       full = found.length === AT_ONCE;
     }
   }
 
-  private async settleLate(due: DueSchedule): Promise<void> {
-    const nextAt = await this.settler.settle(due).catch((error: unknown) => this.leave(error, due));
+  private async advanceLate(due: DueSchedule): Promise<void> {
+    const nextAt = await this.advancer.advance(due).catch((error: unknown) => this.leave(error, due));
     if (nextAt) await this.remind(due);
   }
 
-  /** The queue says that it is time. Never rejects. */
+  /** Handle a tick of the queue. Never rejects. */
   async take({ tenantId, scheduleId: id, dueAt }: Tick): Promise<void> {
     try {
       const due = await this.store.takeOne({ tenantId, id }, dueAt, this.environment.leaseMs);
-      const nextAt = due ? await this.settler.settle(due) : (await this.store.find(tenantId, id))?.nextAt;
-      // What has no next time, or is gone, need not tick.
+      const nextAt = due ? await this.advancer.advance(due) : (await this.store.find(tenantId, id))?.nextAt;
+      // A schedule without a next time, or one that was deleted, needs no ticks.
       if (nextAt === null || (!due && !nextAt)) await this.messaging.stopTicks(id);
     } catch (error) {
       this.logger.warn('tick of a schedule left to the sweep', { err: error, tenantId, scheduleId: id });
     }
   }
 
-  /** The queue has said nothing: it has been emptied, or was away when the schedule was made. */
+  /** Set the ticks again. The queue was emptied, or it was away when the schedule was created. */
   private async remind({ schedule }: DueSchedule): Promise<void> {
-    // Without the queue the sweep goes on firing it.
+    // Without ticks the sweep goes on firing the schedule.
     await this.messaging.setTicks(ticksOf(schedule)).catch(() => undefined);
   }
 

@@ -7,10 +7,10 @@ import { TurnEnds } from '../turns/turn-ends.js';
 import { TurnIntake, newTask } from '../turns/turn-intake.js';
 import { isBusy } from './firing-plan.js';
 
-/** The key of a task's metadata that says which schedule has made it. */
+/** The task's metadata names its schedule under this key. */
 const METADATA_KEY = 'baton.schedule';
 
-/** The id of the task that a time of a schedule makes: the same, whoever makes it. */
+/** The id of the task for one time of a schedule. Every worker computes the same id. */
 export const taskIdAt = ({ id }: Schedule, dueAt: Date): string => uuidOf(dueAt.toISOString(), id);
 
 /** Makes the tasks of schedules. */
@@ -23,18 +23,18 @@ export class ScheduleFiring {
   ) {}
 
   /**
-   * Say the schedule's message to its agent as that task, unless it is there already, and cancel the one before
-   * if the schedule wants that.
+   * Create the task with the schedule's message, unless it exists. Then cancel the previous task if the schedule's
+   * `overlap` is `cancel-previous`.
    * @throws ProtocolError if the agent or a limit of the tenant does not allow it
    */
   async fire(schedule: Schedule, dueAt: Date, taskId: string): Promise<void> {
     const { tenantId, lastTaskId, overlap, pendingAt } = schedule;
-    // Whoever began it may have made the task and died; what has become of the agent since does not matter then.
+    // A worker may have created the task and died. Then it does not matter whether the agent still exists.
     if (!pendingAt || !(await this.intake.exists(tenantId, taskId))) {
       const agent = await this.agentOf(schedule);
       await this.intake.ensureTask({ tenantId, agent, task: taskOf(schedule, dueAt, taskId) });
     }
-    // After the new one is there: one that is refused must not end the one before.
+    // Only after the new task exists: a refused one must not end the previous one.
     if (overlap === 'cancel-previous' && lastTaskId !== null && isBusy(schedule)) {
       await this.turnEnds.cancel(tenantId, null, lastTaskId);
     }

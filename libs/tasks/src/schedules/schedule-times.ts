@@ -5,7 +5,7 @@ import { CronExpressionParser } from 'cron-parser';
 
 const MAX_CRON = 200;
 const MAX_ZONE = 64;
-/** From a leap day to the next one, whatever the year. The longer the gap, the longer the search for its end. */
+/** The longest gap between two leap days. The search for the next time takes longer for longer gaps. */
 const MAX_GAP_MS = (8 * 366 + 1) * 86_400_000;
 const FORMS = 'five fields (minute hour day month weekday), six with seconds first, or @hourly, @daily, …';
 const NICKNAMES: ReadonlySet<string> = new Set([
@@ -15,14 +15,14 @@ const NICKNAMES: ReadonlySet<string> = new Set([
 const ZONE = /^[A-Za-z][\w+-]*(\/[\w+-]+){0,2}$/;
 
 /**
- * The first time after that; undefined = there is none. A time that the clocks leave out in spring is an hour
- * later, one that comes twice in autumn counts once, and an expression for every hour or minute goes by real time.
+ * The first time after `after`; undefined = there is none. A time that the clocks skip in spring is an hour later. A time
+ * that comes twice in autumn counts once. An expression for every hour or minute follows real time.
  */
 export function nextTime(times: ScheduleTimes, after: Date): Date | undefined {
   const { cron, at, timeZone: tz, startsAt, endsAt } = times;
   if (at) return at > after ? at : undefined;
   if (cron === null) return undefined;
-  // A time that is exactly the start counts.
+  // A time that equals the start counts.
   const start = startsAt ? startsAt.getTime() - 1 : -Infinity;
   const currentDate = new Date(Math.max(after.getTime(), start));
   const next = CronExpressionParser.parse(cron, { tz, currentDate }).next().toDate();
@@ -30,8 +30,8 @@ export function nextTime(times: ScheduleTimes, after: Date): Date | undefined {
 }
 
 /**
- * Rejects with `invalid-params` that names the field unless the times can be read and one of them is to come. A thread
- * looks for the first time of a cron expression, which may take long.
+ * Check that the times are valid and that one of them is in the future. Rejects with `invalid-params`, which names the
+ * field. A thread searches the first time of a cron expression, because the search may take long.
  */
 export async function assertTimes(
   pool: ComputePool,
@@ -99,6 +99,6 @@ function assertCron(cron: string): void {
   if (cron.startsWith('@') ? !NICKNAMES.has(cron) : fields.length < 5 || fields.length > 6) {
     throw refuseCron(`"${cron.slice(0, 40)}" is not a cron expression`);
   }
-  // A hash of nothing would be another time in each process.
+  // H is a hash. Each process would compute another time for it.
   if (/(^|[\s,])H/.test(cron)) throw refuseCron('H is not supported');
 }

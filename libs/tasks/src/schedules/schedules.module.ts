@@ -3,7 +3,7 @@ import { AgentDirectoryModule } from '../catalog/catalog.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ScheduleClock } from './schedule-clock.js';
 import { ScheduleFiring } from './schedule-firing.js';
-import { ScheduleSettler } from './schedule-settler.js';
+import { ScheduleAdvancer } from './schedule-advancer.js';
 import { Schedules } from './schedules.js';
 
 /** The schedules of tenants, for the API. It fires them only when a caller asks for it. */
@@ -17,6 +17,6 @@ export class SchedulesModule {}
 /** Fires schedules on time, in workers. */
 @Module({
   imports: [AgentDirectoryModule, TurnsModule],
-  providers: [ScheduleClock, ScheduleSettler, ScheduleFiring],
+  providers: [ScheduleClock, ScheduleAdvancer, ScheduleFiring],
 })
 export class ScheduleClockModule {}

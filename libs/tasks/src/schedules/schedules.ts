@@ -16,11 +16,11 @@ import { ScheduleFiring } from './schedule-firing.js';
 import { assertTimes, nextTime } from './schedule-times.js';
 import { ticksOf } from './ticks.js';
 
-/** Schedules that a tenant may have. */
+/** Maximum number of schedules of a tenant. */
 const MAX_SCHEDULES = 1_000;
-/** A schedule that is changed and fired at once is changed within this many looks. */
+/** Maximum number of tries to change a schedule while others change or fire it. */
 const MAX_LOOKS = 10;
-/** Members that say when it fires: the next time is found anew when one of them is given. */
+/** Members that say when the schedule fires. A change of one of them computes the next time again. */
 const WHEN = ['cron', 'at', 'timeZone', 'startsAt', 'endsAt', 'maxCount', 'paused'] as const;
 
 /** A tenant's schedules, for the tenant itself. */
@@ -61,7 +61,7 @@ export class Schedules {
   }
 
   /**
-   * Change what is given. What is being fired at the moment stays so.
+   * Change the given members. A firing that is under way is not affected.
    * @throws ProtocolError as `create` and `find` do
    */
   async change(tenantId: string, idOrName: string, patch: Partial<ScheduleSpec>): Promise<Schedule> {
@@ -81,7 +81,7 @@ export class Schedules {
     throw new ProtocolError('internal', 'The schedule was changed too often at once: send it again');
   }
 
-  /** Throws `not-found`. Tasks that it has made stay. */
+  /** Delete the schedule. Its tasks stay. Throws `not-found`. */
   async remove(tenantId: string, idOrName: string): Promise<void> {
     const { id } = await this.find(tenantId, idOrName);
     await this.store.remove(tenantId, id);
@@ -89,8 +89,8 @@ export class Schedules {
   }
 
   /**
-   * Make a task now, beside its times and also while it is paused. It does not wait for the task before: whoever
-   * asks for it wants it now.
+   * Create a task now, in addition to the schedule's times, also while it is paused. It does not wait for the previous
+   * task.
    * @returns the id of the task
    * @throws ProtocolError if the agent or a limit of the tenant does not allow it
    */
@@ -110,7 +110,7 @@ export class Schedules {
     );
   }
 
-  /** Have the queue tick, or not. A queue that is away is told when the schedule is due. */
+  /** Set or stop the ticks on the queue. If the queue is away, a worker sets them when the schedule is due. */
   private async updateTicks(schedule: Schedule | Pick<Schedule, 'id' | 'nextAt'>): Promise<void> {
     try {
       if (schedule.nextAt && 'cron' in schedule) await this.messaging.setTicks(ticksOf(schedule));

@@ -1,7 +1,7 @@
 import type { Schedule } from '@baton/database';
 import type { TickTimes } from '@baton/messaging';
 
-/** What the queue is told of a schedule. It may tick more often than the schedule fires: Postgres decides. */
+/** The schedule's ticks on the queue. The queue may tick more often than the schedule fires. Postgres decides. */
 export const ticksOf = ({ tenantId, id, ...schedule }: Omit<Schedule, 'message'>): TickTimes => {
   const { cron, at, timeZone, startsAt } = schedule;
   return {

@@ -20,12 +20,11 @@ interface Outcome {
 }
 
 /**
- * Brings a schedule that is due to its next time. What is to be done about a time is decided once, in Postgres; its
- * task has an id that follows from schedule and time. So whoever dies in between, and however many take it up, a
- * time makes one task.
+ * Brings a due schedule to its next time. Postgres stores the decision about a time once. The task's id follows from
+ * schedule and time. So a time makes one task, even if a worker dies in between or several workers take the schedule.
  */
 @Injectable()
-export class ScheduleSettler {
+export class ScheduleAdvancer {
   constructor(
     private readonly store: ScheduleStore,
     private readonly firing: ScheduleFiring,
@@ -35,10 +34,11 @@ export class ScheduleSettler {
   ) {}
 
   /**
-   * @returns the next time, or undefined if somebody else settles it, or it has to wait
-   * Rejects when Postgres is away: the schedule is taken again when the taker's time is over.
+   * Fire or skip the time that is due, and store the next one. Rejects when Postgres is away. A worker takes the
+   * schedule again when this worker's lease of it has expired.
+   * @returns the next time; null = there is none; undefined = the time has to wait, or another worker advances it
    */
-  async settle(due: DueSchedule): Promise<Date | null | undefined> {
+  async advance(due: DueSchedule): Promise<Date | null | undefined> {
     const { schedule } = due;
     const { scheduleLateMs: lateMs } = this.environment;
     const dueAt = schedule.pendingAt ?? schedule.nextAt;

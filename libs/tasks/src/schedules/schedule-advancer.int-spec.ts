@@ -9,7 +9,7 @@ import type { TurnEnds } from '../turns/turn-ends.js';
 import { TurnIntake } from '../turns/turn-intake.js';
 import { scheduleOf } from './schedule.fixture.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
-import { ScheduleSettler } from './schedule-settler.js';
+import { ScheduleAdvancer } from './schedule-advancer.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
@@ -43,8 +43,8 @@ beforeEach(async () => {
 
 const query = (text: string): Promise<object[]> => database.systemQuery({ text }, []);
 
-/** What a worker settles schedules with; queue and catalog are the test's. */
-function worker(): ScheduleSettler {
+/** What a worker advances schedules with; queue and catalog are the test's. */
+function worker(): ScheduleAdvancer {
   const environment = loadEnvironment({ DATABASE_URL: place.url, SCHEDULE_LATE_MS: '60000' });
   const dispatcher = {
     quotaFor: async () => ({
@@ -61,7 +61,7 @@ function worker(): ScheduleSettler {
       cancel: async (_: string, __: null, taskId: string) => canceled.push(taskId),
     } as unknown as TurnEnds,
   );
-  return new ScheduleSettler(store, firing, metrics, environment, Logger.silent());
+  return new ScheduleAdvancer(store, firing, metrics, environment, Logger.silent());
 }
 
 /** A schedule that was due that long ago. */
@@ -79,11 +79,11 @@ const tasks = async (): Promise<string[]> => {
 };
 
 describe('a time of a schedule', () => {
-  it('makes one task, however many workers settle it at once', async () => {
+  it('makes one task, however many workers advance it at once', async () => {
     const schedule = await due();
     const taken: DueSchedule[] = [];
     while (taken.length < 6) taken.push(await take());
-    await Promise.all(taken.map((each) => worker().settle(each)));
+    await Promise.all(taken.map((each) => worker().advance(each)));
     const taskId = taskIdAt(schedule, schedule.nextAt!);
     expect(await tasks()).toEqual([taskId]);
     expect(handed).toEqual([taskId]);
@@ -103,12 +103,12 @@ describe('a time of a schedule', () => {
       // Its note of the task does not come through: the schedule has another version by then.
       if (when === 'after') {
         await store.wait(lost.schedule, 0);
-        await worker().settle({ ...lost, schedule: { ...lost.schedule, pendingAt: schedule.nextAt } });
+        await worker().advance({ ...lost, schedule: { ...lost.schedule, pendingAt: schedule.nextAt } });
         agents = [];
       }
       const again = await take();
       expect(again.schedule).toMatchObject({ pendingAt: schedule.nextAt, last: null });
-      await worker().settle(again);
+      await worker().advance(again);
       expect(await tasks()).toEqual([taskIdAt(schedule, schedule.nextAt!)]);
       expect(await read(schedule)).toMatchObject({ fired: 1, last: { outcome: 'started' } });
     },
@@ -117,12 +117,12 @@ describe('a time of a schedule', () => {
   it('is refused, and the next one comes, when the agent is gone or disabled', async () => {
     const schedule = await due({ cron: '0 0 * * *', at: null });
     agents = [];
-    await worker().settle(await take());
+    await worker().advance(await take());
     const gone = { outcome: 'refused', reason: 'the agent "echo" does not exist' };
     expect(await read(schedule)).toMatchObject({ fired: 0, last: gone, nextAt: expect.any(Date) as Date });
     const other = await due({ name: 'other' });
     agents = [{ ...ECHO, status: 'disabled' }];
-    await worker().settle(await take());
+    await worker().advance(await take());
     expect(await read(other)).toMatchObject({ last: { reason: 'the agent "echo" is disabled' } });
     expect(await tasks()).toEqual([]);
   });
@@ -130,7 +130,7 @@ describe('a time of a schedule', () => {
   it('is refused by a limit of its tenant, which it names', async () => {
     const schedule = await due();
     maxWaiting = 0;
-    await worker().settle(await take());
+    await worker().advance(await take());
     const reason = expect.stringContaining('the limit tasksWaiting of this tenant is reached') as string;
     expect(await read(schedule)).toMatchObject({ last: { outcome: 'refused', reason } });
     expect(await tasks()).toEqual([]);
@@ -140,10 +140,10 @@ describe('a time of a schedule', () => {
   it('that was missed makes one task, or none, and the next is one to come', async () => {
     const hour = 3_600_000;
     const once = await due({ cron: '* * * * *', at: null }, hour);
-    await worker().settle(await take());
+    await worker().advance(await take());
     expect(await read(once)).toMatchObject({ fired: 1, last: { outcome: 'started', dueAt: once.nextAt } });
     const skipping = await due({ name: 'skipping', cron: '* * * * *', at: null, missed: 'skip' }, hour);
-    await worker().settle(await take());
+    await worker().advance(await take());
     expect(await read(skipping)).toMatchObject({ fired: 0, last: { outcome: 'missed' } });
     for (const { id } of [once, skipping]) {
       const { nextAt } = (await store.find(tenantId, id))!;
@@ -153,9 +153,9 @@ describe('a time of a schedule', () => {
 
   it.each(['same', 'new'] as const)('makes its tasks in a context: %s', async (context) => {
     const schedule = await due({ context, overlap: 'allow', cron: '* * * * * *', at: null });
-    await worker().settle(await take());
+    await worker().advance(await take());
     await query(`UPDATE schedules SET next_at = now() - interval '1 s', wake_at = now()`);
-    await worker().settle(await take());
+    await worker().advance(await take());
     const rows = await query(`SELECT context_id AS id FROM tasks WHERE tenant_id = '${tenantId}'`);
     const contexts = (rows as { id: string }[]).map(({ id }) => id);
     expect(contexts).toHaveLength(2);
@@ -166,14 +166,14 @@ describe('a time of a schedule', () => {
   it('ends the task before only when the new one is there', async () => {
     const policy = { overlap: 'cancel-previous', cron: '* * * * * *', at: null } as const;
     const schedule = await due(policy);
-    await worker().settle(await take());
+    await worker().advance(await take());
     const [first] = await tasks();
     maxWaiting = 0;
-    await worker().settle(await take());
+    await worker().advance(await take());
     expect([canceled, (await read(schedule)).last?.outcome]).toEqual([[], 'refused']);
     maxWaiting = null;
     await query(`UPDATE schedules SET next_at = now() - interval '1 s', wake_at = now()`);
-    await worker().settle(await take());
+    await worker().advance(await take());
     expect(canceled).toEqual([first]);
   });
 });
