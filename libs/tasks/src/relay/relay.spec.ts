@@ -81,8 +81,13 @@ describe('the relay', () => {
       DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
       RELAY_TICK_MS: '3600000',
     });
-    const [store, signals] = [tasks as unknown as TaskStore, messaging as unknown as Messaging];
-    relay = new Relay(store, signals, environment, Logger.silent(), new Metrics());
+    relay = new Relay(
+      tasks as unknown as TaskStore,
+      messaging as unknown as Messaging,
+      environment,
+      Logger.silent(),
+      new Metrics(),
+    );
     relay.onModuleInit();
   });
   afterEach(() => {
