@@ -14,7 +14,7 @@ export { BackupError, type Manifest, verifyBackup } from './backup/archive.js';
 export { type Backup, backUp } from './backup/backup.js';
 export { type Restored, restoreBackup } from './backup/restore.js';
 export { COUNTED_EXACTLY, type CountCursor, type ListedTasks } from './tasks/task-list.js';
-export type { ArtifactPage, LogCut } from './tasks/task-reader.js';
+export type { ArtifactPage, LogSnapshot } from './tasks/task-reader.js';
 export { TaskStore } from './tasks/task.store.js';
 export { TaskTreeStore, type SweepCursor } from './delegation/task-tree.store.js';
 export {

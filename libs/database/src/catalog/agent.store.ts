@@ -1,6 +1,6 @@
-import { isUuid } from '../connection/database.js';
 import type { Agent, AgentDefinition } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import { isUuid } from '../connection/database.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { CatalogAgent, InstalledAgent, Prisma } from '../generated/client.js';
 

@@ -153,7 +153,7 @@ describe('limits of a tenant', () => {
         most = Math.max(most, (counts.queued ?? 0) + (counts.running ?? 0));
         for (const run of dispatched) {
           const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
-          if (claimed) await endTurn(stores, claimed, claimed.cut.sequence);
+          if (claimed) await endTurn(stores, claimed, claimed.snapshot.sequence);
         }
       }
     };

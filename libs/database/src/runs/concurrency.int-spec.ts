@@ -50,7 +50,7 @@ async function work(
     const run = await stores.runs.claim(tasks[0]!.tenantId, pick(latest), 'w', LEASE_MS);
     if (!run) return;
     note('claimed');
-    held.push({ run, head: run.cut.sequence });
+    held.push({ run, head: run.snapshot.sequence });
   };
   const append = async (): Promise<void> =>
     ofHeld(async (mine) => {

@@ -50,9 +50,9 @@ describe('claim', () => {
       attempt: 1,
       startSequence: 1,
       workingEvent: { sequence: 2 },
-      cut: { sequence: 2 },
+      snapshot: { sequence: 2 },
     });
-    expect(won?.cut.task.status?.state).toBe(TASK_STATE_WORKING);
+    expect(won?.snapshot.task.status?.state).toBe(TASK_STATE_WORKING);
     expect(won?.message).toEqual(input.task.history[0]);
     const events = await stores.tasks.readEvents(input.tenantId, input.task.id, 1, 10);
     expect(events).toEqual([{ sequence: 2, attempt: 1, payload: won?.workingEvent?.payload }]);
@@ -72,9 +72,9 @@ describe('claim', () => {
       attempt: 2,
       workingEvent: null,
       artifactsAtStart: [],
-      cut: { sequence: 3 },
+      snapshot: { sequence: 3 },
     });
-    expect(texts(second!.cut.task)).toEqual(['half an ans']);
+    expect(texts(second!.snapshot.task)).toEqual(['half an ans']);
     const late = { afterSequence: 3, events: [chunk(first, 'wer')] };
     expect(await stores.runs.append(first, late)).toEqual({ ok: false });
     expect(await beat(stores, [first])).toEqual([first.runId]);
@@ -86,7 +86,11 @@ describe('claim', () => {
     const again = async (worker: string) =>
       stores.runs.claim(run.tenantId, run.runId, worker, LEASE_MS, true);
     expect(await again('other')).toBeUndefined();
-    expect(await again('worker')).toMatchObject({ attempt: 1, cut: { sequence: 2 }, workingEvent: null });
+    expect(await again('worker')).toMatchObject({
+      attempt: 1,
+      snapshot: { sequence: 2 },
+      workingEvent: null,
+    });
   });
 
   it('finds nothing under ids that are none, or of another tenant', async () => {

@@ -193,26 +193,26 @@ export class RunStore {
     tenantId: string,
     row: sql.ClaimedTaskRow,
     attempt: number,
-  ): Promise<Pick<ClaimedRun, 'cut' | 'artifactsAtStart' | 'artifactsAreWhole'>> {
+  ): Promise<Pick<ClaimedRun, 'snapshot' | 'artifactsAtStart' | 'artifactsAreWhole'>> {
     const budget = new ReadBudget(this.readBytes);
     const read = await this.reader.read(tenantId, row, { budget }).catch((error: unknown) => {
       if (isTransient(error)) throw error;
       return undefined;
     });
-    const cut = read ?? (await this.reader.read(tenantId, row, { budget, rowOnly: true }));
-    if (!cut) throw new Error('A claimed task is gone');
-    const { task, sequence } = cut;
+    const snapshot = read ?? (await this.reader.read(tenantId, row, { budget, rowOnly: true }));
+    if (!snapshot) throw new Error('A claimed task is gone');
+    const { task, sequence } = snapshot;
     // What an attempt before this one has said is in the task, but not in the artifacts that the turn began with.
     const start = { tenantId, taskId: row.id, head: row.start_sequence };
-    const cutIsWhole = cut.truncation?.artifactsUpToEvent === undefined;
+    const snapshotIsWhole = snapshot.truncation?.artifactsUpToEvent === undefined;
     const { artifacts, isWhole } =
       attempt === 1
         ? { artifacts: task.artifacts, isWhole: true }
         : await this.reader.artifactsAt(start, row, new ReadBudget(this.readBytes));
     return {
-      cut: { task, sequence },
+      snapshot: { task, sequence },
       artifactsAtStart: artifacts,
-      artifactsAreWhole: cutIsWhole && isWhole,
+      artifactsAreWhole: snapshotIsWhole && isWhole,
     };
   }
 

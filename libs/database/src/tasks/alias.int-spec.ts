@@ -154,7 +154,7 @@ describe('a cancel', () => {
     expect(await stores.tasks.cancel(run.tenantId, null, run.taskId)).toMatchObject({
       ok: true,
       runId: run.runId,
-      cut: { task: { metadata: { topic: 'x' } } },
+      snapshot: { task: { metadata: { topic: 'x' } } },
     });
   });
 
@@ -166,7 +166,11 @@ describe('a cancel', () => {
     expect(await cancel('other', metadata)).toEqual({ ok: false, reason: 'not-found' });
     const result = await cancel(null, metadata);
     const merged = { topic: 'x\0', reason: 'enough \0' };
-    expect(result).toMatchObject({ ok: true, cut: { task: { metadata: merged } }, event: { sequence: 3 } });
+    expect(result).toMatchObject({
+      ok: true,
+      snapshot: { task: { metadata: merged } },
+      event: { sequence: 3 },
+    });
     expect(await cancel(null, { reason: 'late' })).toEqual({ ok: false, reason: 'terminal' });
     const stored = await stores.tasks.get(run.tenantId, run.taskId);
     expect(stored?.task.metadata).toEqual(merged);

@@ -33,13 +33,13 @@ export async function cancelTask(
   if (!changed || !row) return { ok: false, reason: 'not-found' };
   const { sequence, run_id: runId } = changed;
   if (sequence === null) return { ok: false, reason: 'terminal' };
-  const cut = await reader.read(tenantId, row, { budget: new ReadBudget(Infinity), rowOnly: true });
-  if (!cut) return { ok: false, reason: 'not-found' };
-  await reader.keepArtifacts(tenantId, cut);
+  const snapshot = await reader.read(tenantId, row, { budget: new ReadBudget(Infinity), rowOnly: true });
+  if (!snapshot) return { ok: false, reason: 'not-found' };
+  await reader.keepArtifacts(tenantId, snapshot);
   return {
     ok: true,
-    cut,
-    event: { sequence, payload: statusEvent(taskId, cut.task.contextId, status) },
+    snapshot,
+    event: { sequence, payload: statusEvent(taskId, snapshot.task.contextId, status) },
     ...{ runId, parentTaskId: changed.parent_task_id, hasChildren: changed.child_tasks > 0 },
   };
 }

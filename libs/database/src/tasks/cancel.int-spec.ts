@@ -35,7 +35,7 @@ describe('cancel', () => {
       ok: true,
       runId: run.runId,
       event: { sequence: 4 },
-      cut: { sequence: 4 },
+      snapshot: { sequence: 4 },
     });
     expect(await stores.runs.append(run, { afterSequence: 4, events: [chunk(run, 'late')] })).toEqual({
       ok: false,

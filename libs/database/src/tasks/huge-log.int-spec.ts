@@ -59,7 +59,11 @@ describe('a log that is larger than any value of Postgres (1 GiB) and any string
       await expire(run.runId);
       await reclaim();
       const again = (await stores.runs.claim(tenantId, run.runId, 'other', LEASE_MS))!;
-      expect(again).toMatchObject({ attempt: 2, cut: { sequence: EVENTS + 2 }, artifactsAreWhole: false });
+      expect(again).toMatchObject({
+        attempt: 2,
+        snapshot: { sequence: EVENTS + 2 },
+        artifactsAreWhole: false,
+      });
 
       const later = await startTask(stores, newTask(context));
       const [earlier] = await stores.tasks.listContext(

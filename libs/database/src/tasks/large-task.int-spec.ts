@@ -225,8 +225,8 @@ describe('the run of a large task', () => {
     const runs = new RunStore(stores.database, READ_BYTES);
     const again = (await runs.claim(run.tenantId, run.runId, 'other', LEASE_MS))!;
     expect(again).toMatchObject({ attempt: 2, artifactsAreWhole: false, artifactsAtStart: [] });
-    expect(again.cut.sequence).toBe(22);
-    expect(bytesOf(again.cut.task)).toBeLessThanOrEqual(READ_BYTES);
+    expect(again.snapshot.sequence).toBe(22);
+    expect(bytesOf(again.snapshot.task)).toBeLessThanOrEqual(READ_BYTES);
     expect(again.logged.events).toBe(22);
     expect(again.logged.bytes).toBeGreaterThan(2_000 * KIB);
   });
@@ -248,15 +248,24 @@ describe('the run of a large task', () => {
     const startSequence = accepted.ok ? accepted.sequence : 0;
     const run = (await stores.runs.claim(tenantId, turn.runId, 'worker', LEASE_MS))!;
     expect(
-      await tasks.isArtifactTouched({ tenantId, taskId, head: run.cut.sequence }, 'reply', startSequence),
+      await tasks.isArtifactTouched(
+        { tenantId, taskId, head: run.snapshot.sequence },
+        'reply',
+        startSequence,
+      ),
     ).toBe(false);
-    await stores.runs.append(run, { afterSequence: run.cut.sequence, events: [chunk(run, 'dead', false)] });
-    const cut = { tenantId, taskId, head: run.cut.sequence + 1 };
-    expect(await tasks.isArtifactTouched(cut, 'reply', startSequence)).toBe(true);
-    expect(await tasks.isArtifactTouched(cut, 'other', startSequence)).toBe(false);
+    await stores.runs.append(run, {
+      afterSequence: run.snapshot.sequence,
+      events: [chunk(run, 'dead', false)],
+    });
+    const snapshot = { tenantId, taskId, head: run.snapshot.sequence + 1 };
+    expect(await tasks.isArtifactTouched(snapshot, 'reply', startSequence)).toBe(true);
+    expect(await tasks.isArtifactTouched(snapshot, 'other', startSequence)).toBe(false);
     const pages: string[][] = [];
     for (let after: number | undefined = 0; after !== undefined;) {
-      const page = await tasks.artifactPage({ ...cut, head: startSequence }, after, { artifactId: 'reply' });
+      const page = await tasks.artifactPage({ ...snapshot, head: startSequence }, after, {
+        artifactId: 'reply',
+      });
       pages.push(page.updates.flatMap(({ artifact }) => firsts({ artifacts: artifact ? [artifact] : [] })));
       after = page.next;
     }

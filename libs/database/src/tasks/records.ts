@@ -113,13 +113,13 @@ export type NextTurnResult =
 export interface ClaimedRun extends RunKey {
   agentId: string;
   /** The task as of the claim, history and folded artifacts included; what is too large is left out (`Truncation`). */
-  cut: TaskSnapshot;
+  snapshot: TaskSnapshot;
   /**
-   * The artifacts as they were when the turn was accepted. They differ from the cut's when an earlier attempt
+   * The artifacts as they were when the turn was accepted. They differ from the snapshot's when an earlier attempt
    * died in the middle of the turn: what it had sent is to be replaced, what earlier turns left is to be kept.
    */
   artifactsAtStart: Task['artifacts'];
-  /** Both they and those of the cut are all there are, and whole. */
+  /** Both they and those of the snapshot are all there are, and whole. */
   artifactsAreWhole: boolean;
   /** What the task has stored already, what dead attempts have said included. */
   logged: LoggedSize;
@@ -193,7 +193,7 @@ export type CancelResult = CanceledTask | { ok: false; reason: 'not-found' | 'te
 export interface CanceledTask {
   ok: true;
   /** Of a large task the beginning (`Truncation`): the cancel itself reads no more. */
-  cut: StoredTask;
+  snapshot: StoredTask;
   event: { sequence: number; payload: EventPayload };
   /** The run that was active. */
   runId: string | null;

@@ -70,7 +70,7 @@ describe('a list', () => {
     expect(await ids({ contextId: 'unknown' })).toEqual([]);
     expect(await ids({ state: TASK_STATE_WORKING })).toEqual([working.task.id]);
     expect(await ids({ agentId: 'nobody' })).toEqual([]);
-    const changed = new Date(run.cut.task.status!.timestamp!);
+    const changed = new Date(run.snapshot.task.status!.timestamp!);
     expect(await ids({ since: changed })).toContain(working.task.id);
     expect(await ids({ since: new Date(changed.getTime() + 60_000) })).toEqual([]);
   });

@@ -48,7 +48,7 @@ export interface Wanted {
 }
 
 /** A log as it was right after one of its events. */
-export interface LogCut {
+export interface LogSnapshot {
   tenantId: string;
   taskId: string;
   head: number;
@@ -78,12 +78,13 @@ export class TaskReader {
 
   /** The task of a row; undefined if it was deleted meanwhile. */
   async read(tenantId: string, row: TaskRow, wanted: Wanted): Promise<StoredTask | undefined> {
-    const cut = { tenantId, taskId: row.id, head: row.last_sequence };
-    const history = await this.history(cut, row, wanted);
+    const snapshot = { tenantId, taskId: row.id, head: row.last_sequence };
+    const history = await this.history(snapshot, row, wanted);
     if (!row.tail) return storedTask(row, history.messages, [], historyCut(history));
-    const { artifacts, progress } = await this.artifacts(cut, row, wanted);
+    const { artifacts, progress } = await this.artifacts(snapshot, row, wanted);
     if (!progress) return undefined;
-    const inOrder = row.replaced && !wanted.rowOnly ? await this.inOrder(cut, row, artifacts) : artifacts;
+    const inOrder =
+      row.replaced && !wanted.rowOnly ? await this.inOrder(snapshot, row, artifacts) : artifacts;
     return storedTask(row, history.messages, inOrder, {
       ...historyCut(history),
       ...(!progress.isWhole && { artifactsUpToEvent: progress.position }),
@@ -92,12 +93,12 @@ export class TaskReader {
 
   /** The artifacts as they were right after an event of the log. */
   async artifactsAt(
-    cut: LogCut,
+    snapshot: LogSnapshot,
     row: TaskRow,
     budget: ReadBudget,
   ): Promise<{ artifacts: Artifact[]; isWhole: boolean }> {
-    const inline = row.artifacts_sequence <= cut.head ? row : { ...row, artifacts: null };
-    const { artifacts, progress } = await this.artifacts(cut, { ...inline, tail: null }, { budget });
+    const inline = row.artifacts_sequence <= snapshot.head ? row : { ...row, artifacts: null };
+    const { artifacts, progress } = await this.artifacts(snapshot, { ...inline, tail: null }, { budget });
     return { artifacts, isWhole: progress?.isWhole ?? true };
   }
 
@@ -106,12 +107,16 @@ export class TaskReader {
    * larger. What was replaced since is left out where that is known without reading it; so the first update of all may
    * say `append`.
    */
-  async artifactPage(cut: LogCut, after: number, wanted: WantedArtifacts = {}): Promise<ArtifactPage> {
+  async artifactPage(
+    snapshot: LogSnapshot,
+    after: number,
+    wanted: WantedArtifacts = {},
+  ): Promise<ArtifactPage> {
     const { artifactId, bytes = PAGE_BYTES } = wanted;
     const ask =
       artifactId === undefined
-        ? this.contentPages(cut, READ_CONTENT)
-        : this.contentPages(cut, READ_ARTIFACT, [artifactKey(artifactId)]);
+        ? this.contentPages(snapshot, READ_CONTENT)
+        : this.contentPages(snapshot, READ_ARTIFACT, [artifactKey(artifactId)]);
     const updates: TaskArtifactUpdateEvent[] = [];
     const budget = new ReadBudget(bytes);
     const rows = { from: after, pageRows: CONTENT_ROWS, limit: Infinity, budget, atLeastOne: true };
@@ -126,7 +131,11 @@ export class TaskReader {
   }
 
   /** Whether anything was said of an artifact after one event and up to another. */
-  async isTouched({ tenantId, taskId, head }: LogCut, artifactId: string, after: number): Promise<boolean> {
+  async isTouched(
+    { tenantId, taskId, head }: LogSnapshot,
+    artifactId: string,
+    after: number,
+  ): Promise<boolean> {
     const values = [tenantId, taskId, after, head, artifactKey(artifactId)];
     const [row] = await this.database.tenantQuery<{ touched: boolean }>(tenantId, IS_TOUCHED, values);
     return row?.touched ?? false;
@@ -145,7 +154,7 @@ export class TaskReader {
   }
 
   private async history(
-    { tenantId, taskId }: LogCut,
+    { tenantId, taskId }: LogSnapshot,
     { history, tail }: TaskRow,
     { historyLength = Infinity, budget, rowOnly }: Wanted,
   ): Promise<{ messages: Message[]; isWhole: boolean }> {
@@ -171,14 +180,14 @@ export class TaskReader {
 
   /** The artifacts of the row, and what the log says after them. No progress: the task is gone. */
   private async artifacts(
-    cut: LogCut,
+    snapshot: LogSnapshot,
     { artifacts: inline, artifacts_bytes: inlineBytes, artifacts_sequence: folded, tail }: TaskRow,
     { budget, rowOnly }: Wanted,
   ): Promise<{ artifacts: Artifact[]; progress: Progress | undefined }> {
     const fold = new ArtifactFold(inline?.map((artifact) => Artifact.fromJSON(artifact)));
     // Those that are too large for the row are read from the beginning of the log.
     let progress: Progress | undefined = {
-      isWhole: inline !== null && folded >= cut.head,
+      isWhole: inline !== null && folded >= snapshot.head,
       position: inline ? folded : 0,
     };
     if (inline && !budget.take(inlineBytes))
@@ -191,7 +200,7 @@ export class TaskReader {
     }
     if (rowOnly || progress.isWhole || !(await budget.granted()))
       return { artifacts: fold.artifacts(), progress };
-    const ask = this.contentPages(cut, READ_CONTENT);
+    const ask = this.contentPages(snapshot, READ_CONTENT);
     progress = await readRows(
       ask,
       { from: progress.position, pageRows: CONTENT_ROWS, limit: Infinity, budget },
@@ -204,7 +213,7 @@ export class TaskReader {
 
   /** Artifacts in the order in which they first appeared, also where that is in a part of the log that is not read. */
   private async inOrder(
-    { tenantId, taskId, head }: LogCut,
+    { tenantId, taskId, head }: LogSnapshot,
     { artifacts: inline, artifacts_sequence: folded }: TaskRow,
     artifacts: Artifact[],
   ): Promise<Artifact[]> {
@@ -223,7 +232,7 @@ export class TaskReader {
   }
 
   private contentPages(
-    { tenantId, taskId, head }: LogCut,
+    { tenantId, taskId, head }: LogSnapshot,
     statement: Statement,
     more: readonly unknown[] = [],
   ): ReadPage {
@@ -238,7 +247,12 @@ export class TaskReader {
 const historyCut = ({ messages, isWhole }: { messages: Message[]; isWhole: boolean }): Truncation =>
   isWhole ? {} : { historyMessages: messages.length };
 
-function storedTask(row: TaskRow, history: Message[], artifacts: Artifact[], cut: Truncation): StoredTask {
+function storedTask(
+  row: TaskRow,
+  history: Message[],
+  artifacts: Artifact[],
+  snapshot: Truncation,
+): StoredTask {
   const { id, state, metadata_cut: metadataCut, last_sequence: sequence } = row;
   const status: TaskStatus = row.status
     ? TaskStatus.fromJSON(row.status)
@@ -246,7 +260,7 @@ function storedTask(row: TaskRow, history: Message[], artifacts: Artifact[], cut
   const { metadata } = Task.fromJSON({ metadata: row.metadata ?? undefined });
   const task: Task = { id, contextId: row.context_id, status, artifacts, history, metadata };
   const truncation: Truncation = {
-    ...cut,
+    ...snapshot,
     ...(!row.status && { statusMessage: true }),
     ...(metadataCut && { metadata: true }),
   };

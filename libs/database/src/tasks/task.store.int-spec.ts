@@ -236,7 +236,7 @@ describe('the next turn', () => {
       workingEvent: { sequence: 6 },
     });
     expect(texts({ artifacts: run!.artifactsAtStart })).toEqual(['kept']);
-    expect(texts(run!.cut.task)).toEqual(['kept']);
+    expect(texts(run!.snapshot.task)).toEqual(['kept']);
     expect(await stores.runs.append(first, { afterSequence: 6, events: [chunk(first, 'late')] })).toEqual({
       ok: false,
     });

@@ -30,7 +30,7 @@ import {
   type ListedTasks,
   pageStatement,
 } from './task-list.js';
-import { type ArtifactPage, type LogCut, TaskReader, type WantedArtifacts } from './task-reader.js';
+import { type ArtifactPage, type LogSnapshot, TaskReader, type WantedArtifacts } from './task-reader.js';
 import { ALL_STATES, statusNow, type TaskRow } from './task-row.js';
 import * as sql from './task-sql.js';
 import { acceptTurn, TooManyWaitingError } from './turn-acceptance.js';
@@ -254,13 +254,13 @@ export class TaskStore {
   }
 
   /** What the log says of artifacts up to an event, page by page (`TaskReader.artifactPage`). */
-  async artifactPage(cut: LogCut, after: number, wanted?: WantedArtifacts): Promise<ArtifactPage> {
-    return this.reader.artifactPage(cut, after, wanted);
+  async artifactPage(snapshot: LogSnapshot, after: number, wanted?: WantedArtifacts): Promise<ArtifactPage> {
+    return this.reader.artifactPage(snapshot, after, wanted);
   }
 
   /** Whether anything was said of an artifact after one event and up to another. */
-  async isArtifactTouched(cut: LogCut, artifactId: string, after: number): Promise<boolean> {
-    return this.reader.isTouched(cut, artifactId, after);
+  async isArtifactTouched(snapshot: LogSnapshot, artifactId: string, after: number): Promise<boolean> {
+    return this.reader.isTouched(snapshot, artifactId, after);
   }
 
   /** Head sequence of many tasks at once (across tenants), by task id, for the relay's slow tick. */

@@ -78,7 +78,7 @@ describe('what a tenant has stored', () => {
     const answer = { tenantId, agentId: 'echo', taskId: run.taskId, runId: randomUUID(), extensions: [] };
     await stores.tasks.continue({ ...answer, message: textMessage('z'.repeat(200)), quota: ROOMY });
     const next = (await stores.runs.claim(tenantId, answer.runId, 'w', 30_000))!;
-    await endTurn(stores, next, next.cut.sequence, TASK_STATE_COMPLETED);
+    await endTurn(stores, next, next.snapshot.sequence, TASK_STATE_COMPLETED);
     expect(await added(tenantId)).toBe(await summed(tenantId));
     expect((await added(tenantId))! - first).toBeGreaterThan(200);
     expect((await added(tenantId))! - first).toBeLessThan(1000);

@@ -55,10 +55,10 @@ export class ArtifactPages {
     if (head > sequence) {
       throw ProtocolError.invalidParams('cursor', 'is not of this task: use next_cursor of the page before');
     }
-    const cut = { tenantId: call.tenantId, taskId: task.id, head };
+    const snapshot = { tenantId: call.tenantId, taskId: task.id, head };
     const bytes = Math.min(PAGE_BYTES, this.environment.taskReadBytes);
     await call.memory?.take(Math.max(bytes, this.environment.maxEventBytes));
-    const { updates, next } = await this.tasks.artifactPage(cut, after, { bytes });
+    const { updates, next } = await this.tasks.artifactPage(snapshot, after, { bytes });
     return {
       head,
       pieces: piecesOf(updates, after > 0),

@@ -22,7 +22,7 @@ export class CancelOperation {
       throw await this.finder.notFound(call, request.id, taskId);
     }
     if (!result.ok) return this.endedTask(call, request.id);
-    const { truncation, task } = result.cut;
+    const { truncation, task } = result.snapshot;
     if (!truncation) return task;
     // It is canceled, whatever becomes of reading more of it.
     const stored = await this.finder.find(call, request.id).catch(() => undefined);

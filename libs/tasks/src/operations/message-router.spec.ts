@@ -33,9 +33,9 @@ const call = (clientTaskId?: string, idempotencyKey?: string, rule = RULE): Call
   }) as CallContext;
 
 const stored = (state: TaskState, ...history: Message[]): StoredTask => {
-  const { cut } = claimedRun();
+  const { snapshot } = claimedRun();
   const status = { state, message: undefined, timestamp: undefined };
-  return { task: { ...cut.task, status, history }, sequence: 4, agentId: 'echo', outcome: null };
+  return { task: { ...snapshot.task, status, history }, sequence: 4, agentId: 'echo', outcome: null };
 };
 
 /** Everything behind the router; it tells what was asked of it. */

@@ -22,7 +22,7 @@ import { pushNotSupported } from './push-not-supported.js';
 /** A turn that is in Postgres, and a watch that misses none of its events. */
 export interface AcceptedTurn {
   /** The task as of the event with which the turn was accepted, or as it is when a repeated call joined it. */
-  cut: TaskSnapshot;
+  snapshot: TaskSnapshot;
   /** The artifacts that the turns before this one have made. */
   priorArtifacts: Task['artifacts'];
   watch: TaskWatch;
@@ -67,7 +67,7 @@ export class MessageAcceptance {
       () => this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
     );
     const watch = created.opened;
-    if (created.created) return { cut: { task, sequence: 1 }, priorArtifacts: [], watch };
+    if (created.created) return { snapshot: { task, sequence: 1 }, priorArtifacts: [], watch };
     this.relay.leave(watch);
     return created.earlier;
   }
@@ -98,7 +98,7 @@ export class MessageAcceptance {
       { tenantId, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
       async (sequence) => ({
         watch: await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal),
-        cut: await this.tasks.get(tenantId, taskId, { memory: call.memory }),
+        snapshot: await this.tasks.get(tenantId, taskId, { memory: call.memory }),
       }),
     );
     if (!continued.ok) {
@@ -106,21 +106,21 @@ export class MessageAcceptance {
       if (continued.reason === 'not-found') throw await this.finder.notFound(call, taskId, taskId);
       throw refusal(taskId, continued.reason, status?.state);
     }
-    const { cut, watch } = continued.opened;
-    if (!cut) throw await this.finder.notFound(call, taskId, taskId);
+    const { snapshot, watch } = continued.opened;
+    if (!snapshot) throw await this.finder.notFound(call, taskId, taskId);
     // A cancel may have come in between: what the snapshot shows must not follow it once more.
-    watch.skipTo(cut.sequence);
-    return { cut, priorArtifacts: cut.task.artifacts, watch };
+    watch.skipTo(snapshot.sequence);
+    return { snapshot, priorArtifacts: snapshot.task.artifacts, watch };
   }
 
   /** Wait for the task there is, as a repeated call does. */
-  async join(call: CallContext, cut: TaskSnapshot, signal: AbortSignal): Promise<AcceptedTurn> {
-    const key = { tenantId: call.tenantId, taskId: cut.task.id };
-    const watch = await this.relay.watch(key, cut.sequence, cut.sequence, signal);
+  async join(call: CallContext, snapshot: TaskSnapshot, signal: AbortSignal): Promise<AcceptedTurn> {
+    const key = { tenantId: call.tenantId, taskId: snapshot.task.id };
+    const watch = await this.relay.watch(key, snapshot.sequence, snapshot.sequence, signal);
     // The subscription came after the snapshot: what happened between them is only in the log.
     watch.refresh();
     // What the task has made so far is part of the reply that the repeated call asks for.
-    return { cut, priorArtifacts: [], watch };
+    return { snapshot, priorArtifacts: [], watch };
   }
 }
 

@@ -41,16 +41,16 @@ export class SendOperations {
       const turn = await this.router.route(call, request, AbortSignal.any([signal, watching.signal]));
       const { priorArtifacts } = turn;
       if (request.configuration?.returnImmediately) {
-        const value = await this.finder.withHistory(call, turn.cut.task, historyLength);
+        const value = await this.finder.withHistory(call, turn.snapshot.task, historyLength);
         return { $case: 'task', value, priorArtifacts };
       }
-      const { id } = turn.cut.task;
-      if (!turnIsOver(turn.cut.task)) {
+      const { id } = turn.snapshot.task;
+      if (!turnIsOver(turn.snapshot.task)) {
         for await (const event of this.finder.follow(call, id, turn.watch)) void event;
       }
       // Where a conversation goes before it, what is cut off is known only when that is there, too.
-      const cut = call.rules.history === 'task' && historyLength !== undefined ? { historyLength } : {};
-      const stored = await this.tasks.get(call.tenantId, id, { ...cut, memory: call.memory });
+      const shorter = call.rules.history === 'task' && historyLength !== undefined ? { historyLength } : {};
+      const stored = await this.tasks.get(call.tenantId, id, { ...shorter, memory: call.memory });
       if (!stored) throw await this.finder.notFound(call, id, id);
       const task = await this.finder.withHistory(call, stored.task, historyLength);
       return replyOf(call, { ...stored, task }, priorArtifacts);
@@ -99,12 +99,12 @@ export class SendOperations {
     request: SendMessageRequest,
     signal: AbortSignal,
   ): Promise<Opening & { watch: TaskWatch }> {
-    const { cut, watch } = await this.router.route(call, request, signal);
-    const value = await this.finder.withHistory(call, cut.task, request.configuration?.historyLength);
+    const { snapshot, watch } = await this.router.route(call, request, signal);
+    const value = await this.finder.withHistory(call, snapshot.task, request.configuration?.historyLength);
     return {
-      first: { sequence: cut.sequence, payload: { $case: 'task', value } },
-      taskId: cut.task.id,
-      isOver: streamIsOver(call, cut.task),
+      first: { sequence: snapshot.sequence, payload: { $case: 'task', value } },
+      taskId: snapshot.task.id,
+      isOver: streamIsOver(call, snapshot.task),
       watch,
     };
   }

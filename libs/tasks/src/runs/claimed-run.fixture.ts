@@ -45,7 +45,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     attempt: 1,
     waitedSeconds: 0,
     agentId: 'echo',
-    cut: { task, sequence: 2 },
+    snapshot: { task, sequence: 2 },
     message: message('hello', Role.ROLE_USER),
     startSequence: 1,
     artifactsAtStart: [],

@@ -78,7 +78,7 @@ export class EventWriter {
     private readonly run: ClaimedRun,
     private readonly ports: WriterPorts,
   ) {
-    this.sequence = run.cut.sequence;
+    this.sequence = run.snapshot.sequence;
     this.artifacts = new SmallArtifacts(run);
   }
 
@@ -262,9 +262,9 @@ class SmallArtifacts {
   /** Set while whatever the log says of artifacts was said by this attempt. */
   private isAlone: boolean;
 
-  constructor({ cut, attempt, startSequence, artifactsAreWhole }: ClaimedRun) {
+  constructor({ snapshot, attempt, startSequence, artifactsAreWhole }: ClaimedRun) {
     this.isAlone = attempt === 1 && startSequence === 1;
-    if (artifactsAreWhole) this.fold = new ArtifactFold(cut.task.artifacts);
+    if (artifactsAreWhole) this.fold = new ArtifactFold(snapshot.task.artifacts);
   }
 
   /**

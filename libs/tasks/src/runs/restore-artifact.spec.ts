@@ -67,9 +67,13 @@ describe('an artifact that is too large to be held (invariant 10)', () => {
 
 describe('a task that its agent was given in part', () => {
   it('is not cut by an agent that hands it back with what it has added', () => {
-    const { cut } = claimedRun();
-    const given = { ...cut.task, artifacts: [artifact('a', 'one')], metadata: { 'baton.truncated': {} } };
-    const run = claimedRun({ cut: { ...cut, task: given }, artifactsAtStart: given.artifacts });
+    const { snapshot } = claimedRun();
+    const given = {
+      ...snapshot.task,
+      artifacts: [artifact('a', 'one')],
+      metadata: { 'baton.truncated': {} },
+    };
+    const run = claimedRun({ snapshot: { ...snapshot, task: given }, artifactsAtStart: given.artifacts });
     const metadata: object[] = [];
     const output = new TurnOutput(run, (added) => metadata.push(added));
     const back = {

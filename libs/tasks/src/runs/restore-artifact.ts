@@ -13,8 +13,8 @@ export async function restoreArtifact(
   { run, writer, signal }: { run: ClaimedRun; writer: Pick<EventWriter, 'write'>; signal: AbortSignal },
   artifactId: string,
 ): Promise<boolean> {
-  const { tenantId, taskId, startSequence, cut } = run;
-  const now = { tenantId, taskId, head: cut.sequence };
+  const { tenantId, taskId, startSequence, snapshot } = run;
+  const now = { tenantId, taskId, head: snapshot.sequence };
   const touched = await retryTransient(() => tasks.isArtifactTouched(now, artifactId, startSequence), {
     signal,
   });

@@ -25,9 +25,9 @@ const chunk = (value: Artifact, append: boolean): AgentOutput => ({
 });
 
 const withArtifacts = (attempt: number, ...atStart: Artifact[]): ClaimedRun => {
-  const { cut } = claimedRun();
-  const task = { ...cut.task, artifacts: atStart };
-  return claimedRun({ attempt, artifactsAtStart: atStart, cut: { ...cut, task } });
+  const { snapshot } = claimedRun();
+  const task = { ...snapshot.task, artifacts: atStart };
+  return claimedRun({ attempt, artifactsAtStart: atStart, snapshot: { ...snapshot, task } });
 };
 
 const updateOf = (output: TurnOutput, said: AgentOutput) => {
@@ -84,7 +84,7 @@ describe('TurnOutput', () => {
   it('takes a task over: new artifacts and a status that says something become events', () => {
     const known = artifact('old', 'kept');
     const output = new TurnOutput(withArtifacts(1, known), () => undefined);
-    const task = { ...claimedRun().cut.task, artifacts: [known, artifact('new', 'fresh')] };
+    const task = { ...claimedRun().snapshot.task, artifacts: [known, artifact('new', 'fresh')] };
     const entries = output.entries({ $case: 'task', value: task });
     expect(entries.map(({ payload }) => payload.$case)).toEqual(['artifactUpdate']);
     const done = {

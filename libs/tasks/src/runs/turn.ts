@@ -37,8 +37,8 @@ export class TurnBuilder {
 
   /** The turn of a claimed run. What it reads later is retried while Postgres is away, until `signal` aborts. */
   async turnOf(run: ClaimedRun, agent: Agent, signal: AbortSignal): Promise<Turn> {
-    const { tenantId, runId, attempt, message, extensions, cut, runsAlone } = run;
-    const { task } = cut;
+    const { tenantId, runId, attempt, message, extensions, snapshot, runsAlone } = run;
+    const { task } = snapshot;
     return {
       tenantId,
       runId,
@@ -62,12 +62,12 @@ export class TurnBuilder {
   }
 
   private async earlierTasks(
-    { tenantId, cut }: ClaimedRun,
+    { tenantId, snapshot }: ClaimedRun,
     agent: Agent,
     count: number,
     signal: AbortSignal,
   ): Promise<Task[]> {
-    const { contextId, id } = cut.task;
+    const { contextId, id } = snapshot.task;
     const limit = Math.min(count, MAX_EARLIER_TASKS);
     const list = () => this.tasks.listContext(tenantId, agent.id, contextId, id, limit);
     const earlier = await retryTransient(list, { signal });
@@ -140,7 +140,7 @@ export class TurnOutput {
     /** Called with metadata that the agent puts on the task. */
     private readonly onMetadata: (metadata: Metadata) => void,
   ) {
-    const base = run.attempt > 1 ? run.artifactsAtStart : run.cut.task.artifacts;
+    const base = run.attempt > 1 ? run.artifactsAtStart : run.snapshot.task.artifacts;
     this.baseArtifacts = new Map(base.map((artifact) => [artifact.artifactId, artifact]));
   }
 
@@ -178,7 +178,7 @@ export class TurnOutput {
     const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
     if (state <= TaskState.TASK_STATE_UNSPECIFIED)
       throw new TurnFailure('The agent sent a status without a state');
-    const { id: taskId, contextId } = this.run.cut.task;
+    const { id: taskId, contextId } = this.run.snapshot.task;
     const message = status?.message && this.message(status.message);
     const timestamp = new Date().toISOString();
     return {
@@ -203,7 +203,7 @@ export class TurnOutput {
     if (!artifact?.artifactId) throw new TurnFailure('The agent sent an artifact without an artifactId');
     assertLength('artifactId', artifact.artifactId, MAX_ARTIFACT_ID_BYTES);
     assertLength('name', artifact.name, MAX_ARTIFACT_NAME_BYTES);
-    const { id: taskId, contextId } = this.run.cut.task;
+    const { id: taskId, contextId } = this.run.snapshot.task;
     const first = !this.seen.has(artifact.artifactId);
     this.seen.add(artifact.artifactId);
     const value = { ...update, taskId, contextId };
@@ -250,14 +250,14 @@ export class TurnOutput {
   /** An agent that was given the beginning of an artifact hands it back with what it has added: only that is new. */
   private news(artifact: Artifact): { artifact: Artifact; append: boolean } {
     const base = this.baseArtifacts.get(artifact.artifactId);
-    const known = base && isTruncated(this.run.cut.task) ? Artifact.toJSON(base) : undefined;
+    const known = base && isTruncated(this.run.snapshot.task) ? Artifact.toJSON(base) : undefined;
     const begins = { ...artifact, parts: artifact.parts.slice(0, base?.parts.length) };
     if (!base || !isDeepStrictEqual(known, Artifact.toJSON(begins))) return { artifact, append: false };
     return { artifact: { ...artifact, parts: artifact.parts.slice(base.parts.length) }, append: true };
   }
 
   private message(message: Message): Message {
-    const { id: taskId, contextId } = this.run.cut.task;
+    const { id: taskId, contextId } = this.run.snapshot.task;
     return { ...message, messageId: message.messageId || uuid(), role: Role.ROLE_AGENT, taskId, contextId };
   }
 }

@@ -59,7 +59,7 @@ async function interrupted(): Promise<string> {
   const { serializePayload } = await import('@baton/a2a');
   const end = { state: status.state, outcome: null, artifacts: [] };
   const events = [{ payload, json: serializePayload(payload), isFirst: false }];
-  expect(await runs.append(run, { afterSequence: run.cut.sequence, events, end })).toMatchObject({
+  expect(await runs.append(run, { afterSequence: run.snapshot.sequence, events, end })).toMatchObject({
     ok: true,
   });
   return task.id;
