@@ -54,8 +54,7 @@ describe('an unchanged AgentExecutor', () => {
   });
 });
 
-// One driver: libs/messaging tests both, and so do the tests of faults, outages and streams.
-describe.each(DRIVERS.slice(0, 1))('cancel on %s', (driver) => {
+describe.each(DRIVERS)('cancel on %s', (driver) => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-witness-'));
   const WITNESS_FILE = join(folder, 'canceled');
   let stack: Stack;
