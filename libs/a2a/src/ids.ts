@@ -8,7 +8,10 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** The slug of a tenant or an agent: a label of a host name. */
 export const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Whether the text is a uuid as this server writes it: in lower case. */
+/**
+ * Whether the text is a uuid as this server writes it, in lower case. Capitals name nothing: Postgres would find the row,
+ * but the channels between processes know it by the other name.
+ */
 export const isUuid = (text: string): boolean => UUID.test(text);
 
 /** Check the slug of a new agent; it becomes a segment of its URL. Throws `invalid-params`. */

@@ -1,6 +1,6 @@
 import { ProtocolError, type Scope } from '@baton/a2a';
 import type { HostBinding } from '@baton/database';
-import { BearerGuard, type Caller, LimitsService, callerOf } from '@baton/identity';
+import { BearerGuard, type Caller, LimitsService } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
@@ -109,9 +109,6 @@ const guestOf = ({ tenantId, host }: HostBinding): HostCaller => ({
   tokenId: `host:${host}`,
   scopes: ['agents:call', 'tasks:read'],
 });
-
-/** The caller that the guard has found. Throws if the route is public, which is a bug. */
-export const hostCallerOf = (request: FastifyRequest): HostCaller => callerOf(request);
 
 /** Throws `forbidden`, naming what is missing, unless the caller has `admin` or one of the scopes that are `enough`. */
 export function requireScope(enough: readonly Scope[], scopes: readonly Scope[]): void {

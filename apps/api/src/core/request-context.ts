@@ -13,10 +13,11 @@ import {
   rulesFor,
   soleAgent,
 } from '@baton/a2a';
+import { callerOf } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { hostCallerOf, requireScope } from '../access/access.guard.js';
+import { type HostCaller, requireScope } from '../access/access.guard.js';
 import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
 import { logContextOf } from '../http/requests.js';
 import { idempotencyKey, lastEventId, negotiateExtensions, traceparent } from './call-headers.js';
@@ -137,7 +138,7 @@ export class CallResolver {
     { profile, codec, call, pathAgent, params }: DecodedRequest,
     { request, reply }: Exchange,
   ): Promise<ResolvedCall> {
-    const { tenantId, tokenId, scopes, hostAgent } = hostCallerOf(request);
+    const { tenantId, tokenId, scopes, hostAgent }: HostCaller = callerOf(request);
     const { scopes: enough, tokenRequired, access } = OPERATIONS[call.operation];
     requireScope(enough, scopes);
     if (tokenRequired !== undefined && request.headers.authorization === undefined) {

@@ -3,8 +3,7 @@ import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import type { Agent } from '../agent.js';
-import { buildAgentCard } from './agent-card.js';
-import { type CardForm, encodeCard } from './agent-card.js';
+import { type CardForm, buildAgentCard, encodeCard } from './agent-card.js';
 import { parseSigningKey, signCard } from './sign-card.js';
 
 const agent: Agent = {

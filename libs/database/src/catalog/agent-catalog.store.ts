@@ -1,7 +1,6 @@
-import type { AgentDefinition } from '@baton/a2a';
+import { type AgentDefinition, isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { isUuid } from '../connection/database.js';
 import { CatalogClient, NameTakenError } from '../connection/catalog-client.js';
 import { Prisma } from '../generated/client.js';
 import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';

@@ -1,6 +1,5 @@
-import type { Agent, AgentDefinition } from '@baton/a2a';
+import { type Agent, type AgentDefinition, isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { isUuid } from '../connection/database.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { CatalogAgent, InstalledAgent, Prisma } from '../generated/client.js';
 

@@ -1,5 +1,6 @@
+import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database, isUuid, type Statement } from '../connection/database.js';
+import { Database, type Statement } from '../connection/database.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { Ancestor, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';

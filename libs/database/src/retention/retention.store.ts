@@ -1,6 +1,7 @@
+import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
-import { Database, isUuid, type Statement, type Values } from '../connection/database.js';
+import { Database, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 

@@ -1,6 +1,6 @@
-import { Message } from '@baton/a2a';
+import { isUuid, Message } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database, isUuid, type Statement } from '../connection/database.js';
+import { Database, type Statement } from '../connection/database.js';
 import type { DeadLetter, DeadMessage } from '../tasks/records.js';
 
 interface DeadLetterRow {

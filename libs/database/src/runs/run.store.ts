@@ -1,6 +1,6 @@
-import { endsTurn, type EventPayload, Message, TaskState, TaskStatus } from '@baton/a2a';
+import { endsTurn, type EventPayload, isUuid, Message, TaskState, TaskStatus } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database, isUuid } from '../connection/database.js';
+import { Database } from '../connection/database.js';
 import { isTransient } from '../connection/transient.js';
 import { type RunKey, type RunRow, type RunToEnqueue, runOf } from '../dispatch/run-key.js';
 import type { AppendBatch, AppendResult, ClaimedRun, PoisonedRun } from '../tasks/records.js';

@@ -1,7 +1,7 @@
-import { Message } from '@baton/a2a';
+import { isUuid, Message } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { NameTakenError } from '../connection/catalog-client.js';
-import { Database, isUuid } from '../connection/database.js';
+import { Database } from '../connection/database.js';
 import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
 import * as sql from './schedule-sql.js';
 

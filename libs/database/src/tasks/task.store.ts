@@ -1,5 +1,6 @@
 import {
   isTerminal,
+  isUuid,
   Message,
   parsePayload,
   type ReadMemory,
@@ -8,7 +9,7 @@ import {
   TaskState,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database, isUuid, type Values } from '../connection/database.js';
+import { Database, type Values } from '../connection/database.js';
 import { cancelTask } from './cancel-task.js';
 import type {
   CancelResult,

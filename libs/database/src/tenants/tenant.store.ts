@@ -1,6 +1,6 @@
+import { isUuid } from '@baton/a2a';
 import type { LimitName, LimitOverrides } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { isUuid } from '../connection/database.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { Tenant as TenantRow } from '../generated/client.js';
 import type { Tenant } from './tenant-records.js';

@@ -1,6 +1,5 @@
-import type { Scope } from '@baton/a2a';
+import { isUuid, type Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { isUuid } from '../connection/database.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { ApiToken as ApiTokenRow } from '../generated/client.js';
 import type { ApiToken } from './tenant-records.js';

@@ -1,7 +1,7 @@
 import { parseAgentDocument } from '@baton/a2a';
 import { agentSchema } from '@baton/agents';
 import { callerOf } from '@baton/identity';
-import { AgentDirectory, type Author, Catalog, type CatalogWrite } from '@baton/tasks';
+import { AgentDirectory, type Author, Catalog, type CatalogWrite, type WriteOptions } from '@baton/tasks';
 import {
   Controller,
   Delete,
@@ -27,8 +27,7 @@ import {
   etagOf,
   writeOptions,
 } from './agent-json.js';
-import { pageOf } from '../query.js';
-import { readLimit } from '../query.js';
+import { pageOf, readLimit } from '../query.js';
 
 const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
@@ -74,11 +73,10 @@ export class AgentsController {
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun') dryRun?: string,
   ): Promise<Record<string, unknown>> {
-    const author = authorOf(request);
-    const options = writeOptions(request, dryRun);
-    const document = parseAgentDocument(await this.bodies.json(request));
-    const write = await this.catalog.create(author, document, options);
-    return this.answer(author, write, options.dryRun, reply);
+    return this.write(request, reply, dryRun, async (author, options) => {
+      const document = parseAgentDocument(await this.bodies.json(request));
+      return this.catalog.create(author, document, options);
+    });
   }
 
   /** 201 or 200: the agent is what the body says. */
@@ -90,11 +88,10 @@ export class AgentsController {
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun') dryRun?: string,
   ): Promise<Record<string, unknown>> {
-    const author = authorOf(request);
-    const options = writeOptions(request, dryRun);
-    const document = parseAgentDocument(await this.bodies.json(request));
-    const write = await this.catalog.put(author, name, document, options);
-    return this.answer(author, write, options.dryRun, reply);
+    return this.write(request, reply, dryRun, async (author, options) => {
+      const document = parseAgentDocument(await this.bodies.json(request));
+      return this.catalog.put(author, name, document, options);
+    });
   }
 
   /** 200; the body is a JSON merge patch (RFC 7396). */
@@ -106,11 +103,10 @@ export class AgentsController {
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun') dryRun?: string,
   ): Promise<Record<string, unknown>> {
-    const author = authorOf(request);
-    const options = writeOptions(request, dryRun);
-    const patch = await this.bodies.json(request, PATCH_TYPES);
-    const write = await this.catalog.patch(author, name, patch, options);
-    return this.answer(author, write, options.dryRun, reply);
+    return this.write(request, reply, dryRun, async (author, options) => {
+      const patch = await this.bodies.json(request, PATCH_TYPES);
+      return this.catalog.patch(author, name, patch, options);
+    });
   }
 
   @RequireScope('agents:write')
@@ -122,16 +118,22 @@ export class AgentsController {
     this.directory.forget(author.tenantId);
   }
 
-  private answer(
-    { tenantId }: Author,
-    write: CatalogWrite,
-    dryRun: boolean,
+  /** Writes an agent and answers what became of it: 201 where it is new, else 200. */
+  private async write(
+    request: FastifyRequest,
     reply: FastifyReply,
-  ): Record<string, unknown> {
+    dryRunText: string | undefined,
+    act: (author: Author, options: Required<WriteOptions>) => Promise<CatalogWrite>,
+  ): Promise<Record<string, unknown>> {
+    const author = authorOf(request);
+    const options = writeOptions(request, dryRunText);
+    const { dryRun } = options;
+    const write = await act(author, options);
     const { outcome, entry } = write;
-    this.directory.forget(tenantId);
-    reply.status(outcome === 'created' && !dryRun ? 201 : 200);
-    if (outcome === 'created' && !dryRun) reply.header('location', `/v1/agents/${entry.slug}`);
+    this.directory.forget(author.tenantId);
+    const isNew = outcome === 'created' && !dryRun;
+    reply.status(isNew ? 201 : 200);
+    if (isNew) reply.header('location', `/v1/agents/${entry.slug}`);
     if (!dryRun && entry.id !== undefined)
       reply.header('etag', etagOf({ id: entry.id, version: entry.version }));
     return encodeWrite(write, dryRun);
