@@ -1,4 +1,4 @@
-import { type PgPool, PostgresConnection, type PostgresPoolConfig } from 'bullmq';
+import { type PgPool, type PgPoolClient, PostgresConnection, type PostgresPoolConfig } from 'bullmq';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { within, type QuietLog } from '../../channels.js';
 
@@ -13,8 +13,8 @@ const SEND_MS = 5_000;
 
 /** One LISTEN connection, from its opening until it is lost. */
 interface Session {
-  connection: PostgresConnection;
   lost: Promise<unknown>;
+  close(): Promise<void>;
 }
 
 /** What a listener tells. */
@@ -48,7 +48,7 @@ export class PostgresListener {
 
   async close(): Promise<void> {
     this.stop.abort();
-    const closed = this.session?.connection.close() ?? Promise.resolve();
+    const closed = this.session?.close() ?? Promise.resolve();
     await within(CLOSE_MS, closed, 'no answer').catch(() => undefined);
   }
 
@@ -57,7 +57,7 @@ export class PostgresListener {
     for (;;) {
       const error = await session.lost;
       this.session = undefined;
-      session.connection.close().catch(() => undefined);
+      session.close().catch(() => undefined);
       if (this.stopped()) return;
       this.log.warn('Postgres notifications lost; connecting again', error);
       const next = (this.session = await this.listenAgain());
@@ -73,7 +73,7 @@ export class PostgresListener {
       try {
         const session = await this.listen();
         if (!this.stopped()) return session;
-        await session.connection.close();
+        await session.close();
       } catch (error) {
         this.log.warn('Postgres notifications: no connection', error);
         await sleep(RETRY_MS, undefined, { signal: this.stop.signal }).catch(() => undefined);
@@ -86,24 +86,35 @@ export class PostgresListener {
     return this.stop.signal.aborted;
   }
 
+  /**
+   * The connection comes from a pool of one. A client of its own would have no listener of errors for a moment after it
+   * has connected, and an error in that moment ends the process; the pool's `onConnect` comes before that moment.
+   */
   private async listen(): Promise<Session> {
-    const connection = new PostgresConnection({ ...this.config, max: 1 });
-    const lost = new Promise((resolve) => connection.on('error', resolve).on('close', resolve));
+    const { pool } = new PostgresConnection({ ...this.config, max: 1 });
+    let opened: PgPoolClient | undefined;
+    let heartbeat: NodeJS.Timeout | undefined;
+    const close = async (): Promise<void> => {
+      clearInterval(heartbeat);
+      opened?.release(true);
+      opened = undefined;
+      await pool.end();
+    };
     try {
-      const client = await connection.getListenClient();
+      const client = (opened = await pool.connect());
       client.on('notification', ({ channel, payload }) => this.events.notified(channel, payload ?? ''));
+      const lost = new Promise<unknown>((resolve) => {
+        client.on('error', resolve).on('end', () => resolve('the connection has ended'));
+        // It may hear nothing for hours: asking is the only way to notice that the server is gone.
+        heartbeat = setInterval(() => {
+          within(HEARTBEAT_MS, client.query('SELECT 1'), 'no answer in time').catch(resolve);
+        }, HEARTBEAT_MS);
+        heartbeat.unref();
+      });
       await client.query(this.channels.map((channel) => `LISTEN "${channel}"`).join('; '));
-      // It may hear nothing for hours: asking is the only way to notice that the server is gone.
-      const beat = (): Promise<unknown> =>
-        within(HEARTBEAT_MS, client.query('SELECT 1'), 'no answer in time');
-      const timer = setInterval(() => {
-        beat().catch((error: unknown) => connection.emit('error', error));
-      }, HEARTBEAT_MS);
-      timer.unref();
-      void lost.then(() => clearInterval(timer));
-      return { connection, lost };
+      return { lost, close };
     } catch (error) {
-      connection.close().catch(() => undefined);
+      close().catch(() => undefined);
       throw error;
     }
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { asAdministrator } from '../../../../../test/support/database.js';
 import { Inbox, inTime } from '../../inbox.fixture.js';
 import { Installation, signalOf, someRun } from '../../installation.fixture.js';
+import { CuttingProxy } from './cutting-proxy.fixture.js';
 import type { ControlMessage, Messaging, RunJob, TaskSignal } from '../../messaging.js';
 
 describe('messaging when Postgres fails', () => {
@@ -61,6 +62,24 @@ describe('messaging when Postgres fails', () => {
     await worker.publishControl({ type: 'catalog-changed', tenantId: null });
     await api.enqueueRuns([someRun()]);
     await Promise.all([signals.reach(1), control.reach(1), runs.reach(2)]);
+  });
+
+  it('survives a connection that Postgres ends in the packet in which it says that it is ready', async () => {
+    const proxy = await CuttingProxy.before(installation.options.databaseUrl);
+    try {
+      const behind = installation.create({ databaseUrl: proxy.url });
+      await behind.start(10_000);
+      const signals = new Inbox<TaskSignal>();
+      await behind.subscribeTask(tenantId, taskId, signals.push);
+      const back = connectionBack(behind);
+      proxy.cut(5);
+      await back;
+      await worker.publishTask(tenantId, taskId, signalOf(1));
+      await signals.reach(1);
+      expect(proxy.refusals).toBe(5);
+    } finally {
+      await proxy.close();
+    }
   });
 
   it('refuses runs within two seconds while Postgres is away, and works on its return', async () => {
