@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { EnvironmentError, loadEnvironment, loadLocalEnvironment } from './environment.js';
-import { SETTING_NAMES } from './settings.js';
+import { isBatonSecret, SETTING_NAMES } from './settings.js';
 
 const DATABASE_URL = 'postgres://baton:hunter2@db:5432/baton';
 
@@ -49,6 +49,12 @@ describe('environment', () => {
     expect(problem).toMatch(new RegExp(`^${key} is not valid: set it to .+\\.$`));
     expect(others).toEqual([]);
     expect(problem).not.toContain('hunter2');
+  });
+
+  it('takes every setting with the name of a secret for one', () => {
+    const names = SETTING_NAMES.filter((name) => /_(KEY|PASSWORD|SECRET|TOKEN)(_|$)/.test(name));
+    expect(names).toContain('POSTGRES_PASSWORD');
+    expect(names.filter((name) => !isBatonSecret(name))).toEqual([]);
   });
 
   it('refuses a port, a limit and a heartbeat that can not work', () => {

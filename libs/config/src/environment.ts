@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { LIMITS, type TenantLimits } from './limits.js';
 import {
   environmentName,
+  isBatonSecret,
   LOCAL_GROUPS,
   PROCESS_GROUPS,
-  SECRET_KEYS,
   type Setting,
   type SettingGroup,
 } from './settings.js';
@@ -58,7 +58,7 @@ function readSettings<G extends Groups>(
 
 function describe(name: string, value: string | undefined, remedy: string): string {
   if (!value?.trim()) return `${name} is not set: ${remedy}.`;
-  if (SECRET_KEYS.has(name)) return `${name} is not valid: ${remedy}.`;
+  if (isBatonSecret(name)) return `${name} is not valid: ${remedy}.`;
   return `${name} is ${JSON.stringify(value)}: ${remedy}.`;
 }
 

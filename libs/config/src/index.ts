@@ -19,4 +19,4 @@ export {
   NO_LIMITS,
   type TenantLimits,
 } from './limits.js';
-export { SECRET_KEYS } from './settings.js';
+export { isBatonSecret } from './settings.js';

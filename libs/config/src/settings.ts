@@ -390,18 +390,22 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
     text,
     'Password of the superuser in the Postgres of `docker compose`: letters and digits. Used when the ' +
       'database is created. Default: postgres.',
+    { secret: true },
   ),
   batonDatabasePassword: optional(
     text,
     'Password of the role `baton` in the Postgres of `docker compose`: letters and digits. Used when ' +
       'the database is created. Default: baton.',
+    { secret: true },
   ),
   batonUrl: optional(
     text,
     'URL of the server that `npx baton send`, `agents`, `schedules` and similar commands call. Default: ' +
       'that of `npm start`.',
   ),
-  batonToken: optional(text, 'Token for these commands. Default: the demo token of `npm start`.'),
+  batonToken: optional(text, 'Token for these commands. Default: the demo token of `npm start`.', {
+    secret: true,
+  }),
 });
 
 /** What every process reads. */
@@ -439,6 +443,14 @@ const named = Object.values<SettingGroup>(SETTING_GROUPS).flatMap((group) =>
 export const SETTING_NAMES: readonly string[] = named.map(({ name }) => name);
 
 /** The names of the settings whose values must never be shown. */
-export const SECRET_KEYS: ReadonlySet<string> = new Set(
+const SECRET_NAMES: ReadonlySet<string> = new Set(
   named.filter(({ secret }) => secret).map(({ name }) => name),
 );
+
+/** Names with Baton's prefix that look like a secret: a setting of another version of Baton, or a mistyped one. */
+const SECRET_PATTERN = /^BATON_(.*_)?(KEY|PASSWORD|SECRET|TOKEN)S?(_|$)/;
+
+/** Whether a variable of the environment may hold a secret of Baton. No message shows its value; no agent gets it. */
+export function isBatonSecret(name: string): boolean {
+  return SECRET_NAMES.has(name) || SECRET_PATTERN.test(name);
+}

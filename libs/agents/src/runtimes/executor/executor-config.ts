@@ -1,4 +1,4 @@
-import { SECRET_KEYS } from '@baton/config';
+import { isBatonSecret } from '@baton/config';
 import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
 import { durationText } from '../llm/duration.js';
@@ -8,7 +8,7 @@ const isInside = (path: string): boolean => !isAbsolute(path) && !normalize(path
 const variable = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/, 'must be the name of an environment variable')
-  .refine((name) => !SECRET_KEYS.has(name), 'is a secret of Baton, which agents do not get');
+  .refine((name) => !isBatonSecret(name), 'is a secret of Baton, which agents do not get');
 
 /** The settings of an executor agent. What is not set comes from the environment (`EXECUTOR_…`). */
 export const executorConfig = z.strictObject({
