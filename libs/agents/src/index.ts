@@ -6,5 +6,5 @@ export { BUILTIN_AGENTS } from './builtins.js';
 export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';
 export * from './runtime.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';
-export { AgentCrash, AgentError } from './runtimes/executor/run-failure.js';
+export { AgentCrash, AgentError } from './runtimes/executor/protocol.js';
 export { RuntimeTable } from './runtimes.js';

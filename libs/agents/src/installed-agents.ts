@@ -10,8 +10,7 @@ import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { assertConfig } from './runtime-configs.js';
 import { checkExecutors } from './runtimes/executor/check-executors.js';
-import { executorConfig } from './runtimes/executor/executor-config.js';
-import { checkOptions } from './runtimes/executor/process-options.js';
+import { checkOptions, executorConfig } from './runtimes/executor/executor-config.js';
 
 /** The file that describes an agent, beside its module. */
 const AGENT_FILE = 'agent.yaml';

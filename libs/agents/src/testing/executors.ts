@@ -1,13 +1,12 @@
 import type { Logger } from '@baton/telemetry';
 import type { AgentExecutor } from '@a2a-js/sdk/server';
 import type { AgentOutput, Turn } from '../runtime.js';
-import { converse } from '../runtimes/executor/converse.js';
-import { HostedTurn, type TurnHost } from '../runtimes/executor/hosted-turn.js';
+import { converse, TurnStream } from '../runtimes/executor/executor-turn.js';
+import { HostedTurn, type TurnHost } from '../runtimes/executor/child/hosted-turn.js';
 import type { FromAgent, ToAgent } from '../runtimes/executor/protocol.js';
-import { turnRequest } from '../runtimes/executor/turn-request.js';
-import { TurnStream } from '../runtimes/executor/turn-stream.js';
+import { turnRequest } from '../runtimes/executor/executor-runtime.js';
 
-/** Both ends of a turn in this process: what they say to each other goes through JSON as it does between processes. */
+/** Runs both sides of a turn in this process. Their messages go through JSON, as between processes. */
 export async function* converseHere(
   executor: AgentExecutor,
   turn: Turn,

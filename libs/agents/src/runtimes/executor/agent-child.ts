@@ -5,34 +5,34 @@ import type { Readable, Writable } from 'node:stream';
 import { type FromAgent, FrameReader, type ToAgent, encodeFrame } from './protocol.js';
 
 export interface ChildOptions {
-  /** All that the process sees of the environment. */
+  /** The whole environment of the process. */
   env: Readonly<Record<string, string>>;
-  /** Size of the heap of JavaScript. */
+  /** JavaScript heap size. */
   memoryMb: number;
-  /** Largest event that an executor may publish, in bytes of JSON. */
+  /** Maximum size of an event, in bytes of JSON. */
   maxEventBytes: number;
 }
 
-/** What an agent's process has to say. */
+/** Receives the output of an agent's process. */
 export interface ChildListener {
-  /** Throws if the message makes no sense; then `onUnreadable` is called. */
+  /** May throw if the message is invalid. Then `onUnreadable` is called. */
   onMessage(message: FromAgent): void;
   onUnreadable(reason: string): void;
-  /** Text that was not written by its console. */
+  /** Text on standard output or error that did not come through the captured console. */
   onText(text: string): void;
 }
 
-const MAIN = join(__dirname, 'executor-main.js');
+const MAIN = join(__dirname, 'child', 'executor-main.js');
 const INPUT = 3;
 const OUTPUT = 4;
-/** Messages are a little longer than the events in them. */
+/** A message is a little longer than its events. */
 const ENVELOPE_BYTES = 1024 * 1024;
-/** How long the last words of a process are waited for. */
+/** Time to wait for the remaining output after a process has ended. */
 const LAST_WORDS_MS = 500;
 
-/** The operating system's side of an agent's process: start, pipes, end. */
+/** The operating system process of an agent: start, pipes, end. */
 export class AgentChild {
-  /** Resolves when it is gone and all it has said was heard, with how it ended (`was ended by SIGKILL`). */
+  /** Resolves when the process has ended and its output was read, with the way it ended (`was ended by SIGKILL`). */
   readonly exited: Promise<string>;
   private readonly child: ChildProcess;
   private readonly frames: FrameReader;
@@ -45,9 +45,9 @@ export class AgentChild {
     const limits = [maxEventBytes, memoryMb].map(String);
     this.child = spawn(process.execPath, [`--max-old-space-size=${memoryMb}`, MAIN, ...limits], {
       env: { ...env },
-      // Its console, the messages in, the messages out, and a pipe that closes when this process ends.
+      // Standard streams, messages in, messages out, and a pipe that closes when this process ends.
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
-      // A group of its own: what the agent has started ends with it, and Ctrl-C reaches us alone.
+      // A process group of its own: a kill reaches the agent's children too, and Ctrl-C does not reach the agent.
       detached: true,
     });
     this.exited = new Promise((resolve) => this.follow(resolve));
@@ -57,18 +57,18 @@ export class AgentChild {
     (this.pipe(INPUT) as Writable | undefined)?.write(encodeFrame(JSON.stringify(message)));
   }
 
-  /** End it, and what it has started. */
+  /** Kills the process and its children. */
   kill(): void {
     const { pid } = this.child;
     if (pid === undefined) return;
     try {
       process.kill(-pid, 'SIGKILL');
     } catch {
-      // Nobody is left in it.
+      // The group is empty.
     }
   }
 
-  /** What it has in memory, in MiB; 0 where Linux's `/proc` is not there. */
+  /** Resident memory in MiB; 0 on systems without Linux's `/proc`. */
   async residentMb(): Promise<number> {
     const { pid } = this.child;
     if (pid === undefined) return 0;
@@ -79,7 +79,7 @@ export class AgentChild {
   private follow(resolve: (how: string) => void): void {
     const { child } = this;
     for (const number of [1, 2, INPUT, OUTPUT, OUTPUT + 1]) {
-      // A process that is gone says so with `exit`.
+      // `exit` reports the end of the process.
       this.pipe(number)?.on('error', () => undefined);
     }
     for (const number of [1, 2]) {
@@ -99,7 +99,7 @@ export class AgentChild {
     });
   }
 
-  /** There is none where the machine has no more of them; then `error` follows. */
+  /** Undefined if the machine has no free file descriptors. Then `error` follows. */
   private pipe(number: number): Readable | Writable | undefined {
     const pipes = this.child.stdio as ChildProcess['stdio'] | undefined;
     return pipes?.[number] ?? undefined;

@@ -1,32 +1,31 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentProcess, type ProcessOptions, type TurnIds } from './agent-process.js';
-import type { ErrorDetail, TurnRequest } from './protocol.js';
-import { AgentError } from './run-failure.js';
-import type { TurnStream } from './turn-stream.js';
+import { type ErrorDetail, type TurnRequest, AgentError } from './protocol.js';
+import type { TurnStream } from './executor-turn.js';
 
 export interface PoolOptions extends ProcessOptions {
   /** Absolute path of the agent's folder, and the module inside it. */
   folder: string;
   module: string | undefined;
-  /** Processes that share the agent's turns. */
+  /** Number of processes that share the agent's turns. */
   maxProcesses: number;
-  /** How long a process without turns is kept. */
+  /** Time to keep a process without turns. */
   idleMs: number;
 }
 
-/** Processes beside those of `maxProcesses`: such as finish their turns, or do not answer. */
+/** Maximum processes beyond `maxProcesses`: retired ones that finish their turns, and unresponsive ones. */
 const MAX_EXTRA = 2;
-/** Turns that have a process to themselves, at once. */
+/** Maximum concurrent turns with a process of their own. */
 const MAX_ALONE = 2;
 const BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 5_000;
-/** A process that has lived for so long is as good as a new one. */
+/** A process that ran for this long resets the backoff. */
 const STEADY_MS = 10_000;
 
-/** The processes of one agent in this worker. The first is started with the first turn. */
+/** The processes of one agent in this worker. The first turn starts the first process. */
 export class AgentPool {
   private readonly processes = new Set<AgentProcess>();
-  /** Those that take turns as they come. */
+  /** Processes that run several turns at a time. */
   private readonly shared = new Set<AgentProcess>();
   private readonly timer: NodeJS.Timeout;
   private alone = 0;
@@ -41,9 +40,10 @@ export class AgentPool {
   }
 
   /**
-   * Begin a turn. Undefined: `signal` has aborted before there was a process for it.
-   * @param alone in a process of its own
-   * @throws AgentError if the agent's module could not be loaded just now
+   * Starts a turn.
+   * @param alone use a process of its own
+   * @returns undefined if `signal` aborted before a process was free
+   * @throws AgentError if the agent's module failed to load a moment ago
    */
   async open(
     request: TurnRequest,
@@ -53,18 +53,18 @@ export class AgentPool {
   ): Promise<TurnStream | undefined> {
     const process = alone ? await this.startAlone(signal) : await this.choose(signal);
     const stream = process?.open(request, ids);
-    // It ends with its only turn.
+    // The process ends with its only turn.
     if (alone) process?.retire();
     return stream;
   }
 
-  /** End every process as soon as its turns have ended. */
+  /** Ends each process after its last turn. */
   retire(): void {
     clearInterval(this.timer);
     for (const process of this.processes) process.retire();
   }
 
-  /** End every process. */
+  /** Ends every process now. */
   async close(): Promise<void> {
     clearInterval(this.timer);
     const all = [...this.processes];
@@ -72,7 +72,7 @@ export class AgentPool {
     await Promise.all(all.map(({ ended }) => ended));
   }
 
-  /** The process with the fewest turns, or a new one while there may be more. */
+  /** The process with the fewest turns, or a new one below the limit. */
   private async choose(signal: AbortSignal): Promise<AgentProcess | undefined> {
     const open = [...this.shared].filter(({ isOpen }) => isOpen);
     const able = open.filter(({ isResponsive }) => isResponsive);
@@ -89,7 +89,7 @@ export class AgentPool {
       if (this.loadError) throw new AgentError(this.loadError);
       await delay(pause, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return undefined;
-      // Others have waited as well: one of them has started it.
+      // Another waiting turn may have started a process.
       const [started] = [...this.shared].filter(({ isOpen }) => isOpen);
       if (started) return started;
     }
@@ -130,7 +130,7 @@ export class AgentPool {
     this.processes.add(process);
     process.load(folder, module).then(
       (error) => this.onLoaded(process, error),
-      // `ended` says so as well.
+      // `ended` reports the same.
       () => undefined,
     );
     void process.ended.then(() => {
@@ -157,7 +157,7 @@ export class AgentPool {
 
   private endIdle(): void {
     for (const process of this.processes) {
-      if (process.idleMs > this.options.idleMs) process.kill('The agent had nothing to do');
+      if (process.idleMs > this.options.idleMs) process.kill('The process was idle');
     }
   }
 }

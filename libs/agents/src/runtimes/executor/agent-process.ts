@@ -1,46 +1,52 @@
 import type { Logger } from '@baton/telemetry';
 import { AgentChild, type ChildListener, type ChildOptions } from './agent-child.js';
-import { type ErrorDetail, type FromAgent, type TurnRequest, cut } from './protocol.js';
-import { AgentCrash, AgentError } from './run-failure.js';
-import { TurnStream } from './turn-stream.js';
+import {
+  type ErrorDetail,
+  type FromAgent,
+  type TurnRequest,
+  cut,
+  AgentCrash,
+  AgentError,
+} from './protocol.js';
+import { TurnStream } from './executor-turn.js';
 
-/** How a process is started and held to its limits. */
+/** How to start a process, and its limits. */
 export interface ProcessOptions extends ChildOptions {
-  /** The agent's slug, for the log. */
+  /** The agent's slug, for log lines. */
   agent: string;
-  /** How long it may give no sign of life. */
+  /** Maximum time without a response. */
   stallMs: number;
   logger: Logger;
 }
 
-/** Whose turn it is; stands in the log lines of its console. */
+/** The ids of a turn, for its log lines. */
 export interface TurnIds {
   tenantId: string;
   taskId: string;
   runId: string;
 }
 
-/** What a process may use besides its heap: buffers, code, threads. */
+/** Memory that a process may use beside its heap: buffers, code, threads. */
 const NATIVE_MB = 256;
-/** What an empty one uses. */
+/** Memory that an empty process uses. */
 const BARE_MB = 48;
 const MAX_TICK_MS = 1_000;
-/** A process that has not answered for so long gets no new turns while another can. */
+/** A process that has not answered for this long gets new turns only if no other process can take them. */
 const UNRESPONSIVE_MS = 2_000;
-/** How long a process may take to start, where that is longer than it may stand still. */
+/** Minimum time that a process has to start, also if `stallMs` is shorter. */
 const START_MS = 30_000;
-/** What an executor may still do when its process is about to end. */
+/** Time that executors have after their turns before a retired process ends. */
 const WIND_UP_MS = 2_000;
 const MAX_TAIL = 16_000;
 const MAX_KNOWN_TURNS = 1_000;
 
 /**
- * A child process that runs the turns of one agent. Whatever the agent's code does there, this process goes on: an
- * error that nobody catches fails the turn whose it is; a process that dies, stands still or uses too much memory
- * is ended, and its turns end with `AgentCrash`. It ends with this process, also by `kill -9`.
+ * A child process that runs the turns of one agent. The agent's code can not harm the worker. An uncaught error fails
+ * its own turn. A process that dies, stalls or uses too much memory is killed, and its turns fail with `AgentCrash`.
+ * The child ends with the worker, also after `kill -9`.
  */
 export class AgentProcess implements ChildListener {
-  /** Resolves when the process is gone, with the words for why; its turns have ended by then. */
+  /** Resolves with the reason when the process has ended and its turns have failed. */
   readonly ended: Promise<string>;
   private readonly child: AgentChild;
   private readonly streams = new Map<number, TurnStream>();
@@ -66,7 +72,7 @@ export class AgentProcess implements ChildListener {
     this.timer.unref();
   }
 
-  /** Load an agent's module. Resolves with what is wrong with it, if anything; rejects if the process dies of it. */
+  /** Loads an agent's module. Resolves with the error of the module, if any. Rejects if the process dies. */
   async load(folder: string, module: string | undefined): Promise<ErrorDetail | undefined> {
     const loaded = new Promise<ErrorDetail | undefined>((resolve) => (this.onLoaded = resolve));
     this.child.send({ type: 'load', folder, module });
@@ -78,7 +84,7 @@ export class AgentProcess implements ChildListener {
     return error;
   }
 
-  /** Begin a turn. */
+  /** Starts a turn. */
   open(request: TurnRequest, ids: TurnIds): TurnStream {
     const turn = ++this.lastTurn;
     const stream = new TurnStream(turn, (message) => this.child.send(message));
@@ -89,19 +95,19 @@ export class AgentProcess implements ChildListener {
       this.turns.delete(known);
     }
     this.child.send({ type: 'turn', turn, request });
-    // It is gone, and nobody has noticed yet.
+    // The process has ended, and the caller could not know it yet.
     if (this.gone) stream.fail(this.crash(this.endReason ?? '', false));
     return stream;
   }
 
-  /** Turns that somebody listens to. */
+  /** Number of turns whose events are still read. */
   get inFlight(): number {
     let count = 0;
     for (const stream of this.streams.values()) if (!stream.isOver) count += 1;
     return count;
   }
 
-  /** It takes new turns. */
+  /** Whether it takes new turns. */
   get isOpen(): boolean {
     return !this.gone && !this.retired && this.endReason === undefined;
   }
@@ -110,23 +116,23 @@ export class AgentProcess implements ChildListener {
     return !this.hasSpoken || this.silentMs < UNRESPONSIVE_MS;
   }
 
-  /** It was not this process that ended it. */
+  /** Whether it ended by itself, or with turns in it. */
   get hasCrashed(): boolean {
     return this.crashed;
   }
 
-  /** For how long it has had nothing to do, in ms. */
+  /** Time without turns, in ms. */
   get idleMs(): number {
     return this.inFlight > 0 ? 0 : performance.now() - this.usedAt;
   }
 
-  /** No new turns: it ends when the last one has. */
+  /** Takes no new turns, and ends after the last one. */
   retire(): void {
     this.retired = true;
     this.endIfDone();
   }
 
-  /** End it now. */
+  /** Ends the process now. */
   kill(reason: string): void {
     this.endReason ??= reason;
     this.child.kill();
@@ -146,23 +152,23 @@ export class AgentProcess implements ChildListener {
     return reason;
   }
 
-  /** What others have written in this process is not part of it: it may be another tenant's. */
+  /** Contains no console output of other turns: they may belong to another tenant. */
   private crash(reason: string, hadCompany: boolean, output: string[] = []): AgentCrash {
     return new AgentCrash(reason, { name: 'AgentCrash', message: reason, output }, hadCompany);
   }
 
   onUnreadable(reason: string): void {
-    this.kill(`The agent's process sent what can not be read: ${reason}`);
+    this.kill(`The agent's process sent an unreadable message: ${reason}`);
   }
 
-  /** What was not written by JavaScript, or past the console: it belongs to no turn. */
+  /** Output of native code, or output past the captured console. It belongs to no turn. */
   onText(text: string): void {
     this.tail = (this.tail + text).slice(-MAX_TAIL);
     this.log('info', 'agent wrote', null, { text: cut(text, 4_000) });
   }
 
   onMessage(message: FromAgent): void {
-    // Whatever it is, it lives.
+    // Every message is a sign of life.
     this.pingedAt = undefined;
     this.hasSpoken = true;
     switch (message.type) {
@@ -202,12 +208,12 @@ export class AgentProcess implements ChildListener {
     this.endIfDone();
   }
 
-  /** The turn whose error it is fails. After it the process can't be trusted: it ends when the other turns have. */
+  /** Fails the turn of the error. The process is no longer reliable, so it ends after its other turns. */
   private onUncaught(turn: number | null, error: ErrorDetail): void {
     const open = [...this.streams.values()].filter((stream) => !stream.isOver);
     const [only] = open;
     const guilty = turn === null ? (open.length === 1 ? only : undefined) : this.streams.get(turn);
-    this.log('error', 'agent threw an error that nobody caught', guilty?.turn ?? turn, { error });
+    this.log('error', 'uncaught error in agent', guilty?.turn ?? turn, { error });
     if (guilty && !guilty.isOver) guilty.fail(new AgentError({ ...error, output: guilty.output }));
     if (turn === null && open.length > 1) {
       this.kill('The agent stopped with an error that belongs to no turn');
@@ -227,25 +233,25 @@ export class AgentProcess implements ChildListener {
     const now = performance.now();
     const late = now - this.tickedAt - everyMs;
     this.tickedAt = now;
-    // This process itself stood still: what the other has said meanwhile is still to be read.
+    // This process itself was blocked, so answers of the child may still be unread.
     if (late > everyMs) this.pingedAt &&= now;
     if (this.pingedAt === undefined) {
       this.pingedAt = now;
       this.child.send({ type: 'ping' });
     }
     const usedMb = await this.child.residentMb();
-    // Only now: what was waiting to be read is read by now.
+    // Check the time only now: the await let this process read waiting messages.
     const { memoryMb } = this.options;
     const stallMs = this.hasSpoken ? this.options.stallMs : Math.max(this.options.stallMs, START_MS);
     const isStalled = this.silentMs > stallMs;
-    // A process that stands still with a full heap does so because it looks for memory.
+    // A stalled process with a full heap is collecting garbage: report the memory, not the stall.
     if (usedMb > memoryMb + (isStalled ? BARE_MB : NATIVE_MB)) this.kill(outOfMemory(memoryMb));
     else if (isStalled) {
       this.kill(`The agent did not answer for ${stallMs / 1000} s, and its process was ended`);
     }
   }
 
-  /** For how long it has not answered, in ms. */
+  /** Time since an unanswered ping, in ms. */
   private get silentMs(): number {
     return this.pingedAt === undefined ? 0 : performance.now() - this.pingedAt;
   }

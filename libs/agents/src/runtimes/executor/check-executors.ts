@@ -1,17 +1,16 @@
 import { AgentProcess, type ProcessOptions } from './agent-process.js';
 
-/** A folder with an executor. */
+/** An agent's folder, and the path of the module inside it. */
 export interface ExecutorFolder {
   folder: string;
   module: string | undefined;
 }
 
 /**
- * Load the module of each folder once, to see that it can run: in a process beside, because a module may do anything
- * while it is loaded. One that ends the process, or does not come to an end, is found out; the rest goes on in a new
- * process.
+ * Loads the module of each folder once to check it. A module may run any code while it loads, so a child process does
+ * it. If a module ends the process or never returns, that is its problem, and the next folders use a new process.
  *
- * @returns for each folder what is wrong with it, if anything
+ * @returns one problem per folder; undefined if the folder is fine
  */
 export async function checkExecutors(
   folders: readonly ExecutorFolder[],
@@ -30,7 +29,7 @@ class Checker {
   constructor(private readonly options: ProcessOptions) {}
 
   async check(folder: ExecutorFolder): Promise<string | undefined> {
-    // What has been loaded before may have ended the process: only in a new one it is known whose fault it is.
+    // An earlier module may have ended a used process. Only a failure in a new process is this module's fault.
     const isNew = this.process === undefined;
     this.process ??= new AgentProcess(this.options);
     try {

@@ -1,7 +1,10 @@
-import { isBatonSecret } from '@baton/config';
-import { isAbsolute, normalize } from 'node:path';
+import { type Environment, isBatonSecret } from '@baton/config';
+import type { Logger } from '@baton/telemetry';
 import { z } from 'zod';
+import { isAbsolute, normalize, join } from 'node:path';
 import { durationText } from '../llm/duration.js';
+import type { PoolOptions } from './agent-pool.js';
+import type { ProcessOptions } from './agent-process.js';
 
 const isInside = (path: string): boolean => !isAbsolute(path) && !normalize(path).startsWith('..');
 
@@ -10,16 +13,67 @@ const variable = z
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/, 'must be the name of an environment variable')
   .refine((name) => !isBatonSecret(name), 'is a secret of Baton, which agents do not get');
 
-/** The settings of an executor agent. What is not set comes from the environment (`EXECUTOR_…`). */
+/** The settings of an executor agent. Defaults come from the environment (`EXECUTOR_…`). */
 export const executorConfig = z.strictObject({
   /** Path of the module inside the agent's folder. */
   module: z.string().min(1).refine(isInside, 'must be a path inside the folder of the agent').optional(),
-  /** Names of variables of the worker's environment that the agent's process gets as well. */
+  /** Names of further variables of the worker's environment that the agent's process receives. */
   env: z.array(variable).max(100).optional(),
-  /** Size of the heap of JavaScript of a process, in MiB. */
+  /** JavaScript heap size of a process, in MiB. */
   memoryMb: z.int().min(32).max(65_536).optional(),
-  /** How long a process may give no sign of life, e.g. because it computes without a pause. */
+  /** Maximum time without a response of the process, for example in an endless loop. Read as milliseconds. */
   stall: durationText.optional(),
-  /** Processes that share the agent's turns, in each worker. */
+  /** Number of processes per worker that share the agent's turns. */
   processes: z.int().min(1).max(64).optional(),
 });
+
+/** Variables that every process receives: program paths, locale, time zone, certificates and proxies. */
+const PASSED =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_[A-Z]+|TZ|TMPDIR|TMP|TEMP|NODE_ENV|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
+
+// The JSON of an event is longer than its content because of Base64 and escapes. This bound is rough: the worker
+// measures the exact size when it stores the event.
+const JSON_FACTOR = 6;
+const ENVELOPE_BYTES = 64 * 1024;
+
+/** Options for an agent's processes. Values of its `agent.yaml` override those of the environment. */
+export function processOptions(
+  { slug, config }: { slug: string; config: unknown },
+  environment: Environment,
+  logger: Logger,
+): PoolOptions {
+  const { module, env = [], memoryMb, stall, processes } = executorConfig.parse(config);
+  const {
+    agentsDir = '',
+    executorMemoryMb,
+    executorStallMs,
+    executorProcesses,
+    executorIdleMs,
+  } = environment;
+  return {
+    agent: slug,
+    folder: join(agentsDir, slug),
+    module,
+    env: passedEnvironment(env),
+    memoryMb: memoryMb ?? executorMemoryMb,
+    stallMs: stall ?? executorStallMs,
+    maxProcesses: processes ?? executorProcesses,
+    idleMs: executorIdleMs,
+    maxEventBytes: environment.maxEventBytes * JSON_FACTOR + ENVELOPE_BYTES,
+    logger,
+  };
+}
+
+/** Options for a process that loads modules only to check them. */
+export function checkOptions(environment: Environment, logger: Logger): ProcessOptions {
+  return processOptions({ slug: '', config: {} }, environment, logger);
+}
+
+/** The part of the worker's environment that an agent sees. The rest holds the platform's keys. */
+function passedEnvironment(names: readonly string[]): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const [name, value] of Object.entries(process.env)) {
+    if (value !== undefined && (PASSED.test(name) || names.includes(name))) passed[name] = value;
+  }
+  return passed;
+}

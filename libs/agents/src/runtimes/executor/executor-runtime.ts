@@ -1,16 +1,16 @@
 import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
+import { Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import type { AgentOutput, AgentRuntime, Turn } from '../../runtime.js';
+import { type AgentOutput, type AgentRuntime, type Turn, historyBefore } from '../../runtime.js';
 import { AgentPool } from './agent-pool.js';
-import { converse } from './converse.js';
-import { processOptions } from './process-options.js';
-import { turnRequest } from './turn-request.js';
+import { converse } from './executor-turn.js';
+import { processOptions } from './executor-config.js';
+import type { TurnRequest } from './protocol.js';
 
 /**
- * Runs an unchanged `AgentExecutor` of `@a2a-js/sdk/server` from the folder `BATON_AGENTS_DIR/<slug>` of the
- * worker, in a process of the agent's own. The database holds no host path, so every worker may keep its agents
- * where it likes.
+ * Runs an unchanged `AgentExecutor` of `@a2a-js/sdk/server` in a process of its own. The code is in the worker's
+ * folder `BATON_AGENTS_DIR/<slug>`. The database holds no path, so each worker may use another folder.
  */
 @Injectable()
 export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
@@ -32,14 +32,14 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     if (stream) yield* converse(stream, turn, signal, this.logger);
   }
 
-  /** The runs have ended or were handed back by now. */
+  /** All runs have ended or returned to the queue before this call. */
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([...this.pools.values()].map(({ pool }) => pool.close()));
   }
 
   private poolOf({ slug, origin, definition }: Turn['agent']): AgentPool {
     const { agentsDir } = this.environment;
-    // Code is the operator's to give: a tenant's own row must not name a folder of theirs.
+    // Only the operator may provide code. A tenant's own agent must not reach a folder of the operator.
     if (origin !== 'installed')
       throw new Error(`agent "${slug}" is not an installed agent: it has no code to run`);
     if (!agentsDir) throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
@@ -50,8 +50,53 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
       processOptions({ slug, config: definition.config }, this.environment, this.logger),
     );
     this.pools.set(slug, { settings, pool });
-    // Its settings have changed: what runs may finish as it is.
+    // The settings have changed. Running turns finish with the old ones.
     known?.pool.retire();
     return pool;
   }
+}
+
+/**
+ * Builds the request that an executor receives for a turn: the message with both ids, the stored task (from the second
+ * turn on), the referenced tasks, and those requested extensions that the agent declares. The earlier tasks of the
+ * context are among the references, because an executor has no other way to read the conversation.
+ */
+export async function turnRequest(turn: Turn): Promise<TurnRequest> {
+  const { tenantId, task, message, referenceTasks } = turn;
+  const declared = new Set(turn.agent.definition.extensions.map(({ uri }) => uri));
+  const named = new Set(referenceTasks.map(({ id }) => id));
+  const earlier = (await turn.earlierTasks()).filter(({ id }) => !named.has(id));
+  const known = [...earlier, ...referenceTasks];
+  const refers = known.length > 0 || message.referenceTaskIds.length > 0;
+  const stored = storedTask(turn);
+  return {
+    tenantId,
+    taskId: task.id,
+    contextId: task.contextId,
+    message: Message.toJSON({ ...message, taskId: task.id, contextId: task.contextId }),
+    extensions: turn.extensions.filter((uri) => declared.has(uri)),
+    ...(stored && { task: Task.toJSON(stored) }),
+    ...(refers && { referenceTasks: known.map((reference) => Task.toJSON(reference)) }),
+  };
+}
+
+/**
+ * The task as it was when the message arrived. Executors read its status to see that the message is an answer, but the
+ * stored status is `working` by now. So this restores the status that asked: only an interrupted task accepts another
+ * message, and its question is the agent's last message.
+ */
+function storedTask(turn: Turn): Task | undefined {
+  const before = historyBefore(turn);
+  if (before.length === 0) return undefined;
+  const asked = before.findLast(({ role }: Message) => role === Role.ROLE_AGENT);
+  return {
+    ...turn.task,
+    status: {
+      state: TaskState.TASK_STATE_INPUT_REQUIRED,
+      message: asked,
+      timestamp: turn.task.status?.timestamp,
+    },
+    // Messages of a crashed attempt of this turn come after the user's message. They are not part of the question.
+    history: [...before, turn.message],
+  };
 }

@@ -1,15 +1,39 @@
-// What a worker and the process of an agent say to each other: JSON, each message behind its length.
+// The protocol between a worker and an agent's process: JSON messages, each with a length prefix.
 
-/** An error in an agent's code, as its author reads it. Never for its caller. */
+/** An error in an agent's code, for the agent's author. Callers never see it. */
 export interface ErrorDetail {
   name: string;
   message: string;
   stack?: string;
-  /** The last lines that the run has written to its console. */
+  /** The last console lines of the run. */
   output?: string[];
 }
 
-/** One turn, as the process of an agent gets it. Messages and tasks are ProtoJSON. */
+/** The agent's code failed in this turn. Callers must not see the message: it is the agent's own. */
+export class AgentError extends Error {
+  override readonly name = 'AgentError';
+
+  constructor(readonly detail: ErrorDetail) {
+    super(detail.message);
+  }
+}
+
+/** The agent's process died during this turn. Callers may see the message. */
+export class AgentCrash extends Error {
+  override readonly name = 'AgentCrash';
+
+  constructor(
+    message: string,
+    /** Details for the agent's author. */
+    readonly detail: ErrorDetail,
+    /** Other turns ran in the same process, and any of them may have killed it. The next attempt should run alone. */
+    readonly hadCompany: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/** One turn, as the worker sends it to the agent's process. Messages and tasks are ProtoJSON. */
 export interface TurnRequest {
   tenantId: string;
   taskId: string;
@@ -22,43 +46,43 @@ export interface TurnRequest {
   extensions: string[];
 }
 
-/** What the worker says to the process. `turn` is a number that the worker has chosen. */
+/** Messages from the worker to the process. The worker chooses the number `turn`. */
 export type ToAgent =
   | { type: 'load'; folder: string; module?: string | undefined }
   | { type: 'turn'; turn: number; request: TurnRequest }
   /** Call `cancelTask`. */
   | { type: 'cancel'; turn: number }
-  /** Nobody reads the events of this turn any more. */
+  /** The worker no longer reads the events of this turn. */
   | { type: 'close'; turn: number }
-  /** So many characters of events were read. */
+  /** The worker has read `size` characters of events. */
   | { type: 'credit'; turn: number; size: number }
   | { type: 'ping' };
 
-/** What the process says to the worker. */
+/** Messages from the process to the worker. */
 export type FromAgent =
   | { type: 'loaded'; error?: ErrorDetail }
-  /** `size` is to be given back as credit. */
+  /** The worker returns `size` as credit. */
   | { type: 'events'; turn: number; size: number; events: unknown[] }
-  /** No event of this turn follows. */
+  /** The turn has no further events. */
   | { type: 'finished'; turn: number }
-  /** `execute` has returned, or thrown. The last message of a turn. */
+  /** `execute` returned or threw. This is the last message of a turn. */
   | { type: 'returned'; turn: number; error?: ErrorDetail }
-  /** Nobody has caught it. Without a turn: it is not known whose it is. */
+  /** An uncaught error or rejection. `turn` is null if its turn is unknown. */
   | { type: 'uncaught'; turn: number | null; error: ErrorDetail }
   | { type: 'cancel-failed'; turn: number; error: ErrorDetail }
-  /** A line on the console. */
+  /** A console line. */
   | { type: 'line'; turn: number | null; text: string }
   | { type: 'pong' };
 
-/** How much a turn may have on its way to a worker that has not read it yet, in characters of JSON. */
+/** Maximum unread events of a turn, in characters of JSON. */
 export const WINDOW = 1024 * 1024;
-/** Events of one turn that travel in one message, in characters of JSON; one larger event travels alone. */
+/** Maximum events in one message, in characters of JSON. A larger event is sent alone. */
 export const MAX_BATCH = 256 * 1024;
 
 const MAX_TEXT = 4_000;
 const MAX_STACK = 16_000;
 
-/** What is known of an error, whatever was thrown, within bounds. */
+/** Describes any thrown value within bounds. Never throws. */
 export function errorDetail(error: unknown): ErrorDetail {
   try {
     if (!(error instanceof Error)) return { name: 'Error', message: cut(String(error), MAX_TEXT) };
@@ -74,7 +98,7 @@ export function errorDetail(error: unknown): ErrorDetail {
   }
 }
 
-/** Agents may put anything there. */
+/** An agent's error may have a name or message that is not a string. */
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : String(value));
 
 /** A frame: the length of the text in bytes (4 bytes, big-endian), then the text in UTF-8. */
@@ -86,15 +110,15 @@ export function encodeFrame(json: string): Buffer {
   return frame;
 }
 
-/** Finds the frames in a stream of bytes. */
+/** Reads frames from a stream of bytes. */
 export class FrameReader {
   private chunks: Buffer[] = [];
   private size = 0;
 
-  /** @param maxBytes longest text of a frame that is taken */
+  /** @param maxBytes maximum length of a frame's text */
   constructor(private readonly maxBytes: number) {}
 
-  /** Takes bytes in; returns the texts that are complete. Throws RangeError for a frame that is too long. */
+  /** Adds bytes and returns the complete texts. Throws RangeError for a frame that is too long. */
   push(chunk: Buffer): string[] {
     this.chunks.push(chunk);
     this.size += chunk.length;
@@ -122,5 +146,6 @@ export class FrameReader {
   }
 }
 
-export const cut = (text: string, most: number): string =>
-  text.length <= most ? text : `${text.slice(0, most)}…`;
+/** Shortens a text to `max` characters and an ellipsis. */
+export const cut = (text: string, max: number): string =>
+  text.length <= max ? text : `${text.slice(0, max)}…`;

@@ -1,9 +1,9 @@
+import * as ts from 'typescript';
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import * as ts from 'typescript';
 
 /** Loads a folder's executor and prints the kinds of events it publishes, or why it could not be loaded. */
 const PROBE = `
@@ -16,8 +16,8 @@ loadExecutor(folder, file)
   .then((create) => create().execute({ taskId: 't', contextId: 'c', userMessage }, bus))
   .then(() => console.log(kinds.join(' ')), (error) => console.log('Error: ' + error.message));
 `;
-const SOURCES = ['load-executor.ts', 'sdk-fallback.ts', 'sdk-fallback-hooks.ts'];
-const ROOT = join(__dirname, '../../../../..');
+const SOURCES = ['load-executor.ts', 'sdk-fallback-hooks.ts'];
+const ROOT = join(__dirname, '../../../../../..');
 
 // Jest has a module system of its own, so these tests run the compiled files in a Node of their own.
 let home: string;
@@ -90,7 +90,7 @@ describe('an executor module without an SDK of its own', () => {
 
   it('may be any file of the folder, with modules beside it', async () => {
     const path = await folder('nested', {
-      'dist/main.mjs': "import Executor from './executor.mjs';\nexport default Executor;",
+      'dist/main.mjs': "import Executor from '../executor.mjs.js';\nexport default Executor;",
       'dist/executor.mjs': `${ESM}export default class ${BODY}`,
     });
     expect(await probe(path, 'dist/main.mjs')).toBe('message');

@@ -1,9 +1,9 @@
 import type { AgentExecutor } from '@a2a-js/sdk/server';
-import { textPart } from '../../runtime.js';
-import { firstTurn } from '../../testing/turns.js';
+import { textPart } from '../../../runtime.js';
+import { firstTurn } from '../../../testing/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
-import { type FromAgent, WINDOW } from './protocol.js';
-import { turnRequest } from './turn-request.js';
+import { type FromAgent, WINDOW } from '../protocol.js';
+import { turnRequest } from '../executor-runtime.js';
 
 const CHUNK = 'x'.repeat(100_000);
 const MAX_WAITING = 500_000;

@@ -3,12 +3,12 @@ import { readSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { captureConsole } from './capture-console.js';
 import { HostedTurn, type TurnHost, currentTurn } from './hosted-turn.js';
 import { type ExecutorFactory, loadExecutor } from './load-executor.js';
-import { type FromAgent, FrameReader, type ToAgent, encodeFrame, errorDetail } from './protocol.js';
+import { type FromAgent, FrameReader, type ToAgent, encodeFrame, errorDetail, cut } from '../protocol.js';
 
-// The process of an agent: loads its module and runs its turns. Started by `AgentProcess`, which gives it these.
+// The main module of an agent's process. It loads the agent's module and runs its turns. `AgentChild` starts it with
+// these file descriptors and arguments.
 const IN = 3;
 const OUT = 4;
 const [maxEventBytes = 0, memoryMb = 0] = process.argv.slice(2, 4).map(Number);
@@ -17,7 +17,7 @@ const MAX_FRAME = 1024 * 1024 * 1024;
 const SHARE_OF_MEMORY = 1 / 4;
 const POLL_MS = 2;
 
-/** The channel to the worker. Writing waits until there is room: the worker always reads. */
+/** The channel to the worker. A write blocks until the pipe has room, because the worker always reads. */
 class Channel {
   private readonly frames = new FrameReader(MAX_FRAME);
   private readonly bytes = Buffer.allocUnsafe(64 * 1024);
@@ -26,7 +26,7 @@ class Channel {
   constructor(private readonly onMessage: (message: ToAgent) => void) {
     const socket = new Socket({ fd: IN, readable: true, writable: false });
     socket.on('data', (chunk: Buffer) => this.take(chunk));
-    // Without a worker there is nobody to work for.
+    // The worker has ended.
     socket.on('close', endGroup);
   }
 
@@ -42,9 +42,9 @@ class Channel {
     }
   }
 
-  /** Take messages in, and let nothing else happen, while the condition holds. */
-  block(isOver: () => boolean): void {
-    while (isOver()) if (!this.readNow()) this.sleep();
+  /** Handles messages and blocks all other code while the condition holds. */
+  block(mustWait: () => boolean): void {
+    while (mustWait()) if (!this.readNow()) this.sleep();
   }
 
   private readNow(): boolean {
@@ -61,7 +61,7 @@ class Channel {
 
   private take(chunk: Buffer): void {
     for (const text of this.frames.push(chunk)) {
-      // oxlint-disable-next-line no-restricted-properties -- said by the worker
+      // oxlint-disable-next-line no-restricted-properties -- the worker wrote it
       this.onMessage(JSON.parse(text) as ToAgent);
     }
   }
@@ -71,9 +71,54 @@ class Channel {
   }
 }
 
-/** The process leads a group: what the agent has started ends with it. */
+/** Kills the process group: the process leads it, and the agent's children are in it. */
 const endGroup = (): boolean => process.kill(-process.pid, 'SIGKILL');
 const isBusy = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EAGAIN';
+
+const MAX_LINE = 4_000;
+/** Maximum lines per second. Further lines are counted and dropped. */
+const MAX_LINES = 200;
+
+/**
+ * Captures standard output and standard error of the agent's code line by line, in the async context of the writer.
+ * Long lines are cut, and lines above the rate limit are dropped.
+ */
+function captureConsole(onLine: (text: string) => void): void {
+  const lines = new LimitedLines(onLine);
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.write = (chunk: Uint8Array | string, ...rest: unknown[]): boolean => {
+      lines.add(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8'));
+      const callback = rest.find((value) => typeof value === 'function') as (() => void) | undefined;
+      if (callback) queueMicrotask(callback);
+      return true;
+    };
+  }
+}
+
+class LimitedLines {
+  private left = MAX_LINES;
+  private dropped = 0;
+  private second = 0;
+
+  constructor(private readonly onLine: (text: string) => void) {}
+
+  /** An incomplete line counts as a line, because another turn may write next. */
+  add(text: string): void {
+    for (const line of text.split('\n', MAX_LINES + 1)) if (line.trim() !== '') this.pass(line);
+  }
+
+  private pass(line: string): void {
+    const second = Math.floor(performance.now() / 1000);
+    if (second !== this.second) {
+      if (this.dropped > 0) this.onLine(`(${this.dropped} more lines were dropped)`);
+      this.second = second;
+      this.left = MAX_LINES;
+      this.dropped = 0;
+    }
+    if (this.left-- > 0) this.onLine(cut(line, MAX_LINE));
+    else this.dropped += 1;
+  }
+}
 
 /** All turns of this process. */
 class Turns implements TurnHost {
@@ -84,7 +129,7 @@ class Turns implements TurnHost {
   private factory: Promise<ExecutorFactory> | undefined;
   private loaded: ExecutorFactory | undefined;
 
-  /** Those that publish much share a part of the memory. */
+  /** All turns share a quarter of the memory for events that wait. */
   get maxWaiting(): number {
     return (memoryMb * 1024 * 1024 * SHARE_OF_MEMORY) / Math.max(1, this.turns.size);
   }
@@ -102,8 +147,8 @@ class Turns implements TurnHost {
     this.channel.send(JSON.stringify(message));
   }
 
-  block(isOver: () => boolean): void {
-    this.channel.block(isOver);
+  block(mustWait: () => boolean): void {
+    this.channel.block(mustWait);
   }
 
   flushSoon(turn: HostedTurn): void {
@@ -125,14 +170,14 @@ class Turns implements TurnHost {
     switch (message.type) {
       case 'load':
         this.factory = this.load(message.folder, message.module);
-        // The turns of this process learn it.
+        // `start` awaits it for each turn.
         this.factory.catch(() => undefined);
         return;
       case 'turn':
         void this.start(message.turn, message.request);
         return;
       case 'cancel':
-        // Not here: whoever waits in `block` must not be called again from inside.
+        // Not now: the executor may be inside `block`, and must not be entered again.
         setImmediate(() => this.turns.get(message.turn)?.cancel());
         return;
       case 'close':
@@ -148,10 +193,10 @@ class Turns implements TurnHost {
 
   private async load(folder: string, module: string | undefined): Promise<ExecutorFactory> {
     try {
-      // As if the agent was started in its folder; the worker's own holds the platform's `.env`.
+      // The agent runs in its own folder. The worker's folder holds the platform's `.env`.
       process.chdir(folder);
       this.loaded = await loadExecutor(folder, module);
-      // One that is made for nothing shows now that it can be made.
+      // Create one executor to find errors of its constructor now.
       this.loaded();
       this.say({ type: 'loaded' });
       return this.loaded;
@@ -167,7 +212,7 @@ class Turns implements TurnHost {
     try {
       await this.factory;
     } catch {
-      // The worker knows that the module could not be loaded.
+      // `load` has reported the error to the worker.
       return;
     }
     await hosted.run();
@@ -184,7 +229,7 @@ const onUncaught = (error: unknown): void =>
 process.on('uncaughtException', onUncaught);
 process.on('unhandledRejection', onUncaught);
 
-// An agent that ends its process ends its own turn, not those beside it.
+// `process.exit` in an agent's code fails its own turn. Other turns of the process continue.
 const exit = process.exit.bind(process);
 process.exit = (code): never => {
   if (!currentTurn.getStore()) return exit(code);
@@ -193,7 +238,7 @@ process.exit = (code): never => {
   throw error;
 };
 
-// Sees that the worker is gone also while an agent keeps this thread busy.
+// Notices the end of the worker also while an agent blocks this thread.
 new Worker(join(__dirname, `lifeline-thread${__filename.endsWith('.ts') ? '.ts' : '.js'}`), {
   env: {},
   stdin: false,

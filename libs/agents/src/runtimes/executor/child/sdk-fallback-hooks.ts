@@ -1,8 +1,7 @@
-import type { InitializeHook, ResolveHook } from 'node:module';
-import { createRequire } from 'node:module';
+import { type InitializeHook, type ResolveHook, createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-/** Module hooks for Node 20, which runs them on a thread of their own: see `sdk-fallback.ts`. */
+/** Module hooks for Node 20, which runs them on a separate thread: see `installSdkFallback` in `load-executor.ts`. */
 let platform: NodeJS.Require;
 
 export const initialize: InitializeHook<{ platform: string }> = (data) => {

@@ -1,0 +1,224 @@
+import {
+  type AgentExecutor,
+  type AgentExecutionEvent,
+  DefaultExecutionEventBus,
+  RequestContext,
+  ServerCallContext,
+} from '@a2a-js/sdk/server';
+import { StreamResponse, Message, Task } from '@a2a-js/sdk';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type FromAgent, MAX_BATCH, type TurnRequest, WINDOW, errorDetail } from '../protocol.js';
+
+/** The turn of the code that runs now. */
+export const currentTurn = new AsyncLocalStorage<HostedTurn>();
+
+/** What a turn needs from its process. */
+export interface TurnHost {
+  readonly maxEventBytes: number;
+  createExecutor(): AgentExecutor;
+  /** @param json a `FromAgent` */
+  send(json: string): void;
+  /** Calls `flush` once, soon. */
+  flushSoon(turn: HostedTurn): void;
+  /**
+   * Blocks the process while `mustWait` is true, because the worker reads too slowly. `publish` can not be awaited, so
+   * this is the only way to slow down an executor that publishes without a pause.
+   */
+  block(mustWait: () => boolean): void;
+  /** The turn has sent its last message. */
+  ended(turn: HostedTurn): void;
+  /** Maximum unsent events of a turn, in characters of JSON. */
+  readonly maxWaiting: number;
+}
+
+/** One call of `execute` in an agent's process. */
+export class HostedTurn implements EventSink {
+  private readonly bus: TurnBus;
+  private executor: AgentExecutor | undefined;
+  private waiting: string[] = [];
+  private waitingSize = 0;
+  /** Characters that were sent and not yet read. */
+  private unread = 0;
+  private closed = false;
+  private canceled = false;
+  private hasFinished = false;
+  private result: FromAgent | undefined;
+
+  constructor(
+    readonly turn: number,
+    private readonly request: TurnRequest,
+    private readonly host: TurnHost,
+  ) {
+    this.bus = new TurnBus(this);
+  }
+
+  get maxEventBytes(): number {
+    return this.host.maxEventBytes;
+  }
+
+  /** Runs the executor; resolves when it has returned. Never rejects. */
+  async run(): Promise<void> {
+    let error: unknown;
+    let threw = false;
+    try {
+      await currentTurn.run(this, async () => {
+        // The turn was stopped while the process started: do not call `execute`.
+        if (this.canceled || this.closed) return;
+        this.executor = this.host.createExecutor();
+        await this.executor.execute(requestContext(this.request), this.bus);
+      });
+    } catch (thrown) {
+      threw = true;
+      error = thrown;
+    }
+    this.bus.finished();
+    this.result = { type: 'returned', turn: this.turn, ...(threw && { error: errorDetail(error) }) };
+    this.flush();
+  }
+
+  /** Calls the executor's `cancelTask`. */
+  cancel(): void {
+    this.canceled = true;
+    const failed = (error: unknown): void =>
+      this.say({ type: 'cancel-failed', turn: this.turn, error: errorDetail(error) });
+    currentTurn.run(this, () => {
+      const call = async (): Promise<void> => this.executor?.cancelTask(this.request.taskId, this.bus);
+      call().catch(failed);
+    });
+  }
+
+  /** The worker reads no further events. */
+  close(): void {
+    this.closed = true;
+    this.waiting = [];
+    this.waitingSize = 0;
+    this.bus.finished();
+    this.flush();
+  }
+
+  credit(size: number): void {
+    this.unread -= size;
+    this.flush();
+  }
+
+  event(json: string): void {
+    if (this.closed) return;
+    this.waiting.push(json);
+    this.waitingSize += json.length;
+    if (this.waitingSize > this.host.maxWaiting) {
+      this.flush();
+      this.host.block(() => this.waitingSize > this.host.maxWaiting);
+    } else this.host.flushSoon(this);
+  }
+
+  finished(): void {
+    this.hasFinished = true;
+    this.host.flushSoon(this);
+  }
+
+  /** Sends as many events as the worker has room for, and after the last one the result. */
+  flush(): void {
+    while (this.waiting.length > 0 && this.unread < WINDOW) this.sendBatch();
+    if (this.waiting.length > 0) return;
+    const { result } = this;
+    if (!result) {
+      if (this.hasFinished && !this.closed) this.say({ type: 'finished', turn: this.turn });
+      this.hasFinished = false;
+      return;
+    }
+    this.result = undefined;
+    this.say(result);
+    this.host.ended(this);
+  }
+
+  private sendBatch(): void {
+    let size = this.waiting[0]?.length ?? 0;
+    let count = 1;
+    for (; count < this.waiting.length; count++) {
+      const next = this.waiting[count]?.length ?? 0;
+      if (size + next > MAX_BATCH) break;
+      size += next;
+    }
+    const events = this.waiting.splice(0, count).join(',');
+    this.waitingSize -= size;
+    this.unread += size;
+    // The events are JSON already.
+    this.host.send(`{"type":"events","turn":${this.turn},"size":${size},"events":[${events}]}`);
+  }
+
+  private say(message: FromAgent): void {
+    this.host.send(JSON.stringify(message));
+  }
+}
+
+const KINDS = ['message', 'task', 'statusUpdate', 'artifactUpdate'];
+
+/** Receives the events of a turn. */
+export interface EventSink {
+  /** Maximum size of an event, in bytes of JSON. */
+  readonly maxEventBytes: number;
+  /** @param json ProtoJSON of a `StreamResponse` */
+  event(json: string): void;
+  finished(): void;
+}
+
+/**
+ * The event bus of one turn. It serializes each event at once, so later changes to the object have no effect. Events
+ * after `finished()` are ignored.
+ */
+export class TurnBus extends DefaultExecutionEventBus {
+  private closed = false;
+
+  constructor(private readonly sink: EventSink) {
+    super();
+  }
+
+  /** Throws TypeError for a value that is no event, and RangeError for an event that is too large. */
+  override publish(event: AgentExecutionEvent): void {
+    if (this.closed) return;
+    const json = jsonOf(event);
+    const { maxEventBytes } = this.sink;
+    if (json.length > maxEventBytes || Buffer.byteLength(json) > maxEventBytes) {
+      throw new RangeError(`publish() was given an event of more than ${maxEventBytes} bytes of JSON`);
+    }
+    this.sink.event(json);
+    super.publish(event);
+  }
+
+  /** Ends the events. The executor may call it; it is also called after `execute`. */
+  override finished(): void {
+    if (this.closed) return;
+    this.closed = true;
+    super.finished();
+    this.sink.finished();
+  }
+}
+
+function jsonOf(event: AgentExecutionEvent | undefined): string {
+  // Plain JavaScript has no compiler that checks the argument.
+  const { kind, data } = (event ?? {}) as { kind?: AgentExecutionEvent['kind']; data?: object | null };
+  if (kind === undefined || !KINDS.includes(kind) || typeof data !== 'object' || data === null) {
+    throw new TypeError(`publish() takes {kind, data}, kind being one of ${KINDS.join(', ')}`);
+  }
+  return JSON.stringify(StreamResponse.toJSON({ payload: { $case: kind, value: data } as never }));
+}
+
+/** The request context that the SDK's own server would create for this turn. Each call creates new objects. */
+export function requestContext(request: TurnRequest): RequestContext {
+  const { tenantId, taskId, contextId, extensions, message, task, referenceTasks } = request;
+  const call = new ServerCallContext({
+    tenant: tenantId,
+    user: { isAuthenticated: true, userName: tenantId },
+    requestedExtensions: extensions,
+    requestedVersion: '1.0',
+  });
+  const sent = {
+    tenant: tenantId,
+    message: Message.fromJSON(message),
+    configuration: undefined,
+    metadata: undefined,
+  };
+  const stored = task === undefined ? undefined : Task.fromJSON(task);
+  const references = referenceTasks?.map((reference) => Task.fromJSON(reference));
+  return new RequestContext(sent, taskId, contextId, call, stored, references);
+}
