@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import type { Answer, Headers } from '../support/wire.js';
 import type { Case } from './case.js';
 import { allCases, isLookedUp, twinsOf } from './cases.js';
@@ -49,7 +50,10 @@ describe('another tenant, and whoever has no right to ask', () => {
 
   beforeAll(async () => {
     world = await World.start();
-    cases = await inTurns(allCases(), async (walked) => ({ walked, twins: await twinsOf(walked, world) }));
+    cases = await pLimit(AT_ONCE).map(allCases(), async (walked) => ({
+      walked,
+      twins: await twinsOf(walked, world),
+    }));
     before = await world.rowsOf(world.owned.tenantId);
     const everybodys = await world.sharedAgentIds();
     const named = [...before.values()].flat().flatMap((row) => row.match(UUID) ?? []);
@@ -95,7 +99,7 @@ describe('another tenant, and whoever has no right to ask', () => {
         .map((each) => ({ ...each, ...asker })),
     ).filter((each) => !isKnownHost(each.walked, each.asker));
     const total = queue.length;
-    await inTurns(queue, async ({ walked, twins, asker, status }, number) => {
+    await pLimit(AT_ONCE).map(queue, async ({ walked, twins, asker, status }, number) => {
       const answer = await compare({ walked, twins }, asker, number % 2);
       const expected = walked.open && asker === 'nobody' ? 200 : status;
       if (expected !== null)
@@ -183,17 +187,6 @@ describe('another tenant, and whoever has no right to ask', () => {
     }
   });
 });
-
-/** Does some of the work at once, and gives the results in the order of what was to be done. */
-async function inTurns<T, R>(all: readonly T[], act: (each: T, worker: number) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  const work = async (_: unknown, worker: number): Promise<void> => {
-    for (let i = next++; i < all.length; i = next++) results[i] = await act(all[i]!, worker);
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return results;
-}
 
 /** The first case of each path and method, whatever it names. */
 function firstOfEachCall(some: readonly Walked[]): Walked[] {

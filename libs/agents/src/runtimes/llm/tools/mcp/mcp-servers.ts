@@ -2,6 +2,7 @@ import { schemaExcess } from '@baton/compute';
 import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import pLimit from 'p-limit';
 import type { Outbound } from '../../../../outbound/outbound.js';
 import { Redactor } from '../../../../outbound/redactor.js';
 import type { Turn } from '../../../../runtime.js';
@@ -24,6 +25,9 @@ export interface McpPorts {
   metrics: Metrics;
 }
 
+/** Servers of an agent that open at the same time. Each may send a tool list of 1 MiB. */
+const MAX_CONCURRENT_OPENS = 4;
+
 interface OpenServer {
   config: McpServerConfig;
   connection: McpConnection;
@@ -42,12 +46,15 @@ export async function openServers(
   ports: McpPorts,
   signal: AbortSignal,
 ): Promise<OpenTools> {
-  const settled = await settleAll(config.tools.mcp, (server) => openServer(turn, server, ports, signal));
-  const servers = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
+  const limit = pLimit(MAX_CONCURRENT_OPENS);
+  const results = await Promise.allSettled(
+    config.tools.mcp.map((server) => limit(() => openServer(turn, server, ports, signal))),
+  );
+  const servers = results.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
   const close = async (): Promise<void> => {
     await Promise.all(servers.map(({ connection }) => connection.close()));
   };
-  const failed = settled.find((one) => one.status === 'rejected');
+  const failed = results.find((one) => one.status === 'rejected');
   const excess = excessOf(servers);
   if (failed ?? excess) {
     await close();
@@ -89,23 +96,6 @@ async function openServer(
     if (config.optional) return undefined;
     throw new AgentFailure(reason);
   }
-}
-
-/** Servers of an agent that are opened at the same time: each may have a list of tools of 1 MiB on its way. */
-const OPENED_AT_ONCE = 4;
-
-/** What came of each item, in their order. */
-async function settleAll<T, R>(
-  items: readonly T[],
-  act: (item: T) => Promise<R>,
-): Promise<PromiseSettledResult<R>[]> {
-  const settled: PromiseSettledResult<R>[] = [];
-  const waiting = items.entries();
-  const work = async (): Promise<void> => {
-    for (const [i, item] of waiting) [settled[i]] = await Promise.allSettled([act(item)]);
-  };
-  await Promise.all(Array.from({ length: OPENED_AT_ONCE }, work));
-  return settled;
 }
 
 /** Of all servers of an agent together. */
