@@ -90,7 +90,7 @@ describe('an executor module without an SDK of its own', () => {
 
   it('may be any file of the folder, with modules beside it', async () => {
     const path = await folder('nested', {
-      'dist/main.mjs': "import Executor from '../executor.mjs';\nexport default Executor;",
+      'dist/main.mjs': "import Executor from './executor.mjs';\nexport default Executor;",
       'dist/executor.mjs': `${ESM}export default class ${BODY}`,
     });
     expect(await probe(path, 'dist/main.mjs')).toBe('message');
