@@ -35,7 +35,7 @@ const message = (echo) => ({
 
 /** A number that the API process tells of itself. */
 async function metric(name) {
-  const text = await (await fetch(new URL('/metrics', url))).text();
+  const text = await (await fetch(baton.metricsUrl)).text();
   return Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1]);
 }
 const rss = async () => (await metric('process_resident_memory_bytes')) / MB;

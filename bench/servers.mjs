@@ -20,10 +20,12 @@ const MAIN = fileURLToPath(new URL('../dist/apps/local/src/main.js', import.meta
 /** Baton with everything durable: embedded Postgres with fsync, Redis if there is one, API and workers as processes. */
 export async function startBaton({ workers, env: more = {} }) {
   const home = await mkdtemp(join(tmpdir(), 'baton-bench-'));
+  const managementPort = await freePort();
   const env = {
     ...process.env,
     BATON_HOME: home,
     PORT: String(await freePort()),
+    MANAGEMENT_PORT: String(managementPort),
     WORKERS: String(workers),
     LOG_LEVEL: 'warn',
     ...more,
@@ -36,6 +38,7 @@ export async function startBaton({ workers, env: more = {} }) {
   return {
     target,
     url,
+    metricsUrl: `http://127.0.0.1:${managementPort}/metrics`,
     token,
     home,
     databaseUrl,

@@ -152,7 +152,7 @@ describeContract(
       while (first.json.result.status.state === 'submitted') first = await send(impatient);
       expect(first.json.result).toMatchObject({ id: 'task-9', status: { state: 'working' } });
       const waiting = send(api);
-      await gaugeBecomes(api.url, 'baton_task_watches', 1);
+      await gaugeBecomes(api.stack.apis[0]!.managementUrl, 'baton_task_watches', 1);
       rmSync(HOLD_FILE);
       const again = await waiting;
       expect(again.json.result).toMatchObject({ status: { state: 'completed' } });

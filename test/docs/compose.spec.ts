@@ -49,6 +49,8 @@ const DECIDED: Readonly<Variables> = {
   REDIS_URL: 'redis://redis:6379',
   HOST: '0.0.0.0',
   PORT: '8080',
+  MANAGEMENT_HOST: '0.0.0.0',
+  MANAGEMENT_PORT: '9090',
 };
 
 /** Settings of this machine: its command line, its passwords and what Compose itself does with them. */
@@ -124,17 +126,23 @@ describe('docker-compose.yml', () => {
         'redis://redis:6379',
       ]);
       const defaults = loadEnvironment({ DATABASE_URL: 'postgres://x/y' });
-      const { databaseUrl, redisUrl, workerPort, agentsDir, ...rest } = loadEnvironment({
-        ...container,
-        DATABASE_URL,
-      });
+      const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...rest } =
+        loadEnvironment({ ...container, DATABASE_URL });
       expect(defaults).toMatchObject(rest);
       expect([databaseUrl, redisUrl]).toEqual([DATABASE_URL, undefined]);
+      expect([managementHost, managementPort]).toEqual(['0.0.0.0', 9090]);
       expect([workerPort, agentsDir]).toEqual(
         service === 'worker' ? [8081, '/agents'] : [undefined, undefined],
       );
     }
     expect(SETTING_NAMES).toContain('PUBLIC_URL');
+  });
+
+  it('publishes the port of the API and no other', () => {
+    const published = Object.entries(services).flatMap(([name, { ports = [] }]) =>
+      ports.map(({ target }) => [name, target]),
+    );
+    expect(published).toEqual([['api', 8080]]);
   });
 
   it('follows PORT with what it publishes and with the URL on cards', () => {

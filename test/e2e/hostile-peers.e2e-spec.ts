@@ -19,12 +19,13 @@ const PATH = '/agents/echo';
 let stack: Stack;
 let caller: RawCaller;
 let url: string;
+let managementUrl: string;
 let headers: Record<string, string>;
 
 beforeAll(async () => {
   stack = await Stack.start({ driver, env: LIMITS });
   const { token } = await stack.createTenant();
-  url = stack.apis[0]!.url;
+  ({ url, managementUrl } = stack.apis[0]!);
   caller = new RawCaller(stack.url(0), token);
   headers = { authorization: `Bearer ${token}`, 'a2a-version': '1.0' };
 });
@@ -42,8 +43,8 @@ async function silentTask(): Promise<string> {
 }
 
 async function everythingFreed(): Promise<void> {
-  await gaugeBecomes(url, 'baton_open_streams', 0);
-  await gaugeBecomes(url, 'baton_task_watches', 0);
+  await gaugeBecomes(managementUrl, 'baton_open_streams', 0);
+  await gaugeBecomes(managementUrl, 'baton_task_watches', 0);
 }
 
 async function whenItHasEnded(id: string): Promise<string> {
@@ -79,7 +80,7 @@ describe('a reader that stops reading', () => {
     );
     const first = await Promise.all(streams.map(async (stream) => (await stream.next()).value as Frame));
     // Its heap would not hold what they do not read.
-    await gaugeBecomes(url, 'baton_open_streams', 0);
+    await gaugeBecomes(managementUrl, 'baton_open_streams', 0);
     const log = () => stack.apis[0]!.log();
     while (log().split('"stream":"fell-behind"').length - 1 < READERS) await delay(50);
     expect(await readOn(first[0]!, streams[0]!)).toEqual(oneTo(LAST));
@@ -91,7 +92,7 @@ describe('a reader that stops reading', () => {
     const peer = await RawSocket.open(url);
     peer.socket.pause();
     peer.send(httpPost(PATH, { ...headers, 'last-event-id': '0' }, rpc('SubscribeToTask', { id: taskId })));
-    await gaugeBecomes(url, 'baton_open_streams', 1);
+    await gaugeBecomes(managementUrl, 'baton_open_streams', 1);
     peer.trickle('GET /healthz HTTP/1.1\r\nx: y\r\n\r\n'.repeat(100), 20);
     await everythingFreed();
     peer.socket.resume();
@@ -123,7 +124,7 @@ describe('a caller that vanishes', () => {
       ];
       const peers = await Promise.all(requests.map(async (bytes) => (await RawSocket.open(url)).send(bytes)));
       // Ten sends that watch their turn, and fifteen subscriptions.
-      await gaugeBecomes(url, 'baton_task_watches', 25);
+      await gaugeBecomes(managementUrl, 'baton_task_watches', 25);
       for (const peer of peers) peer[leave]();
       await everythingFreed();
       stack.workers[0]!.signal('SIGCONT');
@@ -157,7 +158,7 @@ describe('a caller that vanishes', () => {
     const peer = await RawSocket.open(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
     const talk = echo('talk', { chunks: 1_000, chunkBytes: 20_000 });
     peer.send(httpPost(PATH, headers, rpc('SendStreamingMessage', talk)));
-    await gaugeBecomes(url, 'baton_open_streams', 1);
+    await gaugeBecomes(managementUrl, 'baton_open_streams', 1);
     await everythingFreed();
     peer.close();
     for (const socket of upstream) socket.destroy();
@@ -177,5 +178,5 @@ describe('a caller that vanishes', () => {
 afterEach(async () => {
   stack.workers[0]!.signal('SIGCONT');
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
-  expect(await readGauge(url, 'baton_open_streams')).toBe(0);
+  expect(await readGauge(managementUrl, 'baton_open_streams')).toBe(0);
 });

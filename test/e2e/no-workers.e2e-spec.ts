@@ -14,7 +14,7 @@ describe.each(DRIVERS)('an API without any worker, on %s', (driver) => {
   afterAll(() => stack.stop());
 
   const get = async (path: string) => {
-    const response = await fetch(stack.apis[0]!.url + path);
+    const response = await fetch(stack.apis[0]!.managementUrl + path);
     return { status: response.status, text: await response.text() };
   };
   const warnings = async () => {

@@ -31,7 +31,8 @@ describe('a database that has not been migrated', () => {
       return worker;
     });
     while (!api.log().includes(waits)) await new Promise((resolve) => setTimeout(resolve, 50));
-    const refused = await fetch(`${api.url}/readyz`);
+    expect((await fetch(`${api.url}/readyz`)).status).toBe(503);
+    const refused = await fetch(`${api.managementUrl}/readyz`);
     expect(refused.status).toBe(503);
     expect(await refused.text()).toContain(rows[0]!.name);
     expect(api.log()).not.toContain('api is ready');

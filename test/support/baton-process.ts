@@ -10,6 +10,8 @@ export interface BatonProcess {
   readonly kind: 'api' | 'worker';
   /** Where an API answers; empty for a worker. */
   readonly url: string;
+  /** Where an API answers operators; empty for a worker. */
+  readonly managementUrl: string;
   readonly pid: number;
   /** `kill -9`; resolves when the process is gone. */
   kill(): Promise<void>;
@@ -33,7 +35,7 @@ export async function startProcess(
   dist = DIST,
 ): Promise<BatonProcess> {
   const child = spawn(process.execPath, [join(dist, 'apps', kind, 'src/main.js')], {
-    env: { ...process.env, LOG_LEVEL: 'info', HOST: '127.0.0.1', PORT: '0', ...env },
+    env: { ...process.env, LOG_LEVEL: 'info', HOST: '127.0.0.1', PORT: '0', MANAGEMENT_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const lines: string[] = [];
@@ -41,7 +43,7 @@ export async function startProcess(
     stream?.setEncoding('utf8').on('data', (text: string) => lines.push(text));
   }
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const url = await ready(kind, child, lines, timeoutMs);
+  const { url, managementUrl } = await ready(kind, child, lines, timeoutMs);
   const end = async (signal: NodeJS.Signals): Promise<number | null> => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     return exited;
@@ -49,6 +51,7 @@ export async function startProcess(
   return {
     kind,
     url,
+    managementUrl,
     pid: child.pid ?? 0,
     kill: async () => {
       await end('SIGKILL');
@@ -60,7 +63,12 @@ export async function startProcess(
   };
 }
 
-function ready(kind: string, child: ChildProcess, lines: string[], timeoutMs: number): Promise<string> {
+function ready(
+  kind: string,
+  child: ChildProcess,
+  lines: string[],
+  timeoutMs: number,
+): Promise<{ url: string; managementUrl: string }> {
   return new Promise((resolve, reject) => {
     const fail = (why: string): void => {
       clearTimeout(timer);
@@ -70,10 +78,10 @@ function ready(kind: string, child: ChildProcess, lines: string[], timeoutMs: nu
     const timer = setTimeout(() => fail('did not get ready'), timeoutMs);
     const ended = (): void => fail('ended');
     child.once('exit', ended);
-    child.once('message', (message: { url?: string }) => {
+    child.once('message', ({ url = '', managementUrl = '' }: { url?: string; managementUrl?: string }) => {
       clearTimeout(timer);
       child.removeListener('exit', ended);
-      resolve(message.url ?? '');
+      resolve({ url, managementUrl });
     });
   });
 }

@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   );
   prepareApi(app);
   warnOfUnknownSettings(app.get(Logger));
-  const url = await listen(app).catch((error: unknown) => {
+  const { url, managementUrl } = await listen(app).catch((error: unknown) => {
     throw explain(error, environment);
   });
   const logger = app.get(Logger);
@@ -33,19 +33,25 @@ async function main(): Promise<void> {
   startWatchdog({ processName: 'api', limitMs, inHand: () => traffic.count, logger });
   stopOnSignals(logger, apiGraceMs, () => shutDown(app));
   // It listens: /readyz says what it waits for.
-  process.send?.({ type: 'ready', url });
+  process.send?.({ type: 'ready', url, managementUrl });
   await awaitMigrations(app.get(Database), logger, { isAwayFine: false });
   logger.info('api is ready', { url });
 }
 
-function explain(error: unknown, { host, port }: Environment): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (code === 'EADDRINUSE') {
+function explain(error: unknown, environment: Environment): unknown {
+  if (!(error instanceof Error) || !('code' in error)) return error;
+  const isManagement = 'port' in error && error.port === environment.managementPort;
+  const [name, port, host] = isManagement
+    ? ['MANAGEMENT_PORT', environment.managementPort, environment.managementHost]
+    : ['PORT', environment.port, environment.host];
+  if (error.code === 'EADDRINUSE') {
     return new Error(
-      `port ${String(port)} on ${host} is taken: set PORT to a free one, or stop what uses it.`,
+      `port ${String(port)} on ${host} is taken: set ${name} to a free one, or stop what uses it.`,
     );
   }
-  if (code === 'EACCES') return new Error(`port ${String(port)} is not allowed: set PORT to 1024 or above.`);
+  if (error.code === 'EACCES') {
+    return new Error(`port ${String(port)} is not allowed: set ${name} to 1024 or above.`);
+  }
   return error;
 }
 

@@ -1,27 +1,31 @@
 import { rpcPaths } from '@baton/a2a';
 import type { FastifyInstance } from 'fastify';
 import { type FakeApi, startFakeApi } from './testing/fake-api.js';
-import { CARD_PATHS, REST_ROUTES, ROUTES } from './testing/routes.js';
+import { rawRequest } from './testing/raw-request.js';
+import { CARD_PATHS, MANAGEMENT_ROUTES, REST_ROUTES, ROUTES } from './testing/routes.js';
 
 /** Paths that name nothing of a tenant's. */
 const OPEN = [
-  ...['/', '/healthz', '/readyz', '/metrics', '/agents/.well-known/:card'],
+  ...['/', '/healthz', '/readyz', '/agents/.well-known/:card'],
   ...['/agent.schema.json', '/v1/agent.schema.json'],
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** The paths of a tree as Fastify prints it: four characters a level, each line goes on where its parent ends. */
+/**
+ * The paths of a tree as Fastify prints it: four characters a level, each line goes on where its parent ends. Those of the
+ * management port have a constraint after their methods.
+ */
 function pathsOf(tree: string): string[] {
   const above: string[] = [];
   return tree
     .trimEnd()
     .split('\n')
-    .map((line) => {
+    .flatMap((line) => {
       const [, indent, segment] = /^([\s│├└─]*)(\S+)/.exec(line)!;
       const level = indent!.length / 4;
       const path = (above[level - 1] ?? '') + segment!;
       above[level] = path;
-      return path;
+      return line.includes('"listener"') ? [] : [path];
     });
 }
 
@@ -69,4 +73,20 @@ it('every other route refuses a caller without a token', async () => {
   expect(refused.sort()).toEqual(declared.map(({ method, path }) => `${method} ${path}`).sort());
   // Whatever no controller has is no method of the path.
   expect(answers.filter(([, status]) => status !== 401 && status !== 405)).toEqual([]);
+});
+
+it('what is for operators is on the management port alone, however its path is spelled', async () => {
+  const spellings = (path: string): string[] => [
+    ...[path, `${path}/`, `/${path}`, `${path}?x`, `/%${path.charCodeAt(1).toString(16)}${path.slice(2)}`],
+  ];
+  const statusOf = async (url: string): Promise<number> => (await rawRequest(url, {})).status;
+  const own = MANAGEMENT_ROUTES.map(({ path }) => path).filter((path) => !OPEN.includes(path));
+  expect(own).toContain('/metrics');
+  for (const path of own.flatMap(spellings)) {
+    expect([path, await statusOf(api.url + path)]).toEqual([path, 404]);
+    expect([path, await statusOf(api.managementUrl + path)]).toEqual([path, 200]);
+  }
+  for (const path of ['/', '/agents/echo', '/v1/agents', '/agent.schema.json']) {
+    expect([path, await statusOf(api.managementUrl + path)]).toEqual([path, 404]);
+  }
 });

@@ -1,13 +1,21 @@
 import { Environment } from '@baton/config';
 import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import type {
+  FastifyError,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  HTTPMethods,
+  RouteOptions,
+} from 'fastify';
 import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
 import { PublicUrl } from './http/public-url.js';
 import { Traffic, logRequests, requestIdOf } from './http/requests.js';
 import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
+import { isManagement, LISTENER_CONSTRAINT, ManagementPort } from './management/management-port.js';
 import { EventStreams } from './streams/sse-stream.js';
 
 /** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
@@ -47,6 +55,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
   });
   const instance = adapter.getInstance<FastifyInstance>();
+  instance.addConstraintStrategy(LISTENER_CONSTRAINT);
   connections.install(instance);
   // Controllers read bodies themselves, after the guard: see BodyReader.
   instance.removeAllContentTypeParsers();
@@ -64,19 +73,28 @@ export function prepareApi(app: NestFastifyApplication): void {
   refuseWhileDraining(instance, traffic);
 }
 
-/** Listen as the environment says. Resolves with the URL under which callers reach the server. */
-export async function listen(app: NestFastifyApplication): Promise<string> {
+/** Where a server listens. */
+export interface Listening {
+  /** The URL under which callers reach it. */
+  url: string;
+  /** The URL of its management port, if it has one. */
+  managementUrl: string | undefined;
+}
+
+/** Listens as the environment says, on the public and on the management port. */
+export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const { host, port } = app.get(Environment);
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
   const routes = collectRoutes(fastify);
   await app.init();
-  for (const [path, methods] of [...routes]) refuseOtherMethods(fastify, path, methods);
+  for (const route of [...routes.values()]) refuseOtherMethods(fastify, route);
   limitConnections(app.getHttpServer(), openFilesLimit(), app.get(Logger));
   await fastify.listen({ host, port });
   const [address] = fastify.addresses();
   const publicUrl = app.get(PublicUrl, { strict: false });
   if (typeof address === 'object') publicUrl.listening(address.port);
-  return publicUrl.value;
+  const managementUrl = await app.get(ManagementPort, { strict: false }).open(fastify);
+  return { url: publicUrl.value, managementUrl };
 }
 
 /**
@@ -99,10 +117,10 @@ export async function shutDown(app: NestFastifyApplication): Promise<void> {
   await app.close();
 }
 
-/** During a shutdown requests still come in over open connections. They are sent elsewhere. */
+/** During a shutdown requests of callers still come in over open connections. They are sent elsewhere. */
 function refuseWhileDraining(instance: FastifyInstance, traffic: Traffic): void {
-  instance.addHook('onRequest', (_request, reply, done) => {
-    if (!traffic.draining) {
+  instance.addHook('onRequest', (request, reply, done) => {
+    if (!traffic.draining || isManagement(request.raw)) {
       done();
       return;
     }
@@ -111,13 +129,21 @@ function refuseWhileDraining(instance: FastifyInstance, traffic: Traffic): void 
   });
 }
 
-/** The methods of every path that is registered from now on. */
-function collectRoutes(instance: FastifyInstance): ReadonlyMap<string, ReadonlySet<string>> {
-  const routes = new Map<string, Set<string>>();
-  instance.addHook('onRoute', ({ url, method }) => {
-    const methods = routes.get(url) ?? new Set();
-    routes.set(url, methods);
-    for (const each of [method].flat()) methods.add(each);
+/** A path at one of the listeners, and the methods that it has there. */
+interface RoutedPath {
+  url: string;
+  constraints: RouteOptions['constraints'];
+  methods: Set<string>;
+}
+
+/** Every path that is registered from now on. */
+function collectRoutes(instance: FastifyInstance): ReadonlyMap<string, RoutedPath> {
+  const routes = new Map<string, RoutedPath>();
+  instance.addHook('onRoute', ({ url, method, constraints }) => {
+    const key = JSON.stringify([url, constraints ?? {}]);
+    const route = routes.get(key) ?? { url, constraints, methods: new Set() };
+    routes.set(key, route);
+    for (const each of [method].flat()) route.methods.add(each);
   });
   return routes;
 }
@@ -126,12 +152,17 @@ function collectRoutes(instance: FastifyInstance): ReadonlyMap<string, ReadonlyS
  * Answers the methods that a path does not have: OPTIONS with those it has, any other with 405. Without this they
  * would be 404, which sends people looking for a typing error in the URL.
  */
-function refuseOtherMethods(instance: FastifyInstance, url: string, registered: ReadonlySet<string>): void {
-  const allowed = METHODS.filter((method) => registered.has(method));
+function refuseOtherMethods(instance: FastifyInstance, { url, constraints, methods }: RoutedPath): void {
+  const allowed = METHODS.filter((method) => methods.has(method));
   const allow = [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
-  instance.options(url, (_request, reply) => reply.status(204).header('allow', allow).send());
+  const at = { url, ...(constraints && { constraints }) };
   instance.route({
-    url,
+    ...at,
+    method: 'OPTIONS',
+    handler: (_request, reply) => reply.status(204).header('allow', allow).send(),
+  });
+  instance.route({
+    ...at,
     method: METHODS.filter((method) => !allowed.includes(method)),
     handler: (request, reply) => {
       reply.header('allow', allow);

@@ -18,7 +18,7 @@ const EXAMPLE = {
 
 /** What `npm start` prints when everything is up: where it is, with which token, and a call that streams. */
 export function announcement(
-  { demo, notes }: Started,
+  { demo, metrics, notes }: Started,
   seconds: number,
   demoFile: string,
   logs: string,
@@ -28,6 +28,7 @@ export function announcement(
     '',
     `  URL     ${demo.url}`,
     `  Token   ${demo.token}   (tenant "${demo.tenant}"; also in ${demoFile})`,
+    `  Metrics ${metrics}`,
     `  Logs    ${logs}`,
     '',
     ...notes.map((note) => `  ${note}`),

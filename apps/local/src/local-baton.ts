@@ -11,11 +11,18 @@ import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor
 /** One machine, one person: models, tools and agents that run on it may be called unless the key says otherwise. */
 const OWN_MACHINE = '127.0.0.0/8, ::1, localhost';
 
+/** Nobody else reaches the API unless HOST says so. */
+const LOOPBACK = '127.0.0.1';
+/** The management port, or any free one if it is taken. */
+const MANAGEMENT_PORT = 9090;
+
 const QUICK_MIGRATION_MS = 5_000;
 
 /** What came up, for the person at the terminal. */
 export interface Started {
   demo: Demo;
+  /** URL of the metrics. */
+  metrics: string;
   notes: string[];
 }
 
@@ -38,12 +45,19 @@ export class LocalBaton {
   /** Rejects with the reason if anything does not come up; `stop` then ends what did. */
   async start(): Promise<Started> {
     await stopLeftoverApps(this.home, this.local.workers);
-    const port = await claimPort(this.local.port, this.source.HOST?.trim() || '0.0.0.0');
+    const host = this.source.HOST?.trim() || LOOPBACK;
+    const port = await claimPort(this.local.port, host);
+    const managementPort =
+      this.source.MANAGEMENT_PORT?.trim() || String(await getPort({ port: MANAGEMENT_PORT, host: LOOPBACK }));
     const postgres = postgresService(this.local, this.home);
     const redis = redisService(this.local, this.home);
     await this.launch(postgres.supervised);
     await this.launch(redis.supervised);
-    const variables = this.variables(postgres.url() ?? '', redis.url() ?? '', port);
+    const variables = this.variables(postgres.url() ?? '', redis.url() ?? '', {
+      HOST: host,
+      PORT: String(port),
+      MANAGEMENT_PORT: managementPort,
+    });
     const environment = loadEnvironment({ ...this.source, ...variables });
     await orTell(migrate(environment.databaseUrl, { report: this.lateLines() }), postgres.remedy);
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
@@ -51,7 +65,8 @@ export class LocalBaton {
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
     const workers = numbers.map((number) => workerProcess(this.home, environment, variables, number));
     await Promise.all([this.launch(workers), this.launch([apiProcess(this.home, environment, variables)])]);
-    return { demo, notes: [postgres.note, redis.note, this.agentsNote()] };
+    const metrics = `http://${environment.managementHost}:${managementPort}/metrics`;
+    return { demo, metrics, notes: [postgres.note, redis.note, this.agentsNote(), reachNote(host)] };
   }
 
   /** Stops everything in good order. The same promise however often it is called. */
@@ -78,11 +93,15 @@ export class LocalBaton {
     await Promise.all(row.map((supervisor) => supervisor.start()));
   }
 
-  private variables(databaseUrl: string, redisUrl: string, port: number): Record<string, string> {
+  private variables(
+    databaseUrl: string,
+    redisUrl: string,
+    listeners: Record<string, string>,
+  ): Record<string, string> {
     return {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl,
-      PORT: String(port),
+      ...listeners,
       OUTBOUND_ALLOW: this.source.OUTBOUND_ALLOW?.trim() || OWN_MACHINE,
       ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.masterKey() }),
     };
@@ -103,6 +122,12 @@ export class LocalBaton {
       : 'Agents: echo and index (built in); BATON_AGENTS_DIR names a folder with your own.';
   }
 }
+
+/** Who can reach the API, and how to change that. */
+const reachNote = (host: string): string =>
+  host === LOOPBACK || host === 'localhost' || host === '::1'
+    ? 'Reach: this machine only. `HOST=0.0.0.0 npm start` lets your network in.'
+    : `Reach: everybody who reaches ${host}. \`HOST=127.0.0.1 npm start\` keeps to this machine.`;
 
 /** The port to use: a free one for 0, otherwise the one asked for. Throws StartError if that can't be had. */
 export async function claimPort(port: number, host: string): Promise<number> {

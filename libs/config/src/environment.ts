@@ -72,6 +72,7 @@ function readProcess(source: EnvironmentSource) {
     ...api,
     ...worker,
     ...everyProcess,
+    host: api.host ?? '0.0.0.0',
     /** The URL under which callers reach the API, without a slash at the end. */
     publicUrl: api.publicUrl ?? `http://localhost:${api.port}`,
     loopStallMs: everyProcess.loopStallMs ?? Math.max(DEFAULT_LOOP_STALL_MS, worker.leaseMs),

@@ -110,10 +110,21 @@ const services = group('Services', {
 
 const api = group('API', {
   port: setting(port, 8080, 'Port of the API. With `docker compose`: its port on this machine.'),
-  host: setting(
+  host: optional(
     text,
-    '0.0.0.0',
-    'Address on which the API listens. With `docker compose`: its address on this machine.',
+    'Address on which the API listens. Default: 127.0.0.1 with `npm start`, 0.0.0.0 otherwise. With `docker ' +
+      'compose`: its address on this machine.',
+  ),
+  managementPort: optional(
+    port,
+    'Port of the API for operators: /metrics, and /readyz with details (docs/operating/monitoring.md). ' +
+      'Without it, the API has no such port. `npm start` uses 9090 or a free port; in the containers of ' +
+      '`docker compose` it is 9090.',
+  ),
+  managementHost: setting(
+    text,
+    '127.0.0.1',
+    'Address of the management port. Never open it to callers: it asks for no token.',
   ),
   publicUrl: optional(
     publicUrl,
@@ -187,8 +198,9 @@ const api = group('API', {
 const worker = group('Worker', {
   workerPort: optional(
     port,
-    "Port of the worker's /healthz, /readyz and /metrics. Without it, the worker listens nowhere. In " +
-      'the containers of `docker compose` it is 8081.',
+    "Port of the worker's /healthz, /readyz and /metrics. It is a management port: never open it to callers. " +
+      'It listens on HOST. Without it, the worker listens nowhere. In the containers of `docker compose` ' +
+      'it is 8081.',
   ),
   workerConcurrency: setting(integer(1, 10_000), 100, 'Maximum concurrent runs per worker process.'),
   workerGraceMs: setting(

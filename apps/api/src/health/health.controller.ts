@@ -1,20 +1,40 @@
 import { PlatformReadiness, TasksModule } from '@baton/tasks';
 import { Metrics } from '@baton/telemetry';
-import { Controller, Get, Module, Res } from '@nestjs/common';
+import { Controller, Get, Injectable, Module, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Public } from '../access/access.guard.js';
 import { HttpModule } from '../http/http.module.js';
 import { Traffic } from '../http/requests.js';
+import { OnManagementPort } from '../management/management-port.js';
 
-/** `/healthz`, `/readyz` and `/metrics`, for load balancers and operators. They name no tenant, so they need no token. */
+/** What `/readyz` says on the management port. */
+interface Readiness {
+  ready: boolean;
+  checks: Record<string, string>;
+  warnings: string[];
+}
+
+/** Whether this process can serve callers. */
+@Injectable()
+class ApiReadiness {
+  constructor(
+    private readonly platform: PlatformReadiness,
+    private readonly traffic: Traffic,
+  ) {}
+
+  async report(): Promise<Readiness> {
+    const { ready, checks, warnings } = await this.platform.report();
+    const { draining } = this.traffic;
+    const server = draining ? 'shutting down' : 'ok';
+    return { ready: ready && !draining, checks: { ...checks, server }, warnings };
+  }
+}
+
+/** `/healthz` and `/readyz` for load balancers: they say yes or no, and nothing about what stands behind. */
 @Public()
 @Controller()
 export class HealthController {
-  constructor(
-    private readonly readiness: PlatformReadiness,
-    private readonly traffic: Traffic,
-    private readonly metrics: Metrics,
-  ) {}
+  constructor(private readonly readiness: ApiReadiness) {}
 
   /** Alive: the process answers. A failing database must not get it restarted. */
   @Get('healthz')
@@ -22,20 +42,37 @@ export class HealthController {
     return { status: 'ok' };
   }
 
+  /** Ready to serve callers, or 503. */
+  @Get('readyz')
+  async readyz(@Res() reply: FastifyReply): Promise<void> {
+    const { ready } = await this.readiness.report();
+    await sendReadiness(reply, ready, { status: ready ? 'ok' : 'unavailable' });
+  }
+}
+
+/** Health with details, and metrics. They name no tenant, so they need no token. */
+@Public()
+@OnManagementPort()
+@Controller()
+export class ManagementHealthController {
+  constructor(
+    private readonly readiness: ApiReadiness,
+    private readonly metrics: Metrics,
+  ) {}
+
+  @Get('healthz')
+  healthz(): { status: 'ok' } {
+    return { status: 'ok' };
+  }
+
   /**
-   * Ready to serve callers; 503 and the failing checks if not. That no worker is alive is a warning: this process can
-   * still accept tasks, and keeps them.
+   * Each check with `ok` or its reason. That no worker is alive is a warning: this process can still accept tasks, and
+   * keeps them.
    */
   @Get('readyz')
   async readyz(@Res() reply: FastifyReply): Promise<void> {
-    const { ready, checks, warnings } = await this.readiness.report();
-    const { draining } = this.traffic;
-    const isReady = ready && !draining;
-    if (!isReady) reply.header('retry-after', '2');
-    await reply
-      .status(isReady ? 200 : 503)
-      .header('cache-control', 'no-store')
-      .send({ ready: isReady, checks: { ...checks, server: draining ? 'shutting down' : 'ok' }, warnings });
+    const report = await this.readiness.report();
+    await sendReadiness(reply, report.ready, report);
   }
 
   @Get('metrics')
@@ -45,5 +82,17 @@ export class HealthController {
   }
 }
 
-@Module({ imports: [HttpModule, TasksModule], controllers: [HealthController] })
+async function sendReadiness(reply: FastifyReply, ready: boolean, body: object): Promise<void> {
+  if (!ready) reply.header('retry-after', '2');
+  await reply
+    .status(ready ? 200 : 503)
+    .header('cache-control', 'no-store')
+    .send(body);
+}
+
+@Module({
+  imports: [HttpModule, TasksModule],
+  controllers: [HealthController, ManagementHealthController],
+  providers: [ApiReadiness],
+})
 export class HealthModule {}

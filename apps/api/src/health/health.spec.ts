@@ -9,7 +9,7 @@ beforeEach(async () => {
 afterEach(() => api.close());
 
 const readyz = async () => {
-  const response = await fetch(`${api.url}/readyz`);
+  const response = await fetch(`${api.managementUrl}/readyz`);
   const { ready, checks } = (await response.json()) as { ready: boolean; checks: Record<string, string> };
   return { status: response.status, ready, checks };
 };
@@ -19,6 +19,19 @@ describe('health', () => {
     api.database.ping = async () => Promise.reject(new Error('gone'));
     const response = await fetch(`${api.url}/healthz`);
     expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
+  });
+
+  it('tells callers yes or no, and operators why', async () => {
+    const asCaller = async () => {
+      const response = await fetch(`${api.url}/readyz`);
+      return [response.status, response.headers.get('retry-after'), await response.json()];
+    };
+    expect(await asCaller()).toEqual([200, null, { status: 'ok' }]);
+    await api.close();
+    api = await startFakeApi();
+    api.database.ping = async () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.7:5432'));
+    expect(await asCaller()).toEqual([503, '2', { status: 'unavailable' }]);
+    expect((await readyz()).checks.postgres).toBe('connect ECONNREFUSED 10.0.0.7:5432');
   });
 
   it('is ready when everything behind it answers', async () => {
@@ -31,7 +44,7 @@ describe('health', () => {
 
   it('is ready without any worker, for it can still accept tasks, and warns of it', async () => {
     api.database.load = async () => ({ liveWorkers: 0, oldestWaitingSeconds: 12.3 });
-    const response = await fetch(`${api.url}/readyz`);
+    const response = await fetch(`${api.managementUrl}/readyz`);
     expect([response.status, await response.json()]).toMatchObject([
       200,
       { ready: true, warnings: ['no worker is alive: tasks are accepted and wait; the oldest for 12 s'] },
@@ -70,7 +83,7 @@ describe('health', () => {
       signal: leaving.signal,
     });
     await api.rpc({});
-    const response = await fetch(`${api.url}/metrics`);
+    const response = await fetch(`${api.managementUrl}/metrics`);
     expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
     const text = await response.text();
     expect(stream.status).toBe(200);
@@ -83,5 +96,28 @@ describe('health', () => {
       expect(text).toContain(line);
     }
     leaving.abort();
+  });
+
+  it('has no management port unless one is set, and keeps it open while callers are sent away', async () => {
+    const without = await startFakeApi({ MANAGEMENT_PORT: '' });
+    expect(without.managementUrl).toBe('');
+    await without.close();
+    let finish = (): void => undefined;
+    const started = new Promise<void>((resolve) => {
+      api.operations.getTask = async () => {
+        resolve();
+        await new Promise<void>((done) => (finish = done));
+        throw new Error('over');
+      };
+    });
+    const call = api.rpc(request.get);
+    await started;
+    const closed = api.close();
+    expect(await readyz()).toMatchObject({ status: 503, checks: { server: 'shutting down' } });
+    finish();
+    await call;
+    await closed;
+    await expect(fetch(`${api.managementUrl}/metrics`)).rejects.toThrow();
+    api = await startFakeApi();
   });
 });

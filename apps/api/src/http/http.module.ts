@@ -4,9 +4,10 @@ import { BodyReader } from './body.js';
 import { ErrorFilter, Failures } from './errors.js';
 import { PublicUrl } from './public-url.js';
 import { ReadMemoryPool } from './read-memory.js';
+import { ManagementPort } from '../management/management-port.js';
 import { Traffic } from './requests.js';
 
-const SHARED = [Failures, BodyReader, PublicUrl, ReadMemoryPool, Traffic];
+const SHARED = [Failures, BodyReader, ManagementPort, PublicUrl, ReadMemoryPool, Traffic];
 
 /** What every endpoint shares: errors, bodies, requests in flight, memory for large tasks, the server's own URL. */
 @Module({ providers: [{ provide: APP_FILTER, useClass: ErrorFilter }, ...SHARED], exports: SHARED })

@@ -63,7 +63,7 @@ describe('a tenant over a limit', () => {
 
   it('is counted and stands in the log', async () => {
     await (await api.rpc(request.send)).text();
-    const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
+    const metrics = async () => (await fetch(`${api.managementUrl}/metrics`)).text();
     expect(await metrics()).toContain('baton_limit_exceeded_total{limit="tasksWaiting"} 1');
     expect(api.log).toContainEqual(
       expect.objectContaining({ msg: 'request', status: 429, tenantId: 'tenant-1', limit: 'tasksWaiting' }),

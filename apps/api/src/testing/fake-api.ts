@@ -84,6 +84,8 @@ export interface FakeServices {
 export interface FakeApi {
   app: NestFastifyApplication;
   url: string;
+  /** URL of the management port. */
+  managementUrl: string;
   /** What each operation does; one that is not set fails as a bug would. */
   operations: Partial<Operations>;
   agents: Agent[];
@@ -121,6 +123,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
     HOST: '127.0.0.1',
     PORT: '0',
+    MANAGEMENT_PORT: '0',
     API_GRACE_MS: '200',
     ...source,
   });
@@ -153,17 +156,18 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     bodyParser: false,
   });
   prepareApi(app);
-  const url = await listen(app);
+  const { url, managementUrl = '' } = await listen(app);
   return {
     ...fakes,
     app,
     url,
+    managementUrl,
     rpc: (body, headers, path = '/agents/echo') => post(url + path, body, headers),
     close: () => shutDown(app),
   };
 }
 
-type Fakes = Omit<FakeApi, 'app' | 'url' | 'rpc' | 'close'>;
+type Fakes = Omit<FakeApi, 'app' | 'url' | 'managementUrl' | 'rpc' | 'close'>;
 
 const createFakes = (): Fakes => ({
   operations: {},

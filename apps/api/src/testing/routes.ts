@@ -1,4 +1,5 @@
 import { RequestMethod, type Type } from '@nestjs/common';
+import { FASTIFY_ROUTE_CONSTRAINTS_METADATA } from '@nestjs/platform-fastify/constants.js';
 import { ACCESS, type Access } from '../access/access.guard.js';
 import { CardsModule } from '../cards/cards.controller.js';
 import { HealthModule } from '../health/health.controller.js';
@@ -11,6 +12,8 @@ export interface Route {
   path: string;
   /** Undefined: only for callers with a token. */
   access: Access | undefined;
+  /** Served on the management port, not on the public one. */
+  isManagement: boolean;
 }
 
 const routesOfModule = (module: Type): Route[] =>
@@ -30,6 +33,7 @@ function routesOf(controller: Type): Route[] {
       method: RequestMethod[method],
       path: `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1'),
       access: access[0] ?? access[1],
+      isManagement: Reflect.getMetadata(FASTIFY_ROUTE_CONSTRAINTS_METADATA, handler) !== undefined,
     }));
   });
 }
@@ -42,7 +46,11 @@ export const REST_ROUTES: readonly Route[] = routesOfModule(RestModule).filter(n
 export const CARD_PATHS: readonly string[] = routesOfModule(CardsModule)
   .filter(names)
   .map(({ path }) => path);
-/** Every route that a controller declares. */
-export const ROUTES: readonly Route[] = [RestModule, JsonRpcModule, CardsModule, HealthModule].flatMap(
+/** Every route that a controller declares, at either port. */
+const ALL_ROUTES: readonly Route[] = [RestModule, JsonRpcModule, CardsModule, HealthModule].flatMap(
   routesOfModule,
 );
+/** Those of the public port. */
+export const ROUTES: readonly Route[] = ALL_ROUTES.filter(({ isManagement }) => !isManagement);
+/** Those of the management port. */
+export const MANAGEMENT_ROUTES: readonly Route[] = ALL_ROUTES.filter(({ isManagement }) => isManagement);

@@ -24,7 +24,7 @@ beforeAll(async () => {
     ...{ bodyParser: false, logger: false, abortOnError: false },
   });
   prepareApi(app);
-  url = await listen(app);
+  ({ url } = await listen(app));
 });
 afterAll(async () => {
   await shutDown(app);
