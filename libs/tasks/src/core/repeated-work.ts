@@ -1,52 +1,67 @@
-import type { FailureLog } from '@baton/telemetry';
+import { FailureLog, type Logger } from '@baton/telemetry';
+import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 
 /** Longest pause, as a multiple of the one asked for. */
 export const MAX_PAUSE = 1.25;
 
 /** How a piece of work is repeated. */
 export interface Repetition {
-  /** Pause between the end of one time and the next, in ms; spread by a quarter, so that workers do not keep step. */
+  /** Pause between the end of one run and the next, in ms. It varies by a quarter, so that workers do not keep step. */
   everyMs: number;
-  work: () => Promise<void>;
-  /** Told how each time went; a failed one is followed by the next all the same. */
-  log?: FailureLog;
+  /** Logs when the work begins to fail and when it works again. `name` begins a sentence. Unset: nothing is logged. */
+  log?: { name: string; logger: Pick<Logger, 'warn' | 'info'> };
 }
 
-/** Work that is done again and again, never twice at once, until it is stopped. It does not keep the process alive. */
-export class RepeatedWork {
-  private timer: NodeJS.Timeout | undefined;
+/**
+ * A provider of Nest whose work runs again and again, never twice at once, from the start of the application until its
+ * shutdown. A run that fails is followed by the next all the same. The work does not keep the process alive.
+ */
+export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly everyMs: number;
+  private readonly log: FailureLog | undefined;
   private readonly stopping = new AbortController();
+  private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
 
-  constructor(private readonly repetition: Repetition) {}
+  protected constructor({ everyMs, log }: Repetition) {
+    this.everyMs = everyMs;
+    this.log = log && new FailureLog(log.name, log.logger);
+  }
 
-  /** Aborted by `stop`, for pauses within the work. */
-  get signal(): AbortSignal {
+  /** One run of the work. */
+  abstract runOnce(): Promise<unknown>;
+
+  /** Aborted at the shutdown, for pauses within the work. */
+  protected get signal(): AbortSignal {
     return this.stopping.signal;
   }
 
-  /** The first time comes after a pause. */
-  start(): void {
-    const wait = this.repetition.everyMs * (MAX_PAUSE - Math.random() / 2);
-    this.timer = setTimeout(() => {
-      this.running = this.once();
-    }, wait).unref();
+  /** The first run comes after a pause. */
+  onApplicationBootstrap(): void {
+    this.scheduleNext();
   }
 
-  /** Resolves when what is under way has ended. */
-  async stop(): Promise<void> {
+  /** Resolves when the current run has ended. */
+  async onModuleDestroy(): Promise<void> {
     this.stopping.abort();
     clearTimeout(this.timer);
     await this.running;
   }
 
-  private async once(): Promise<void> {
+  private scheduleNext(): void {
+    const pause = this.everyMs * (MAX_PAUSE - Math.random() / 2);
+    this.timer = setTimeout(() => {
+      this.running = this.repeat();
+    }, pause).unref();
+  }
+
+  private async repeat(): Promise<void> {
     try {
-      await this.repetition.work();
-      this.repetition.log?.worked();
+      await this.runOnce();
+      this.log?.worked();
     } catch (error) {
-      if (!this.signal.aborted) this.repetition.log?.failed(error);
+      if (!this.signal.aborted) this.log?.failed(error);
     }
-    if (!this.signal.aborted) this.start();
+    if (!this.signal.aborted) this.scheduleNext();
   }
 }

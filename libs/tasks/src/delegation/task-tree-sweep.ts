@@ -1,21 +1,20 @@
 import { Environment } from '@baton/config';
 import { TaskTreeStore, type SweepCursor } from '@baton/database';
-import { FailureLog, Logger } from '@baton/telemetry';
-import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 
-/** Rows per sweep, so that one sweep stays short; the next one goes on from there. */
+/** Rows per sweep. The next sweep continues from there. */
 const LIMIT = 500;
 
 /**
- * Finds what nobody has told: suspended runs with nothing left to wait for, and children whose parent has ended.
- * Whoever should have told them has died, or could not reach Postgres. Every worker sweeps.
+ * Wakes suspended runs that have nothing left to wait for, and cancels children whose parent has ended. The process that
+ * should have done it has died, or could not reach Postgres. Every worker sweeps.
  */
 @Injectable()
-export class TaskTreeSweep implements OnModuleInit, OnModuleDestroy {
-  private readonly repeated: RepeatedWork;
+export class TaskTreeSweep extends RepeatedWork {
   private suspended: SweepCursor;
   private children: SweepCursor;
 
@@ -26,22 +25,10 @@ export class TaskTreeSweep implements OnModuleInit, OnModuleDestroy {
     environment: Environment,
     logger: Logger,
   ) {
-    this.repeated = new RepeatedWork({
-      everyMs: environment.sweepMs,
-      work: () => this.sweep(),
-      log: new FailureLog('The sweep of suspended runs', logger),
-    });
+    super({ everyMs: environment.sweepMs, log: { name: 'The sweep of suspended runs', logger } });
   }
 
-  onModuleInit(): void {
-    this.repeated.start();
-  }
-
-  async onModuleDestroy(): Promise<void> {
-    await this.repeated.stop();
-  }
-
-  private async sweep(): Promise<void> {
+  async runOnce(): Promise<void> {
     const { woken, next } = await this.taskTree.wakeNext(this.suspended, LIMIT);
     this.suspended = next;
     if (woken > 0) this.dispatcher.refill();

@@ -51,7 +51,7 @@ describe('the retention sweep', () => {
 
   it('makes batches until one finds nothing, and counts what they deleted', async () => {
     store.batches = { expire: [{ tasks: 2 }, { tasks: 1 }], purge: [{ events: 10, messages: 3, runs: 0 }] };
-    expect(await sweep.sweep()).toBe(true);
+    expect(await sweep.runOnce()).toBe(true);
     expect(store.asked).toEqual([
       ...['expire', 'expire', 'expire', 'purge', 'purge'],
       ...['keys', 'forget after 90'],
@@ -62,26 +62,26 @@ describe('the retention sweep', () => {
   });
 
   it('asks for the tasks of those tenants only who keep theirs for a time', async () => {
-    await sweep.sweep();
+    await sweep.runOnce();
     expect(store.retentions).toEqual([{ tenantId: 'strict', days: 7 }]);
   });
 
   it('brings to its end what was begun, also when every tenant keeps everything by now', async () => {
     limits = { strict: null };
-    await sweep.sweep();
+    await sweep.runOnce();
     expect(store.asked).toEqual(['purge', 'keys', 'forget after 90']);
   });
 
   it('leaves it to the worker that is at it', async () => {
     store.isTaken = true;
-    expect(await sweep.sweep()).toBe(false);
+    expect(await sweep.runOnce()).toBe(false);
     expect(store.asked).toEqual([]);
   });
 
   it('makes no further batch once its worker is to stop', async () => {
     store.batches = { expire: Array<DeletedRows>(9).fill({ tasks: 1 }) };
     store.meanwhile = async () => void sweep.onModuleDestroy();
-    await expect(sweep.sweep()).rejects.toThrow('aborted');
+    await expect(sweep.runOnce()).rejects.toThrow('aborted');
     expect(store.asked).toEqual(['expire']);
   });
 });

@@ -1,8 +1,8 @@
 import { Environment } from '@baton/config';
 import { type DeletedRows, type Retention, RetentionStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { counter, FailureLog, Logger, Metrics } from '@baton/telemetry';
-import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { counter, Logger, Metrics } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { BatchSize } from './batch-size.js';
@@ -25,8 +25,7 @@ const MAX_REST_MS = 5_000;
  * invisible, then deletes its log in slices. If the worker dies, the next sweep finds what is left.
  */
 @Injectable()
-export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
-  private readonly repeated: RepeatedWork;
+export class RetentionSweep extends RepeatedWork {
   private readonly tasks = new BatchSize(MAX_TASKS);
   private readonly events = new BatchSize(MAX_EVENTS);
   private readonly keys = new BatchSize(MAX_KEYS);
@@ -39,29 +38,14 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
     private readonly metrics: Metrics,
     logger: Logger,
   ) {
-    this.repeated = new RepeatedWork({
-      everyMs: environment.retentionSweepMs,
-      work: async () => {
-        await this.sweep();
-      },
-      log: new FailureLog('The sweep of retention', logger),
-    });
-  }
-
-  onModuleInit(): void {
-    this.repeated.start();
-  }
-
-  /** Resolves when the current batch is done. */
-  async onModuleDestroy(): Promise<void> {
-    await this.repeated.stop();
+    super({ everyMs: environment.retentionSweepMs, log: { name: 'The sweep of retention', logger } });
   }
 
   /**
    * Delete everything whose retention is over, unless another worker sweeps.
    * @returns whether this worker swept
    */
-  async sweep(): Promise<boolean> {
+  async runOnce(): Promise<boolean> {
     const retentions = await this.retentions();
     return this.store.alone(async (stillAlone) => {
       if (retentions.length > 0) {
@@ -88,7 +72,7 @@ export class RetentionSweep implements OnModuleInit, OnModuleDestroy {
     stillAlone: () => Promise<void>,
     batch: (size: number) => Promise<DeletedRows>,
   ): Promise<void> {
-    const { signal } = this.repeated;
+    const { signal } = this;
     for (;;) {
       signal.throwIfAborted();
       await stillAlone();

@@ -1,12 +1,12 @@
 import { UsageStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { FailureLog, Logger } from '@baton/telemetry';
-import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RepeatedWork } from '../core/repeated-work.js';
 
 /** How often a worker checks whether a count is due. */
-const LOOK_MS = 30_000;
+const CHECK_MS = 30_000;
 /** A tenant's sum is counted again after this time. */
 const DUE_SECONDS = 600;
 /** The pause after each slice of a count, as a multiple of the slice's duration. */
@@ -17,31 +17,17 @@ const REST = 5;
  * its tenant. The count adds the bytes from before the limit, and those of runs that died on every attempt.
  */
 @Injectable()
-export class UsageCount implements OnModuleInit, OnModuleDestroy {
-  private readonly repeated: RepeatedWork;
-
+export class UsageCount extends RepeatedWork {
   constructor(
     private readonly store: UsageStore,
     private readonly limits: LimitsService,
     logger: Logger,
   ) {
-    this.repeated = new RepeatedWork({
-      everyMs: LOOK_MS,
-      work: () => this.countDue(),
-      log: new FailureLog('The count of stored bytes', logger),
-    });
-  }
-
-  onModuleInit(): void {
-    this.repeated.start();
-  }
-
-  async onModuleDestroy(): Promise<void> {
-    await this.repeated.stop();
+    super({ everyMs: CHECK_MS, log: { name: 'The count of stored bytes', logger } });
   }
 
   /** Count every tenant whose count is due. Tenants take turns slice by slice, so none waits for a large one. */
-  async countDue(): Promise<void> {
+  async runOnce(): Promise<void> {
     const tenants = await this.limits.all();
     const limited = tenants.filter(({ limits }) => limits.storedBytes !== null);
     const ids = limited.map(({ tenantId }) => tenantId);
@@ -50,7 +36,7 @@ export class UsageCount implements OnModuleInit, OnModuleDestroy {
       for (const tenantId of due) {
         const since = performance.now();
         if (await this.store.count(tenantId, DUE_SECONDS)) due.delete(tenantId);
-        await delay((performance.now() - since) * REST, undefined, { signal: this.repeated.signal });
+        await delay((performance.now() - since) * REST, undefined, { signal: this.signal });
       }
     }
   }

@@ -98,9 +98,9 @@ const stateOf = async ({ runId }: RunJob): Promise<string> => {
 
 /** Sweeps as a worker does: until it trusts what it sees. */
 async function sweepLongEnough(sweeping = sweeper()): Promise<void> {
-  await sweeping.sweep();
+  await sweeping.runOnce();
   await delay(LEASE_MS);
-  await sweeping.sweep();
+  await sweeping.runOnce();
 }
 
 describe('the sweep', () => {
@@ -124,7 +124,7 @@ describe('the sweep', () => {
   it('takes no lease at first: the worker may have been cut off from Postgres as well', async () => {
     const run = await claimedBy('cut off');
     await delay(LEASE_MS);
-    await sweeper().sweep();
+    await sweeper().runOnce();
     expect(enqueued).toEqual([]);
     expect(await stateOf(run)).toBe('running');
   });
@@ -146,11 +146,11 @@ describe('the sweep', () => {
   it('puts a queued run on the queue that has been there for too long, once', async () => {
     const run = await queued();
     const sweeping = sweeper(500);
-    await sweeping.sweep();
+    await sweeping.runOnce();
     expect(enqueued).toEqual([]);
     await delay(500);
-    await sweeping.sweep();
-    await sweeping.sweep();
+    await sweeping.runOnce();
+    await sweeping.runOnce();
     expect(enqueued).toEqual([run]);
   });
 

@@ -2,10 +2,10 @@ import { serializePayload } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { RunStore, type RunToEnqueue } from '@baton/database';
 import { Messaging } from '@baton/messaging';
-import { counter, FailureLog, Logger, Metrics } from '@baton/telemetry';
-import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { counter, Logger, Metrics } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
 import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReclaimGuard } from './reclaim-guard.js';
 
 const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up their attempts');
@@ -19,9 +19,8 @@ const LIMIT = 500;
  * workers first get the time to extend their leases (`ReclaimGuard`).
  */
 @Injectable()
-export class Sweeper implements OnModuleInit, OnModuleDestroy {
+export class Sweeper extends RepeatedWork {
   private readonly reclaimGuard: ReclaimGuard;
-  private readonly repeated: RepeatedWork;
 
   constructor(
     private readonly runs: RunStore,
@@ -31,24 +30,12 @@ export class Sweeper implements OnModuleInit, OnModuleDestroy {
     private readonly environment: Environment,
     private readonly logger: Logger,
   ) {
+    super({ everyMs: environment.sweepMs, log: { name: 'The sweep of runs', logger } });
     this.reclaimGuard = new ReclaimGuard(environment.leaseMs, environment.sweepMs * MAX_PAUSE);
-    this.repeated = new RepeatedWork({
-      everyMs: environment.sweepMs,
-      work: () => this.sweep(),
-      log: new FailureLog('The sweep of runs', logger),
-    });
-  }
-
-  onModuleInit(): void {
-    this.repeated.start();
-  }
-
-  async onModuleDestroy(): Promise<void> {
-    await this.repeated.stop();
   }
 
   /** One sweep. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
-  async sweep(): Promise<void> {
+  async runOnce(): Promise<void> {
     const { orphanMs } = this.environment;
     const expiredAt = await this.askPostgres();
     if (this.reclaimGuard.mayReclaim) {

@@ -67,16 +67,16 @@ describe('what the queue is told when it has forgotten to tick', () => {
   const EVERY_MINUTE = { tenantId: 'tenant', scheduleId: 'schedule', cron: '* * * * *', timeZone: 'UTC' };
 
   it('the times of the schedule, if there is one to come', async () => {
-    await clock({ due: {}, next: AT }).sweep();
+    await clock({ due: {}, next: AT }).runOnce();
     expect(told).toEqual([['tick', EVERY_MINUTE]]);
   });
 
   it.each([null, undefined])('nothing when the next time is %s', async (next) => {
-    await clock({ due: {}, next }).sweep();
+    await clock({ due: {}, next }).runOnce();
     expect(told).toEqual([]);
   });
 
   it('is lost on a queue that is away, and does no harm', async () => {
-    await expect(clock({ due: {}, next: AT, queueIsAway: true }).sweep()).resolves.toBeUndefined();
+    await expect(clock({ due: {}, next: AT, queueIsAway: true }).runOnce()).resolves.toBeUndefined();
   });
 });

@@ -1,8 +1,8 @@
 import { Environment } from '@baton/config';
 import { type DueSchedule, ScheduleStore } from '@baton/database';
 import { type Consumer, Messaging, type Tick } from '@baton/messaging';
-import { FailureLog, Logger } from '@baton/telemetry';
-import { Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { ScheduleAdvancer } from './schedule-advancer.js';
 import { ticksOf } from './ticks.js';
@@ -17,8 +17,7 @@ const AT_ONCE = 16;
  * queue has lost a schedule, the sweep of any worker finds it a little later and sets its ticks again.
  */
 @Injectable()
-export class ScheduleClock implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly repeated: RepeatedWork;
+export class ScheduleClock extends RepeatedWork {
   private consumer: Consumer | undefined;
 
   constructor(
@@ -28,25 +27,21 @@ export class ScheduleClock implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly environment: Environment,
     private readonly logger: Logger,
   ) {
-    this.repeated = new RepeatedWork({
-      everyMs: environment.sweepMs,
-      work: () => this.sweep(),
-      log: new FailureLog('The sweep of schedules', logger),
-    });
+    super({ everyMs: environment.sweepMs, log: { name: 'The sweep of schedules', logger } });
   }
 
-  onApplicationBootstrap(): void {
-    this.repeated.start();
+  override onApplicationBootstrap(): void {
+    super.onApplicationBootstrap();
     this.consumer = this.messaging.consumeTicks((tick) => this.take(tick));
   }
 
-  async onModuleDestroy(): Promise<void> {
-    await Promise.all([this.repeated.stop(), this.consumer?.close()]);
+  override async onModuleDestroy(): Promise<void> {
+    await Promise.all([super.onModuleDestroy(), this.consumer?.close()]);
   }
 
   /** Fire what is due and overdue. Rejects when Postgres is away. */
-  async sweep(): Promise<void> {
-    for (let full = true; full && !this.repeated.signal.aborted;) {
+  async runOnce(): Promise<void> {
+    for (let full = true; full && !this.signal.aborted;) {
       const found = await this.store.takeDue(this.environment.leaseMs, OVERDUE_MS, AT_ONCE);
       await Promise.all(found.map((due) => this.advanceLate(due)));
       full = found.length === AT_ONCE;
