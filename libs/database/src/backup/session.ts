@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { Client, escapeIdentifier, type QueryResultRow, type Submittable } from 'pg';
+import { setScope, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { BackupError } from './archive.js';
 
 /** A table of the database, and what decides whether a role sees all of it. */
@@ -76,7 +77,7 @@ export class BackupSession {
   /** Commits when `work` resolves. After a failure the session is of no more use: closing it rolls back. */
   async transact<T>(mode: 'READ ONLY' | 'READ WRITE', work: () => Promise<T>): Promise<T> {
     await this.client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ ${mode}`);
-    await this.client.query(`SET LOCAL baton.tenant = 'system'; ${SETTINGS}`);
+    await this.client.query(`${setScope(SYSTEM_SCOPE)}; ${SETTINGS}`);
     const result = await work();
     await this.client.query('COMMIT');
     return result;

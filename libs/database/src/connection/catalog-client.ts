@@ -1,23 +1,23 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Pool } from 'pg';
-import { tenantScope } from './database.js';
 import { type Prisma, PrismaClient } from '../generated/client.js';
+import { setScope, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
 
-/** The pool's size where nobody sets one, as in the CLI. */
+/** Default size of the pool, as in the CLI. */
 const POOL_SIZE = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
 
-/** A slug (or another unique name) that is taken already. Its message is for the operator. */
+/** A slug or another unique name is taken. The message is for the operator. */
 export class NameTakenError extends Error {
   override readonly name = 'NameTakenError';
 }
 
 /**
- * Prisma for tenants, tokens and agents, on connections of its own. What asks for one tenant's rows does so in
- * that tenant's scope (`inTenant`). The rest works across tenants (`baton.tenant = system`, for the whole
- * connection): a token is looked up before its tenant is known, and operators look at all tenants.
+ * Prisma for tenants, tokens and agents, on connections of its own. A query for one tenant runs in that tenant's scope
+ * (`inTenant`). The others run across tenants, in the scope of the connection: a token is found before its tenant is known,
+ * and operators see all tenants.
  */
 export class CatalogClient {
   readonly prisma: PrismaClient;
@@ -34,7 +34,7 @@ export class CatalogClient {
       statement_timeout: STATEMENT_TIMEOUT_MS,
       // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: async (client) => {
-        await client.query(`SET baton.tenant = 'system'`);
+        await client.query(setScope(SYSTEM_SCOPE, 'SESSION'));
       },
     });
     this.pool.on('error', () => undefined);

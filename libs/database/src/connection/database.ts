@@ -7,17 +7,14 @@ import {
   type QueryResultRow,
 } from 'pg';
 import { migrationNames } from './migrations-folder.js';
-import { assertBound } from './row-security.js';
+import { assertBound, setScope, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
-
-/** The pattern of `isUuid` in libs/a2a. The thread that keeps leases loads this file, and not that whole library. */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface DatabaseOptions {
   url: string;
-  /** Most connections of this process to Postgres. */
+  /** Maximum number of connections of this process to Postgres. */
   poolSize: number;
-  /** Also take a role that row-level security does not bind. */
+  /** Also accept a role that row-level security does not bind. */
   allowRlsBypass?: boolean;
   timeouts?: DatabaseTimeouts;
 }
@@ -30,7 +27,7 @@ interface DatabaseTimeouts {
   answerMs: number;
 }
 
-/** A statement. Each connection prepares one with a name once; one without is planned every time. */
+/** A statement. Each connection prepares a statement with a name once. One without a name is planned every time. */
 export interface Statement {
   name?: string;
   text: string;
@@ -43,9 +40,6 @@ export interface Transaction {
   query<Row extends QueryResultRow>(statement: Statement, values: Values): Promise<Row[]>;
 }
 
-/** The scope of work across tenants: sweeper, relay, catalog. */
-const SYSTEM = 'system';
-
 const MIGRATIONS_EXIST: Statement = { text: `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found` };
 const APPLIED_MIGRATIONS: Statement = {
   text: 'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
@@ -54,8 +48,8 @@ const APPLIED_MIGRATIONS: Statement = {
 const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
 
 /**
- * The pool of connections to Postgres. Every transaction names its tenant (`baton.tenant`), and row-level
- * security shows it that tenant's rows only. Statements are pipelined: BEGIN, the tenant, the statements and
+ * The pool of connections to Postgres. Every transaction sets its scope, and row-level security shows it the rows of that
+ * tenant only. Statements are pipelined: BEGIN, the tenant, the statements and
  * COMMIT travel in one round trip. Should one of them fail, Postgres refuses those after it and turns the
  * COMMIT into a ROLLBACK.
  *
@@ -96,13 +90,13 @@ export class Database {
 
   /** One statement in a transaction of its own, across tenants. @returns its rows, after the commit */
   async systemQuery<Row extends QueryResultRow>(statement: Statement, values: Values): Promise<Row[]> {
-    const [rows] = await this.pipeline(SYSTEM, [[statement, values]]);
+    const [rows] = await this.pipeline(SYSTEM_SCOPE, [[statement, values]]);
     return rows as Row[];
   }
 
   /** Several statements in one transaction and one round trip, across tenants. @returns the rows of each */
   async systemQueries(calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
-    return this.pipeline(SYSTEM, calls);
+    return this.pipeline(SYSTEM_SCOPE, calls);
   }
 
   /** Several statements in one transaction and one round trip, as the tenant. @returns the rows of each */
@@ -117,7 +111,7 @@ export class Database {
 
   /** A transaction across tenants. Commits when `work` resolves, rolls back when it rejects. */
   async inSystem<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return this.transact(SYSTEM, work);
+    return this.transact(SYSTEM_SCOPE, work);
   }
 
   /** Rejects with a plain reason if Postgres does not answer. */
@@ -185,7 +179,7 @@ export class Database {
   }
 }
 
-const begin = (scope: string): string => `BEGIN; SET LOCAL baton.tenant = '${scope}'`;
+const begin = (scope: string): string => `BEGIN; ${setScope(scope)}`;
 
 /** What `send` writes leaves as one packet; a packet a statement would cost half of this process's time. */
 function inOnePacket<T>(client: PoolClient, send: () => T): T {
@@ -196,12 +190,6 @@ function inOnePacket<T>(client: PoolClient, send: () => T): T {
   } finally {
     stream.uncork();
   }
-}
-
-/** The value of `baton.tenant` for a tenant. Only a uuid gets into the text of a statement. */
-export function tenantScope(tenantId: string): string {
-  if (!UUID.test(tenantId)) throw new TypeError('A tenant id must be a uuid');
-  return tenantId;
 }
 
 const rethrowPlain = (error: unknown): never => {

@@ -1,5 +1,24 @@
 import type { ClientBase } from 'pg';
 
+/** The scope of work across tenants, such as the sweeper's. `system-scope.spec.ts` lists where it is used, and why. */
+export const SYSTEM_SCOPE = 'system';
+
+/** The pattern of `isUuid` in libs/a2a. The thread that keeps leases loads this file, and not that whole library. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The scope of one tenant. Throws unless the id is a uuid: it becomes part of the text of a statement. */
+export function tenantScope(tenantId: string): string {
+  if (!UUID.test(tenantId)) throw new TypeError('A tenant id must be a uuid');
+  return tenantId;
+}
+
+/**
+ * SQL that sets the scope: row-level security compares `baton.tenant` with the tenant of each row.
+ * @param reach LOCAL: until the transaction ends. SESSION: as long as the connection lasts.
+ */
+export const setScope = (scope: string, reach: 'LOCAL' | 'SESSION' = 'LOCAL'): string =>
+  `SET ${reach} baton.tenant = '${scope}'`;
+
 /**
  * The role of DATABASE_URL is not bound by row-level security. The message is one plain sentence with the remedy,
  * shown as it is.

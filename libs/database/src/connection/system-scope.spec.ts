@@ -4,13 +4,14 @@ import { join } from 'node:path';
 const ROOT = join(__dirname, '../../../..');
 
 /** Where work runs in the scope `system`, which row-level security lets see every tenant, and why it must. */
-const PLACES: Readonly<Record<string, string>> = {
-  'connection/database.ts': 'defines the scope; reads which migrations were applied',
-  'connection/catalog-client.ts': 'defines the scope for the catalog',
+const USERS: Readonly<Record<string, string>> = {
+  'connection/row-security.ts': 'defines the scope',
+  'connection/database.ts': 'offers it to the stores; reads which migrations were applied',
+  'connection/catalog-client.ts': 'offers it to the stores of the catalog',
   'backup/session.ts': 'a backup has the rows of all tenants',
   'catalog/agent.store.ts': "the operator's agents, which belong to no tenant",
   'runs/dead-letter.store.ts': 'operators see the dead letters of all tenants, and name one by its run alone',
-  'dispatch/dispatch.store.ts': 'waiting runs of many tenants are given their places on the workers',
+  'dispatch/dispatch.store.ts': 'waiting runs of many tenants are given dispatch slots',
   'delegation/task-tree.store.ts': 'the sweep: suspended runs and open children of all tenants',
   'catalog/host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
   'runs/leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
@@ -28,7 +29,8 @@ const PLACES: Readonly<Record<string, string>> = {
   'dispatch/worker.store.ts': 'workers, which run the tasks of all tenants',
 };
 
-const SYSTEM = /\b(systemQuery|inSystem)\b|\bcatalog\.(run|insert)\(|\.prisma\b|'system'/;
+const SYSTEM =
+  /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE)\b|\bcatalog\.(run|insert)\(|\.prisma\b|'system'/;
 
 const sourcesBelow = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -36,13 +38,13 @@ const sourcesBelow = (folder: string): string[] =>
     .map((file) => join(folder, file));
 
 describe('the scope of all tenants', () => {
-  const places = ['libs', 'apps']
+  const users = ['libs', 'apps']
     .flatMap(sourcesBelow)
     .filter((file) => SYSTEM.test(readFileSync(join(ROOT, file), 'utf8')));
 
   it('is used in the stores that are listed here, each with its reason, and nowhere else', () => {
-    expect(places.sort()).toEqual(
-      Object.keys(PLACES)
+    expect(users.sort()).toEqual(
+      Object.keys(USERS)
         .map((file) => join('libs/database/src', file))
         .sort(),
     );

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, QueryResult } from 'pg';
+import { setScope, SYSTEM_SCOPE } from '../connection/row-security.js';
 
 export interface StepOptions {
   /** How long a statement waits for a lock while other sessions queue behind it. */
@@ -101,7 +102,7 @@ export class MigrationSession {
     const deadline = performance.now() + lockTimeoutMs;
     const rows: number[] = [];
     try {
-      await this.client.query(`BEGIN; SET LOCAL baton.tenant = 'system'`);
+      await this.client.query(`BEGIN; ${setScope(SYSTEM_SCOPE)}`);
       for (const next of queries) {
         const query = typeof next === 'function' ? next(rows.at(-1) ?? 0) : next;
         const left = Math.max(1, Math.round(deadline - performance.now()));
