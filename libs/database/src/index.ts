@@ -2,7 +2,7 @@ export * from './catalog/catalog-records.js';
 export * from './tasks/records.js';
 export * from './tenants/tenant-records.js';
 export type { RunKey, RunToEnqueue } from './dispatch/run-key.js';
-export { awaitMigrations } from './migrations/await-migrations.js';
+export { awaitMigrations, pendingText } from './migrations/await-migrations.js';
 export { Database, type DatabaseOptions } from './connection/database.js';
 export { DatabaseModule } from './database.module.js';
 export { CatalogClient, NameTakenError } from './connection/catalog-client.js';

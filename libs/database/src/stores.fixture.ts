@@ -2,7 +2,7 @@ import { type EventPayload, type Message, Role, type Task, TaskState, serializeP
 import { randomUUID } from 'node:crypto';
 import { createDatabase } from '../../../test/support/index.js';
 import { Database, DispatchStore, RunStore, TaskStore, WorkerStore } from './index.js';
-import type { ClaimedRun, LeaseKey, NewEvent, NewTask, RunKey } from './index.js';
+import type { ClaimedRun, Crashes, LeaseKey, NewEvent, NewTask, RunKey } from './index.js';
 import { HEARTBEAT } from './runs/leases/lease-sql.js';
 
 /** SQL across tenants, for what no store offers. */
@@ -109,6 +109,10 @@ export const texts = (task: Pick<Task, 'artifacts'>): unknown[] =>
 /** What each message says first. */
 export const saidIn = (messages: readonly Message[]): unknown[] =>
   messages.map(({ parts }): unknown => parts[0]?.content?.value);
+
+/** How these tests explain a run that has used up its attempts. */
+export const crashText = ({ crashCount, lastCrash = 'no news' }: Crashes): string =>
+  `Given up after ${crashCount} attempts: ${lastCrash}`;
 
 const LEASE_MS = 30_000;
 

@@ -12,6 +12,7 @@ import {
 import {
   beat,
   chunk,
+  crashText,
   endTurn,
   newTask,
   openStores,
@@ -80,10 +81,10 @@ describe('a suspended run', () => {
       `UPDATE runs SET lease_expires_at = now() - interval '1 day' WHERE state = 'suspended'`,
     );
     const at = await stores.runs.proveWritable();
-    expect([await stores.runs.reclaimExpired(9, at), await stores.runs.failPoisoned(9, at)]).toEqual([
-      [],
-      [],
-    ]);
+    expect([
+      await stores.runs.reclaimExpired(9, at),
+      await stores.runs.failPoisoned(9, at, crashText),
+    ]).toEqual([[], []]);
     expect(await stores.runs.takeStaleQueued(0, 9)).toEqual([]);
     expect(await dispatch(parent)).toEqual([]);
   });

@@ -2,7 +2,16 @@ import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { type RunQuota, TooManyWaitingError } from '../index.js';
-import { endTurn, newTask, openStores, sql, startTask, type Stores, textMessage } from '../stores.fixture.js';
+import {
+  crashText,
+  endTurn,
+  newTask,
+  openStores,
+  sql,
+  startTask,
+  type Stores,
+  textMessage,
+} from '../stores.fixture.js';
 import { LOCK_TENANTS } from './dispatch.store.js';
 
 const ROOMY = 1_000;
@@ -229,7 +238,7 @@ describe('dispatch', () => {
       stores,
       `UPDATE runs SET deaths = 9, lease_expires_at = '2000-01-01' WHERE id = '${dead!.runId}'`,
     );
-    await stores.runs.failPoisoned(10, await stores.runs.proveWritable());
+    await stores.runs.failPoisoned(10, await stores.runs.proveWritable(), crashText);
     expect(await stores.dispatch.dispatch([grant(tenantId, 9, 3)], ROOMY)).toHaveLength(3);
   });
 });

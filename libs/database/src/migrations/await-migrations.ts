@@ -4,6 +4,10 @@ import type { Database } from '../connection/database.js';
 
 const POLL_MS = 1_000;
 
+/** What to do about migrations that are not applied: for a log line or a readiness check. */
+export const pendingText = (pending: readonly string[]): string =>
+  `run \`npm run migrate\`; ${pending.join(', ')} not applied`;
+
 /**
  * Resolves when the database has every migration that this build needs. The log says once that the process waits, for
  * which migrations, and what to do. Keeps the process alive for as long as it waits.
@@ -23,9 +27,7 @@ export async function awaitMigrations(
     try {
       const pending = await database.pendingMigrations();
       if (pending.length === 0) return;
-      sayOnce(`waiting for migrations: run \`npm run migrate\`; ${pending.join(', ')} not applied`, {
-        pending,
-      });
+      sayOnce(`waiting for migrations: ${pendingText(pending)}`, { pending });
     } catch (error) {
       if (options.isAwayFine) return;
       sayOnce('waiting for Postgres', { err: error });

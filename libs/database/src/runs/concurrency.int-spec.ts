@@ -3,14 +3,15 @@ import { randomUUID } from 'node:crypto';
 import { Random } from '../../../../test/chaos/random.js';
 import type { ClaimedRun, NewTask } from '../index.js';
 import {
-  type Stores,
   beat,
   chunk,
+  crashText,
   endTurn,
   newTask,
   openStores,
   sql,
   status,
+  type Stores,
   textMessage,
 } from '../stores.fixture.js';
 
@@ -82,7 +83,7 @@ async function work(
       const reclaimed = await stores.runs.reclaimExpired(10, await stores.runs.proveWritable());
       note('reclaimed', reclaimed.length);
     },
-    async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable()),
+    async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable(), crashText),
     // As if the pauses after their deaths were over.
     async () => {
       await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);

@@ -2,17 +2,23 @@ import { Message, Role, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../connection/database.js';
 import { runOf } from '../dispatch/run-key.js';
-import type { PoisonedRun } from '../tasks/records.js';
+import type { Crashes, PoisonedRun } from '../tasks/records.js';
 import { statusEvent, statusNow } from '../tasks/task-row.js';
 import { FAIL_POISONED, type PoisonedRow } from './run-sql.js';
 
-/** Fail a run that has used up its attempts, and its task. Undefined: its worker is back after all. */
+/**
+ * Fails a run that has used up its attempts, and its task. Undefined: its worker is back after all.
+ * @param explain the text that callers and the dead letter get
+ */
 export async function failPoisonedRun(
   transaction: Transaction,
   row: PoisonedRow,
+  explain: (crashes: Crashes) => string,
 ): Promise<PoisonedRun | undefined> {
   const { tenant_id: tenantId, task_id: taskId, run_id: runId, context_id: contextId, attempt } = row;
-  const reason = reasonOf(row);
+  // An error of an earlier attempt says nothing about the last one.
+  const lastCrash = row.error_detail?.attempt === attempt ? row.error_detail.crash : undefined;
+  const reason = explain({ crashCount: row.crash_count, lastCrash });
   const message = platformMessage(taskId, contextId, reason);
   const { status, json, at } = statusNow(TaskState.TASK_STATE_FAILED, message);
   const said = JSON.stringify(Message.toJSON(message));
@@ -23,17 +29,6 @@ export async function failPoisonedRun(
     ...runOf(row),
     event: { sequence: failed.sequence, payload: statusEvent(taskId, contextId, status) },
   };
-}
-
-/** Why its last attempt died is known if the worker has outlived it. */
-function reasonOf({ crash_count: crashCount, attempt, error_detail: error }: PoisonedRow): string {
-  const givenUp =
-    crashCount === 1 ? 'Given up after one attempt' : `Given up after ${crashCount.toString()} attempts`;
-  if (error?.crash && error.attempt === attempt) {
-    return crashCount === 1 ? `${givenUp}: ${error.crash}` : `${givenUp}. The last one: ${error.crash}`;
-  }
-  const died = 'the worker died or stopped answering';
-  return crashCount === 1 ? `${givenUp}: ${died}` : `${givenUp}: each time ${died}`;
 }
 
 const platformMessage = (taskId: string, contextId: string, text: string): Message => ({

@@ -2,15 +2,16 @@ import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { DeadLetterStore } from '../index.js';
 import {
-  type Stores,
   beat,
   chunk,
+  crashText,
   endTurn,
   newTask,
   openStores,
   sql,
   startTask,
   status,
+  type Stores,
   textMessage,
   texts,
 } from '../stores.fixture.js';
@@ -35,7 +36,7 @@ const dispatchNow = async (tenantId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
   expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);
 };
-const failPoisoned = async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable());
+const failPoisoned = async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable(), crashText);
 
 describe('claim', () => {
   it('has one winner among many, who finds the task working', async () => {
@@ -235,13 +236,33 @@ describe('leases', () => {
     expect(await letters.list(run.tenantId, { limit: 10 })).toMatchObject([
       {
         ...{ runId: run.runId, taskId: run.taskId, agentId: 'echo', attempts: 1 },
-        reason: 'Given up after one attempt: the worker died or stopped answering',
+        reason: 'Given up after 1 attempts: no news',
         redeliveredAt: null,
       },
     ]);
     expect(await letters.list(randomUUID(), { limit: 10 })).toEqual([]);
     expect(await letters.find(randomUUID(), run.runId)).toBeUndefined();
     expect((await letters.readMessage(run.tenantId, run.runId))?.message).toEqual(run.message);
+  });
+
+  it.each([
+    [1, 'the process ran out of memory'],
+    // What is known is of an attempt before the last one.
+    [2, 'no news'],
+  ])('a run whose process died at attempt 1 of %i is explained by: %s', async (maxAttempts, known) => {
+    const retry = { maxAttempts, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
+    const run = await startTask(stores, { ...newTask(), retry });
+    const crash = 'the process ran out of memory';
+    await stores.runs.giveUp(run, { attempt: 1, at: '', name: 'Error', message: '', crash });
+    await expire(run.runId);
+    if (maxAttempts > 1) {
+      await reclaim();
+      await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS);
+      await expire(run.runId);
+    }
+    expect(await failPoisoned()).toMatchObject([{ runId: run.runId }]);
+    const letter = await new DeadLetterStore(stores.database).find(run.tenantId, run.runId);
+    expect(letter?.reason).toBe(`Given up after ${maxAttempts} attempts: ${known}`);
   });
 
   it('a run with a backoff waits for longer after each death, and nobody claims or dispatches it before', async () => {

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Database } from '../connection/database.js';
 import { isTransient } from '../connection/transient.js';
 import { type RunKey, type RunRow, type RunToEnqueue, runOf } from '../dispatch/run-key.js';
-import type { AppendBatch, AppendResult, ClaimedRun, PoisonedRun } from '../tasks/records.js';
+import type { AppendBatch, AppendResult, ClaimedRun, Crashes, PoisonedRun } from '../tasks/records.js';
 import { artifactKey, ReadBudget } from '../tasks/task-content.js';
 import { TaskReader } from '../tasks/task-reader.js';
 import { artifactsJson, INLINE_BYTES, statusEvent, statusNow, type TaskRow } from '../tasks/task-row.js';
@@ -155,11 +155,19 @@ export class RunStore {
     return rows.filter(({ waits }) => !waits).map(runOf);
   }
 
-  /** Leases that had run out and whose attempts are used up: run and task failed, with the reason. */
-  async failPoisoned(limit: number, expiredAt: string): Promise<PoisonedRun[]> {
+  /**
+   * Fails runs without attempts left whose lease has expired, and their tasks.
+   * @param expiredAt by the clock of Postgres, from `proveWritable`
+   * @param explain the text that callers and the dead letter get
+   */
+  async failPoisoned(
+    limit: number,
+    expiredAt: string,
+    explain: (crashes: Crashes) => string,
+  ): Promise<PoisonedRun[]> {
     return this.database.inSystem(async (transaction) => {
       const found = await transaction.query<sql.PoisonedRow>(sql.FIND_POISONED, [limit, expiredAt]);
-      const failed = await Promise.all(found.map((row) => failPoisonedRun(transaction, row)));
+      const failed = await Promise.all(found.map((row) => failPoisonedRun(transaction, row, explain)));
       return failed.filter((run) => run !== undefined);
     });
   }

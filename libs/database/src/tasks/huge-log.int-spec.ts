@@ -1,7 +1,16 @@
 import { type Task, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { ClaimedRun } from '../index.js';
-import { artifactChunk, newTask, openStores, sql, startTask, type Stores, texts } from '../stores.fixture.js';
+import {
+  artifactChunk,
+  crashText,
+  newTask,
+  openStores,
+  sql,
+  startTask,
+  type Stores,
+  texts,
+} from '../stores.fixture.js';
 import { artifactKey } from './task-content.js';
 
 const { TASK_STATE_CANCELED, TASK_STATE_FAILED } = TaskState;
@@ -80,7 +89,7 @@ describe('a log that is larger than any value of Postgres (1 GiB) and any string
         expect(await stores.tasks.cancel(tenantId, 'echo', taskId)).toMatchObject({ ok: true });
       } else {
         await expire(run.runId);
-        const failed = await stores.runs.failPoisoned(10, await stores.runs.proveWritable());
+        const failed = await stores.runs.failPoisoned(10, await stores.runs.proveWritable(), crashText);
         expect(failed).toMatchObject([{ taskId }]);
         await stores.runs.keepArtifacts(tenantId, taskId);
       }

@@ -2,15 +2,16 @@ import { Artifact, type Task, TaskState, isTruncated } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { type ClaimedRun, RunStore, TaskStore } from '../index.js';
 import {
-  type Stores,
   artifactChunk,
   chunk,
+  crashText,
   endTurn,
   newTask,
   openStores,
   sql,
   startTask,
   status,
+  type Stores,
   textMessage,
   texts,
 } from '../stores.fixture.js';
@@ -280,7 +281,7 @@ describe('a task that ends without its writer', () => {
     await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a'), chunk(run, 'b')] });
     await sql(stores, `UPDATE runs SET max_attempts = 1 WHERE id = '${run.runId}'`);
     await expire(run.runId);
-    await stores.runs.failPoisoned(10, await stores.runs.proveWritable());
+    await stores.runs.failPoisoned(10, await stores.runs.proveWritable(), crashText);
     await stores.runs.keepArtifacts(run.tenantId, run.taskId);
     const [row] = await sql(stores, `SELECT artifacts_sequence FROM tasks WHERE id = '${run.taskId}'`);
     expect(row).toEqual({ artifacts_sequence: 5 });

@@ -266,7 +266,15 @@ export interface TaskFilter {
   memory?: ReadMemory | undefined;
 }
 
-/** A run that has used up its attempts; the task is failed with these events already appended. */
+/** Why a run has used up its attempts, as far as Postgres knows. */
+export interface Crashes {
+  /** At least 1. */
+  crashCount: number;
+  /** Why the agent's process died at the last attempt. Undefined: the worker died with it. */
+  lastCrash: string | undefined;
+}
+
+/** A run that has used up its attempts. Its task is failed, and its last event is in the log. */
 export interface PoisonedRun extends RunToEnqueue {
   event: { sequence: number; payload: EventPayload };
 }

@@ -1,5 +1,15 @@
+import type { Crashes } from '@baton/database';
+
 /** The log refused the batch: the task has ended, or another attempt owns it. The run must stop. */
 export class AppendRefused extends Error {}
+
+/** What callers and operators read of a run that has used up its attempts. */
+export function givenUpText({ crashCount, lastCrash }: Crashes): string {
+  const died = 'the worker died or stopped answering';
+  if (crashCount === 1) return `Given up after one attempt: ${lastCrash ?? died}`;
+  const givenUp = `Given up after ${crashCount.toString()} attempts`;
+  return lastCrash ? `${givenUp}. The last one: ${lastCrash}` : `${givenUp}: each time ${died}`;
+}
 
 /** A failure whose message is meant for the caller. */
 export class TurnFailure extends Error {

@@ -1,23 +1,23 @@
-import { Database } from '@baton/database';
+import { Database, pendingText } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
 import { WorkerWatch } from './worker-watch.js';
 
-/** A check that takes longer has failed: whoever asks has a timeout of its own. */
+/** A check that takes longer has failed: probes have timeouts of their own. */
 const CHECK_MS = 2_000;
 
-/** Nobody needs to know it more exactly, and anybody may ask: the answer is kept for so long. */
+/** How long an answer is kept: anybody may ask, and each answer costs queries. */
 const KEEP_MS = 1_000;
 
 /** What `/readyz` answers: each check with `ok`, or with the reason why it fails. */
 export interface ReadinessReport {
   ready: boolean;
   checks: Record<string, string>;
-  /** What is wrong, but does not keep this process from serving its callers. */
+  /** Problems in spite of which this process serves its callers. */
   warnings: string[];
 }
 
-/** Whether what every process needs is there now, and if not, what is in the way. API and worker share it. */
+/** Checks what every process needs: Postgres, its migrations, messaging. API and worker share it. */
 @Injectable()
 export class PlatformReadiness {
   private kept: { report: Promise<ReadinessReport>; until: number } | undefined;
@@ -47,7 +47,7 @@ export class PlatformReadiness {
     };
     const [outcomes] = await Promise.all([
       Promise.all(Object.entries(probes).map(async ([name, probe]) => [name, await check(probe)] as const)),
-      // Without Postgres nobody knows, and that is said already.
+      // Without Postgres the warning fails; the check of Postgres reports it.
       check(async () => warnings.push(...(await this.workersWarning()))),
     ]);
     const ready = outcomes.every(([, text]) => text === 'ok');
@@ -63,11 +63,11 @@ export class PlatformReadiness {
 
   private async assertMigrated(): Promise<void> {
     const pending = await this.database.pendingMigrations();
-    if (pending.length > 0) throw new Error(`run \`npm run migrate\`: ${pending.join(', ')} not applied`);
+    if (pending.length > 0) throw new Error(pendingText(pending));
   }
 }
 
-/** `ok`, or the plain reason. Reasons of our own stores hold no secrets: they are meant to be shown. */
+/** `ok`, or the reason. The errors of our stores hold no secrets and can be shown. */
 async function check(probe: () => Promise<unknown>): Promise<string> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {

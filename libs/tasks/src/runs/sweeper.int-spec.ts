@@ -137,6 +137,9 @@ describe('the sweep', () => {
     expect(await stateOf(run)).toBe('failed');
     const stored = (await tasks.get(tenantId, run.taskId))!;
     expect(stored.task.status?.state).toBe(TaskState.TASK_STATE_FAILED);
+    expect(stored.task.history.at(-1)?.parts[0]?.content?.value).toBe(
+      'Given up after one attempt: the worker died or stopped answering',
+    );
     const signal = published.get(run.taskId);
     expect(signal?.lastSequence).toBe(stored.sequence);
     expect(signal?.events).toMatchObject([{ sequence: stored.sequence, attempt: 1 }]);

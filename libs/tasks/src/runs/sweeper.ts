@@ -4,17 +4,18 @@ import { RunStore, type RunToEnqueue } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { counter, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
+import { givenUpText } from '../core/errors.js';
 import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReclaimGuard } from './reclaim-guard.js';
 
 const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up their attempts');
 
-/** Rows per sweep, so that one sweep stays short whatever has piled up. */
+/** Rows per sweep, so that a sweep stays short. */
 const LIMIT = 500;
 
 /**
- * Finds three kinds of runs: those whose worker died, those that kill every worker, and queued runs that are on no queue.
+ * Finds three kinds of runs: runs whose worker died, runs that kill every worker, and queued runs that are on no queue.
  * Every worker sweeps. Rows are locked, so two sweeps never take the same run. After an outage of Postgres the live
  * workers first get the time to extend their leases (`ReclaimGuard`).
  */
@@ -47,7 +48,7 @@ export class Sweeper extends RepeatedWork {
     this.dispatcher.refill();
   }
 
-  /** What time it was for Postgres when it was last known to take heartbeats. */
+  /** The clock of Postgres at a moment at which it certainly took heartbeats. */
   private async askPostgres(): Promise<string> {
     try {
       const at = await this.runs.proveWritable();
@@ -60,7 +61,7 @@ export class Sweeper extends RepeatedWork {
   }
 
   private async failPoisoned(expiredAt: string): Promise<void> {
-    for (const run of await this.runs.failPoisoned(LIMIT, expiredAt)) {
+    for (const run of await this.runs.failPoisoned(LIMIT, expiredAt, givenUpText)) {
       const { tenantId, taskId, runId, attempt, event } = run;
       this.metrics.of(DEAD_LETTERS).inc();
       this.logger.error('run failed: its worker died on every attempt', { tenantId, taskId, runId, attempt });
@@ -73,7 +74,7 @@ export class Sweeper extends RepeatedWork {
     }
   }
 
-  /** Nobody waits for it: a queue that is away must not keep the sweeper from asking Postgres. */
+  /** Not awaited: a queue that is away must not keep the sweeper from asking Postgres. */
   private enqueue(runs: RunToEnqueue[], why: string): void {
     if (runs.length === 0) return;
     this.logger.info('runs enqueued again', { count: runs.length, why });
