@@ -90,6 +90,8 @@ export class Cluster {
     for (let tries = 1; !this.stopping; tries++) {
       const started = await startProcess(kind, this.env, START_MS).catch((error: unknown) => error as Error);
       if (!(started instanceof Error)) {
+        // The report of the run judges it.
+        started.mayEnd();
         this.processes[kind].push(started);
         void started.exited.then((code) => this.ended(started, code));
         return;

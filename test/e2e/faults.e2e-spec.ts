@@ -3,7 +3,7 @@ import type { BatonProcess } from '../support/baton-process.js';
 import { DRIVERS } from '../support/index.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
-import { completes, increasing, textsOf } from '../support/streams.js';
+import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
 
 const RUNS = 20;
 const CHUNKS = 20;
@@ -22,29 +22,6 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
   });
   afterAll(() => stack.stop());
 
-  /** A stream that comes back on the given API whenever its connection breaks. */
-  async function follow(
-    text: string,
-    again: () => string,
-    onFrame: (frame: Frame) => void,
-  ): Promise<Frame[]> {
-    const frames: Frame[] = [];
-    const take = async (stream: AsyncGenerator<Frame>): Promise<void> => {
-      for await (const frame of stream) {
-        frames.push(frame);
-        onFrame(frame);
-      }
-    };
-    const metadata = { echo: { chunks: CHUNKS, delayMs: 100 } };
-    await take(caller.stream('SendStreamingMessage', sendParams(text, { metadata }))).catch(() => undefined);
-    while (!completes(frames.at(-1))) {
-      const id = frames[0]!.data.result!.task.id as string;
-      const resumed = caller.at(again()).stream('SubscribeToTask', { id }, frames.at(-1)!.id);
-      await take(resumed).catch(() => undefined);
-    }
-    return frames;
-  }
-
   /** Follows many runs at once and does the damage when all of them are in the middle. */
   async function followAll(again: () => string, damage: () => Promise<void>): Promise<Frame[][]> {
     let begun = 0;
@@ -53,7 +30,11 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
       if (frame.id === 5) begun += 1;
       if (begun === RUNS) done ??= damage();
     };
-    const all = await Promise.all(Array.from({ length: RUNS }, (_, i) => follow(`run ${i}`, again, seen)));
+    // Long enough that on a slow machine all runs are at work at the same time.
+    const metadata = { echo: { chunks: CHUNKS, delayMs: 250 } };
+    const follow = (_: unknown, i: number): Promise<Frame[]> =>
+      followToCompletion(caller, sendParams(`run ${i}`, { metadata }), { again, onFrame: seen });
+    const all = await Promise.all(Array.from({ length: RUNS }, follow));
     await done;
     return all;
   }

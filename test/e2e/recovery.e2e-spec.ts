@@ -7,7 +7,7 @@ import { DRIVERS } from '../support/index.js';
 import { startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type StackOptions } from '../support/stack.js';
-import { completes, increasing, textsOf } from '../support/streams.js';
+import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
 
 const LEASE_MS = 3000;
 const CHUNKS = 60;
@@ -24,31 +24,17 @@ async function start(options: Partial<StackOptions>): Promise<void> {
 /** Follows one task from its acceptance to its end. */
 class Follower {
   readonly frames: Frame[] = [];
-  readonly done: Promise<void>;
+  readonly done: Promise<Frame[]>;
 
-  constructor(
-    agent: string,
-    text: string,
-    metadata: object,
-    private readonly onFrame: () => void,
-  ) {
-    const caller = new RawCaller(stack.url(0, agent), token);
-    this.done = this.follow(caller, caller.stream('SendStreamingMessage', sendParams(text, { metadata })));
-  }
-
-  private async follow(caller: RawCaller, sent: AsyncGenerator<Frame>): Promise<void> {
-    let stream = sent;
-    while (!completes(this.frames.at(-1))) {
-      await this.take(stream).catch(() => undefined);
-      stream = caller.stream('SubscribeToTask', { id: this.taskId }, this.frames.at(-1)!.id);
-    }
-  }
-
-  private async take(stream: AsyncGenerator<Frame>): Promise<void> {
-    for await (const frame of stream) {
-      this.frames.push(frame);
-      this.onFrame();
-    }
+  constructor(agent: string, text: string, metadata: object, onFrame: () => void) {
+    const url = stack.url(0, agent);
+    this.done = followToCompletion(new RawCaller(url, token), sendParams(text, { metadata }), {
+      again: () => url,
+      frames: this.frames,
+      onFrame,
+    });
+    // Whoever waits for it hears of a failure.
+    this.done.catch(() => undefined);
   }
 
   get taskId(): string {
@@ -66,13 +52,24 @@ class Follower {
 async function followMany(count: number) {
   let look: () => void = () => undefined;
   const seen = (): void => look();
-  const until = async (holds: () => boolean): Promise<void> => {
-    while (!holds()) await new Promise<void>((resolve) => (look = resolve));
-  };
   const metadata = { echo: { chunks: CHUNKS, delayMs: 100 } };
   const echoes = Array.from({ length: count }, (_, i) => new Follower('echo', `run ${i}`, metadata, seen));
-  await until(() => echoes.every(({ frames }) => frames.length > 3));
-  return { echoes, until, done: () => Promise.all(echoes.map(({ done }) => done)) };
+  const done = () => Promise.all(echoes.map((echo) => echo.done));
+  /** Rejects when a task fails, or when all have completed and it still does not hold. */
+  const until = async (what: string, holds: () => boolean): Promise<void> => {
+    const held = new Promise<void>((resolve) => {
+      look = () => {
+        if (holds()) resolve();
+      };
+      look();
+    });
+    const ended = done().then(() => {
+      if (!holds()) throw new Error(`All tasks have completed before ${what}.`);
+    });
+    await Promise.race([held, ended]);
+  };
+  await until('all spoke', () => echoes.every(({ frames }) => frames.length > 3));
+  return { echoes, until, done };
 }
 
 function expectWhole(echoes: Follower[]): void {
@@ -141,7 +138,9 @@ describe.each(DRIVERS)('on %s', (driver) => {
       const { echoes, until, done } = await followMany(8);
       const { worker, tasks } = await busiest();
       worker.signal('SIGSTOP');
-      await until(() => echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)));
+      await until('the lost runs spoke again', () =>
+        echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)),
+      );
       worker.signal('SIGCONT');
       await done();
       expectWhole(echoes);
@@ -187,7 +186,7 @@ describe.each(DRIVERS)('on %s', (driver) => {
     over.catch(() => undefined);
     let late = 0;
     const times = new Map<Follower, number>();
-    await until(() => {
+    await until('every stream ended', () => {
       for (const echo of echoes.filter((one) => one.spokeAgain && !times.has(one))) {
         times.set(echo, performance.now() - killed);
         if (isOver) late += 1;
@@ -211,11 +210,13 @@ describe('by itself', () => {
 
   it('gives up a worker whose event loop stands still for too long', async () => {
     const freezes = `--require ${join(__dirname, '../support/freeze.fixture.cjs')}`;
-    await start({ env: { NODE_OPTIONS: freezes, LOOP_STALL_MS: String(LEASE_MS) } });
+    await start({ env: { NODE_OPTIONS: freezes, LOOP_STALL_MS: String(2 * LEASE_MS) } });
     const { echoes, until, done } = await followMany(8);
     const { worker, tasks } = await busiest();
     worker.signal('SIGUSR2');
-    await until(() => echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)));
+    await until('the lost runs spoke again', () =>
+      echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)),
+    );
     await done();
     expectWhole(echoes);
     expect(echoes.filter((echo) => echo.spokeAgain)).toHaveLength(tasks.size);

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { type BatonProcess, startProcess } from '../support/baton-process.js';
@@ -17,6 +18,8 @@ const ROOT = join(__dirname, '../..');
 const PRESENT = join(ROOT, 'dist');
 const CHUNKS = 4;
 const STREAMS = 3;
+/** The traffic goes on while processes start: it must leave them time for that. */
+const SEND_PAUSE_MS = 100;
 const FINISHED_TASKS = 2_000;
 
 /** What a later release may bring for the tables with the most traffic: a column that is filled, and an index. */
@@ -104,6 +107,7 @@ class Traffic {
       const state: unknown = result?.task.status.state;
       if (state !== 'TASK_STATE_COMPLETED') throw new Error(JSON.stringify(error ?? result));
     });
+    await delay(SEND_PAUSE_MS);
   }
 
   private async stream(): Promise<void> {

@@ -6,7 +6,7 @@ import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
-const STALL_MS = 3000;
+const STALL_MS = 5000;
 const FREEZES = `--require ${join(__dirname, '../support/freeze.fixture.cjs')}`;
 
 jest.setTimeout(600_000);
@@ -73,23 +73,23 @@ const INNOCENTS = 4;
 
 describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver) => {
   let stack: Stack;
+  let client: Client;
   const env = { NODE_OPTIONS: FREEZES, LOOP_STALL_MS: String(STALL_MS) };
   beforeAll(async () => {
     stack = await Stack.start({ driver, env });
+    client = new Client({ connectionString: stack.database.url });
+    await client.connect();
+    await client.query(`SET baton.tenant = 'system'`);
   });
-  afterAll(() => stack.stop());
+  afterAll(async () => {
+    await client.end();
+    await stack.stop();
+  });
 
   type Row = { task_id: string; state: string; deaths: number; pid: string };
   const runs = async (): Promise<Row[]> => {
-    const client = new Client({ connectionString: stack.database.url });
-    await client.connect();
-    try {
-      await client.query(`SET baton.tenant = 'system'`);
-      const text = `SELECT task_id, state, deaths, split_part(worker_id, '-', 1) AS pid FROM runs`;
-      return (await client.query<Row>(text)).rows;
-    } finally {
-      await client.end();
-    }
+    const text = `SELECT task_id, state, deaths, split_part(worker_id, '-', 1) AS pid FROM runs`;
+    return (await client.query<Row>(text)).rows;
   };
   const until = async (holds: (rows: Row[]) => boolean): Promise<Row[]> => {
     for (;;) {

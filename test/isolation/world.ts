@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -52,6 +53,7 @@ export class World {
   owned!: Owned;
   readonly slugs = { owner: '', stranger: '' };
   private calls = 0;
+  private readonly connections = new http.Agent({ keepAlive: true });
 
   private constructor(
     readonly stack: Stack,
@@ -82,13 +84,14 @@ export class World {
   }
 
   async stop(): Promise<void> {
+    this.connections.destroy();
     await this.stack.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
   /** Send a request to one API process after the other, or to a certain one. */
   send(request: WireRequest, api = this.calls++ % 2): Promise<Answer> {
-    return exchange(this.stack.apis[api]!.url, request);
+    return exchange(this.stack.apis[api]!.url, request, undefined, this.connections);
   }
 
   /** A JSON-RPC call that must succeed, with a token. */

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 
 const DIST = join(__dirname, '../../dist');
 // For a process that hangs: one that ends is told at once.
 const START_TIMEOUT_MS = 4 * 60_000;
+const END_TIMEOUT_MS = 4 * 60_000;
 
 /** A Baton process of a test: a real one, from the build. */
 export interface BatonProcess {
@@ -18,6 +20,8 @@ export interface BatonProcess {
   /** Asks it to stop and waits until it has; its exit code. */
   stop(): Promise<number | null>;
   signal(name: NodeJS.Signals): void;
+  /** Says that it may end by itself. Otherwise such an end fails the test at once. */
+  mayEnd(): void;
   /** Resolves when it is gone, for whatever reason, with its exit code. */
   readonly exited: Promise<number | null>;
   /** Everything it has logged. */
@@ -44,9 +48,17 @@ export async function startProcess(
   }
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
   const { url, managementUrl } = await ready(kind, child, lines, timeoutMs);
+  const unasked = new UnaskedExit(kind, child, lines);
   const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+    unasked.allow();
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-    return exited;
+    const timeout = new AbortController();
+    const late = delay(END_TIMEOUT_MS, undefined, timeout).then(() => {
+      throw new Error(
+        `The ${kind} process ${child.pid} did not end on ${signal}:\n${lines.join('').slice(-LAST_LOG_CHARS)}`,
+      );
+    });
+    return Promise.race([exited, late]).finally(() => timeout.abort());
   };
   return {
     kind,
@@ -57,10 +69,53 @@ export async function startProcess(
       await end('SIGKILL');
     },
     stop: () => end('SIGTERM'),
-    signal: (name) => void child.kill(name),
+    signal: (name) => {
+      if (!PAUSES.includes(name)) unasked.allow();
+      child.kill(name);
+    },
+    mayEnd: () => unasked.allow(),
     exited,
     log: () => lines.join(''),
   };
+}
+
+/** After these signals a process lives on. */
+const PAUSES: readonly NodeJS.Signals[] = ['SIGSTOP', 'SIGCONT'];
+const LAST_LOG_CHARS = 5000;
+/** Its last lines may still be in the pipe. */
+const LOG_DELAY_MS = 200;
+
+/** Fails the running test, and each later one, from the unexpected exit of a process until the test ends that process. */
+class UnaskedExit {
+  private allowed = false;
+  private retract: (() => void) | undefined;
+
+  constructor(kind: string, child: ChildProcess, lines: readonly string[]) {
+    child.once('exit', (code, signal) => {
+      if (!this.allowed)
+        setTimeout(
+          () => this.report(`The ${kind} process ${child.pid}`, signal ?? `exit code ${code}`, lines),
+          LOG_DELAY_MS,
+        );
+    });
+  }
+
+  private report(who: string, how: string, lines: readonly string[]): void {
+    if (this.allowed) return;
+    const log = lines.join('').slice(-LAST_LOG_CHARS);
+    this.retract = failTests(new Error(`${who} ended unexpectedly (${how}). Its log:\n${log}`));
+  }
+
+  allow(): void {
+    this.allowed = true;
+    this.retract?.();
+  }
+}
+
+/** Fails tests until the returned function is called. Outside of Jest nobody listens. See jest/environment.js. */
+function failTests(error: Error): () => void {
+  const fail = (globalThis as { failTests?: (error: Error) => () => void }).failTests;
+  return fail?.(error) ?? (() => undefined);
 }
 
 function ready(

@@ -40,9 +40,17 @@ export interface Answer {
 /** Called with each event of a stream and its number from 1, while the stream is open; `false` cuts it. */
 export type Watch = (record: SseRecord, number: number) => Promise<unknown>;
 
-/** Send a request byte for byte and read its answer to the end. */
-export async function exchange(base: string, request: WireRequest, watch?: Watch): Promise<Answer> {
-  const response = await open(base, request);
+/**
+ * Send a request byte for byte and read its answer to the end.
+ * @param agent keeps connections; default: a new one for each request
+ */
+export async function exchange(
+  base: string,
+  request: WireRequest,
+  watch?: Watch,
+  agent: http.Agent | false = false,
+): Promise<Answer> {
+  const response = await open(base, request, agent);
   let text = '';
   let parsed = 0;
   let number = 0;
@@ -75,12 +83,16 @@ const answerOf = (request: WireRequest, response: http.IncomingMessage, text: st
   },
 });
 
-function open(base: string, { method, path, headers, body }: WireRequest): Promise<http.IncomingMessage> {
+function open(
+  base: string,
+  { method, path, headers, body }: WireRequest,
+  agent: http.Agent | false,
+): Promise<http.IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = Object.entries(headers).filter(
       (header): header is [string, string] => header[1] !== undefined,
     );
-    const options = { method, headers: Object.fromEntries(sent), agent: false };
+    const options = { method, headers: Object.fromEntries(sent), agent };
     const request = http.request(base + path, options, resolve);
     request.on('error', reject);
     request.end(typeof body === 'object' ? JSON.stringify(body) : body);

@@ -2,6 +2,54 @@ const vm = require('node:vm');
 const { LegacyFakeTimers, ModernFakeTimers } = require('@jest/fake-timers');
 const { ModuleMocker } = require('jest-mock');
 
+/**
+ * Fails tests from outside of them, at once: a process that a test needs has ended, and the test would wait for it
+ * until its time is up. As long as the reason stands, later tests fail as well.
+ */
+class Failures {
+  reasons = new Set();
+  unreported = new Set();
+  rejects = new Set();
+
+  /** @returns how to take the reason back */
+  add(error) {
+    this.reasons.add(error);
+    this.unreported.add(error);
+    for (const reject of this.rejects) this.report(error, reject);
+    return () => this.reasons.delete(error);
+  }
+
+  report(error, reject) {
+    this.unreported.delete(error);
+    reject(error);
+  }
+
+  /** A test, or what prepares it, that fails as soon as there is a reason. */
+  guard(act) {
+    const failures = this;
+    return function (...args) {
+      const result = failures.reasons.size === 0 ? act.apply(this, args) : new Promise(() => undefined);
+      if (typeof result?.then !== 'function') return result;
+      return new Promise((resolve, reject) => {
+        failures.rejects.add(reject);
+        for (const error of failures.reasons) failures.report(error, reject);
+        result.then(resolve, reject);
+      }).finally(() => failures.rejects.clear());
+    };
+  }
+
+  /** What cleans up. It runs to its end, and then tells what no test has told. */
+  guardCleanUp(act) {
+    const failures = this;
+    return async function (...args) {
+      await act.apply(this, args);
+      const [error] = failures.unreported;
+      failures.unreported.clear();
+      if (error) throw error;
+    };
+  }
+}
+
 /** Stands for "the context of this process" where Jest asks for a context. */
 const THIS_CONTEXT = {};
 
@@ -30,11 +78,24 @@ module.exports = class {
       timerConfig: { idToRef: (timer) => timer, refToId: (timer) => timer },
     });
     this.environmentVariables = { ...process.env };
+    this.failures = new Failures();
+    this.guarded = new WeakSet();
   }
 
-  async setup() {}
+  async setup() {
+    globalThis.failTests = (error) => this.failures.add(error);
+  }
+
+  handleTestEvent({ name, test, hook }) {
+    const guarded = name === 'test_fn_start' ? test : name === 'hook_start' ? hook : undefined;
+    if (!guarded || this.guarded.has(guarded)) return;
+    this.guarded.add(guarded);
+    const cleansUp = hook?.type === 'afterAll' || hook?.type === 'afterEach';
+    guarded.fn = cleansUp ? this.failures.guardCleanUp(guarded.fn) : this.failures.guard(guarded.fn);
+  }
 
   async teardown() {
+    delete globalThis.failTests;
     this.fakeTimers.dispose();
     this.fakeTimersModern.dispose();
     this.moduleMocker.restoreAllMocks();
