@@ -126,3 +126,28 @@ it('fails a task whose agent wants no second attempt after the first death', asy
     reason: expect.stringMatching(/^Given up after one attempt/) as string,
   });
 });
+
+it('lists them page by page over HTTP, the latest death first, each once', async () => {
+  const all = await letters();
+  expect(all.length).toBeGreaterThanOrEqual(3);
+  const pages: unknown[][] = [];
+  let cursor: string | null = '';
+  do {
+    const { status, body } = await ask('GET', `?limit=2${cursor && `&cursor=${cursor}`}`);
+    expect(status).toBe(200);
+    pages.push(body.dead_letters as unknown[]);
+    cursor = body.next_cursor as string | null;
+  } while (cursor !== null);
+  expect(pages.map(({ length }) => length)).toEqual(
+    Array.from({ length: pages.length }, (_, page) => Math.min(2, all.length - 2 * page)),
+  );
+  expect(pages.flat()).toEqual(all);
+  const times = all.map(({ died_at }) => died_at as string);
+  expect(times).toEqual([...times].sort().reverse());
+  for (const query of ['limit=0', 'limit=101', 'cursor=nonsense']) {
+    const { status, body } = await ask('GET', `?${query}`);
+    expect([query, status]).toEqual([query, 400]);
+    expect(JSON.stringify(body)).toContain(query.split('=')[0]);
+    expect(JSON.stringify(body)).not.toContain('ageToken');
+  }
+});

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { waitUntil } from '../../apps/local/src/services/service-process.js';
+import { createDatabase, createRedisUrl, DRIVERS } from '../support/index.js';
 import { childrenOf, isRunning, LocalRun, temporaryHome } from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 
@@ -165,6 +166,46 @@ describe('npm start with a .env', () => {
       const log = readFileSync(join(home.path, 'logs', `${name}.log`), 'utf8');
       expect(log.split('\n').filter((line) => line.includes(sentence))).toHaveLength(1);
       expect(log).not.toContain('4711');
+    }
+  });
+});
+
+describe('npm start with a Postgres, a Redis and agents that it is given', () => {
+  const home = temporaryHome();
+  const isRedisGiven = DRIVERS.includes('redis');
+  afterAll(() => home.remove());
+
+  linuxIt('starts none of its own, and as many workers as WORKERS says', async () => {
+    const database = await createDatabase();
+    const run = new LocalRun({
+      BATON_HOME: home.path,
+      PORT: '0',
+      WORKERS: '2',
+      DATABASE_URL: database.url,
+      REDIS_URL: isRedisGiven ? await createRedisUrl() : '',
+      // Nothing that could be started is found.
+      PATH: '',
+      BATON_AGENTS_DIR: join(__dirname, '../../examples/agents'),
+    });
+    try {
+      await run.ready();
+      const programs = childrenOf(run.pid).map(
+        ({ command }) => /apps\/(\w+)\//.exec(command)?.[1] ?? command,
+      );
+      expect(programs.sort()).toEqual(['api', 'worker', 'worker']);
+      expect(['postgres', 'redis'].filter((name) => existsSync(join(home.path, name)))).toEqual([]);
+      expect(run.output).toContain('Postgres: the one of DATABASE_URL.');
+      expect(run.output.includes('Messaging: the Redis of REDIS_URL.')).toBe(isRedisGiven);
+
+      const { url, token } = JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as Demo;
+      const greeter = new RawCaller(`${url}/agents/greeter`, token);
+      const { result } = await greeter.call('SendMessage', sendParams('I am Ada'));
+      expect(JSON.stringify(result?.message)).toContain('Hello! You said: I am Ada');
+    } finally {
+      run.signal('SIGTERM');
+      expect(await run.exited).toBe(0);
+      // It is stopped by whoever has started it: `drop` fails where nothing answers.
+      await database.drop();
     }
   });
 });

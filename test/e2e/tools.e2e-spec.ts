@@ -1,20 +1,24 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { DRIVERS } from '../support/index.js';
 import { type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { isRunning } from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
+const STDIO_SERVER = join(__dirname, '../support/mcp-server/stdio-server.mjs');
 const ENV = {
   LEASE_MS: '1000',
   LEASE_HEARTBEAT_MS: '300',
   SWEEP_MS: '200',
   OUTBOUND_ALLOW: '127.0.0.1',
   BATON_MASTER_KEY: MASTER_KEY,
+  MCP_STDIO_ALLOW: `${process.execPath} ${STDIO_SERVER}`,
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'baton-tools-'));
@@ -22,6 +26,8 @@ let stack: Stack;
 let provider: ModelProvider;
 let server: TestMcpServer;
 let caller: RawCaller;
+/** Calls an agent that has a program's tools as well. */
+let local: RawCaller;
 
 beforeAll(async () => {
   [stack, provider, server] = await Promise.all([
@@ -33,10 +39,14 @@ beforeAll(async () => {
   const secret = join(folder, 'secret');
   writeFileSync(secret, 's3cret');
   await stack.baton('secrets', 'set', 'desk', '--tenant', slug, '--file', secret);
-  const file = join(folder, 'agent.json');
-  writeFileSync(file, JSON.stringify(clerk()));
-  await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', 'clerk');
-  caller = new RawCaller(stack.url(0, 'clerk'), token);
+  const make = async (name: string, agent: object): Promise<RawCaller> => {
+    const file = join(folder, `${name}.json`);
+    writeFileSync(file, JSON.stringify(agent));
+    await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', name);
+    return new RawCaller(stack.url(0, name), token);
+  };
+  caller = await make('clerk', clerk());
+  local = await make('local', clerk({ name: 'program', command: process.execPath, args: [STDIO_SERVER] }));
 });
 
 afterAll(async () => {
@@ -49,8 +59,8 @@ beforeEach(() => {
   server.calls.length = 0;
 });
 
-/** An agent with the tools of one server. */
-const clerk = () => ({
+/** An agent with the tools of one server, and of these. */
+const clerk = (...others: object[]) => ({
   name: 'Clerk',
   description: 'Does paperwork.',
   runtime: 'llm',
@@ -66,6 +76,7 @@ const clerk = () => ({
           approval: ['sign'],
           neverRepeat: ['pay'],
         },
+        ...others,
       ],
     },
   },
@@ -155,6 +166,23 @@ describe('an agent with tools', () => {
     expect((await send('no, not today', id)).status.state).toBe('TASK_STATE_COMPLETED');
     expect(callsOf('sign')).toBe(0);
     expect(JSON.stringify(provider.requests[1]?.body)).toContain('no, not today');
+  });
+
+  it('leaves no program behind when its worker is killed', async () => {
+    const copy = heldTool('copy', 'copied');
+    server.tools = [copy];
+    const asks = { calls: [{ name: 'program_pid', input: {} }] };
+    provider.reply(asks, { calls: [{ name: 'desk_copy', input: {} }] }, { text: 'Copied.' });
+    const done = local.call('SendMessage', sendParams('Copy it'));
+    await server.called('copy');
+    const { messages } = provider.requests[1]?.body as { messages: { role: string; content: string }[] };
+    const pid = Number(messages.find(({ role }) => role === 'tool')?.content);
+    expect([pid > 1, isRunning(pid)]).toEqual([true, true]);
+    await replaceWorker();
+    while (isRunning(pid)) await setTimeout(10);
+    await server.called('copy', 2);
+    copy.release();
+    expect((await done).result?.task.status.state).toBe('TASK_STATE_COMPLETED');
   });
 
   it('cancels its calls when the task is canceled', async () => {

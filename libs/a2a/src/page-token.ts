@@ -8,6 +8,8 @@ export interface PagePosition {
 }
 
 const ISO_MS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+/** Where the page before says it. */
+const NEXT = { pageToken: 'nextPageToken', cursor: 'next_cursor' } as const;
 /** base64url of `["<date>","<uuid>"]` is 90 characters. */
 const MAX_TOKEN_LENGTH = 128;
 
@@ -15,13 +17,16 @@ const MAX_TOKEN_LENGTH = 128;
 export const encodePageToken = ({ statusAt, taskId }: PagePosition): string =>
   Buffer.from(JSON.stringify([statusAt.toISOString(), taskId])).toString('base64url');
 
-/** Inverse of `encodePageToken`. Throws `invalid-params` for anything it would not have made itself. */
-export function decodePageToken(token: string): PagePosition {
+/**
+ * Inverse of `encodePageToken`. Throws `invalid-params` for anything it would not have made itself.
+ * @param field where the caller wrote it: `cursor` in the REST API
+ */
+export function decodePageToken(token: string, field: 'pageToken' | 'cursor' = 'pageToken'): PagePosition {
   const position = token.length <= MAX_TOKEN_LENGTH ? parse(token) : undefined;
   if (position) return position;
   throw ProtocolError.invalidParams(
-    'pageToken',
-    'is not a token this server has issued: use nextPageToken of the page before, or leave it out',
+    field,
+    `is not a token this server has issued: use ${NEXT[field]} of the page before, or leave it out`,
   );
 }
 

@@ -17,6 +17,7 @@ function stay() {
 const tools = {
   environment: () => says(process.env),
   arguments: () => says(process.argv.slice(2)),
+  pid: () => says(process.pid),
   stay,
   crash: () => process.exit(3),
 };

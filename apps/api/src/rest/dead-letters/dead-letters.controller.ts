@@ -22,7 +22,7 @@ export class DeadLettersController {
   ): Promise<Record<string, unknown>> {
     const { tenantId } = callerOf(request);
     const limit = readLimit(limitText);
-    const position = cursor ? decodePageToken(cursor) : undefined;
+    const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const after = position && { diedAt: position.statusAt, runId: position.taskId };
     const found = await this.deadLetters.list(tenantId, limit + 1, after);
     const page = found.slice(0, limit);

@@ -54,7 +54,7 @@ export class RequestsController {
     @Query('cursor') cursor?: string,
   ): Promise<Record<string, unknown>> {
     const { tenantId } = callerOf(request);
-    const after = cursor ? decodePageToken(cursor) : undefined;
+    const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const { tasks, more } = await this.listing.list(tenantId, { limit: readLimit(limit), after });
     const last = tasks.at(-1)?.task;
     const statusAt = last?.status?.timestamp;
