@@ -113,7 +113,9 @@ it('lets a tenant redeliver its own, once, and nobody else', async () => {
   const refused = await ask('POST', path);
   expect(refused.status).toBe(400);
   expect(JSON.stringify(refused.body)).toContain(`as task ${taskId}`);
-  expect((await ask('POST', `${path}?again=true`)).status).toBe(201);
+  const again = await ask('POST', `${path}?again=true`);
+  expect(again.status).toBe(201);
+  expect((await ended(again.body.request_id as string)).status.state).toBe('TASK_STATE_COMPLETED');
 });
 
 it('fails a task whose agent wants no second attempt after the first death', async () => {
