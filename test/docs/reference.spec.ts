@@ -55,6 +55,15 @@ describe('docs/reference/cli.md', () => {
     'describes the command %s',
     (name) => expect(text).toMatch(new RegExp(`\`${name}[ \`]`)),
   );
+
+  // The list of each group is compared with its commands in cli.int-spec.
+  it.each(
+    [
+      ...read('apps/cli/src/program.ts').matchAll(/^ {2}'?([\w-]+)'?: \{\n +summary:\s+'.*: (.*)',$/gm),
+    ].flatMap(([, group, commands]) => commands!.split(', ').map((command) => [group!, command] as const)),
+  )('describes the command %s %s', (group, command) => {
+    expect(text).toMatch(new RegExp(`^\\| \`${group} [^|]*\\b${command}\\b`, 'm'));
+  });
 });
 
 describe('the pages on the REST API', () => {

@@ -328,6 +328,19 @@ describe('tasks', () => {
   });
 });
 
+it('the help names every command of every group', async () => {
+  const { out } = await baton('--help');
+  const entries = [...out.split('Commands:\n')[1]!.matchAll(/^  ([a-z-]+) +(.*(?:\n {5,}.*)*)/gm)];
+  const groups = entries.filter(([, , summary]) => summary!.includes(': '));
+  expect(groups.length).toBeGreaterThanOrEqual(9);
+  for (const [, group, summary] of groups) {
+    const named = summary!.replaceAll(/\s+/g, ' ').split(': ')[1]!.split(', ');
+    const { out: help } = await baton(`${group!} --help`);
+    const commands = [...help.split('Commands:\n')[1]!.matchAll(/^  ([a-z]+)/gm)].map(([, name]) => name!);
+    expect([group, ...named, 'help'].sort()).toEqual([group, ...commands].sort());
+  }
+});
+
 describe('dead letters', () => {
   it('of a tenant are listed page by page, and redelivered all at once, once', async () => {
     const { id: tenantId } = await json<{ id: string }>('tenants create buried');

@@ -14,7 +14,8 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/tokens.js')).addTokenCommands(...args),
   },
   agents: {
-    summary: 'agents of a tenant: apply, list, show, enable, disable, versions, restore, remove',
+    summary:
+      'agents of a tenant: apply, list, show, enable, disable, versions, restore, remove, create, schema',
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
   hosts: {
