@@ -42,10 +42,15 @@ class FakeTasks {
 
   /** The events that it appends. */
   append(taskId: string, ...states: TaskState[]): TaskEvent[] {
+    return this.appendAt(undefined, taskId, ...states);
+  }
+
+  /** The same, said at this time. */
+  appendAt(timestamp: string | undefined, taskId: string, ...states: TaskState[]): TaskEvent[] {
     const log = this.logs.get(taskId) ?? [];
     this.logs.set(taskId, log);
     return states.map((state) => {
-      const status = { state, message: undefined, timestamp: undefined };
+      const status = { state, message: undefined, timestamp };
       const value = { taskId, contextId: taskId, status, metadata: undefined };
       const event: TaskEvent = {
         sequence: log.length + 1,
@@ -70,11 +75,13 @@ describe('the relay', () => {
   let messaging: FakeMessaging;
   let tasks: FakeTasks;
   let relay: Relay;
+  let metrics: Metrics;
   let end: AbortController;
 
   beforeEach(() => {
     messaging = new FakeMessaging();
     tasks = new FakeTasks();
+    metrics = new Metrics();
     end = new AbortController();
     // The slow tick does not help.
     const environment = loadEnvironment({
@@ -86,7 +93,7 @@ describe('the relay', () => {
       messaging as unknown as Messaging,
       environment,
       Logger.silent(),
-      new Metrics(),
+      metrics,
     );
     relay.onModuleInit();
   });
@@ -134,6 +141,23 @@ describe('the relay', () => {
       messaging.signal('level', tasks.append('level', TASK_STATE_COMPLETED));
       expect(await level).toEqual([2]);
       expect(tasks.reads).toEqual(['behind']);
+    },
+    TEST_MS,
+  );
+
+  it(
+    'measures how late a status reaches a connected reader, not one that reads the past',
+    async () => {
+      const minuteAgo = new Date(Date.now() - 60_000).toISOString();
+      tasks.appendAt(minuteAgo, 'task', TASK_STATE_WORKING);
+      const watch = await relay.watch({ tenantId: 'tenant', taskId: 'task' }, 0, 1, end.signal);
+      messaging.signal('task', tasks.appendAt(minuteAgo, 'task', TASK_STATE_COMPLETED));
+      let seen = 0;
+      for await (const { sequence } of watch.events()) seen = sequence;
+      expect(seen).toBe(2);
+      const { body } = await metrics.render();
+      expect(body).toMatch(/^baton_event_lag_seconds_count 1$/m);
+      expect(Number(/^baton_event_lag_seconds_sum ([\d.]+)$/m.exec(body)?.[1])).toBeGreaterThanOrEqual(60);
     },
     TEST_MS,
   );

@@ -77,6 +77,18 @@ describe('EventWriter', () => {
     expect(ports.signals[0]?.events.map(({ sequence }) => sequence)).toEqual([3, 4, 5]);
   });
 
+  it('counts the events, and measures each batch once, to the log', async () => {
+    await writer.write(chunk('a'));
+    await writer.write(chunk('b'));
+    await writer.write(status(WORKING));
+    await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
+    const batches = ports.trace.filter((line) => line.startsWith('commit'));
+    const { body } = await ports.metrics.render();
+    expect(body).toMatch(/^baton_events_appended_total 4$/m);
+    expect(body).toMatch(new RegExp(`^baton_event_append_seconds_count ${batches.length}$`, 'm'));
+    expect(batches).toEqual(['commit 3', 'commit 1']);
+  });
+
   it('hands over the folded artifacts with the end', async () => {
     let end: AppendBatch['end'];
     ports.answer = async (batch) => {

@@ -51,5 +51,6 @@ describe('tokens', () => {
     expect(body).toContain(`baton_model_retries_total{${label},reason="503"} 1`);
     expect(body).toContain(`baton_model_call_seconds_count{${label},outcome="ok"} 1`);
     expect(body).toContain(`baton_model_call_seconds_count{${label},outcome="503"} 1`);
+    expect(body).toContain(`baton_model_first_word_seconds_count{${label}} 1`);
   });
 });
