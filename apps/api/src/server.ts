@@ -9,6 +9,7 @@ import type {
   HTTPMethods,
   RouteOptions,
 } from 'fastify';
+import { allowOrigins, securityHeaders, setAnswerHeaders } from './http/answer-headers.js';
 import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
@@ -33,7 +34,8 @@ const METHODS: readonly HTTPMethods[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'
 export function createFastifyAdapter(environment: Environment): FastifyAdapter {
   const requestTimeout = environment.requestTimeoutMs + BODY_READER_MS;
   const headersTimeout = Math.min(environment.headersTimeoutMs, requestTimeout);
-  const connections = new Connections();
+  const headers = securityHeaders(environment);
+  const connections = new Connections(headers);
   const adapter = new FastifyAdapter({
     logger: false,
     genReqId: requestIdOf,
@@ -43,11 +45,15 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
     requestTimeout,
     connectionTimeout: 0,
     clientErrorHandler: connections.refuse,
-    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
-      refusePath(request, reply, error.statusCode ?? 400, rpcErrorFormatAt(request)),
+    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+      reply.headers(headers);
+      refusePath(request, reply, error, rpcErrorFormatAt(request));
+    },
     http: {
       headersTimeout,
       requestTimeout,
+      // We refuse it ourselves: Node would answer without a body.
+      requireHostHeader: false,
       connectionsCheckingInterval: Math.min(headersTimeout / 4, 5_000),
       keepAlive: true,
       keepAliveInitialDelay: PROBE_MS,
@@ -56,6 +62,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
   });
   const instance = adapter.getInstance<FastifyInstance>();
   instance.addConstraintStrategy(LISTENER_CONSTRAINT);
+  setAnswerHeaders(instance, headers);
   connections.install(instance);
   // Controllers read bodies themselves, after the guard: see BodyReader.
   instance.removeAllContentTypeParsers();
@@ -68,9 +75,11 @@ export function prepareApi(app: NestFastifyApplication): void {
   const instance: FastifyInstance = app.getHttpAdapter().getInstance();
   const logger = app.get(Logger);
   app.useLogger(new NestLogger(logger));
+  allowOrigins(app, app.get(Environment).corsOrigins);
   const traffic = app.get(Traffic, { strict: false });
   logRequests(instance, logger, app.get(Metrics), traffic);
   refuseWhileDraining(instance, traffic);
+  refuseWithoutHost(instance);
 }
 
 /** Where a server listens. */
@@ -129,6 +138,18 @@ function refuseWhileDraining(instance: FastifyInstance, traffic: Traffic): void 
   });
 }
 
+/** HTTP/1.1 requires a host (RFC 9112 §3.2). */
+function refuseWithoutHost(instance: FastifyInstance): void {
+  instance.addHook('onRequest', ({ raw }, reply, done) => {
+    if (raw.headers.host !== undefined || raw.httpVersion !== '1.1') {
+      done();
+      return;
+    }
+    reply.header('connection', 'close');
+    sendPlainError(reply, 400, 'the request has no Host header, which HTTP/1.1 requires');
+  });
+}
+
 /** A path at one of the listeners, and the methods that it has there. */
 interface RoutedPath {
   url: string;
@@ -140,6 +161,8 @@ interface RoutedPath {
 function collectRoutes(instance: FastifyInstance): ReadonlyMap<string, RoutedPath> {
   const routes = new Map<string, RoutedPath>();
   instance.addHook('onRoute', ({ url, method, constraints }) => {
+    // The OPTIONS route of CORS, for paths that there are not.
+    if (url === '*') return;
     const key = JSON.stringify([url, constraints ?? {}]);
     const route = routes.get(key) ?? { url, constraints, methods: new Set() };
     routes.set(key, route);

@@ -96,12 +96,13 @@ export class LocalBaton {
   private variables(
     databaseUrl: string,
     redisUrl: string,
-    listeners: Record<string, string>,
+    listeners: { PORT: string } & Record<string, string>,
   ): Record<string, string> {
     return {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl,
       ...listeners,
+      CORS_ORIGINS: this.source.CORS_ORIGINS?.trim() || ownOrigins(listeners.PORT),
       OUTBOUND_ALLOW: this.source.OUTBOUND_ALLOW?.trim() || OWN_MACHINE,
       ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.masterKey() }),
     };
@@ -122,6 +123,9 @@ export class LocalBaton {
       : 'Agents: echo and index (built in); BATON_AGENTS_DIR names a folder with your own.';
   }
 }
+
+/** The names that a browser on this machine has for the API. */
+const ownOrigins = (port: string): string => `http://localhost:${port},http://127.0.0.1:${port}`;
 
 /** Who can reach the API, and how to change that. */
 const reachNote = (host: string): string =>

@@ -70,6 +70,7 @@ export const ERRORS = {
   /** The operator has not set up what it needs. */
   'not-configured': { code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION, http: 501, reason: 'NOT_CONFIGURED' },
   'request-timeout': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 408, reason: 'REQUEST_TIMEOUT' },
+  'uri-too-long': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 414, reason: 'URI_TOO_LONG' },
   'too-large': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 413, reason: 'REQUEST_TOO_LARGE' },
   'media-type': {
     code: A2A_ERROR_CODE.CONTENT_TYPE_NOT_SUPPORTED,

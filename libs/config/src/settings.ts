@@ -10,6 +10,7 @@ import {
   masterKey,
   masterKeys,
   milliseconds,
+  origins,
   path,
   port,
   signingKey,
@@ -129,6 +130,12 @@ const api = group('API', {
   publicUrl: optional(
     publicUrl,
     'URL under which callers reach the API. Agent cards contain it. Default: http://localhost:PORT.',
+  ),
+  corsOrigins: setting(
+    origins,
+    '',
+    'Origins whose scripts may call the API in a browser, separated by commas, such as https://app.example.com. ' +
+      '`*` is every origin, without cookies. By default none; `npm start` allows its own.',
   ),
   cardSigningKey: optional(
     signingKey,

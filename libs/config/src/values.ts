@@ -59,6 +59,15 @@ const list = z.string().transform((value) =>
     .filter(Boolean),
 );
 
+/** Origins as browsers send them, or `*` alone. */
+export const origins = list.refine(
+  (entries) => entries.every((entry) => (entry === '*' ? entries.length === 1 : isOrigin(entry))),
+  { error: 'set it to origins with commas between them, such as https://app.example.com, or to *' },
+);
+
+const isOrigin = (entry: string): boolean =>
+  /^https?:/.test(entry) && URL.canParse(entry) && new URL(entry).origin === entry;
+
 const HOST = /^(\[[0-9a-f:.]+\]|[\w-]+(\.[\w-]+)*\.?)(:\d{1,5})?$/i;
 
 /** `10.0.0.0/8`, `fd00::/8`, an address, or a host name. The last two can have a port. */

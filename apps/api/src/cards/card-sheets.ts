@@ -14,6 +14,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import fresh from 'fresh';
 import { LRUCache } from 'lru-cache';
 import { requestedVersion } from '../core/call-headers.js';
+import { vary } from '../http/answer-headers.js';
 
 /** How long a card may be used without asking again, in seconds. */
 const MAX_AGE = 60;
@@ -81,8 +82,8 @@ export async function sendCard(
   reply.headers({
     'cache-control': `${audience}, max-age=${String(MAX_AGE)}`,
     etag,
-    vary: 'Authorization, A2A-Version',
   });
+  vary(reply, 'Authorization', 'A2A-Version');
   // Nothing but the tag counts: a card has no date, and a copy that is the same need not be sent again.
   const asked = { 'if-none-match': request.headers['if-none-match'] };
   if (fresh(asked, { etag })) await reply.status(304).send();

@@ -23,11 +23,6 @@ const PEEK_MS = 1_000;
 // One for all: an abort without a reason makes a DOMException with a stack, once a request.
 const CALLER_GONE = new Error('nobody waits for this answer any more');
 
-/** How a stream is written, and the headers of its answer. */
-export interface StreamOutput extends SseEncoding {
-  headers: Record<string, string>;
-}
-
 /** Runs operations for callers of any protocol. A caller that leaves ends our waiting, never a run. */
 @Injectable()
 export class CallRunner {
@@ -69,11 +64,11 @@ export class CallRunner {
     call: StreamingCall,
     context: RequestContext,
     exchange: Exchange,
-    output: StreamOutput,
+    encoding: SseEncoding,
   ): Promise<void> {
     return this.withItems(call, context, exchange, async (items, caller) => {
       noteTask(call.operation, await items.peek(PEEK_MS), exchange.request);
-      await this.streams.send(items, { ...output, ...exchange, caller });
+      await this.streams.send(items, { ...encoding, ...exchange, caller });
     });
   }
 

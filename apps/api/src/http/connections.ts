@@ -1,6 +1,7 @@
-import { STATUS_CODES, type ServerResponse } from 'node:http';
+import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { errorText } from './errors.js';
 
 /** Maximum number of requests that wait on one connection for the answers before theirs. */
 const MAX_WAITING = 64;
@@ -12,6 +13,8 @@ const REFUSALS: Record<string, [status: number, message: string]> = {
   HPE_HEADER_OVERFLOW: [431, 'the headers are larger than 16 KiB: send fewer or shorter ones'],
 };
 const MALFORMED: [number, string] = [400, 'this is not a well-formed HTTP/1.1 request'];
+const UNKNOWN_EXPECTATION = [417, 'the Expect header can only be 100-continue'] as const;
+const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
 /** What is known of one connection. */
 interface Connection {
@@ -28,9 +31,21 @@ interface Connection {
 export class Connections {
   private readonly connections = new WeakMap<Socket, Connection>();
 
+  /** @param headers those of every answer */
+  constructor(private readonly headers: Readonly<Record<string, string>>) {}
+
   install(instance: FastifyInstance): void {
     instance.addHook('onRequest', (request, reply, done) => this.inTurn(request, reply, done));
+    instance.server.on('checkExpectation', this.refuseExpectation);
   }
+
+  /** Node itself would answer without a body. */
+  private readonly refuseExpectation = ({ socket }: IncomingMessage, response: ServerResponse): void => {
+    this.of(socket).current = response;
+    const [status, message] = UNKNOWN_EXPECTATION;
+    response.writeHead(status, { ...this.headers, ...JSON_TYPE, connection: 'close' });
+    response.end(errorText(status, message));
+  };
 
   /** Answers what the parser refuses with 400, 408 or 431, after the answers that are under way. */
   readonly refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
@@ -38,7 +53,7 @@ export class Connections {
     const connection = this.of(socket);
     if (connection.refused) return;
     connection.refused = true;
-    endInTurn(connection, socket, error);
+    endInTurn(connection, socket, refusalText(error.code, this.headers), error.code);
   };
 
   private inTurn({ raw }: FastifyRequest, reply: FastifyReply, done: () => void): void {
@@ -72,38 +87,37 @@ export class Connections {
   }
 }
 
-/** Ends the connection when the answers before the broken request are out. */
-function endInTurn(connection: Connection, socket: Socket, error: NodeJS.ErrnoException): void {
+/** Ends the connection with `refusal` when the answers before the broken request are out. */
+function endInTurn(connection: Connection, socket: Socket, refusal: string, code: string | undefined): void {
   const { current } = connection;
-  if (!current || current.writableFinished) end(socket, error);
-  else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !current.req.complete) {
+  if (!current || current.writableFinished) end(socket, refusal);
+  else if (code === 'ERR_HTTP_REQUEST_TIMEOUT' || !current.req.complete) {
     // The request that is answered now is the broken one.
     if (current.headersSent) socket.destroy();
-    else end(socket, error);
+    else end(socket, refusal);
   } else {
-    current.once('finish', () => endInTurn(connection, socket, error));
+    current.once('finish', () => endInTurn(connection, socket, refusal, code));
   }
 }
 
 /** Sends the error and closes later: closing at once would reset the connection before the caller reads the answer. */
-function end(socket: Socket, error: NodeJS.ErrnoException): void {
+function end(socket: Socket, refusal: string): void {
   if (!socket.writable) {
     socket.destroy();
     return;
   }
-  socket.end(refusalText(error.code));
+  socket.end(refusal);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 /** The whole HTTP answer to bytes that are no request. */
-function refusalText(code = ''): string {
+function refusalText(code = '', headers: Readonly<Record<string, string>>): string {
   const [status, message] = REFUSALS[code] ?? MALFORMED;
-  const name = STATUS_CODES[status] ?? '';
-  const reason = name.toUpperCase().replaceAll(/\W+/g, '_');
-  const body = JSON.stringify({ error: { code: status, status: reason, message } });
+  const body = errorText(status, message);
+  const lines = Object.entries({ ...headers, ...JSON_TYPE }).map(([name, value]) => `${name}: ${value}`);
   return [
-    `HTTP/1.1 ${String(status)} ${name}`,
-    'content-type: application/json; charset=utf-8',
+    `HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`,
+    ...lines,
     `content-length: ${String(Buffer.byteLength(body))}`,
     'connection: close',
     '',

@@ -4,7 +4,7 @@ import { Database, isTransient } from '@baton/database';
 import { Messaging, MessagingUnavailableError } from '@baton/messaging';
 import { Logger, OutageLog } from '@baton/telemetry';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Injectable } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { logContextOf } from './requests.js';
 
 /** Sends an error in the form of one protocol. */
@@ -14,6 +14,8 @@ export type SendError = (request: FastifyRequest, reply: FastifyReply, failure: 
 export interface ErrorFormat {
   sendError: SendError;
 }
+
+const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** Kinds of errors that name a limit of the tenant. */
 const LIMIT_KINDS: ReadonlySet<ErrorKind> = new Set(['limit-exceeded', 'too-large']);
@@ -72,6 +74,8 @@ function unavailable(what: string, requestId: string): ProtocolError {
 
 function refusalOf(error: HttpException): ProtocolError | undefined {
   switch (error.getStatus()) {
+    case 400:
+      return new ProtocolError('bad-request', error.message);
     case 401:
       return new ProtocolError('unauthenticated', 'a valid bearer token is required');
     case 403:
@@ -86,7 +90,7 @@ function refusalOf(error: HttpException): ProtocolError | undefined {
 }
 
 /** Errors about the URL or the HTTP method. They have the same form on every route. */
-const PLAIN_STATUSES: ReadonlySet<number> = new Set([400, 404, 405, 414, 503]);
+const PLAIN_STATUSES: ReadonlySet<number> = new Set([404, 405, 503]);
 
 /** The status of an error whose JSON-RPC answer has status 200. */
 const STATUS_OF: Partial<Record<ErrorKind, number>> = {
@@ -129,16 +133,19 @@ export class ErrorFilter implements ExceptionFilter {
 export function refusePath(
   request: FastifyRequest,
   reply: FastifyReply,
-  status: number,
+  { code }: FastifyError,
   sendError: SendError | undefined,
 ): void {
-  const message =
-    status === 414
-      ? 'a name in this path is longer than any that there is'
-      : 'this path is not valid percent-encoding: write each % as %25, and other characters as UTF-8';
+  const failure =
+    code === 'FST_ERR_MAX_PARAM_LENGTH'
+      ? new ProtocolError('uri-too-long', 'a name in this path is longer than any that there is')
+      : new ProtocolError(
+          'bad-request',
+          'this path is not valid percent-encoding: write each % as %25, and other characters as UTF-8',
+        );
   reply.header('x-request-id', request.id);
-  if (sendError && status === 400) sendError(request, reply, new ProtocolError('bad-request', message));
-  else sendPlainError(reply, status, message);
+  if (sendError) sendError(request, reply, failure);
+  else sendPlainError(reply, errorWire(failure.kind).http, failure.message);
 }
 
 /** Sends an error in the form of HTTP+JSON endpoints (A2A 1.0 §11.6). */
@@ -151,8 +158,13 @@ function sendJsonError(_request: FastifyRequest, reply: FastifyReply, failure: P
 
 /** Sends an error in HTTP's own words. */
 export function sendPlainError(reply: FastifyReply, status: number, message: string): void {
-  const reason = (STATUS_CODES[status] ?? 'error').toUpperCase().replaceAll(/\W+/g, '_');
-  sendJson(reply, status, reason, message);
+  reply.status(status).header('content-type', JSON_TYPE).send(errorText(status, message));
+}
+
+/** The body of an error in HTTP's own words. */
+export function errorText(code: number, message: string): string {
+  const status = (STATUS_CODES[code] ?? 'error').toUpperCase().replaceAll(/\W+/g, '_');
+  return JSON.stringify({ error: { code, status, message } });
 }
 
 function sendJson(
@@ -164,7 +176,7 @@ function sendJson(
 ): void {
   reply
     .status(code)
-    .header('content-type', 'application/json; charset=utf-8')
+    .header('content-type', JSON_TYPE)
     .send(JSON.stringify({ error: { code, status, message, ...(fields && { fields }) } }));
 }
 

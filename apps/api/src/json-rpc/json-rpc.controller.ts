@@ -176,8 +176,7 @@ class RpcHandler {
       if (envelope.hasId) answer.result(codec.encodeResult(call.operation, result, answered));
       else answer.none();
     } else if (envelope.hasId) {
-      const output = { headers, ...this.encodingOf(codec, answered, answer) };
-      await this.runner.stream(call, context, exchange, output);
+      await this.runner.stream(call, context, exchange, this.encodingOf(codec, answered, answer));
     } else {
       await this.runner.start(call, context, exchange);
       answer.none();

@@ -3,7 +3,7 @@ import { Environment } from '@baton/config';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { logContextOf } from '../http/requests.js';
 
 /** What is handed to the socket at a time. Until the reader has taken it, the rest waits here. */
@@ -35,7 +35,7 @@ export interface SseEncoding {
 }
 
 export interface SseOptions {
-  headers: Record<string, string>;
+  headers: OutgoingHttpHeaders;
   heartbeatMs: number;
   /** How much may wait for the reader before the source is paused. */
   bufferBytes: number;
@@ -258,7 +258,6 @@ class ReaderBuffer {
 export interface StreamTarget extends SseEncoding {
   /** Aborted when the stream is over. */
   caller: AbortController;
-  headers: Record<string, string>;
   request: FastifyRequest;
   reply: FastifyReply;
 }
@@ -274,7 +273,7 @@ export class EventStreams {
     private readonly environment: Environment,
   ) {}
 
-  /** Takes the reply out of Fastify's hands and streams to it. Resolves when the stream is over, however it ended. */
+  /** Takes the reply out of Fastify's hands and streams to it, with the headers that it has. Resolves when the stream is over, however it ended. */
   async send(items: AsyncIterable<StreamItem>, target: StreamTarget): Promise<void> {
     const { caller, request, reply } = target;
     const {
@@ -282,7 +281,7 @@ export class EventStreams {
       sseBufferBytes: bufferBytes,
       sseStallMs: stallMs,
     } = this.environment;
-    const headers = { ...target.headers, 'x-request-id': request.id };
+    const headers = reply.getHeaders() as OutgoingHttpHeaders;
     const log = logContextOf(request);
     const onEnd = (end: StreamEnd): void => {
       log.stream = end;

@@ -34,6 +34,7 @@ import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
 import { Global, Module } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
+import type { AddressInfo, Server } from 'node:net';
 import { CardsModule } from '../cards/cards.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
 import { HealthModule } from '../health/health.controller.js';
@@ -156,7 +157,10 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     bodyParser: false,
   });
   prepareApi(app);
-  const { url, managementUrl = '' } = await listen(app);
+  const { url: publicUrl, managementUrl = '' } = await listen(app);
+  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+  // A URL that a test gives leads nowhere.
+  const url = source.PUBLIC_URL === undefined ? publicUrl : `http://localhost:${String(port)}`;
   return {
     ...fakes,
     app,

@@ -14,10 +14,20 @@ export function rawRequest(
     method = 'GET',
     headers = {},
     body,
-  }: { method?: string; headers?: Record<string, string>; body?: unknown },
+    path,
+    setHost,
+  }: {
+    method?: string;
+    headers?: Record<string, string>;
+    body?: unknown;
+    /** In place of that of the URL, as it stands. */
+    path?: string;
+    /** False: the request has no `Host`. */
+    setHost?: boolean;
+  },
 ): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
-    const sent = open(url, { method, headers }, (response) => {
+    const sent = open(url, { method, headers, ...(path !== undefined && { path }), setHost }, (response) => {
       let text = '';
       response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
       response.on('end', () => {

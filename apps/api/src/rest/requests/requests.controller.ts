@@ -176,7 +176,6 @@ export class RequestsController {
   private streamLog(context: RequestContext, id: string, exchange: Exchange): Promise<void> {
     const call = { operation: 'subscribeToTask', request: { tenant: '', id } } as const;
     return this.runner.stream(call, context, exchange, {
-      headers: {},
       item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
       error: (error) => {
         const { kind, message } = this.failures.of(error, exchange.request);
