@@ -98,7 +98,7 @@ describe('the limits of a tenant', () => {
   });
 
   it('are set and given back, several at once, and every process is told', async () => {
-    const heard = await listen();
+    const received = await listen();
     const line =
       ' --requests-per-second 10 --open-streams none --weight 3 --retention-days 0.5 --tasks-waiting 9';
     expect(await limits(line)).toMatchObject({
@@ -116,7 +116,7 @@ describe('the limits of a tenant', () => {
     await limits('');
     const all = await json<{ id: string; slug: string }[]>('tenants list');
     const { id: tenantId } = all.find(({ slug }) => slug === 'limited')!;
-    expect(await heard(2)).toEqual(Array(2).fill({ type: 'limits-changed', tenantId }));
+    expect(await received(2)).toEqual(Array(2).fill({ type: 'limits-changed', tenantId }));
     expect(all[0]).not.toHaveProperty('limits');
   });
 
@@ -176,10 +176,10 @@ describe('tokens', () => {
   it('are revoked by id or prefix, and every process is told', async () => {
     const byPrefix = await json<Token>('tokens create --tenant holder');
     const byId = await json<Token>('tokens create --tenant holder');
-    const heard = await listen();
+    const received = await listen();
     await json(`tokens revoke --tenant holder ${byPrefix.prefix}`);
     expect(await json(`tokens revoke --tenant holder ${byId.id}`)).toMatchObject({ state: 'revoked' });
-    expect(await heard(2)).toMatchObject([
+    expect(await received(2)).toMatchObject([
       { type: 'token-revoked', tokenId: byPrefix.id },
       { type: 'token-revoked', tokenId: byId.id },
     ]);
@@ -220,14 +220,14 @@ describe('agents', () => {
   beforeAll(() => json('tenants create maker'));
 
   it('are created from a file, listed beside the built-ins and removed; every process is told', async () => {
-    const heard = await listen();
+    const received = await listen();
     const agent = await json(`agents create --tenant maker --file ${file(ECHO)}`);
     expect(agent).toMatchObject({ slug: 'second-echo', origin: 'catalog', runtime: 'echo' });
     const slugs = (await json<{ slug: string }[]>('agents list --tenant maker')).map(({ slug }) => slug);
     expect(slugs).toEqual(['echo', 'index', 'second-echo']);
     await json('agents remove --tenant maker second-echo');
     expect(await json('agents list --tenant maker')).toHaveLength(2);
-    expect(await heard(2)).toMatchObject([{ type: 'catalog-changed' }, { type: 'catalog-changed' }]);
+    expect(await received(2)).toMatchObject([{ type: 'catalog-changed' }, { type: 'catalog-changed' }]);
   });
 
   it('may be closed to the callers of other systems', async () => {
@@ -308,13 +308,13 @@ describe('the database', () => {
 describe('tasks', () => {
   it('are shown with the last error in the code of their agent, and without what drives a terminal', async () => {
     const { id: tenantId } = await json<{ id: string }>('tenants create authors');
-    const place = new Database({ url: database.url, poolSize: 2 });
+    const own = new Database({ url: database.url, poolSize: 2 });
     try {
-      const runId = await bury(place, tenantId, 'echo');
+      const runId = await bury(own, tenantId, 'echo');
       const text = 'UPDATE runs SET error_detail = $2 WHERE id = $1 RETURNING task_id';
       const output = ['about to throw', 'red \u001b[31m'];
       const error = { attempt: 1, at: '2026-01-01T00:00:00Z', name: 'E', message: 'broken', output };
-      const [row] = await place.systemQuery<{ task_id: string }>({ text }, [runId, JSON.stringify(error)]);
+      const [row] = await own.systemQuery<{ task_id: string }>({ text }, [runId, JSON.stringify(error)]);
       const show = `tasks show ${row!.task_id} --tenant authors`;
       const { code, out } = await baton(show);
       expect(code).toBe(0);
@@ -322,7 +322,7 @@ describe('tasks', () => {
       expect(out).toMatch(/\nbroken\n\nIts console:\nabout to throw\nred \[31m$/);
       expect(JSON.parse((await baton(`${show} --json`)).out)).toMatchObject({ agentId: 'echo', error });
     } finally {
-      await place.close();
+      await own.close();
     }
     expect(await refusal(`tasks show ${randomUUID()} --tenant authors`)).toMatch(/has no task/);
   });
@@ -345,11 +345,11 @@ describe('dead letters', () => {
   it('of a tenant are listed page by page, and redelivered all at once, once', async () => {
     const { id: tenantId } = await json<{ id: string }>('tenants create buried');
     await json('tenants create untouched');
-    const place = new Database({ url: database.url, poolSize: 2 });
+    const own = new Database({ url: database.url, poolSize: 2 });
     try {
       const runIds: string[] = [];
-      for (let i = 0; i < 5; i++) runIds.push(await bury(place, tenantId, i === 4 ? 'gone' : 'echo'));
-      const letters = new DeadLetterStore(place);
+      for (let i = 0; i < 5; i++) runIds.push(await bury(own, tenantId, i === 4 ? 'gone' : 'echo'));
+      const letters = new DeadLetterStore(own);
       const pages: string[][] = [];
       let after: Awaited<ReturnType<typeof letters.list>>[number] | undefined;
       do {
@@ -370,20 +370,20 @@ describe('dead letters', () => {
       expect(JSON.parse((await baton(`${all} --again --json`)).out)).toHaveLength(4);
       expect(await json('dead-letters redeliver --all --tenant untouched')).toEqual([]);
     } finally {
-      await place.close();
+      await own.close();
     }
   });
 });
 
 /** A run of an agent that used up its attempts, at the same time as all others; its id. */
-async function bury(place: Database, tenantId: string, agentId: string): Promise<string> {
+async function bury(own: Database, tenantId: string, agentId: string): Promise<string> {
   const [taskId, runId] = [randomUUID(), randomUUID()];
   const timestamp = new Date().toISOString();
   const message = {
     ...{ messageId: randomUUID(), contextId: 'c', taskId, role: Role.ROLE_USER, parts: [textPart('hi')] },
     ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
   };
-  await new TaskStore(place).create({
+  await new TaskStore(own).create({
     ...{ tenantId, agentId, runId, extensions: [] },
     task: {
       ...{ id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined },
@@ -392,6 +392,6 @@ async function bury(place: Database, tenantId: string, agentId: string): Promise
   });
   const text = `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts, died_at)
     VALUES ('${tenantId}', '${runId}', '${taskId}', '${agentId}', 'died', 3, '2026-01-01')`;
-  await place.systemQuery({ text }, []);
+  await own.systemQuery({ text }, []);
   return runId;
 }

@@ -11,7 +11,7 @@ describe('hosts', () => {
       ({ slug }) => slug === 'landlord',
     )!;
     expect((await baton('hosts list')).err).toMatch(/^No hosts are bound yet: npx baton hosts bind /);
-    const heard = await listen();
+    const received = await listen();
     const bound = await json('hosts bind Agents.Example.com:8443 --tenant landlord --agent echo --public');
     const binding = { host: 'agents.example.com', tenantId, agent: 'echo', public: true };
     expect(bound).toEqual({ ...binding, tenant: 'landlord' });
@@ -22,7 +22,7 @@ describe('hosts', () => {
     );
     expect(await json('hosts unbind agents.example.com')).toEqual(binding);
     expect(await json('hosts list')).toEqual([]);
-    expect(await heard(2)).toEqual(Array(2).fill({ type: 'catalog-changed', tenantId }));
+    expect(await received(2)).toEqual(Array(2).fill({ type: 'catalog-changed', tenantId }));
   });
 
   it('are open to callers without a token only if that is asked for, each time', async () => {

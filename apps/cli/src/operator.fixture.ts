@@ -55,7 +55,7 @@ export async function refusal(line: string, env?: Record<string, string>): Promi
   return err;
 }
 
-/** @returns waits for as many messages as the running processes should hear from now on */
+/** @returns waits for as many messages as the running processes receive from now on */
 export async function listen(): Promise<(count: number) => Promise<ControlMessage[]>> {
   const messages: ControlMessage[] = [];
   let news = (): void => undefined;

@@ -25,7 +25,7 @@ export function postgresService({ databaseUrl }: LocalEnvironment, home: Home): 
     return {
       url: () => databaseUrl,
       note: 'Postgres: the one of DATABASE_URL.',
-      remedy: 'Start it or mend DATABASE_URL; without DATABASE_URL an embedded one is used.',
+      remedy: 'Start it or fix DATABASE_URL; without DATABASE_URL an embedded one is used.',
       supervised: [],
     };
   }
@@ -54,7 +54,7 @@ export function redisService({ redisUrl }: LocalEnvironment, home: Home): Servic
     return {
       url: () => redisUrl,
       note: 'Messaging: the Redis of REDIS_URL.',
-      remedy: 'Start it or mend REDIS_URL; without REDIS_URL a private one or Postgres is used.',
+      remedy: 'Start it or fix REDIS_URL; without REDIS_URL a private one or Postgres is used.',
       supervised: [],
     };
   }

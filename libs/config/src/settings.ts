@@ -231,10 +231,11 @@ const worker = group('Worker', {
     3,
     'Attempts of a run before its task fails. An agent can set its own value (`retry`).',
   ),
-  orphanMs: setting(
+  staleQueuedRunMs: setting(
     milliseconds,
     3000,
     'Age in ms after which a queued run that is on no queue is enqueued again.',
+    { env: 'ORPHAN_MS' },
   ),
   scheduleLateMs: setting(
     milliseconds,

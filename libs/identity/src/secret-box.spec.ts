@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { SecretBox, SecretError } from './secret-box.js';
 
-const place = { tenantId: '0198c0de-0000-7000-8000-000000000001', name: 'openai' };
+const id = { tenantId: '0198c0de-0000-7000-8000-000000000001', name: 'openai' };
 const VALUE = 'sk-hunter2 ü😀';
 
 const box = (masterKey: Buffer | undefined, ...previousMasterKeys: Buffer[]): SecretBox =>
@@ -23,8 +23,8 @@ describe('a secret in its box', () => {
   const [one, two] = [randomBytes(32), randomBytes(32)];
 
   it('is read again, and is different every time it is sealed', () => {
-    const sealed = [box(one).seal(place, VALUE), box(one).seal(place, VALUE)] as const;
-    expect(sealed.map((each) => box(one).open(place, each))).toEqual([VALUE, VALUE]);
+    const sealed = [box(one).seal(id, VALUE), box(one).seal(id, VALUE)] as const;
+    expect(sealed.map((each) => box(one).open(id, each))).toEqual([VALUE, VALUE]);
     expect(sealed[0].nonce).toHaveLength(12);
     expect(sealed[0].nonce).not.toEqual(sealed[1].nonce);
     expect(sealed[0].ciphertext).not.toEqual(sealed[1].ciphertext);
@@ -32,47 +32,47 @@ describe('a secret in its box', () => {
   });
 
   it('is sealed with the newest key, and read with each key of the ring', () => {
-    const old = box(one).seal(place, VALUE);
+    const old = box(one).seal(id, VALUE);
     const ring = box(two, one);
-    expect(ring.open(place, old)).toBe(VALUE);
-    const sealed = ring.seal(place, VALUE);
+    expect(ring.open(id, old)).toBe(VALUE);
+    const sealed = ring.seal(id, VALUE);
     expect(sealed.keyId).toBe(ring.keyId);
     expect(sealed.keyId).not.toBe(old.keyId);
-    expect(box(two).open(place, sealed)).toBe(VALUE);
-    expect(box(undefined, one).open(place, old)).toBe(VALUE);
+    expect(box(two).open(id, sealed)).toBe(VALUE);
+    expect(box(undefined, one).open(id, old)).toBe(VALUE);
   });
 
   it('can not be read with another key: the message names the secret and the key, not the value', () => {
-    const sealed = box(one).seal(place, VALUE);
-    expect(refusal(() => box(two).open(place, sealed))).toBe(
+    const sealed = box(one).seal(id, VALUE);
+    expect(refusal(() => box(two).open(id, sealed))).toBe(
       `The secret "openai" is encrypted with the key ${sealed.keyId}, which is not known: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
     );
     // A row that claims the key it was not made with.
     const lied = { ...sealed, keyId: box(two).keyId };
-    expect(refusal(() => box(two).open(place, lied))).toMatch(/^The secret "openai" can not be decrypted/);
+    expect(refusal(() => box(two).open(id, lied))).toMatch(/^The secret "openai" can not be decrypted/);
   });
 
   it('can not be read under another tenant or name, or after a bit of it was changed', () => {
-    const sealed = box(one).seal(place, VALUE);
-    const tenantId = place.tenantId.replace(/1$/, '2');
+    const sealed = box(one).seal(id, VALUE);
+    const tenantId = id.tenantId.replace(/1$/, '2');
     const flipped = (bytes: Uint8Array): Uint8Array =>
       Uint8Array.from(bytes, (byte, i) => (i === 3 ? byte ^ 1 : byte));
     const attempts = [
-      () => box(one).open({ ...place, tenantId }, sealed),
-      () => box(one).open({ ...place, name: 'openai2' }, sealed),
-      () => box(one).open(place, { ...sealed, nonce: flipped(sealed.nonce) }),
-      () => box(one).open(place, { ...sealed, ciphertext: flipped(sealed.ciphertext) }),
-      () => box(one).open(place, { ...sealed, ciphertext: sealed.ciphertext.subarray(0, 20) }),
-      () => box(one).open(place, { ...sealed, ciphertext: new Uint8Array() }),
+      () => box(one).open({ ...id, tenantId }, sealed),
+      () => box(one).open({ ...id, name: 'openai2' }, sealed),
+      () => box(one).open(id, { ...sealed, nonce: flipped(sealed.nonce) }),
+      () => box(one).open(id, { ...sealed, ciphertext: flipped(sealed.ciphertext) }),
+      () => box(one).open(id, { ...sealed, ciphertext: sealed.ciphertext.subarray(0, 20) }),
+      () => box(one).open(id, { ...sealed, ciphertext: new Uint8Array() }),
     ];
     for (const attempt of attempts) expect(refusal(attempt)).toMatch(/can not be decrypted: it was changed/);
   });
 
   it('needs a master key, and says how to make one', () => {
-    const sealed = box(one).seal(place, VALUE);
+    const sealed = box(one).seal(id, VALUE);
     for (const act of [
-      () => box(undefined).seal(place, VALUE),
-      () => box(undefined).open(place, sealed),
+      () => box(undefined).seal(id, VALUE),
+      () => box(undefined).open(id, sealed),
       () => box(undefined, two).keyId,
     ]) {
       expect(refusal(act)).toMatch(/^BATON_MASTER_KEY is not set, .*`openssl rand -base64 32`/);

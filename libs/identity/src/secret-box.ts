@@ -50,32 +50,32 @@ export class SecretBox {
   }
 
   /** Throws `SecretError` if there is no master key. */
-  seal(place: SecretKey, value: string): SealedSecret {
+  seal(id: SecretKey, value: string): SealedSecret {
     const key = this.newest();
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(boundTo(place));
+    cipher.setAAD(boundTo(id));
     const ciphertext = Buffer.concat([cipher.update(value, 'utf8'), cipher.final(), cipher.getAuthTag()]);
     return { keyId: idOf(key), nonce, ciphertext };
   }
 
   /** Throws `SecretError`, naming the secret and what to do, if the key is missing or is not the right one. */
-  open(place: SecretKey, { keyId, nonce, ciphertext }: SealedSecret): string {
+  open(id: SecretKey, { keyId, nonce, ciphertext }: SealedSecret): string {
     const key = this.#keys.get(keyId);
     if (!key) {
       if (!this.#newest) this.newest();
       throw new SecretError(
-        `The secret "${place.name}" is encrypted with the key ${keyId}, which is not known: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
+        `The secret "${id.name}" is encrypted with the key ${keyId}, which is not known: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
       );
     }
     try {
       const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-      decipher.setAAD(boundTo(place));
+      decipher.setAAD(boundTo(id));
       decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
       return decipher.update(ciphertext.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
     } catch {
       throw new SecretError(
-        `The secret "${place.name}" can not be decrypted: it was changed in the database or copied from another place; set it again.`,
+        `The secret "${id.name}" can not be decrypted: it was changed in the database or copied from another place; set it again.`,
       );
     }
   }
@@ -92,5 +92,5 @@ export class SecretBox {
 const idOf = (key: Buffer): string =>
   createHash('sha256').update('baton master key ').update(key).digest('hex').slice(0, 12);
 
-/** A tenant's id has always the same length, so no two places are written alike. */
+/** All ids of tenants have the same length, so no two secrets give the same text. */
 const boundTo = ({ tenantId, name }: SecretKey): Buffer => Buffer.from(`baton secret 1 ${tenantId} ${name}`);

@@ -39,15 +39,15 @@ export class Secrets {
         'value',
       );
     }
-    const place = { tenantId, name };
-    return this.store.put(place, this.box.seal(place, value));
+    const id = { tenantId, name };
+    return this.store.put(id, this.box.seal(id, value));
   }
 
   /** The value; undefined if the tenant has no such secret. Throws `SecretError` if it can't be decrypted. */
   async get(tenantId: string, name: string): Promise<string | undefined> {
-    const place = { tenantId, name };
-    const sealed = await this.store.find(place);
-    return sealed && this.box.open(place, sealed);
+    const id = { tenantId, name };
+    const sealed = await this.store.find(id);
+    return sealed && this.box.open(id, sealed);
   }
 
   /** By name, without the values. */
@@ -83,9 +83,9 @@ export class Secrets {
 
   /** @returns whether it was encrypted anew, or why it could not be read */
   private async reseal(row: Awaited<ReturnType<SecretStore['listOutdated']>>[number]) {
-    const place: SecretKey = { tenantId: row.tenantId, name: row.name };
+    const id: SecretKey = { tenantId: row.tenantId, name: row.name };
     try {
-      return await this.store.replace(place, row, this.box.seal(place, this.box.open(place, row)));
+      return await this.store.replace(id, row, this.box.seal(id, this.box.open(id, row)));
     } catch (error) {
       if (error instanceof SecretError) return `Tenant ${row.tenantId}: ${error.message}`;
       throw error;

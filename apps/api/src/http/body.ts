@@ -84,20 +84,20 @@ function readBody(request: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
   }
   return new Promise((resolve, reject) => {
     const body = new Chunks();
-    const late = setTimeout(() => settle(() => reject(tooSlow(ms))), ms);
-    const settle = (outcome: () => void): void => {
+    const late = setTimeout(() => finish(() => reject(tooSlow(ms))), ms);
+    const finish = (outcome: () => void): void => {
       clearTimeout(late);
       request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
       outcome();
     };
-    const onEnd = (): void => settle(() => resolve(body.whole()));
+    const onEnd = (): void => finish(() => resolve(body.whole()));
     const onGone = (): void =>
-      settle(() => reject(new CallerLeft('the request was not received completely')));
+      finish(() => reject(new CallerLeft('the request was not received completely')));
     request.on('end', onEnd).on('error', onGone).on('close', onGone);
     request.on('data', (chunk: Buffer) => {
       body.add(chunk);
       if (body.length <= bytes) return;
-      settle(() => reject(tooLarge(limit)));
+      finish(() => reject(tooLarge(limit)));
       discard(request, discardable(limit));
     });
   });

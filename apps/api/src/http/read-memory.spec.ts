@@ -86,7 +86,7 @@ describe('the memory for reads of large tasks', () => {
 describe('more reads of large tasks than there is memory for', () => {
   let api: FakeApi;
   let atOnce = 0;
-  let mostAtOnce = 0;
+  let maxAtOnce = 0;
   let open: () => void;
   beforeAll(async () => {
     api = await startFakeApi();
@@ -95,7 +95,7 @@ describe('more reads of large tasks than there is memory for', () => {
     api.operations.getTask = async ({ tenantId, memory }: CallContext, { id }) => {
       await memory?.take(READ);
       if (tenantId !== 'tenant-1') return sampleTask({ id });
-      mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+      maxAtOnce = Math.max(maxAtOnce, ++atOnce);
       await gate;
       atOnce -= 1;
       return sampleTask({ id });
@@ -132,6 +132,6 @@ describe('more reads of large tasks than there is memory for', () => {
     open();
     const answers = await Promise.all(waiting.map(async (sent) => (await sent).clone().json()));
     expect(answers.filter((answer) => 'result' in (answer as object)).length).toBeGreaterThanOrEqual(2);
-    expect(mostAtOnce).toBeLessThanOrEqual(3);
+    expect(maxAtOnce).toBeLessThanOrEqual(3);
   });
 });

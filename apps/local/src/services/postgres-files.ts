@@ -60,7 +60,7 @@ const within = (folder: string): PostgresBinaries => ({
   postgres: join(folder, 'bin', 'postgres'),
 });
 
-const PLACES = ['/var/lib/baton', '/var/tmp/baton'];
+const FOLDERS = ['/var/lib/baton', '/var/tmp/baton'];
 
 /**
  * The folder itself if `account` may enter it. Otherwise (say, it lies below /root) another one that it may; the
@@ -70,24 +70,24 @@ export function readableFolder(folder: string, account: Account | undefined): st
   const location = join(folder, 'location');
   if (existsSync(location)) return readFileSync(location, 'utf8').trim();
   if (!account || canReach(join(folder, 'data'), account)) return folder;
-  const place = PLACES.map(madeWritable).find((made) => made !== undefined);
-  if (!place) {
+  const parent = FOLDERS.map(madeWritable).find((made) => made !== undefined);
+  if (!parent) {
     throw new Error(
       `Postgres runs as the user "${account.name}", who may not enter ${folder}, and neither ` +
-        `${PLACES.join(' nor ')} can be written: set BATON_HOME to a folder that everybody may enter.`,
+        `${FOLDERS.join(' nor ')} can be written: set BATON_HOME to a folder that everybody may enter.`,
     );
   }
-  const elsewhere = join(place, randomUUID());
+  const elsewhere = join(parent, randomUUID());
   mkdirSync(elsewhere, { mode: 0o711 });
   writeFileSync(location, `${elsewhere}\n`);
   return elsewhere;
 }
 
-function madeWritable(place: string): string | undefined {
+function madeWritable(folder: string): string | undefined {
   try {
-    mkdirSync(place, { recursive: true, mode: 0o711 });
-    accessSync(place, constants.W_OK);
-    return place;
+    mkdirSync(folder, { recursive: true, mode: 0o711 });
+    accessSync(folder, constants.W_OK);
+    return folder;
   } catch {
     return undefined;
   }

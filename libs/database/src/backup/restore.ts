@@ -48,7 +48,7 @@ const DATABASE_NAME = 'SELECT current_database() AS name';
 const ROUTINES = `SELECT p.oid::regprocedure::text AS name FROM pg_proc p
   WHERE p.pronamespace = current_schema()::regnamespace AND pg_has_role(p.proowner, 'USAGE')
     AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')`;
-/** Long ago: the sweep of the first worker finds them and puts them on the queue, as after a worker's death. */
+/** Long ago: the sweep of the first worker finds them and puts them on the queue, as after a crash of a worker. */
 const EXPIRE_LEASES = `UPDATE runs SET lease_expires_at = 'epoch' WHERE state = 'running' RETURNING id`;
 
 /**

@@ -11,7 +11,7 @@ import {
   isTransient,
 } from '../index.js';
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let catalog: CatalogClient;
 let tenants: TenantStore;
 let tokens: TokenStore;
@@ -19,8 +19,8 @@ let agents: AgentStore;
 let entries: AgentCatalogStore;
 
 beforeAll(async () => {
-  place = await createDatabase();
-  catalog = new CatalogClient(place.url);
+  testDatabase = await createDatabase();
+  catalog = new CatalogClient(testDatabase.url);
   tenants = new TenantStore(catalog);
   tokens = new TokenStore(catalog);
   agents = new AgentStore(catalog);
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await catalog.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 
 const definition = (name: string): AgentDefinition => ({

@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { CatalogClient, HostStore, TenantStore } from '../index.js';
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let catalog: CatalogClient;
 let hosts: HostStore;
 let acme: string;
 let other: string;
 
 beforeAll(async () => {
-  place = await createDatabase();
-  catalog = new CatalogClient(place.url);
+  testDatabase = await createDatabase();
+  catalog = new CatalogClient(testDatabase.url);
   hosts = new HostStore(catalog);
   const tenants = new TenantStore(catalog);
   acme = (await tenants.create('acme')).id;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await catalog.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 
 it('a bound host is found however it is written, and no other', async () => {

@@ -33,6 +33,12 @@ export interface Statement {
   text: string;
 }
 
+/** Transactions of a tenant that begin with this statement run one after the other. $1 tenant */
+export const tenantLock = (subject: string): Statement => ({
+  name: `${subject}-lock`,
+  text: `SELECT pg_advisory_xact_lock(hashtextextended('baton ${subject} ' || $1, 0))`,
+});
+
 export type Values = readonly unknown[];
 
 /** What a transaction offers: statements that run one after the other in it. */

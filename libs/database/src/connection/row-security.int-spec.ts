@@ -39,18 +39,18 @@ interface Column {
   isArray: boolean;
 }
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let database: Database;
 let client: Client;
 
 beforeAll(async () => {
-  place = await createDatabase();
+  testDatabase = await createDatabase();
   // The Postgres driver makes its tables when it starts.
-  const messaging = createMessaging({ databaseUrl: place.url, log: Logger.silent() });
+  const messaging = createMessaging({ databaseUrl: testDatabase.url, log: Logger.silent() });
   await messaging.start(10_000);
   await messaging.close();
-  database = new Database({ url: place.url, poolSize: 2 });
-  client = new Client({ connectionString: place.url });
+  database = new Database({ url: testDatabase.url, poolSize: 2 });
+  client = new Client({ connectionString: testDatabase.url });
   await client.connect();
   // What a sample row must satisfy besides its types is tested elsewhere.
   const { rows } = await client.query<{ drop: string }>(
@@ -63,7 +63,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await client.end();
   await database.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 
 async function tables(): Promise<Table[]> {
@@ -213,8 +213,8 @@ it('a connection that names no tenant, or nonsense, sees nothing and makes nothi
 it('a table that does not bind the role ends the connection of API and worker', async () => {
   await client.query('ALTER TABLE task_events NO FORCE ROW LEVEL SECURITY');
   await client.query('CREATE TABLE forgotten (tenant_id uuid PRIMARY KEY)');
-  const refused = new Database({ url: place.url, poolSize: 1 });
-  const unasked = new Database({ url: place.url, poolSize: 1, allowRlsBypass: true });
+  const refused = new Database({ url: testDatabase.url, poolSize: 1 });
+  const unasked = new Database({ url: testDatabase.url, poolSize: 1, allowRlsBypass: true });
   try {
     await expect(refused.ping()).rejects.toThrow(
       /^Row-level security does not bind the role "baton" on forgotten, task_events, so .* ENABLE and FORCE it/,

@@ -223,7 +223,7 @@ describe('a child', () => {
     }
   });
 
-  it('is an orphan when its parent has ended, until it has ended itself', async () => {
+  it('is abandoned when its parent has ended, until it has ended itself', async () => {
     const parent = await startTask(stores);
     const [child, asking, ended] = [
       await startChild(parent),

@@ -60,7 +60,7 @@ describe('a new run', () => {
     expect(await stores.tasks.create(newTask())).toMatchObject({ dispatched: true });
   });
 
-  it('that waits is claimed by nobody and is no orphan', async () => {
+  it('that waits is claimed by nobody and is not stale', async () => {
     const tenantId = randomUUID();
     const [runId] = await accept(tenantId, 1);
     expect(await stores.runs.claim(tenantId, runId!, 'w', 1000)).toBeUndefined();

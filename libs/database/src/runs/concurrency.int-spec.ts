@@ -71,7 +71,7 @@ async function work(
         const { ok } = await endTurn(stores, run, head, pick(states));
         note(ok ? 'ended' : 'refused');
       }),
-    async () => ofHeld(async ({ run }) => stores.runs.handBack(run)),
+    async () => ofHeld(async ({ run }) => stores.runs.returnToQueue(run)),
     async () =>
       beat(
         stores,
@@ -84,7 +84,7 @@ async function work(
       note('reclaimed', reclaimed.length);
     },
     async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable(), crashText),
-    // As if the pauses after their deaths were over.
+    // As if the pauses after their crashes were over.
     async () => {
       await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
       await stores.dispatch.dispatch([{ tenantId: tasks[0]!.tenantId, slots: 10, maxInFlight: null }], 10);
@@ -116,7 +116,7 @@ async function work(
 
 it('whatever happens at once, logs have no holes, the end is final and there is one active run', async () => {
   const tenantId = randomUUID();
-  // Every other run is given up after a few deaths, the rest are not.
+  // Every other run is given up after a few crashes, the rest are not.
   const retry = { maxAttempts: 100, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
   const tasks = Array.from({ length: 16 }, (_, i) => ({ ...newTask({ tenantId }), ...(i % 2 && { retry }) }));
   await Promise.all(tasks.map((task) => stores.tasks.create(task)));

@@ -82,7 +82,7 @@ export class DeadLetterStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * One page, the latest death first.
+   * One page, the latest first.
    * @param page.after the last of the page before
    */
   async list(
@@ -93,7 +93,7 @@ export class DeadLetterStore {
     return (await this.database.tenantQuery<DeadLetterRow>(tenantId, LIST, values)).map(letterOf);
   }
 
-  /** Of all tenants, the latest death first. */
+  /** Of all tenants, the latest first. */
   async listAll(limit: number): Promise<DeadLetter[]> {
     const rows = await this.database.systemQuery<DeadLetterRow>(LIST, [null, null, null, limit]);
     return rows.map(letterOf);

@@ -28,7 +28,7 @@ describe('the journal of a task', () => {
     expect((await journal.read(run.tenantId, run.taskId)).map(({ value }) => value)).toEqual(['first']);
   });
 
-  it('refuses an attempt that is not current, another run, an ended task and a place that another has filled', async () => {
+  it('refuses an attempt that is not current, another run, an ended task and a position that is taken', async () => {
     const run = await startTask(stores);
     expect(await journal.append(run, 1, 'mine')).toBe(true);
     expect(await journal.append({ ...run, attempt: run.attempt - 1 }, 2, 'zombie')).toBe(false);

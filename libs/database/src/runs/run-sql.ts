@@ -191,8 +191,8 @@ export const APPEND = append('run-append', false);
 export const APPEND_END = append('run-append-end', true);
 
 /** $1 tenant $2 run $3 attempt */
-export const HAND_BACK: Statement = {
-  name: 'run-hand-back',
+export const RETURN_TO_QUEUE: Statement = {
+  name: 'run-return-to-queue',
   text: `
 UPDATE runs SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()
 WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'

@@ -265,11 +265,11 @@ describe('leases', () => {
     expect(letter?.reason).toBe(`Given up after ${maxAttempts} attempts: ${known}`);
   });
 
-  it('a run with a backoff waits for longer after each death, and nobody claims or dispatches it before', async () => {
+  it('a run with a backoff waits for longer after each crash, and nobody claims or dispatches it before', async () => {
     const retry = { maxAttempts: 9, backoff: { initialMs: 10_000, factor: 3, maxMs: 50_000 } };
     const run = await startTask(stores, { ...newTask(), retry });
     const waited: number[] = [];
-    for (let death = 1; death <= 3; death++) {
+    for (let crashCount = 1; crashCount <= 3; crashCount++) {
       await expire(run.runId);
       expect(await reclaim()).toEqual([]);
       const [row] = (await sql(
@@ -285,7 +285,7 @@ describe('leases', () => {
       expect((await stores.dispatch.readSlotUsage(1000)).waiting.size).toBe(1);
       expect(await stores.dispatch.dispatch(grants, 10)).toMatchObject([{ runId: run.runId }]);
       expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toMatchObject({
-        attempt: death + 1,
+        attempt: crashCount + 1,
       });
     }
     expect(waited).toEqual([10, 30, 50]);
@@ -295,8 +295,8 @@ describe('leases', () => {
     const { tenantId, runId } = await startTask(stores);
     for (let attempt = 1; attempt <= 5; attempt++) {
       const key = { tenantId, runId, taskId: '', attempt };
-      expect(await stores.runs.handBack(key)).toBe(true);
-      expect(await stores.runs.handBack(key)).toBe(false);
+      expect(await stores.runs.returnToQueue(key)).toBe(true);
+      expect(await stores.runs.returnToQueue(key)).toBe(false);
       expect(await stores.runs.claim(tenantId, runId, 'w', LEASE_MS)).toMatchObject({ attempt: attempt + 1 });
     }
     await expire(runId);

@@ -87,8 +87,8 @@ export class RunStore {
    * Give a run back to the queue (shutdown); it does not count as an attempt that died. The attempt stays: it
    * is a fencing token and never goes back; what counts against a run are its expired leases.
    */
-  async handBack({ tenantId, runId, attempt }: RunKey): Promise<boolean> {
-    const rows = await this.database.tenantQuery(tenantId, sql.HAND_BACK, [tenantId, runId, attempt]);
+  async returnToQueue({ tenantId, runId, attempt }: RunKey): Promise<boolean> {
+    const rows = await this.database.tenantQuery(tenantId, sql.RETURN_TO_QUEUE, [tenantId, runId, attempt]);
     return rows.length > 0;
   }
 

@@ -227,8 +227,8 @@ export class TaskReader {
     const older = new Set(inline?.map((artifact) => Artifact.fromJSON(artifact).artifactId));
     const position = ({ artifactId }: Artifact): number =>
       older.has(artifactId) ? 0 : (firstSeen.get(artifactKey(artifactId)) ?? 0);
-    const placed = artifacts.map((artifact) => ({ artifact, position: position(artifact) }));
-    return placed.sort((one, two) => one.position - two.position).map(({ artifact }) => artifact);
+    const positioned = artifacts.map((artifact) => ({ artifact, position: position(artifact) }));
+    return positioned.sort((one, two) => one.position - two.position).map(({ artifact }) => artifact);
   }
 
   private contentPages(

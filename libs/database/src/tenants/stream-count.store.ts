@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement } from '../connection/database.js';
+import { Database, type Statement, tenantLock } from '../connection/database.js';
 
 /** A process that has said nothing for this long is gone, and so are its streams. */
 const ALIVE = `interval '15 seconds'`;
@@ -19,10 +19,7 @@ export interface StreamClaim {
 }
 
 // One claim of a tenant at a time, so that each sees what the one before it got.
-const LOCK: Statement = {
-  name: 'streams-lock',
-  text: `SELECT pg_advisory_xact_lock(hashtextextended('baton streams ' || $1, 0))`,
-};
+const LOCK = tenantLock('streams');
 
 /** $1 tenant $2 process $3 held $4 wanted $5 maximum */
 const CLAIM: Statement = {

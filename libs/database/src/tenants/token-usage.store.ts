@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement } from '../connection/database.js';
+import { Database, type Statement, tenantLock } from '../connection/database.js';
 
 /** How many days of a tenant are kept. */
 const KEPT_DAYS = 400;
@@ -17,10 +17,7 @@ export interface TokenReservation {
 }
 
 // One reservation of a tenant at a time, so that each sees those before it.
-const LOCK: Statement = {
-  name: 'tokens-lock',
-  text: `SELECT pg_advisory_xact_lock(hashtextextended('baton tokens ' || $1, 0))`,
-};
+const LOCK = tenantLock('tokens');
 
 /** $1 tenant $2 run $3 tokens $4 milliseconds $5 maximum */
 const RESERVE: Statement = {

@@ -27,7 +27,7 @@ export class DeadLetters {
     private readonly intake: TurnIntake,
   ) {}
 
-  /** One page, the latest death first. */
+  /** One page, the latest first. */
   async list(
     tenantId: string,
     limit: number,

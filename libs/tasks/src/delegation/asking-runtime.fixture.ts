@@ -95,8 +95,8 @@ export class AskingRuntime implements AgentRuntime {
     const last = answered.length > 0 ? answered : made;
     if (approved) {
       for (const [i, child] of made.entries()) {
-        const place = { callId: `call-${i}`, agent, taskId: child.task.id, signal };
-        last[i] = await this.children().answer(turn, { ...place, number: 1, decisions: [approved] });
+        const asked = { callId: `call-${i}`, agent, taskId: child.task.id, signal };
+        last[i] = await this.children().answer(turn, { ...asked, number: 1, decisions: [approved] });
       }
       waitFor(last);
     }

@@ -258,7 +258,7 @@ it.each<[string, Order, string]>([
   expect(textOfStatus(await ended(await order('boss', what)))).toContain(reason);
 });
 
-it('refuses a child that the tenant has no place for, and does not count it', async () => {
+it('refuses a child that the tenant has no room for, and does not count it', async () => {
   const roomy = tenantId;
   tenantId = tightTenantId;
   try {

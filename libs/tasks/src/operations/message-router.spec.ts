@@ -67,18 +67,18 @@ class Surroundings {
       _signal: unknown,
       { alias, key }: { alias?: object; key?: MessageKey },
     ) => {
-      const turn = this.placed(
+      const turn = this.routed(
         `create ${JSON.stringify(alias ?? null)} in ${message.contextId || 'a new context'}`,
         key,
       );
       return this.losses-- > 0 ? { taskId: 'faster', content: null } : turn;
     },
     continueTask: async (_call: unknown, message: Message, _signal: unknown, key?: MessageKey) =>
-      this.placed(`continue ${message.taskId}`, key),
+      this.routed(`continue ${message.taskId}`, key),
     join: async () => this.done('join'),
   };
 
-  private placed(what: string, key?: MessageKey): object {
+  private routed(what: string, key?: MessageKey): object {
     const turn = this.done(what);
     return this.before(key) ?? turn;
   }

@@ -68,7 +68,7 @@ export class LogReader {
     return page.finally(() => signal.removeEventListener('abort', leave));
   }
 
-  /** Joins a read only if it has not begun: one that runs may be older than what the reader has heard of. */
+  /** Joins a read only if it has not begun: a running read may be older than the signal of the reader. */
   private enqueue(key: TaskKey, after: number): Read {
     const pages = this.waiting.get(key.tenantId) ?? new Map<string, Read>();
     this.waiting.set(key.tenantId, pages);

@@ -26,13 +26,13 @@ const { TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED } = TaskS
 class ObservedTasks extends TaskStore {
   readonly reads: string[] = [];
   failures = 0;
-  mostAtOnce = 0;
+  maxAtOnce = 0;
   private running = 0;
 
   override async readPage(...[key, after, page]: Parameters<TaskStore['readPage']>) {
     this.reads.push(key.taskId);
     this.running += 1;
-    this.mostAtOnce = Math.max(this.mostAtOnce, this.running);
+    this.maxAtOnce = Math.max(this.maxAtOnce, this.running);
     try {
       if (this.failures-- > 0) throw new DatabaseUnavailableError('away for a moment');
       return await super.readPage(key, after, page);
@@ -45,7 +45,7 @@ class ObservedTasks extends TaskStore {
 const logger = Logger.silent();
 
 describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
-  let place: TestDatabase;
+  let testDatabase: TestDatabase;
   let redis: PrivateRedis | undefined;
   let database: Database;
   let messaging: Messaging;
@@ -55,15 +55,15 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
   setMaxListeners(0, end.signal);
 
   beforeAll(async () => {
-    place = await createDatabase();
+    testDatabase = await createDatabase();
     redis = driver === 'redis' ? await startPrivateRedis() : undefined;
-    messaging = createMessaging({ redisUrl: redis?.url, databaseUrl: place.url, log: logger });
+    messaging = createMessaging({ redisUrl: redis?.url, databaseUrl: testDatabase.url, log: logger });
     await messaging.start(60_000);
-    database = new Database({ url: place.url, poolSize: POOL });
+    database = new Database({ url: testDatabase.url, poolSize: POOL });
     tasks = new ObservedTasks(database);
     // The slow tick does not help.
     const settings = { DATABASE_POOL_SIZE: String(POOL), RELAY_TICK_MS: '3600000' };
-    const environment = loadEnvironment({ DATABASE_URL: place.url, ...settings });
+    const environment = loadEnvironment({ DATABASE_URL: testDatabase.url, ...settings });
     relay = new Relay(tasks, messaging, environment, logger, new Metrics());
     relay.onModuleInit();
   });
@@ -73,7 +73,7 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
     await messaging.close();
     await database.close();
     await redis?.remove();
-    await place.drop();
+    await testDatabase.drop();
   });
 
   /** A task that a worker works on: its log ends at 2. */
@@ -114,7 +114,7 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
       await redis.crash();
       await redis.restart();
     } else {
-      const name = new URL(place.url).pathname.slice(1);
+      const name = new URL(testDatabase.url).pathname.slice(1);
       await asAdministrator(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`,
       );
@@ -155,8 +155,8 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
     const ofBusy = seen.filter((_, n) => n % TASKS >= TASKS / 2);
     await until(() => ofBusy.every(({ length }) => length === 2));
 
-    expect(tasks.mostAtOnce).toBeLessThanOrEqual(MAX_READS);
-    expect(tasks.mostAtOnce).toBeGreaterThan(1);
+    expect(tasks.maxAtOnce).toBeLessThanOrEqual(MAX_READS);
+    expect(tasks.maxAtOnce).toBeGreaterThan(1);
     expect(tasks.reads.filter((id) => quiet.some(({ taskId }) => taskId === id))).toEqual([]);
     // Watches of a task share a read. Those that came when it had begun share another one; three reads failed.
     expect(tasks.reads.length).toBeLessThanOrEqual(2 * busy.length + 2 * 3);

@@ -91,7 +91,7 @@ it('a worker that is told to stop lets the run in hand end within WORKER_GRACE_M
   expect((await metrics.render()).body).toMatch(/^baton_run_start_seconds_count 1$/m);
 });
 
-it('and hands back what has not ended by then, which does not count as a death', async () => {
+it('and hands back what has not ended by then, which does not count as a crash', async () => {
   const runtime = new HeldRuntime();
   const worker = await startWorker(runtime, 1);
   const { id } = await worker.get(TenantStore, { strict: false }).create('hasty');

@@ -17,24 +17,24 @@ const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 let act: (turn: Turn, signal: AbortSignal) => AsyncGenerator<AgentOutput>;
 const runtime: AgentRuntime = { name: 'scripted', run: (turn, signal) => act(turn, signal) };
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let database: Database;
 let worker: INestApplicationContext;
 let tenantId: string;
 let executor: RunExecutor;
 
 beforeAll(async () => {
-  place = await createDatabase();
-  database = new Database({ url: place.url, poolSize: 4 });
+  testDatabase = await createDatabase();
+  database = new Database({ url: testDatabase.url, poolSize: 4 });
   // The test alone says what is executed: nothing is put on the queue again by itself.
-  worker = await (await compileWorker(place.url, () => runtime, { ORPHAN_MS: '600000' })).init();
+  worker = await (await compileWorker(testDatabase.url, () => runtime, { ORPHAN_MS: '600000' })).init();
   executor = worker.get(RunExecutor, { strict: false });
   ({ id: tenantId } = await worker.get(TenantStore, { strict: false }).create('acme'));
 });
 afterAll(async () => {
   await worker.close();
   await database.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 
 /** A run that nobody but the test takes up. */
@@ -175,7 +175,7 @@ it('an attempt that has lost its run says nothing more: the next one goes on in 
     if (turn.attempt === 1) {
       yield chunk(turn, 'of the dead attempt', false);
       // As after an expired lease: the run is on the queue again, and its lease is another's.
-      await runs.handBack({ tenantId, taskId: turn.task.id, runId: turn.runId, attempt: 1 });
+      await runs.returnToQueue({ tenantId, taskId: turn.task.id, runId: turn.runId, attempt: 1 });
       await executor.execute({ ...job, attempt: 1 });
     }
     yield chunk(turn, `of attempt ${turn.attempt}`, true);

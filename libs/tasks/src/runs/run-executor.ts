@@ -113,7 +113,7 @@ export class RunExecutor {
       writer.discard();
       this.active.release(run);
     }
-    if (controller.signal.reason === 'shutdown') await this.handBack(run);
+    if (controller.signal.reason === 'shutdown') await this.returnToQueue(run);
     return writer.ended;
   }
 
@@ -220,8 +220,8 @@ export class RunExecutor {
     });
   }
 
-  private async handBack(run: ClaimedRun): Promise<void> {
-    if (!(await this.runs.handBack(run))) return;
+  private async returnToQueue(run: ClaimedRun): Promise<void> {
+    if (!(await this.runs.returnToQueue(run))) return;
     const { tenantId, taskId, runId, attempt } = run;
     await this.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
   }

@@ -14,7 +14,7 @@ const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 /** Short, so that a sweeper that has just started soon trusts a lease that has expired: after half of it. */
 const LEASE_MS = 200;
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let database: Database;
 let tasks: TaskStore;
 let runs: RunStore;
@@ -26,14 +26,14 @@ let isQueueAway: boolean;
 let metrics: Metrics;
 
 beforeAll(async () => {
-  place = await createDatabase();
-  database = new Database({ url: place.url, poolSize: 4 });
+  testDatabase = await createDatabase();
+  database = new Database({ url: testDatabase.url, poolSize: 4 });
   tasks = new TaskStore(database);
   runs = new RunStore(database);
 });
 afterAll(async () => {
   await database.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 beforeEach(() => {
   [tenantId, enqueued, published, refills, isQueueAway] = [randomUUID(), [], new Map(), 0, false];
@@ -44,12 +44,12 @@ afterEach(() =>
   database.systemQuery({ text: "UPDATE runs SET state = 'failed', lease_expires_at = NULL" }, []),
 );
 
-function sweeper(orphanMs = 60_000): Sweeper {
+function sweeper(staleQueuedRunMs = 60_000): Sweeper {
   const environment = loadEnvironment({
-    DATABASE_URL: place.url,
+    DATABASE_URL: testDatabase.url,
     LEASE_MS: String(LEASE_MS),
     LEASE_HEARTBEAT_MS: '100',
-    ORPHAN_MS: String(orphanMs),
+    ORPHAN_MS: String(staleQueuedRunMs),
   });
   const messaging = {
     enqueueRuns: async (jobs: readonly RunJob[]) => {

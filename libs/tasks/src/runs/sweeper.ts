@@ -37,13 +37,13 @@ export class Sweeper extends RepeatedWork {
 
   /** One sweep. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
   async runOnce(): Promise<void> {
-    const { orphanMs } = this.environment;
+    const { staleQueuedRunMs } = this.environment;
     const expiredAt = await this.askPostgres();
     if (this.reclaimGuard.mayReclaim) {
       await this.failPoisoned(expiredAt);
       this.enqueue(await this.runs.reclaimExpired(LIMIT, expiredAt), 'lease expired');
     }
-    this.enqueue(await this.runs.takeStaleQueued(orphanMs, LIMIT), 'not on the queue for long');
+    this.enqueue(await this.runs.takeStaleQueued(staleQueuedRunMs, LIMIT), 'not on the queue for long');
     // A process may have died after it freed a dispatch slot and before a waiting run got it.
     this.dispatcher.refill();
   }

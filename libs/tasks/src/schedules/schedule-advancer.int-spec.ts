@@ -13,7 +13,7 @@ import { ScheduleAdvancer } from './schedule-advancer.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let database: Database;
 let store: ScheduleStore;
 let tenantId: string;
@@ -24,13 +24,13 @@ let canceled: string[];
 let metrics: Metrics;
 
 beforeAll(async () => {
-  place = await createDatabase();
-  database = new Database({ url: place.url, poolSize: 8 });
+  testDatabase = await createDatabase();
+  database = new Database({ url: testDatabase.url, poolSize: 8 });
   store = new ScheduleStore(database);
 });
 afterAll(async () => {
   await database.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 
 beforeEach(async () => {
@@ -45,7 +45,7 @@ const query = (text: string): Promise<object[]> => database.systemQuery({ text }
 
 /** What a worker advances schedules with; queue and catalog are the test's. */
 function worker(): ScheduleAdvancer {
-  const environment = loadEnvironment({ DATABASE_URL: place.url, SCHEDULE_LATE_MS: '60000' });
+  const environment = loadEnvironment({ DATABASE_URL: testDatabase.url, SCHEDULE_LATE_MS: '60000' });
   const dispatcher = {
     quotaFor: async () => ({
       maxInFlight: maxWaiting === null ? null : 0,

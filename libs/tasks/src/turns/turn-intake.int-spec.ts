@@ -7,7 +7,7 @@ import { TurnIntake, newTask } from './turn-intake.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
-let place: TestDatabase;
+let testDatabase: TestDatabase;
 let database: Database;
 let tasks: TaskStore;
 let runs: RunStore;
@@ -17,14 +17,14 @@ let onQueue: RunJob[];
 let intake: TurnIntake;
 
 beforeAll(async () => {
-  place = await createDatabase();
-  database = new Database({ url: place.url, poolSize: 8 });
+  testDatabase = await createDatabase();
+  database = new Database({ url: testDatabase.url, poolSize: 8 });
   tasks = new TaskStore(database);
   runs = new RunStore(database);
 });
 afterAll(async () => {
   await database.close();
-  await place.drop();
+  await testDatabase.drop();
 });
 beforeEach(() => {
   tenantId = randomUUID();

@@ -194,16 +194,16 @@ describe('an agent of a tenant', () => {
 
   it('is told to every process', async () => {
     const tenant = await Tenant.create();
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     let news = (): void => undefined;
     const stop = await app.get(Messaging, { strict: false }).subscribeControl((message) => {
-      if (message.tenantId === tenant.id) heard.push(message);
+      if (message.tenantId === tenant.id) received.push(message);
       news();
     });
     await tenant.ask('PUT', '/mine?dryRun=true', ECHO);
     await tenant.ask('PUT', '/mine', ECHO);
-    while (heard.length === 0) await new Promise<void>((resolve) => (news = resolve));
+    while (received.length === 0) await new Promise<void>((resolve) => (news = resolve));
     stop();
-    expect(heard).toEqual([{ type: 'catalog-changed', tenantId: tenant.id }]);
+    expect(received).toEqual([{ type: 'catalog-changed', tenantId: tenant.id }]);
   });
 });

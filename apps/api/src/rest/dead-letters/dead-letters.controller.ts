@@ -12,7 +12,7 @@ import { readFlag, readLimit } from '../query.js';
 export class DeadLettersController {
   constructor(private readonly deadLetters: DeadLetters) {}
 
-  /** The latest death first: `{dead_letters, next_cursor}`; the cursor is null on the last page. */
+  /** The latest first: `{dead_letters, next_cursor}`; the cursor is null on the last page. */
   @RequireScope(...OPERATIONS.listTasks.scopes)
   @Get()
   async list(

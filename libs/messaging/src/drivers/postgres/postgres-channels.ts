@@ -105,7 +105,7 @@ export class PostgresListener {
       client.on('notification', ({ channel, payload }) => this.events.notified(channel, payload ?? ''));
       const lost = new Promise<unknown>((resolve) => {
         client.on('error', resolve).on('end', () => resolve('the connection has ended'));
-        // It may hear nothing for hours: asking is the only way to notice that the server is gone.
+        // It may receive nothing for hours: only a question shows that the server is gone.
         heartbeat = setInterval(() => {
           within(HEARTBEAT_MS, client.query('SELECT 1'), 'no answer in time').catch(resolve);
         }, HEARTBEAT_MS);

@@ -203,7 +203,7 @@ export class PostgresMessaging extends Messaging {
     return `${this.namespace}_control`;
   }
 
-  /** Every process hears of every task: whose task it is stands in the first line. */
+  /** Every process receives the signals of every task. The first line names the task. */
   private receive(channel: string, payload: string): void {
     const end = channel === this.taskChannel ? payload.indexOf('\n') : -1;
     const key = end < 0 ? channel : payload.slice(0, end);

@@ -137,7 +137,7 @@ export class RedisChannels {
     client.on('message', (channel: string, text: string) => this.receive(channel, text));
     client.on('close', () => this.forget());
     client.on('ready', () => void this.restore());
-    // A subscriber may hear nothing for hours: asking is the only way to notice that the server is gone.
+    // A subscriber may receive nothing for hours: only a question shows that the server is gone.
     this.heartbeat = setInterval(() => void client.ping().catch(() => undefined), HEARTBEAT_MS);
     this.heartbeat.unref();
   }
