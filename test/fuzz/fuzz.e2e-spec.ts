@@ -4,7 +4,7 @@ import { isClean, renderReport, runFuzz, sharesOf } from './fuzz.js';
 
 // The short version of `npm run fuzz`. A seed of your own: FUZZ_SEED.
 const SEED = Number(process.env.FUZZ_SEED ?? 20261121);
-const CASES = Number(process.env.FUZZ_CASES ?? 2_000);
+const CASES = Number(process.env.FUZZ_CASES ?? 1_000);
 const CONTENT: readonly Part[] = ['settings', 'model', 'tool'];
 const WIRE = PARTS.filter((part) => !CONTENT.includes(part));
 
@@ -12,7 +12,7 @@ describe.each(DRIVERS)('with %s, whatever is sent', (driver) => {
   it('is answered, in good form and without a word too many, by processes that live on', async () => {
     // What comes over the wire has nothing to do with the driver.
     const wire = sharesOf(CASES, driver === DRIVERS[0] ? WIRE : []);
-    const report = await runFuzz(driver, { ...wire, settings: 60, model: 40, tool: 40 }, SEED);
+    const report = await runFuzz(driver, { ...wire, settings: 40, model: 24, tool: 24 }, SEED);
     process.stdout.write(`${renderReport(report)}\n`);
     if (!isClean(report)) throw new Error(renderReport(report));
   });
