@@ -140,23 +140,23 @@ describe('a backup made under traffic, and restored elsewhere', () => {
     expect(made).toMatchObject({ code: 0, stdout: '' });
     expect(made.stderr).toMatch(/^task_events: \d+ rows, /m);
     expect(made.stderr).toMatch(
-      /^The backup is whole: \d+ rows of \d+ tables, as of .+ Left out: .*\bworkers\./m,
+      /^The backup is complete: \d+ rows of \d+ tables, as of .+ Left out: .*\bworkers\./m,
     );
-    expect(made.stderr).toMatch(/encrypted with the master key [\da-f]{12}, which is not in it/);
+    expect(made.stderr).toMatch(/encrypted with the master key [\da-f]{12}, which is not in the backup/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const again = await baton({ DATABASE_URL: before.database.url }, 'backup', file);
-    expect(again).toMatchObject({ code: 1, stderr: `${file} is there already: name a new file.\n` });
+    expect(again).toMatchObject({ code: 1, stderr: `${file} already exists: name a new file.\n` });
   });
 
   it('is restored with every row, and no task has a hole in its log', async () => {
     await Promise.all([...before.apis, ...before.workers].map((process) => process.kill()));
     const checked = await baton({ DATABASE_URL: '' }, 'restore', '--check', file);
-    expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/^The backup is whole\. /) });
+    expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/^The backup is complete\. /) });
 
     const other = randomBytes(32).toString('base64');
     const restored = await baton({ DATABASE_URL: url, BATON_MASTER_KEY: other }, 'restore', file);
     expect(restored).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Restored\. /) });
-    expect(restored.stderr).toMatch(/^\d+ runs were at work at the time of the backup/m);
+    expect(restored.stderr).toMatch(/^\d+ runs were running at the time of the backup/m);
     expect(restored.stderr).toMatch(
       /^Warning: secrets are encrypted with the master key [\da-f]{12}, which is/m,
     );

@@ -97,7 +97,7 @@ describe('baton agents apply', () => {
     expect(err.split('\n')).toEqual([
       `${many}/b.yml: config.loud: the echo runtime takes no settings.`,
       `${many}/c.json: description: is missing: give it a value of type string.`,
-      `${many}/d.yaml: slug: "first" is that of ${many}/a.yaml, too: give each its own.`,
+      `${many}/d.yaml: slug: "first" is also the slug of ${many}/a.yaml: give each agent its own.`,
       'Nothing was written.',
     ]);
     expect((await baton('agents show first')).code).toBe(1);
@@ -129,15 +129,13 @@ describe('baton agents apply', () => {
     const client = new AgentsClient(ApiClient.of({ source: env } as unknown as Cli, {}));
     const [plan] = await planChanges(client, [write('mine.yaml', SUPPORT)]);
     await client.patch('support', { description: 'Theirs' });
-    await expect(writeChange(client, plan!)).rejects.toThrow(
-      '"support" is at version 3 by now: read it again',
-    );
+    await expect(writeChange(client, plan!)).rejects.toThrow('"support" is now at version 3: read it again');
     expect((await baton('agents show support')).out).toContain('description: Theirs');
   });
 
   it('has versions to go back to', async () => {
     expect((await baton('agents restore support 1')).out).toBe(
-      'Agent support is what it was at 1 (version 4).',
+      'Agent support has the contents of version 1 again (version 4).',
     );
     const { out } = await baton('agents versions support');
     expect(out.split('\n').slice(1)).toEqual([

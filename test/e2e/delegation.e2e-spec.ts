@@ -121,7 +121,7 @@ it('refuses circles, and lets the model go on', async () => {
   const { result } = await lead().call('SendMessage', sendParams('round and round'));
   expect(result!.task.status.state).toBe(COMPLETED);
   expect(repliesOf(result!.task)).toMatchObject([
-    { agent: 'ring', content: expect.stringContaining('lead is already at work on this') as string },
+    { agent: 'ring', content: expect.stringContaining('lead is already working on this') as string },
   ]);
 });
 

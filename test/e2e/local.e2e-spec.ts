@@ -142,7 +142,7 @@ describe('npm start', () => {
 
   it('does without Redis where there is none, and says so in one line', () => {
     const note = first.output.split('\n').find((line) => line.includes('Messaging:'));
-    expect(note).toMatch(/Messaging: Postgres, for there is neither REDIS_URL nor redis-server/);
+    expect(note).toMatch(/Messaging: Postgres, because there is neither REDIS_URL nor redis-server/);
   });
 });
 
@@ -239,7 +239,7 @@ describe('npm start says in one sentence what is wrong, and leaves nothing runni
     writeFileSync(file, '');
     const output = await fail({ BATON_HOME: join(file, 'home') });
     expect(output).toMatch(
-      /^The folder .+ can't be written \(ENOTDIR.*\): set BATON_HOME to one that can\.\n$/,
+      /^The folder .+ is not writable \(ENOTDIR.*\): set BATON_HOME to a writable folder\.\n$/,
     );
   });
 

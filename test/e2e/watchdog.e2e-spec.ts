@@ -24,7 +24,7 @@ describe('a process whose event loop stands still', () => {
 
   /** The log's line about its end. */
   const lastWords = (process: BatonProcess) => {
-    const line = process.log().match(/^.*the event loop stands still.*$/m)?.[0] ?? 'null';
+    const line = process.log().match(/^.*the event loop is blocked.*$/m)?.[0] ?? 'null';
     return JSON.parse(line) as { process: string; inHand: number; stoodStillMs: number; stack: string[] };
   };
 

@@ -35,9 +35,9 @@ describe.each(['SUPERUSER', 'BYPASSRLS'])('a role with %s', (attribute) => {
     ] as const) {
       await expect(startProcess(kind, { DATABASE_URL: postgres.url })).rejects.toThrow(
         `The ${kind} process ended:\nThe ${name} could not start: The role "baton" of DATABASE_URL bypasses ` +
-          'row-level security, so the database would not keep tenants apart: connect as a role that is no ' +
-          'superuser and has no BYPASSRLS (docs/operating/security.md says how to make one), or set ALLOW_RLS_BYPASS=true ' +
-          'to do without this protection.\n',
+          'row-level security, so the database does not isolate tenants: use a role that is not a superuser and has ' +
+          'no BYPASSRLS (docs/operating/security.md shows how to create one), or set ALLOW_RLS_BYPASS=true to run ' +
+          'without this protection.\n',
       );
     }
   });

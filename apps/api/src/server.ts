@@ -120,7 +120,7 @@ export async function shutDown(app: NestFastifyApplication): Promise<void> {
   app.get(EventStreams, { strict: false }).closeAll();
   if (!(await traffic.idle(app.get(Environment).apiGraceMs))) {
     traffic.hurry();
-    if (!(await traffic.idle(FLUSH_MS))) logger.warn('some calls were broken off by the shutdown');
+    if (!(await traffic.idle(FLUSH_MS))) logger.warn('the shutdown ended some calls early');
   }
   server.closeAllConnections();
   await app.close();

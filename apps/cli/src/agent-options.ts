@@ -13,7 +13,7 @@ export async function requireAgent(
   const agent = builtin ?? (await agents.find(tenant.id, name));
   if (agent) return agent;
   throw new OperatorError(
-    `Tenant "${tenant.slug}" has no agent "${name}": npx baton agents list --tenant ${tenant.slug} shows those it has.`,
+    `Tenant "${tenant.slug}" has no agent "${name}": npx baton agents list --tenant ${tenant.slug} shows its agents.`,
   );
 }
 

@@ -24,7 +24,7 @@ describe('tenants', () => {
     await json('tenants create moved');
     expect(await json('tenants set moved --default-agent echo')).toMatchObject({ defaultAgent: 'echo' });
     expect(await refusal('tenants set moved --default-agent nobody')).toBe(
-      'Tenant "moved" has no agent "nobody": npx baton agents list --tenant moved shows those it has.',
+      'Tenant "moved" has no agent "nobody": npx baton agents list --tenant moved shows its agents.',
     );
   });
 
@@ -44,21 +44,21 @@ describe('tenants', () => {
       /^--index-model-url is needed with an openai-compatible model/,
     );
     expect(await refusal('tenants set routed')).toBe(
-      'Say what to set: --default-agent <agent> or --index-model <provider/model>.',
+      'Name what to change: --default-agent <agent> or --index-model <provider/model>.',
     );
   });
 
   it('are refused with a remedy: taken, unfit or missing slugs', async () => {
     await json('tenants create taken');
     expect(await refusal('tenants create taken')).toBe(
-      "There is already a tenant 'taken': choose another slug.",
+      "The tenant 'taken' already exists: choose another slug.",
     );
     expect(await refusal('tenants create Not_A_Slug')).toMatch(
-      /can not name a tenant: use 1 to 63 lower-case/,
+      /cannot name a tenant: use 1 to 63 lower-case/,
     );
     expect(await refusal('tenants create')).toMatch(/^Missing required argument 'slug'\./);
     expect(await refusal('tenants set nobody --default-agent echo')).toBe(
-      'There is no tenant "nobody": npx baton tenants list shows those there are.',
+      'There is no tenant "nobody": npx baton tenants list shows all tenants.',
     );
   });
 });
@@ -131,10 +131,10 @@ describe('the limits of a tenant', () => {
     expect(await refused('--weight none')).toBe('--weight: "none" is not a whole number from 1 to 1000.');
     expect(await refused('--retention-days 0')).toMatch(/such as 30 or 0\.5, or none\.$/);
     expect(await refused('--default nonsense')).toMatch(
-      /^--default: "nonsense" is no limit: name one of requests-/,
+      /^--default: "nonsense" is not a limit: choose from requests-/,
     );
     expect(await refused('--default events-per-run')).toMatch(
-      /^--events-per-run is given and named by --default/,
+      /^--events-per-run is set and also named by --default/,
     );
     expect(await refusal('tenants limits nobody --weight 2')).toMatch(/^There is no tenant "nobody"/);
     expect(await refusal('tenants limits nobody')).toMatch(/^There is no tenant "nobody"/);
@@ -246,7 +246,7 @@ describe('agents', () => {
     [`${ECHO}config: {loud: true}\n`, /config\.loud: the echo runtime takes no settings\.$/],
     [`${ECHO}skills: [{id: x}]\n`, /skills\[0\]\.name: /],
     ['name: [A\n', /at line 2, column 1/],
-    ['name: A\ndescription: b\nruntime: executor\n', /put its folder into BATON_AGENTS_DIR/],
+    ['name: A\ndescription: b\nruntime: executor\n', /put the folder of the agent into BATON_AGENTS_DIR/],
     [`${ECHO}tenants: [other]\n`, /tenants: is for installed agents/],
   ])('are refused with the file and the field: %j', async (text, reason) => {
     const path = file(text);
@@ -266,13 +266,13 @@ describe('agents', () => {
 describe('the database', () => {
   it('is found in the folder of a running `npm start`', async () => {
     expect(await refusal('tenants list', {})).toBe(
-      'No database is known: set DATABASE_URL, or start Baton with `npm start` in this folder.',
+      'No database is configured: set DATABASE_URL, or start Baton with `npm start` in this folder.',
     );
     const runtime = join(folder, 'runtime.json');
     writeFileSync(runtime, JSON.stringify({ databaseUrl: database.url, redisUrl: null }));
     expect(await baton('tenants list', {})).toMatchObject({ code: 0 });
     writeFileSync(runtime, '{');
-    expect(await refusal('tenants list', {})).toMatch(/runtime\.json is broken: start Baton again/);
+    expect(await refusal('tenants list', {})).toMatch(/runtime\.json is damaged: run `npm start` again/);
     rmSync(runtime);
   });
 
@@ -363,7 +363,7 @@ describe('dead letters', () => {
       const all = 'dead-letters redeliver --all --tenant buried';
       const { code, out, err } = await baton(all);
       expect([code, out.split('\n').length]).toEqual([0, 4]);
-      expect(err).toBe(`The agent of run ${runIds[4]!} no longer exists: nobody would answer.`);
+      expect(err).toBe(`The agent of run ${runIds[4]!} no longer exists: the run cannot be redelivered.`);
       const redelivered = await letters.list(tenantId, { limit: 10 });
       expect(redelivered.filter(({ redeliveredAt }) => redeliveredAt)).toHaveLength(4);
       expect((await baton(`${all} --json`)).out).toBe('[]');

@@ -21,7 +21,7 @@ export interface JsonOption {
 
 export const JSON_OPTION = ['--json', 'print JSON instead of text'] as const;
 
-/** Something the operator can put right. The message is one plain sentence with the remedy, shown as it is. */
+/** An error that the operator can correct. The message is one plain sentence with the remedy, shown as it is. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 
@@ -46,7 +46,7 @@ export function readStateFile(path: string): Record<string, unknown> | undefined
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     if (code === 'EACCES')
-      throw new OperatorError(`${path} can not be read: run this as the user who started Baton.`);
+      throw new OperatorError(`${path} cannot be read: run this as the user who started Baton.`);
   }
-  throw new OperatorError(`${path} is broken: start Baton again with \`npm start\`, which writes it anew.`);
+  throw new OperatorError(`${path} is damaged: run \`npm start\` again, which writes it anew.`);
 }

@@ -35,7 +35,7 @@ export function explain(error: unknown): string {
   if (isTransient(error)) {
     return `Postgres is not available (${reasonOf(error).replace(/^Postgres is not available: /, '')}): check that it runs and that DATABASE_URL names it, or start Baton with \`npm start\` in this folder.`;
   }
-  return `Something unexpected went wrong: ${reasonOf(error)}.`;
+  return `Unexpected error: ${reasonOf(error)}.`;
 }
 
 /** An error and everything that caused it. */

@@ -34,7 +34,7 @@ describe('hosts', () => {
 
   it('are refused with a remedy: what is no host, whose it is, who answers', async () => {
     expect(await refusal('hosts bind https://x.example.com --tenant landlord --agent echo')).toMatch(
-      /^"https:\/\/x\.example\.com" can not be a host: give the name alone/,
+      /^"https:\/\/x\.example\.com" cannot be a host: give the name alone/,
     );
     expect(await refusal('hosts bind x.example.com --tenant nobody --agent echo')).toMatch(
       /no tenant "nobody"/,

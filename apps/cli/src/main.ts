@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import { processEnvironment } from '@baton/config';
 import { run } from './program.js';
 
-// `baton watch … | head`: a reader that has seen enough is no error.
+// `baton watch … | head`: a reader that closes the pipe is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
 const terminal = {

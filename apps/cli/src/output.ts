@@ -9,7 +9,7 @@ export interface Terminal {
 }
 
 const GAP = '  ';
-// C0 and C1 controls but tab and newline: names and answers come from others and must not drive the terminal.
+// C0 and C1 controls except tab and newline: names and answers come from others and must not control the terminal.
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
 /** The text without the characters a terminal would act upon. */

@@ -81,7 +81,7 @@ export function findEnvironment(source: EnvironmentSource): Environment {
   const databaseUrl = local.databaseUrl ?? textOf(running?.databaseUrl);
   if (databaseUrl === undefined) {
     throw new OperatorError(
-      'No database is known: set DATABASE_URL, or start Baton with `npm start` in this folder.',
+      'No database is configured: set DATABASE_URL, or start Baton with `npm start` in this folder.',
     );
   }
   // The processes of `npm start` talk over a Redis of their own, whoever runs their database.
@@ -159,5 +159,5 @@ export async function requireTenant(tenants: TenantStore, slug: string): Promise
 
 /** Throws OperatorError. */
 export function unknownTenant(slug: string): never {
-  throw new OperatorError(`There is no tenant "${slug}": npx baton tenants list shows those there are.`);
+  throw new OperatorError(`There is no tenant "${slug}": npx baton tenants list shows all tenants.`);
 }

@@ -39,7 +39,7 @@ describe('secrets', () => {
     expect(Object.keys(listed[0]!)).toEqual(['name', 'keyId', 'createdAt', 'updatedAt']);
     expect((await secrets('remove webhook --tenant acme')).out).toBe('Secret webhook of acme is removed.');
     expect((await secrets('remove webhook --tenant acme')).err).toBe(
-      'Tenant "acme" has no secret "webhook": npx baton secrets list --tenant acme shows those it has.',
+      'Tenant "acme" has no secret "webhook": npx baton secrets list --tenant acme shows its secrets.',
     );
   });
 
@@ -47,13 +47,11 @@ describe('secrets', () => {
     await secrets('set openai --tenant acme', { input: VALUE });
     const early = await secrets('rotate', { keys: [TWO] });
     expect(early).toMatchObject({ code: 1, out: expect.stringMatching(/^0 secrets/) as string });
-    expect(early.err).toMatch(
-      /The secret "openai" is encrypted with the key [\da-f]{12}, which is not known/,
-    );
+    expect(early.err).toMatch(/The secret "openai" is encrypted with the key [\da-f]{12}, which is unknown/);
     const rotated = await secrets('rotate', { keys: [TWO, ONE] });
     expect(rotated).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^1 secrets were encrypted anew/) as string,
+      out: expect.stringMatching(/^1 secrets were encrypted again/) as string,
     });
     expect(rotated.err).toMatch(/BATON_MASTER_KEY_PREVIOUS can be emptied/);
     expect(await secrets('rotate', { keys: [TWO] })).toMatchObject({ code: 0 });
@@ -73,12 +71,12 @@ describe('secrets', () => {
     expect((await secrets('set openai --tenant nobody', { input })).err).toMatch(
       /^There is no tenant "nobody"/,
     );
-    expect((await secrets('set a/b --tenant acme', { input })).err).toMatch(/^That can not name a secret/);
+    expect((await secrets('set a/b --tenant acme', { input })).err).toMatch(/^That cannot name a secret/);
     expect((await secrets('set openai --tenant acme')).err).toMatch(
       /^The value of the secret "openai" has 0 bytes/,
     );
     expect((await secrets('set openai --tenant acme --file /nowhere', { input })).err).toMatch(
-      /^\/nowhere can not be read \(ENOENT\)/,
+      /^\/nowhere cannot be read \(ENOENT\)/,
     );
     expect(
       (await secrets(`set openai ${VALUE.slice(3)}`, { input: '' }).catch(() => ({ code: 1 }))).code,

@@ -24,7 +24,7 @@ describe('the server to call', () => {
 
   it("never gets the demo's token when it is another", () => {
     expect(() => target({ url: 'https://elsewhere.example' })).toThrow(
-      'No token for https://elsewhere.example is known: give --token, from npx baton tokens create.',
+      'There is no token for https://elsewhere.example: give --token, from npx baton tokens create.',
     );
   });
 

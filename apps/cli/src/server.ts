@@ -84,7 +84,7 @@ export function findTarget(source: EnvironmentSource, options: { url?: string; t
   const url = options.url ?? (source.BATON_URL?.trim() || demo?.url);
   if (typeof url !== 'string') {
     throw new OperatorError(
-      'No server is known: give --url and --token, or start Baton with `npm start` here.',
+      'No server is configured: give --url and --token, or start Baton with `npm start` here.',
     );
   }
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
@@ -93,7 +93,7 @@ export function findTarget(source: EnvironmentSource, options: { url?: string; t
   const ownToken = source.BATON_TOKEN?.trim();
   const token = options.token ?? (ownToken || (isSameServer(url, demo?.url) ? demo?.token : undefined));
   if (typeof token !== 'string') {
-    throw new OperatorError(`No token for ${url} is known: give --token, from npx baton tokens create.`);
+    throw new OperatorError(`There is no token for ${url}: give --token, from npx baton tokens create.`);
   }
   return { url, token };
 }
@@ -104,7 +104,7 @@ const isSameServer = (url: string, demoUrl: unknown): boolean =>
 /** The server can't be reached, or not at the moment. */
 export class UnreachableError extends OperatorError {}
 
-/** The server has answered that it will not. */
+/** The server has refused the request. */
 export class RefusedError extends OperatorError {
   constructor(
     origin: string,
@@ -117,7 +117,7 @@ export class RefusedError extends OperatorError {
   }
 }
 
-/** Answers of something in front of the server while it starts again. */
+/** Statuses of a proxy while the server restarts. */
 const AWAY = new Set([502, 503, 504]);
 
 /**
@@ -139,7 +139,7 @@ export function createFetch(token: string, tap?: () => SequenceTap): typeof fetc
 
 /** Whether the connection broke, so that the same call may succeed in a moment. */
 export const isLost = (error: unknown): boolean =>
-  // That is all Node says of a body that breaks off.
+  // Node's only message for a body that breaks off.
   error instanceof UnreachableError || (error as { message?: unknown } | null)?.message === 'terminated';
 
 const isStream = ({ headers }: Response): boolean =>
@@ -162,7 +162,7 @@ function unreachable(origin: string, error: unknown): UnreachableError {
   // Node says only "fetch failed"; why it did is in the cause.
   const code = (error as { cause?: { code?: unknown } }).cause?.code;
   if (code === 'UND_ERR_HEADERS_TIMEOUT') {
-    return new UnreachableError(`${origin} did not answer in time: send what takes long with --stream.`);
+    return new UnreachableError(`${origin} did not answer in time: use --stream for long tasks.`);
   }
   const reason = typeof code === 'string' ? ` (${code})` : '';
   return new UnreachableError(

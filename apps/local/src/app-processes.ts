@@ -11,7 +11,7 @@ import type { RunningProcess, Supervised } from './supervisor.js';
 /** Beyond the grace time a process gives its requests or runs. */
 const MARGIN_MS = 3000;
 
-/** What our processes get of the environment on top of what we have ourselves. */
+/** Additional environment variables of the processes. */
 export type ChildEnvironment = Record<string, string>;
 
 const idFile = (home: Home, name: string): string => home.file(`${name}.process.json`);
@@ -66,7 +66,7 @@ export function workerProcess(
   };
 }
 
-/** Stops processes of an earlier start that are still about their last work. */
+/** Stops processes of an earlier start that are still finishing their work. */
 export async function stopLeftoverApps(home: Home, workers: number): Promise<void> {
   const names = ['api', ...Array.from({ length: workers }, (_, index) => `worker-${index + 1}`)];
   await Promise.all(names.map((name) => stopLeftover(idFile(home, name), 'SIGTERM')));
@@ -82,15 +82,15 @@ interface AppCommand {
   /** Answers 200 as soon as the process is ready. */
   readyUrl: string;
   logFile: string;
-  /** How long it may leave pings unanswered before it is killed, in milliseconds. */
+  /** Maximum time without an answer to pings, in milliseconds. Then it is killed. */
   maxSilenceMs: number;
   /** Where its process id is noted while it runs. */
   pidFile: string;
 }
 
 /**
- * Starts an API or a worker process and waits until it is ready. It ends by itself when we do, for it sees the
- * channel between us close. Throws with the end of its log if it does not get ready.
+ * Starts an API or a worker process and waits until it is ready. It ends with this process, because the channel between
+ * them closes. Throws with the end of its log if it does not get ready.
  */
 async function startApp(command: AppCommand): Promise<RunningProcess> {
   const main = join(__dirname, '../..', command.app, 'src/main.js');
@@ -99,7 +99,7 @@ async function startApp(command: AppCommand): Promise<RunningProcess> {
   const child = spawn(process.execPath, [main], {
     env: { ...process.env, ...command.environment },
     stdio: ['ignore', log, log, 'ipc'],
-    // A group of its own: Ctrl-C reaches us alone, and we decide the order.
+    // A separate process group: Ctrl-C reaches only this process, which decides the order.
     detached: true,
   });
   closeSync(log);
@@ -145,8 +145,8 @@ async function waitUntilReady(
 }
 
 /**
- * Kills a process whose event loop stands still: it no longer answers pings. Its own watchdog comes first and knows
- * more; this is for the day when that fails.
+ * Kills a process whose event loop is blocked: it no longer answers pings. Its own watchdog comes first and logs more.
+ * This is the fallback.
  */
 export function killWhenSilent(child: ChildProcess, maxSilenceMs: number): void {
   const silence = new Silence(PING_MS);

@@ -8,7 +8,7 @@ import type { Demo, Home } from './home.js';
 
 const SLUG = 'demo';
 const MESSAGING_MS = 5000;
-/** Limits without a default are lifted. The others keep one task from filling the machine. */
+/** Lifts the limits without a default. The others keep one task from filling the machine. */
 const LIFTED = Object.fromEntries(
   LIMIT_NAMES.filter((name) => LIMITS[name].default === null).map((name) => [name, null]),
 );
@@ -26,7 +26,7 @@ export async function prepareDemo(environment: Environment, home: Home): Promise
     await messaging.start(MESSAGING_MS);
     const tenants = new TenantStore(catalog);
     const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG));
-    // Whatever the environment says of others: whoever tries Baton out is not held up.
+    // No limits for people who try Baton, whatever the defaults of the environment are.
     if (Object.keys(tenant.limits).length === 0) await tenants.setLimits(SLUG, LIFTED);
     const tokens = new TokenService(new TokenStore(catalog), messaging, log, environment);
     const token = (await keptToken(tokens, home, tenant.id)) ?? (await newToken(tokens, tenant.id));
@@ -43,7 +43,7 @@ async function keptToken(tokens: TokenService, home: Home, tenantId: string): Pr
   if (token === undefined) return undefined;
   const verification = await tokens.verify(token);
   if (!verification.ok || verification.caller.tenantId !== tenantId) return undefined;
-  // An earlier release made it, which knew of less to do.
+  // An earlier release made the token with fewer scopes.
   const { scopes } = verification.caller;
   return TENANT_SCOPES.every((scope) => scopes.includes(scope)) ? token : undefined;
 }

@@ -17,8 +17,8 @@ export interface Runtime {
 }
 
 /**
- * The folder (BATON_HOME) in which `npm start` keeps its state. One process at a time has it. Files with secrets
- * are for its owner alone.
+ * The folder (BATON_HOME) in which `npm start` keeps its state. One process at a time has it. Only the owner can read
+ * files with secrets.
  */
 export class Home {
   private constructor(readonly path: string) {}
@@ -34,13 +34,13 @@ export class Home {
     } catch (error) {
       if (error instanceof StartError) throw error;
       throw new StartError(
-        `The folder ${path} can't be written (${reasonOf(error)}): set BATON_HOME to one that can.`,
+        `The folder ${path} is not writable (${reasonOf(error)}): set BATON_HOME to a writable folder.`,
       );
     }
     return home;
   }
 
-  /** Gives the folder up. */
+  /** Releases the folder. */
   release(): void {
     rmSync(this.file('runtime.json'), { force: true });
     rmSync(this.file('lock'), { force: true });
@@ -105,7 +105,7 @@ export class Home {
   }
 }
 
-/** Why `npm start` can't go on: one plain sentence with the remedy, shown as it is. */
+/** Why `npm start` cannot continue: one plain sentence with the remedy, shown as it is. */
 export class StartError extends Error {
   override readonly name = 'StartError';
 }

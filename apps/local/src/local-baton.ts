@@ -8,7 +8,7 @@ import { type Demo, type Home, orTell, StartError } from './home.js';
 import { postgresService, redisService } from './own-services.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
-/** One machine, one person: models, tools and agents that run on it may be called unless the key says otherwise. */
+/** Agents may call models, tools and agents on this machine, unless the setting says otherwise. */
 const OWN_MACHINE = '127.0.0.0/8, ::1, localhost';
 
 /** Nobody else reaches the API unless HOST says so. */
@@ -26,10 +26,7 @@ export interface Started {
   notes: string[];
 }
 
-/**
- * Everything `npm start` runs: the services, then one API and the workers. Stops in the opposite order, so that
- * nobody loses what it still needs.
- */
+/** Everything that `npm start` runs: the services, then one API and the workers. Stops them in the opposite order. */
 export class LocalBaton {
   /** In the order in which they are stopped; those of one row at the same time. */
   private readonly rows: Supervisor[][] = [];
@@ -87,7 +84,7 @@ export class LocalBaton {
 
   /** Starts a row of processes, which will be stopped before all rows that were started earlier. */
   private async launch(processes: Supervised[]): Promise<void> {
-    if (this.stopping) throw new StartError('Stopped before everything was up.');
+    if (this.stopping) throw new StartError('Stopped during the start.');
     const row = processes.map((process) => new Supervisor(process, this.events));
     this.rows.unshift(row);
     await Promise.all(row.map((supervisor) => supervisor.start()));
@@ -133,7 +130,7 @@ const reachNote = (host: string): string =>
     ? 'Reach: this machine only. `HOST=0.0.0.0 npm start` lets your network in.'
     : `Reach: everybody who reaches ${host}. \`HOST=127.0.0.1 npm start\` keeps to this machine.`;
 
-/** The port to use: a free one for 0, otherwise the one asked for. Throws StartError if that can't be had. */
+/** The port to use: a free one for 0, otherwise the given one. Throws StartError if it is not available. */
 export async function claimPort(port: number, host: string): Promise<number> {
   if (port === 0) return getPort({ host: '127.0.0.1' });
   await new Promise<void>((resolve, reject) => {

@@ -5,9 +5,9 @@ import { findRedisBinary, startPostgres, startRedis } from './services/index.js'
 import type { Supervised } from './supervisor.js';
 
 const STOP_MS = 20_000;
-const LOOK = 'Look into its log, which lies beside its data.';
+const LOOK = 'See its log, beside its data.';
 
-/** A service that may be ours to run. */
+/** A service that `npm start` may run itself. */
 export interface Service {
   /** Where it is; known once it has started. */
   url(): string | undefined;
@@ -15,7 +15,7 @@ export interface Service {
   note: string;
   /** What to do when it does not answer. */
   remedy: string;
-  /** How to run it; empty if somebody else does. */
+  /** How to run it; empty if it runs elsewhere. */
   supervised: Supervised[];
 }
 
@@ -63,8 +63,8 @@ export function redisService({ redisUrl }: LocalEnvironment, home: Home): Servic
     return {
       url: () => undefined,
       note:
-        'Messaging: Postgres, for there is neither REDIS_URL nor redis-server or valkey-server on PATH. All ' +
-        'features work; install Redis for more tasks per second, as in production.',
+        'Messaging: Postgres, because there is neither REDIS_URL nor redis-server or valkey-server on PATH. All ' +
+        'features work. Install Redis for more tasks per second, as in production.',
       remedy: LOOK,
       supervised: [],
     };

@@ -19,7 +19,7 @@ export interface Supervised {
   stopTimeoutMs: number;
 }
 
-/** What the supervisor tells. */
+/** The events of the supervisor. */
 export interface SupervisorEvents {
   say(line: string): void;
   /** It has failed too often to go on. */
@@ -29,7 +29,7 @@ export interface SupervisorEvents {
 }
 
 const MAX_FAILURES = 5;
-/** Who ran this long has not failed in a row. */
+/** A process that ran this long starts a new row of failures. */
 const STEADY_MS = 60_000;
 
 const doubling = (attempt: number): number => Math.min(500 * 2 ** (attempt - 1), 8000);

@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   warnOfUnknownSettings(logger);
   // An agent's forgotten promise must not end the runs of everybody else.
   process.on('unhandledRejection', (error) => {
-    logger.error('a promise was rejected and nobody cared', { err: error });
+    logger.error('unhandled promise rejection', { err: error });
   });
   const { workerGraceMs, loopStallMs } = app.get(Environment);
   const active = app.get(ActiveRuns, { strict: false });

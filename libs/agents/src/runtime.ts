@@ -29,7 +29,7 @@ export interface TurnJournal {
    * @param taskId another task of the tenant, as one of `earlierTasks`; left out = the turn's own
    */
   read(taskId?: string): Promise<JournalEntry[]>;
-  /** Durable when it resolves. Rejects if the run is no longer this attempt's; nothing was written then. */
+  /** Durable when it resolves. Rejects if another attempt owns the run; nothing was written then. */
   append(value: unknown): Promise<void>;
 }
 

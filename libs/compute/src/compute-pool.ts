@@ -9,21 +9,21 @@ export type Work =
   | { kind: 'check'; schema: string; value: string }
   | { kind: 'next-time'; cron: string; timeZone: string; after: number };
 
-/** What has come of it: a problem in plain words, or a time in milliseconds since 1970. */
+/** The result: a problem in plain words, or a time in milliseconds since 1970. */
 export interface WorkResult {
   problem?: string;
   at?: number;
 }
 
 export interface ComputeOptions {
-  /** Threads at most, 2 or more: a tenant never has all of them. */
+  /** Maximum number of threads, at least 2: a tenant never has all of them. */
   threads: number;
-  /** How long one piece of work may take, in milliseconds. */
+  /** Maximum duration of one piece of work, in milliseconds. */
   timeoutMs: number;
   metrics?: Metrics;
 }
 
-/** Why work was given up: the message is a clause about what was to be computed. */
+/** The work was refused or terminated. The message is a clause about its subject. */
 export class ComputeRefused extends Error {
   override readonly name = 'ComputeRefused';
 
@@ -35,7 +35,7 @@ export class ComputeRefused extends Error {
     super(message);
   }
 
-  /** The refusal of a request whose work would have to wait too long. */
+  /** The error of a request whose work would wait too long. */
   asLimit(): ProtocolError {
     return ProtocolError.limitExceeded(this.limit, MAX_WAITING, 1, 'send fewer of them at once');
   }
@@ -53,17 +53,16 @@ const THREAD_FILE = join(__dirname, 'compute-thread.js');
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 const CLOSED = 'the threads of this process are being stopped';
 const IDLE_MS = 30_000;
-/** How long a thread may take to start, on a machine that is very busy. */
+/** Maximum time for a thread to start, on a very busy machine. */
 const START_MS = 60_000;
 const LOOK_MS = 50;
-/** Pieces of work of one tenant that may wait. */
+/** Maximum number of waiting pieces of work of one tenant. */
 const MAX_WAITING = 256;
 
 /**
- * Runs what takes more than linear time on text of tenants (JSON schemas with their patterns, the search for a time
- * of a cron expression) in threads that are terminated when the time runs out. A tenant has all threads but one at
- * most, and those that wait are served in turn, tenant by tenant. Threads start with the first work and end when there
- * is none.
+ * Runs work that takes more than linear time on tenants' input (JSON schemas with their patterns, the search for a time
+ * of a cron expression) in threads. A thread is terminated when the time is over. A tenant gets at most all threads but
+ * one, and waiting tenants take turns. Threads start with the first work and end when there is none.
  */
 export class ComputePool {
   private threads: Piscina | undefined;
@@ -75,7 +74,7 @@ export class ComputePool {
 
   constructor(private readonly options: ComputeOptions) {}
 
-  /** Ends the threads; work in hand is given up. */
+  /** Ends the threads. Running work is refused. */
   async close(): Promise<void> {
     this.isClosed = true;
     const left = [...this.waiting.values()].flat();
@@ -84,13 +83,14 @@ export class ComputePool {
     await this.threads?.destroy();
   }
 
-  /** Why it is no JSON schema; undefined if it is one. Rejects with ComputeRefused. */
+  /** Why it is not a JSON schema; undefined if it is one. Rejects with ComputeRefused. */
   async schemaProblem(tenantId: string, schema: object): Promise<string | undefined> {
     return (await this.run(tenantId, { kind: 'compile', schema: JSON.stringify(schema) })).problem;
   }
 
   /**
-   * What is wrong with a value, with the path of each field; undefined if nothing is, or if the schema is none.
+   * What is wrong with a value, with the path of each field; undefined if nothing is wrong, or if the schema is
+   * invalid.
    * @param value as JSON
    * @throws ComputeRefused
    */
@@ -98,7 +98,7 @@ export class ComputePool {
     return (await this.run(tenantId, { kind: 'check', schema: JSON.stringify(schema), value })).problem;
   }
 
-  /** The first time of a cron expression after that, or why there is none. Rejects with ComputeRefused. */
+  /** The next time of a cron expression, or why there is none. Rejects with ComputeRefused. */
   async nextTime(
     tenantId: string,
     times: { cron: string; timeZone: string },
@@ -106,7 +106,7 @@ export class ComputePool {
   ): Promise<Date | { problem: string }> {
     const { cron, timeZone } = times;
     const result = await this.run(tenantId, { kind: 'next-time', cron, timeZone, after: after.getTime() });
-    return result.at === undefined ? { problem: result.problem ?? 'can not be read' } : new Date(result.at);
+    return result.at === undefined ? { problem: result.problem ?? 'cannot be read' } : new Date(result.at);
   }
 
   private run(tenantId: string, work: Work): Promise<WorkResult> {
@@ -123,7 +123,7 @@ export class ComputePool {
     });
   }
 
-  /** Start whatever has a thread. */
+  /** Start waiting work while a thread is free. */
   private next(): void {
     while (this.busy < this.options.threads) {
       const next = this.take();
@@ -132,7 +132,7 @@ export class ComputePool {
     }
   }
 
-  /** The first of the tenant that has waited longest for its turn; that tenant is last from now on. */
+  /** The first work of the next tenant. The tenant then goes to the end of the line. */
   private take(): Waiting | undefined {
     for (const [tenantId, line] of this.waiting) {
       if ((this.inFlight.get(tenantId) ?? 0) >= this.options.threads - 1) continue;
@@ -175,7 +175,7 @@ export class ComputePool {
       }
       // A schema that refers to itself without end.
       if ((error as Error).name === 'RangeError') {
-        throw this.refusal('computeMemory', 'takes more stack than there is');
+        throw this.refusal('computeMemory', 'takes more stack than is available');
       }
       throw error;
     } finally {
@@ -218,7 +218,7 @@ function startThreads(maxThreads: number): Piscina {
   const threads = new Piscina({
     ...{ filename: THREAD_FILE, minThreads: 0, maxThreads, idleTimeout: IDLE_MS },
     ...{ resourceLimits: MEMORY, concurrentTasksPerWorker: 1, recordTiming: false },
-    // Nothing of this process's own environment: it holds the platform's keys.
+    // No variable of this process's environment: it contains the platform's keys.
     env: {},
     execArgv: [],
   });

@@ -4,20 +4,20 @@ import { CronExpressionParser } from 'cron-parser';
 import { setPriority } from 'node:os';
 import type { Work, WorkResult } from './compute-pool.js';
 
-// Runs in a thread that is terminated when a piece of work takes too long. Nothing in it may be shared by tenants but
-// code and compiled schemas.
+// Runs in a thread that is terminated when a piece of work takes too long. Tenants may share only code and compiled
+// schemas in it.
 
 const MAX_REASONS = 5;
-/** Of one reason: names of fields are in it, which may be long. */
+/** Maximum length of one reason: it contains names of fields, which may be long. */
 const MAX_REASON = 300;
-/** Text of all schemas whose validators are kept, in characters. */
+/** Maximum text of all schemas whose validators are kept, in characters. */
 const MAX_KEPT = 262_144;
-/** Of the thread alone, as Linux counts it: whoever answers callers goes first. */
+/** The priority of the thread, as Linux counts it: threads that answer callers go first. */
 const NICE = 5;
 
 if (process.platform === 'linux') setPriority(NICE);
 
-/** Schemas are written by tenants and tool servers: nothing is printed, and unknown keywords and formats are let be. */
+/** Tenants and tool servers write the schemas: so nothing is printed, and unknown keywords and formats are ignored. */
 const OPTIONS: Options = { strict: false, logger: false, allErrors: true, validateFormats: false };
 const DIALECTS = { old: new Ajv(OPTIONS), new: new Ajv2020(OPTIONS) };
 
@@ -43,7 +43,7 @@ export default function compute({ work, started }: { work: Work; started: Int32A
 
 function check(schema: string, value: string): WorkResult {
   const found = compile(schema);
-  // A schema that is none lets everything pass: its owner is not the one who wrote the value.
+  // An invalid schema accepts every value, because the author of the value is not its owner.
   if ('problem' in found || found.validate(JSON.parse(value))) return {};
   const reasons = (found.validate.errors ?? []).slice(0, MAX_REASONS).map(sentence);
   found.validate.errors = null;
@@ -90,6 +90,6 @@ function nextTime({ cron, timeZone: tz, after }: Extract<Work, { kind: 'next-tim
     const next = CronExpressionParser.parse(cron, { tz, currentDate: new Date(after) }).next();
     return { at: next.toDate().getTime() };
   } catch (error) {
-    return { problem: (error instanceof Error ? error.message : 'can not be read').slice(0, MAX_REASON) };
+    return { problem: (error instanceof Error ? error.message : 'cannot be read').slice(0, MAX_REASON) };
   }
 }

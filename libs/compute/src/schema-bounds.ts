@@ -1,10 +1,10 @@
-/** How large a JSON schema may be that a tenant or a tool server has written. */
+/** Maximum size of a JSON schema of a tenant or a tool server. */
 export const SCHEMA_BOUNDS = { bytes: 65_536, depth: 64, nodes: 5_000, refs: 200 } as const;
 
 const REFS = ['$ref', '$dynamicRef', '$recursiveRef'];
 
 /**
- * What is too large about a schema, as a clause such as `is larger than 65536 bytes`; undefined if nothing is. Takes
+ * The exceeded bound of a schema, as a clause such as `is larger than 65536 bytes`; undefined if there is none. Takes
  * time in proportion to the bound, not to the schema.
  */
 export function schemaExcess(schema: object): string | undefined {

@@ -24,7 +24,7 @@ describe('names that look like a setting and are none', () => {
 
   it('a name with our prefix that is like none of ours', () => {
     expect(named('BATON_COLOUR_OF_THE_CONSOLE')).toEqual([
-      'BATON_COLOUR_OF_THE_CONSOLE is not a setting: .env.example has all there are.',
+      'BATON_COLOUR_OF_THE_CONSOLE is not a setting: .env.example lists all settings.',
     ]);
   });
 

@@ -7,22 +7,22 @@ import {
 } from './environment.js';
 import { SETTING_NAMES } from './settings.js';
 
-/** A name that begins so is meant for Baton. (`REDIS_`, `LOG_` or `MAX_` may well be another program's.) */
+/** Prefixes of Baton's names. (`REDIS_`, `LOG_` or `MAX_` may belong to another program.) */
 const OWN_PREFIX =
   /^(BATON|DELEGATION|HEADERS|IDEMPOTENCY|LEASE|LIMIT|OUTBOUND|RELAY|RETENTION|SSE|TOMBSTONE|WORKER)_/i;
 
 /** Kubernetes and Docker links describe a service of the name `baton` or `worker` in variables like these. */
 const SERVICE_LINK = /_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP).*)?$/i;
 
-/** A short name is near to too many others. */
+/** A short name is similar to too many others. */
 const MIN_LENGTH = 7;
 const MAX_TYPOS = 2;
 
-/** What is known of the settings of an environment. It holds no values. */
+/** The check of an environment's settings. It contains no values. */
 export interface SettingsReport {
   /** One sentence per key that is missing or wrong. */
   problems: readonly string[];
-  /** One sentence per name that looks like a setting and is none. */
+  /** One sentence per name that looks like a setting but is not. */
   unknown: readonly string[];
   /** Names of the keys that have a value. */
   set: readonly string[];
@@ -68,7 +68,7 @@ function describe(name: string): string {
   const shown = name.replaceAll(/[^\w.-]/g, '?').slice(0, 100);
   return isNear
     ? `${shown} is not a setting; did you mean ${candidate}?`
-    : `${shown} is not a setting: .env.example has all there are.`;
+    : `${shown} is not a setting: .env.example lists all settings.`;
 }
 
 const nearest = (name: string): string => closest(name.toUpperCase(), SETTING_NAMES);

@@ -121,7 +121,7 @@ export function loadEnvironment(source: EnvironmentSource = processEnvironment()
   return environment;
 }
 
-/** What `npm start` and the command line read before any service is known. */
+/** The settings that `npm start` and the command line read before any service is known. */
 export type LocalEnvironment = ReturnType<typeof loadLocalEnvironment>;
 
 /** As loadEnvironment, for a machine where Baton can run its own services: DATABASE_URL may be missing. */

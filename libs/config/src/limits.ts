@@ -1,10 +1,10 @@
-/** What Baton knows of one limit of a tenant. */
+/** The declaration of one limit of a tenant. */
 export interface LimitRule {
   /** What is counted, in a few words, as the command line and docs/reference/limits.md show it. */
   counts: string;
   /** Sentences for `.env.example` and docs/reference/settings.md. */
   description: string;
-  /** What happens to whoever goes over it, in Markdown, for docs/reference/limits.md. */
+  /** What happens over the limit, in Markdown, for docs/reference/limits.md. */
   exceeded: string;
   /** The value of tenants without their own; null = no limit. */
   default: number | null;
@@ -134,8 +134,8 @@ export const LIMITS = {
     fractions: true,
   },
   weight: {
-    counts: 'share of the workers where tenants compete',
-    description: 'Share of the workers where tenants compete, from 1 to 1000.',
+    counts: 'share of the workers when tenants compete',
+    description: 'Share of the workers when tenants compete, from 1 to 1000.',
     exceeded: 'None ([ADR 0005](../inside/adr/0005-fair-dispatch.md))',
     default: 1,
     min: 1,
@@ -157,10 +157,10 @@ export type LimitOverrides = Partial<TenantLimits>;
 /** The names of all limits, in the order of the table. */
 export const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
 
-/** What Baton knows of a limit, whichever it is. */
+/** The declaration of a limit. */
 export const limitRule = (name: LimitName): LimitRule => LIMITS[name];
 
-/** The limits of a tenant for whom every limit is lifted that can be lifted. */
+/** No limits, except the required ones. */
 export const NO_LIMITS = Object.fromEntries(
   LIMIT_NAMES.map((name) => [name, limitRule(name).required ? LIMITS[name].default : null]),
 ) as TenantLimits;

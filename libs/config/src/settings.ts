@@ -165,13 +165,13 @@ const api = group('API', {
   sendWaitMs: setting(
     milliseconds,
     30_000,
-    'Maximum time that a blocking send waits, in ms, for clients with a timeout of their own (Society) ' +
-      'and while no worker is alive. Then it answers with the task as it is. The run goes on.',
+    'Maximum time that a blocking send waits, in ms. Applies to clients with a timeout of their own ' +
+      '(Society), and while no worker is alive. Then it answers with the task as it is. The run continues.',
   ),
   idempotencyHours: setting(
     integer(1, 8760),
     24,
-    'How long a repeated message joins the task it has made, in hours. Later it makes a new task.',
+    'How long a repeated message joins its task, in hours. Later it makes a new task.',
   ),
   sseHeartbeatMs: setting(
     milliseconds,
@@ -186,7 +186,7 @@ const api = group('API', {
   sseStallMs: setting(
     milliseconds,
     30_000,
-    'Maximum time in ms that a reader may take nothing of what waits for it. Then its stream is closed; ' +
+    'Maximum time in ms that a reader may take nothing of the waiting data. Then its stream is closed, and ' +
       'it can resume. A reader that takes 64 KiB in this time is not closed.',
   ),
   relayTickMs: setting(
@@ -241,7 +241,7 @@ const worker = group('Worker', {
     milliseconds,
     60_000,
     'A time of a schedule that is late by more than this, in ms, counts as missed (`missed` of the ' +
-      'schedule). Earlier, times are fired one by one.',
+      'schedule). Times that are less late are fired one by one.',
   ),
   delegationDepth: setting(
     integer(1, 100),
@@ -298,9 +298,9 @@ const worker = group('Worker', {
   mcpStdioAllow: setting(
     commandLines,
     '',
-    'Commands that tenants may start as MCP servers, separated by commas: the beginning of each command ' +
-      'line, after the variables that a tenant may set, as in `TOKEN= npx -y notes-server`. They run as ' +
-      "the worker's user: read docs/agents/tools.md first. By default none.",
+    'Commands that tenants may start as MCP servers, separated by commas. Each entry has the variables ' +
+      'that a tenant may set, then the beginning of the command line: `TOKEN= npx -y notes-server`. They ' +
+      "run as the worker's user: read docs/agents/tools.md first. Default: none.",
   ),
 });
 
@@ -347,8 +347,8 @@ const everyProcess = group('Every process', {
   taskReadBytes: setting(
     integer(65_536, 268_435_456),
     16_777_216,
-    'Maximum bytes of tasks that one request reads (history and artifacts as JSON). The answer marks ' +
-      'what is left out. A run reads at most a quarter of this (docs/calling/large-tasks.md).',
+    'Maximum bytes of tasks that one request reads (history and artifacts as JSON). The answer says ' +
+      'if something is left out. A run reads at most a quarter of this (docs/calling/large-tasks.md).',
   ),
   taskReadTotalBytes: setting(
     integer(65_536, 1_099_511_627_776),
@@ -366,12 +366,12 @@ const everyProcess = group('Every process', {
     integer(2, 64),
     2,
     "Threads per API and worker process for slow work on tenants' input: JSON schemas, patterns, cron " +
-      'expressions. One tenant gets all but one at most. At least 2.',
+      'expressions. One tenant gets at most all but one of them. At least 2.',
   ),
   computeTimeoutMs: setting(
     integer(10, 60_000),
     2000,
-    'Maximum duration of one piece of such work, in ms. Then its thread is terminated.',
+    'Maximum duration of one such computation, in ms. Then its thread is terminated.',
   ),
 });
 
@@ -428,7 +428,7 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
   }),
 });
 
-/** What every process reads. */
+/** The settings of every process. */
 export const PROCESS_GROUPS = { services, api, worker, everyProcess, limits };
 
 /**
@@ -437,7 +437,7 @@ export const PROCESS_GROUPS = { services, api, worker, everyProcess, limits };
  */
 export const SETTING_GROUPS = { ...PROCESS_GROUPS, local };
 
-/** What `npm start` and the command line read before any service is known. */
+/** The settings that `npm start` and the command line read before any service is known. */
 export const LOCAL_GROUPS = {
   local: group(local.title, {
     home: local.settings.home,

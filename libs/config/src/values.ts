@@ -80,7 +80,7 @@ function isDestination(entry: string): boolean {
 
 /** Networks and hosts. */
 export const destinations = list.refine((entries) => entries.every(isDestination), {
-  error: 'set it to networks and hosts with commas between them, such as 10.0.0.0/8, ollama:11434',
+  error: 'set it to networks and hosts, separated by commas, such as 10.0.0.0/8, ollama:11434',
 });
 
 /** Command lines, each as its words. */
@@ -100,7 +100,7 @@ export const masterKey = z
 /** Several of them. */
 export const masterKeys = list
   .refine((keys) => keys.every((key) => KEY.test(key)), {
-    error: 'set it to earlier values of BATON_MASTER_KEY, with commas between them',
+    error: 'set it to earlier values of BATON_MASTER_KEY, separated by commas',
   })
   .transform((keys) => keys.map(decodeKey));
 

@@ -30,7 +30,7 @@ const STORES = [
   ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],
 ];
 
-/** The stores of a process and their connections, which are closed last, when nobody needs them any more. */
+/** The stores of a process and their connections. The connections are closed last. */
 @Global()
 @Module({
   providers: [
@@ -55,7 +55,7 @@ const STORES = [
     },
     {
       provide: RunStore,
-      // A worker holds the tasks of all its runs, the API each for as long as it answers.
+      // A worker holds the tasks of all its runs. The API holds a task while it answers.
       useFactory: (database: Database, { taskReadBytes }: Environment) =>
         new RunStore(database, taskReadBytes / 4),
       inject: [Database, Environment],
@@ -73,12 +73,14 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   /**
-   * Refuses to start on a role that row-level security does not bind. A Postgres that is away is no reason to:
-   * its first connection is checked all the same.
+   * Refuses to start with a role that row-level security does not bind. If Postgres is away, the process starts, and
+   * its first connection is checked later.
    */
   async onModuleInit(): Promise<void> {
     if (this.environment.allowRlsBypass) {
-      this.logger.warn('ALLOW_RLS_BYPASS is set: nobody checks that row-level security binds the role');
+      this.logger.warn(
+        'ALLOW_RLS_BYPASS is set: Baton does not check that row-level security binds the role',
+      );
     }
     await this.database.ping().catch((error: unknown) => {
       if (error instanceof RowSecurityError) throw error;

@@ -6,10 +6,10 @@ const HELP = `Brings the database of DATABASE_URL up to date while the system is
 
   npm run migrate -- [options]
 
-  --dry-run                 only say what is pending
+  --dry-run                 only list the pending migrations
   --lock-timeout <ms>       how long a statement may wait for a lock while others queue behind it (2000)
-  --lock-patience <ms>      how long it is tried again before the migration fails (600000)
-  --folder <path>           another folder with migrations than prisma/migrations`;
+  --lock-patience <ms>      how long to retry a statement before the migration fails (600000)
+  --folder <path>           folder with the migrations (prisma/migrations)`;
 
 /** `npm run migrate`, for DATABASE_URL of the environment or of `.env`. Exit code 1 with one plain sentence if it can't. */
 async function main(): Promise<void> {

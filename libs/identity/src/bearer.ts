@@ -40,7 +40,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   }
 }
 
-/** What of a reply the guard needs; Fastify's has it. */
+/** The part of a reply that the guard needs; Fastify's reply has it. */
 interface Reply {
   header(name: string, value: string): unknown;
 }

@@ -4,8 +4,8 @@ import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 
 /**
- * The limits of each tenant: its own values, and the defaults of the environment for the rest. Every process is told of a
- * change. It takes effect at once, and within TOKEN_CACHE_MS while the messaging does not answer.
+ * The limits of each tenant: its own values, and the defaults of the environment for the rest. A change takes effect at
+ * once, because every process is informed; while messaging does not answer, within TOKEN_CACHE_MS.
  */
 @Injectable()
 export class LimitsService implements OnModuleInit, OnModuleDestroy {

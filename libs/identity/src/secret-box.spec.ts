@@ -45,7 +45,7 @@ describe('a secret in its box', () => {
   it('can not be read with another key: the message names the secret and the key, not the value', () => {
     const sealed = box(one).seal(id, VALUE);
     expect(refusal(() => box(two).open(id, sealed))).toBe(
-      `The secret "openai" is encrypted with the key ${sealed.keyId}, which is not known: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
+      `The secret "openai" is encrypted with the key ${sealed.keyId}, which is unknown: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
     );
     // A row that claims the key it was not made with.
     const lied = { ...sealed, keyId: box(two).keyId };
@@ -65,7 +65,7 @@ describe('a secret in its box', () => {
       () => box(one).open(id, { ...sealed, ciphertext: sealed.ciphertext.subarray(0, 20) }),
       () => box(one).open(id, { ...sealed, ciphertext: new Uint8Array() }),
     ];
-    for (const attempt of attempts) expect(refusal(attempt)).toMatch(/can not be decrypted: it was changed/);
+    for (const attempt of attempts) expect(refusal(attempt)).toMatch(/cannot be decrypted: it was changed/);
   });
 
   it('needs a master key, and says how to make one', () => {

@@ -5,11 +5,11 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** A secret that can not be encrypted or read. The message is for the operator and never holds a value. */
+/** A secret that cannot be encrypted or read. The message is for the operator and never holds a value. */
 export class SecretError extends Error {
   override readonly name = 'SecretError';
 
-  /** @param field which of the two cannot be taken, where it is one of them */
+  /** @param field the invalid one of the two, if any */
   constructor(
     message: string,
     readonly field?: 'name' | 'value',
@@ -29,7 +29,7 @@ export interface MasterKeys {
  * (additional authenticated data), so a row that is copied to another tenant or name can't be decrypted there.
  */
 export class SecretBox {
-  // Private to the language too: whoever prints or logs a box sees no key.
+  // `#private`, so that printing or logging a box shows no key.
   readonly #newest: Buffer | undefined;
   readonly #keys: ReadonlyMap<string, Buffer>;
 
@@ -65,7 +65,7 @@ export class SecretBox {
     if (!key) {
       if (!this.#newest) this.newest();
       throw new SecretError(
-        `The secret "${id.name}" is encrypted with the key ${keyId}, which is not known: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
+        `The secret "${id.name}" is encrypted with the key ${keyId}, which is unknown: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
       );
     }
     try {
@@ -83,12 +83,12 @@ export class SecretBox {
   private newest(): Buffer {
     if (this.#newest) return this.#newest;
     throw new SecretError(
-      'BATON_MASTER_KEY is not set, and without it there are no secrets: set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`, the same for every process.',
+      'BATON_MASTER_KEY is not set, so secrets cannot be used: set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`, the same for every process.',
     );
   }
 }
 
-/** Names a key without telling anything of it: 48 bits of a hash of 256 random ones. */
+/** The id of a key: 48 bits of a hash of 256 random bits. It reveals nothing of the key. */
 const idOf = (key: Buffer): string =>
   createHash('sha256').update('baton master key ').update(key).digest('hex').slice(0, 12);
 

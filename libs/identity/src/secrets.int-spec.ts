@@ -73,10 +73,10 @@ describe('secrets', () => {
     expect(await secrets(one).remove(other, 'openai')).toBe(false);
     await sql(`INSERT INTO secrets SELECT '${other}', name, key_id, nonce, ciphertext FROM secrets`);
     await expect(secrets(one).get(other, 'openai')).rejects.toThrow(
-      'The secret "openai" can not be decrypted: it was changed in the database or copied from another place',
+      'The secret "openai" cannot be decrypted: it was changed in the database or copied from another place',
     );
     await sql(`INSERT INTO secrets SELECT tenant_id, 'copy', key_id, nonce, ciphertext FROM secrets LIMIT 1`);
-    await expect(secrets(one).get(acme, 'copy')).rejects.toThrow('can not be decrypted');
+    await expect(secrets(one).get(acme, 'copy')).rejects.toThrow('cannot be decrypted');
     expect(await secrets(one).get(acme, 'openai')).toBe(VALUE);
   });
 
@@ -84,7 +84,7 @@ describe('secrets', () => {
     'have names that can be typed: not "%s"',
     async (name) => {
       await expect(secrets(one).set(acme, name, VALUE)).rejects.toThrow(
-        'That can not name a secret: use 1 to 128',
+        'That cannot name a secret: use 1 to 128',
       );
     },
   );

@@ -8,12 +8,12 @@ const MAX_VALUE_BYTES = 65_536;
 /** Secrets of one batch of a rotation. */
 const BATCH = 100;
 
-/** What a rotation did. */
+/** The result of a rotation. */
 export interface Rotation {
-  /** Key that every secret is encrypted with now, but those that failed. */
+  /** The key that now encrypts every secret, except the failed ones. */
   keyId: string;
   rotated: number;
-  /** Why each secret that could not be read stays as it is; in words for the operator. */
+  /** For each secret that could not be decrypted: the reason, for the operator. */
   failures: string[];
 }
 
@@ -29,7 +29,7 @@ export class Secrets {
     this.box = new SecretBox(environment);
   }
 
-  /** Set a secret, in place of the one of that name. Throws `SecretError` for a name or value that can't be one. */
+  /** Set a secret. Replaces an existing one. Throws `SecretError` for an invalid name or value. */
   async set(tenantId: string, name: string, value: string): Promise<SecretInfo> {
     assertName(name);
     const bytes = Buffer.byteLength(value);
@@ -62,9 +62,9 @@ export class Secrets {
   }
 
   /**
-   * Encrypt the secrets of all tenants that an earlier key has encrypted with the newest one. Safe while the
-   * platform runs: a secret that is set meanwhile stays as it was set. One that was broken off goes on where it
-   * was when it is started again.
+   * Encrypt the secrets of all tenants that an earlier key has encrypted with the newest one. Safe while the platform
+   * runs: a secret that is set meanwhile is not overwritten. An interrupted rotation continues when it is started
+   * again.
    */
   async rotate(batch = BATCH): Promise<Rotation> {
     const { keyId } = this.box;
@@ -81,7 +81,7 @@ export class Secrets {
     return rotation;
   }
 
-  /** @returns whether it was encrypted anew, or why it could not be read */
+  /** @returns whether it was encrypted again, or why it could not be decrypted */
   private async reseal(row: Awaited<ReturnType<SecretStore['listOutdated']>>[number]) {
     const id: SecretKey = { tenantId: row.tenantId, name: row.name };
     try {
@@ -96,7 +96,7 @@ export class Secrets {
 function assertName(name: string): void {
   if (NAME.test(name)) return;
   throw new SecretError(
-    'That can not name a secret: use 1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit.',
+    'That cannot name a secret: use 1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit.',
     'name',
   );
 }

@@ -10,7 +10,7 @@ const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
 const PREFIX_LENGTH = 'baton_'.length + 6;
 
-/** Who a token speaks for. */
+/** The tenant and the scopes of a token. */
 export interface Caller {
   readonly tenantId: string;
   readonly tokenId: string;
@@ -30,7 +30,7 @@ export interface NewToken {
 
 /**
  * A tenant's bearer tokens: issue, verify, revoke. A revocation is in force everywhere within TOKEN_CACHE_MS, and
- * as a rule at once, for every process is told.
+ * usually at once, because every process is informed.
  */
 @Injectable()
 export class TokenService implements OnModuleInit, OnModuleDestroy {
@@ -58,7 +58,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     this.cache.stop();
   }
 
-  /** A new token. Its secret is known only here and now: the database keeps its SHA-256. */
+  /** A new token. Its secret is returned only here: the database stores its SHA-256. */
   async issue({ tenantId, name, scopes, expiresAt }: NewToken): Promise<{ secret: string; token: ApiToken }> {
     const secret = newSecret();
     const hash = hashSecret(secret) ?? '';
@@ -73,7 +73,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     return { secret, token };
   }
 
-  /** Whom a secret speaks for, or why it does not. Rejects only when the database can't be asked. */
+  /** The holder of a secret, or why it is invalid. Rejects only when the database does not answer. */
   async verify(secret: string): Promise<Verification> {
     const hash = hashSecret(secret);
     const token = hash === undefined ? undefined : await this.cache.get(hash);
@@ -84,7 +84,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     return { ok: true, caller: { tenantId: token.tenantId, tokenId: token.id, scopes: token.scopes } };
   }
 
-  /** Revokes for good, by id or prefix. Undefined if the tenant has no such token. */
+  /** Revokes a token by id or prefix. Undefined if the tenant has no such token. */
   async revoke(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
     const token = await this.tokens.revoke(tenantId, idOrPrefix);
     if (!token) return undefined;
@@ -92,8 +92,8 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     try {
       await this.messaging.publishControl({ type: 'token-revoked', tenantId, tokenId: token.id });
     } catch (err) {
-      // It is revoked all the same: no process trusts its cache for longer than TOKEN_CACHE_MS.
-      this.logger.warn('could not tell other processes of a revoked token', { err, tenantId });
+      // The revocation still takes effect: no process uses its cache for longer than TOKEN_CACHE_MS.
+      this.logger.warn('could not inform other processes of a revoked token', { err, tenantId });
     }
     return token;
   }
@@ -107,7 +107,7 @@ const isToken =
 /** A new secret: `baton_` and the base64url of 32 random bytes. */
 const newSecret = (): string => `baton_${randomBytes(32).toString('base64url')}`;
 
-/** The hex SHA-256 under which a secret is stored; undefined for what can't be one of ours. */
+/** The hex SHA-256 under which a secret is stored; undefined if it cannot be a secret of Baton. */
 function hashSecret(secret: string): string | undefined {
   return FORM.test(secret) ? createHash('sha256').update(secret).digest('hex') : undefined;
 }

@@ -1,7 +1,7 @@
 import type { Logger } from '@baton/telemetry';
 import type { Unsubscribe, PublishedEvent, TaskSignal } from './messaging.js';
 
-/** What messaging writes its troubles to. */
+/** Where messaging logs warnings. */
 export type MessagingLog = Pick<Logger, 'info' | 'warn' | 'error'>;
 
 const QUIET_MS = 10_000;
@@ -53,7 +53,7 @@ export async function within<T>(ms: number, work: Promise<T>, reason: string): P
   }
 }
 
-/** Who listens to which channel in this process; a channel exists as long as it has a listener. */
+/** The listeners of each channel in this process. A channel exists as long as it has a listener. */
 export class ChannelListeners {
   private readonly byChannel = new Map<string, Set<(text: string) => void>>();
 
@@ -84,7 +84,7 @@ export class ChannelListeners {
     return [...this.byChannel.keys()];
   }
 
-  /** Hands the text to every listener of the channel; a listener that throws does not rob the others. */
+  /** Passes the text to every listener of the channel. A listener that throws does not affect the others. */
   dispatch(channel: string, text: string, failed: (error: unknown) => void): void {
     for (const listener of this.byChannel.get(channel) ?? []) {
       try {
@@ -96,7 +96,7 @@ export class ChannelListeners {
   }
 }
 
-/** Who wants to know that a lost connection is back. */
+/** Listeners for the return of a lost connection. */
 export class ReconnectListeners {
   private readonly listeners = new Set<() => void>();
 
@@ -149,7 +149,7 @@ export function decodeSignal(text: string): TaskSignal {
     const json = text.slice(from, (from += length ?? NaN));
     return { sequence: whole(sequence), attempt: whole(attempt), json };
   });
-  if (from !== text.length) throw new Error('task signal is cut or has trailing bytes');
+  if (from !== text.length) throw new Error('task signal is truncated or has trailing bytes');
   return { lastSequence: whole(Number(lastSequence || NaN)), events };
 }
 

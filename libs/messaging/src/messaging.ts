@@ -34,7 +34,7 @@ export type ControlMessage =
 
 export type Unsubscribe = () => void;
 
-/** Whether something may be done now, and if not, after how many milliseconds it is worth asking again. */
+/** Whether something is allowed now, and if not, after how many milliseconds to ask again. */
 export interface Spending {
   allowed: boolean;
   retryAfterMs: number;
@@ -46,11 +46,11 @@ export interface TickTimes {
   scheduleId: string;
   /** Of five fields, or six with seconds first. */
   cron?: string;
-  /** Once, then; in place of `cron`. */
+  /** One time, instead of `cron`. */
   at?: Date;
   /** IANA name; what `cron` is read in. */
   timeZone: string;
-  /** No time of `cron` before this counts. */
+  /** Times of `cron` before this are ignored. */
   startsAt?: Date;
 }
 
@@ -63,7 +63,7 @@ export interface Tick {
 
 /** A running consumer of jobs. */
 export interface Consumer {
-  /** Stop taking jobs; resolves when the handlers in hand have returned. */
+  /** Stop taking jobs. Resolves when the running handlers have returned. */
   close(): Promise<void>;
 }
 
@@ -80,15 +80,15 @@ export abstract class Messaging {
   abstract enqueueRuns(jobs: readonly RunJob[]): Promise<void>;
   /** Take jobs. The handler must never reject; a job whose process dies is delivered again. */
   abstract consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): Consumer;
-  /** Say when a schedule fires, in place of what was said before. Rejects fast (≤ 2 s) when the server is away. */
+  /** Set when a schedule fires. Replaces earlier times. Rejects fast (≤ 2 s) when the server is away. */
   abstract setTicks(times: TickTimes): Promise<void>;
   /** The schedule no longer fires. Rejects fast (≤ 2 s) when the server is away. */
   abstract stopTicks(scheduleId: string): Promise<void>;
   /** Take ticks; each reaches one consumer. The handler must never reject. A tick may be lost: Postgres knows what is due. */
   abstract consumeTicks(take: (tick: Tick) => Promise<void>): Consumer;
-  /** Tell every subscriber of the task. Never rejects: a lost signal is made up for by the relay. */
+  /** Publish to every subscriber of the task. Never rejects: the relay finds the events of a lost signal. */
   abstract publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void>;
-  /** Resolves when the subscription is in force: what is published from then on reaches `listener`. */
+  /** Resolves when the subscription is in force: later signals reach `listener`. */
   abstract subscribeTask(
     tenantId: string,
     taskId: string,
@@ -97,8 +97,8 @@ export abstract class Messaging {
   abstract publishControl(message: ControlMessage): Promise<void>;
   abstract subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe>;
   /**
-   * Count one use of `key`, over all processes: at most `limit` in `perSeconds` seconds, which begin with the first
-   * use in them. Never rejects: while the server is away each process counts for itself.
+   * Count one use of `key`, over all processes: at most `limit` in `perSeconds` seconds, which begin with the first use
+   * in them. Never rejects: while the server is away each process counts alone.
    */
   abstract spend(key: string, limit: number, perSeconds: number): Promise<Spending>;
   /** Called after a lost connection is back: signals may have been missed. */

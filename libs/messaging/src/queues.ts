@@ -91,8 +91,8 @@ abstract class JobQueue<B extends IQueueBackend, C> {
           prefix,
           autorun: false,
           concurrency,
-          // A job whose worker died before its claim is delivered again within three seconds. That of a claimed run
-          // waits for nothing here: the sweeper enqueues the run anew when its lease has run out.
+          // A job whose worker died before its claim is delivered again within three seconds. The job of a claimed run
+          // is not needed again: the sweeper enqueues the run when its lease has expired.
           lockDuration: 2_000,
           stalledInterval: 1_000,
           // Postgres decides when a run has failed; the queue only delivers, again and again if it must.
@@ -116,7 +116,7 @@ abstract class JobQueue<B extends IQueueBackend, C> {
 
 /** The queue of runs. */
 export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
-  /** Puts the runs on the queue; one that is there already is left alone. */
+  /** Puts runs on the queue. Does nothing for a run that is on it already. */
   async enqueue(runs: readonly RunJob[]): Promise<void> {
     if (runs.length === 0) return;
     const entries = runs.map(({ tenantId, taskId, runId, attempt }) => {
@@ -184,7 +184,7 @@ class QueueWorker {
     this.opening = this.run();
   }
 
-  /** Takes no more jobs; resolves when those in hand are done. */
+  /** Takes no more jobs. Resolves when the running ones are done. */
   close(): Promise<void> {
     this.closing ??= this.shut();
     return this.closing;
@@ -216,7 +216,7 @@ class QueueWorker {
 
   private async deliver(delivery: Delivery): Promise<void> {
     const execution = this.execute(delivery).catch((error: unknown) => {
-      // Never let BullMQ see it: whether a run failed is Postgres' to say, and its lease brings it back.
+      // BullMQ must not see the error: Postgres decides whether a run failed, and its lease brings it back.
       this.log.warn('job dropped', error);
     });
     this.inHand.add(execution);
@@ -286,7 +286,7 @@ const tick = z.object({
   dueAt: z.number().transform((ms) => new Date(ms)),
 }) satisfies z.ZodType<Tick>;
 
-/** Every job there is, by name: what producers may add and consumers will be given. */
+/** Every kind of job by name: what producers may add and consumers receive. */
 const jobCatalog = { run: runJob, tick };
 
 type Catalog = typeof jobCatalog;
@@ -297,9 +297,9 @@ export function jobIdOf({ runId, attempt }: RunJob): string {
 }
 
 /**
- * What a queue's entry holds.
+ * Reads a queue's entry.
  * @param expected the only job of that queue
- * @throws Error with a plain reason when it is none of the catalog
+ * @throws Error with a plain reason if the catalog has no such job
  */
 export function decodeJob<N extends keyof Catalog>(
   expected: N,

@@ -33,7 +33,7 @@ export class RateCounters {
     try {
       return await outcomeOf(within(SPEND_MS, shared.consume(key), 'no answer in time'));
     } catch (error) {
-      this.log.warn('rates are not counted together: each process counts for itself', error);
+      this.log.warn('request rates are not shared: each process counts alone', error);
       return outcomeOf(own.consume(key));
     }
   }

@@ -1,8 +1,8 @@
 import { counter, gauge, Metrics } from './metrics.js';
 
-const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs finished', ['outcome']);
+const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs that this process finished', ['outcome']);
 const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended');
-const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue', ['state']);
+const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue by state', ['state']);
 
 describe('metrics', () => {
   it('shows what was counted, under the content type of Prometheus', async () => {

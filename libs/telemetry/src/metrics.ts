@@ -29,7 +29,11 @@ export const histogram = <L extends string = never>(name: string, help: string, 
   return define((registry) => new Histogram({ name, help, labelNames, buckets, registers: [registry] }));
 };
 
-const LIMIT_EXCEEDED = counter('baton_limit_exceeded_total', 'Over a limit of a tenant', ['limit']);
+const LIMIT_EXCEEDED = counter(
+  'baton_limit_exceeded_total',
+  'Requests refused and runs failed because of a limit',
+  ['limit'],
+);
 
 /** The metrics of a process, in the form that Prometheus reads. Inject it by class. */
 export class Metrics {

@@ -4,8 +4,8 @@ import type { Logger } from './logger.js';
 const PROBE_MS = 1_000;
 
 /**
- * Says in the log that a service is away: once when it begins and once when it ends, with the number of requests that
- * it cost. Thousands of callers may ask meanwhile.
+ * Logs an outage of a service once at its beginning, and once at its end with the number of failed requests. Thousands
+ * of callers may ask meanwhile.
  */
 export class OutageLog {
   private readonly failed = new Map<string, number>();
@@ -18,7 +18,7 @@ export class OutageLog {
 
   /**
    * A request failed because the service is away.
-   * @param service its name, as a sentence begins
+   * @param service its name at the beginning of a sentence
    * @param probe rejects as long as the service is away
    */
   requestFailed(service: string, error: unknown, probe: () => Promise<unknown>): void {
@@ -39,15 +39,15 @@ export class OutageLog {
 }
 
 /**
- * Says in the log that work which is repeated fails: once for each reason, however often it fails, and once when it
- * works again. Postgres may be away for an hour.
+ * Logs failures of repeated work: once for each reason, however often it fails, and once when it works again. Postgres
+ * may be away for an hour.
  */
 export class FailureLog {
   private readonly reasons = new Set<string>();
   private failures = 0;
   private since = 0;
 
-  /** @param work its name, as a sentence begins */
+  /** @param work its name at the beginning of a sentence */
   constructor(
     private readonly work: string,
     private readonly logger: Pick<Logger, 'warn' | 'info'>,

@@ -1,13 +1,13 @@
 import { EnvironmentError, type EnvironmentSource, unknownSettings } from '@baton/config';
 import type { Logger } from './logger.js';
 
-/** How long a shutdown may take beyond the grace time of what is in hand. */
+/** Maximum time of a shutdown after the grace time. */
 const STOP_MARGIN_MS = 15_000;
 
 /**
- * SIGTERM, SIGINT, or a parent that is gone: stop once; a second signal does not cut the first one short. What
- * waits for a service that never comes back is left to the leases of others.
- * @param graceMs how long what is in hand may take to end
+ * Stop once on SIGTERM, SIGINT, or the death of the parent. A second signal does not shorten the shutdown. Work that
+ * waits for a missing service is abandoned: other workers take it over when the leases expire.
+ * @param graceMs maximum time for current work to end
  */
 export function stopOnSignals(logger: Logger, graceMs: number, stop: () => Promise<void>): void {
   let stopping = false;
@@ -15,7 +15,7 @@ export function stopOnSignals(logger: Logger, graceMs: number, stop: () => Promi
     if (stopping) return;
     stopping = true;
     setTimeout(() => {
-      logger.error('the shutdown took too long and was broken off', { graceMs });
+      logger.error('the shutdown took too long and was aborted', { graceMs });
       process.exit(1);
     }, graceMs + STOP_MARGIN_MS).unref();
     stop().then(
@@ -30,13 +30,13 @@ export function stopOnSignals(logger: Logger, graceMs: number, stop: () => Promi
   process.on('disconnect', stopOnce);
 }
 
-/** A warning for every name in the environment that looks like a setting and is none, such as one that is mistyped. */
+/** Warns about every name in the environment that looks like a setting but is not, such as a mistyped one. */
 export function warnOfUnknownSettings(logger: Logger, source: EnvironmentSource = process.env): void {
   for (const sentence of unknownSettings(source)) logger.warn(sentence);
 }
 
 /**
- * Start a process. If that fails, it says why in one plain sentence and exits with 1.
+ * Start a process. If that fails, it prints the reason in one sentence and exits with 1.
  * @param name of what starts, such as `The API`
  */
 export function startOrExplain(name: string, main: () => Promise<void>): void {

@@ -1,7 +1,7 @@
 /**
- * How long another thread or process has shown no sign of life, counted in the steps of whoever watches it. A step
- * that takes longer than it should counts no more than it should: then the watcher stood still as well, because the
- * machine slept, the process was suspended or the processor was busy with others. That is nobody's fault.
+ * How long another thread or process has shown no sign of life, counted in steps of the watcher. A step that takes too
+ * long counts as one normal step: then the watcher was stopped too, because the machine slept, the process was
+ * suspended or the CPU was busy.
  */
 export class Silence {
   private silentMs = 0;
@@ -20,7 +20,7 @@ export class Silence {
   }
 
   /**
-   * @param sign whatever changes with each sign of life
+   * @param sign a value that changes with each sign of life
    * @returns how long it has not changed, in milliseconds
    */
   step(sign: number): number {

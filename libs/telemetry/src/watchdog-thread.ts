@@ -9,9 +9,9 @@ import { SHARED, type WatchdogData } from './watchdog.js';
 
 const { processName, limitMs, stepMs, silent, shared } = workerData as WatchdogData;
 const numbers = new Int32Array(shared);
-/** Native code does not let itself be interrupted; then there is no stack. */
+/** Native code cannot be interrupted. Then there is no stack. */
 const STACK_MS = 5_000;
-/** Standard output may be a pipe that nobody reads: perhaps that is why the process stands still. */
+/** Standard output may be a pipe that nobody reads. This may be why the process is blocked. */
 const WRITE_MS = 1_000;
 /** Time to get to the exit. */
 const EXIT_MS = 500;
@@ -37,7 +37,7 @@ async function endProcess(silentMs: number): Promise<void> {
   const main = new MainThread();
   try {
     const stack = await main.stop();
-    // It has come back to life while it was looked at.
+    // The event loop works again.
     if (pulse() !== before) return;
     await Promise.race([writeLine(silentMs, stack), delay(WRITE_MS)]);
     process.kill(process.pid, 'SIGKILL');
@@ -54,7 +54,7 @@ class MainThread {
   private readonly urls = new Map<string, string>();
   private frame: string | undefined;
 
-  /** Stops it where it is. @returns its stack; undefined if it does not let itself be stopped in time */
+  /** Pauses it. @returns its stack; undefined if it cannot be paused in time */
   async stop(): Promise<string[] | undefined> {
     const { session, urls } = this;
     const paused = new Promise<string[]>((resolve) => {
@@ -74,7 +74,7 @@ class MainThread {
     return Promise.race([paused, delay(STACK_MS, undefined)]);
   }
 
-  /** Has it end the process, where it was stopped. An exit waits until the debugger has let go. */
+  /** Makes the paused main thread end the process. The exit happens when the debugger detaches. */
   async exit(): Promise<void> {
     if (this.frame === undefined) return;
     const expression = 'process.reallyExit(137)';
@@ -105,7 +105,7 @@ function writeLine(silentMs: number, stack: string[] | undefined): Promise<void>
     limitMs,
     inHand: Atomics.load(numbers, SHARED.inHand),
     stack: stack ?? 'not known: the main thread is in native code',
-    msg: 'the event loop stands still: the process kills itself (LOOP_STALL_MS)',
+    msg: 'the event loop is blocked: the process kills itself (LOOP_STALL_MS)',
   };
   return new Promise((resolve) => write(1, `${JSON.stringify(line)}\n`, () => resolve()));
 }

@@ -8,9 +8,9 @@ import type { Logger } from './logger.js';
 export interface WatchdogOptions {
   /** As the log names the process: `api` or `worker`. */
   processName: string;
-  /** How long the event loop may stand still, in milliseconds. */
+  /** Maximum time that the event loop may be blocked, in milliseconds. */
   limitMs: number;
-  /** Number of runs or requests in hand, for the log. */
+  /** Number of current runs or requests, for the log. */
   inHand: () => number;
   logger: Logger;
 }
@@ -30,12 +30,12 @@ export const SHARED = { pulse: 0, inHand: 1, debugged: 2 } as const;
 const RESTART_MS = 1_000;
 
 /**
- * Kills this process when its event loop stands still for `limitMs`: from a thread of its own, for nothing on the
- * main thread can. Docker, Kubernetes or `npm start` then start it again. A process that a debugger may have stopped
- * is left alone, and so is one that was suspended as a whole. Call it once, when the process is up.
+ * Kills this process when its event loop is blocked for `limitMs`. A separate thread does this, because the main thread
+ * cannot. Docker, Kubernetes or `npm start` then start it again. Does not kill a process that a debugger may have
+ * stopped, or that was suspended as a whole. Call it once, when the process is up.
  *
- * It also answers the pings of a parent process (`{ type: 'ping' }` over the IPC channel), which shows the same to
- * whoever has started us.
+ * It also answers the pings of a parent process (`{ type: 'ping' }` over the IPC channel), which shows the parent that
+ * the event loop works.
  */
 export function startWatchdog(options: WatchdogOptions): void {
   const { processName, limitMs, inHand, logger } = options;
@@ -54,11 +54,11 @@ export function startWatchdog(options: WatchdogOptions): void {
   answerPings();
 }
 
-/** A thread that dies is started again: without it nobody notices. */
+/** A dead thread is started again, because nothing else would notice a blocked event loop. */
 function startThread(workerData: WatchdogData, logger: Logger): void {
   const thread = new Worker(join(__dirname, 'watchdog-thread.js'), { workerData, execArgv: [] });
   thread.unref();
-  thread.on('error', (error) => logger.warn('the watchdog failed and is started again', { err: error }));
+  thread.on('error', (error) => logger.warn('the watchdog failed and is restarted', { err: error }));
   thread.once('exit', () => {
     void delay(RESTART_MS, undefined, { ref: false }).then(() => startThread(workerData, logger));
   });

@@ -8,20 +8,20 @@ import type { FastifyRequest } from 'fastify';
 import { logContextOf } from '../http/requests.js';
 import { HostBindings } from './host-bindings.js';
 
-/** Who may call a route without a token. A route that declares nothing takes only callers with one. */
+/** Who may call a route without a token. A route that declares nothing requires one. */
 export type Access = 'public' | 'optional-token' | 'guests';
 
 export const ACCESS = Symbol('who may call without a token');
 const SCOPES = Symbol('scopes of which the token needs one');
 
-/** Open to everybody. The token is not looked at, and nobody's requests are counted. */
+/** Open to everybody. Ignores the token, and counts no requests. */
 export const Public = () => SetMetadata(ACCESS, 'public' satisfies Access);
 
 /** Open to everybody, but a token that is sent must be valid. At a public host, callers without one are its guests. */
 export const OptionalToken = () => SetMetadata(ACCESS, 'optional-token' satisfies Access);
 
 /**
- * For callers with a token, and at a public host for guests. A bound host that is not public takes only tokens of its
+ * For callers with a token, and for guests at a public host. A bound host that is not public accepts only tokens of its
  * tenant.
  */
 export const AllowGuests = () => SetMetadata(ACCESS, 'guests' satisfies Access);
@@ -29,7 +29,7 @@ export const AllowGuests = () => SetMetadata(ACCESS, 'guests' satisfies Access);
 /** The token needs one of these scopes, or `admin`. */
 export const RequireScope = (...scopes: readonly Scope[]) => SetMetadata(SCOPES, scopes);
 
-/** Who calls, and what the host name says about it. */
+/** The caller, and the binding of the host name. */
 export interface HostCaller extends Caller {
   /** Slug of the agent that the host is bound to, if the host belongs to the caller's tenant. */
   readonly hostAgent?: string;
@@ -88,7 +88,7 @@ export class AccessGuard extends BearerGuard {
     else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
   }
 
-  /** Holds the tenant to its requests per second, over all processes. Throws `limit-exceeded`. */
+  /** Enforces the tenant's requests per second, over all processes. Throws `limit-exceeded`. */
   private async countRequest(tenantId: string): Promise<void> {
     const { requestsPerSecond: max } = await this.limits.of(tenantId);
     if (max === null) return;

@@ -3,10 +3,10 @@ import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 
-/** A host that is bound or unbound is so everywhere within this time, even if the control message is lost. */
+/** A changed binding is in force everywhere within this time, even if the control message is lost. */
 const CACHE_MS = 1_000;
 
-/** What the host name that a request was sent to is bound to. */
+/** The bindings of host names. */
 @Injectable()
 export class HostBindings implements OnModuleInit, OnApplicationShutdown {
   private readonly cache: TenantCache<HostBinding>;
@@ -27,7 +27,7 @@ export class HostBindings implements OnModuleInit, OnApplicationShutdown {
     this.cache.stop();
   }
 
-  /** Only the `Host` header counts: what a proxy forwards besides, a caller can send as well. */
+  /** Only the `Host` header counts: callers can forge the other headers of proxies. */
   async of(request: FastifyRequest): Promise<HostBinding | undefined> {
     return this.cache.get(hostName(request.headers.host ?? ''));
   }

@@ -16,7 +16,7 @@ import { LRUCache } from 'lru-cache';
 import { requestedVersion } from '../core/call-headers.js';
 import { vary } from '../http/answer-headers.js';
 
-/** How long a card may be used without asking again, in seconds. */
+/** How long caches may keep a card, in seconds. */
 const MAX_AGE = 60;
 
 /** A card ready to be sent. */
@@ -62,7 +62,7 @@ export class CardSheets {
   }
 }
 
-/** Asked as 1.0 or as 0.3 the card is of that generation only, otherwise of both (wire contract P-11). */
+/** A request with version 1.0 or 0.3 gets the card of that version. Other requests get both (wire contract P-11). */
 export function cardFormFor(request: FastifyRequest): CardForm {
   const version = parseVersion(requestedVersion(request) ?? '');
   if (version === '1.0') return '1.0';
@@ -84,7 +84,7 @@ export async function sendCard(
     etag,
   });
   vary(reply, 'Authorization', 'A2A-Version');
-  // Nothing but the tag counts: a card has no date, and a copy that is the same need not be sent again.
+  // Only the tag counts, because a card has no date.
   const asked = { 'if-none-match': request.headers['if-none-match'] };
   if (fresh(asked, { etag })) await reply.status(304).send();
   else await reply.header('content-type', 'application/json; charset=utf-8').send(json);

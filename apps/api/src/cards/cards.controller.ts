@@ -37,7 +37,7 @@ export class CardsController {
     await sendCard(await this.sheets.sheet(card, cardFormFor(request)), 'private', request, reply);
   }
 
-  /** Where clients of 0.2 look. */
+  /** The address that clients of 0.2 use. */
   @Get(':agent/.well-known/agent.json')
   async flatAgentCard(
     @Param('agent') slugOrId: string,
@@ -48,7 +48,7 @@ export class CardsController {
     await sendCard(await this.sheets.sheet(card, '0.2'), 'private', request, reply);
   }
 
-  /** A client asks for this when it resolves the card against `/agents/echo`: the agent's name gets lost. */
+  /** A client that resolves the card against `/agents/echo` asks for this path, which has lost the agent's name. */
   @Public()
   @Get('.well-known/:card')
   lostAgent(): never {

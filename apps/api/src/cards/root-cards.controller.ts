@@ -23,8 +23,8 @@ const FLAT_PROFILE_CARD = Object.values(PROFILES)
   .find((card) => card?.path === FLAT_CARD);
 
 /**
- * What the server says of itself to a caller without a token. Its address is that of the built-in agent that
- * every tenant has, so a client that goes by this card and has a token is answered.
+ * The server's own card, for callers without a token. Its address is that of the built-in agent of every tenant, so a
+ * client with this card and a token gets answers.
  */
 const SERVER_AGENT: Agent = {
   id: 'index',
@@ -33,8 +33,8 @@ const SERVER_AGENT: Agent = {
   definition: {
     name: 'Baton',
     description:
-      "A durable, multi-tenant A2A server. Asked with a tenant's bearer token, this address shows the card of " +
-      "the tenant's default agent; the card of any other agent is below /agents/{agent}/.well-known/.",
+      "A durable, multi-tenant A2A server. With a tenant's bearer token, this address shows the card of " +
+      "the tenant's default agent. Every agent has its own card below /agents/{agent}/.well-known/.",
     version: '1.0',
     runtime: 'index',
     config: {},
@@ -45,16 +45,16 @@ const SERVER_AGENT: Agent = {
   },
 };
 
-/** Whose card stands at the root for a caller. */
+/** The agent whose card a caller gets at the root. */
 interface RootAgent {
   agent: Agent;
-  /** Where the agent answers at the root of a host it is bound to, without a slash at the end. */
+  /** The URL of the root of the bound host, without a slash at the end. */
   origin?: string;
 }
 
 /**
- * The card at the root: of the agent that the host name is bound to, for whoever may call it; of the tenant's
- * default agent for other callers with a token; of the server for everybody else.
+ * The card at the root. At a bound host, callers who may call its agent get the agent's card. Other callers with a
+ * token get the card of their default agent. Everybody else gets the server's card.
  */
 @OptionalToken()
 @Controller()
@@ -77,7 +77,7 @@ export class RootCardsController {
     );
   }
 
-  /** Where Society's clients look, and those of 0.2. */
+  /** The address that clients of Society and of 0.2 use. */
   @Get(FLAT_CARD)
   async flatCard(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const root = await this.rootAgent(request);
@@ -115,11 +115,11 @@ const hasToken = ({ headers }: FastifyRequest): boolean => headers.authorization
 const audienceOf = (request: FastifyRequest): 'public' | 'private' =>
   hasToken(request) ? 'private' : 'public';
 
-/** Who was let in without a token is told that none is needed. */
+/** The card for a guest says that no token is needed. */
 const withoutToken = (card: Record<string, unknown>, request: FastifyRequest): Record<string, unknown> =>
   hasToken(request) ? card : { ...card, security: [] };
 
-/** What is spoken at the root, the preferred version first. */
+/** The protocol versions at the root, the preferred one first. */
 const ROOT_VERSIONS = ['1.0', '0.3'];
 
 /**

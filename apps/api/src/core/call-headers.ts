@@ -53,7 +53,7 @@ function one(request: FastifyRequest, name: string): string | undefined {
 /** What 1.0 calls the header (A2A 1.0 §3.2.6), and what 0.3 called it. */
 const EXTENSION_HEADERS = ['A2A-Extensions', 'X-A2A-Extensions'] as const;
 
-/** What caller and agent agreed on. */
+/** The negotiated extensions. */
 export interface NegotiatedExtensions {
   /** URIs the caller asked for and the agent declares. */
   active: readonly string[];
@@ -62,8 +62,8 @@ export interface NegotiatedExtensions {
 }
 
 /**
- * Match the extensions a caller asks for with those the agent declares. What the agent does not declare is
- * ignored. Throws `extension-required` naming the ones the agent insists on and the caller left out.
+ * Match the extensions that a caller asks for with those that the agent declares. Others are ignored. Throws
+ * `extension-required`, which names the required extensions that the caller left out.
  */
 export function negotiateExtensions(request: FastifyRequest, agent: Agent): NegotiatedExtensions {
   const declared = agent.definition.extensions;

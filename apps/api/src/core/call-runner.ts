@@ -17,13 +17,15 @@ import { EventStreams, type SseEncoding } from '../streams/sse-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import type { Exchange, RequestContext } from './request-context.js';
 
-/** An error comes within this time. A stream that stays silent longer has been accepted and opens empty. */
+/**
+ * Maximum time to wait for an early error. A stream that is silent for longer is accepted, and opens without an event.
+ */
 const PEEK_MS = 1_000;
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a request.
-const CALLER_GONE = new Error('nobody waits for this answer any more');
+const CALLER_GONE = new Error('the caller has disconnected');
 
-/** Runs operations for callers of any protocol. A caller that leaves ends our waiting, never a run. */
+/** Runs operations for callers of any protocol. A caller that disconnects ends the wait, never a run. */
 @Injectable()
 export class CallRunner {
   private readonly unary: UnaryOperations;
@@ -39,7 +41,7 @@ export class CallRunner {
     this.streaming = operations;
   }
 
-  /** The result of an operation. It is due at once when the caller leaves or the process shuts down. */
+  /** The result of an operation. The wait ends at once when the caller disconnects or the process shuts down. */
   async run<K extends UnaryOperationName>(
     { operation, request }: OperationCall<K>,
     context: RequestContext,
@@ -72,7 +74,7 @@ export class CallRunner {
     });
   }
 
-  /** Starts an operation that streams, for a caller who wants no answer. Rejects if it is not accepted. */
+  /** Starts a streaming operation for a caller that wants no answer. Rejects if it is not accepted. */
   start(call: StreamingCall, context: RequestContext, exchange: Exchange): Promise<void> {
     return this.withItems(call, context, exchange, async (items, caller) => {
       noteTask(call.operation, await items.peek(Infinity), exchange.request);
@@ -101,7 +103,7 @@ export class CallRunner {
   }
 }
 
-/** In a function of its own, so that no stream keeps the task it began with: it may be large. */
+/** A separate function, so that a stream does not keep its first task in memory. */
 function noteTask(
   operation: StreamingOperationName,
   first: StreamItem | undefined,
@@ -119,11 +121,11 @@ function abortedWhenGone(reply: FastifyReply): AbortController {
   return caller;
 }
 
-/** A stream whose first item has been looked at: an error before it can still be a plain JSON answer. */
+/** A stream whose first item is already read: an earlier error can still be a plain JSON answer. */
 class PeekedItems implements AsyncIterableIterator<StreamItem> {
   private first: Promise<IteratorResult<StreamItem>> | undefined;
 
-  /** @param onFurther told whenever a further item is asked for: the first, which may be large, is with its reader */
+  /** @param onFurther called for each further item: the first one, which may be large, has then reached its reader */
   constructor(
     private readonly items: AsyncGenerator<StreamItem>,
     private readonly onFurther: () => void,

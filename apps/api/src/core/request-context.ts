@@ -49,7 +49,7 @@ export interface ResolvedCall {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Where an agent is looked for. */
+/** Where to look for an agent. */
 export interface AgentScope {
   tenantId: string;
   profile: Profile;
@@ -57,7 +57,6 @@ export interface AgentScope {
   hostAgent?: string;
 }
 
-/** Finds the agent of a call in the caller's tenant. */
 @Injectable()
 export class AgentFinder {
   constructor(private readonly agents: AgentDirectory) {}
@@ -106,11 +105,11 @@ export class AgentFinder {
     return agent;
   }
 
-  /** The agent that answers where none is named. */
+  /** The agent for calls that name none. */
   async defaultAgent(tenantId: string): Promise<Agent> {
     const agent = await this.agents.defaultAgent(tenantId);
     if (agent) return agent;
-    throw new ProtocolError('agent-not-found', "the tenant's default agent does not exist any more");
+    throw new ProtocolError('agent-not-found', "the tenant's default agent no longer exists");
   }
 }
 
@@ -122,9 +121,9 @@ function agentNotFound(slugOrId: string): ProtocolError {
 }
 
 /**
- * Resolves a decoded call: its caller's rights, its agent, and what its headers say. Where several things are wrong, the
- * first of these is answered: scope (403), token (401), agent (404), parts, Last-Event-ID, Idempotency-Key (-32602),
- * extensions (-32008). What comes before is checked by the guard and by the binding, what comes after by the operation.
+ * Resolves a decoded call: its caller's rights, its agent and its headers. If several things are wrong, the first of
+ * these is answered: scope (403), token (401), agent (404), parts, Last-Event-ID, Idempotency-Key (-32602), extensions
+ * (-32008). The guard and the binding check everything before these; the operation checks everything after.
  */
 @Injectable()
 export class CallResolver {

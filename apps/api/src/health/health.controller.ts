@@ -36,7 +36,7 @@ class ApiReadiness {
 export class HealthController {
   constructor(private readonly readiness: ApiReadiness) {}
 
-  /** Alive: the process answers. A failing database must not get it restarted. */
+  /** Liveness: the process answers. A failing database must not cause a restart. */
   @Get('healthz')
   healthz(): { status: 'ok' } {
     return { status: 'ok' };
@@ -66,8 +66,8 @@ export class ManagementHealthController {
   }
 
   /**
-   * Each check with `ok` or its reason. That no worker is alive is a warning: this process can still accept tasks, and
-   * keeps them.
+   * Each check with `ok` or its reason. If no worker is alive, this is only a warning: this process still accepts and
+   * stores tasks.
    */
   @Get('readyz')
   async readyz(@Res() reply: FastifyReply): Promise<void> {

@@ -16,14 +16,14 @@ const SMALL_CHUNKS = 256;
 const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
 const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
 
-/** The caller left before its request was complete. Nobody is there to answer. */
+/** The caller disconnected before its request was complete. It gets no answer. */
 export class CallerLeft extends Error {
   override readonly name = 'CallerLeft';
 }
 
 /**
- * Reads bodies. Fastify reads none: its own limit is the same for all callers of a route and it reads before the guards,
- * but here the token is checked first, and a tenant may have a limit of its own.
+ * Reads bodies instead of Fastify. Fastify's limit is the same for all callers of a route, and it reads before the
+ * guards. Here the token is checked first, and a tenant may have its own limit.
  */
 @Injectable()
 export class BodyReader {
@@ -35,7 +35,7 @@ export class BodyReader {
   /**
    * The text of a body that must be JSON, within a limit of the installation and that of the caller's tenant.
    * @param size which limit of the installation holds
-   * @param mediaTypes what the body may claim to be
+   * @param mediaTypes the accepted media types
    * @throws ProtocolError `media-type`, `too-large`, `request-timeout`, or `parse` if it is not UTF-8
    * @throws CallerLeft if the connection breaks before the end
    */
@@ -147,8 +147,8 @@ function tooSlow(ms: number): ProtocolError {
 }
 
 /**
- * Read on and forget, up to `limit` bytes. Closing at once would reset the connection under a caller that is
- * still sending, and it would see a broken pipe in place of the answer.
+ * Read and drop up to `limit` bytes. Closing at once would reset the connection of a caller that is still sending, and
+ * the caller would see a broken pipe instead of the answer.
  */
 function discard(request: IncomingMessage, limit: number): void {
   let length = 0;
@@ -177,7 +177,7 @@ function assertMediaType({ headers }: IncomingMessage, mediaTypes: readonly stri
   }
 }
 
-/** Leaving out the type of nothing is no mistake; the envelope then says that the body is missing. */
+/** An empty body needs no type. The envelope then reports that the body is missing. */
 const hasNoBody = (headers: IncomingMessage['headers']): boolean =>
   headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 

@@ -34,7 +34,7 @@ it('an API that could run out of files refuses connections while it has some lef
   limitConnections(server, 128 + 2, logger);
   expect(JSON.parse(lines[0]!)).toMatchObject({
     msg: expect.stringMatching(
-      /^only 2 callers can be connected: raise the limit of open files \(ulimit -n/,
+      /^this process accepts at most 2 connections: raise the limit of open files \(ulimit -n/,
     ) as string,
     openFiles: 130,
   });

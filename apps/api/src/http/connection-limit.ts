@@ -26,7 +26,7 @@ export function limitConnections(server: Server, openFiles: number, logger: Logg
   const remedy =
     'raise the limit of open files (ulimit -n, LimitNOFILE=, --ulimit nofile=) or add API processes';
   if (openFiles < FEW_FILES)
-    logger.warn(`only ${connections} callers can be connected: ${remedy}`, { openFiles });
+    logger.warn(`this process accepts at most ${connections} connections: ${remedy}`, { openFiles });
   server.maxConnections = connections;
   let warnedAt = -Infinity;
   let refused = 0;

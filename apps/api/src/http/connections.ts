@@ -24,9 +24,9 @@ interface Connection {
 }
 
 /**
- * Keeps the order of pipelined requests, and answers those that are no HTTP. Node starts all requests of a connection at
- * once and keeps their answers in memory, and a request that waits is never told that its caller has left. Here a request
- * starts when the answer before it is out.
+ * Keeps the order of pipelined requests, and answers bytes that are not HTTP. Node would start all requests of a
+ * connection at once and keep their answers in memory, and a waiting request would not notice that its caller has
+ * disconnected. Here a request starts when the previous answer is sent.
  */
 export class Connections {
   private readonly connections = new WeakMap<Socket, Connection>();
@@ -47,7 +47,7 @@ export class Connections {
     response.end(errorText(status, message));
   };
 
-  /** Answers what the parser refuses with 400, 408 or 431, after the answers that are under way. */
+  /** Answers input that the parser refuses with 400, 408 or 431, after the pending answers. */
   readonly refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
     if (error.code === 'ECONNRESET' || socket.destroyed) return;
     const connection = this.of(socket);
@@ -110,7 +110,7 @@ function end(socket: Socket, refusal: string): void {
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
-/** The whole HTTP answer to bytes that are no request. */
+/** The whole HTTP answer to bytes that are not a request. */
 function refusalText(code = '', headers: Readonly<Record<string, string>>): string {
   const [status, message] = REFUSALS[code] ?? MALFORMED;
   const body = errorText(status, message);

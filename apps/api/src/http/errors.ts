@@ -20,10 +20,10 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 /** Kinds of errors that name a limit of the tenant. */
 const LIMIT_KINDS: ReadonlySet<ErrorKind> = new Set(['limit-exceeded', 'too-large']);
 
-/** When callers shall try again while a service is away: most outages last a few seconds. */
+/** `Retry-After` while a service is away: most outages last a few seconds. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** Turns whatever was thrown into an error for the caller, and says in the log what the caller must not see. */
+/** Converts any thrown value into an error for the caller, and logs the details that the caller must not see. */
 @Injectable()
 export class Failures {
   private readonly outages: OutageLog;
@@ -104,9 +104,9 @@ const STATUS_OF: Partial<Record<ErrorKind, number>> = {
 };
 
 /**
- * Answers what no controller has answered: a refused token, an unknown path, a request that Fastify refuses, a bug. The
- * form is that of the route (`ErrorFormat`), or else `{"error": {code, status, message}}`, with
- * `fields: [{field, description}]` where fields of the request are wrong.
+ * Answers errors outside of controllers: a refused token, an unknown path, a request that Fastify refuses, a bug. The
+ * form is that of the route (`ErrorFormat`), or else `{"error": {code, status, message}}`, with `fields: [{field,
+ * description}]` where fields of the request are wrong.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
@@ -138,7 +138,7 @@ export function refusePath(
 ): void {
   const failure =
     code === 'FST_ERR_MAX_PARAM_LENGTH'
-      ? new ProtocolError('uri-too-long', 'a name in this path is longer than any that there is')
+      ? new ProtocolError('uri-too-long', 'a name in this path is too long')
       : new ProtocolError(
           'bad-request',
           'this path is not valid percent-encoding: write each % as %25, and other characters as UTF-8',
@@ -189,7 +189,7 @@ export function setErrorHeaders(reply: FastifyReply, failure: ProtocolError): vo
   if (challenge && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challenge);
   const { retryAfterSeconds } = failure.detail;
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds));
-  // The rest of the request may still come; nothing else can follow it.
+  // The rest of the request may still arrive, so no other request can follow on this connection.
   if (failure.kind === 'request-timeout') reply.header('connection', 'close');
 }
 

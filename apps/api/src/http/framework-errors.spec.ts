@@ -24,7 +24,7 @@ const JSON_HEADERS = { 'content-type': 'application/json', authorization: 'Beare
 /** Every error of Fastify that a caller can cause. */
 const REFUSED: Readonly<Record<string, Refused>> = {
   FST_ERR_BAD_URL: { name: '%zz', status: 400, says: /percent-encoding/ },
-  FST_ERR_MAX_PARAM_LENGTH: { name: 'a'.repeat(300), status: 414, says: /longer than any/ },
+  FST_ERR_MAX_PARAM_LENGTH: { name: 'a'.repeat(300), status: 414, says: /is too long/ },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     headers: { 'content-type': ';' },
     status: 415,

@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 
-/** Where callers reach this server; cards name it. */
+/** The URL at which callers reach this server. Cards contain it. */
 @Injectable()
 export class PublicUrl {
   private url: string;

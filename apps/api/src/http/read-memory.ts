@@ -3,30 +3,30 @@ import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import type { ServerResponse } from 'node:http';
 
-/** Reads up to here are counted and never wait. */
+/** Reads up to this size are counted but never wait. */
 const SMALL_BYTES = 1024 * 1024;
-/** Calls of one tenant that may wait. */
+/** Maximum number of waiting calls of one tenant. */
 const MAX_WAITING = 64;
 /** How long a call waits, in ms. */
 const MAX_WAIT_MS = 10_000;
-/** When a refused caller shall try again. */
+/** `Retry-After` of a refused call. */
 const RETRY_AFTER_SECONDS = 5;
 
 interface Waiter {
   bytes: number;
-  /** Told once: whether the memory is its own. */
+  /** Called once with whether the memory was granted. */
   answer: (isGranted: boolean) => void;
 }
 
-/** What a tenant has of the memory, and who waits for more. */
+/** A tenant's share of the memory, and its waiting calls. */
 interface TenantReads {
   held: number;
   readonly waiting: Waiter[];
 }
 
 /**
- * The memory of this process for what requests read of large tasks, `TASK_READ_TOTAL_BYTES`, counted as JSON. A read
- * that finds none left waits; tenants take turns, and none has more than half. Tasks that come with their rows take none.
+ * The memory of this process for reads of large tasks, `TASK_READ_TOTAL_BYTES`, counted as JSON. A read without free
+ * memory waits. Tenants take turns, and none has more than half. Small tasks, which come with their rows, take none.
  */
 @Injectable()
 export class ReadMemoryPool {
@@ -40,14 +40,17 @@ export class ReadMemoryPool {
   }
 
   /**
-   * What a call takes is its own until `response` is closed, or `release` is called.
+   * A call keeps its memory until `response` is closed or `release` is called.
    * @param isStrict the call fails with `unavailable` if it gets no memory; otherwise it answers with what it has
    */
   leaseFor(tenantId: string, response: ServerResponse, isStrict: boolean): ReadLease {
     return new ReadLease(this, { tenantId, response, isStrict });
   }
 
-  /** Resolves when so much is taken; with false if that takes too long, too many wait, or `over` is aborted. */
+  /**
+   * Resolves with true when the bytes are granted; with false if that takes too long, too many wait, or `over` is
+   * aborted.
+   */
   async take(tenantId: string, wanted: number, over: AbortSignal): Promise<boolean> {
     const bytes = Math.min(wanted, this.maxOfTenant);
     const tenant = this.tenants.get(tenantId) ?? { held: 0, waiting: [] };
@@ -62,7 +65,7 @@ export class ReadMemoryPool {
         const index = tenant.waiting.indexOf(waiter);
         if (index >= 0) waiter.answer(false);
         if (index >= 0) tenant.waiting.splice(index, 1);
-        // Whoever came after it may need less.
+        // Later calls may need less.
         this.serve();
       };
       const timer = setTimeout(end, MAX_WAIT_MS).unref();
@@ -80,13 +83,15 @@ export class ReadMemoryPool {
     });
   }
 
-  /** Take so much at once: for a call that has some already, since nobody waits who holds what others wait for. */
+  /**
+   * Take the bytes at once. For a call that already holds memory: it must not wait, because others wait for its memory.
+   */
   takeMore(tenantId: string, wanted: number): void {
     const tenant = this.tenants.get(tenantId);
     if (tenant) this.hold(tenant, Math.min(wanted, this.maxOfTenant));
   }
 
-  /** @param taken what was asked for, in bytes, each time */
+  /** @param taken the sizes of all grants, in bytes */
   give(tenantId: string, taken: readonly number[]): void {
     const tenant = this.tenants.get(tenantId);
     if (!tenant) return;
@@ -104,7 +109,7 @@ export class ReadMemoryPool {
     while (this.serveNext());
   }
 
-  /** The tenant that was served longest ago comes first, and nobody overtakes it by wanting less. */
+  /** The tenant that was served longest ago is first. A smaller request does not overtake it. */
   private serveNext(): boolean {
     for (const [id, tenant] of this.tenants) {
       const [next] = tenant.waiting;
@@ -121,7 +126,7 @@ export class ReadMemoryPool {
   }
 }
 
-/** What one call has of the memory for reads. */
+/** The memory of one call. */
 export class ReadLease implements ReadMemory {
   private readonly over = new AbortController();
   private readonly taken: number[] = [];
@@ -143,7 +148,7 @@ export class ReadLease implements ReadMemory {
       return false;
     }
     this.taken.push(bytes);
-    // It was closed at the moment at which it was granted.
+    // It was closed while the memory was granted.
     if (this.isOver()) this.pool.give(tenantId, this.taken.splice(0));
     return true;
   }
@@ -152,7 +157,7 @@ export class ReadLease implements ReadMemory {
     return this.over.signal.aborted;
   }
 
-  /** The answer has left, or its caller has. What the call reads from now on is small. */
+  /** The answer is sent, or the caller has disconnected. Later reads of the call are small. */
   readonly release = (): void => {
     if (this.isOver()) return;
     this.over.abort(ANSWERED);
@@ -161,11 +166,11 @@ export class ReadLease implements ReadMemory {
 }
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a request.
-const ANSWERED = new Error('the answer has left');
+const ANSWERED = new Error('the call has ended');
 
 const busy = (): ProtocolError =>
   new ProtocolError(
     'unavailable',
-    'Too much is read of large tasks at the moment: send the request again, or read the task page by page with GET /v1/requests/{id}/artifacts',
+    'Too many large tasks are being read at the moment: send the request again, or read the task page by page with GET /v1/requests/{id}/artifacts',
     { metadata: { retryAfterSeconds: String(RETRY_AFTER_SECONDS) }, retryAfterSeconds: RETRY_AFTER_SECONDS },
   );

@@ -5,13 +5,13 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
 /** Of a stream: the time to its first frame. */
-const REQUEST_DURATION = histogram('baton_request_duration_seconds', 'Duration of requests', [
+const REQUEST_DURATION = histogram('baton_request_duration_seconds', 'Duration of HTTP requests', [
   'route',
   'method',
   'status',
 ]);
 
-/** What a request's log line says besides method, route, status and duration. Filled in as it becomes known. */
+/** Fields of a request's log line besides method, route, status and duration. Filled in as they become known. */
 export interface LogContext {
   tenantId?: string;
   agent?: string;
@@ -43,7 +43,7 @@ export function logContextOf(request: FastifyRequest): LogContext {
   return context;
 }
 
-/** A request id that we accept from a caller or a proxy: short, and harmless in a log line or a header. */
+/** A valid request id of a caller or a proxy: short, and harmless in a log line or a header. */
 const SANE_ID = /^[\w.:/+=-]{1,128}$/;
 
 /** The id of a request: the caller's `x-request-id` if it is sane, else a new one. */
@@ -86,7 +86,7 @@ export class Traffic {
     if (this.inFlight === 0) this.wake?.();
   }
 
-  /** Waits at most `ms` until no request is in flight. Returns whether that happened. */
+  /** Waits at most `ms` until no request is in flight. Resolves with whether that happened. */
   async idle(ms: number): Promise<boolean> {
     if (this.inFlight === 0) return true;
     let timer: NodeJS.Timeout | undefined;
@@ -104,7 +104,7 @@ export class Traffic {
   }
 }
 
-/** Probes ask these every few seconds. Their lines are `debug`, or they would drown the others. */
+/** Probes call these every few seconds. Their log lines are `debug`, so that they do not hide the others. */
 const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 /**
@@ -129,7 +129,7 @@ export function logRequests(
       const labels = { route, method: request.method, status: String(reply.raw.statusCode) };
       metrics.of(REQUEST_DURATION).observe(labels, (streamedAt - startedAt) / 1000);
       if (limit !== undefined) metrics.limitExceeded.inc({ limit });
-      // Whoever else listens for the end of this response may still have something to note.
+      // Other listeners for the end of this response may still add fields.
       setImmediate(writeLine, logger, request, reply, endedAt - startedAt);
     });
     done();
@@ -141,7 +141,7 @@ function writeLine(logger: Logger, request: FastifyRequest, reply: FastifyReply,
   const line = {
     requestId: request.id,
     method: request.method,
-    // Without the query: a token may have been put there by mistake.
+    // Without the query: it may contain a token by mistake.
     path: request.url.split('?', 1)[0],
     status: reply.raw.statusCode,
     ms: Math.round(ms * 10) / 10,

@@ -38,7 +38,7 @@ import type { SseEncoding } from '../streams/sse-stream.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** What is known of a request, as far as it has been read. It decides in which form an error is answered. */
+/** The known parts of a request. They decide the form of an error. */
 interface Known {
   readonly id: RpcId;
   /** The profile of the path, and then of the method, where several share the path. */
@@ -47,14 +47,14 @@ interface Known {
   readonly codec?: Codec | undefined;
 }
 
-/** Writes the answer to one JSON-RPC request. Immutable: `with` makes another that knows more. */
+/** Writes the answer to one JSON-RPC request. Immutable: `with` returns a copy that knows more. */
 class RpcAnswer {
   private constructor(
     readonly exchange: Exchange,
     private readonly known: Known,
   ) {}
 
-  /** The answer to a request of which only the path is known. */
+  /** The answer when only the path is known. */
   static at(path: RpcPath, exchange: Exchange): RpcAnswer {
     return new RpcAnswer(exchange, { id: null, profile: profileFor(path) });
   }
@@ -69,7 +69,7 @@ class RpcAnswer {
     reply.status(200).header('content-type', JSON_TYPE).send(this.encodeResult(result));
   }
 
-  /** HTTP 204: a notification went well. */
+  /** HTTP 204: the answer to a notification. */
   none(): void {
     this.exchange.reply.status(204).send();
   }
@@ -116,11 +116,11 @@ interface RpcCall {
 }
 
 /**
- * From a JSON-RPC request to an operation and back, for every profile alike. Where several things are wrong, the first
- * of these is answered: URL and HTTP method (404, 405), token (401), requests per second (429), media type (415), size
- * (413), JSON and envelope (-32700, -32600), version (-32009), method (-32601), params (-32602), and then what
- * `CallResolver` checks. The envelope comes before the version, so that every error from there on carries the caller's
- * id; a profile may want the version right after the token.
+ * Maps a JSON-RPC request to an operation and back, for every profile. If several things are wrong, the first of these
+ * is answered: URL and HTTP method (404, 405), token (401), requests per second (429), media type (415), size (413),
+ * JSON and envelope (-32700, -32600), version (-32009), method (-32601), params (-32602), and then what `CallResolver`
+ * checks. The envelope comes before the version, so that every error from there on carries the caller's id; a profile
+ * may want the version right after the token.
  */
 @Injectable()
 class RpcHandler {
@@ -131,10 +131,10 @@ class RpcHandler {
     private readonly failures: Failures,
   ) {}
 
-  /** Answers one request. Never rejects: whatever goes wrong becomes an answer, if anybody is there to read it. */
+  /** Answers one request. Never rejects: every failure becomes an answer, unless the caller has disconnected. */
   async handle(path: RpcPath, pathAgent: string | undefined, exchange: Exchange): Promise<void> {
     const { request, reply } = exchange;
-    // It knows more after each step, and an error is answered in the form of what is known.
+    // It knows more after each step. An error has the form that fits what is known.
     let answer = RpcAnswer.at(path, exchange);
     try {
       const envelope = await this.readEnvelope(profileFor(path), request);
@@ -222,7 +222,7 @@ function controllerAt(path: RpcPath): Type {
       return this.handler.handle(path, agent, { request, reply });
     }
   }
-  // Guests come in at the root of a host.
+  // Guests may call only the root of a host.
   if (path.path === '/') AllowGuests()(JsonRpcController);
   return JsonRpcController;
 }
@@ -232,7 +232,10 @@ const errorFormatOf =
   (request, reply, failure) =>
     RpcAnswer.at(path, { request, reply }).error(failure);
 
-/** How errors look at a path that has no route, because a name in it can't be read. Its beginning decides. */
+/**
+ * The form of errors for a path without a route, because a name in it cannot be decoded. The beginning of the path
+ * decides.
+ */
 export function rpcErrorFormatAt({ method, url }: FastifyRequest): SendError | undefined {
   if (method !== 'POST') return undefined;
   const path = RPC_PATHS.find(

@@ -18,7 +18,7 @@ export function readFlag(name: string, text: string | undefined): boolean {
   throw ProtocolError.invalidParams(name, 'must be true or false');
 }
 
-/** What a caller asks for of a list. */
+/** The paging options of a list. */
 export interface PageRequest {
   limit: number;
   cursor: string | undefined;

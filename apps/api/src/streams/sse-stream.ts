@@ -6,14 +6,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { logContextOf } from '../http/requests.js';
 
-/** What is handed to the socket at a time. Until the reader has taken it, the rest waits here. */
+/** Size of one piece for the socket. The rest waits here until the reader has taken the piece. */
 const PIECE_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);
 
-const OPEN_STREAMS = gauge('baton_open_streams', 'Streams open in this process');
+const OPEN_STREAMS = gauge('baton_open_streams', 'Streams that this process serves');
 
-/** How long a stream that was closed early may take to hand over what is still buffered. */
+/** Maximum time for a stream that was closed early to send its buffer. */
 const LINGER_MS = 5_000;
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a stream.
@@ -21,27 +21,27 @@ const STREAM_OVER = new Error('the stream is over');
 
 /** One event of a stream as it goes out. */
 export interface SseRecord {
-  /** Whoever has read it goes on after this sequence. */
+  /** A reader resumes after this sequence. */
   sequence: number;
   text: string;
 }
 
-/** How a stream of items becomes text on the wire. */
+/** Encodes the items of a stream as text. */
 export interface SseEncoding {
   /** The records of an item: none, one or several. */
   item(item: StreamItem): SseRecord[];
-  /** The record that ends a stream which fails. */
+  /** The last record of a failed stream. */
   error(error: unknown): string;
 }
 
 export interface SseOptions {
   headers: OutgoingHttpHeaders;
   heartbeatMs: number;
-  /** How much may wait for the reader before the source is paused. */
+  /** Maximum that waits for the reader before the source is paused. */
   bufferBytes: number;
-  /** How long a reader may take nothing of what waits for it before it is closed. */
+  /** Maximum time without progress of the reader. Then the stream is closed. */
   stallMs: number;
-  /** Told once, as soon as the stream is over. */
+  /** Called once, when the stream is over. */
   onEnd?(end: StreamEnd): void;
 }
 
@@ -116,7 +116,7 @@ export class SseStream {
     this.finish(end);
   }
 
-  /** The source is over at once; the reader may still take what waits for it. */
+  /** The source ends at once. The reader may still take the buffer. */
   private finish(end: StreamEnd): void {
     if (this.end) return;
     this.end = end;
@@ -127,7 +127,7 @@ export class SseStream {
     else this.ending = this.endResponse(end === 'completed' || end === 'failed' ? undefined : LINGER_MS);
   }
 
-  /** @param lingerMs how long the rest may take; not set: for as long as the reader takes of it */
+  /** @param lingerMs maximum time for the rest; unset: as long as the reader makes progress */
   private async endResponse(lingerMs: number | undefined): Promise<void> {
     const { response, buffer, options } = this;
     const destroy = (): void => void response.destroy();
@@ -145,7 +145,7 @@ export class SseStream {
   }
 
   private readonly onHeartbeat = (): void => {
-    // What waits already keeps the connection busy; a comment behind it would only take memory.
+    // Waiting data already keeps the connection busy. A comment behind it would only take memory.
     if (this.buffer.isEmpty) this.buffer.add(': heartbeat\n\n');
   };
 
@@ -154,7 +154,7 @@ export class SseStream {
     this.buffer.close();
   };
 
-  /** A broken connection also closes the response, which is where it is dealt with. */
+  /** A broken connection also closes the response, and that is handled there. */
   private readonly onError = (): void => undefined;
 }
 
@@ -167,8 +167,8 @@ interface ReaderBufferOptions {
 }
 
 /**
- * Text on its way to one reader. The socket holds one piece at a time, so that what a slow reader costs can be
- * counted here, and so that each piece it takes is a sign of life. What the reader sends meanwhile is none.
+ * Text for one reader. The socket holds one piece at a time. So the memory of a slow reader is counted here, and each
+ * piece that it takes is a sign of life. Data that the reader sends is not a sign of life.
  */
 class ReaderBuffer {
   private texts: string[] = [];
@@ -194,7 +194,7 @@ class ReaderBuffer {
     return this.chars + this.encoded.length >= this.options.limit;
   }
 
-  /** Takes a text; what comes within one turn of the event loop goes out together. */
+  /** Adds a text. Texts of one turn of the event loop are sent together. */
   add(text: string): void {
     this.texts.push(text);
     this.chars += text.length;
@@ -207,7 +207,7 @@ class ReaderBuffer {
     await new Promise<void>((resolve) => this.wake.push(resolve));
   }
 
-  /** Forget what waits and free whoever waits for it. */
+  /** Drop the waiting text, and resolve the callers that wait for it. */
   close(): void {
     this.closed = true;
     clearImmediate(this.scheduled);
@@ -229,7 +229,7 @@ class ReaderBuffer {
     this.response.write(piece, this.onTaken);
   };
 
-  /** About one piece of text becomes bytes; never half a text, since a character may lie on the cut. */
+  /** Encodes about one piece of text as bytes. Never splits a text, because the split could be inside a character. */
   private encode(): void {
     let chars = 0;
     let count = 0;
@@ -300,7 +300,7 @@ export class EventStreams {
     }
   }
 
-  /** Ends every stream, and those that open from now on, without a final event. */
+  /** Ends every open and every later stream without a final event. */
   closeAll(): void {
     this.closed = true;
     for (const stream of this.open) endForShutdown(stream);

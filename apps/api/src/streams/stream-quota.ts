@@ -12,7 +12,7 @@ const HEARTBEAT_MS = 3_500;
 const RETRY_SECONDS = 1;
 
 /**
- * Holds each tenant to its `openStreams`, over all processes. For a tenant with a limit every process writes the number
+ * Enforces `openStreams` of each tenant, over all processes. For a tenant with a limit every process writes the number
  * of its own streams into a row, and opens another only if the sum of the rows allows it; each heartbeat corrects the
  * rows. For a tenant without a limit the number is only kept in memory.
  */
@@ -44,8 +44,8 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Does `work` in a slot of the tenant's. The slot is free again as soon as `caller` is aborted. Throws
-   * `limit-exceeded` if no slot is free, before any work is done.
+   * Does `work` in a slot of the tenant. The slot is free again when `caller` is aborted. Throws `limit-exceeded` if no
+   * slot is free, before any work is done.
    */
   async during(tenantId: string, caller: AbortSignal, work: () => Promise<void>): Promise<void> {
     const leave = await this.enter(tenantId);
@@ -57,7 +57,7 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** @returns gives the slot back; more calls than one do nothing */
+  /** @returns a function that frees the slot; further calls do nothing */
   private async enter(tenantId: string): Promise<() => void> {
     const { openStreams } = await this.limits.of(tenantId);
     const streams = this.streamsOf(tenantId);
@@ -83,7 +83,7 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
       streams = new TenantStreams(tenantId, this.processId, this.counts, {
         over: () => this.tenants.delete(tenantId),
         failed: (error) =>
-          this.logger.warn('open streams not counted; trying again', { err: error, tenantId }),
+          this.logger.warn('open streams could not be counted; trying again', { err: error, tenantId }),
       });
       this.tenants.set(tenantId, streams);
     }
@@ -111,23 +111,22 @@ interface Claim {
   reject: (error: unknown) => void;
 }
 
-/** What the streams of a tenant report. */
 interface Listener {
-  /** None is open, and none is noted any more. */
+  /** No stream is open, and the row is empty. */
   over(): void;
   /** The row could not be written; the heartbeat tries again. */
   failed(error: unknown): void;
 }
 
 /**
- * The streams of one tenant in one process. What is noted in the database is always written whole and by one
- * statement at a time, so that it can never drift from what is open; claims that come meanwhile go together.
+ * The streams of one tenant in one process. The row is always written whole and by one statement at a time, so it
+ * cannot differ from the open streams for long. Claims that arrive meanwhile are written together.
  */
 class TenantStreams {
   private open = 0;
   /** What the row says; 0 is no row. */
   private noted = 0;
-  /** Whether there is a row to keep: only where the tenant has, or had, a limit. */
+  /** Whether a row is needed: only if the tenant has, or had, a limit. */
   private listed = false;
   private claims: Claim[] = [];
   private writing = false;
@@ -143,13 +142,13 @@ class TenantStreams {
     return this.listed;
   }
 
-  /** One more, where there is no limit. */
+  /** Counts one more stream without a limit. */
   add(): void {
     this.open += 1;
     this.write();
   }
 
-  /** One more if all processes together stay within `max`; whether it was granted. */
+  /** Counts one more stream if all processes together stay within `max`. Resolves with whether it was granted. */
   claim(max: number): Promise<boolean> {
     this.listed = true;
     return new Promise((resolve, reject) => {
@@ -170,7 +169,7 @@ class TenantStreams {
     this.write();
   }
 
-  /** @param noted what the row says; another number is put right */
+  /** @param noted the number in the row; a wrong number is corrected */
   reconcile(noted: number): void {
     if (this.writing) return;
     this.noted = noted;
@@ -193,7 +192,7 @@ class TenantStreams {
     }
   }
 
-  /** @returns whether it is worth going on */
+  /** @returns whether to continue */
   private async writeOnce(): Promise<boolean> {
     const claims = this.claims;
     const held = this.open;

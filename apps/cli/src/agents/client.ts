@@ -34,7 +34,7 @@ export interface Written {
 /** How a write is meant. */
 export interface Write {
   dryRun?: boolean;
-  /** The state that it goes on from; null = the agent must not exist, undefined = whatever it is. */
+  /** The expected version; null = the agent must not exist, undefined = any. */
   etag?: string | null;
 }
 

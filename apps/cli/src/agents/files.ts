@@ -18,10 +18,10 @@ export interface Change {
   diff: string[];
 }
 
-/** A change that the server has found to be right. */
+/** A change that the server has validated. */
 export interface PlannedChange extends Change {
   document: unknown;
-  /** What the change goes on from; null = the agent is new. */
+  /** The version that the change is based on; null = the agent is new. */
   etag: string | null;
 }
 
@@ -61,9 +61,11 @@ async function planChange(
   const slug = slugIn(file, document);
   const twin = others.find((other) => other.slug === slug);
   if (twin)
-    throw new OperatorError(`${file}: slug: "${slug}" is that of ${twin.file}, too: give each its own.`);
+    throw new OperatorError(
+      `${file}: slug: "${slug}" is also the slug of ${twin.file}: give each agent its own.`,
+    );
   const found = await client.find(slug);
-  // An agent of the operator's is hidden by one of the tenant's own, not changed.
+  // An own agent hides an agent of the operator. It does not change it.
   const current = found?.agent.origin === 'catalog' ? found : undefined;
   const etag = current?.etag ?? null;
   const { outcome, agent } = await ofFile(file, () => client.put(slug, document, { dryRun: true, etag }));
@@ -97,12 +99,12 @@ export function agentFilesIn(paths: readonly string[]): string[] {
   return [...new Set(files)];
 }
 
-/** Whatever goes wrong in `work` is said of the file, in one line. */
+/** Errors of `work` become one line that begins with the file. */
 export async function ofFile<T>(file: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    // That the server is away has nothing to do with the file.
+    // A server that is away is not an error of the file.
     if (error instanceof UnreachableError) throw error;
     // A YAML error shows the line below its first sentence.
     const [reason = ''] = reasonOf(error).split('\n');
@@ -121,7 +123,7 @@ function readText(file: string): string {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const reason =
-      code === 'ENOENT' ? 'there is no such file' : `it can not be read (${code ?? 'unknown reason'})`;
+      code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code ?? 'unknown reason'})`;
     throw new Error(reason, { cause: error });
   }
 }

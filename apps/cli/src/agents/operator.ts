@@ -70,7 +70,7 @@ export async function removeAgent(cli: Cli, name: string, { tenant, json }: Oper
 /** For editors: `# yaml-language-server: $schema=agent.schema.json`. */
 export const printSchema = ({ terminal }: Cli): void => printJson(terminal, agentSchema());
 
-/** Without the runtime's settings: they may hold what is not for everybody's eyes. */
+/** Without the runtime's settings: they may be confidential. */
 const recordOf = (agent: Partial<Pick<Agent, 'id'>> & Omit<Agent, 'id'>) => {
   const { id, slug, origin, status } = agent;
   const { name, description, version, runtime } = agent.definition;

@@ -85,7 +85,12 @@ export async function restoreVersion(
   version: string,
   options: ServerOptions,
 ): Promise<void> {
-  report(cli, await clientOf(cli, options).restore(name, version), options, `is what it was at ${version}`);
+  report(
+    cli,
+    await clientOf(cli, options).restore(name, version),
+    options,
+    `has the contents of version ${version} again`,
+  );
 }
 
 export async function setEnabled(
@@ -110,4 +115,4 @@ function report({ terminal }: Cli, { outcome, agent }: Written, { json }: Server
 }
 
 const noSuchAgent = (name: string): OperatorError =>
-  new OperatorError(`There is no agent "${name}": npx baton agents list shows those there are.`);
+  new OperatorError(`There is no agent "${name}": npx baton agents list shows all agents.`);

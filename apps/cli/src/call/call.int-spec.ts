@@ -92,7 +92,7 @@ describe('baton send and watch', () => {
     ];
     const { code, out, err } = await baton('send', 'echo', 'hello', '--stream');
     expect({ code, out }).toEqual({ code: 0, out: LINES });
-    expect(err).toBe('The connection was lost; going on after the last event.\nTask t: completed');
+    expect(err).toBe('The connection was lost. Continuing after the last event.\nTask t: completed');
     expect(resumedAfter).toBe('2');
   });
 

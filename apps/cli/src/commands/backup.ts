@@ -34,13 +34,13 @@ async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
   if (json && file !== '-') printJson(terminal, backup);
   terminal.err(
-    `The backup is whole: ${rows} rows of ${manifest.tables.length} tables, as of ${manifest.createdAt}. ` +
+    `The backup is complete: ${rows} rows of ${manifest.tables.length} tables, as of ${manifest.createdAt}. ` +
       `Left out: ${manifest.leftOut.map(({ name }) => name).join(', ')}.`,
   );
   if (manifest.masterKeyIds.length > 0) {
     terminal.err(
-      `Secrets in it are encrypted with the master key ${manifest.masterKeyIds.join(', ')}, which is not in it: ` +
-        'keep BATON_MASTER_KEY in another safe place, for without it they are lost.',
+      `Its secrets are encrypted with the master key ${manifest.masterKeyIds.join(', ')}, which is not in the backup. ` +
+        'Keep BATON_MASTER_KEY in another safe place: without it the secrets are lost.',
     );
   }
 }
@@ -48,12 +48,12 @@ async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise
 function standardOutput({ stdout }: Cli): Writable {
   const out = stdout?.() ?? process.stdout;
   if (!out.isTTY) return out;
-  throw new BackupError('A backup is no text for a terminal: name a file, or send standard output into one.');
+  throw new BackupError('A backup is binary: name a file, or redirect standard output to one.');
 }
 
-/** Under another name until it is whole, so that nobody takes half a backup for one. Only its owner can read it. */
+/** Under another name until it is complete, so that nobody uses half a backup. Only its owner can read it. */
 async function intoFile(file: string, write: (out: Writable) => Promise<Backup>): Promise<Backup> {
-  if (existsSync(file)) throw new BackupError(`${file} is there already: name a new file.`);
+  if (existsSync(file)) throw new BackupError(`${file} already exists: name a new file.`);
   const partial = `${file}.partial`;
   try {
     rmSync(partial, { force: true }); // The mode counts only for a new file.
@@ -65,7 +65,7 @@ async function intoFile(file: string, write: (out: Writable) => Promise<Backup>)
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === undefined || code === undefined || error instanceof BackupError) throw error;
     if (!['open', 'write', 'fsync', 'rename', 'unlink'].includes(syscall)) throw error;
-    throw new BackupError(`${file} can not be written (${code}): name a file that can be.`, { cause: error });
+    throw new BackupError(`${file} cannot be written (${code}): name another file.`, { cause: error });
   }
 }
 
@@ -91,7 +91,7 @@ export function addRestoreCommand(program: Command, cli: Cli): void {
 async function check(cli: Cli, file: string, { json }: RestoreFlags): Promise<void> {
   const manifest = await verifyBackup(opener(cli, file)());
   if (json) printJson(cli.terminal, manifest);
-  else cli.terminal.out(`The backup is whole. ${describe(manifest)}`);
+  else cli.terminal.out(`The backup is complete. ${describe(manifest)}`);
 }
 
 async function restore(cli: Cli, file: string, { force = false, json }: RestoreFlags): Promise<void> {
@@ -109,7 +109,7 @@ async function restore(cli: Cli, file: string, { force = false, json }: RestoreF
   if (migrated.length > 0) terminal.err(`Migrated to this release: ${migrated.join(', ')}.`);
   if (interruptedRuns > 0) {
     terminal.err(
-      `${interruptedRuns} runs were at work at the time of the backup: workers execute them again.`,
+      `${interruptedRuns} runs were running at the time of the backup: workers execute them again.`,
     );
   }
   warnOfKeys(cli, environment, manifest);
@@ -121,7 +121,7 @@ function warnOfKeys({ terminal }: Cli, environment: Environment, { masterKeyIds 
   if (unknown.length === 0) return;
   terminal.err(
     `Warning: secrets are encrypted with the master key ${unknown.join(', ')}, which is neither BATON_MASTER_KEY nor ` +
-      'in BATON_MASTER_KEY_PREVIOUS. Agents that need them fail until it is there.',
+      'in BATON_MASTER_KEY_PREVIOUS. Agents that need these secrets fail until you add the key.',
   );
 }
 
@@ -137,9 +137,7 @@ function opener({ stdin }: Cli, file: string): () => AsyncIterable<Uint8Array> {
     statSync(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new OperatorError(
-      `${file} can not be read (${code ?? 'unknown reason'}): name a file that can be.`,
-    );
+    throw new OperatorError(`${file} cannot be read (${code ?? 'unknown reason'}): name another file.`);
   }
   return () => createReadStream(file);
 }

@@ -61,7 +61,7 @@ async function printReply({ terminal }: Cli, client: AgentClient, message: Messa
 
 async function streamReply({ terminal }: Cli, client: AgentClient, message: Message, { json }: SendOptions) {
   let end: TurnEnd | undefined;
-  const onLost = () => terminal.err('The connection was lost; going on after the last event.');
+  const onLost = () => terminal.err('The connection was lost. Continuing after the last event.');
   for await (const event of follow(client.stream(message), { client, isOver: endsTurn, onLost })) {
     terminal.out(json ? eventJson(event) : eventLine(event));
     const { payload } = event;
@@ -136,7 +136,7 @@ async function watch({ source, terminal }: Cli, agent: string, taskId: string, o
   const target = findTarget(source, options);
   const after = parseSequence(options.after);
   const client = await AgentClient.connect(target, agent);
-  const onLost = () => terminal.err('The connection was lost; going on after the last event.');
+  const onLost = () => terminal.err('The connection was lost. Continuing after the last event.');
   const following = { client, isOver: isTerminal, onLost };
   for await (const event of follow(client.subscribe(taskId, after), following, { taskId, after })) {
     terminal.out(options.json ? eventJson(event) : eventLine(event));

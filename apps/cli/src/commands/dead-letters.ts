@@ -97,7 +97,7 @@ async function requireLetter({ letters }: Desk, runId: string): Promise<DeadLett
   const letter = await letters.findAnywhere(runId);
   if (letter) return letter;
   throw new OperatorError(
-    `There is no dead letter of run "${runId}": npx baton dead-letters list shows those there are.`,
+    `There is no dead letter of run "${runId}": npx baton dead-letters list shows all of them.`,
   );
 }
 
@@ -156,7 +156,7 @@ async function redeliverLetters(
   });
 }
 
-/** The use case of the API, without the limits of tenants: the operator stands above them. */
+/** The use case of the API, without the limits of tenants: they do not apply to the operator. */
 async function withRedelivery(desk: Desk, work: (deadLetters: DeadLetters) => Promise<void>): Promise<void> {
   const { letters, tasks, agents, environment } = desk;
   await withMessaging(environment, async (messaging, answers) => {
@@ -184,12 +184,12 @@ async function redeliverOne(
   if (redelivered.ok) return redelivered.taskId;
   if (redelivered.reason === 'redelivered') {
     throw new OperatorError(
-      `Run ${runId} was redelivered before, as task ${redelivered.taskId}: add --again to do it once more.`,
+      `Run ${runId} was redelivered before, as task ${redelivered.taskId}: add --again to redeliver it once more.`,
     );
   }
   throw new OperatorError(
     redelivered.reason === 'agent-gone'
-      ? `The agent of run ${runId} no longer exists: nobody would answer.`
-      : `The task of run ${runId} is past its retention, and so is its message.`,
+      ? `The agent of run ${runId} no longer exists: the run cannot be redelivered.`
+      : `The task of run ${runId} and its message were deleted by retention.`,
   );
 }

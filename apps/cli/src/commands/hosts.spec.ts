@@ -24,5 +24,5 @@ it.each([
   'x%41.com',
   'a'.repeat(254),
 ])('%j is no host', (text) => {
-  expect(() => parseHost(text)).toThrow('can not be a host');
+  expect(() => parseHost(text)).toThrow('cannot be a host');
 });

@@ -9,7 +9,7 @@ import { announceCatalog, requireTenant, withPlatform } from '../platform.js';
 const TITLES = ['host', 'tenant', 'agent', 'public'];
 const NONE = 'No hosts are bound yet: npx baton hosts bind <host> --tenant <slug> --agent <agent>';
 
-/** What is in no host name; `domainToASCII` would take it for the end of one. */
+/** Characters that no host name has. `domainToASCII` would end the name there. */
 const FOREIGN = /[^\p{L}\p{M}\p{N}._\-[\]:]/u;
 
 interface BindOptions extends JsonOption {
@@ -58,7 +58,7 @@ export function parseHost(text: string): string {
   const name = FOREIGN.test(text) ? '' : domainToASCII(hostName(text));
   if (name !== '' && name.length <= 253) return name;
   throw new OperatorError(
-    `"${text}" can not be a host: give the name alone, such as agents.example.com, without https:// and path.`,
+    `"${text}" cannot be a host: give the name alone, such as agents.example.com, without https:// and path.`,
   );
 }
 
@@ -105,7 +105,7 @@ async function unbindHost({ source, terminal }: Cli, text: string, { json }: Jso
   await withPlatform(source, async ({ environment, hosts }) => {
     const binding = await hosts.unbind(host);
     if (!binding) {
-      throw new OperatorError(`"${host}" is not bound: npx baton hosts list shows the hosts that are.`);
+      throw new OperatorError(`"${host}" is not bound: npx baton hosts list shows the bound hosts.`);
     }
     if (json) printJson(terminal, binding);
     else terminal.out(`Host ${host} is no longer bound to agent ${binding.agent}.`);

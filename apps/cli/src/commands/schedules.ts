@@ -160,7 +160,7 @@ async function setPaused(cli: Cli, name: string, paused: boolean, options: Optio
 async function runNow(cli: Cli, name: string, options: Options): Promise<void> {
   const made = await ApiClient.of(cli, options).call<{ request_id: string }>('POST', `${pathOf(name)}/run`);
   if (options.json) printJson(cli.terminal, made);
-  else cli.terminal.out(`Schedule ${name} has made task ${made.request_id}.`);
+  else cli.terminal.out(`Schedule ${name} has created task ${made.request_id}.`);
 }
 
 async function remove(cli: Cli, name: string, options: Options): Promise<void> {
@@ -175,7 +175,7 @@ const whenOf = ({ cron, at }: ScheduleJson): string => cron ?? (at === null ? '-
 function nextOf({ paused, waiting, next_at: next }: ScheduleJson): string {
   if (paused) return 'paused';
   if (next === null) return 'no time is left';
-  return waiting ? `waiting for the task before since ${timeOf(next)}` : `next at ${timeOf(next)}`;
+  return waiting ? `waiting for the previous task since ${timeOf(next)}` : `next at ${timeOf(next)}`;
 }
 
 function rowOf(schedule: ScheduleJson): string[] {

@@ -95,7 +95,7 @@ async function removeSecret(cli: Cli, name: string, { tenant, json }: TenantOpti
   const removed = await withSecrets(cli, tenant, (secrets, tenantId) => secrets.remove(tenantId, name));
   if (!removed) {
     throw new OperatorError(
-      `Tenant "${tenant}" has no secret "${name}": npx baton secrets list --tenant ${tenant} shows those it has.`,
+      `Tenant "${tenant}" has no secret "${name}": npx baton secrets list --tenant ${tenant} shows its secrets.`,
     );
   }
   if (json) printJson(cli.terminal, { name, removed });
@@ -108,17 +108,16 @@ async function rotateSecrets({ source, terminal }: Cli, { json }: JsonOption): P
   );
   const { keyId, rotated, failures } = rotation;
   if (json) printJson(terminal, rotation);
-  else terminal.out(`${rotated} secrets were encrypted anew; the key in use is ${keyId}.`);
+  else terminal.out(`${rotated} secrets were encrypted again; the key in use is ${keyId}.`);
   if (failures.length > 0) {
     throw new OperatorError(
       [
         ...failures,
-        'Keep the earlier keys in BATON_MASTER_KEY_PREVIOUS until a rotation ends without this.',
+        'Keep the earlier keys in BATON_MASTER_KEY_PREVIOUS until a rotation ends without this warning.',
       ].join('\n'),
     );
   }
-  if (!json)
-    terminal.err('No secret needs an earlier key any more: BATON_MASTER_KEY_PREVIOUS can be emptied.');
+  if (!json) terminal.err('No secret needs an earlier key: BATON_MASTER_KEY_PREVIOUS can be emptied.');
 }
 
 const rowOf = ({ name, keyId, createdAt, updatedAt }: SecretInfo): string[] => [
@@ -198,8 +197,6 @@ function readText(file: string): string {
     return readFileSync(file, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new OperatorError(
-      `${file} can not be read (${code ?? 'unknown reason'}): name a file that can be.`,
-    );
+    throw new OperatorError(`${file} cannot be read (${code ?? 'unknown reason'}): name another file.`);
   }
 }

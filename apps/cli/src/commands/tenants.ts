@@ -43,7 +43,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     .option('--default-agent <agent>', 'agent that answers calls that name no agent')
     .option(
       '--index-model <model>',
-      'provider/model with which the agent `index` routes; none; default for INDEX_MODEL',
+      'model with which the agent `index` routes: provider/model, none, or default (INDEX_MODEL)',
     )
     .option('--index-model-url <url>', 'URL of that model, if not the usual one of its provider')
     .option(...JSON_OPTION)
@@ -63,7 +63,9 @@ interface Settings {
 async function setTenant({ tenants, agents }: Platform, slug: string, settings: Settings): Promise<Tenant> {
   const { defaultAgent, indexModel, indexModelUrl } = settings;
   if (defaultAgent === undefined && indexModel === undefined) {
-    throw new OperatorError('Say what to set: --default-agent <agent> or --index-model <provider/model>.');
+    throw new OperatorError(
+      'Name what to change: --default-agent <agent> or --index-model <provider/model>.',
+    );
   }
   const { id } = await requireTenant(tenants, slug);
   // Loaded here only: the other commands start faster without the agents.
@@ -80,7 +82,7 @@ async function setTenant({ tenants, agents }: Platform, slug: string, settings: 
 function assertSlug(slug: string): void {
   if (SLUG.test(slug)) return;
   throw new OperatorError(
-    `"${slug}" can not name a tenant: use 1 to 63 lower-case letters, digits or hyphens, beginning and ending with a letter or digit.`,
+    `"${slug}" cannot name a tenant: use 1 to 63 lower-case letters, digits or hyphens, beginning and ending with a letter or digit.`,
   );
 }
 
@@ -208,9 +210,7 @@ function parseDefaults(texts: readonly string[], set: LimitOverrides): LimitName
   const names = texts.flatMap((text) => text.split(',')).map(parseName);
   const both = names.find((name) => name in set);
   if (both === undefined) return names;
-  throw new OperatorError(
-    `${optionOf(both)} is given and named by --default as well: leave one of them out.`,
-  );
+  throw new OperatorError(`${optionOf(both)} is set and also named by --default: leave one of them out.`);
 }
 
 function parseName(text: string): LimitName {
@@ -218,5 +218,5 @@ function parseName(text: string): LimitName {
   const found = LIMIT_NAMES.find((name) => optionOf(name) === wanted || `--${name}` === wanted);
   if (found) return found;
   const known = LIMIT_NAMES.map((name) => optionOf(name).slice(2)).join(', ');
-  throw new OperatorError(`--default: "${text}" is no limit: name one of ${known}.`);
+  throw new OperatorError(`--default: "${text}" is not a limit: choose from ${known}.`);
 }

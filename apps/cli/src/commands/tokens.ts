@@ -114,14 +114,14 @@ async function revokeToken(
   });
 }
 
-/** What was typed is not repeated: it may be a whole secret. */
+/** The message does not repeat the argument: it may be a whole secret. */
 const noSuchToken = (tenant: string): OperatorError =>
   new OperatorError(
     `Tenant "${tenant}" has no such token: npx baton tokens list --tenant ${tenant} shows ids and prefixes.`,
   );
 
 const untold = (cacheMs: number): string =>
-  `The token is revoked, but messaging does not answer: processes may take it for another ${cacheMs / 1000} s.`;
+  `The token is revoked, but messaging does not answer: processes may accept it for another ${cacheMs / 1000} s.`;
 
 function stateOf({ revokedAt, expiresAt }: ApiToken): 'revoked' | 'expired' | 'active' {
   if (revokedAt) return 'revoked';
@@ -163,7 +163,7 @@ function afterDuration(text: string, now: Date): Date | undefined {
     : undefined;
 }
 
-/** The last millisecond of the day. A day that no calendar has (2026-02-30) is refused, not carried over. */
+/** The last millisecond of the day. An impossible day (2026-02-30) is refused. */
 function endOfDay(text: string): Date | undefined {
   if (!DAY.test(text)) return undefined;
   const end = new Date(`${text}T23:59:59.999Z`);

@@ -73,7 +73,7 @@ export function readableFolder(folder: string, account: Account | undefined): st
   const parent = FOLDERS.map(madeWritable).find((made) => made !== undefined);
   if (!parent) {
     throw new Error(
-      `Postgres runs as the user "${account.name}", who may not enter ${folder}, and neither ` +
+      `Postgres runs as the user "${account.name}", who may not enter ${folder}, and Baton can write to neither ` +
         `${FOLDERS.join(' nor ')} can be written: set BATON_HOME to a folder that everybody may enter.`,
     );
   }

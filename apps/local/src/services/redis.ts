@@ -46,7 +46,7 @@ export async function startRedis(
   const password = before?.password ?? randomBytes(18).toString('base64url');
   const configuration = join(folder, 'redis.conf');
   const logFile = join(folder, 'redis.log');
-  // In a file, not in arguments: those are for everybody to see.
+  // In a file, because every user of the machine can see arguments.
   const settings = [
     'bind 127.0.0.1',
     `port ${port}`,

@@ -17,7 +17,7 @@ export interface ServiceCommand {
   pidFile: string;
   /** Asks the server to stop in good order. */
   stopSignal: 'SIGINT' | 'SIGTERM';
-  /** Whom to run as; absent = as ourselves. */
+  /** The user to run as; unset = the present user. */
   account?: Account | undefined;
 }
 
@@ -31,9 +31,9 @@ export interface ServiceProcess {
   kill(): void;
 }
 
-// The server must not outlive us, even if we are killed: a watcher waits on descriptor 3, whose other end is ours.
-// A line means that the server is gone already; the end of the pipe means that we are. `exec` gives the server the
-// shell's process id. The watcher is a grandchild, for Postgres minds children it did not make.
+// The server must not outlive this process, even if it is killed: a watcher waits on descriptor 3, whose other end is
+// here. A line means that the server is gone already; the end of the pipe means that we are. `exec` gives the server
+// the shell's process id. The watcher is a grandchild, for Postgres minds children it did not make.
 const WATCHED = '( (read -r gone <&3 || kill -"$1" $$) & ); exec 3<&-; shift; exec "$@"';
 
 /** Starts the server. It is in a group of its own, so that Ctrl-C reaches us alone and we decide the order. */

@@ -5,7 +5,7 @@ import { createGunzip, createGzip } from 'node:zlib';
 import { extract, pack } from 'tar-stream';
 import { z } from 'zod';
 
-/** A backup can not be made, read or restored. The message is one plain sentence or more, shown as it is. */
+/** A backup cannot be made, read or restored. The message is one plain sentence or more, shown as it is. */
 export class BackupError extends Error {
   override readonly name = 'BackupError';
 }
@@ -13,7 +13,7 @@ export class BackupError extends Error {
 /** Of the file's layout. A reader refuses a higher number. */
 export const FORMAT_VERSION = 1;
 
-/** So much of a table goes into one entry of the archive, and is held in memory. */
+/** Size of one entry of the archive in bytes. One entry is held in memory. */
 const CHUNK_BYTES = 4 * 1024 * 1024;
 const MAX_ENTRY_BYTES = 64 * 1024 * 1024;
 
@@ -34,7 +34,7 @@ const manifestSchema = z.object({
   sequences: z.array(z.object({ name: z.string(), lastValue: z.string(), isCalled: z.boolean() })),
   /** Tables without their rows. */
   leftOut: z.array(z.object({ name: z.string(), reason: z.string() })),
-  /** Ids of the master keys that encrypt the secrets; the keys themselves are nowhere in a backup. */
+  /** Ids of the master keys that encrypt the secrets. A backup never contains the keys. */
   masterKeyIds: z.array(z.string()),
 });
 
@@ -43,12 +43,12 @@ const checksumsSchema = z.record(z.string(), digestSchema);
 
 /** The first entry of a backup. */
 export type Manifest = z.output<typeof manifestSchema>;
-/** Of the rows of a table, whatever their order. */
+/** The digest of a table's rows, whatever their order. */
 export type Digest = z.output<typeof digestSchema>;
-/** The last entry of a backup: a file without it was cut off. */
+/** The last entry of a backup: a file without it is truncated. */
 export type Checksums = Readonly<Record<string, Digest>>;
 
-/** What a backup is made of, in this order: the manifest, the rows of each table in chunks, the checksums. */
+/** The parts of a backup, in this order: the manifest, the rows of each table in chunks, the checksums. */
 export type Part =
   | { kind: 'manifest'; manifest: Manifest }
   | { kind: 'rows'; table: string; data: Buffer }
@@ -60,7 +60,7 @@ export class RowDigest {
   private bytes = 0;
   /** The sum of the SHA-256 of all rows, in eight words that overflow. */
   private readonly sum = new Uint32Array(8);
-  /** Of a row whose end has not come yet. */
+  /** The beginning of a row that is not complete yet. */
   private open: Hash | undefined;
 
   update(chunk: Buffer): void {
@@ -95,7 +95,7 @@ export class ArchiveWriter {
 
   constructor(out: Writable) {
     this.written = pipeline(this.archive, createGzip(), out);
-    // Whoever waits for an entry or for the end gets the error.
+    // The caller that waits for an entry or for the end gets the error.
     this.written.catch(() => undefined);
   }
 
@@ -143,7 +143,7 @@ export class ArchiveWriter {
         error ? reject(error) : resolve(),
       );
     });
-    // An output that fails says why; the archive only says that it was destroyed.
+    // The error of the output has the reason; the archive's error only says that it was destroyed.
     await Promise.race([taken, this.written]).catch(async (error: unknown) => {
       await this.written;
       throw error;
@@ -151,7 +151,7 @@ export class ArchiveWriter {
   }
 }
 
-/** The parts of a backup. Throws BackupError if it is no backup, was changed, or does not end as it should. */
+/** The parts of a backup. Throws BackupError if the file is not a backup, was changed, or is truncated. */
 export async function* readArchive(input: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {
   const archive = extract();
   const fed = pipeline(input, createGunzip(), archive);
@@ -172,7 +172,7 @@ export async function* readArchive(input: AsyncIterable<Uint8Array>): AsyncGener
 /**
  * Reads a backup to its end and compares everything with its checksums.
  * @returns its manifest
- * @throws BackupError that names the table that is not whole
+ * @throws BackupError that names the incomplete table
  */
 export async function verifyBackup(input: AsyncIterable<Uint8Array>): Promise<Manifest> {
   const check = new ArchiveCheck();
@@ -181,27 +181,29 @@ export async function verifyBackup(input: AsyncIterable<Uint8Array>): Promise<Ma
   return check.manifest;
 }
 
-/** Watches the parts of a backup go by. Throws BackupError if one is missing, or is not what the checksums say. */
+/** Checks the parts of a backup as they pass. Throws BackupError if one is missing, or does not match the checksums. */
 export class ArchiveCheck {
   private found: Manifest | undefined;
   private checksums: Checksums | undefined;
   private readonly digests = new Map<string, RowDigest>();
 
   take(part: Part): void {
-    if (this.checksums) throw new BackupError('The backup goes on behind its end.');
+    if (this.checksums) throw new BackupError('The backup has data after its end.');
     if (part.kind === 'manifest') this.found = part.manifest;
     else if (part.kind === 'checksums') this.checksums = part.checksums;
     else this.digestOf(part.table).update(part.data);
   }
 
-  /** Of a backup that has gone by to its end. @returns what it must come to in a database */
+  /** Call it after the last part. @returns the digests that the restored tables must have */
   finish(): Checksums {
     const { tables } = this.manifest;
-    if (!this.checksums) throw new BackupError('The backup is not whole: its end is missing.');
+    if (!this.checksums) throw new BackupError('The backup is incomplete: its end is missing.');
     for (const { name, rows } of tables) {
       const digest = this.digestOf(name).result;
       if (digest.rows !== rows) {
-        throw new BackupError(`The backup is not whole: ${name} has ${digest.rows} rows instead of ${rows}.`);
+        throw new BackupError(
+          `The backup is incomplete: ${name} has ${digest.rows} rows instead of ${rows}.`,
+        );
       }
       if (!isSame(digest, this.checksums[name])) {
         throw new BackupError(`The backup was changed: the rows of ${name} do not match their checksum.`);
@@ -211,7 +213,8 @@ export class ArchiveCheck {
   }
 
   get manifest(): Manifest {
-    if (!this.found) throw new BackupError('This is no backup of Baton: it does not begin with a manifest.');
+    if (!this.found)
+      throw new BackupError('This is not a backup of Baton: it does not begin with a manifest.');
     return this.found;
   }
 
@@ -229,7 +232,7 @@ export const isSame = (one: Digest, other: Digest | undefined): boolean =>
   one.rows === other?.rows && one.bytes === other.bytes && one.checksum === other.checksum;
 
 async function contentOf(entry: AsyncIterable<Uint8Array>, size: number): Promise<Buffer> {
-  if (size > MAX_ENTRY_BYTES) throw new BackupError('This is no backup of Baton: an entry is too large.');
+  if (size > MAX_ENTRY_BYTES) throw new BackupError('This is not a backup of Baton: an entry is too large.');
   const chunks: Uint8Array[] = [];
   for await (const chunk of entry) chunks.push(chunk);
   return Buffer.concat(chunks);
@@ -242,7 +245,9 @@ function partOf(name: string, data: Buffer): Part {
   if (name === 'checksums.json') {
     return { kind: 'checksums', checksums: checksumsSchema.parse(JSON.parse(data.toString())) };
   }
-  throw new BackupError(`This is no backup of Baton: it has an entry ${JSON.stringify(name.slice(0, 100))}.`);
+  throw new BackupError(
+    `This is not a backup of Baton: it has an entry ${JSON.stringify(name.slice(0, 100))}.`,
+  );
 }
 
 function readManifest(data: Buffer): Manifest {
@@ -255,15 +260,15 @@ function readManifest(data: Buffer): Manifest {
   return manifest;
 }
 
-/** Whatever gzip, tar and JSON say of bytes that are not theirs. */
+/** The errors of gzip, tar and JSON for a file that is not a backup. */
 function explain(error: unknown): unknown {
   if (error instanceof BackupError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'Z_BUF_ERROR' || message === 'Unexpected end of data') {
-    return new BackupError('The backup is not whole: its end is missing.', { cause: error });
+    return new BackupError('The backup is incomplete: its end is missing.', { cause: error });
   }
   if (code !== undefined && !code.startsWith('Z_')) return error;
-  return new BackupError(`The file can not be read as a backup of Baton: ${message.split('\n')[0]}.`, {
+  return new BackupError(`The file cannot be read as a backup of Baton: ${message.split('\n')[0]}.`, {
     cause: error,
   });
 }

@@ -16,7 +16,7 @@ import {
 } from './archive.js';
 import { BackupSession, type Table } from './session.js';
 
-/** Called with each line about what happens. */
+/** Called with each line of progress. */
 export type Report = (line: string) => void;
 
 /** A backup that was made. */
@@ -25,12 +25,12 @@ export interface Backup {
   checksums: Checksums;
 }
 
-/** Tables whose rows are not in a backup, unlogged ones besides. */
+/** Tables whose rows are not in a backup, in addition to unlogged tables. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
   _prisma_migrations: 'the manifest names the migrations, and a restore applies them',
-  workers: 'processes that live; those of the restored system name themselves',
+  workers: 'live processes; the processes of a restored system register themselves',
 };
-const UNLOGGED = 'unlogged: numbers of the last seconds';
+const UNLOGGED = 'unlogged: counters of the last seconds';
 
 /** Exists while a migration is under way, or has stopped halfway. */
 const MIGRATION_PROGRESS = '_baton_migration_progress';
@@ -41,10 +41,10 @@ const SEQUENCES = `SELECT relname AS name FROM pg_class
   WHERE relkind = 'S' AND relnamespace = current_schema()::regnamespace ORDER BY relname`;
 
 /**
- * Writes all rows of the database to `out`, as of one point in time, while the system runs. It proves that the role
- * sees every row, counts the rows of each table, and compares what was written with that number.
- * Holds a few MiB in memory, whatever the size of the tables.
- * @throws BackupError with what to do, if the backup would not be whole
+ * Writes all rows of the database to `out`, as of one point in time, while the system runs. It checks that the role
+ * sees every row, counts the rows of each table, and compares the number with what was written. Holds a few MiB in
+ * memory, whatever the size of the tables.
+ * @throws BackupError with the remedy, if the backup would be incomplete
  */
 export async function backUp(databaseUrl: string, out: Writable, report: Report): Promise<Backup> {
   const writer = new ArchiveWriter(out);
@@ -59,7 +59,7 @@ export async function backUp(databaseUrl: string, out: Writable, report: Report)
   }
 }
 
-/** What is read of each table, and which ones are left out. */
+/** The tables that are read, and those that are left out. */
 export function partition(tables: readonly Table[]): { kept: Table[]; leftOut: Manifest['leftOut'] } {
   const reasonOf = ({ name, isUnlogged }: Table) => LEFT_OUT[name] ?? (isUnlogged ? UNLOGGED : undefined);
   return {
@@ -79,7 +79,7 @@ export const readRows = (session: BackupSession, { name, columns }: Pick<Table, 
     ),
   ) as AsyncIterable<Buffer>;
 
-/** What the rows of a table come to as the database has them. */
+/** The digest of a table's rows in the database. */
 export async function digestOf(
   session: BackupSession,
   table: Pick<Table, 'name' | 'columns'>,
@@ -114,7 +114,7 @@ async function writeAll(session: BackupSession, writer: ArchiveWriter, report: R
     const digest = await writer.rows(name, readRows(session, { name, columns }));
     if (digest.rows !== rows) {
       throw new BackupError(
-        `Of ${name} ${digest.rows} rows were read, but it has ${rows}: this is no backup.`,
+        `${digest.rows} rows of ${name} were read, but the table has ${rows}: this is not a valid backup.`,
       );
     }
     checksums[name] = digest;

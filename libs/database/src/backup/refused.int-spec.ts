@@ -9,18 +9,18 @@ beforeAll(async () => {
 
 describe('a backup is refused', () => {
   it.each([
-    ['cut off', async (file: Buffer) => file.subarray(0, file.length - 200), /not whole|can not be read/],
+    ['cut off', async (file: Buffer) => file.subarray(0, file.length - 200), /incomplete|cannot be read/],
     [
       'cut off and packed again',
       async (file: Buffer) =>
         gzipSync(gunzipSync(file).subarray(0, gunzipSync(file).indexOf('checksums.json'))),
-      /not whole/,
+      /incomplete/,
     ],
-    ['no backup', () => Promise.resolve(gzipSync('hello')), /can not be read as a backup|not whole/],
+    ['no backup', () => Promise.resolve(gzipSync('hello')), /cannot be read as a backup|incomplete/],
     [
       'no archive at all',
       () => Promise.resolve(Buffer.from('PK hello')),
-      /can not be read as a backup of Baton/,
+      /cannot be read as a backup of Baton/,
     ],
     [
       'changed',

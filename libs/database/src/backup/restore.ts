@@ -22,7 +22,7 @@ import { digestOf, partition, releaseOf, type Report } from './backup.js';
 import { BackupSession, type Table } from './session.js';
 
 export interface RestoreOptions {
-  /** Opens the backup; once if it can be read only once. */
+  /** Opens the backup. Called once if it can be read only once. */
   open: () => AsyncIterable<Uint8Array>;
   canBeReadTwice: boolean;
   /** Delete what is in the database first. */
@@ -33,13 +33,13 @@ export interface RestoreOptions {
 /** A backup that was restored. */
 export interface Restored {
   manifest: Manifest;
-  /** Runs that a worker had at the time of the backup: they are executed again. */
+  /** Runs that were running at the time of the backup. They are executed again. */
   interruptedRuns: number;
   /** Migrations that were applied to the restored tables. */
   migrated: string[];
 }
 
-/** BullMQ's tables, where Postgres carries the messages: delivery only, made anew by the next process. */
+/** BullMQ's tables, if Postgres carries the queue. They hold only deliveries. The next process creates them again. */
 const QUEUE_SCHEMA = 'bullmq';
 
 const OTHER_PROCESSES = `SELECT count(*)::int AS count FROM pg_stat_activity
@@ -62,7 +62,7 @@ export async function restoreBackup(databaseUrl: string, options: RestoreOptions
   try {
     if (canBeReadTwice) {
       assertKnown(await verifyBackup(open()));
-      report('The backup is whole.');
+      report('The backup is complete.');
     }
     return await BackupSession.open(databaseUrl, async (session) => {
       await empty(session, options.force);
@@ -86,7 +86,7 @@ function assertKnown({ migrations, release }: Manifest): void {
   );
 }
 
-/** Drops the tables. Throws BackupError if they are in use, or hold something and `force` does not say to delete it. */
+/** Drops the tables. Throws BackupError if they are in use, or if they hold rows and `force` is not set. */
 async function empty(session: BackupSession, force: boolean): Promise<void> {
   const [others] = await session.query<{ count: number }>(OTHER_PROCESSES);
   if (others && others.count > 0) {
@@ -137,7 +137,7 @@ async function load(
     const { manifest } = check;
     assertKnown(manifest);
     await migrateTo(databaseUrl, manifest.migrations);
-    report(`The tables are made: ${manifest.migrations.length} migrations.`);
+    report(`The tables are created: ${manifest.migrations.length} migrations.`);
     const interruptedRuns = await session.transact('READ WRITE', async () => {
       const tables = await session.tables();
       assertColumns(manifest, tables);
@@ -180,8 +180,8 @@ function assertColumns(manifest: Manifest, tables: readonly Table[]): void {
     const unknown = columns.filter((column) => !known.has(column));
     if (unknown.length > 0) {
       throw new BackupError(
-        `The migrations of the backup make no ${name} with ${unknown.join(', ')}: the database that was backed up had ` +
-          'been changed by hand. Bring it into the form that the migrations make and back it up again.',
+        `The migrations of the backup create no ${name} with ${unknown.join(', ')}: somebody changed the backed-up ` +
+          'database by hand. Change it back to what the migrations create, then back it up again.',
       );
     }
   }
@@ -189,7 +189,7 @@ function assertColumns(manifest: Manifest, tables: readonly Table[]): void {
 
 /**
  * COPY does not write into a table whose row-level security binds its writer. Until this transaction ends, nobody else
- * gets at the tables.
+ * can use the tables.
  */
 async function letOwnerIn(session: BackupSession, tables: readonly Table[]): Promise<void> {
   for (const { name } of tables) {
@@ -206,7 +206,7 @@ async function bindOwnerAgain(session: BackupSession, tables: readonly Table[]):
   }
 }
 
-/** Throws BackupError if a table is not what the backup has, to the last byte. */
+/** Throws BackupError unless every table equals the backup to the last byte. */
 async function compare(
   session: BackupSession,
   manifest: Manifest,
@@ -217,7 +217,7 @@ async function compare(
     const stored = await digestOf(session, table);
     if (!isSame(stored, checksums[table.name])) {
       throw new BackupError(
-        `The rows of ${table.name} are not stored as the backup has them; nothing was restored.`,
+        `The rows of ${table.name} differ from the backup after loading. Nothing was restored.`,
       );
     }
     if (table.rows > 0) report(`${table.name}: ${table.rows} rows restored and compared`);
@@ -269,7 +269,7 @@ class Loader {
       copyFrom(`COPY ${escapeIdentifier(table)} (${names}) FROM STDIN`),
     );
     const done = finished(stream);
-    // Whoever writes next, or ends it, gets the error.
+    // The next write, or the end, gets the error.
     done.catch(() => undefined);
     return { table, stream, done };
   }

@@ -33,7 +33,7 @@ FROM pg_class c
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
 ORDER BY c.relname`;
 
-/** Values look the same whatever the server's settings are, and nothing runs out of time. */
+/** Values have the same form whatever the server's settings are, and no timeout applies. */
 const SETTINGS = `
 SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'iso_8601';
 SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL client_encoding = 'UTF8';
@@ -89,7 +89,7 @@ export class BackupSession {
 
   /** Starts a COPY; the stream belongs to the caller until it has ended. */
   copy<Stream extends Submittable & EventEmitter>(stream: Stream): Stream {
-    // Whoever reads or writes it gets the error; nobody does any more when the session is closed.
+    // The reader or writer gets the error. After the session is closed there is none.
     stream.on('error', () => undefined);
     return this.client.query(stream);
   }
@@ -118,7 +118,7 @@ export class BackupSession {
     for (const table of tables.filter(({ isBound }) => isBound)) {
       if (!(await this.isLifted(table))) {
         throw new BackupError(
-          `Row-level security hides rows of ${table.name} from the role of DATABASE_URL, so a backup would not be whole: ` +
+          `Row-level security hides rows of ${table.name} from the role of DATABASE_URL, so a backup would be incomplete: ` +
             'its policies must let the scope "system" see all rows, as the migrations make them, or the role must have BYPASSRLS (docs/operating/backup.md).',
         );
       }

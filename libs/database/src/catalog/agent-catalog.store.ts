@@ -5,14 +5,14 @@ import { CatalogClient, NameTakenError } from '../connection/catalog-client.js';
 import { Prisma } from '../generated/client.js';
 import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';
 
-/** Most agents that a tenant may have in its catalog. */
+/** Maximum number of agents in a tenant's catalog. */
 const MAX_AGENTS = 1_000;
-/** Versions of an agent that are kept, the newest ones. */
+/** Number of newest versions of an agent that are kept. */
 const KEPT_VERSIONS = 100;
-/** How long a deleted agent that has no task any more stays: a send may be on its way when it is deleted. */
+/** How long a deleted agent without tasks stays: a send may be in progress when the agent is deleted. */
 const DELETED_HOURS = 1;
 
-/** The tenant has as many agents as it may. */
+/** The tenant has the maximum number of agents. */
 export class CatalogFullError extends Error {
   override readonly name = 'CatalogFullError';
 }
@@ -26,7 +26,7 @@ const ENTRY = Prisma.sql`id::text, slug, definition, version, enabled, created_a
   updated_at AS "updatedAt"`;
 const VERSION_COLUMNS = Prisma.sql`tenant_id, agent_id, version, definition, enabled, created_by`;
 
-/** The agents that a tenant makes itself, with their versions. Each write makes the next version. */
+/** The agents of tenants' catalogs, with their versions. Each write makes a new version. */
 @Injectable()
 export class AgentCatalogStore {
   constructor(private readonly catalog: CatalogClient) {}
@@ -43,7 +43,7 @@ export class AgentCatalogStore {
         ON CONFLICT (tenant_id, slug) WHERE deleted_at IS NULL DO NOTHING
         RETURNING *`,
       by,
-      // The count holds only if nobody else makes one meanwhile.
+      // A lock: the count is exact only if nobody else creates an agent meanwhile.
       'agents are made',
     );
     if (made) return made;
@@ -63,7 +63,7 @@ export class AgentCatalogStore {
     return row ? entryOf(row) : undefined;
   }
 
-  /** Make the next version. Undefined: the agent is at another version by now, or deleted. */
+  /** Make the next version. Undefined: the agent has changed meanwhile, or is deleted. */
   async change(
     { tenantId, id, version }: AgentKey,
     { definition, enabled, by }: AgentContent,
@@ -88,7 +88,7 @@ export class AgentCatalogStore {
 
   /**
    * Take an agent out of the catalog. Its row stays for its tasks and its slug is free again.
-   * @returns false if it is at another version by now, or deleted
+   * @returns false if it has changed meanwhile, or is deleted
    */
   async remove({ tenantId, id, version }: AgentKey): Promise<boolean> {
     const { count } = await this.catalog.inTenant(tenantId, (prisma) =>

@@ -29,12 +29,14 @@ export class AgentStore {
     return found?.status === 'deleted' ? undefined : found;
   }
 
-  /** Like `find`, and where there is none, the one that the tenant has deleted last, which its tasks still name. */
+  /**
+   * Like `find`. If there is no such agent, returns the one that the tenant has deleted last; its tasks still name it.
+   */
   async findIncludingDeleted(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     // Postgres has no text with U+0000, so nothing is called that.
     if (slugOrId.includes('\0')) return undefined;
     const where = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
-    // The same queries whatever there is: how long it takes does not tell of agents that are for others.
+    // The queries are the same whatever exists, so the duration does not reveal agents of other tenants.
     const [own, installed, names] = await Promise.all([
       this.catalog.inTenant(tenantId, (prisma) =>
         prisma.catalogAgent.findFirst({
@@ -51,7 +53,7 @@ export class AgentStore {
   }
 
   /**
-   * Called by a worker at boot for each folder of BATON_AGENTS_DIR; workers that do it at once agree.
+   * Called by a worker at boot for each folder of BATON_AGENTS_DIR. Safe for several workers at once.
    * @param tenants slugs or ids of the tenants that may use it; null = every tenant
    */
   async install(slug: string, definition: AgentDefinition, tenants: string[] | null): Promise<void> {
@@ -62,7 +64,7 @@ export class AgentStore {
     );
   }
 
-  /** What an installed agent may call the tenant by. */
+  /** The names by which an installed agent may list the tenant. */
   private async namesOf(tenantId: string): Promise<string[]> {
     const tenant = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.tenant.findUnique({ where: { id: tenantId } }),

@@ -23,7 +23,7 @@ export interface SecretKey {
   name: string;
 }
 
-/** An agent of a tenant's catalog, as it stands. */
+/** An agent of a tenant's catalog in its present version. */
 export interface CatalogEntry extends Agent {
   version: number;
   createdAt: Date;
@@ -38,26 +38,26 @@ export interface AgentContent {
   by: string;
 }
 
-/** An agent that its tenant does not have yet. */
+/** A new agent. */
 export interface NewAgent extends AgentContent {
   tenantId: string;
   slug: string;
 }
 
-/** Which version of which agent somebody has seen. */
+/** The version of an agent that a writer has read. */
 export interface AgentKey {
   tenantId: string;
   id: string;
   version: number;
 }
 
-/** What an agent was at one of its versions. */
+/** One version of an agent. */
 export interface AgentVersion extends AgentContent {
   version: number;
   createdAt: Date;
 }
 
-/** A host name whose calls that name no agent go to this one. */
+/** A host name and the agent for calls that name no agent. */
 export interface HostBinding {
   /** In lower case, without a port. */
   host: string;

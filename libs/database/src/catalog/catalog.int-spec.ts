@@ -76,7 +76,7 @@ describe('tenants', () => {
     await tenants.create('twice');
     const again = tenants.create('twice');
     await expect(again).rejects.toThrow(NameTakenError);
-    await expect(again).rejects.toThrow("There is already a tenant 'twice'");
+    await expect(again).rejects.toThrow("The tenant 'twice' already exists");
   });
 });
 

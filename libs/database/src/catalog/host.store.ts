@@ -6,7 +6,7 @@ import type { HostBinding } from './catalog-records.js';
 /** Longest name of the DNS. */
 const MAX_LENGTH = 253;
 
-/** Host names that are bound to an agent: calls to them that name no agent go to it. */
+/** Host names and the agents that they are bound to. */
 @Injectable()
 export class HostStore {
   constructor(private readonly catalog: CatalogClient) {}
@@ -22,10 +22,10 @@ export class HostStore {
     return row ?? undefined;
   }
 
-  /** Bind the host, or change its binding. Undefined: it is bound to another tenant, and stays so. */
+  /** Bind the host, or change its binding. Undefined: it is bound to another tenant. Nothing changes. */
   async bind({ host, tenantId, agent, public: open }: HostBinding): Promise<HostBinding | undefined> {
     const binding = { host: hostName(host), tenantId, agent, public: open };
-    // Whoever comes first has the name: `create` of a name that is taken does nothing.
+    // The first caller gets the name: `create` with a taken name does nothing.
     await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.hostBinding.createMany({ data: binding, skipDuplicates: true }),
     );

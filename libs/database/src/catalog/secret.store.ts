@@ -5,12 +5,12 @@ import type { SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
 
 const INFO = { name: true, keyId: true, createdAt: true, updatedAt: true };
 
-/** Secrets of tenants, encrypted: what is stored here can't be read without the master key. */
+/** Encrypted secrets of tenants. The values cannot be read without the master key. */
 @Injectable()
 export class SecretStore {
   constructor(private readonly catalog: CatalogClient) {}
 
-  /** Store a secret, in place of the one of that name. */
+  /** Store a secret. Replaces the one with the same name. */
   async put({ tenantId, name }: SecretKey, sealed: SealedSecret): Promise<SecretInfo> {
     const data = columnsOf(sealed);
     return this.catalog.inTenant(tenantId, (prisma) =>
@@ -46,8 +46,8 @@ export class SecretStore {
   }
 
   /**
-   * Of all tenants, at most `limit` secrets that another key than this one has encrypted, by tenant and name.
-   * @param after the last one of the batch before
+   * At most `limit` secrets of all tenants that another key has encrypted, by tenant and name.
+   * @param after the last one of the previous batch
    */
   async listOutdated(keyId: string, limit: number, after?: SecretKey): Promise<(SecretKey & SealedSecret)[]> {
     const beyond = after && {
@@ -62,7 +62,7 @@ export class SecretStore {
     );
   }
 
-  /** Put `next` in the place of `before`. @returns false if it was set or removed meanwhile, and stays so */
+  /** Replace `before` by `next`. @returns false if the secret was set or removed meanwhile; then nothing changes */
   async replace({ tenantId, name }: SecretKey, before: SealedSecret, next: SealedSecret): Promise<boolean> {
     const { keyId, nonce } = columnsOf(before);
     const { count } = await this.catalog.inTenant(tenantId, (prisma) =>

@@ -42,7 +42,7 @@ export class CatalogClient {
     this.prisma = new PrismaClient({
       adapter: new PrismaPg(this.pool),
       errorFormat: 'minimal',
-      // By default a transaction gives up after 2 s without a connection, which a busy machine may well take.
+      // The default of 2 s to get a connection for a transaction is too short for a busy machine.
       transactionOptions: { maxWait: CONNECT_TIMEOUT_MS, timeout: STATEMENT_TIMEOUT_MS },
     });
   }

@@ -23,7 +23,7 @@ export interface DatabaseOptions {
 interface DatabaseTimeouts {
   connectMs: number;
   statementMs: number;
-  /** Longer than the server's own timeout: only a server that no longer answers gets there. */
+  /** Longer than the server's own timeout: applies only to a server that no longer answers. */
   answerMs: number;
 }
 
@@ -41,7 +41,7 @@ export const tenantLock = (subject: string): Statement => ({
 
 export type Values = readonly unknown[];
 
-/** What a transaction offers: statements that run one after the other in it. */
+/** Executes statements of a transaction, one after the other. */
 export interface Transaction {
   query<Row extends QueryResultRow>(statement: Statement, values: Values): Promise<Row[]>;
 }
@@ -69,7 +69,7 @@ export class Database {
   constructor({ url, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS }: DatabaseOptions) {
     this.isBound = allowRlsBypass;
     this.pool = new Pool({
-      // A connection keeps its plans. Made while a table is small, a plan would read all of it also when it is large.
+      // A connection keeps its plans. A plan made while a table is small would later read the whole large table.
       ...withOptions(url, '-c enable_seqscan=off'),
       max: poolSize,
       application_name: 'baton',
@@ -83,7 +83,7 @@ export class Database {
       // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: (client) => this.assertBound(client),
     });
-    // A connection that breaks, idle or in use, must not end the process: whoever uses it gets the error.
+    // A broken connection must not end the process. The caller that uses it gets the error.
     this.pool.on('error', () => undefined);
     this.pool.on('connect', (client) => client.on('error', () => undefined));
   }
@@ -163,7 +163,7 @@ export class Database {
     const client = await this.connect();
     try {
       const begun = client.query(begin(scope));
-      // Its failure is reported by the statements that follow it.
+      // The following statements report its failure.
       begun.catch(() => undefined);
       const result = await work({
         query: async (statement, values) =>
@@ -187,7 +187,9 @@ export class Database {
 
 const begin = (scope: string): string => `BEGIN; ${setScope(scope)}`;
 
-/** What `send` writes leaves as one packet; a packet a statement would cost half of this process's time. */
+/**
+ * Sends everything that `send` writes as one packet. One packet per statement would take half of this process's time.
+ */
 function inOnePacket<T>(client: PoolClient, send: () => T): T {
   const { stream } = (client as PoolClient & Pick<Client, 'connection'>).connection;
   stream.cork();
@@ -216,7 +218,7 @@ function release(client: PoolClient): void {
   client.release(client.getTransactionStatus() !== 'I');
 }
 
-/** The `options` of a URL would win over ours: both hold, ours last. */
+/** The `options` of a URL would replace ours. So both are sent, ours last. */
 function withOptions(databaseUrl: string, ours: string): { connectionString: string; options: string } {
   if (!databaseUrl.includes('options=')) return { connectionString: databaseUrl, options: ours };
   const url = new URL(databaseUrl);

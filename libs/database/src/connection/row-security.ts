@@ -45,22 +45,22 @@ interface BoundRow {
   open: string[];
 }
 
-/** Rejects with `RowSecurityError` if the connection's role could see rows of another tenant than it names. */
+/** Rejects with `RowSecurityError` if the connection's role could see rows of other tenants. */
 export async function assertBound(client: ClientBase): Promise<void> {
   const { rows } = await client.query<BoundRow>(BOUND);
   const [{ role, bypasses, open } = { role: '', bypasses: true, open: [] }] = rows;
   if (bypasses) {
     throw new RowSecurityError(
-      `The role "${role}" of DATABASE_URL bypasses row-level security, so the database would not keep tenants apart: ` +
-        'connect as a role that is no superuser and has no BYPASSRLS (docs/operating/security.md says how to make one), ' +
-        'or set ALLOW_RLS_BYPASS=true to do without this protection.',
+      `The role "${role}" of DATABASE_URL bypasses row-level security, so the database does not isolate tenants: ` +
+        'use a role that is not a superuser and has no BYPASSRLS (docs/operating/security.md shows how to create one), ' +
+        'or set ALLOW_RLS_BYPASS=true to run without this protection.',
     );
   }
   if (open.length > 0) {
     throw new RowSecurityError(
-      `Row-level security does not bind the role "${role}" on ${open.join(', ')}, so the database would not keep ` +
-        'tenants apart: ENABLE and FORCE it on these tables as the migrations do, ' +
-        'or set ALLOW_RLS_BYPASS=true to do without this protection.',
+      `Row-level security does not bind the role "${role}" on ${open.join(', ')}, so the database does not ` +
+        'isolate tenants: ENABLE and FORCE it on these tables as the migrations do, ' +
+        'or set ALLOW_RLS_BYPASS=true to run without this protection.',
     );
   }
 }

@@ -38,7 +38,7 @@ const RETRYABLE_CODES = new Set(['40001', '40P01', '55P03', '57014', 'P2024', 'P
 /** Prisma's code for an error of Postgres that it has no code of its own for; Postgres' own lies inside. */
 const OTHER_DATABASE_ERROR = 'P2039';
 
-/** What Prisma's driver says of an error: Postgres' own code, or at least the kind of error. */
+/** The error of Prisma's driver: Postgres' own code, or at least the kind of error. */
 interface DriverCause {
   originalCode?: unknown;
   kind?: unknown;
@@ -82,14 +82,14 @@ export function isTransient(error: unknown): boolean {
   return RETRYABLE_CODES.has(codeOf(error)) || isTransient(error.cause);
 }
 
-/** SQLSTATEs of values that Postgres does not take: data exceptions, and what is larger than it can be. */
+/** SQLSTATEs of values that Postgres cannot store: data exceptions, and values that are too large. */
 const UNSTORABLE_STATE = /^(22|54)/;
 /** Postgres has no code of its own for a value over 1 GiB. */
 const TOO_LARGE_MESSAGE = /^(invalid memory alloc request size|out of memory|string buffer exceeds maximum)/;
 
 /**
- * Whether what was to be written can't be stored, however often it is tried: Postgres refuses the value, or Node.js can't
- * make a string of it.
+ * Whether a value cannot be stored, however often it is tried: Postgres refuses it, or Node.js cannot make a string of
+ * it.
  */
 export function isUnstorable(error: unknown): boolean {
   if (!isError(error) || isTransient(error)) return false;

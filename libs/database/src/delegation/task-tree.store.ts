@@ -65,7 +65,7 @@ export const OPEN_CHILDREN: Statement = {
 SELECT id FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 AND state NOT IN (${TERMINAL_STATES})`,
 };
 
-/** The run goes on when these tasks have ended their turns: $1 tenant $2 task $3 run $4 attempt $5 tasks */
+/** Suspends a run until these tasks have ended their turns: $1 tenant $2 task $3 run $4 attempt $5 tasks */
 const SUSPEND: Statement = {
   name: 'run-suspend',
   text: `
@@ -77,7 +77,7 @@ FROM held WHERE r.tenant_id = $1 AND r.id = $3 AND r.attempt = $4 AND r.state = 
 RETURNING r.id`,
 };
 
-/** Whether a task that the run waits for still has a turn to end. One that is gone has none. */
+/** Whether a task that the run waits for still has an active turn. A deleted task has none. */
 const stillWaits = (run: string): string => `EXISTS (
     SELECT FROM unnest(${run}.waits_for) AS w(id), LATERAL (
       SELECT FROM tasks
@@ -85,12 +85,12 @@ const stillWaits = (run: string): string => `EXISTS (
     ) t
   )`;
 
-/** It waits for a slot, as a new one does, in the order of its first acceptance. */
+/** The run waits for a slot like a new one, in the order of its first acceptance. */
 const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL`;
 
 /**
- * The suspended run of a task is queued again if nothing is left to wait for: $1 tenant $2 task. It changes the run
- * alone, and only a suspended one: a cancel that comes at the same time ends it, whoever is first.
+ * The suspended run of a task is queued again if nothing is left to wait for: $1 tenant $2 task. It changes only the
+ * run, and only if it is suspended. So a concurrent cancel ends the run in any order.
  */
 export const WAKE: Statement = {
   name: 'run-wake',
@@ -140,7 +140,7 @@ FROM (
 
 const NONE = '00000000-0000-0000-0000-000000000000';
 
-/** Where a sweep over all tenants goes on; undefined: at the beginning. */
+/** The position of a sweep over all tenants; undefined: the beginning. */
 export type SweepCursor = { tenantId: string; id: string } | undefined;
 
 /** Tasks that are children of others, and runs that wait for them. */
@@ -172,8 +172,8 @@ export class TaskTreeStore {
   }
 
   /**
-   * Let a run wait until none of these tasks has a turn that is queued or under way. It keeps its task and gives up
-   * worker, lease and slot. Who suspends must call `wake` afterwards: a task may have ended just before.
+   * Suspend a run until none of these tasks has an active turn. The run keeps its task and gives up worker, lease and
+   * slot. Call `wake` afterwards: a task may have ended just before.
    * @returns false if this attempt no longer owns the run
    */
   async suspend({ tenantId, taskId, runId, attempt }: RunKey, waitsFor: readonly string[]): Promise<boolean> {
@@ -183,13 +183,13 @@ export class TaskTreeStore {
 
   /**
    * Queue the suspended run of a task again if nothing is left to wait for; its next claim is another attempt.
-   * @returns whether it was; it waits for a slot then
+   * @returns whether it was queued
    */
   async wake(tenantId: string, taskId: string): Promise<boolean> {
     return (await this.database.tenantQuery(tenantId, WAKE, [tenantId, taskId])).length > 0;
   }
 
-  /** The same for the next suspended runs of all tenants, for what was not woken by those it waited for. */
+  /** The same for the next suspended runs of all tenants, in case nobody has woken them. */
   async wakeNext(after: SweepCursor, limit: number): Promise<{ woken: number; next: SweepCursor }> {
     const values = [after?.tenantId ?? NONE, after?.id ?? NONE, limit];
     const [row] = await this.database.systemQuery<WokenRow>(WAKE_NEXT, values);
@@ -197,7 +197,7 @@ export class TaskTreeStore {
     return { woken, next: read === limit && tenantId && id ? { tenantId, id } : undefined };
   }
 
-  /** Of the next children of all tenants that have not ended, those whose parent has. */
+  /** The next unfinished children of all tenants whose parent has ended. */
   async abandonedChildren(
     after: SweepCursor,
     limit: number,

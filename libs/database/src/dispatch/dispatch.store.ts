@@ -3,21 +3,21 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import { RUN_COLUMNS, runOf, type RunRow, type RunToEnqueue } from './run-key.js';
 
-/** A run that is on the queue or running. What queries say must imply the predicate of the index, word by word. */
+/** A run in flight. The condition must contain the predicate of the index word by word. */
 const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
-/** A run that waits in Postgres for a slot. */
+/** A waiting run: it has no slot yet. */
 export const WAITING = `state = 'queued' AND enqueued_at IS NULL`;
 
-/** One that waits may have to wait until then: its worker died, and the agent wants a pause. */
+/** A waiting run in backoff is not ready before `not_before`. */
 const DUE = `(not_before IS NULL OR not_before <= clock_timestamp())`;
 
-/** Number of a tenant's runs of that kind, counted no further than `max`. */
+/** Number of a tenant's runs of that kind. Counts up to `max`. */
 const countUpTo = (kind: string, tenant: string, max: string): string =>
   `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${max}) n)`;
 
 /**
- * `quota`, one row that says where a new run of tenant $1 goes: `dispatched` to the queue, or else it waits; or it
- * is `refused`. It waits behind those of its tenant that wait, and while as many as `window` are in flight.
+ * `quota`, one row that says where a new run of tenant $1 goes: `dispatched` to the queue, or else it waits; or it is
+ * `refused`. It waits behind the waiting runs of its tenant, and while `window` of the tenant's runs are in flight.
  * @param window number of the parameter; NULL = any number may be in flight
  * @param maxWaiting number of the parameter: how many may wait; NULL = any number
  */
@@ -30,8 +30,8 @@ export const quotaCte = (window: number, maxWaiting: number): string => `quota A
 )`;
 
 /**
- * Until the transaction ends nobody else gives a slot to the runs of these tenants: $1 tenants. A statement of its
- * own, so that the next one sees what those before it have committed. Sorted, so that two never wait for each other.
+ * Locks the quotas of these tenants until the transaction ends: $1 tenants. It is a separate statement, so that the
+ * next one sees everything that was committed before. Sorted, so that no two transactions deadlock.
  */
 export const LOCK_TENANTS: Statement = {
   name: 'dispatch-lock-tenants',
@@ -54,7 +54,7 @@ interface SlotUsageRow {
 
 /**
  * $1 how long ago a worker may have given a sign of life, in ms $2 the tenant after which to begin $3 most tenants.
- * Steps from tenant to tenant through the index of those that wait, however many of their runs wait.
+ * Steps from tenant to tenant through the index of waiting runs, however many runs wait.
  */
 export const READ_SLOT_USAGE: Statement = {
   text: `
@@ -125,7 +125,7 @@ export interface Grant {
   maxInFlight: number | null;
 }
 
-/** Which runs may be on the queue: the queue itself only delivers. */
+/** Decides which runs may be on the queue. The queue only delivers. */
 @Injectable()
 export class DispatchStore {
   private next = FIRST;
@@ -149,8 +149,8 @@ export class DispatchStore {
   }
 
   /**
-   * Put the oldest waiting runs of tenants on the queue, as far as there are any.
-   * @param capacity most runs in flight of all tenants together
+   * Give dispatch slots to the oldest waiting runs of tenants.
+   * @param capacity maximum runs in flight of all tenants together
    * @returns the runs, oldest first; they must be enqueued now
    */
   async dispatch(grants: readonly Grant[], capacity: number): Promise<RunToEnqueue[]> {

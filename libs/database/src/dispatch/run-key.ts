@@ -6,7 +6,7 @@ export interface RunKey {
   attempt: number;
 }
 
-/** A run the sweeper has put back, or found waiting, and that must be (re-)enqueued. */
+/** A run that must be enqueued. */
 export interface RunToEnqueue {
   tenantId: string;
   taskId: string;

@@ -28,8 +28,8 @@ const FORGET: Statement = {
 };
 
 /**
- * $1 how long ago a worker may have given a sign of life, in ms. Of the runs that wait for a slot, each tenant's
- * oldest is found by the index; those on the queue are few.
+ * $1 how long ago a worker may have given a sign of life, in ms. The index finds each tenant's oldest waiting run. Only
+ * few runs are on the queue.
  */
 const LOAD: Statement = {
   text: `
@@ -50,15 +50,15 @@ SELECT
   )))::float8 AS oldest`,
 };
 
-/** How the work and the workers stand. */
+/** The state of waiting work and of the workers. */
 export interface WorkerLoad {
   /** Workers that have given a sign of life lately. */
   liveWorkers: number;
-  /** How long ago the oldest run was accepted that no worker has yet, in seconds; 0 = there is none. */
+  /** Age of the oldest accepted run that no worker has yet, in seconds; 0 = there is none. */
   oldestWaitingSeconds: number;
 }
 
-/** The workers there are: their slots are what tenants share. */
+/** The live workers and their slots. */
 @Injectable()
 export class WorkerStore {
   constructor(private readonly database: Database) {}

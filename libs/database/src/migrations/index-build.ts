@@ -42,7 +42,7 @@ export async function changeIndex(
       await delay(250);
       continue;
     }
-    if (kind === 'build index' && state?.isValid) return 'is there';
+    if (kind === 'build index' && state?.isValid) return 'exists already';
     try {
       if (kind === 'build index' && state) {
         lines.say('an earlier build was not finished; dropping it');
@@ -58,7 +58,7 @@ export async function changeIndex(
   }
 }
 
-/** Executes a statement that may take hours and says meanwhile how far it is. */
+/** Executes a statement that may take hours, and reports its progress. */
 async function watched(session: MigrationSession, text: string, lines: StepLines): Promise<void> {
   const end = new AbortController();
   const watching = watchIndex(session, lines, end.signal).catch(() => undefined);

@@ -22,7 +22,7 @@ interface MigrationSet {
   all: Migration[];
   /** Those that the database does not have. */
   pending: Migration[];
-  /** Those of them that were begun: their process died, or they failed. */
+  /** Migrations that were begun and not finished: their process died, or they failed. */
   unfinished: Migration[];
 }
 
@@ -95,11 +95,11 @@ function openSession(connectionString: string): Client {
   return session;
 }
 
-/** Whatever the role's defaults are: only what we wait for is limited, never what we do. */
+/** Overrides the role's defaults: the time to wait for locks is limited, the duration of statements is not. */
 async function prepare(session: Client): Promise<void> {
   await session.connect();
   await session.query('SET statement_timeout = 0; SET lock_timeout = 0; SET idle_session_timeout = 0');
-  // The server then ends what a killed process has begun. Some platforms can't.
+  // The server then ends the statement of a killed process. Not every platform supports this.
   await session.query(`SET client_connection_check_interval = '1s'`).catch(() => undefined);
 }
 

@@ -63,11 +63,11 @@ it('reads after which release something may be removed', () => {
 
 it.each([
   ['-- baton: concurently\nSELECT 1;', '"-- baton: concurently" is not known'],
-  ['-- baton: concurrently\nSELECT 1;', '"SELECT" is no index with a name'],
-  ['-- baton: concurrently\nCREATE INDEX ON "tasks"("id");', 'is no index with a name'],
+  ['-- baton: concurrently\nSELECT 1;', '"SELECT" is not an index with a name'],
+  ['-- baton: concurrently\nCREATE INDEX ON "tasks"("id");', 'is not an index with a name'],
   ['-- baton: backfill table=tasks key=id rows=9\nDELETE FROM "tasks";', 'needs one "/* slice */ true"'],
   ['SELECT 1;\n-- baton: concurrently\n', 'has no statement after it'],
-  ['ALTER TABEL "tasks";', 'Migration m is no SQL: SqlError: syntax error'],
+  ['ALTER TABEL "tasks";', 'Migration m is not valid SQL: SqlError: syntax error'],
 ])('refuses %j', (sql, reason) => {
   expect(() => stepsOf(sql)).toThrow(reason);
 });

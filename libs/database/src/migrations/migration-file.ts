@@ -7,7 +7,7 @@ import { migrationNames } from '../connection/migrations-folder.js';
 /** One statement of a migration, without the comments around it. */
 export interface MigrationStatement {
   text: string;
-  /** What it does to what: `ALTER TABLE tasks`. */
+  /** Command and object: `ALTER TABLE tasks`. */
   label: string;
 }
 
@@ -105,7 +105,7 @@ function parse(name: string, sql: string): RawStmt[] {
   try {
     return sql.trim() === '' ? [] : (parseSync(sql).stmts ?? []);
   } catch (error) {
-    throw new Error(`Migration ${name} is no SQL: ${String(error)}`, { cause: error });
+    throw new Error(`Migration ${name} is not valid SQL: ${String(error)}`, { cause: error });
   }
 }
 
@@ -118,7 +118,7 @@ function onlineStep(
   const label = labelOf(text, statement);
   if (annotation === 'separately') return { kind: 'transaction', label: '', statements: [{ text, label }] };
   if (annotation === 'concurrently')
-    return indexStep(text, statement) ?? fail(`"${label}" is no index with a name`);
+    return indexStep(text, statement) ?? fail(`"${label}" is not an index with a name`);
   const [, table = '', key = '', rows = ''] =
     BACKFILL.exec(annotation) ?? fail(`"-- baton: ${annotation}" is not known`);
   if ([...text.matchAll(SLICE)].length !== 1) fail(`"${label}" needs one "/* slice */ true" in its WHERE`);

@@ -7,7 +7,7 @@ export interface StepOptions {
   lockTimeoutMs: number;
   /** How long it is tried again before the migration fails. */
   lockPatienceMs: number;
-  /** Called with each line about what happens. */
+  /** Called with each line of progress. */
   report: (line: string) => void;
 }
 
@@ -52,13 +52,13 @@ export class StepLines {
     this.report(`  ${this.prefix}: ${text}`);
   }
 
-  /** The same unless a line was printed a moment ago. */
+  /** The same, but drops the line if another one was printed a moment ago. */
   sometimes(text: string): void {
     if (performance.now() - this.lastAt >= LINE_EVERY_MS) this.say(text);
   }
 }
 
-/** The session that changes the schema, and a second one that looks at what it waits for. */
+/** The session that changes the schema, and a second session that observes its locks. */
 export class MigrationSession {
   constructor(
     readonly client: Client,
@@ -68,7 +68,7 @@ export class MigrationSession {
 
   /**
    * Executes statements as one transaction. From its beginning to its last lock no more than `lockTimeoutMs` pass;
-   * otherwise it is rolled back, leaves the way to everybody else and comes again later.
+   * otherwise it is rolled back, lets the other sessions continue, and tries again later.
    * @returns how many rows its first statement has changed
    */
   async transact(lines: StepLines, lockTimeoutMs: number, queries: NextQuery[]): Promise<number> {
@@ -126,7 +126,7 @@ export class MigrationSession {
     return (await this.client.query(text, values)).rowCount ?? 0;
   }
 
-  /** Asks once, after a while, whom our session waits for. */
+  /** Reads once, after a while, which session blocks ours. */
   private findBlockers(afterMs: number): { found: Promise<string | undefined>; stop: () => void } {
     const end = new AbortController();
     const ask = async (): Promise<string | undefined> => {

@@ -20,7 +20,10 @@ const SLICE_DONE = `INSERT INTO _baton_migration_progress (migration, step, last
 const READ_PROGRESS = `SELECT step, is_done AS "isDone", last_key AS "lastKey", slices, row_count::float8 AS rows
   FROM _baton_migration_progress WHERE migration = $1`;
 
-/** A slice gives up before Postgres looks for deadlocks (1 s), so that the traffic is not the one to be ended. */
+/**
+ * A slice times out before Postgres checks for deadlocks (1 s), so that Postgres never ends a caller's statement
+ * instead.
+ */
 const SLICE_LOCK_TIMEOUT_MS = 500;
 
 /** Name of the migration, number of the step. */
@@ -81,7 +84,7 @@ export class StepRunner {
     return text;
   }
 
-  /** Each slice commits together with how far it got, so that none is done twice and none is left out. */
+  /** Each slice commits together with its position, so that none is repeated and none is left out. */
   private async backfill(
     step: BackfillStep,
     lines: StepLines,
@@ -113,7 +116,7 @@ export class StepRunner {
       if (!end) break;
       lastKey = end;
       lines.sometimes(`slice ${slices} of about ${Math.max(estimate, slices)}, ${rows} rows`);
-      // At most half of the time is ours.
+      // The migration works at most half of the time.
       await delay(performance.now() - begin);
     }
     return `${slices} slices, ${rows} rows`;

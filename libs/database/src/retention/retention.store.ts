@@ -5,8 +5,8 @@ import { Database, type Statement, type Values } from '../connection/database.js
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
-// None of these waits for a lock, and none holds one that a caller's statement needs for long: what is locked
-// is skipped, and a batch is as small as its caller makes it.
+// These statements never wait for a lock: they skip locked rows. They hold locks only for a short time, because batches
+// are small.
 
 interface TombstoneRow {
   agent_id: string;
@@ -59,9 +59,8 @@ SELECT count(*)::int AS tasks FROM gone`,
 };
 
 /**
- * The next events of the logs whose tasks are gone, from the beginning of each, and with the last of them the
- * task's runs. A tombstone remembers how far it is: nothing is looked for that is deleted already.
- * $1 limit of events
+ * Deletes the next events of the logs of deleted tasks, from the beginning of each log. With the last event it deletes
+ * the task's runs. A tombstone stores the position, so deleted rows are not searched again. $1 limit of events
  */
 const PURGE: Statement = {
   text: `
@@ -120,7 +119,7 @@ WITH old AS (
 SELECT (SELECT count(*) FROM gone)::int AS tombstones, (SELECT count(*) FROM alias)::int AS aliases`,
 };
 
-/** Keys under which a message that comes again is a new one: $1 limit */
+/** Deletes expired keys of messages: $1 limit */
 const DROP_KEYS: Statement = {
   text: `
 WITH expired AS (
@@ -141,14 +140,14 @@ SELECT agent_id, ended_at, deleted_at, retention_days FROM task_tombstones
 WHERE tenant_id = $1 AND task_id = $2`,
 };
 
-/** Deletes the tasks that have ended long enough ago, and remembers that they were. */
+/** Deletes ended tasks whose retention is over, and keeps tombstones of them. */
 @Injectable()
 export class RetentionStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * Do `work` unless a process is at it already, on any machine. The lock is a transaction's, which has no
-   * snapshot and keeps no vacuum from its work; it goes with its connection, however this process ends.
+   * Do `work` unless another process does it already, on any machine. A transaction without a snapshot holds the lock,
+   * so it does not block vacuum. The lock ends with its connection, however this process ends.
    * @param work calls `stillAlone` between its steps, which rejects when the lock is lost
    * @returns whether `work` was done
    */
@@ -164,8 +163,8 @@ export class RetentionStore {
   }
 
   /**
-   * Make tombstones of at most `limit` tasks that are past their retention, oldest first. From then on nobody
-   * sees them; their logs go with `purge`. A task that has not ended is never touched.
+   * Make tombstones of at most `limit` tasks that are past their retention, oldest first. From then on nobody sees
+   * them. `purge` deletes their logs. A task that has not ended is never touched.
    */
   async expire(retentions: readonly Retention[], limit: number): Promise<DeletedRows> {
     const tenants = retentions.map(({ tenantId }) => tenantId);
@@ -188,7 +187,7 @@ export class RetentionStore {
     return this.deleted(DROP_KEYS, [limit]);
   }
 
-  /** What is left of a task that was deleted. Undefined: there was none, or it is another tenant's. */
+  /** The tombstone of a deleted task. Undefined: there is none for this tenant. */
   async findTombstone(tenantId: string, taskId: string): Promise<Tombstone | undefined> {
     if (!isUuid(taskId)) return undefined;
     const [row] = await this.database.tenantQuery<TombstoneRow>(tenantId, FIND_TOMBSTONE, [tenantId, taskId]);

@@ -14,7 +14,7 @@ interface DeadLetterRow {
   redelivered_at: Date | null;
   redelivered_task_id: string | null;
 }
-/** What is needed to say it again; null = the task is no longer kept. */
+/** The message to send again; null = the task was deleted. */
 interface SaidRow {
   message: object | null;
   context_id: string;
@@ -54,8 +54,8 @@ FROM (SELECT * FROM runs WHERE tenant_id = $1 AND id = $2) r, LATERAL (
 };
 
 /**
- * Says which task the redelivery makes: $1 tenant $2 run $3 its id, if it is the first $4 whether once more. The id
- * is kept before the task is made: whoever comes again, also after a crash in between, makes that very task.
+ * Stores which task the redelivery makes: $1 tenant $2 run $3 its id, if it is the first $4 whether once more. The id
+ * is stored before the task is made. So a repeated call, also after a crash, makes the same task.
  */
 const RESERVE: Statement = {
   name: 'dead-letter-reserve',
@@ -105,7 +105,7 @@ export class DeadLetterStore {
     return row && letterOf(row);
   }
 
-  /** Whosever it is: for operators, who name a run alone. */
+  /** Of any tenant: operators name only the run. */
   async findAnywhere(runId: string): Promise<DeadLetter | undefined> {
     if (!isUuid(runId)) return undefined;
     const [row] = await this.database.systemQuery<DeadLetterRow>(FIND, [runId, null]);
@@ -121,7 +121,7 @@ export class DeadLetterStore {
   }
 
   /**
-   * Say which task a redelivery makes. It stays the same until it is confirmed, whoever asks.
+   * Store which task a redelivery makes. It stays the same until it is confirmed.
    * @param again also if it was redelivered before
    * @returns undefined if there is no such dead letter; with `redeliveredAt` it was redelivered before
    */

@@ -18,8 +18,8 @@ const READ_JOURNAL: Statement = {
 };
 
 /**
- * Fenced like an event: $1 tenant $2 task $3 run $4 attempt $5 position $6 value. One row if it is there now, be it
- * that this attempt wrote it before and did not hear of it.
+ * Fenced like an event: $1 tenant $2 task $3 run $4 attempt $5 position $6 value. Returns one row if the entry is
+ * stored now, also if this attempt wrote it before and lost the answer.
  */
 const APPEND_JOURNAL: Statement = {
   name: 'journal-append',
@@ -52,7 +52,7 @@ export interface JournalRecord {
   value: unknown;
 }
 
-/** What runtimes remember of their tasks: see `TurnJournal` of libs/agents. */
+/** The journals of runtimes: see `TurnJournal` of libs/agents. */
 @Injectable()
 export class JournalStore {
   constructor(private readonly database: Database) {}
@@ -65,7 +65,7 @@ export class JournalStore {
   }
 
   /**
-   * Write the entry at `position`. To do it again after a lost connection is harmless.
+   * Write the entry at `position`. Idempotent.
    * @returns false if the attempt is not current or the task has ended: nothing was written then
    */
   async append(

@@ -5,7 +5,7 @@ import { statusEventSql, taskColumns, type TaskRow, TERMINAL_STATES } from '../t
 import { sizeOf, USAGE_CTE } from '../tenants/usage.store.js';
 import { leaseEnd } from './leases/lease-sql.js';
 
-/** What is known of an error in an agent's code, for the agent's author and not for its callers. */
+/** An error in an agent's code. Its details are for the agent's author, not for callers. */
 export interface RunError {
   attempt: number;
   /** ISO 8601. */
@@ -15,7 +15,7 @@ export interface RunError {
   stack?: string;
   /** The last lines that the run has written to its console. */
   output?: string[];
-  /** Set if its process has died: why, in words that callers may read. */
+  /** Set if its process has died: the reason, which callers may read. */
   crash?: string;
   /** Other runs were in the process that died: the next attempt gets a process of its own. */
   runsAlone?: boolean;
@@ -53,8 +53,8 @@ WHERE tenant_id = $1 AND task_id = $2 AND error_detail IS NOT NULL
 ORDER BY created_at DESC, id DESC LIMIT 1`,
 };
 
-// Whatever changes a task and its run locks the task first, and what locks many rows holds runs only or skips
-// what is locked: no two statements ever wait for each other.
+// Statements that change a task and its run lock the task first. Statements that lock many rows lock only runs, or skip
+// locked rows. So no two statements deadlock.
 
 export interface ClaimRow {
   attempt: number;
@@ -79,23 +79,23 @@ export interface AppendedRow {
 export type PoisonedRow = RunRow & { crash_count: number; context_id: string; error_detail: RunError | null };
 
 /**
- * A value and not a join: the index then finds the one row whatever the planner believes. A plan that is made
- * while the tables are empty and kept would read all the tenant's tasks at every claim.
+ * A value and not a join, so that the index always finds the one row. A plan made and kept while the tables are empty
+ * would read all tasks of the tenant at every claim.
  */
 const TASK_OF_RUN = '(SELECT task_id FROM runs WHERE tenant_id = $1 AND id = $2)';
 /**
- * How long a run whose worker died waits, in ms: as its agent wants it, and longer from crash to crash, whatever the
- * agent wants. The column `deaths` counts the crashes before.
+ * The pause of a run after its worker died, in ms: the agent's backoff, or the pause that grows with each crash if that
+ * is longer. The column `deaths` counts the crashes before.
  */
 const CRASH_PAUSE = `greatest(least(r.backoff_max_ms, r.backoff_ms * power(r.backoff_factor, r.deaths)),
   CASE r.deaths WHEN 0 THEN 0 ELSE least(60000, 1000 * power(4, r.deaths - 1)) END)`;
-/** Runs that are executed one at a time: they have crashed again and again, or have one attempt left. */
+/** Runs in quarantine: they have crashed twice or more, or have one attempt left. */
 const SUSPECT = '(r.deaths > 1 OR r.deaths > 0 AND r.deaths + 1 >= r.max_attempts)';
 const WORKING = TaskState.TASK_STATE_WORKING.toString();
 /**
- * $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at $7 whether this worker may have claimed it before and
- * not have heard the answer. A lease that has run out is the sweeper's: it counts the crashes and obeys the
- * attempts, and it knows whether Postgres itself was away.
+ * $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at $7 whether this worker may have claimed it before and not
+ * have heard the answer. Only the sweeper takes expired leases: it counts crashes and attempts, and it knows whether
+ * Postgres was away.
  */
 export const CLAIM: Statement = {
   name: 'run-claim',
@@ -126,8 +126,8 @@ SELECT attempt, started, last_sequence AS sequence FROM task`,
 };
 
 /**
- * What the claim before it in the same transaction got: $1 tenant $2 run $3 worker. Of a large task it reads the
- * beginning: whatever is in a log, its run can be claimed.
+ * What the claim before it in the same transaction got: $1 tenant $2 run $3 worker. Of a large task it reads only the
+ * beginning, so that every run can be claimed.
  */
 export const READ_CLAIMED: Statement = {
   name: 'run-read-claimed',
@@ -205,7 +205,7 @@ export const NOTE_AGENT_VERSION: Statement = {
   text: 'UPDATE runs SET agent_version = $4 WHERE tenant_id = $1 AND id = $2 AND attempt = $3',
 };
 
-/** A run that has a pause waits in Postgres until it is due: $1 limit $2 when the leases had run out */
+/** A run in backoff waits in Postgres until it is due: $1 limit $2 when the leases had run out */
 export const RECLAIM_EXPIRED: Statement = {
   name: 'run-reclaim-expired',
   text: `

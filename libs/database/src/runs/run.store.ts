@@ -12,7 +12,7 @@ import { PROVE_WRITABLE } from './leases/lease-sql.js';
 import { failPoisonedRun } from './poisoned-run.js';
 import * as sql from './run-sql.js';
 
-/** Metadata grow with every status that brings some. */
+/** Metadata grow with every status that has some. */
 const MAX_METADATA_CHARS = 4 * 1024 * 1024;
 /** Unless somebody says otherwise, in bytes. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
@@ -31,9 +31,9 @@ export class RunStore {
   }
 
   /**
-   * Compare-and-set: queued → running, attempt + 1. Undefined: somebody else has it, or it is over. What the task says
-   * is read afterwards, as far as it is not large.
-   * @param again the answer to this worker's claim was lost: if it has got the run, it gets it again
+   * Compare-and-set: queued → running, attempt + 1. Undefined: another worker has it, or it is over. Then reads the
+   * task's content, within the budget.
+   * @param again the answer to this worker's claim was lost: if the claim succeeded, it succeeds again
    */
   async claim(
     tenantId: string,
@@ -84,8 +84,8 @@ export class RunStore {
   }
 
   /**
-   * Give a run back to the queue (shutdown); it does not count as an attempt that died. The attempt stays: it
-   * is a fencing token and never goes back; what counts against a run are its expired leases.
+   * Return a run to the queue (shutdown). This does not count as a crash. The attempt number stays, because a fencing
+   * token never goes back. Only expired leases count against a run.
    */
   async returnToQueue({ tenantId, runId, attempt }: RunKey): Promise<boolean> {
     const rows = await this.database.tenantQuery(tenantId, sql.RETURN_TO_QUEUE, [tenantId, runId, attempt]);
@@ -98,8 +98,8 @@ export class RunStore {
   }
 
   /**
-   * Whether the run must be executed with no other such run beside it: its workers have died, and if another run is
-   * to blame it must not die with it once more.
+   * Whether the run is in quarantine. Its workers have died. If another run is to blame, this one must not die with it
+   * again.
    */
   async isSuspect(tenantId: string, runId: string): Promise<boolean> {
     if (!isUuid(tenantId) || !isUuid(runId)) return false;
@@ -107,7 +107,7 @@ export class RunStore {
     return rows.length > 0;
   }
 
-  /** Take a run off the queue; it gets a slot again when `forMs` is over. */
+  /** Take a run off the queue. It can get a slot again after `forMs`. */
   async postpone(tenantId: string, runId: string, forMs: number): Promise<void> {
     await this.database.tenantQuery(tenantId, sql.POSTPONE, [tenantId, runId, forMs]);
   }
@@ -172,7 +172,7 @@ export class RunStore {
     });
   }
 
-  /** Fold the artifacts of a task that has ended without its writer, once. Never rejects. */
+  /** Fold the artifacts of a task that ended without its writer. Never rejects. */
   async keepArtifacts(tenantId: string, taskId: string): Promise<void> {
     try {
       const [row] = await this.database.tenantQuery<TaskRow>(tenantId, GET, [tenantId, taskId, 0]);
@@ -180,7 +180,7 @@ export class RunStore {
       const stored = row && (await this.reader.read(tenantId, row, { historyLength: 0, budget }));
       if (stored) await this.reader.keepArtifacts(tenantId, stored);
     } catch {
-      // Whoever reads the task folds them.
+      // Readers of the task fold them instead.
     }
   }
 
@@ -196,7 +196,7 @@ export class RunStore {
     return { queued: 0, running: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
   }
 
-  /** What a claimed run is to know of its task. The claim holds, whatever becomes of this. */
+  /** Reads the task of a claimed run. The claim holds even if this fails. */
   private async contentFor(
     tenantId: string,
     row: sql.ClaimedTaskRow,
@@ -210,7 +210,7 @@ export class RunStore {
     const snapshot = read ?? (await this.reader.read(tenantId, row, { budget, rowOnly: true }));
     if (!snapshot) throw new Error('A claimed task is gone');
     const { task, sequence } = snapshot;
-    // What an attempt before this one has said is in the task, but not in the artifacts that the turn began with.
+    // Output of an earlier attempt is part of the task, but not of the artifacts at the start of the turn.
     const start = { tenantId, taskId: row.id, head: row.start_sequence };
     const snapshotIsWhole = snapshot.truncation?.artifactsUpToEvent === undefined;
     const { artifacts, isWhole } =
@@ -288,7 +288,7 @@ function keysOf(events: AppendBatch['events']): string[] {
   });
 }
 
-/** The positions, from 1, of the events that replace what was said of their artifact before. */
+/** The positions, from 1, of the events that replace their artifact. */
 const startsOf = (events: AppendBatch['events']): number[] =>
   events.flatMap(({ payload, isFirst }, i) =>
     payload.$case === 'artifactUpdate' && !payload.value.append && !isFirst ? [i + 1] : [],
@@ -298,7 +298,7 @@ function statusOf(payload: EventPayload): TaskStatus | undefined {
   return payload.$case === 'artifactUpdate' ? undefined : payload.value.status;
 }
 
-/** A state that ends the turn stands in the last event and nowhere else, and the batch says so. */
+/** Only the last event may have a state that ends the turn, and the batch must declare it. */
 function checkEnd(statuses: readonly (TaskStatus | undefined)[], end: TaskState | undefined): void {
   const ending = statuses.findIndex((status) => status && endsTurn(status.state));
   const expected = end === undefined ? -1 : statuses.length - 1;

@@ -1,15 +1,15 @@
 import type { Message, TaskState } from '@baton/a2a';
 
 export const OVERLAPS = ['skip', 'queue', 'allow', 'cancel-previous'] as const;
-/** What becomes of a time that comes while the task of the one before is not over. */
+/** What to do with a time while the previous task has not ended. */
 export type Overlap = (typeof OVERLAPS)[number];
 
 export const MISSED = ['fire-once', 'skip'] as const;
-/** What becomes of times that nobody could fire, as when no worker was running. */
+/** What to do with times that nobody could fire, for instance without workers. */
 export type Missed = (typeof MISSED)[number];
 
 export const CONTEXTS = ['new', 'same'] as const;
-/** Whether each task begins a conversation, or all of them are one. */
+/** Whether each task begins a conversation, or all tasks share one. */
 export type ScheduleContext = (typeof CONTEXTS)[number];
 
 /** When a schedule fires. Of `cron` and `at` one is set. */
@@ -23,13 +23,13 @@ export interface ScheduleTimes {
   endsAt: Date | null;
 }
 
-/** What a tenant says of a schedule. */
+/** The definition of a schedule. */
 export interface ScheduleSpec extends ScheduleTimes {
   /** Its own in the tenant. */
   name: string;
   /** Slug or id. */
   agent: string;
-  /** What is said each time, without ids. */
+  /** The message of each task, without ids. */
   message: Message;
   overlap: Overlap;
   missed: Missed;
@@ -39,10 +39,10 @@ export interface ScheduleSpec extends ScheduleTimes {
   paused: boolean;
 }
 
-/** `started`: a task was made. `refused`: it was not, for a reason. */
+/** `started`: a task was created. `refused`: it was not, and `reason` says why. */
 export type FiringOutcome = 'started' | 'skipped' | 'missed' | 'refused';
 
-/** What came of a time of a schedule. */
+/** The outcome of a time of a schedule. */
 export interface Firing {
   dueAt: Date;
   /** When it was fired, or not. */
@@ -51,7 +51,7 @@ export interface Firing {
   reason: string | null;
 }
 
-/** A schedule and how far it has come. */
+/** A schedule and its state. */
 export interface Schedule extends ScheduleSpec {
   tenantId: string;
   id: string;
@@ -59,28 +59,28 @@ export interface Schedule extends ScheduleSpec {
   fired: number;
   /** The next time; null while it is paused, or if there is none. */
   nextAt: Date | null;
-  /** `nextAt` has come and waits for the task before to end. */
+  /** `nextAt` has passed and waits for the end of the previous task. */
   isWaiting: boolean;
-  /** The time that is being fired: whether and how is decided, its task may be there already. */
+  /** The time that is being fired. The decision is stored; its task may exist already. */
   pendingAt: Date | null;
   /** Grows with every change. */
   version: number;
   last: Firing | null;
-  /** The last task that it has made, which may be of a time before `last`. */
+  /** The last task that it created. It may belong to a time before `last`. */
   lastTaskId: string | null;
-  /** As it is now; null = there is no such task, or no longer. */
+  /** Its present state; null = there is no such task, or it was deleted. */
   lastTaskState: TaskState | null;
   createdAt: Date;
   updatedAt: Date;
 }
 
-/** A schedule that a worker is to fire, and what time it was for Postgres when it was taken. */
+/** A leased schedule, and Postgres's time at the lease. */
 export interface DueSchedule {
   schedule: Schedule;
   now: Date;
 }
 
-/** What a worker says of a time when it is through with it. */
+/** The result of a time that a worker has handled. */
 export interface FiringResult extends Omit<Firing, 'at'> {
   /** The task that was made. */
   taskId: string | null;

@@ -102,7 +102,7 @@ export const REMOVE: Statement = {
   text: 'DELETE FROM schedules WHERE tenant_id = $1 AND id = $2 RETURNING id',
 };
 
-/** For whoever has taken it: nobody else does within $1 ms. */
+/** The lease of a schedule: nobody else takes it within $1 ms. */
 const TAKE = `version = s.version + 1, wake_at = now() + $1::int * interval '1 ms'`;
 
 /** The longest overdue first. $1 ms that they are the taker's $2 ms that they are overdue, at least $3 limit */
@@ -162,7 +162,7 @@ UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = fals
 WHERE tenant_id = $1 AND id = $2 AND version = $3`,
 };
 
-/** Somebody had it fired beside its times: $1 tenant $2 id $3 when $4 outcome $5 reason $6 task, NULL = none */
+/** Stores the outcome of a run on demand: $1 tenant $2 id $3 when $4 outcome $5 reason $6 task, NULL = none */
 export const NOTE: Statement = {
   name: 'schedule-note',
   text: `

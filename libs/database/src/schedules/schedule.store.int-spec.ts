@@ -51,7 +51,7 @@ describe('schedules', () => {
   it('have a name of their own in their tenant', async () => {
     const made = await make(null);
     await make(null, { name: 'other' });
-    await expect(make(null)).rejects.toThrow('There is a schedule "report" already');
+    await expect(make(null)).rejects.toThrow('The schedule "report" already exists');
     await expect(schedules.change(made, spec({ name: 'other' }), null)).rejects.toThrow('"other" already');
   });
 

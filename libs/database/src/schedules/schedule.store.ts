@@ -5,17 +5,16 @@ import { Database } from '../connection/database.js';
 import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
 import * as sql from './schedule-sql.js';
 
-/** The tenant has as many schedules as one may have. */
+/** The tenant has the maximum number of schedules. */
 export class TooManySchedulesError extends Error {
   override readonly name = 'TooManySchedulesError';
 }
 
-/** A schedule as far as it must be known to change it: at which version it was read. */
+/** Identifies a schedule and the version that was read. */
 export type ScheduleKey = Pick<Schedule, 'tenantId' | 'id' | 'version'>;
 
 /**
- * Schedules of tenants. A worker takes one that is due, for some time alone, and finishes it; a worker that comes
- * too late with what it has read finds another version, and changes nothing.
+ * Schedules of tenants. A worker leases a due schedule and finishes it. A worker with an old version changes nothing.
  */
 @Injectable()
 export class ScheduleStore {
@@ -80,9 +79,9 @@ export class ScheduleStore {
   }
 
   /**
-   * Take schedules that are due, of all tenants, the longest overdue first.
-   * @param forMs how long nobody else takes them
-   * @param overdueMs only those that are so late
+   * Lease due schedules of all tenants, the longest overdue first.
+   * @param forMs duration of the lease
+   * @param overdueMs only schedules that are overdue for at least this long
    */
   async takeDue(forMs: number, overdueMs: number, limit: number): Promise<DueSchedule[]> {
     const values = [forMs, overdueMs, limit];
@@ -108,12 +107,12 @@ export class ScheduleStore {
     return row?.version;
   }
 
-  /** Its next time has come and waits; it is looked at again after so many ms. */
+  /** Its next time waits for the previous task. Check it again after this many ms. */
   async wait({ tenantId, id, version }: ScheduleKey, ms: number): Promise<void> {
     await this.database.tenantQuery(tenantId, sql.WAIT, [tenantId, id, version, ms]);
   }
 
-  /** What came of a time, and the next one. Nothing happens if the schedule has changed since it was read. */
+  /** Store the outcome of a time, and the next time. Does nothing if the schedule has changed since it was read. */
   async finish(
     { tenantId, id, version }: ScheduleKey,
     { dueAt, outcome, reason, taskId, nextAt }: FiringResult,
@@ -122,7 +121,7 @@ export class ScheduleStore {
     await this.database.tenantQuery(tenantId, sql.FINISH, values);
   }
 
-  /** What came of a firing that somebody has asked for. */
+  /** Store the outcome of a run on demand. */
   async note(
     { tenantId, id }: Pick<Schedule, 'tenantId' | 'id'>,
     { dueAt, outcome, reason }: Omit<Firing, 'at'>,
@@ -142,7 +141,7 @@ export class ScheduleStore {
 }
 
 const nameTaken = ({ name }: ScheduleSpec): NameTakenError =>
-  new NameTakenError(`There is a schedule "${name}" already`);
+  new NameTakenError(`The schedule "${name}" already exists`);
 
 const specValues = (spec: ScheduleSpec, nextAt: Date | null): unknown[] => [
   ...[spec.name, spec.agent, JSON.stringify(Message.toJSON(spec.message)), spec.cron, spec.at],

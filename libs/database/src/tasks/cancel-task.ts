@@ -16,9 +16,7 @@ interface Cancel {
 
 type Canceled = [changed: CanceledRow | undefined, row: TaskRow | undefined];
 
-/**
- * Make a task `canceled`, whatever is in its log: no more of it is read than comes with its row, and that is bounded.
- */
+/** Make a task `canceled`, however large its log is: only the bounded part that comes with its row is read. */
 export async function cancelTask(
   database: Database,
   reader: TaskReader,

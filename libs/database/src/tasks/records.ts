@@ -17,7 +17,7 @@ export type TurnOutcome = 'message' | 'agent-threw';
 export interface StoredTask extends TaskSnapshot {
   agentId: string;
   outcome: TurnOutcome | null;
-  /** What is left out because it is too large; the task's metadata say it as well. Unset: nothing. */
+  /** What is left out because it is too large, as in the task's metadata. Unset: nothing. */
   truncation?: Truncation;
 }
 
@@ -33,39 +33,39 @@ export interface NewTask {
   /** The id under which the caller knows the task. */
   alias?: NewAlias;
   key?: MessageKey;
-  /** Unset: on the queue, unless others of the tenant wait. */
+  /** Unset: the run goes on the queue, unless other runs of the tenant wait. */
   quota?: RunQuota;
-  /** What becomes of the run when its worker dies; unset: it is tried three times, without a pause. */
+  /** The retry policy; unset: three attempts without a pause. */
   retry?: RunRetry;
-  /** Set where an agent makes it while it answers another task. */
+  /** Set if an agent creates the task as a child of its own task. */
   child?: NewChild;
 }
 
-/** What a new run may take. It waits behind those of its tenant that wait, oldest first. */
+/** The quota of a new run. It waits behind the waiting runs of its tenant, oldest first. */
 export interface RunQuota {
-  /** It goes on the queue if fewer of the tenant's runs are in flight (on the queue or running); null = however many. */
+  /** It goes on the queue if fewer of the tenant's runs are in flight (on the queue or running); null = no limit. */
   maxInFlight: number | null;
-  /** It is refused if it had to wait and as many wait already; null = however many. */
+  /** It is refused if it would have to wait and this many already wait; null = no limit. */
   maxWaiting: number | null;
-  /** It is refused if all that the tenant has stored would be more, in bytes; null or unset = however much. */
+  /** It is refused if the tenant would store more bytes than this; null or unset = no limit. */
   maxStoredBytes?: number | null;
   /** The first two hold exactly, whatever other processes do at the same time. */
   exact: boolean;
 }
 
-/** By what a message that comes again is known. */
+/** The key that identifies a repeated message. */
 export interface MessageKey {
   /** SHA-256. */
   hash: Buffer;
-  /** SHA-256 of what was said, where the key itself does not say it. */
+  /** SHA-256 of the content, if the key does not depend on it. */
   content: Buffer | null;
   /** How long it is known. */
   hours: number;
-  /** A task that is no longer there: if the key names it, it counts as new. */
+  /** A deleted task: if the key names it, the key counts as new. */
   goneTaskId?: string;
 }
 
-/** What a message with the same key has made. */
+/** The turn of a message with the same key. */
 export interface EarlierTurn {
   taskId: string;
   content: Buffer | null;
@@ -78,7 +78,7 @@ export interface TaskAlias {
 }
 
 export interface NewAlias extends TaskAlias {
-  /** The task that the id names until now, and no longer; unset: the id is new. */
+  /** The task that the id names so far and that is replaced; unset: the id is new. */
   previousTaskId?: string;
 }
 
@@ -131,7 +131,7 @@ export interface ClaimedRun extends RunKey {
   traceparent: string | null;
   /** The task whose agent waits, or has waited, for this one. */
   parentTaskId: string | null;
-  /** An earlier attempt died in one process with other runs: this one gets a process of its own. */
+  /** An earlier attempt died in a process with other runs: this one gets its own process. */
   runsAlone: boolean;
   /** Since the run was made. */
   waitedSeconds: number;
@@ -150,11 +150,11 @@ export interface NewEvent {
   payload: EventPayload;
   /** `serializePayload(payload)`, made once for the log and the channel. */
   json: string;
-  /** Nothing was said of its artifact before, so there is nothing that it could replace. */
+  /** Its artifact is new, so the event replaces nothing. */
   isFirst?: boolean;
 }
 
-/** What a batch does to the task besides its events. */
+/** Changes of the task besides the events of the batch. */
 export interface AppendBatch {
   /**
    * Head of the log as the writer knows it; the batch is refused if the log has moved on. It makes a retry
@@ -203,15 +203,15 @@ export interface CanceledTask {
 
 /** What makes a new task a child of another. */
 export interface NewChild {
-  /** The run that asks for it: it must own its task, the parent. */
+  /** The run that creates the child. It must own the parent. */
   parent: RunKey;
-  /** The first task of all: the parent, or what the parent is a child of, and so on. */
+  /** The root of the tree: the parent, or the parent's parent, and so on. */
   rootTaskId: string;
   /** Maximum number of tasks below the first one. */
   maxTasks: number;
 }
 
-/** A task on the way from a child up to the first task of all, the child included. */
+/** A task on the path from a child to the root, including the child. */
 export interface Ancestor {
   taskId: string;
   agentId: string;
@@ -232,7 +232,7 @@ export interface Retention {
   days: number;
 }
 
-/** What is known of a task that was deleted. */
+/** The tombstone of a deleted task. */
 export interface Tombstone {
   agentId: string;
   endedAt: Date;
@@ -256,13 +256,13 @@ export interface TaskFilter {
   /** Status newer than this. */
   since?: Date;
   pageSize: number;
-  /** Position after which to go on: the last row of the page before. */
+  /** The last row of the previous page. */
   after?: { statusAt: Date; taskId: string };
   historyLength?: number;
   includeArtifacts: boolean;
-  /** Set where nobody wants to know how many there are. */
+  /** True: do not count the total. */
   uncounted?: boolean;
-  /** Where memory for large tasks comes from; unset = from nowhere. */
+  /** Grants memory for large tasks; unset = none. */
   memory?: ReadMemory | undefined;
 }
 
@@ -279,7 +279,7 @@ export interface PoisonedRun extends RunToEnqueue {
   event: { sequence: number; payload: EventPayload };
 }
 
-/** A run that used up its attempts, and what became of it since. */
+/** A run that used up its attempts, and its redelivery. */
 export interface DeadLetter {
   tenantId: string;
   runId: string;
@@ -291,11 +291,11 @@ export interface DeadLetter {
   diedAt: Date;
   /** When the task of the last redelivery was made. */
   redeliveredAt: Date | null;
-  /** That task; without `redeliveredAt` it is yet to be made. */
+  /** That task; without `redeliveredAt` it is not created yet. */
   redeliveredTaskId: string | null;
 }
 
-/** What a dead run was to answer. */
+/** The message of a dead run. */
 export interface DeadMessage {
   message: Message;
   contextId: string;

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import type { Statement } from '../connection/database.js';
 import { estimateOf, isContent, sizeOfEvent } from './task-row.js';
 
-// What a task says is read page by page: each statement reads the sizes of some rows, and of those alone that fit
-// into what its reader may still take, the content.
+// The content of a task is read page by page. Each statement reads the sizes of some rows, and the content of only
+// those rows that fit into the budget.
 
 /** One row of a page. */
 export interface ContentRow {
@@ -60,7 +60,10 @@ SELECT p.sequence, CASE WHEN p.size <= $5 THEN p.message::text END AS json, p.si
 ) p ORDER BY p.sequence DESC`,
 };
 
-/** Whether an artifact was said something of after one event and up to another: $1 tenant $2 task $3 after $4 up to $5 its key */
+/**
+ * Whether the log has events of an artifact after one event and up to another: $1 tenant $2 task $3 after $4 up to $5
+ * its key
+ */
 export const IS_TOUCHED: Statement = {
   name: 'task-artifact-is-touched',
   text: `
@@ -79,14 +82,14 @@ UPDATE tasks SET artifacts = $4, artifacts_sequence = $3
 WHERE tenant_id = $1 AND id = $2 AND last_sequence = $3 AND artifacts_sequence < $3`,
 };
 
-/** What is read at a time, in bytes; more only where a single row is larger. */
+/** Size of one read, in bytes. It is larger only for a single larger row. */
 export const PAGE_BYTES = 1024 * 1024;
 
 /** How much may still be read for one request, in bytes of JSON. */
 export class ReadBudget {
   private asked: Promise<boolean> | undefined;
 
-  /** @param memory asked once for what is expected to be read, before more is read than came with the rows of tasks */
+  /** @param memory asked once for the expected bytes, before more is read than came with the rows of tasks */
   constructor(
     private left: number,
     private readonly whole?: ReadBudget,
@@ -105,7 +108,7 @@ export class ReadBudget {
     return Math.floor(Math.min(this.left, this.whole?.bytes ?? Infinity));
   }
 
-  /** @returns whether there was so much left; then it is used up */
+  /** @returns whether this much was left; if so it is used up */
   take(bytes: number): boolean {
     if (bytes > this.bytes) return false;
     this.left -= bytes;
@@ -113,7 +116,7 @@ export class ReadBudget {
     return true;
   }
 
-  /** A part of it: what is taken of the part is taken of the whole. */
+  /** A part of the budget. Use of the part also counts for the whole. */
   part(share: number): ReadBudget {
     return new ReadBudget(this.bytes * share, this);
   }
@@ -179,8 +182,8 @@ export async function readRows(
 }
 
 /**
- * The number under which a task's log knows an artifact: 63 bits of the SHA-256 of its id, never 0. Whoever writes
- * needs to know nothing of what is in the log.
+ * The number of an artifact in its task's log: 63 bits of the SHA-256 of its id, never 0. So a writer does not need to
+ * read the log.
  */
 export function artifactKey(artifactId: string): string {
   const hash = createHash('sha256').update(artifactId).digest();

@@ -23,7 +23,7 @@ class Conditions {
   }
 }
 
-/** Totals up to here are counted by every list; larger ones in slices, now and then. */
+/** Totals up to this number are counted by every list; larger ones in slices in the background. */
 export const COUNTED_EXACTLY = 10_000;
 
 /** What a list is made of: everything about a page but its position. */

@@ -35,7 +35,7 @@ const MAX_INT = 2_147_483_647;
 
 const CONTENT_ROWS = 1024;
 const HISTORY_ROWS = 64;
-/** Most that a history takes of a budget where artifacts are read as well. */
+/** Maximum share of a budget for the history if artifacts are read as well. */
 const HISTORY_SHARE = 1 / 4;
 
 /** What is wanted of a task. */
@@ -43,18 +43,18 @@ export interface Wanted {
   /** Messages of the history; unset = all. */
   historyLength?: number | undefined;
   budget: ReadBudget;
-  /** Read no more than what came with the row. */
+  /** Read only the part that came with the row. */
   rowOnly?: boolean;
 }
 
-/** A log as it was right after one of its events. */
+/** A log as of one of its events. */
 export interface LogSnapshot {
   tenantId: string;
   taskId: string;
   head: number;
 }
 
-/** Which part of what a log says of artifacts. */
+/** A part of the artifact events of a log. */
 export interface WantedArtifacts {
   /** Unset = of all artifacts. */
   artifactId?: string | undefined;
@@ -62,16 +62,16 @@ export interface WantedArtifacts {
   bytes?: number;
 }
 
-/** A part of what a log says of artifacts. */
+/** A page of the artifact events of a log. */
 export interface ArtifactPage {
   updates: TaskArtifactUpdateEvent[];
-  /** The event after which it goes on; undefined = that was all. */
+  /** The position of the next page; undefined = this was the last one. */
   next: number | undefined;
 }
 
 /**
- * Reads what tasks say, page by page and no more than a budget allows. What is left out is marked in the task's
- * metadata. Rows of a log never change, so a task as of an event is the same whenever its pages are read.
+ * Reads the content of tasks, page by page, within a budget. The task's metadata mark what is left out. Rows of a log
+ * never change, so a task as of an event is the same whenever its pages are read.
  */
 export class TaskReader {
   constructor(private readonly database: Database) {}
@@ -103,9 +103,8 @@ export class TaskReader {
   }
 
   /**
-   * What the log says of artifacts after an event, in its order: a page of `bytes`, or one event where that alone is
-   * larger. What was replaced since is left out where that is known without reading it; so the first update of all may
-   * say `append`.
+   * The artifact events after an event, in order: a page of `bytes`, or one larger event. Replaced output is left out
+   * if this is known without reading it. So the very first update may have `append`.
    */
   async artifactPage(
     snapshot: LogSnapshot,
@@ -130,7 +129,7 @@ export class TaskReader {
     return { updates, next: progress && !progress.isWhole ? progress.position : undefined };
   }
 
-  /** Whether anything was said of an artifact after one event and up to another. */
+  /** Whether the log has events of an artifact after one event and up to another. */
   async isTouched(
     { tenantId, taskId, head }: LogSnapshot,
     artifactId: string,
@@ -142,8 +141,8 @@ export class TaskReader {
   }
 
   /**
-   * Keep the folded artifacts of a task that has ended without its writer, so that no read folds them again. Those
-   * of a large task stay in its log. Never rejects: the task has ended, whatever becomes of this.
+   * Store the folded artifacts of a task that ended without its writer, so that no read folds them again. Those of a
+   * large task stay in its log. Never rejects: the task has ended in any case.
    */
   async keepArtifacts(tenantId: string, { task, sequence, truncation }: StoredTask): Promise<void> {
     if (truncation?.artifactsUpToEvent !== undefined) return;
@@ -178,14 +177,14 @@ export class TaskReader {
     return { messages: [...older.reverse(), ...messages], isWhole: progress?.isWhole ?? true };
   }
 
-  /** The artifacts of the row, and what the log says after them. No progress: the task is gone. */
+  /** The artifacts of the row, and the artifact events after them. No progress: the task was deleted. */
   private async artifacts(
     snapshot: LogSnapshot,
     { artifacts: inline, artifacts_bytes: inlineBytes, artifacts_sequence: folded, tail }: TaskRow,
     { budget, rowOnly }: Wanted,
   ): Promise<{ artifacts: Artifact[]; progress: Progress | undefined }> {
     const fold = new ArtifactFold(inline?.map((artifact) => Artifact.fromJSON(artifact)));
-    // Those that are too large for the row are read from the beginning of the log.
+    // Artifacts that are too large for the row are read from the beginning of the log.
     let progress: Progress | undefined = {
       isWhole: inline !== null && folded >= snapshot.head,
       position: inline ? folded : 0,

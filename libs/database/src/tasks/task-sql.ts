@@ -4,12 +4,12 @@ import { quotaCte } from '../dispatch/dispatch.store.js';
 import { sizeOf, USAGE_CTE } from '../tenants/usage.store.js';
 import { INTERRUPTED_STATES, statusEventSql, taskColumns, TERMINAL_STATES } from './task-row.js';
 
-/** What is replaced when a key is used anew. */
+/** The columns that change when a key is reused. */
 const TURN = ['content', 'task_id', 'sequence', 'expires_at'];
 
 /**
- * A CTE `known`: the turn that a key names from now on. It is this one if the key is new, has expired or names
- * the task that is gone. Messages with the same key wait here for each other.
+ * A CTE `known`: the turn that a key names from now on. It is this one if the key is new, has expired or names the task
+ * that is gone. Concurrent messages with the same key wait here for each other.
  * @param first number of the parameter with the key; its `keyValues` follow
  * @param sequence SQL of the sequence of the turn
  * @param when SQL that a turn which may be refused comes from
@@ -41,7 +41,7 @@ export interface KnownRow {
   content: Buffer | null;
 }
 
-/** What became of a guarded change: the state found, and the event's sequence; null = refused. */
+/** The result of a guarded change: the state found, and the event's sequence; null = refused. */
 export interface ChangedRow {
   state: TaskState;
   sequence: number | null;
@@ -56,7 +56,7 @@ export interface AliasRow {
   agent_id: string;
 }
 export interface CreatedRow {
-  /** The task that was created, or the one there is; null = the run was refused a slot. */
+  /** The created task, or the existing one; null = the run was refused by the quota. */
   task_id: string | null;
   content?: Buffer | null;
   dispatched: boolean;
@@ -76,15 +76,15 @@ export interface HeadRow {
   last_sequence: number;
 }
 
-/** What the id of a caller is found by. */
+/** The key of a caller's id. */
 const clientKey = (clientId: string): string => `sha256(convert_to(${clientId}, 'UTF8'))`;
 
-/** What becomes of a run when its worker dies; the parameter is an array of the same, in this order. */
+/** The columns of the retry policy. The parameter is an array in this order. */
 const RETRY = 'max_attempts, backoff_ms, backoff_factor, backoff_max_ms';
 const retryValues = (parameter: number): string =>
   [1, 2, 3, 4].map((i) => `($${parameter}::float8[])[${i}]`).join(', ');
 
-/** A run that is refused a slot leaves nothing behind. */
+/** If the quota refuses the run, nothing is written. */
 const IF_ACCEPTED = 'FROM quota WHERE NOT quota.refused';
 
 /**

@@ -259,7 +259,7 @@ export class TaskStore {
     return this.reader.artifactPage(snapshot, after, wanted);
   }
 
-  /** Whether anything was said of an artifact after one event and up to another. */
+  /** Whether the log has events of an artifact after one event and up to another. */
   async isArtifactTouched(snapshot: LogSnapshot, artifactId: string, after: number): Promise<boolean> {
     return this.reader.isTouched(snapshot, artifactId, after);
   }

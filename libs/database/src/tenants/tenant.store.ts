@@ -12,7 +12,7 @@ export class TenantStore {
 
   /** Rejects with `NameTakenError` if the slug is taken. */
   async create(slug: string): Promise<Tenant> {
-    const taken = `There is already a tenant '${slug}'`;
+    const taken = `The tenant '${slug}' already exists`;
     return this.catalog.insert(taken, async (prisma) =>
       tenantOf(await prisma.tenant.create({ data: { slug } })),
     );

@@ -10,7 +10,6 @@ const CACHE_MS = 1_000;
 /** Finds agents as a tenant sees them: built-ins, its own catalog, and what the operator installed. */
 @Injectable()
 export class AgentDirectory extends AgentList implements OnModuleInit, OnApplicationShutdown {
-  /** By tenant and name. */
   private readonly cache: TenantCache<Agent>;
 
   constructor(
@@ -56,7 +55,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     return found?.status === 'deleted' ? undefined : found;
   }
 
-  /** Like `find`, and where there is none, the one that was deleted last: for its tasks and runs. */
+  /** Like `find`. If there is no such agent, returns the one that was deleted last, for its tasks and runs. */
   async findIncludingDeleted(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     const builtin = BUILTIN_AGENTS.find((agent) => agent.slug === slugOrId);
     if (builtin) return builtin;
@@ -75,8 +74,8 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
   }
 
   /**
-   * The agent of a task, which is named by its id or by an alias that a caller of the profile has chosen; also of
-   * one that was deleted, so that its callers are told.
+   * The agent of a task. The task is named by its id, or by an alias of the profile. Also finds a deleted task's agent,
+   * so that its callers get the right error.
    */
   async ofTask(tenantId: string, profile: string, idOrAlias: string): Promise<Agent | undefined> {
     const alias = await this.tasks.findAlias({ tenantId, profile, clientId: idOrAlias });
@@ -86,7 +85,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     return known && this.findIncludingDeleted(tenantId, known.agentId);
   }
 
-  /** The agent that answers where none is named; `index` unless the operator has set another. */
+  /** The agent for calls that name none: `index`, unless the operator has set another. */
   async defaultAgent(tenantId: string): Promise<Agent | undefined> {
     const tenant = await this.tenants.byId(tenantId);
     return this.find(tenantId, tenant?.defaultAgent ?? 'index');

@@ -8,7 +8,7 @@ export function assertRunnable(definition: AgentDefinition): void {
   if (definition.runtime === 'executor') {
     throw ProtocolError.invalidParams(
       'runtime',
-      'an executor brings code, so it is not created here: put its folder into BATON_AGENTS_DIR of the workers',
+      'agents in code cannot be created here: put the folder of the agent into BATON_AGENTS_DIR of the workers',
     );
   }
   assertConfig(definition);
@@ -18,19 +18,19 @@ export function assertRunnable(definition: AgentDefinition): void {
 export const slugTaken = (slug: string): ProtocolError =>
   new ProtocolError(
     'conflict',
-    `there is an agent "${slug}" already: choose another slug, or change that one`,
+    `there is an agent "${slug}" already: choose another slug, or change that agent`,
     {
       metadata: { agent: slug },
     },
   );
 
-/** What the caller of a write is told of the store's refusals. */
+/** The errors for a write that the store refuses. */
 export const explainRefusal =
   (slug: string) =>
   (error: unknown): never => {
     if (error instanceof NameTakenError) throw slugTaken(slug);
     if (error instanceof CatalogFullError) {
-      throw new ProtocolError('conflict', `${error.message}: delete some that are not needed any more`);
+      throw new ProtocolError('conflict', `${error.message}: delete agents that you no longer need`);
     }
     throw error;
   };
@@ -39,7 +39,7 @@ export const explainRefusal =
 export const slugFixed = (slug: string): ProtocolError =>
   ProtocolError.invalidParams(
     'slug',
-    `the agent's is "${slug}" and stays so: create another agent for another slug`,
+    `is "${slug}" and cannot change: create another agent for another slug`,
   );
 
 export const isDefaultAgent = (slug: string, tenant: string): ProtocolError =>
@@ -48,6 +48,6 @@ export const isDefaultAgent = (slug: string, tenant: string): ProtocolError =>
     `"${slug}" is the default agent of tenant "${tenant}": set another first, npx baton tenants set ${tenant} --default-agent index`,
   );
 
-/** Others wrote it again and again in between. */
+/** Other writers were always faster. */
 export const outrun = (name: string): ProtocolError =>
-  new ProtocolError('conflict', `"${name}" is being changed by others at this moment: try again`);
+  new ProtocolError('conflict', `"${name}" is being changed by somebody else: try again`);

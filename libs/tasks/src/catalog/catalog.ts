@@ -38,22 +38,22 @@ export interface Author {
 }
 
 export interface WriteOptions {
-  /** Say what would be, and write nothing. */
+  /** Report the outcome, and write nothing. */
   dryRun?: boolean;
-  /** Called with what is there before it is written over; throws if the author does not mean that. */
+  /** Called with the present agent before it is replaced. Throws to refuse the write. */
   check?: (current: CatalogEntry | undefined) => void;
 }
 
-/** What a write did, or would do. An agent that is not made yet has no id. */
+/** The outcome of a write or dry run. An agent that is not created yet has no id. */
 export interface CatalogWrite {
   outcome: 'created' | 'updated' | 'unchanged';
   entry: Omit<CatalogEntry, 'id' | 'createdAt' | 'updatedAt'> & Partial<CatalogEntry>;
 }
 
-/** How often a write is tried that others come before. */
+/** Maximum tries of a write that conflicts with others. */
 const TRIES = 5;
 
-/** The agents that tenants make themselves: every write is checked, kept as a version and told to all processes. */
+/** The agents of tenants' catalogs. Every write is checked, stored as a version and announced to all processes. */
 @Injectable()
 export class Catalog {
   constructor(
@@ -100,7 +100,7 @@ export class Catalog {
     return { outcome: 'created', entry };
   }
 
-  /** Make an agent of that slug what the document says: create it or change it. */
+  /** Create or replace the agent of that slug. */
   async put(
     author: Author,
     name: string,
@@ -120,7 +120,7 @@ export class Catalog {
     return this.change(author, name, edit, options);
   }
 
-  /** Make an agent what it was at an earlier version, as its newest one. Throws `not-found`. */
+  /** Make a new version with the contents of an earlier one. Throws `not-found`. */
   async restore(
     author: Author,
     name: string,
@@ -131,7 +131,7 @@ export class Catalog {
     return this.change(author, name, () => ({ definition }), options);
   }
 
-  /** Take an agent out of the catalog. What it has been asked it still does. */
+  /** Delete an agent from the catalog. Its running tasks finish. */
   async remove({ tenantId }: Author, name: string, { check }: WriteOptions = {}): Promise<CatalogEntry> {
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await this.own(tenantId, name);
@@ -173,7 +173,7 @@ export class Catalog {
       const { status: _, ...kept } = current;
       const next = { ...kept, definition, ...statusOf(!enabled), version: current.version + 1 };
       if (isSame(next, current)) return { outcome: 'unchanged', entry: current };
-      // One that was right once can always be disabled, whatever its runtime asks for by now.
+      // A stored agent can always be disabled, even if its runtime's rules have changed since.
       if (!isSame(next, { ...current, status: next.status })) await this.assertRunnable(tenantId, definition);
       if (dryRun) return { outcome: 'updated', entry: next };
       const entry = await this.entries.change({ tenantId, ...current }, { definition, enabled, by });
@@ -196,7 +196,7 @@ export class Catalog {
     const why =
       found.origin === 'builtin'
         ? 'is built in: only agents of the catalog can be changed or removed'
-        : 'is installed by the operator, who changes it in BATON_AGENTS_DIR: create an agent of the same slug to have your own in its place';
+        : 'is installed by the operator, in BATON_AGENTS_DIR: create an agent with the same slug to replace it for your tenant';
     throw new ProtocolError('conflict', `"${found.slug}" ${why}`);
   }
 
@@ -204,8 +204,8 @@ export class Catalog {
     try {
       await this.messaging.publishControl({ type: 'catalog-changed', tenantId });
     } catch (err) {
-      // It is changed all the same: no process trusts its cache for longer than a second.
-      this.logger.warn('could not tell other processes of a changed agent', { err, tenantId });
+      // The change still takes effect: no process uses its cache for longer than a second.
+      this.logger.warn('could not inform other processes of a changed agent', { err, tenantId });
     }
   }
 }
@@ -221,7 +221,7 @@ const isEntry = (agent: Agent | CatalogEntry): agent is CatalogEntry => 'created
 
 const statusOf = (disabled: boolean): Pick<Agent, 'status'> => (disabled ? { status: 'disabled' } : {});
 
-/** Whether two versions say the same, in whatever order. */
+/** Whether two versions are equal, in whatever order. */
 const isSame = (
   one: Pick<Agent, 'status' | 'definition'>,
   other: Pick<Agent, 'status' | 'definition'>,

@@ -1,7 +1,7 @@
 import { FailureLog, type Logger } from '@baton/telemetry';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 
-/** Longest pause, as a multiple of the one asked for. */
+/** Maximum pause, as a multiple of the requested one. */
 export const MAX_PAUSE = 1.25;
 
 /** How a piece of work is repeated. */

@@ -12,16 +12,15 @@ export interface RetryOptions {
   signal?: AbortSignal;
   /** Unset: a quarter of a second each time. */
   backoff?: Backoff;
-  /** Unset: as many as it takes. */
+  /** Unset: no limit. */
   maxTries?: number;
 }
 
 const STEADY: Backoff = { firstMs: 250, maxMs: 250 };
 
 /**
- * Retry until Postgres answers: an outage must not fail somebody's task. Only for reads, and for writes that may be done
- * twice. Rejects with an error that does not pass by itself, or with the last one when the signal aborts or the tries are
- * used up.
+ * Retry until Postgres answers, because an outage must not fail a task. Only for reads and idempotent writes. Rejects
+ * with an error that is not transient, or with the last error when the signal aborts or no try is left.
  * @param work gets the number of failed tries: above 0, an earlier try may have been committed and its answer lost
  */
 export async function retryTransient<T>(
@@ -40,5 +39,5 @@ export async function retryTransient<T>(
   }
 }
 
-/** Growing pauses differ, so that thousands of readers do not try at the same time. */
+/** Growing pauses are random, so that thousands of readers do not try at the same time. */
 const spread = ({ firstMs, maxMs }: Backoff): number => (maxMs > firstMs ? 0.5 + Math.random() / 2 : 1);

@@ -5,11 +5,11 @@ import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { TurnIntake, newTask } from '../turns/turn-intake.js';
 
-/** The key of the new task's metadata that says where it comes from. */
+/** The key of the new task's metadata that names the failed run. */
 const METADATA_KEY = 'baton.redelivery';
 
 /**
- * What a redelivery has done. `redelivered`: there is a redelivery already, as `taskId`. `expired`: the retention of the
+ * The outcome of a redelivery. `redelivered`: it was redelivered before, as `taskId`. `expired`: the retention of the
  * task is over, and its message is gone. `agent-gone`: the agent is disabled or deleted.
  */
 export type Redelivered =
@@ -38,8 +38,8 @@ export class DeadLetters {
 
   /**
    * Send the message of a dead run again, as a new task of the same agent in the same context. The failed task stays as
-   * it is: terminal is final. The dead letter keeps the id of the new task before the task is made, so that concurrent
-   * calls, and a call after a crash in between, make one task.
+   * it is: terminal is final. The dead letter stores the id of the new task before the task is made. So concurrent
+   * calls, and a call after a crash, make one task.
    * @param again also if it was redelivered before
    * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room
    */
@@ -62,28 +62,22 @@ export class DeadLetters {
   }
 }
 
-/** What a caller is told whose redelivery did not make a task. */
+/** The error for a redelivery that did not make a task. */
 export function refusalOf(refused: Exclude<Redelivered, { ok: true }>): ProtocolError {
   if (refused.reason === 'redelivered') {
     return new ProtocolError(
       'unsupported-operation',
-      `it was redelivered before, as task ${refused.taskId}; add ?again=true to do it once more`,
+      `it was redelivered before, as task ${refused.taskId}; add ?again=true to redeliver it once more`,
       { metadata: { taskId: refused.taskId } },
     );
   }
   if (refused.reason === 'agent-gone') {
-    return new ProtocolError(
-      'unsupported-operation',
-      'its agent no longer exists or is disabled, so nobody would answer',
-    );
+    return new ProtocolError('unsupported-operation', 'its agent no longer exists or is disabled');
   }
   if (refused.reason === 'expired') {
-    return new ProtocolError(
-      'unsupported-operation',
-      'its task is past its retention, and so is the message',
-    );
+    return new ProtocolError('unsupported-operation', 'its task and its message were deleted by retention');
   }
-  return new ProtocolError('task-not-found', 'there is no dead letter of that run');
+  return new ProtocolError('task-not-found', 'that run is not a dead letter');
 }
 
 /** Whether its task is yet to be made. */

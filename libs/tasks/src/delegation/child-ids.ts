@@ -12,17 +12,17 @@ export const childIdOf = ({ task }: Turn, callId: string): string => uuid(callId
 export const messageIdOf = ({ task }: Turn, callId: string): string => uuid(`message ${callId}`, task.id);
 
 /**
- * Where an agent talks with the one that asks it within a context: a context of its own, so that it remembers what
- * it was asked before and its words don't mix with the conversation of the one that asks. Of several calls at once
- * each has its own, or what one remembers of the others would be chance.
+ * The context in which an agent answers another agent. It is separate, so that the agent remembers earlier questions
+ * and its answers stay out of the asking agent's conversation. Concurrent calls have separate contexts; otherwise it
+ * would be chance what one remembers of the others.
  */
 export const contextOf = ({ task, agent }: Turn, agentId: string, lane: number): string =>
   uuid(`${agent.id} ${agentId} ${lane} ${task.contextId}`, CONTEXTS);
 
-/** By what the answer that a call gives to a child is known when it comes again. */
+/** The key of a call's answer to a child, so that a repeated answer is recognised. */
 export const answerKeyOf = ({ task }: Turn, callId: string): Buffer =>
   createHash('sha256').update(`child answer ${task.id} ${callId}`).digest();
 
-/** By what a person's answer to the child of a call is known when it is handed on again. */
+/** The key of a person's answer to the child of a call, so that a repeated answer is recognised. */
 export const approvalKeyOf = (turn: Turn, callId: string, number: number): Buffer =>
   answerKeyOf(turn, `${callId} approval ${number}`);

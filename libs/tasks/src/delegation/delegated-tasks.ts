@@ -40,7 +40,7 @@ import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from '.
 
 /** A child's metadata names its parent under this key. Callers can write the key too, so nothing depends on it. */
 const METADATA_KEY = 'baton.parent';
-/** How long the key of an answer to a child is kept. A parent may wait for long before it asks for the result. */
+/** How long to keep the key of an answer to a child. A parent may wait long before it asks for the result. */
 const ANSWER_HOURS = 8760;
 
 /** Children are ordinary tasks: they are accepted, dispatched, executed and kept like the tasks of callers. */
@@ -74,7 +74,7 @@ export class DelegatedTasks extends ChildTasks {
     const found = await this.find(tenantId, id, ancestors.length);
     if (found) return found;
     if (await this.retention.findTombstone(tenantId, id)) {
-      throw new ChildRefusal('What the agent has answered is past its retention and was deleted');
+      throw new ChildRefusal('The answer of the agent was deleted by retention');
     }
     assertAllowed(ancestors, request);
     const child = newChild(turn, request, id, ancestors.length);
@@ -154,14 +154,14 @@ export class DelegatedTasks extends ChildTasks {
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
     const ancestors = await this.taskTree.ancestors(tenantId, taskId);
     if (ancestors[1]?.taskId !== task.id || stored?.agentId !== agent.id) {
-      throw new ChildRefusal(`taskId: you have not given such a task to ${agent.slug}; leave taskId out`);
+      throw new ChildRefusal(`taskId: you have given no such task to ${agent.slug}; leave taskId out`);
     }
     return { stored, depth: ancestors.length - 1 };
   }
 
   private async found(tenantId: string, taskId: string, depth: number): Promise<ChildTask> {
     const child = await this.find(tenantId, taskId, depth);
-    if (!child) throw new ChildRefusal('What the agent has answered is past its retention and was deleted');
+    if (!child) throw new ChildRefusal('The answer of the agent was deleted by retention');
     return child;
   }
 
@@ -173,28 +173,28 @@ export class DelegatedTasks extends ChildTasks {
   }
 }
 
-/** @param ancestors from the task that asks up to the root */
+/** @param ancestors from the asking task up to the root */
 function assertAllowed(ancestors: readonly Ancestor[], { agent, limits }: ChildRequest): void {
   if (ancestors.some(({ agentId }) => agentId === agent.id)) {
     throw new ChildRefusal(
-      `${agent.slug} is already at work on this, it has asked for it itself: an agent can not be called in a circle`,
+      `${agent.slug} is already working on this, or has delegated it: an agent cannot be called in a circle`,
     );
   }
   if (ancestors.length > limits.depth) {
     throw new ChildRefusal(
-      `agents may hand a task on ${limits.depth} times and this would be once more: do it yourself, or answer without it`,
+      `the maximum delegation depth of ${limits.depth} is reached: do it yourself, or answer without it`,
     );
   }
 }
 
-/** The error that the asking agent gets. Errors that the agent can do nothing about stay unchanged. */
+/** The error for the asking agent. Errors that the agent cannot correct stay unchanged. */
 function explained(error: unknown, { limits }: ChildRequest): unknown {
   if (error instanceof TooManyChildrenError) {
     return new ChildRefusal(
-      `this task and those it has led to may have ${limits.tasks} tasks, and there are`,
+      `the maximum of ${limits.tasks} child tasks for this task is reached: do it yourself, or answer without it`,
     );
   }
-  if (error instanceof ParentOverError) return new AppendRefused("the run is no longer this attempt's");
+  if (error instanceof ParentOverError) return new AppendRefused('another attempt owns the run');
   if (error instanceof ProtocolError && error.kind === 'limit-exceeded') {
     return new ChildRefusal(error.message);
   }
@@ -204,7 +204,7 @@ function explained(error: unknown, { limits }: ChildRequest): unknown {
 const notAsking = (reason: 'not-found' | 'terminal' | 'busy'): ChildRefusal =>
   new ChildRefusal(
     reason === 'busy'
-      ? 'taskId: the agent is still at work on this task'
+      ? 'taskId: the agent is still working on this task'
       : 'taskId: this task has ended; leave taskId out to begin a new one',
   );
 

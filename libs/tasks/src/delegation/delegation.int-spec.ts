@@ -240,19 +240,23 @@ it.each<[string, Order, string]>([
   [
     'a circle',
     { ask: { agent: 'clerk', message: { ask: { agent: 'boss', message: {} } } } },
-    'boss is already at work on this',
+    'boss is already working on this',
   ],
-  ['an agent that calls itself', { ask: { agent: 'boss', message: {} } }, 'boss is already at work on this'],
+  ['an agent that calls itself', { ask: { agent: 'boss', message: {} } }, 'boss is already working on this'],
   [
     'a chain that is too long',
     { ask: { agent: 'clerk', message: { ask: { agent: 'helper', depth: 1, message: {} } } } },
-    'agents may hand a task on 1 times',
+    'the maximum delegation depth of 1 is reached',
   ],
-  ['too many tasks', { ask: { agent: 'clerk', times: 3, tasks: 2, message: {} } }, 'may have 2 tasks'],
+  [
+    'too many tasks',
+    { ask: { agent: 'clerk', times: 3, tasks: 2, message: {} } },
+    'the maximum of 2 child tasks for this task is reached',
+  ],
   [
     'an answer to the task of somebody else',
     { ask: { agent: 'clerk', taskId: randomUUID(), message: {} } },
-    'taskId: you have not given such a task to clerk',
+    'taskId: you have given no such task to clerk',
   ],
 ])('refuses %s', async (_, what, reason) => {
   expect(textOfStatus(await ended(await order('boss', what)))).toContain(reason);

@@ -6,19 +6,19 @@ import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Most runs that one refill puts on the queue, so that it stays short. */
+/** Maximum number of runs that one refill puts on the queue. */
 const MAX_REFILL = 500;
-/** Between two refills, so that what ends meanwhile is made up for by one. */
+/** Pause between two refills: one refill then serves all runs that ended meanwhile. */
 const GAP_MS = 10;
-/** How often to look while nothing is known to wait. */
+/** How often to read while no run is known to wait. */
 const CALM_MS = 100;
-/** How often to look for slots while there are none. */
+/** How often to look for slots while none is free. */
 const FULL_MS = 250;
 
 /**
- * Decides which runs may be on the queue. The queue delivers them first come, first served, so at most about as many
- * are on it as the workers can execute: then nobody's flood gets between another's task and the next free worker slot.
- * The others wait in Postgres. Dispatch slots that come free are shared out by weight (docs/inside/adr/0005-fair-dispatch.md).
+ * Decides which runs may be on the queue. The queue delivers first come, first served. So it holds about as many runs
+ * as the workers can execute, and a flood of one tenant cannot delay another tenant's task for long. The other runs
+ * wait in Postgres. Free dispatch slots are shared by weight (docs/inside/adr/0005-fair-dispatch.md).
  */
 @Injectable()
 export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -49,8 +49,8 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /**
-   * What a new run of the tenant may take. While no dispatch slot is free, a tenant without any run in flight gets one
-   * all the same: its run waits for the next worker slot and not for the tasks of others.
+   * The quota of a new run. While no dispatch slot is free, a tenant without a run in flight still gets one: its run
+   * waits for the next worker slot, not for the tasks of others.
    */
   async quotaFor(tenantId: string): Promise<RunQuota> {
     const { runsAtOnce, tasksWaiting, storedBytes: maxStoredBytes } = await this.limits.of(tenantId);
@@ -61,8 +61,8 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /**
-   * A new run that has a dispatch slot goes on the queue; one that waits comes there when a slot is free. Never rejects:
-   * what the queue does not take is enqueued by the sweeper.
+   * Put a new run on the queue if it has a dispatch slot. A waiting run is enqueued when a slot is free. Never rejects:
+   * if the queue is away, the sweeper enqueues the run.
    */
   async enqueue(run: RunJob, dispatched: boolean): Promise<void> {
     if (!dispatched) {
@@ -76,7 +76,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /** A new run had to wait: look after a while whether there is a slot after all. */
+  /** A new run had to wait: look for a free slot after a while. */
   private waited(): void {
     this.timer ??= setTimeout(
       () => {
@@ -87,12 +87,12 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     ).unref();
   }
 
-  /** A run of the tenant is over: its slot is for one that waits. */
+  /** A run of the tenant is over: give its slot to a waiting run. */
   ended(tenantId: string): void {
     if (this.slots.isWantedBy(tenantId) || this.slots.age > CALM_MS) this.refill();
   }
 
-  /** Put on the queue what there is room for. One refill at a time; calls meanwhile make one more follow. */
+  /** Fill the free slots. One refill at a time; calls during a refill cause one more. */
   refill(): void {
     this.asked = true;
     if (!this.filling) void this.fillUp();
@@ -121,13 +121,13 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   private async fillOnce(): Promise<void> {
-    // A worker that was silent for two leases is as good as gone, and so are its slots.
+    // A worker that was silent for two leases counts as dead. It has no slots.
     const seen = await this.store.readSlotUsage(this.environment.leaseMs * 2);
     const grants = this.grantsFor(seen);
     const granted = grants.reduce((sum, { slots }) => sum + slots, 0);
     const runs = granted > 0 ? await this.store.dispatch(grants, capacityOf(seen.workerSlots)) : [];
     this.slots.update(seen, runs.length);
-    // Some tenants had fewer runs waiting than slots: those are for others.
+    // Some tenants had fewer waiting runs than slots: the other slots go to other tenants.
     if (runs.length > 0 && runs.length < granted) this.asked = true;
     await this.messaging.enqueueRuns(runs);
   }
@@ -151,16 +151,16 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
 /** Runs on the queue beyond those that are executed, as a share of the worker slots: they bridge the time of a refill. */
 const RESERVE = 0.5;
 const LEAST_RESERVE = 4;
-/** A look older than this says nothing any more. */
+/** An older read is out of date. */
 const STALE_MS = 1_000;
 
-/** Most runs in flight, on the queue or running, where `workerSlots` can be executed at once. */
+/** Maximum runs in flight (on the queue or running) for `workerSlots` concurrent runs. */
 export const capacityOf = (workerSlots: number): number =>
   workerSlots + Math.max(LEAST_RESERVE, Math.ceil(workerSlots * RESERVE));
 
 /**
- * What one process knows of the dispatch slots from one look at Postgres to the next. New runs may take half of
- * the slots that were free; the other half is left to the other processes, which have looked as well.
+ * What one process knows of the dispatch slots between two reads of Postgres. New runs may take half of the free slots.
+ * The other half is left to other processes, which have read them too.
  */
 export class DispatchSlots {
   private workerSlots = 0;
@@ -172,7 +172,7 @@ export class DispatchSlots {
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** Take the look in. @param dispatched runs that were put on the queue after it */
+  /** Store what was read. @param dispatched runs that were put on the queue after the read */
   update({ workerSlots, inFlight, waiting }: SlotUsage, dispatched: number): void {
     this.workerSlots = workerSlots;
     this.waiting = new Set(waiting.keys());
@@ -189,12 +189,12 @@ export class DispatchSlots {
     return true;
   }
 
-  /** Milliseconds since the last look. */
+  /** Milliseconds since the last read. */
   get age(): number {
     return this.now() - this.lookedAt;
   }
 
-  /** Half of what this process may take is gone. */
+  /** This process has used half of its share. */
   get isRunningLow(): boolean {
     return this.free > 0 && this.credit < this.free / 4;
   }
@@ -208,7 +208,7 @@ export class DispatchSlots {
     return this.free === 0;
   }
 
-  /** Nothing happened here for long: all slots are taken for free, once, until the next look. */
+  /** Nothing happened here for long: until the next read, all slots count as free. */
   private guess(): void {
     this.isGuess = true;
     this.setFree(capacityOf(this.workerSlots));
@@ -232,7 +232,7 @@ export function freeDispatchSlots({
 /** A tenant with runs that wait. */
 export interface Claimant {
   tenantId: string;
-  /** Share of the dispatch slots where tenants compete, above 0. */
+  /** Share of the dispatch slots when tenants compete, above 0. */
   weight: number;
   /** Runs in flight: on the queue or running. */
   inFlight: number;
@@ -241,7 +241,7 @@ export interface Claimant {
 }
 
 /**
- * Shares free dispatch slots out: each goes to the tenant that would then have least for its weight. Over time this is
+ * Shares free dispatch slots: each goes to the tenant that would then have the fewest for its weight. Over time this is
  * the weighted max-min share: no tenant gets more while another that wants some has less for its weight, and no slot
  * stays free while somebody may use it.
  *
@@ -271,7 +271,7 @@ interface Entry {
   tie: number;
 }
 
-/** What the tenant would have for its weight with one slot more; infinite if it may not have it. */
+/** The tenant's slots per weight with one more slot. Infinity if it may not have one more. */
 function burden({ claimant: { inFlight, maxInFlight, weight }, got }: Entry): number {
   const next = inFlight + got + 1;
   return maxInFlight !== null && next > maxInFlight ? Infinity : next / weight;

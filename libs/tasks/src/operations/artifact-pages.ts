@@ -10,32 +10,34 @@ import { TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { TaskFinder } from './task-finder.js';
 
-/** About how large a page is, in bytes of JSON. A single larger event is a page of its own. */
+/** Target size of a page, in bytes of JSON. A single larger event is a page of its own. */
 const PAGE_BYTES = 4 * 1024 * 1024;
 
-/** How far the pages of a task's artifacts were read: they are as of `head`, and this one begins after `after`. */
+/**
+ * The position in the pages of a task's artifacts: all pages are as of `head`, and the next one begins after `after`.
+ */
 export interface ArtifactPosition {
   head: number;
   after: number;
 }
 
-/** What a page says of one artifact. */
+/** One artifact of a page. */
 export interface ArtifactPiece {
-  /** It goes on with what earlier pages have shown of the artifact; otherwise it is its beginning, and replaces that. */
+  /** True: continues the artifact of earlier pages. False: the artifact begins here and replaces them. */
   append: boolean;
   artifact: Artifact;
 }
 
 /** One page of a task's artifacts. */
 export interface PageOfArtifacts {
-  /** Sequence of the newest event that counts. */
+  /** Sequence of the newest event that the pages include. */
   head: number;
   pieces: ArtifactPiece[];
   /** Undefined on the last page. */
   next: ArtifactPosition | undefined;
 }
 
-/** All that a task says in artifacts, however much that is, page by page. All pages show the same moment. */
+/** All artifacts of a task, page by page, whatever their size. All pages show the same moment. */
 @Injectable()
 export class ArtifactPages {
   constructor(
@@ -46,14 +48,17 @@ export class ArtifactPages {
 
   /**
    * One page.
-   * @param position where the page before has ended; undefined = the first page of the task as it is now
+   * @param position the end of the previous page; undefined = the first page of the task as it is now
    * @throws ProtocolError `task-not-found`; `invalid-params` if the position lies beyond the task's log
    */
   async page(call: CallContext, id: string, position?: ArtifactPosition): Promise<PageOfArtifacts> {
     const { task, sequence } = await this.finder.find(call, id, { historyLength: 0, artifacts: false });
     const { head, after } = position ?? { head: sequence, after: 0 };
     if (head > sequence) {
-      throw ProtocolError.invalidParams('cursor', 'is not of this task: use next_cursor of the page before');
+      throw ProtocolError.invalidParams(
+        'cursor',
+        'belongs to another task: use next_cursor of the previous page',
+      );
     }
     const snapshot = { tenantId: call.tenantId, taskId: task.id, head };
     const bytes = Math.min(PAGE_BYTES, this.environment.taskReadBytes);
@@ -67,7 +72,7 @@ export class ArtifactPages {
   }
 }
 
-/** @param mayGoOn earlier pages may have shown what the updates add to */
+/** @param mayGoOn the updates may continue artifacts of earlier pages */
 function piecesOf(updates: readonly TaskArtifactUpdateEvent[], mayGoOn: boolean): ArtifactPiece[] {
   const fold = new ArtifactFold();
   const goesOn = new Map<string, boolean>();

@@ -11,7 +11,7 @@ export class CancelOperation {
     private readonly finder: TaskFinder,
   ) {}
 
-  /** Cancels the task and whatever its agent has given to others. */
+  /** Cancels the task and its children. */
   async cancelTask(call: CallContext, request: CancelTaskRequest): Promise<Task> {
     const { tenantId, rules } = call;
     const taskId = await this.finder.idOf(call, request.id);
@@ -24,12 +24,12 @@ export class CancelOperation {
     if (!result.ok) return this.endedTask(call, request.id);
     const { truncation, task } = result.snapshot;
     if (!truncation) return task;
-    // It is canceled, whatever becomes of reading more of it.
+    // It is canceled, even if reading more of it fails.
     const stored = await this.finder.find(call, request.id).catch(() => undefined);
     return stored?.task ?? task;
   }
 
-  /** A task that has ended: a profile may say that canceling a canceled one is no error. */
+  /** The task has ended. In some profiles, canceling a canceled task is no error. */
   private async endedTask(call: CallContext, id: string): Promise<Task> {
     const { task } = await this.finder.find(call, id);
     const canceled = task.status?.state === TaskState.TASK_STATE_CANCELED;

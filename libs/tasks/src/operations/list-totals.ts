@@ -8,16 +8,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 const WAIT_MS = 200;
 /** Tasks that are counted by one statement. */
 const SLICE_TASKS = 20_000;
-/** How old a total may be: this, or so many times as long as it took to count it. */
+/** Maximum age of a total: this time, or this multiple of the time it took to count it. */
 const FRESH = { ms: 10_000, times: 20 };
 const MAX_LISTS = 1_000;
-/** Shorter lists count for themselves. */
+/** Shorter lists are counted by their own query. */
 const AT_LEAST = COUNTED_EXACTLY + 1;
 
-/** What is known of the total of one list. */
+/** The total of one list. */
 interface Total {
   listed: ListedTasks;
-  /** The tasks of the last whole count. */
+  /** The result of the last complete count. */
   count?: number;
   freshUntil: number;
   /** Set while tasks are counted. */
@@ -25,9 +25,9 @@ interface Total {
 }
 
 /**
- * The totals of lists that are too long to be counted for every page. They are counted beside the calls: one slice of
- * each list after the other, on one connection. A list waits for its total for a moment; then it gets the last one, or
- * as many tasks as are counted by then. A count that fails is no error of the list.
+ * The totals of lists that are too long to count for every page. They are counted in the background, slice by slice, on
+ * one connection. A list waits a moment for its total. Then it gets the last total, or the number of tasks counted so
+ * far. A failed count does not fail the list.
  */
 @Injectable()
 export class ListTotals {
@@ -40,15 +40,15 @@ export class ListTotals {
     private readonly logger: Logger,
   ) {}
 
-  /** The number of tasks of a list, if it was counted lately. */
+  /** The number of tasks of a list, if it was counted recently. */
   known(listed: ListedTasks): number | undefined {
     const total = this.totals.get(JSON.stringify(listed));
     return total && performance.now() < total.freshUntil ? total.count : undefined;
   }
 
   /**
-   * The number of tasks of a list that has more than every list counts. Until the first count of such a list has ended
-   * it has at least so many.
+   * The number of tasks of a list that is too long for its own query. Until the first count has ended, it is a lower
+   * bound.
    */
   async of(listed: ListedTasks): Promise<number> {
     const key = JSON.stringify(listed);
@@ -63,7 +63,7 @@ export class ListTotals {
     return total.count ?? Math.max(total.counting?.soFar ?? 0, AT_LEAST);
   }
 
-  /** Resolves when the count that is under way has ended, well or not. */
+  /** Resolves when the current count has ended or failed. */
   private count(total: Total): Promise<void> {
     if (!total.counting) {
       let end: () => void = () => undefined;

@@ -19,7 +19,7 @@ import { TurnIntake, newTask, withMessageId } from '../turns/turn-intake.js';
 import { TaskFinder } from './task-finder.js';
 import { pushNotSupported } from './push-not-supported.js';
 
-/** A turn that is in Postgres, and a watch that misses none of its events. */
+/** An accepted turn, and a watch that misses none of its events. */
 export interface AcceptedTurn {
   /** The task as of the event with which the turn was accepted, or as it is when a repeated call joined it. */
   snapshot: TaskSnapshot;
@@ -28,13 +28,13 @@ export interface AcceptedTurn {
   watch: TaskWatch;
 }
 
-/** The id that a caller has chosen for a task, and the task it named before. */
+/** The id that a caller has chosen for a task, and the task that it names so far. */
 interface TaskAlias {
   clientId: string;
   previousTaskId?: string | undefined;
 }
 
-/** Accepts the messages of calls, and opens the watch that the caller is answered from. */
+/** Accepts the messages of calls, and opens the watch for the answer. */
 @Injectable()
 export class MessageAcceptance {
   constructor(
@@ -88,7 +88,7 @@ export class MessageAcceptance {
     if (message.contextId && message.contextId !== contextId) {
       throw ProtocolError.invalidParams(
         'message.contextId',
-        'contradicts the task, which is in another context',
+        'does not match the task, which is in another context',
       );
     }
     const { tenantId, agent, extensions, traceparent } = call;
@@ -108,18 +108,18 @@ export class MessageAcceptance {
     }
     const { snapshot, watch } = continued.opened;
     if (!snapshot) throw await this.finder.notFound(call, taskId, taskId);
-    // A cancel may have come in between: what the snapshot shows must not follow it once more.
+    // A cancel may have happened in between: events in the snapshot must not follow it again.
     watch.skipTo(snapshot.sequence);
     return { snapshot, priorArtifacts: snapshot.task.artifacts, watch };
   }
 
-  /** Wait for the task there is, as a repeated call does. */
+  /** Wait for the existing task, as a repeated call does. */
   async join(call: CallContext, snapshot: TaskSnapshot, signal: AbortSignal): Promise<AcceptedTurn> {
     const key = { tenantId: call.tenantId, taskId: snapshot.task.id };
     const watch = await this.relay.watch(key, snapshot.sequence, snapshot.sequence, signal);
-    // The subscription came after the snapshot: what happened between them is only in the log.
+    // The subscription came after the snapshot: events between them are only in the log.
     watch.refresh();
-    // What the task has made so far is part of the reply that the repeated call asks for.
+    // The earlier artifacts of the task are part of the reply to a repeated call.
     return { snapshot, priorArtifacts: [], watch };
   }
 }
@@ -132,7 +132,7 @@ interface Sent {
   request: SendMessageRequest;
   message: Message;
   signal: AbortSignal;
-  /** Unset where a message that comes again is a new one. */
+  /** Unset: messages are not deduplicated. */
   key?: MessageKey;
 }
 
@@ -162,7 +162,7 @@ export class MessageRouter {
     return this.routeByAlias(sent, clientTaskId, rules.clientTaskIds);
   }
 
-  /** The same message makes one turn, however often it comes; later ones join it. */
+  /** A message makes one turn, however often it arrives. Repetitions join it. */
   private async routeNew(sent: Sent): Promise<AcceptedTurn> {
     const { call, request, message, signal, key } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {
@@ -172,10 +172,10 @@ export class MessageRouter {
       const accepted = 'watch' in turn ? turn : await this.join(sent, turn);
       if (accepted) return accepted;
     }
-    throw new ProtocolError('internal', 'This message came too often at once: send it again');
+    throw new ProtocolError('internal', 'This message arrived too often at the same time: send it again');
   }
 
-  /** The caller has chosen the id: it may have used it before, and its meaning depends on that task. */
+  /** The caller has chosen the id. It may have used the id before. Then that task decides what the id means. */
   private async routeByAlias(sent: Sent, clientId: string, rule: ClientTaskIdRule): Promise<AcceptedTurn> {
     const { call, request, message, signal, key } = sent;
     const { tenantId, profile, agent } = call;
@@ -185,7 +185,7 @@ export class MessageRouter {
       // The id may also be the server's own, from an earlier answer.
       const taskId = known?.taskId ?? clientId;
       const stored = await this.tasks.get(tenantId, taskId, { memory: call.memory });
-      // After the task was read: whoever made it what it is has written the key by then.
+      // After the task was read: the turn that set its state has written the key by then.
       const earlier = key && (await this.tasks.earlierTurn(tenantId, key));
       const joined = earlier && (await this.join(sent, earlier));
       if (joined) return joined;
@@ -196,12 +196,15 @@ export class MessageRouter {
           : await this.acceptance.createTask(call, request, message, signal, { alias, key });
       if ('watch' in turn) return turn;
     }
-    throw new ProtocolError('internal', 'Too many messages came under this id at once: send it again');
+    throw new ProtocolError(
+      'internal',
+      'Too many messages with this id arrived at the same time: send it again',
+    );
   }
 
   /**
-   * A message that may repeat the one of a deleted task must not be done a second time. Where only a task at work
-   * is joined, one that is gone is followed by a new turn, as any that has ended.
+   * A message that may repeat the message of a deleted task must not run a second time. Where only working tasks are
+   * joined, a deleted task counts as ended: a new turn follows.
    */
   private async assertNotDeleted(call: CallContext, clientId: string, taskId: string): Promise<void> {
     if (call.rules.clientTaskIds?.joins !== 'any-task') return;
@@ -249,10 +252,10 @@ const isSameContent = (sent: Buffer | null | undefined, first: Buffer | null): b
 const usedOtherwise = ({ idempotencyKey }: CallContext): ProtocolError =>
   ProtocolError.invalidParams(
     'Idempotency-Key',
-    `"${idempotencyKey ?? ''}" was sent before with another message: send each message under a key of its own`,
+    `"${idempotencyKey ?? ''}" was sent before with another message: use a new key for each message`,
   );
 
-/** Throws for an agent that takes no new messages. Its running tasks finish. */
+/** Throws if the agent takes no new messages. */
 function assertEnabled({ slug, status }: Agent): void {
   if (status === undefined) return;
   throw new ProtocolError(

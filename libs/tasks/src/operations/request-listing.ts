@@ -8,7 +8,7 @@ import {
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 
-/** Where a page of requests goes on: after this task. */
+/** The end of a page of requests: the next page begins after this task. */
 export interface RequestPosition {
   statusAt: Date;
   taskId: string;
@@ -32,12 +32,12 @@ export class RequestListing {
     return this.tasks.list({ tenantId, pageSize: limit, after, ...shown });
   }
 
-  /** The task whose agent has made this one, and those that this one's agent has made. */
+  /** The parent and the children of a task. */
   async relations(tenantId: string, taskId: string): Promise<TaskRelations> {
     return this.taskTree.find(tenantId, taskId);
   }
 
-  /** The last error in the agent's code that the task has had: for the agent's author. */
+  /** The last error in the agent's code during the task, for the agent's author. */
   async lastError(tenantId: string, taskId: string): Promise<RunErrorRecord | undefined> {
     return this.runs.lastError(tenantId, taskId);
   }

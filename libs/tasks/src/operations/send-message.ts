@@ -48,7 +48,7 @@ export class SendOperations {
       if (!turnIsOver(turn.snapshot.task)) {
         for await (const event of this.finder.follow(call, id, turn.watch)) void event;
       }
-      // Where a conversation goes before it, what is cut off is known only when that is there, too.
+      // If earlier tasks are part of the history, only the whole history shows what is left out.
       const shorter = call.rules.history === 'task' && historyLength !== undefined ? { historyLength } : {};
       const stored = await this.tasks.get(call.tenantId, id, { ...shorter, memory: call.memory });
       if (!stored) throw await this.finder.notFound(call, id, id);
@@ -61,14 +61,14 @@ export class SendOperations {
   }
 
   /**
-   * Where a profile's callers wait only so long the waiting ends, and the run goes on. Elsewhere it ends when no worker
-   * is alive: nobody would answer before the caller gives up.
+   * Some profiles limit how long a caller waits. Then the wait ends and the run continues. Without such a limit, the
+   * wait ends when no worker is alive: nobody would answer before the caller gives up.
    */
   private limitWait({ rules }: CallContext, watching: AbortController): NodeJS.Timeout {
     const end = (): void => watching.abort(NO_LONGER_WATCHED);
     return setInterval(() => {
       if (rules.wait === 'limited') return end();
-      // While Postgres is away nobody knows.
+      // Unknown while Postgres is away.
       void this.workers.load().then(
         ({ liveWorkers }) => liveWorkers === 0 && end(),
         () => undefined,
@@ -110,10 +110,10 @@ export class SendOperations {
   }
 }
 
-/** A cancel can overtake the turn before the first look at it; a repeated call joins a task that has ended. */
+/** A cancel can end the turn before it is first read. A repeated call can join an ended task. */
 const turnIsOver = (task: Task): boolean => task.status !== undefined && endsTurn(task.status.state);
 
-/** A stream that goes on over interruptions is over only when the task is. */
+/** A stream that continues over interruptions ends only with the task. */
 const streamIsOver = ({ rules }: CallContext, task: Task): boolean =>
   rules.streamEnds === 'with-turn'
     ? turnIsOver(task)

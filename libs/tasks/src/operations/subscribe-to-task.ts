@@ -22,9 +22,9 @@ export class SubscribeOperation {
   ) {}
 
   /**
-   * With `Last-Event-ID`, exactly the events after it, also of a task that has ended meanwhile. Without it,
-   * the task as it is now, cut at a sequence, and only later events: an older `append` after a snapshot
-   * would double the artifact (invariant 9). Where a profile replays instead, the whole log from event 1.
+   * With `Last-Event-ID`, exactly the events after it, also of a task that has ended meanwhile. Without it, a snapshot
+   * of the task at a sequence, and only later events: an older `append` after a snapshot would double the artifact
+   * (invariant 9). Where a profile replays instead, the whole log from event 1.
    */
   async *subscribeToTask(
     call: CallContext,
@@ -42,8 +42,8 @@ export class SubscribeOperation {
 
   private async open(call: CallContext, id: string): Promise<SubscriptionOpening> {
     const { lastEventId } = call;
-    // A replay is read from event 1 also when it is resumed: its frames depend on those before them, and the
-    // encoder leaves out what the caller has.
+    // A resumed replay also reads from event 1: frames depend on earlier ones, and the encoder leaves out those that
+    // the caller has.
     const replays = call.rules.subscribe === 'replay';
     const fresh = lastEventId === undefined;
     const stored = await this.finder.find(call, id, fresh ? {} : { historyLength: 0, artifacts: false });
@@ -68,7 +68,7 @@ export class SubscribeOperation {
       const key = { tenantId: call.tenantId, taskId };
       const both = AbortSignal.any([signal, watching.signal]);
       const watch = await this.relay.watch(key, cursor, head, both);
-      // The subscription came after the snapshot: what happened between them is only in the log.
+      // The subscription came after the snapshot: events between them are only in the log.
       watch.refresh();
       yield* this.finder.follow(call, id, watch);
     } finally {
@@ -84,7 +84,7 @@ interface SubscriptionOpening extends Opening {
   cursor: number;
 }
 
-/** An interruption that was answered long ago would end a replayed stream too early for its reader. */
+/** An interruption that was answered before must not end a replayed stream. */
 const liesInThePast = ({ sequence, payload }: TaskEvent, head: number): boolean =>
   payload.$case === 'statusUpdate' &&
   sequence < head &&

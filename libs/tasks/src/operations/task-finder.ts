@@ -15,7 +15,7 @@ import { LogDeletedError, type TaskWatch } from '../relay/relay.js';
 /** How many earlier tasks of a context a history goes back. */
 const MAX_TASKS = 50;
 
-/** Reads tasks as a caller may see them. */
+/** Reads tasks within what a caller may see. */
 @Injectable()
 export class TaskFinder {
   constructor(
@@ -23,7 +23,7 @@ export class TaskFinder {
     private readonly retention: RetentionStore,
   ) {}
 
-  /** The server's id behind an id that the caller may have chosen itself. */
+  /** The task's id for an id that the caller may have chosen. */
   async idOf(call: CallContext, id: string): Promise<string> {
     const { tenantId, profile, rules, agent } = call;
     if (!rules.clientTaskIds) return id;
@@ -49,7 +49,7 @@ export class TaskFinder {
   }
 
   /**
-   * Why there is no such task: if it was the caller's and its retention is over, the error says so.
+   * The error for a task that is not found. If it was the caller's and retention deleted it, the error says so.
    * @param id as the caller has it
    * @param taskId the server's
    */
@@ -57,15 +57,15 @@ export class TaskFinder {
     return (await this.deleted(call, id, taskId)) ?? ProtocolError.taskNotFound(id);
   }
 
-  /** What the caller of a task whose retention is over is told; undefined if this is not one. */
+  /** The error for a task that retention has deleted; undefined for any other id. */
   async deleted(call: CallContext, id: string, taskId: string): Promise<ProtocolError | undefined> {
     const tombstone = await this.retention.findTombstone(call.tenantId, taskId);
     return tombstone && isInScope(call, tombstone) ? ProtocolError.taskNotFound(id, tombstone) : undefined;
   }
 
   /**
-   * The task with the history that the caller asked for (A2A 1.0 §3.2.4): its own messages, or where a profile's callers
-   * expect it, also those of the earlier tasks in its context.
+   * The task with the requested history (A2A 1.0 §3.2.4): its own messages. In some profiles also those of earlier
+   * tasks in its context.
    * @param task with its whole history
    */
   async withHistory(call: CallContext, task: Task, historyLength: number | undefined): Promise<Task> {
@@ -84,7 +84,7 @@ export class TaskFinder {
     return { ...task, history: historyTail(history, historyLength) };
   }
 
-  /** The events of a watch. If the log is deleted under its reader, the caller is told so. */
+  /** The events of a watch. If the log is deleted while it is read, the error says so. */
   async *follow(
     call: CallContext,
     id: string,
@@ -105,7 +105,7 @@ const isInScope = ({ rules, agent }: CallContext, { agentId }: { agentId: string
 
 /** How a stream of a task begins. */
 export interface Opening {
-  /** What comes first: the task as it is, as a rule. */
+  /** The first item: usually the task as it is. */
   first: StreamItem | undefined;
   taskId: string;
   /** Nothing follows. */

@@ -3,8 +3,8 @@ import { Messaging } from '@baton/messaging';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 
-const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue', ['state']);
-const RUNS = gauge('baton_runs', 'Runs by state', ['state']);
+const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue by state', ['state']);
+const RUNS = gauge('baton_runs', 'Runs in Postgres by state', ['state']);
 
 /** Brings the gauges that describe the whole platform up to date before each scrape. */
 @Injectable()

@@ -4,8 +4,11 @@ import { gauge, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { RepeatedWork } from '../core/repeated-work.js';
 
-const LIVE_WORKERS = gauge('baton_live_workers', 'Workers that are alive');
-const OLDEST_WAITING_RUN = gauge('baton_oldest_waiting_run_seconds', 'Age of the oldest waiting run');
+const LIVE_WORKERS = gauge('baton_live_workers', 'Workers with a recent sign of life');
+const OLDEST_WAITING_RUN = gauge(
+  'baton_oldest_waiting_run_seconds',
+  'Age of the oldest accepted run that no worker has yet',
+);
 
 /** A worker without a heartbeat for this many leases is dead. A busy or restarting worker may miss a few. */
 const LIVE_LEASES = 3;

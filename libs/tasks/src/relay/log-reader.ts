@@ -1,7 +1,7 @@
 import type { TaskEvent } from '@baton/a2a';
 import type { TaskStore } from '@baton/database';
 
-/** What is read from the log at a time. Events may be large, and there may be many readers. */
+/** Page size of the log. Events may be large, and there may be many readers. */
 const PAGE = { limit: 500, bytes: 256 * 1024 };
 
 /** Which task a watch follows. */
@@ -16,14 +16,14 @@ export interface LogPage {
   more: boolean;
 }
 
-/** One read of a page, for everybody who wants that page. */
+/** One read of a page, for all readers that want it. */
 interface Read {
   key: TaskKey;
   after: number;
   readers: Set<Reader>;
 }
 
-/** One who waits for a page. */
+/** A reader that waits for a page. */
 interface Reader {
   resolve(page: LogPage): void;
   reject(error: unknown): void;
@@ -32,9 +32,9 @@ interface Reader {
 const NOTHING: LogPage = { events: [], more: false };
 
 /**
- * Reads pages of logs for all watches of this process. After an outage thousands want to read at once: few reads run at
- * a time, so that the other work of the process finds connections; tenants take turns; and watches that wait for the
- * same page share one read.
+ * Reads pages of logs for all watches of this process. After an outage thousands want to read at once. So only a few
+ * reads run at a time, and other work finds connections. Tenants take turns. Watches that wait for the same page share
+ * one read.
  */
 export class LogReader {
   /** Reads that have not begun, by tenant and page. The tenant whose turn is next comes first. */
@@ -90,7 +90,7 @@ export class LogReader {
     }
   }
 
-  /** The oldest read of the tenant whose turn it is; the tenant then goes to the end of the line. */
+  /** The oldest read of the next tenant. The tenant then moves to the end of the line. */
   private takeNext(): Read | undefined {
     for (const [tenantId, pages] of this.waiting) {
       this.waiting.delete(tenantId);

@@ -9,23 +9,26 @@ import { type Backoff, retryTransient } from '../core/retry.js';
 import { LogReader, type TaskKey, type LogPage } from './log-reader.js';
 
 /** Streams, and calls that wait for the end of a turn. */
-const TASK_WATCHES = gauge('baton_task_watches', 'Task logs followed by this process');
+const TASK_WATCHES = gauge('baton_task_watches', 'Readers of task logs in this process');
 /** Measured with status events: they have a time. */
-const EVENT_LAG = histogram('baton_event_lag_seconds', 'From output to reader of a status');
+const EVENT_LAG = histogram(
+  'baton_event_lag_seconds',
+  'Time from the output of an agent to a connected reader, of status events',
+);
 
-/** How long opening a watch waits for its subscription; later it is only slower, not wrong. */
+/** How long a new watch waits for its subscription. A late subscription makes it slower, not wrong. */
 const SUBSCRIBE_WAIT_MS = 500;
-/** After an outage of messaging the processes look at the logs within this time, not all at once. */
+/** After an outage of messaging, each process compares its logs at a random moment within this time. */
 const CATCH_UP_SPREAD_MS = 500;
-/** Part of the pool of connections that reading logs may take. */
+/** Share of the connection pool for reads of logs. */
 const POOL_SHARE = 0.25;
-/** Tasks whose heads are asked for in one statement. */
+/** Number of tasks whose heads one statement reads. */
 const HEADS_AT_ONCE = 1_000;
 
 /**
  * Log catch-up plus live tail for any number of readers in this process. A slow tick compares the head of every watched
- * log with its reader, because a lost last signal shows no gap. After an outage of messaging it does so soon: only who
- * has missed something reads.
+ * log with its reader, because a lost last signal leaves no gap. After an outage of messaging this happens soon. Only
+ * readers with missing events read the log.
  */
 @Injectable()
 export class Relay implements OnModuleInit, OnModuleDestroy {
@@ -63,7 +66,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   }
 
   /**
-   * Start to follow a task after `cursor`. When this resolves, no later event can be missed.
+   * Start to follow a task after `cursor`. Once this resolves, no later event is missed.
    * @param head the newest sequence the caller knows of; events up to it are read from the log
    * @param signal ends the watch and frees its subscription
    */
@@ -83,7 +86,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     if (said) this.metrics.of(EVENT_LAG).observe(Math.max(0, Date.now() - Date.parse(said)) / 1000);
   }
 
-  /** Free the watch's subscription before its signal does: nobody reads it. */
+  /** Free the watch's subscription early, because nobody reads it. */
   leave(watch: TaskWatch): void {
     const subscription = this.watches.get(watch);
     this.watches.delete(watch);
@@ -98,7 +101,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     return this.watches.size;
   }
 
-  /** Wait for the subscription, but not long: without it the watch lives on the slow tick. */
+  /** Wait for the subscription, but not for long: without it the watch uses the slow tick. */
   private async waitFor(subscription: Promise<Unsubscribe>): Promise<void> {
     let late = false;
     const done = subscription.then(
@@ -131,7 +134,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     } finally {
       this.isCatchUpPlanned = false;
     }
-    // A comparison that runs may have read its heads before the outage was over.
+    // A running comparison may have read the heads before the outage was over.
     await this.comparing;
     if (!(await this.tick())) void this.catchUp();
   }
@@ -153,10 +156,10 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     return this.comparing;
   }
 
-  /** Let those read the log who have missed something. */
+  /** Let the readers with missing events read the log. */
   private async compare(): Promise<void> {
     const watches = [...this.watches.keys()];
-    // Thousands may watch one task: it is asked for once.
+    // Thousands may watch one task: its head is read once.
     const keys = [...new Map(watches.map(({ key }) => [key.taskId, key])).values()];
     const heads = new Map<string, number>();
     for (let i = 0; i < keys.length; i += HEADS_AT_ONCE) {
@@ -170,13 +173,13 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   }
 }
 
-/** How much may wait for a slow reader, in events and characters, before it is dropped and read from the log instead. */
+/** Maximum that waits for a slow reader, in events and characters. More is dropped and later read from the log. */
 const MAX_PENDING = 512;
 const MAX_PENDING_CHARS = 256 * 1024;
 const RETRY: Backoff = { firstMs: 250, maxMs: 5_000 };
 
 /** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
-export const NO_LONGER_WATCHED = new Error('nobody watches the task any more');
+export const NO_LONGER_WATCHED = new Error('the task has no readers');
 
 /** The log has lost events that its reader has not read: the task was deleted. */
 export class LogDeletedError extends Error {
@@ -184,25 +187,24 @@ export class LogDeletedError extends Error {
 }
 
 /**
- * One reader of one task's log: what the log holds after the cursor, then what is signalled live. Signals are
- * only a short cut: on any gap the log is read again, so a lost, late or doubled signal changes nothing
- * (invariant 8).
+ * One reader of one task's log: first the events after the cursor, then live signals. Signals are only a shortcut:
+ * after any gap the log is read again, so a lost, late or doubled signal changes nothing (invariant 8).
  */
 export class TaskWatch {
   private pending: PublishedEvent[] = [];
   private pendingChars = 0;
   private stale: boolean;
   private wake: (() => void) | undefined;
-  /** As far as is known, the log goes to here. */
+  /** The newest known sequence of the log. */
   private head: number;
-  /** Told of every event that was written after the watch had begun, when its reader gets it. */
+  /** Called when the reader gets an event that was written after the watch had begun. */
   onLive: ((event: TaskEvent) => void) | undefined;
 
   constructor(
     readonly key: TaskKey,
     private readonly log: Pick<LogReader, 'read'>,
     private cursor: number,
-    /** Head of the log when the watch was made: an interruption at or before it lies in the past. */
+    /** Head of the log when the watch began: an interruption at or before it is an old one. */
     private readonly headAtStart: number,
     private readonly signal: AbortSignal,
   ) {
@@ -232,7 +234,7 @@ export class TaskWatch {
     else this.wake?.();
   }
 
-  /** Signals may have been missed: read the log again. @param head how far it goes, if that is known */
+  /** Signals may have been missed: read the log again. @param head its newest sequence, if known */
   refresh(head = 0): void {
     this.head = Math.max(this.head, head);
     this.stale = true;
@@ -266,7 +268,7 @@ export class TaskWatch {
     const { cursor, head } = this;
     const { events, more } = await this.readPage(cursor);
     if (this.signal.aborted) return [];
-    // A log is deleted from its beginning, and what is known of it was committed before it was read.
+    // Retention deletes a log from its beginning. The known head was committed before this read.
     const [first] = events;
     if (first ? first.sequence > cursor + 1 : cursor < head) {
       throw new LogDeletedError(`the log of task ${this.key.taskId} does not go on after event ${cursor}`);
@@ -275,7 +277,7 @@ export class TaskWatch {
     return events;
   }
 
-  /** A page of the log, however long Postgres is away. */
+  /** A page of the log. Waits while Postgres is away. */
   private async readPage(cursor: number): Promise<LogPage> {
     const { signal } = this;
     try {

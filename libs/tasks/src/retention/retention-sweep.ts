@@ -7,9 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { BatchSize } from './batch-size.js';
 
-const RETENTION_DELETED = counter('baton_retention_deleted_total', 'Rows deleted past their retention', [
-  'kind',
-]);
+const RETENTION_DELETED = counter('baton_retention_deleted_total', 'Rows deleted by retention', ['kind']);
 
 /** Maximum number of rows of one batch. A batch is one short transaction. */
 const MAX_TASKS = 500;

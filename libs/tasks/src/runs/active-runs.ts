@@ -8,8 +8,8 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import { WorkerIdentity } from './worker-presence.js';
 
 /**
- * The runs this worker holds: has their leases kept alive and stops those that were canceled or lost. A cancel
- * arrives by control message; a lease that is found lost is the fallback when that message is lost.
+ * The runs that this worker executes. Extends their leases, and stops runs that were canceled or lost. A cancel arrives
+ * by control message. If that message is lost, the lost lease shows the cancel.
  */
 @Injectable()
 export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
@@ -36,7 +36,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     );
   }
 
-  /** Not earlier: while the last runs finish, their leases must live. */
+  /** Not earlier: the last runs need their leases until they finish. */
   async onApplicationShutdown(): Promise<void> {
     this.stopControl?.();
     await this.leases?.close();
@@ -47,14 +47,14 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     return this.worker.id;
   }
 
-  /** Number of runs in hand. */
+  /** Number of runs in progress. */
   get size(): number {
     return this.active.size;
   }
 
   /**
-   * Keep what a claim may get alive until it is known: the event loop may stand still between the claim's commit
-   * and its answer.
+   * Extend the lease of a run before the answer of its claim arrives: the event loop may be blocked between the claim's
+   * commit and its answer.
    */
   async whileClaiming<T>(tenantId: string, runId: string, claim: () => Promise<T>): Promise<T> {
     const key: LeaseKey = { tenantId, runId, attempt: 0 };
@@ -74,20 +74,20 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     return controller;
   }
 
-  /** The run is over, or no longer ours. A later attempt of the same run here is left alone. */
+  /** The run is over, or another worker owns it. Does not affect a later attempt of the same run in this worker. */
   release(key: RunKey): void {
     this.leases?.release(key);
     if (this.active.get(key.runId)?.key.attempt === key.attempt) this.active.delete(key.runId);
   }
 
-  /** Stop everything in hand, e.g. at shutdown. */
+  /** Stop all runs, e.g. at shutdown. */
   stopAll(reason: StopReason): void {
     for (const { controller } of this.active.values()) controller.abort(reason);
   }
 
   /**
-   * The log has refused what the run said: stop it, for the reason that its task shows. Resolves when its controller
-   * has aborted, so that the runtime learns why: a canceled run must cancel what it has begun elsewhere.
+   * The log has refused the run's events: stop the run, with the reason that its task shows. Resolves when its
+   * controller has aborted. The runtime needs the reason: a canceled run must cancel its work on other servers.
    */
   async stopRefused(key: RunKey): Promise<void> {
     await this.stopLost(key);
@@ -103,10 +103,10 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     if (news.type === 'lost') for (const lease of news.leases) void this.stopLost(lease);
     else if (news.type === 'failed') this.logger.warn('lease heartbeat failed', { reason: news.reason });
     else if (news.type === 'back') this.logger.info('lease heartbeat is back');
-    else this.logger.error('the event loop stood still: runs were given up', { forMs: news.forMs });
+    else this.logger.error('the event loop was blocked: the worker gave up its runs', { forMs: news.forMs });
   }
 
-  /** The thread says it again with every beat until the run is released, so a failure here is made up for. */
+  /** A failure here does no harm: the thread repeats this with every beat until the run is released. */
   private async stopLost({ runId, attempt }: Pick<LeaseKey, 'runId' | 'attempt'>): Promise<void> {
     const held = this.active.get(runId);
     if (held?.key.attempt !== attempt || held.controller.signal.aborted) return;
@@ -116,7 +116,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
       const canceled = stored?.task.status?.state === TaskState.TASK_STATE_CANCELED;
       held.controller.abort(canceled ? 'canceled' : 'lease-lost');
     } catch (error) {
-      this.logger.warn('why a lease was lost is not known yet', { err: error, tenantId, taskId, runId });
+      this.logger.warn('could not read why a lease was lost', { err: error, tenantId, taskId, runId });
     }
   }
 }

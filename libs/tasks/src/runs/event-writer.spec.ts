@@ -195,7 +195,7 @@ describe('EventWriter', () => {
     // Nobody waits for this one: it is appended by and by.
     await writer.write(chunk('a'));
     expect(await told).toMatchObject({
-      message: 'The agent sent something that can not be stored',
+      message: 'The agent sent something that cannot be stored',
       cause: refusal,
     });
     expect(await told).toBeInstanceOf(TurnFailure);

@@ -18,22 +18,22 @@ import type { EndedTurn } from '../turns/turn-ends.js';
 
 const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended to task logs');
 /** Of a batch: that of its first event. */
-const EVENT_APPEND = histogram('baton_event_append_seconds', 'From output to log of an event');
+const EVENT_APPEND = histogram('baton_event_append_seconds', 'Time from the output of an agent to the log');
 
-/** A batch is appended at the latest this long after its first event. */
+/** Maximum time from the first event of a batch to its append, in ms. */
 const MAX_BATCH_MS = 5;
 /** … or when it holds this much, so that one append stays small. */
 const MAX_BATCH_BYTES = 64 * 1024;
 const MAX_BATCH_EVENTS = 256;
 const RETRY: Backoff = { firstMs: 100, maxMs: 100 };
-/** How long a batch waits for its signal to be sent. Readers find what was not signalled in the log. */
+/** How long a batch waits for its signal to be sent. Without the signal, readers find the events in the log. */
 const PUBLISH_WAIT_MS = 1_000;
 /** Artifacts are folded in memory up to this size, in characters of the events they are made of. */
 const MAX_FOLDED_CHARS = 1024 * 1024;
-/** Artifacts of which it is known that they are new. */
+/** Artifacts that are known to be new. */
 const MAX_KNOWN_ARTIFACTS = 10_000;
 
-/** What Postgres has said of a batch that is in the log; nothing, if its answer was lost. */
+/** Postgres's answer for a batch that is in the log. Undefined if the answer was lost. */
 type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren'>;
 
 /** How the turn ends; travels with the last batch so that event, task and run change in one transaction. */
@@ -43,7 +43,6 @@ export interface TurnEnd {
   error?: string;
 }
 
-/** What the writer needs of its surroundings. */
 export interface WriterPorts {
   runs: Pick<RunStore, 'append'>;
   tasks: Pick<TaskStore, 'readEvents'>;
@@ -60,7 +59,7 @@ export interface WriterPorts {
 export class EventWriter {
   private pending: NewEvent[] = [];
   private pendingBytes = 0;
-  /** When the oldest pending event was said, in ms. */
+  /** When the agent produced the oldest pending event, in ms. */
   private pendingSince = 0;
   private timer: NodeJS.Timeout | undefined;
   private chain: Promise<void> = Promise.resolve();
@@ -83,10 +82,10 @@ export class EventWriter {
   }
 
   /**
-   * Take one event in. Resolves at once while there is room, otherwise when the batch is in the log, so that
-   * an agent can't run ahead of Postgres. Rejects with `AppendRefused` when the run must stop, and with
-   * `TurnFailure` when the event goes over a limit; it is then not taken in.
-   * @param isAgents false: the platform says again what was said before, to which no limit applies
+   * Add one event. Resolves at once while there is room, otherwise when the batch is in the log, so that an agent
+   * cannot run ahead of Postgres. Rejects with `AppendRefused` when the run must stop, and with `TurnFailure` when the
+   * event exceeds a limit. Then the event is not added.
+   * @param isAgents false: the platform repeats earlier events, and no limit applies
    */
   async write(payload: EventPayload, isAgents = true): Promise<void> {
     if (this.failure) throw this.failure;
@@ -96,7 +95,7 @@ export class EventWriter {
     else this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
   }
 
-  /** From now on hold the agent to this. */
+  /** From now on apply this budget to the agent. */
   allow(allowance: EventAllowance): void {
     this.allowance = allowance;
   }
@@ -107,22 +106,22 @@ export class EventWriter {
   }
 
   /**
-   * Append the last event together with everything before it, and end the run. An end with an `error` is the
-   * platform's own word, to which no limit applies.
+   * Append the last event together with all pending events, and end the run. No limit applies to an end with an
+   * `error`, because the platform writes it.
    */
   async end(payload: EventPayload, end: TurnEnd): Promise<void> {
     if (this.failure) throw this.failure;
     const isAgents = end.error === undefined;
     if (isAgents) this.refusal.throwIfAborted();
     this.take(payload, isAgents);
-    // Not an argument of the flush: one that is already under way takes this event along.
+    // Not an argument of the flush: a flush that runs already includes this event.
     this.ending = end;
     await this.flush();
   }
 
   /**
-   * Aborts when the log can't take what the agent has said, with a `TurnFailure` as its reason. The platform's word
-   * still gets in: the turn can be ended.
+   * Aborts when the log cannot store the agent's output, with a `TurnFailure` as its reason. The platform can still end
+   * the turn.
    */
   get refusal(): AbortSignal {
     return this.refused.signal;
@@ -133,7 +132,7 @@ export class EventWriter {
     return this.hasEnded;
   }
 
-  /** Append what waits. One append at a time; what gathers behind a slow one goes out as one batch. */
+  /** Append the pending events. One append at a time; events that arrive during a slow one form the next batch. */
   async flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
@@ -142,7 +141,7 @@ export class EventWriter {
     await appended;
   }
 
-  /** The run is over or was stopped: what was not appended is forgotten. */
+  /** The run is over or was stopped: drop the events that were not appended. */
   discard(): void {
     clearTimeout(this.timer);
     this.pending = [];
@@ -194,7 +193,9 @@ export class EventWriter {
     });
   }
 
-  /** Wait for the signal to be sent, but not long, and not again before a server that hangs has answered. */
+  /**
+   * Wait for the signal to be sent, but not for long. If the server hangs, do not wait again before it has answered.
+   */
   private async publish(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
     const published = this.ports.messaging.publishTask(tenantId, taskId, signal).catch(() => undefined);
     if (this.isPublisherStuck) return;
@@ -231,9 +232,9 @@ export class EventWriter {
     return events.length === count && events.every((event) => event.attempt === attempt);
   }
 
-  /** The batch is forgotten, and the agent says nothing more. */
+  /** Drop the batch, and take no more events of the agent. */
   private refuse(cause: unknown): never {
-    const failure = new TurnFailure('The agent sent something that can not be stored', undefined, { cause });
+    const failure = new TurnFailure('The agent sent something that cannot be stored', undefined, { cause });
     this.pending = [];
     this.pendingBytes = 0;
     this.ending = undefined;
@@ -252,14 +253,14 @@ export class EventWriter {
 }
 
 /**
- * The artifacts of a task while its turn goes on, as long as they are small: they are kept with the task when the turn
- * ends. Those of a large turn are in the log alone, and forgotten here.
+ * The artifacts of a task during its turn, while they are small: they are stored with the task when the turn ends.
+ * Artifacts of a large turn are in the log alone, and dropped here.
  */
 class SmallArtifacts {
   private fold: ArtifactFold | undefined;
   private readonly chars = new Map<string, number>();
   private total = 0;
-  /** Set while whatever the log says of artifacts was said by this attempt. */
+  /** Set while this attempt has written all artifacts of the log. */
   private isAlone: boolean;
 
   constructor({ snapshot, attempt, startSequence, artifactsAreWhole }: ClaimedRun) {
@@ -270,7 +271,7 @@ class SmallArtifacts {
   /**
    * Take an event of the log in.
    * @param chars its size
-   * @returns whether it is known that nothing was said before of the artifact that it belongs to
+   * @returns whether its artifact is known to be new
    */
   apply(payload: EventPayload, chars: number): boolean {
     if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return false;

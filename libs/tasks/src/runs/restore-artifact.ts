@@ -3,10 +3,10 @@ import type { EventWriter } from './event-writer.js';
 import { retryTransient } from '../core/retry.js';
 
 /**
- * Invariant 10 for artifacts that are too large to be held: before a new attempt goes on with one, the log says again
- * what earlier turns had put into it, which replaces what a dead attempt had sent. It is read from the log page by
- * page. Where no dead attempt has touched the artifact, there is nothing to replace.
- * @returns whether the artifact goes on; else what follows begins it anew
+ * Invariant 10 for artifacts that are too large for memory. Before a new attempt continues such an artifact, this
+ * copies the content of earlier turns to the end of the log, page by page. The copy replaces the output of a dead
+ * attempt. If no dead attempt has touched the artifact, there is nothing to replace.
+ * @returns true: the artifact continues; false: the next chunk replaces it
  */
 export async function restoreArtifact(
   tasks: Pick<TaskStore, 'artifactPage' | 'isArtifactTouched'>,

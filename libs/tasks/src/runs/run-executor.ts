@@ -25,12 +25,15 @@ import { EventWriter } from './event-writer.js';
 import { restoreArtifact } from './restore-artifact.js';
 import { TurnBuilder, EventAllowance, TurnOutput, assertSize } from './turn.js';
 
-const RUN_START = histogram('baton_run_start_seconds', 'Acceptance to start of a run');
-const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs finished', ['outcome']);
+const RUN_START = histogram(
+  'baton_run_start_seconds',
+  'Time from the acceptance of a turn to its start on a worker',
+);
+const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs that this process finished', ['outcome']);
 
-/** Together longer than Postgres takes to start again; then the run is left to the sweeper. */
+/** The sum of these pauses is longer than a restart of Postgres. After them the run is left to the sweeper. */
 const MAX_CLAIM_TRIES = 61;
-/** How long a stopped runtime may take to wind up before it is left to itself. */
+/** Maximum time for a stopped runtime to end, in ms. After that the worker does not wait for it. */
 const WIND_UP_MS = 5_000;
 
 /** A turn whose agent speaks. */
@@ -41,7 +44,7 @@ interface RunningTurn {
   signal: AbortSignal;
 }
 
-/** Executes runs: claim, let the runtime speak, append what it says, end the turn. */
+/** Executes runs: claims, iterates over the runtime's output, appends it, ends the turn. */
 @Injectable()
 export class RunExecutor {
   constructor(
@@ -60,14 +63,14 @@ export class RunExecutor {
   ) {}
 
   /**
-   * Execute the run that a job names. Never rejects: whatever goes wrong, the run's row says what is left to
-   * do, and the sweeper finds it.
+   * Execute the run that a job names. Never rejects. After any failure the run's row shows what is left to do, and the
+   * sweeper finds it.
    */
   async execute(job: RunJob): Promise<void> {
     const log = this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
     try {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
-      // No row: somebody else has it, or it is over. The queue only delivers; Postgres decides.
+      // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
       if (run.attempt === 1) this.metrics.of(RUN_START).observe(run.waitedSeconds);
       const ended = await this.executeClaimed(run, log);
@@ -128,7 +131,7 @@ export class RunExecutor {
     }
   }
 
-  /** Let the runtime speak until it has ended the turn; what it says afterwards is discarded. */
+  /** Take the runtime's output until it has ended the turn. Later output is dropped. */
   private async converse(run: ClaimedRun, writer: EventWriter, output: TurnOutput, signal: AbortSignal) {
     const agent = await retryTransient(() => this.directory.findIncludingDeleted(run.tenantId, run.agentId), {
       signal,
@@ -151,7 +154,7 @@ export class RunExecutor {
       if (error instanceof AppendRefused) await this.active.stopRefused(run);
       throw error;
     } finally {
-      // A runtime that does not wind up must not hold up the worker.
+      // A runtime that does not end must not block the worker.
       const windUp = Promise.resolve(outputs.return?.()).catch(() => undefined);
       if (signal.aborted) await Promise.race([windUp, timeout(WIND_UP_MS)]);
     }
@@ -181,7 +184,7 @@ export class RunExecutor {
     return false;
   }
 
-  /** End the turn as failed. The caller learns that it failed, the operator's log says why. */
+  /** End the turn as failed. The caller learns that it failed; the operator's log has the reason. */
   private async failTurn(error: unknown, writer: EventWriter, output: TurnOutput): Promise<void> {
     const own = error instanceof TurnFailure;
     if (own && error.limit !== undefined) this.metrics.limitExceeded.inc({ limit: error.limit });
@@ -193,7 +196,7 @@ export class RunExecutor {
     this.metrics.of(RUNS_FINISHED).inc({ outcome: taskStateToJSON(state) });
   }
 
-  /** Keep the error with which a turn fails, for the author of the agent. The turn ends also if that is not possible. */
+  /** Save the error of a failed turn, for the author of the agent. The turn ends even if this fails. */
   private async noteError(run: ClaimedRun, { detail }: AgentError, log: Logger): Promise<void> {
     const error = { ...detail, attempt: run.attempt, at: new Date().toISOString() };
     await this.runs.noteError(run, error).catch((reason: unknown) => {
@@ -201,7 +204,7 @@ export class RunExecutor {
     });
   }
 
-  /** The agent's process has died. The run is tried again, as often as if its worker had died. */
+  /** The agent's process has died. The run is tried again, as after the death of its worker. */
   private async giveUp(run: ClaimedRun, { message, detail, hadCompany }: AgentCrash): Promise<void> {
     const { attempt } = run;
     // First: a heartbeat under way would extend the lease again.
@@ -227,7 +230,7 @@ export class RunExecutor {
   }
 }
 
-/** For the run's record: what went wrong, and why. */
+/** The error and its causes, for the run's record. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
@@ -257,9 +260,9 @@ const SPREAD_MS = 1_000;
 const NOTHING = (): void => undefined;
 
 /**
- * Keeps suspects apart: runs whose workers have died again and again, or that have one attempt left after a crash. A
- * worker executes one suspect at a time, so that a run that kills its workers does not take other suspects with it. Runs
- * that have never crashed, or only once, go on beside a suspect.
+ * Keeps suspects apart. A suspect is a run whose workers have died twice or more, or that has one attempt left after a
+ * crash. A worker executes one suspect at a time. So a run that kills its workers does not crash other suspects. Other
+ * runs execute beside a suspect.
  */
 @Injectable()
 export class Quarantine {
@@ -272,14 +275,14 @@ export class Quarantine {
   ) {}
 
   /**
-   * Ask before a run is claimed. Never rejects: what Postgres does not tell is no reason against a run.
+   * Call this before a run is claimed. Never rejects: if Postgres does not answer, the run counts as harmless.
    * @returns what to call when the run has left this worker; undefined: do not claim it, it comes again
    */
   async enter({ tenantId, taskId, runId, attempt }: RunJob): Promise<(() => void) | undefined> {
-    // Nobody has claimed it before, so nobody has died of it.
+    // It was never claimed before, so it has never crashed.
     if (attempt === 0) return NOTHING;
     try {
-      // A job may come twice: one for a run that executes already is no suspect, and must not open the door.
+      // A job may arrive twice. The second job of a running suspect must not end its quarantine.
       if (!(await this.runs.isSuspect(tenantId, runId))) return NOTHING;
       if (this.inside === runId) return undefined;
       if (this.inside === undefined) {
@@ -291,7 +294,7 @@ export class Quarantine {
       this.dispatcher.ended(tenantId);
       return undefined;
     } catch (error) {
-      this.logger.warn('whether a run must be kept apart is not known', { err: error, tenantId, runId });
+      this.logger.warn('could not read whether a run is in quarantine', { err: error, tenantId, runId });
       return NOTHING;
     }
   }
@@ -328,7 +331,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     }
   }
 
-  /** Take no more runs, let those in hand finish within the grace time, hand the rest back to the queue. */
+  /** Take no more runs, let the current ones finish within the grace time, return the rest to the queue. */
   async beforeApplicationShutdown(): Promise<void> {
     if (!this.consumer) return;
     const finished = this.consumer.close();
@@ -337,7 +340,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     await Promise.race([finished, graceOver.catch(() => undefined)]);
     grace.abort();
     if (this.active.size > 0) {
-      this.logger.info('handing runs back', { runs: this.active.size });
+      this.logger.info('returning runs to the queue', { runs: this.active.size });
       this.active.stopAll('shutdown');
     }
     await finished;

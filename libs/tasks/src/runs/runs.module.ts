@@ -10,8 +10,8 @@ import { TurnBuilder } from './turn.js';
 import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
 
 /**
- * Claims, executes and sweeps runs. The consumer and the presence stop in one step of the shutdown: a worker that takes no
- * more runs must not count as one that does.
+ * Claims, executes and sweeps runs. The consumer and the presence stop in one step of the shutdown: a worker that takes
+ * no more runs must not count as alive.
  */
 @Module({
   imports: [AgentDirectoryModule, TurnsModule, AgentsModule.withPorts(RuntimePortsModule)],

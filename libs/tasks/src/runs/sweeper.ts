@@ -43,7 +43,7 @@ export class Sweeper extends RepeatedWork {
       await this.failPoisoned(expiredAt);
       this.enqueue(await this.runs.reclaimExpired(LIMIT, expiredAt), 'lease expired');
     }
-    this.enqueue(await this.runs.takeStaleQueued(staleQueuedRunMs, LIMIT), 'not on the queue for long');
+    this.enqueue(await this.runs.takeStaleQueued(staleQueuedRunMs, LIMIT), 'missing on the queue');
     // A process may have died after it freed a dispatch slot and before a waiting run got it.
     this.dispatcher.refill();
   }

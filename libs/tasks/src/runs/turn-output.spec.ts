@@ -39,13 +39,13 @@ const textsOf = (value: Artifact | undefined) => value?.parts.map(({ content }) 
 
 describe('TurnOutput', () => {
   it.each([
-    ['artifactId', { artifactId: 'é'.repeat(257) }, '514 bytes, and 512 is'],
-    ['name', { name: 'x'.repeat(4097) }, '4097 bytes, and 4096 is'],
+    ['artifactId', { artifactId: 'é'.repeat(257) }, '514 bytes, and the maximum is 512'],
+    ['name', { name: 'x'.repeat(4097) }, '4097 bytes, and the maximum is 4096'],
   ])('fails a turn whose artifact has a %s that is too long, and names the limit', (field, long, says) => {
     const output = new TurnOutput(claimedRun(), () => undefined);
     const said = chunk({ ...artifact('a', 'text'), ...long }, false);
     expect(() => output.entries(said)).toThrow(TurnFailure);
-    expect(() => output.entries(said)).toThrow(`whose ${field} has ${says} the most`);
+    expect(() => output.entries(said)).toThrow(`whose ${field} has ${says}`);
     const most = { artifactId: 'é'.repeat(256), name: 'x'.repeat(4096) };
     expect(output.entries(chunk({ ...artifact('a', 'text'), ...most }, false))).toHaveLength(1);
   });

@@ -23,11 +23,11 @@ import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { retryTransient } from '../core/retry.js';
 
 const MAX_REFERENCE_TASKS = 16;
-/** How many earlier tasks of the context a runtime gets: unless it asks for another number, and at most. */
+/** Number of earlier tasks of the context that a runtime gets: the default, and the maximum. */
 const EARLIER_TASKS = 16;
 const MAX_EARLIER_TASKS = 100;
 
-/** Collects what a runtime is given for a turn. */
+/** Builds the input of a runtime for a turn. */
 @Injectable()
 export class TurnBuilder {
   constructor(
@@ -35,7 +35,7 @@ export class TurnBuilder {
     private readonly journals: JournalStore,
   ) {}
 
-  /** The turn of a claimed run. What it reads later is retried while Postgres is away, until `signal` aborts. */
+  /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
   async turnOf(run: ClaimedRun, agent: Agent, signal: AbortSignal): Promise<Turn> {
     const { tenantId, runId, attempt, message, extensions, snapshot, runsAlone } = run;
     const { task } = snapshot;
@@ -96,28 +96,28 @@ export class RunJournal implements TurnJournal {
     return written;
   }
 
-  /** An answer that was lost is asked for again: the place of the entry is known, so it is written once. */
+  /** A lost answer is asked for again. The entry has a fixed position, so it is written once. */
   private async write(value: unknown): Promise<void> {
     this.head ??= (await this.read()).at(-1)?.position ?? 0;
     const position = this.head + 1;
     const isOurs = await retryTransient(() => this.store.append(this.run, position, value), {
       signal: this.signal,
     });
-    if (!isOurs) throw new AppendRefused("the run is no longer this attempt's");
+    if (!isOurs) throw new AppendRefused('another attempt owns the run');
     this.head = position;
   }
 }
 
-/** Whoever reads a log or a list holds the ids and names of all artifacts: what is long belongs into their parts. */
+/** Readers of a log or a list hold the ids and names of all artifacts in memory. Long content belongs into parts. */
 const MAX_ARTIFACT_ID_BYTES = 512;
 const MAX_ARTIFACT_NAME_BYTES = 4096;
 
-/** What one thing an agent said means for the log. */
+/** One output of an agent, as an event of the log. */
 export interface LogEntry {
   payload: EventPayload;
   /**
-   * Set to the id of an artifact that was too large to be known here: what earlier turns have put into it must be in
-   * the log before this event (`ArtifactRestorer`).
+   * The id of an artifact that is too large for memory. Its content of earlier turns must be in the log before this
+   * event (`ArtifactRestorer`).
    */
   restores?: string;
   /** Set when this event ends the turn. */
@@ -127,9 +127,8 @@ export interface LogEntry {
 type Metadata = Record<string, unknown>;
 
 /**
- * Turns what a runtime yields into events of this task's log: ids are the task's own whatever the agent
- * wrote, times are the platform's, a bare message becomes a completed status, and a task that the agent
- * hands over becomes the events that lead to it.
+ * Converts the output of a runtime into events of this task's log. Ids are the task's own, times are the platform's. A
+ * bare message becomes a completed status. A whole task becomes the events that lead to it.
  */
 export class TurnOutput {
   private readonly seen = new Set<string>();
@@ -213,14 +212,14 @@ export class TurnOutput {
     return { payload: { $case: 'artifactUpdate', value: first ? this.firstChunk(value, artifact) : value } };
   }
 
-  /** A new attempt goes on with an artifact of which not everything is known. */
+  /** A new attempt continues an artifact that is not wholly in memory. */
   private mustRestore({ append }: TaskArtifactUpdateEvent): boolean {
     return append && this.run.attempt > 1 && !this.run.artifactsAreWhole;
   }
 
   /**
-   * Invariant 10: the first chunk of a new attempt replaces what a dead attempt had sent. What an earlier
-   * turn had put into the artifact is kept by sending it again in front.
+   * Invariant 10: the first chunk of a new attempt replaces the output of a dead attempt. The content of earlier turns
+   * is sent again before it.
    */
   private firstChunk(update: TaskArtifactUpdateEvent, artifact: Artifact): TaskArtifactUpdateEvent {
     if (!update.append) return update;
@@ -230,7 +229,7 @@ export class TurnOutput {
     return { ...update, append: false, artifact: { ...artifact, parts } };
   }
 
-  /** A task that the agent hands over whole: its artifacts, its metadata and its status, if they say anything new. */
+  /** A whole task as output: its artifacts, its metadata and its status, if they are new. */
   private takeOver(task: Task): LogEntry[] {
     if (task.metadata) this.onMetadata(withoutTruncation(task.metadata));
     const artifacts = task.artifacts
@@ -241,13 +240,13 @@ export class TurnOutput {
     return saysNothing ? artifacts : [...artifacts, this.status(status, undefined)];
   }
 
-  /** Agents hand back the artifacts of earlier turns with their task; only changed ones are events. */
+  /** Agents return the artifacts of earlier turns with their task. Only changed ones become events. */
   private isNews(artifact: Artifact): boolean {
     const base = this.baseArtifacts.get(artifact.artifactId);
     return !base || !isDeepStrictEqual(Artifact.toJSON(base), Artifact.toJSON(artifact));
   }
 
-  /** An agent that was given the beginning of an artifact hands it back with what it has added: only that is new. */
+  /** An agent that got the beginning of an artifact returns it with an addition. Only the addition is new. */
   private news(artifact: Artifact): { artifact: Artifact; append: boolean } {
     const base = this.baseArtifacts.get(artifact.artifactId);
     const known = base && isTruncated(this.run.snapshot.task) ? Artifact.toJSON(base) : undefined;
@@ -266,7 +265,7 @@ function assertLength(field: 'artifactId' | 'name', value: string, max: number):
   const bytes = Buffer.byteLength(value);
   if (bytes <= max) return;
   throw new TurnFailure(
-    `The agent sent an artifact whose ${field} has ${bytes} bytes, and ${max} is the most that Baton takes`,
+    `The agent sent an artifact whose ${field} has ${bytes} bytes, and the maximum is ${max}`,
   );
 }
 
@@ -285,8 +284,8 @@ export type EventLimits = Pick<
 >;
 
 /**
- * What one attempt of a run may still say: the tenant's limits, as they were when it began. Those of a run count what
- * this attempt says, those of a task all that is in its log.
+ * The remaining budget of one attempt: the tenant's limits at its start. Limits of a run count the events of this
+ * attempt. Limits of a task count its whole log.
  */
 export class EventAllowance {
   private readonly run = { events: 0, bytes: 0 };

@@ -12,7 +12,7 @@ export class WorkerIdentity {
   readonly id = `${process.pid.toString()}-${randomUUID().slice(0, 8)}`;
 }
 
-/** Tells everybody that this worker lives and how many runs it can execute: its share of the slots. */
+/** Records that this worker is alive and how many runs it can execute. */
 @Injectable()
 export class WorkerPresence implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly worker: WorkerProcess;

@@ -6,7 +6,7 @@ import { DelegatedTasks } from '../delegation/delegated-tasks.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { TenantIndexModels, TenantSecrets, TenantTokens } from './tenant-ports.js';
 
-/** What runtimes may ask the platform for. */
+/** The services of the platform that runtimes can use. */
 @Module({
   imports: [AgentDirectoryModule, TurnsModule],
   providers: [

@@ -53,7 +53,7 @@ export class TenantIndexModels extends IndexModels {
   }
 }
 
-/** What tenants use of models, held to their limit `tokensPerDay` over all workers. */
+/** The model tokens of tenants, and their limit `tokensPerDay` over all workers. */
 @Injectable()
 export class TenantTokens extends TokenBudget {
   constructor(
@@ -78,12 +78,15 @@ export class TenantTokens extends TokenBudget {
     if (await retryTransient(() => this.store.reserve(reservation), { signal })) return;
     this.metrics.limitExceeded.inc({ limit: 'tokensPerDay' });
     throw new TokensExceeded(
-      `The limit tokensPerDay of this tenant, which is ${limit}, has no room for another call of a model: try again ` +
+      `The limit tokensPerDay of this tenant, which is ${limit}, has no room for another model call: try again ` +
         'tomorrow (UTC), or ask the operator for more.',
     );
   }
 
-  /** Save what a call has used. Never rejects: the call is over. Usage that can't be saved is known to the provider alone. */
+  /**
+   * Save the usage of a call. Never rejects, because the call is over. If it cannot be saved, only the provider knows
+   * it.
+   */
   override async record(tenantId: string, runId: string, spent: TokenCount): Promise<void> {
     try {
       const record = () => this.store.record(tenantId, runId, spent);

@@ -29,11 +29,11 @@ export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan 
   const { schedule, now } = due;
   const { overlap, missed, isWaiting } = schedule;
   if (missed === 'skip' && !isWaiting && isLate(due, dueAt, lateMs)) {
-    return { kind: 'pass', outcome: 'missed', reason: 'no worker was there to fire it in time' };
+    return { kind: 'pass', outcome: 'missed', reason: 'no worker fired it in time' };
   }
   if (!isBusy(schedule)) return { kind: 'fire' };
   if (overlap === 'skip') {
-    return { kind: 'pass', outcome: 'skipped', reason: 'the task of the time before was not over' };
+    return { kind: 'pass', outcome: 'skipped', reason: 'the previous task had not ended' };
   }
   if (overlap === 'queue') {
     const ms = (now.getTime() - dueAt.getTime()) / 10;

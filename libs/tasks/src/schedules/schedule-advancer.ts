@@ -12,7 +12,9 @@ import { Injectable } from '@nestjs/common';
 import { planFiring, timeAfter } from './firing-plan.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
 
-const SCHEDULE_FIRINGS = counter('baton_schedule_firings_total', 'Times of schedules', ['outcome']);
+const SCHEDULE_FIRINGS = counter('baton_schedule_firings_total', 'Times of schedules by outcome', [
+  'outcome',
+]);
 
 interface Outcome {
   outcome: FiringOutcome;

@@ -42,18 +42,18 @@ export async function assertTimes(
   assertForm(times);
   if (times.cron !== null) await assertFound(pool, tenantId, times.cron, times, now);
   if (nextTime(times, now)) return;
-  if (times.at) throw ProtocolError.invalidParams('at', 'has passed: give a time to come');
-  throw ProtocolError.invalidParams('ends_at', 'no time of cron is left before it: make it later');
+  if (times.at) throw ProtocolError.invalidParams('at', 'has passed: give a time in the future');
+  throw ProtocolError.invalidParams('ends_at', 'leaves no time for cron: make it later');
 }
 
 function assertForm(times: ScheduleTimes): void {
   const { cron, at, timeZone, startsAt, endsAt } = times;
   if ((cron === null) === (at === null)) {
-    throw ProtocolError.invalidParams('cron', 'give either cron, for again and again, or at, for once');
+    throw ProtocolError.invalidParams('cron', 'give either cron, to repeat, or at, for one time');
   }
   assertTimeZone(timeZone);
   if (at && (startsAt ?? endsAt)) {
-    throw ProtocolError.invalidParams(startsAt ? 'starts_at' : 'ends_at', 'goes with cron, not with at');
+    throw ProtocolError.invalidParams(startsAt ? 'starts_at' : 'ends_at', 'works with cron, not with at');
   }
   if (startsAt && endsAt && startsAt > endsAt) {
     throw ProtocolError.invalidParams('ends_at', 'is before starts_at: make it later');
@@ -75,7 +75,8 @@ async function assertFound(
     return { problem: error.message };
   });
   if (!(found instanceof Date)) throw refuseCron(found.problem);
-  if (found.getTime() - after.getTime() > MAX_GAP_MS) throw refuseCron('does not come within eight years');
+  if (found.getTime() - after.getTime() > MAX_GAP_MS)
+    throw refuseCron('has no time within the next eight years');
 }
 
 function assertTimeZone(timeZone: string): void {

@@ -78,7 +78,7 @@ export class Schedules {
       if (isNew) await this.updateTicks(changed);
       return changed;
     }
-    throw new ProtocolError('internal', 'The schedule was changed too often at once: send it again');
+    throw new ProtocolError('internal', 'The schedule was changed too often at the same time: send it again');
   }
 
   /** Delete the schedule. Its tasks stay. Throws `not-found`. */
@@ -106,7 +106,7 @@ export class Schedules {
     if (await this.directory.find(tenantId, name)) return;
     throw ProtocolError.invalidParams(
       'agent',
-      `there is no agent "${name.slice(0, 100)}": name one of yours`,
+      `there is no agent "${name.slice(0, 100)}": name an existing agent`,
     );
   }
 
@@ -138,7 +138,7 @@ function nextTimeOf(spec: ScheduleSpec, fired: number, now: Date): Date | null {
 const explainRefusal = (error: unknown): never => {
   if (error instanceof NameTakenError) throw new ProtocolError('conflict', `name: ${error.message}`);
   if (error instanceof TooManySchedulesError) {
-    throw new ProtocolError('conflict', `you have ${MAX_SCHEDULES} schedules, which is the most: remove one`);
+    throw new ProtocolError('conflict', `you have the maximum of ${MAX_SCHEDULES} schedules: remove one`);
   }
   throw error;
 };

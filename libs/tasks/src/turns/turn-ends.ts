@@ -21,8 +21,8 @@ export interface EndedTurn {
 }
 
 /**
- * What the end of a turn means for other tasks: the slot of its run is free, the parent that waits for it goes on, and
- * the children of a task that has ended are canceled. It also cancels tasks, and suspends runs that wait for other tasks
+ * Applies the end of a turn to other tasks: frees the slot of its run, wakes the waiting parent, and cancels the
+ * children of an ended task. It also cancels tasks, and suspends runs that wait for other tasks
  * (docs/inside/adr/0007-suspended-runs.md).
  */
 @Injectable()
@@ -54,7 +54,7 @@ export class TurnEnds {
 
   /**
    * Cancel a task and its children. One guarded statement makes the task `canceled`. Then a control message stops the
-   * runtime, wherever it runs; if that message is lost, the next heartbeat of the worker finds out. If this process dies
+   * runtime, wherever it runs; if that message is lost, the worker's next heartbeat notices. If this process dies
    * before the children are canceled, the sweep cancels them.
    * @param agentId null = whichever agent the task belongs to
    * @param options.metadata keys merged into the task's metadata
@@ -91,7 +91,9 @@ export class TurnEnds {
     }
   }
 
-  /** A task has ended its turn: the suspended run of its parent may go on. Never rejects: what fails is left to the sweep. */
+  /**
+   * A task has ended its turn: wake the suspended run of its parent. Never rejects: what fails is left to the sweep.
+   */
   private async wake(tenantId: string, parentTaskId: string): Promise<void> {
     try {
       if (await this.taskTree.wake(tenantId, parentTaskId)) this.dispatcher.refill();

@@ -15,12 +15,12 @@ import { Inject, Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
-/** When a caller may try again whose tenant has too many tasks waiting. */
+/** `Retry-After` when too many tasks of the tenant wait. */
 const RETRY_SECONDS = 1;
-/** Tasks are deleted once in a while. */
+/** `Retry-After` when the storage is full: retention deletes tasks from time to time. */
 const FULL_RETRY_SECONDS = 60;
 
-/** A new task of an agent. Its id, with `ensureTask`, is the same for everybody who makes it. */
+/** A new task of an agent. With `ensureTask`, every caller computes the same id. */
 export type TaskRequest = Pick<NewTask, 'tenantId' | 'task' | 'traceparent' | 'alias' | 'key' | 'child'> & {
   agent: Agent;
   extensions?: readonly string[];
@@ -51,9 +51,8 @@ export interface RunSlots {
 }
 
 /**
- * The one way in: every task and every turn, whoever asks for it, begins here. One transaction writes task, message, run
- * and event. Then the run goes on the queue. The queued row is the outbox: if the queue is away, the sweeper enqueues the
- * run later, and the task exists all the same (invariant 1).
+ * Every task and every turn begins here. One transaction writes task, message, run and event. Then the run goes on the
+ * queue. The queued row is the outbox: if the queue is away, the sweeper enqueues the run later (invariant 1).
  */
 @Injectable()
 export class TurnIntake {
@@ -94,7 +93,7 @@ export class TurnIntake {
   }
 
   /**
-   * Make the task of that id, unless it is there: somebody else may have made it, or may make it at the same time.
+   * Create the task with that id, unless it exists. Another process may create it at the same time.
    * @returns whether this call has made it
    * @throws as `createTask` does, if it is not there
    */
@@ -151,8 +150,8 @@ export class TurnIntake {
 }
 
 /**
- * A task as it begins: submitted, with one message. The message gets the ids of the task, and an id of its own if it has
- * none: some families let callers leave it out.
+ * The first state of a task: submitted, with one message. The message gets the ids of the task. It also gets an id if
+ * it has none, because some protocol versions let callers leave it out.
  */
 export function newTask(
   message: Message,
@@ -177,7 +176,7 @@ export const withMessageId = (message: Message): Message => ({
 
 const nothing = async <T>(): Promise<T> => undefined as T;
 
-/** What a caller is told whose turn is refused a slot. */
+/** The error for a caller whose turn gets no slot. */
 const explainQuota =
   (quota: RunQuota | undefined) =>
   (error: unknown): never => {
@@ -195,7 +194,7 @@ const explainQuota =
         'storedBytes',
         maxStoredBytes,
         FULL_RETRY_SECONDS,
-        'there is room again when old tasks are deleted; ask the operator for more, or for a shorter retention',
+        'wait until old tasks are deleted, or ask the operator for more, or for a shorter retention',
       );
     }
     throw error;

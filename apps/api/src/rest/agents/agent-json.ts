@@ -12,7 +12,7 @@ export const encodeAgentSummary = (agent: Agent): Record<string, unknown> => {
   return { ...standingOf(agent), name, description, runtime };
 };
 
-/** An agent with its definition. What an operator has set for it is not for tenants to see. */
+/** An agent with its definition. Tenants do not see the settings of an operator's agent. */
 export function encodeAgent(agent: Shown): Record<string, unknown> {
   const { config: _, ...shown } = writeAgentDefinition(agent.definition);
   return {
@@ -23,7 +23,7 @@ export function encodeAgent(agent: Shown): Record<string, unknown> {
   };
 }
 
-/** What a write did to an agent, or would do. */
+/** The outcome of a write or of a dry run. */
 export const encodeWrite = ({ outcome, entry }: CatalogWrite, dryRun: boolean): Record<string, unknown> => ({
   outcome,
   dry_run: dryRun,
@@ -50,18 +50,18 @@ const standingOf = ({ id, slug, origin, version, status }: Shown): Record<string
   version: version ?? null,
 });
 
-/** Who changes an agent, as its versions name the author. */
+/** The author of a change, as versions name it. */
 export function authorOf(request: FastifyRequest): Author {
   const { tenantId, tokenId } = callerOf(request);
   return { tenantId, by: `token:${tokenId}` };
 }
 
-/** Names one version of one agent: of another, or after a change, it is another. */
+/** The ETag of one version of one agent. */
 export const etagOf = ({ id, version }: Pick<CatalogEntry, 'id' | 'version'>): string => `"${id}.${version}"`;
 
 /**
- * How a request wants something written: `?dryRun=true`, and `If-Match` or `If-None-Match` (RFC 9110 §13.1), by
- * which two people do not overwrite each other's work.
+ * The options of a write: `?dryRun=true`, and `If-Match` or `If-None-Match` (RFC 9110 §13.1), which keep two people
+ * from overwriting each other's work.
  */
 export function writeOptions(
   { headers }: FastifyRequest,
@@ -82,9 +82,7 @@ export function writeOptions(
 
 function assertMatch(match: string, current: CatalogEntry | undefined): void {
   if (current && isNamedIn(match, current)) return;
-  const what = current
-    ? `"${current.slug}" is at version ${current.version} by now`
-    : 'there is no such agent';
+  const what = current ? `"${current.slug}" is now at version ${current.version}` : 'there is no such agent';
   throw new ProtocolError('precondition-failed', `If-Match: ${what}: read it again and change that`);
 }
 

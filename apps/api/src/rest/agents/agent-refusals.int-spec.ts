@@ -39,7 +39,7 @@ describe('a wrong agent', () => {
       ['PUT', '/unknown'],
     ] as const) {
       const { status, text } = await tenant.ask(method, path, { ...ECHO, slug: 'other' });
-      expect([status, text]).toEqual([400, expect.stringContaining('slug: the agent')]);
+      expect([status, text]).toEqual([400, expect.stringContaining('slug: is "named" and cannot change')]);
     }
     const taken = await tenant.ask('POST', '', { ...ECHO, slug: 'named' });
     expect([taken.status, taken.text]).toEqual([409, expect.stringContaining('choose another slug')]);
@@ -75,7 +75,7 @@ describe('agents that are not a tenant’s own', () => {
     expect(shown.text).not.toContain('secret.js');
     for (const [name, remedy] of [
       ['echo', /"echo" is built in: only agents of the catalog/],
-      ['installed', /"installed" is installed by the operator.*create an agent of the same slug/],
+      ['installed', /"installed" is installed by the operator.*create an agent with the same slug/],
     ] as const) {
       for (const [method, path, body] of [
         ['PATCH', `/${name}`, { description: 'x' }],

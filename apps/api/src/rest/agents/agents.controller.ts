@@ -31,7 +31,7 @@ import { pageOf, readLimit } from '../query.js';
 
 const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
-/** A tenant's agents: what it sees of all, and its own to create, change and delete. */
+/** A tenant's agents: lists all of them; creates, changes and deletes its own. */
 @Controller('v1/agents')
 export class AgentsController {
   constructor(
@@ -79,7 +79,7 @@ export class AgentsController {
     });
   }
 
-  /** 201 or 200: the agent is what the body says. */
+  /** 201 or 200: creates or replaces the agent. */
   @RequireScope('agents:write')
   @Put(':agent')
   async put(
@@ -118,7 +118,7 @@ export class AgentsController {
     this.directory.forget(author.tenantId);
   }
 
-  /** Writes an agent and answers what became of it: 201 where it is new, else 200. */
+  /** Writes an agent and answers the outcome: 201 if it is new, else 200. */
   private async write(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -140,7 +140,7 @@ export class AgentsController {
   }
 }
 
-/** The JSON schema of an agent file, for editors and for whoever writes agents by program. */
+/** The JSON schema of agent files, for editors and programs. */
 @Public()
 @Controller(['/agent.schema.json', '/v1/agent.schema.json'])
 export class AgentSchemaController {

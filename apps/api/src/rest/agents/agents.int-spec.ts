@@ -118,7 +118,7 @@ describe('an agent of a tenant', () => {
       const late = await tenant.ask(method, '/mine', body, { 'if-match': etag });
       expect([late.status, late.json.error.message]).toEqual([
         412,
-        expect.stringMatching(/"mine" is at version 2 by now: read it again/) as string,
+        expect.stringMatching(/"mine" is now at version 2: read it again/) as string,
       ]);
     }
     expect((await tenant.ask('PUT', '/mine', ECHO, { 'if-none-match': '*' })).status).toBe(412);

@@ -10,7 +10,7 @@ export const encodeRequest = (task: Task, agentId: string): Record<string, unkno
   updated_at: task.status?.timestamp,
 });
 
-/** The same with its place among tasks that agents have handed on, and the whole task in the JSON of A2A 1.0. */
+/** The same with its parent and children, and the whole task in the JSON of A2A 1.0. */
 export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
@@ -24,8 +24,8 @@ export const encodeRequestWithTask = (
 });
 
 /**
- * An error in an agent's code. Its stack and its console are for those who may change agents: they show what the code
- * looks like inside.
+ * An error in an agent's code. Stack and console are only for callers who may change agents, because they show the
+ * code.
  */
 export const encodeRunError = (
   { runId, attempt, at, message, stack, output = [] }: RunErrorRecord,
@@ -49,7 +49,7 @@ export const encodeArtifactPage = (
 const encodeCursor = ({ head, after }: ArtifactPosition): string =>
   Buffer.from(`${head}.${after}`).toString('base64url');
 
-/** The inverse of what a page's `next_cursor` is made by. Throws `invalid-params` for anything else. */
+/** Decodes a page's `next_cursor`. Throws `invalid-params` for anything else. */
 export function readArtifactCursor(cursor: string): ArtifactPosition {
   const [, head, after] = /^(\d{1,10})\.(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   const position = { head: Number(head), after: Number(after) };

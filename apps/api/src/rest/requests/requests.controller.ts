@@ -30,7 +30,7 @@ import {
   readArtifactCursor,
 } from './request-json.js';
 
-/** Requests are the tasks of Arbiter's clients, and of everybody else in the tenant. */
+/** A request is a task, in the words of Arbiter's clients. */
 const PROFILE = 'arbiter';
 
 /** A tenant's tasks, of all its agents and profiles, without the envelopes of A2A (wire contract A-39, A-44). */
@@ -65,10 +65,7 @@ export class RequestsController {
     };
   }
 
-  /**
-   * The whole task, with the ids of its parent and its children where agents have handed tasks on, and the last error in
-   * the agent's code.
-   */
+  /** The whole task, with the ids of its parent and its children, and the last error in the agent's code. */
   @RequireScope(...OPERATIONS.getTask.scopes)
   @Get(':id')
   async get(
@@ -90,8 +87,8 @@ export class RequestsController {
   }
 
   /**
-   * The artifacts as they are when the first page is read, however large they are: `{request_id, as_of_event, artifacts,
-   * next_cursor}`; the cursor is null on the last page. A large artifact goes on over several pages.
+   * The artifacts as of the first page, however large they are: `{request_id, as_of_event, artifacts, next_cursor}`;
+   * the cursor is null on the last page. A large artifact goes on over several pages.
    */
   @RequireScope(...OPERATIONS.getTask.scopes)
   @Get(':id/artifacts')

@@ -50,7 +50,7 @@ const newSchedule = z.strictObject({
 });
 const patch = z.strictObject(members).partial();
 
-/** What a tenant says of a new schedule. Throws `invalid-params` naming every wrong field. */
+/** Reads a new schedule. Throws `invalid-params` naming every wrong field. */
 export function decodeNewSchedule(body: unknown): ScheduleSpec {
   const { text, message, ...spec } = parseFields(newSchedule, body, '', 'the body');
   const said = decodeMessage(text, message);
@@ -59,7 +59,7 @@ export function decodeNewSchedule(body: unknown): ScheduleSpec {
   return { ...rest, message: said, timeZone, startsAt, endsAt, maxCount };
 }
 
-/** What a tenant wants to change of a schedule. Throws `invalid-params` naming every wrong field. */
+/** Reads a change of a schedule. Throws `invalid-params` naming every wrong field. */
 export function decodeSchedulePatch(body: unknown): Partial<ScheduleSpec> {
   const { text, message, ...spec } = parseFields(patch, body, '', 'the body');
   const said = decodeMessage(text, message);
@@ -68,16 +68,17 @@ export function decodeSchedulePatch(body: unknown): Partial<ScheduleSpec> {
   return Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined));
 }
 
-/** A message as A2A 1.0 writes it; role and ids are ours to say. */
+/** Reads a message of A2A 1.0. Baton sets role and ids. */
 function decodeMessage(text: string | undefined, message: object | undefined): Message | undefined {
   if (text !== undefined && message) {
     throw ProtocolError.invalidParams('text', 'give either a text or a message, not both');
   }
-  if (text === '') throw ProtocolError.invalidParams('text', 'is empty: say what the agent is to do');
+  if (text === '') throw ProtocolError.invalidParams('text', 'is empty: write what the agent should do');
   const said = text === undefined ? message : { parts: [{ text }] };
   if (!said) return undefined;
   for (const id of ['messageId', 'taskId', 'contextId']) {
-    if (id in said) throw ProtocolError.invalidParams(`message.${id}`, 'is new each time: leave it out');
+    if (id in said)
+      throw ProtocolError.invalidParams(`message.${id}`, 'is made by Baton for each task: leave it out');
   }
   if (Buffer.byteLength(JSON.stringify(said)) > MOST_BYTES) {
     throw ProtocolError.invalidParams(
@@ -112,7 +113,7 @@ export function encodeSchedule(schedule: Omit<Schedule, 'message'>): Json {
   };
 }
 
-/** The same with what is said, in the JSON of A2A 1.0. */
+/** The same with its message in the JSON of A2A 1.0. */
 export function encodeScheduleWithMessage(schedule: Schedule): Json {
   const { messageId: _id, role: _role, ...message } = Message.toJSON(schedule.message) as Json;
   return { ...encodeSchedule(schedule), message };

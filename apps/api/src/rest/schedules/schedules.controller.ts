@@ -55,7 +55,7 @@ export class SchedulesController {
     return encodeScheduleWithMessage(await this.schedules.find(callerOf(request).tenantId, id));
   }
 
-  /** Changes what is given, and leaves the rest; `{"paused": true}` pauses, `{"paused": false}` resumes. */
+  /** Changes only the given members; `{"paused": true}` pauses, `{"paused": false}` resumes. */
   @RequireScope('schedules:write')
   @Patch(':id')
   async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {

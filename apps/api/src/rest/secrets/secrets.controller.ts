@@ -33,7 +33,7 @@ export class SecretsController {
     return { secrets: page.map(encodeSecret), next_cursor: nextCursor };
   }
 
-  /** Sets it to the body's `value`, in place of the one of that name. */
+  /** Sets the secret to the body's `value`. Replaces an existing one. */
   @Put(':name')
   async set(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Record<string, unknown>> {
     const { tenantId } = callerOf(request);
@@ -59,7 +59,7 @@ export class SecretsController {
 }
 
 const NO_MASTER_KEY =
-  'this installation keeps no secrets: its operator has to set BATON_MASTER_KEY for every process';
+  'this installation stores no secrets: its operator must set BATON_MASTER_KEY for every process';
 
 const encodeSecret = ({ name, createdAt, updatedAt }: SecretInfo): Record<string, unknown> => ({
   name,

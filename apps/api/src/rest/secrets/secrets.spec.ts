@@ -79,6 +79,6 @@ describe('a tenant’s secrets', () => {
     const without = await startFakeApi();
     const { status, text } = await ask('PUT', '/v1/secrets/a', { value: 'x' }, 'admin', without);
     await without.close();
-    expect([status, text]).toEqual([501, expect.stringContaining('has to set BATON_MASTER_KEY')]);
+    expect([status, text]).toEqual([501, expect.stringContaining('must set BATON_MASTER_KEY')]);
   });
 });

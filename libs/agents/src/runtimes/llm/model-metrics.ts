@@ -3,21 +3,17 @@ import { counter, histogram, type Metrics } from '@baton/telemetry';
 /** Models with figures of their own. Tenants choose the names; further models count as `other`. */
 const MAX_MODELS = 100;
 
-const CALLS = histogram('baton_model_call_seconds', 'Duration of calls of models', [
+const CALLS = histogram('baton_model_call_seconds', 'Duration of model calls', [
   'provider',
   'model',
   'outcome',
 ]);
-const FIRST_WORD = histogram('baton_model_first_word_seconds', 'From the call of a model to its first word', [
+const FIRST_WORD = histogram('baton_model_first_word_seconds', 'Time from a model call to its first token', [
   'provider',
   'model',
 ]);
-const TOKENS = counter('baton_model_tokens_total', 'Tokens of models', ['provider', 'model', 'kind']);
-const RETRIES = counter('baton_model_retries_total', 'Calls of models made again', [
-  'provider',
-  'model',
-  'reason',
-]);
+const TOKENS = counter('baton_model_tokens_total', 'Model tokens', ['provider', 'model', 'kind']);
+const RETRIES = counter('baton_model_retries_total', 'Repeated model calls', ['provider', 'model', 'reason']);
 
 /** What is known of one call of a model. */
 interface ModelCallFigures {

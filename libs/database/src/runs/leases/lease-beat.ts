@@ -5,11 +5,11 @@ import { HEARTBEAT } from './lease-sql.js';
 export interface LeaseKey {
   tenantId: string;
   runId: string;
-  /** 0: a claim that is under way; whichever attempt it gets. */
+  /** 0: a claim in progress, whatever attempt it gets. */
   attempt: number;
 }
 
-/** A lease that another has, or whose run is over. */
+/** A lease that another worker has, or whose run is over. */
 export type LostLease = Pick<LeaseKey, 'runId' | 'attempt'>;
 
 export interface BeatOptions {
@@ -17,7 +17,7 @@ export interface BeatOptions {
   workerId: string;
   leaseMs: number;
   heartbeatMs: number;
-  /** How long the main thread may not answer before its runs are given up, in milliseconds. */
+  /** Maximum silence of the main thread before its runs are given up, in milliseconds. */
   loopStallMs: number;
 }
 
@@ -28,12 +28,15 @@ export type BeatNews =
   | { type: 'back' }
   | { type: 'stalled'; forMs: number };
 
-/** Pause after a beat that failed: when Postgres is back, the leases must live before anybody may take them. */
+/**
+ * Pause after a failed beat. It is short: when Postgres is back, the leases must be extended before anybody may take
+ * them.
+ */
 const RETRY_MS = 200;
 
 /**
- * Extends the leases of a process again and again, over a connection of its own, until it is closed. A main
- * thread that has not answered for long is taken for dead: its leases then run out.
+ * Extends the leases of a process again and again, over a connection of its own, until it is closed. A main thread that
+ * is silent for long counts as dead. Its leases then expire.
  */
 export class LeaseBeat {
   private readonly held = new Map<string, LeaseKey>();
@@ -101,7 +104,7 @@ export class LeaseBeat {
   private report(lost: LostLease[]): void {
     if (this.failing) this.publish({ type: 'back' });
     this.failing = false;
-    // What was released meanwhile is nobody's loss.
+    // A run that was released meanwhile is not lost.
     const leases = lost.filter((lease) => this.held.has(nameOf(lease)));
     if (leases.length > 0) this.publish({ type: 'lost', leases });
   }

@@ -22,10 +22,9 @@ const RESTART_MS = 500;
 const CLOSE_MS = 2_000;
 
 /**
- * Keeps the leases of the runs in hand alive from a thread of its own with its own connection to Postgres, so
- * that an agent that blocks the event loop does not lose them. A main thread that has not answered for
- * `loopStallMs` is given up: its leases run out, also where the watchdog leaves the process alone because somebody
- * debugs it. A thread that dies is started again.
+ * Extends the leases of all runs from a separate thread with its own connection to Postgres, so that an agent that
+ * blocks the event loop does not lose them. If the main thread is silent for `loopStallMs`, the leases expire, even if
+ * the watchdog does not kill the process because somebody debugs it. A thread that dies is started again.
  */
 export class LeaseKeeper {
   private readonly held = new Map<string, LeaseKey>();
@@ -59,7 +58,7 @@ export class LeaseKeeper {
     this.order({ type: 'release', key });
   }
 
-  /** Let all leases go; resolves when the thread has ended. */
+  /** Stop extending all leases. Resolves when the thread has ended. */
   async close(): Promise<void> {
     if (this.stop.signal.aborted) return;
     this.stop.abort();

@@ -5,9 +5,9 @@ export const leaseEnd = (milliseconds: string): string =>
   `clock_timestamp() + ${milliseconds} * interval '1 millisecond'`;
 
 /**
- * $1 tenants $2 runs $3 attempts (0 = whichever the worker has) $4 worker $5 lease in ms. Returns the runs that
- * another has. It waits for nobody: one row that somebody keeps locked must not cost the worker all others.
- * Every row is found by its key, whatever the planner believes of the tables.
+ * $1 tenants $2 runs $3 attempts (0 = whichever the worker has) $4 worker $5 lease in ms. Returns the runs that another
+ * worker has. It never waits for a lock: one locked row must not cost the worker all other leases. Every row is found
+ * by its key, whatever the planner's statistics are.
  */
 export const HEARTBEAT: Statement = {
   name: 'run-heartbeat',

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { LeaseBeat } from './lease-beat.js';
 import type { ThreadData, ThreadOrder } from './lease-keeper.js';
 
-// Runs in a thread of its own: an agent that keeps the main thread busy does not keep the leases from living.
+// Runs in a separate thread, so that an agent that blocks the main thread does not stop the heartbeats.
 
 const port = parentPort;
 if (!port) throw new Error('lease-thread is started by LeaseKeeper');

@@ -5,10 +5,10 @@ import { within, type QuietLog } from '../../channels.js';
 const RETRY_MS = 250;
 const HEARTBEAT_MS = 5_000;
 const CLOSE_MS = 1_000;
-/** What may wait for a server that is slow to answer; more is dropped. */
+/** Maximum that waits for a slow server. More is dropped. */
 const WAITING_CHARS = 4 * 1024 * 1024;
 const BATCH = 500;
-/** A statement that takes longer is on a connection that leads nowhere: the next one goes out on another. */
+/** If a statement takes longer, its connection counts as dead. The next statement uses another one. */
 const SEND_MS = 5_000;
 
 /** One LISTEN connection, from its opening until it is lost. */
@@ -24,7 +24,7 @@ interface ListenerEvents {
   reconnected: () => void;
 }
 
-/** The one LISTEN connection of a process. A lost connection is made anew until `close`. */
+/** The one LISTEN connection of a process. Reconnects until `close`. */
 export class PostgresListener {
   private readonly stop = new AbortController();
   private session: Session | undefined;

@@ -33,7 +33,7 @@ import { RateCounters } from '../../rate-counters.js';
 import { RunQueue, TickQueue } from '../../queues.js';
 import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
 
-/** A payload of NOTIFY ends at 8,000 bytes; the rest is for the task's ids. */
+/** A payload of NOTIFY has at most 8,000 bytes; the rest is for the task's ids. */
 const SIGNAL_BYTES = 7_500;
 const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
@@ -48,7 +48,7 @@ interface Queues {
 }
 
 /**
- * Messaging on Postgres alone, where no Redis is to be had: BullMQ's Postgres backend and LISTEN/NOTIFY (why:
+ * Messaging on Postgres alone, without Redis: BullMQ's Postgres backend and LISTEN/NOTIFY (why:
  * docs/inside/adr/0002-postgres-channels.md). Two NOTIFY channels serve all tasks; each process picks out its own.
  */
 export class PostgresMessaging extends Messaging {
@@ -218,7 +218,7 @@ export class PostgresMessaging extends Messaging {
     return Promise.resolve(() => void this.listeners.remove(key, listener));
   }
 
-  /** What the work answers; rejects with a plain reason if it does not within `ms`. */
+  /** The result of the work. Rejects with a plain reason after `ms`. */
   private async ask<T>(ms: number, work: () => Promise<T>): Promise<T> {
     try {
       return await within(ms, work(), 'no answer in time');
@@ -268,8 +268,8 @@ function poolConfig(databaseUrl: string): PostgresPoolConfig {
     connectionTimeoutMillis: 1_500,
     keepAlive: true,
     application_name: 'baton-messaging',
-    // BullMQ listens to the errors of idle connections only: one that breaks while it is in use would end the
-    // process. Whoever uses it gets the error all the same.
+    // BullMQ listens to the errors of idle connections only. A connection that breaks while it is in use would end the
+    // process. Its user gets the error in any case.
     onConnect: (client: { on(event: 'error', listener: () => void): unknown }) => {
       client.on('error', () => undefined);
     },

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { within, type QuietLog, reasonOf, ChannelListeners } from '../../channels.js';
 import { MessagingUnavailableError, type Unsubscribe } from '../../messaging.js';
 
-/** No answer for this long while one is due: the connection is dead and is made anew. */
+/** After this time without a due answer the connection counts as dead and is replaced. */
 const SILENCE_MS = 5_000;
 const PING_MS = 2_000;
 
@@ -36,7 +36,7 @@ export class RedisConnection {
     this.client = new Redis(url, {
       lazyConnect: true,
       connectionName: `baton-${purpose}`,
-      // Nothing waits for a server that is away: neither before it is sent, nor after.
+      // No command waits for a server that is away, neither before nor after it is sent.
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
@@ -80,10 +80,10 @@ export class RedisConnection {
     }
   }
 
-  /** The error that says so; never holds the password of the URL. */
+  /** The error for this; it never contains the password of the URL. */
   away(reason: unknown = this.lastError): Error {
     const text = reasonOf(reason);
-    // What ioredis says in the moment between a broken connection and its notice of it.
+    // ioredis's error when the connection is broken and it has not noticed yet.
     const plain = text.startsWith("Stream isn't writeable") ? 'connection lost' : text;
     const answered = reason instanceof Error && reason.name === 'ReplyError';
     return new MessagingUnavailableError(
@@ -207,7 +207,7 @@ export class RedisChannels {
     try {
       await this.connection.client.subscribe(...channels);
     } catch (error) {
-      // A lost connection; `restore` comes next. Anything else (say, no permission) has to be seen.
+      // A lost connection: `restore` follows. Any other error, such as a missing permission, must be logged.
       this.log.warn('SUBSCRIBE failed', error);
       return;
     }

@@ -26,7 +26,7 @@ import { RedisChannels, consumerOptions, RedisConnection } from './redis-connect
 const SIGNAL_BYTES = 64 * 1024;
 const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
-/** What may be under way to a server that is slow to answer; more is dropped. */
+/** Maximum in transit to a slow server. More is dropped. */
 const UNDER_WAY_CHARS = 16 * 1024 * 1024;
 
 /** Messaging on Redis: BullMQ and pub/sub. The driver for production. */
@@ -64,7 +64,7 @@ export class RedisMessaging extends Messaging {
           storeClient: this.connection.client,
           keyPrefix: `${namespace}:rate`,
           rejectIfRedisNotReady: true,
-          // Whoever is over its rate is told so by this process until the time is up: a flood costs Redis nothing.
+          // This process refuses a key over its rate until the window ends, so a flood does not load Redis.
           inMemoryBlockOnConsumed: rate.points + 1,
         }),
       this.log,
@@ -162,7 +162,9 @@ export class RedisMessaging extends Messaging {
     return `${this.namespace}:control`;
   }
 
-  /** Never rejects and never piles up: what can't be sent now is dropped, the relay's slow tick makes up. */
+  /**
+   * Never rejects and never queues: a signal that cannot be sent is dropped. The relay's slow tick finds its events.
+   */
   private async publish(channel: string, text: string): Promise<void> {
     if (!this.connection.connected || this.underWay > UNDER_WAY_CHARS) return;
     this.underWay += text.length;
