@@ -3,7 +3,7 @@ FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
-COPY .swcrc nest-cli.json tsconfig.json tsconfig.build.json prisma.config.ts ./
+COPY .swcrc bundle.mjs nest-cli.json tsconfig.json tsconfig.build.json prisma.config.ts ./
 COPY prisma prisma
 COPY libs libs
 COPY apps apps

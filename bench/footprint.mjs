@@ -2,6 +2,7 @@
 // One API and one worker with `echo`, and precise coverage of both. Counts what runs during each of several messages, after a
 // first one that fills the caches. So periodic work (sweeps, clocks) does not count.
 // LIST=1 prints the files.
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'undici';
@@ -12,11 +13,27 @@ const { startServices } = require('../test/support/services.ts');
 const MESSAGES = 5;
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
 
+/** Finds the file of a function in a process's bundle. There a comment with the file's path stands before its code. */
+class Bundle {
+  #starts;
+
+  constructor(path) {
+    const source = readFileSync(path, 'utf8');
+    const comments = source.matchAll(/^\/\/ (\S+\.[cm]?js)$/gm);
+    this.#starts = [...comments].map(({ 1: file, index }) => ({ file, index }));
+  }
+
+  fileAt(offset) {
+    return this.#starts.findLast(({ index }) => index <= offset)?.file ?? '';
+  }
+}
+
 /** One process under V8's inspector. */
 class Inspected {
   #socket;
   #calls = new Map();
   #id = 0;
+  #bundles = new Map();
 
   static async connect(log) {
     const url = /Debugger listening on (ws:\S+)/.exec(log)[1];
@@ -40,14 +57,15 @@ class Inspected {
     const { result } = await this.#call('Profiler.takePreciseCoverage');
     const functions = new Set();
     for (const { url, functions: all } of result.filter(({ url }) => url.includes('/dist/'))) {
-      const file = fileURLToPath(url.startsWith('file:') ? url : `file://${url}`);
-      if (!file.startsWith(DIST)) continue;
+      const path = fileURLToPath(url.startsWith('file:') ? url : `file://${url}`);
+      if (!path.startsWith(DIST)) continue;
+      if (!this.#bundles.has(path)) this.#bundles.set(path, new Bundle(path));
       for (const { functionName, ranges } of all) {
-        // The function of a whole module runs once; getters are how compiled modules export.
-        const isModule = ranges[0].startOffset === 0;
-        const isExport = functionName.startsWith('get ');
-        if (ranges[0].count > 0 && !isModule && !isExport) {
-          functions.add(`${file.slice(DIST.length)} ${functionName}@${ranges[0].startOffset}`);
+        // Getters are how compiled modules export.
+        if (ranges[0].count === 0 || functionName.startsWith('get ')) continue;
+        const file = this.#bundles.get(path).fileAt(ranges[0].startOffset);
+        if (file.startsWith('dist/')) {
+          functions.add(`${file.slice('dist/'.length)} ${functionName}@${ranges[0].startOffset}`);
         }
       }
     }

@@ -144,12 +144,13 @@ export class AgentsController {
 @Public()
 @Controller(['/agent.schema.json', '/v1/agent.schema.json'])
 export class AgentSchemaController {
-  private readonly text = JSON.stringify(agentSchema());
+  private text: string | undefined;
 
   @Get()
   @Header('content-type', 'application/schema+json')
   @Header('cache-control', 'public, max-age=300')
   schema(): string {
+    this.text ??= JSON.stringify(agentSchema());
     return this.text;
   }
 }
