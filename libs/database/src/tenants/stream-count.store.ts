@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, tenantLock } from '../connection/database.js';
 
-/** A process that has said nothing for this long is gone, and so are its streams. */
+/** After this silence a process counts as dead, and its streams do not count. */
 const ALIVE = `interval '15 seconds'`;
-/** When the rows of processes that are gone are removed. */
+/** Age at which the rows of dead processes are deleted. */
 const FORGOTTEN = `interval '1 minute'`;
 
-/** What one process asks for: room for some more streams of a tenant. */
+/** The request of one process for more streams of a tenant. */
 export interface StreamClaim {
   tenantId: string;
   processId: string;
@@ -66,12 +66,14 @@ DELETE FROM stream_counts WHERE (tenant_id, process_id) IN (
 )`,
 };
 
-/** How many streams each API process has open, for the tenants whose streams are limited. */
+/** The number of open streams of each API process, for tenants with a limit. */
 @Injectable()
 export class StreamCountStore {
   constructor(private readonly database: Database) {}
 
-  /** Note the streams a process has, and as many of those it wants as there is room for. @returns how many it got */
+  /**
+   * Store the open streams of a process, and as many of the wanted ones as the limit allows. @returns how many it got
+   */
   async claim({ tenantId, processId, held, wanted, max }: StreamClaim): Promise<number> {
     const [, rows] = await this.database.tenantQueries(tenantId, [
       [LOCK, [tenantId]],
@@ -81,13 +83,13 @@ export class StreamCountStore {
     return (row?.streams ?? held) - held;
   }
 
-  /** Note how many streams a process has, limit or not. */
+  /** Store the number of streams of a process, whatever the limit. */
   async report(tenantId: string, processId: string, streams: number): Promise<void> {
     if (streams === 0) await this.database.tenantQuery(tenantId, REMOVE, [tenantId, processId]);
     else await this.database.tenantQuery(tenantId, REPORT, [tenantId, processId, streams]);
   }
 
-  /** Say that the process lives, and forget those that have not for a minute. @returns what is noted for it, by tenant */
+  /** Heartbeat of the process. Deletes the rows of processes without one for a minute. @returns its rows, by tenant */
   async touch(processId: string): Promise<Map<string, number>> {
     const rows = await this.database.systemQuery<{ tenant_id: string; streams: number }>(TOUCH, [processId]);
     await this.database.systemQuery(FORGET, []);

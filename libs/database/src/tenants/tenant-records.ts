@@ -8,9 +8,9 @@ export interface Tenant {
   defaultAgent: string;
   /** The model of its index agent as `provider/model`, or `none`; null = what the environment says. */
   indexModel: string | null;
-  /** Where that model is; null = at its provider's usual address. */
+  /** URL of that model; null = its provider's usual address. */
   indexModelUrl: string | null;
-  /** What the operator has set apart from the defaults of the environment. */
+  /** The tenant's own values, which replace the defaults of the environment. */
   limits: LimitOverrides;
   createdAt: Date;
 }

@@ -34,7 +34,7 @@ export class TenantStore {
     return row ? tenantOf(row) : undefined;
   }
 
-  /** Tasks that the first count of what the tenant has stored has seen; undefined unless that count is under way. */
+  /** Tasks counted so far by the first count of the tenant's stored bytes; undefined unless that count is running. */
   async countedTasks(tenantId: string): Promise<number | undefined> {
     const usage = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.tenantUsage.findUnique({ where: { tenantId } }),
@@ -54,7 +54,7 @@ export class TenantStore {
   }
 
   /**
-   * Set limits apart from the defaults, or give them back; all others stay as they are.
+   * Set limits, or reset them to the default. Other limits do not change.
    * @returns undefined if there is no such tenant
    */
   async setLimits(

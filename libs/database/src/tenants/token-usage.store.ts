@@ -5,12 +5,12 @@ import { Database, type Statement, tenantLock } from '../connection/database.js'
 const KEPT_DAYS = 400;
 const TODAY = `(clock_timestamp() AT TIME ZONE 'UTC')::date`;
 
-/** Room that one run wants for a call of a model, in place of what it had before. */
+/** Tokens to reserve for a model call of a run. Replaces the run's earlier reservation. */
 export interface TokenReservation {
   tenantId: string;
   runId: string;
   tokens: number;
-  /** After this time the room is free again. */
+  /** After this time the reservation expires. */
   forMs: number;
   /** Tokens that the tenant may use in a day. */
   max: number;
@@ -61,12 +61,12 @@ ON CONFLICT (tenant_id, day) DO UPDATE SET
   input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens`,
 };
 
-/** What tenants use of models, by day. */
+/** The model tokens of tenants, by day. */
 @Injectable()
 export class TokenUsageStore {
   constructor(private readonly database: Database) {}
 
-  /** Take room for a call. @returns whether there was room; if not, nothing is reserved for the run */
+  /** Reserve tokens for a call. @returns whether there was room; if not, nothing is reserved for the run */
   async reserve({ tenantId, runId, tokens, forMs, max }: TokenReservation): Promise<boolean> {
     const [, , , rows] = await this.database.tenantQueries(tenantId, [
       [LOCK, [tenantId]],
@@ -77,7 +77,7 @@ export class TokenUsageStore {
     return (rows ?? []).length > 0;
   }
 
-  /** Note what a call has cost, in place of what was reserved for it. */
+  /** Store the usage of a call. Replaces its reservation. */
   async record(
     tenantId: string,
     runId: string,

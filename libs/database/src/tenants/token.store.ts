@@ -22,7 +22,7 @@ export class TokenStore {
     );
   }
 
-  /** Revoked and expired tokens are found as well: what they are worth is for the caller to decide. */
+  /** Also finds revoked and expired tokens: the caller decides about them. */
   async byHash(hash: string): Promise<ApiToken | undefined> {
     const row = await this.catalog.run((prisma) => prisma.apiToken.findUnique({ where: { hash } }));
     return row ? tokenOf(row) : undefined;

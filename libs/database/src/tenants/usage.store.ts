@@ -117,7 +117,7 @@ const SLICE_TASKS = 2_000;
 /** Longer than any count is old: one that has ended is not begun again. */
 const NEVER = 1_000_000_000;
 
-/** What tenants have stored, for those with a limit of it. */
+/** The stored bytes of tenants that have a limit for them. */
 @Injectable()
 export class UsageStore {
   constructor(private readonly database: Database) {}
@@ -134,8 +134,8 @@ export class UsageStore {
   }
 
   /**
-   * Sum up the next tasks of the tenant, if a count is under way or due. Whoever dies between two slices leaves the
-   * count to anybody else.
+   * Sum up the next tasks of the tenant, if a count is under way or due. If a process dies between two slices, any
+   * other process continues the count.
    * @param seconds the age after which a count is due again
    * @returns whether the count has ended
    */
