@@ -49,7 +49,7 @@ describe('a secret in its box', () => {
     );
     // A row that claims the key it was not made with.
     const lied = { ...sealed, keyId: box(two).keyId };
-    expect(refusal(() => box(two).open(id, lied))).toMatch(/^The secret "openai" can not be decrypted/);
+    expect(refusal(() => box(two).open(id, lied))).toMatch(/^The secret "openai" cannot be decrypted/);
   });
 
   it('can not be read under another tenant or name, or after a bit of it was changed', () => {

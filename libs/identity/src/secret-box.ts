@@ -75,7 +75,7 @@ export class SecretBox {
       return decipher.update(ciphertext.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
     } catch {
       throw new SecretError(
-        `The secret "${id.name}" can not be decrypted: it was changed in the database or copied from another place; set it again.`,
+        `The secret "${id.name}" cannot be decrypted: it was changed in the database or copied from another place; set it again.`,
       );
     }
   }
