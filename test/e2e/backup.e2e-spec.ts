@@ -89,7 +89,7 @@ describe('a backup made under traffic, and restored elsewhere', () => {
 
   beforeAll(async () => {
     writeFileSync(hold, '');
-    before = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env });
+    before = await Stack.start({ driver: DRIVERS[0]!, env });
     tenant = await before.createTenant();
     const name = `test_${randomBytes(6).toString('hex')}`;
     await asAdministrator(`CREATE DATABASE ${name}`);
@@ -174,7 +174,7 @@ describe('a backup made under traffic, and restored elsewhere', () => {
 
   it('goes on where it was: tokens, tasks, logs, agents, schedules and secrets', async () => {
     const database = { url, drop: () => dropDatabase(url) };
-    after = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env, database });
+    after = await Stack.start({ driver: DRIVERS[0]!, env, database });
     expect(await readCatalog(after)).toEqual(seen.catalog);
     const done = caller(after, 'twice');
     expect((await done.call('GetTask', { id: idOf(seen.log) })).result).toEqual(seen.done);
