@@ -16,6 +16,8 @@ const ENV = {
   LEASE_MS: '1000',
   LEASE_HEARTBEAT_MS: '300',
   SWEEP_MS: '200',
+  // A worker may take long to start on a slow machine.
+  SEND_WAIT_MS: '240000',
   OUTBOUND_ALLOW: '127.0.0.1',
   BATON_MASTER_KEY: MASTER_KEY,
   MCP_STDIO_ALLOW: `${process.execPath} ${STDIO_SERVER}`,
@@ -46,7 +48,8 @@ beforeAll(async () => {
     return new RawCaller(stack.url(0, name), token);
   };
   caller = await make('clerk', clerk());
-  local = await make('local', clerk({ name: 'program', command: process.execPath, args: [STDIO_SERVER] }));
+  const program = { name: 'program', command: process.execPath, args: [STDIO_SERVER], connectTimeout: '2m' };
+  local = await make('local', clerk(program));
 });
 
 afterAll(async () => {
@@ -174,13 +177,17 @@ describe('an agent with tools', () => {
     const asks = { calls: [{ name: 'program_pid', input: {} }] };
     provider.reply(asks, { calls: [{ name: 'desk_copy', input: {} }] }, { text: 'Copied.' });
     const done = local.call('SendMessage', sendParams('Copy it'));
-    await server.called('copy');
+    const early = done.then((answer) =>
+      Promise.reject(new Error(`it ended early: ${JSON.stringify(answer)}`)),
+    );
+    await Promise.race([server.called('copy'), early]);
     const { messages } = provider.requests[1]?.body as { messages: { role: string; content: string }[] };
     const pid = Number(messages.find(({ role }) => role === 'tool')?.content);
     expect([pid > 1, isRunning(pid)]).toEqual([true, true]);
     await replaceWorker();
     while (isRunning(pid)) await setTimeout(10);
-    await server.called('copy', 2);
+    await Promise.race([server.called('copy', 2), early]);
+    early.catch(() => undefined);
     copy.release();
     expect((await done).result?.task.status.state).toBe('TASK_STATE_COMPLETED');
   });
