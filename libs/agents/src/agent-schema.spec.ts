@@ -3,8 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { agentSchema } from './agent-schema.js';
-import { assertConfig } from './runtime-configs.js';
+import { agentSchema, assertConfig } from './runtime-configs.js';
 
 const ROOT = join(__dirname, '../../..');
 const FILE = join(ROOT, 'agent.schema.json');

@@ -5,16 +5,20 @@ import { Outbound } from './outbound/outbound.js';
 import type { AgentRuntime } from './runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
 import { RUNTIMES, RuntimeTable } from './runtimes.js';
-import type { ToolSource } from './runtimes/llm/tools/agent-tool.js';
 import { IndexRouter } from './runtimes/index-agent/index-runtime.js';
-import { TOOL_SOURCES, ToolSources } from './runtimes/llm/tools/tool-sources.js';
+import { type ToolSource, ToolSources } from './runtimes/llm/tools/agent-tool.js';
+import { CalleeTools } from './runtimes/llm/tools/callee-tools.js';
+import { McpTools } from './runtimes/llm/tools/mcp/mcp-tools.js';
 
-/** Provides the RuntimeTable with every runtime in it. */
+/** The sources of tools of llm agents, one row each. */
+const TOOL_SOURCES: readonly Type<ToolSource>[] = [McpTools, CalleeTools];
+
+/** Provides the RuntimeTable with all runtimes. */
 @Module({})
 export class AgentsModule {
   /**
-   * @param ports a module that exports providers of what runtimes ask for: `AgentList`, `SecretReader`,
-   * `TokenBudget`, `ChildTasks`, `IndexModels`
+   * @param ports a module that provides the ports of the runtimes: `AgentList`, `SecretReader`, `TokenBudget`,
+   * `ChildTasks`, `IndexModels`
    */
   static withPorts(ports: Type): DynamicModule {
     const classes = Object.values<Type<AgentRuntime>>(RUNTIMES);

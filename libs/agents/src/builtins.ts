@@ -24,7 +24,7 @@ const builtin = (definition: Omit<AgentDefinition, 'version' | 'config' | 'exten
   definition: { ...definition, version: '1.0.0', config: {}, extensions: [] },
 });
 
-/** The agents that every tenant of every installation has; their id is their slug. */
+/** The agents that every tenant has. Their id is their slug. */
 export const BUILTIN_AGENTS: readonly Agent[] = [
   builtin({
     name: 'Echo',

@@ -1,6 +1,6 @@
 export * from './ports.js';
 export { type Decision, MAX_REASON, SENT_BY_AGENT, approvalsOf, asksForApproval } from './approvals.js';
-export { agentSchema } from './agent-schema.js';
+export { agentSchema } from './runtime-configs.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
 export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';

@@ -12,24 +12,24 @@ import { assertConfig } from './runtime-configs.js';
 import { checkExecutors } from './runtimes/executor/check-executors.js';
 import { checkOptions, executorConfig } from './runtimes/executor/executor-config.js';
 
-/** The file that describes an agent, beside its module. */
+/** The file with an agent's definition, beside its module. */
 const AGENT_FILE = 'agent.yaml';
 
-/** An agent of the operator's, read from its folder. */
+/** An agent of the operator, read from its folder. */
 export interface InstalledAgent {
   /** The folder's name. */
   slug: string;
   definition: AgentDefinition;
-  /** Slugs of the tenants that may use it; null = all. */
+  /** Slugs of the tenants that can use it; null = all. */
   tenants: string[] | null;
 }
 
 /**
- * Read every agent of a folder of agents, and load its module once, in a process beside, to see that it can run. A
- * broken agent is left out and keeps nobody from working. Never rejects.
+ * Reads all agents of a directory, and loads each module once in a child process to check it. Broken agents are left
+ * out and do not affect the others. Never rejects.
  *
- * @param directory absolute path; each folder in it is an agent, its name the agent's slug
- * @returns the agents that can run, and for each of the others a sentence naming file and field
+ * @param directory absolute path; each folder in it is an agent, and its name is the slug
+ * @returns the agents that can run, and one sentence with file and field for each broken agent
  */
 export async function loadInstalledAgents(
   directory: string,
@@ -57,7 +57,7 @@ export async function loadInstalledAgents(
   }
 }
 
-/** Links count as what they lead to; `node_modules` is where agents keep what they share. */
+/** Follows symbolic links. Skips `node_modules`, which holds packages that agents share. */
 async function agentFolders(directory: string): Promise<string[]> {
   const names = (await readdir(directory)).filter((name) => !name.startsWith('.') && name !== 'node_modules');
   const isFolder = await Promise.all(names.map((name) => isDirectory(join(directory, name))));
@@ -75,7 +75,7 @@ async function readAgent(folder: string, slug: string): Promise<InstalledAgent> 
   return { slug, definition, tenants };
 }
 
-/** Throws an Error that begins with the file's path. */
+/** Throws an Error that starts with the file's path. */
 async function readAgentFile(file: string, slug: string): Promise<ParsedAgentDefinition> {
   try {
     assertAgentSlug(slug);

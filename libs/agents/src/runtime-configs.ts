@@ -1,16 +1,16 @@
-import { type AgentDefinition, ProtocolError, parseFields } from '@baton/a2a';
+import { type AgentDefinition, ProtocolError, parseFields, agentFile } from '@baton/a2a';
 import { ComputePool, ComputeRefused } from '@baton/compute';
 import { z } from 'zod';
 import type { RuntimeName } from './runtimes.js';
 import { executorConfig } from './runtimes/executor/executor-config.js';
-import { llmConfigSchema } from './runtimes/llm/config.js';
+import { llmConfigSchema } from './runtimes/llm/llm-config.js';
 import { remoteConfigSchema } from './runtimes/remote-a2a/remote-config.js';
 
 const noSettings = (runtime: string) => z.strictObject({}, `the ${runtime} runtime takes no settings`);
 
 /**
- * What `config` of an agent's definition may hold, by the name of its runtime; one row each. It needs no runtime,
- * so every process checks with it, and `agent.schema.json` is made from it.
+ * The schema of `config` in an agent's definition, one row per runtime. It loads no runtime, so every process can
+ * validate with it. `agent.schema.json` is generated from it.
  */
 export const RUNTIME_CONFIGS: Readonly<Record<RuntimeName, z.ZodType>> = {
   echo: noSettings('echo'),
@@ -21,8 +21,8 @@ export const RUNTIME_CONFIGS: Readonly<Record<RuntimeName, z.ZodType>> = {
 };
 
 /**
- * Check the settings of a definition as its runtime reads them. Throws `invalid-params` naming the path of every
- * wrong field, or the runtimes there are.
+ * Validates the settings of a definition. Throws `invalid-params` with the path of every wrong field, or with the
+ * known runtimes.
  */
 export function assertConfig({ runtime, config }: Pick<AgentDefinition, 'runtime' | 'config'>): void {
   if (!isRuntime(runtime)) {
@@ -33,8 +33,8 @@ export function assertConfig({ runtime, config }: Pick<AgentDefinition, 'runtime
 }
 
 /**
- * Check that the JSON schemas of a definition's settings can be compiled. Throws `invalid-params` naming the field, and
- * `limit-exceeded` while too many schemas of the tenant wait for that.
+ * Checks that the JSON schemas in a definition's settings compile. Throws `invalid-params` with the field, or
+ * `limit-exceeded` while too many schemas of the tenant wait for compilation.
  */
 export async function assertSchemas(
   pool: ComputePool,
@@ -58,3 +58,30 @@ export async function assertSchemas(
 }
 
 const isRuntime = (name: string): name is RuntimeName => Object.hasOwn(RUNTIME_CONFIGS, name);
+
+/** Rules that JSON Schema can not express are left out. The server checks them. */
+const OPTIONS = { io: 'input', unrepresentable: 'any' } as const;
+
+/** The JSON Schema (2020-12) of an agent file: the common fields, and `config` of each runtime. */
+export function agentSchema(): object {
+  const { $schema, properties, ...file } = z.toJSONSchema(agentFile, OPTIONS);
+  const runtimes = Object.keys(RUNTIME_CONFIGS);
+  return {
+    $schema,
+    title: 'An agent of Baton',
+    ...file,
+    properties: { ...properties, runtime: { ...(properties?.runtime as object), enum: runtimes } },
+    allOf: Object.entries(RUNTIME_CONFIGS).map(([runtime, config]) => settingsOf(runtime, config)),
+  };
+}
+
+function settingsOf(runtime: string, config: z.ZodType): object {
+  const { $schema: _, ...settings } = z.toJSONSchema(config, OPTIONS);
+  return {
+    if: { properties: { runtime: { const: runtime } }, required: ['runtime'] },
+    then: {
+      properties: { config: settings },
+      ...(!config.safeParse({}).success && { required: ['config'] }),
+    },
+  };
+}

@@ -6,7 +6,7 @@ import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';
 import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
 import { RemoteA2aRuntime } from './runtimes/remote-a2a/remote-a2a-runtime.js';
 
-/** Every runtime, one row each. To add one: its folder below `runtimes/`, a row here and one in RUNTIME_CONFIGS. */
+/** All runtimes, one row each. To add one: its folder in `runtimes/`, a row here and one in RUNTIME_CONFIGS. */
 export const RUNTIMES = {
   echo: EchoRuntime,
   executor: ExecutorRuntime,
@@ -15,10 +15,10 @@ export const RUNTIMES = {
   'remote-a2a': RemoteA2aRuntime,
 } satisfies Record<string, Type<AgentRuntime>>;
 
-/** What the `runtime` of a definition may be. */
+/** The name of a runtime, as `runtime` of a definition has it. */
 export type RuntimeName = keyof typeof RUNTIMES;
 
-/** Finds a runtime by the name an agent's definition gives. */
+/** Finds a runtime by its name. */
 export class RuntimeTable {
   private readonly byName: ReadonlyMap<string, AgentRuntime>;
 
@@ -26,7 +26,7 @@ export class RuntimeTable {
     this.byName = new Map(runtimes.map((runtime) => [runtime.name, runtime]));
   }
 
-  /** Throws an Error that lists the runtimes there are. */
+  /** Throws an Error that lists the known runtimes. */
   get(name: string): AgentRuntime {
     const runtime = this.byName.get(name);
     if (runtime) return runtime;

@@ -3,7 +3,7 @@ import { type LookupFunction, isIP } from 'node:net';
 import { promisify } from 'node:util';
 import { buildConnector } from 'undici';
 import type { AllowList } from './allow-list.js';
-import { OutboundRefused } from './outbound-refused.js';
+import { OutboundRefused } from './failure-reason.js';
 import { isPublicAddress, reachedAddress } from './public-address.js';
 
 /** An address of a host. */

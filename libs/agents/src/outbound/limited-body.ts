@@ -1,5 +1,5 @@
 import { JsonScanner, describeExcess } from '@baton/a2a';
-import { OutboundRefused } from './outbound-refused.js';
+import { OutboundRefused } from './failure-reason.js';
 
 /** What an answer may be. */
 export interface BodyBounds {

@@ -6,7 +6,7 @@ import { AllowList } from './allow-list.js';
 import type { Resolve } from './guarded-connect.js';
 import { type BodyBounds, limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
-import { OutboundRefused } from './outbound-refused.js';
+import { OutboundRefused } from './failure-reason.js';
 import { nextRequest } from './redirect.js';
 import { timeoutSignal } from './timeout-signal.js';
 

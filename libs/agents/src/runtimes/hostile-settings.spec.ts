@@ -1,6 +1,6 @@
 import { assertConfig } from '../runtime-configs.js';
 import { openModel } from './llm/providers.js';
-import { llmConfigSchema } from './llm/config.js';
+import { llmConfigSchema } from './llm/llm-config.js';
 import { cardUrlOf } from './remote-a2a/remote-config.js';
 
 const llm = (config: object) => () =>

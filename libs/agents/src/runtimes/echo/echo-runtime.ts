@@ -13,39 +13,34 @@ import {
   type Turn,
   turnNumber,
 } from '../../runtime.js';
+import { wholeNumber } from '../../setting-fields.js';
 
 export const MAX_CHUNKS = 100_000;
 export const MAX_CHUNK_BYTES = 1024 * 1024;
 export const MAX_DELAY_MS = 600_000;
 
-const wholeNumber = (min: number, max: number) => {
-  const allowed = `must be a whole number from ${min.toString()} to ${max.toString()}`;
-  return z.int(allowed).min(min, allowed).max(max, allowed).optional();
-};
-
 const options = z.strictObject(
   {
     /** Number of chunks of the one artifact. */
-    chunks: wholeNumber(1, MAX_CHUNKS),
-    /** Milliseconds before each chunk. */
-    delayMs: wholeNumber(0, MAX_DELAY_MS),
-    /** Size of each chunk's text in bytes of UTF-8; the whole text when it is not given. */
-    chunkBytes: wholeNumber(1, MAX_CHUNK_BYTES),
-    /** End badly: `throw` like a broken agent, `failed` like one that can't do what it was asked. */
+    chunks: wholeNumber(1, MAX_CHUNKS).optional(),
+    /** Pause before each chunk, in ms. */
+    delayMs: wholeNumber(0, MAX_DELAY_MS).optional(),
+    /** Size of each chunk's text in bytes of UTF-8. Default: the whole text. */
+    chunkBytes: wholeNumber(1, MAX_CHUNK_BYTES).optional(),
+    /** `throw`: fail like a broken agent. `failed`: end with a failed status. */
     fail: z.enum(['throw', 'failed'], 'must be "throw" or "failed"').optional(),
-    /** Ask first; the next message to the task is what is echoed. */
+    /** Ask first, and echo the next message to the task. */
     askInput: z.boolean('must be true or false').optional(),
   },
   'must be an object with any of chunks, delayMs, chunkBytes, fail, askInput',
 );
 
-/** What `message.metadata.echo` may ask for. */
+/** The options in `message.metadata.echo`. */
 export type EchoOptions = z.output<typeof options>;
 
 /**
- * Read the options of a message.
- *
- * @returns the options, or a sentence that names the wrong field and says what is allowed
+ * Reads the options of a message.
+ * @returns the options, or a sentence with the wrong field and the allowed values
  */
 export function readEchoOptions(message: Message): EchoOptions | string {
   const asked: unknown = message.metadata?.echo;
@@ -59,17 +54,16 @@ export function readEchoOptions(message: Message): EchoOptions | string {
   return `${field.join('.')} ${reason ?? 'is not valid'}`;
 }
 
-/** The whole reply must fit in a task's row when its artifact is folded. */
+/** Maximum size of a reply: the whole artifact must fit into a task's row. */
 export const MAX_REPLY_BYTES = 64 * 1024 * 1024;
-/** Chunks after which a long reply lets the worker's other runs have their turn. */
+/** After this many chunks, a long reply yields to the worker's other runs. */
 const FAIR_SHARE = 256;
 
 /**
- * Answers with what it was sent: one artifact, then `completed` without a message. `metadata.echo` of the
- * message asks for more (see `EchoOptions`), in this order: `askInput` comes before everything else; then the
- * chunks, each of them `delayMs` after what went before it; then `fail`. Without `chunks`, a message that asks
- * to fail gets no artifact. The reply is a function of the message and of the turn's number: another attempt
- * says the same.
+ * Echoes the message: one artifact, then `completed` without a message. `metadata.echo` of the message changes that (see
+ * `EchoOptions`), in this order: `askInput`; then the chunks, each after `delayMs`; then `fail`. A message with `fail`
+ * and without `chunks` gets no artifact. The reply depends only on the message and the turn's number, so every attempt
+ * gives the same reply.
  */
 @Injectable()
 export class EchoRuntime implements AgentRuntime {
@@ -82,7 +76,7 @@ export class EchoRuntime implements AgentRuntime {
       return;
     }
     const { askInput, fail, chunks = 1, chunkBytes } = options;
-    // Only a question leads to a second turn, so a later message is always the answer.
+    // Only a question starts a second turn, so a later message is always the answer.
     if (askInput && turnNumber(turn) === 1) {
       yield inputRequired(turn, 'What shall I echo? The next message to this task is the answer.');
       return;
@@ -102,7 +96,7 @@ export class EchoRuntime implements AgentRuntime {
   }
 }
 
-/** The parts as `chunks` chunks of one artifact. */
+/** Yields the parts `chunks` times, as chunks of one artifact. */
 async function* echo(
   turn: Turn,
   parts: readonly Part[],
@@ -113,19 +107,19 @@ async function* echo(
   for (let i = 1; i <= chunks && !signal.aborted; i++) {
     if (delayMs > 0 && !(await slept(delayMs, signal))) return;
     if (i % FAIR_SHARE === 0) await nextLoop();
-    // Copies: what is yielded belongs to the worker.
+    // Copies, because yielded objects belong to the worker.
     const artifact = { artifactId, name: 'echo', parts: parts.map((part) => ({ ...part })) };
     yield artifactChunk(turn, artifact, { append: i > 1, lastChunk: i === chunks });
   }
 }
 
-/** @returns false if the signal came first */
+/** @returns false if the signal aborted first */
 const slept = (ms: number, signal: AbortSignal): Promise<boolean> =>
   delay(ms, true, { signal }).catch(() => false);
 
 /**
- * The parts that each chunk of an echo carries: those of the message, their text cut or repeated to
- * `chunkBytes` if that is given (several text parts then become one).
+ * The parts of each chunk: those of the message. With `chunkBytes` all text parts become one, cut or repeated to that
+ * size.
  */
 export function echoParts(message: Message, chunkBytes: number | undefined): Part[] {
   if (chunkBytes === undefined) return message.parts;
@@ -136,11 +130,11 @@ export function echoParts(message: Message, chunkBytes: number | undefined): Par
 }
 
 /**
- * The text cut or repeated to as many bytes of UTF-8 as fit into `bytes` without cutting a character: at most
- * 3 bytes less. An empty text stays empty.
+ * Cuts or repeats a text to `bytes` bytes of UTF-8 without splitting a character. The result may be up to 3 bytes
+ * shorter. An empty text stays empty.
  */
 export function textOfBytes(text: string, bytes: number): string {
-  // Two halves of a surrogate pair may meet where the text is repeated: its length alone would say too much.
+  // A repetition may join two halves of a surrogate pair, so the length of one text would be too large.
   const period = Buffer.byteLength(text + text) - Buffer.byteLength(text);
   if (period === 0) return '';
   const repeated = text.repeat(Math.ceil(bytes / period));
@@ -148,7 +142,7 @@ export function textOfBytes(text: string, bytes: number): string {
   return repeated.slice(0, read);
 }
 
-/** Rough size of parts on the wire, in bytes. */
+/** Approximate size of parts on the wire, in bytes. */
 function sizeOf(parts: readonly Part[]): number {
   return parts.reduce((sum, { content }) => {
     if (content?.$case === 'raw') return sum + content.value.length;

@@ -2,7 +2,7 @@ import { type Environment, isBatonSecret } from '@baton/config';
 import type { Logger } from '@baton/telemetry';
 import { z } from 'zod';
 import { isAbsolute, normalize, join } from 'node:path';
-import { durationText } from '../llm/duration.js';
+import { durationText } from '../../setting-fields.js';
 import type { PoolOptions } from './agent-pool.js';
 import type { ProcessOptions } from './agent-process.js';
 

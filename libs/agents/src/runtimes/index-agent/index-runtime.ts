@@ -11,7 +11,7 @@ import {
   type Turn,
   turnNumber,
 } from '../../runtime.js';
-import { llmConfigSchema, splitModel } from '../llm/config.js';
+import { llmConfigSchema, splitModel } from '../llm/llm-config.js';
 import { LlmRuntime } from '../llm/llm-runtime.js';
 
 const PROMPT = `You are the front desk of a server with several agents. You do no work yourself: hand each message to the

@@ -1,8 +1,8 @@
-/** Why a turn of a model can't go on. The message is meant for the caller: plain words, no key, no stack. */
+/** Ends a turn of an llm agent. The message is for the caller: plain words, no key, no stack. */
 export class AgentFailure extends Error {
   override readonly name = 'AgentFailure';
 
-  /** What it went over, as `baton_limit_exceeded_total` names it. */
+  /** The exceeded limit, as a label of `baton_limit_exceeded_total`. */
   readonly limit: string | undefined;
 
   constructor(message: string, options?: ErrorOptions & { limit?: string }) {
@@ -10,3 +10,16 @@ export class AgentFailure extends Error {
     this.limit = options?.limit;
   }
 }
+
+/** A model call exceeded a timeout of the agent's settings. */
+export class ModelTimeout extends Error {
+  constructor(
+    readonly setting: 'timeout' | 'firstToken' | 'stall',
+    readonly ms: number,
+  ) {
+    super(`${setting} of ${ms} ms`);
+  }
+}
+
+/** The stream of an answer ended before the answer was complete. */
+export class BrokenAnswer extends Error {}

@@ -1,10 +1,9 @@
 import type { TextStreamPart, ToolSet } from 'ai';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AgentFailure } from './agent-failure.js';
-import type { LlmConfig } from './config.js';
-import { ModelTimeout } from './provider-failure.js';
+import { AgentFailure, ModelTimeout } from './agent-failure.js';
+import type { LlmConfig } from './llm-config.js';
 
-/** Watches one call of a model: gives it up when it is stopped, or when it takes longer than the agent allows. */
+/** Aborts a model call when the turn is stopped or the call exceeds a timeout of the agent. */
 export class Watchdog {
   private readonly controller = new AbortController();
   private readonly gaveUp: Promise<never>;
@@ -24,15 +23,15 @@ export class Watchdog {
     if (stop.aborted) this.stopped();
   }
 
-  /** Aborts when the call is given up. */
+  /** Aborts the call. */
   get signal(): AbortSignal {
     return this.controller.signal;
   }
 
   /**
-   * The parts of an answer as long as they come in time. Only waiting for the model counts, not how long the reader
-   * takes for a part.
-   * @param isWord whether a part is something the model says
+   * Yields the parts of an answer while they arrive in time. Only the time of the model counts, not the time that the
+   * reader takes for a part.
+   * @param isWord whether a part is output of the model
    * @throws ModelTimeout
    */
   async *over<T>(source: AsyncIterable<T>, isWord: (part: T) => boolean): AsyncGenerator<T> {
@@ -50,7 +49,7 @@ export class Watchdog {
     }
   }
 
-  /** The call is over; a connection that is still open is closed. */
+  /** Ends the call, and closes its connection if it is still open. */
   end(): void {
     clearTimeout(this.total);
     clearTimeout(this.pause);
@@ -66,13 +65,13 @@ export class Watchdog {
   private readonly stopped = (): void => this.controller.abort(new Error('the turn was stopped'));
 }
 
-/** What a source that never waits may put into one group. */
+/** Maximum parts of a group, for a source that never waits. */
 const MAX_GROUP = 1000;
 const DONE = Symbol('done');
 
 /**
- * What a source says, in groups: the first thing at once, then whatever comes within `ms` of the group before. So
- * a reply of many small pieces becomes few events, and nobody waits noticeably longer.
+ * Groups the parts of a source. The first part is yielded at once, later parts in groups at least `ms` apart. So many
+ * small pieces become few events without a noticeable delay.
  */
 export async function* grouped<T>(source: AsyncIterable<T>, ms: number): AsyncGenerator<T[]> {
   const parts = source[Symbol.asyncIterator]();
@@ -98,22 +97,22 @@ export async function* grouped<T>(source: AsyncIterable<T>, ms: number): AsyncGe
   }
 }
 
-/** One part ahead of the reader, who may come late to hear that it has failed. */
+/** Reads one part ahead. A failure is kept until the reader asks for the part. */
 function read<T>(parts: AsyncIterator<T>): Promise<{ value: T } | typeof DONE> {
   const part = parts.next().then(({ done, value }) => (done ? DONE : { value }));
   part.catch(() => undefined);
   return part;
 }
 
-/** What one answer of a model may have, in characters and calls. Far more than any model says at once. */
+/** Maximum characters and calls of one answer. They are far above what any model sends. */
 const MAX_TEXT = 2_000_000;
 const MAX_REASONING = 2_000_000;
 const MAX_INPUT = 1_000_000;
 const MAX_CALLS = 128;
 
 /**
- * Passes the parts of an answer on until there is too much of it.
- * @throws AgentFailure that says of what
+ * Passes on the parts of an answer within the bounds.
+ * @throws AgentFailure with the exceeded bound
  */
 export async function* boundedAnswer(
   parts: AsyncIterable<TextStreamPart<ToolSet>>,

@@ -1,7 +1,6 @@
 import { firstTurn } from '../../testing/turns.js';
-import { Conversation } from './conversation.js';
-import type { LlmEntry } from './journal-entry.js';
-import { NO_USAGE } from './usage.js';
+import { Conversation, type LlmEntry } from './conversation.js';
+import { NO_USAGE } from './model-usage.js';
 
 const step = (...ids: string[]): LlmEntry => ({
   ...{ kind: 'step', finish: 'tool-calls', usage: NO_USAGE, model: 'm' },

@@ -1,39 +1,108 @@
-import type { ModelMessage, ToolCallPart, ToolModelMessage, UserModelMessage } from 'ai';
-import type { ApprovalAnswer, Decision } from '../../approvals.js';
-import { historyBefore, type Turn } from '../../runtime.js';
-import {
-  type CallResult,
-  type LlmEntry,
-  type ModelStep,
-  type RecordedEntry,
-  recordedEntry,
-} from './journal-entry.js';
-import { resultOutput } from './tools/result-output.js';
-import { NO_USAGE, type Usage, add } from './usage.js';
+import type {
+  AssistantModelMessage,
+  FinishReason,
+  ModelMessage,
+  ToolCallPart,
+  ToolModelMessage,
+  UserModelMessage,
+  ToolResultPart,
+} from 'ai';
+import type { Decision, ApprovalAnswer } from '../../approvals.js';
+import { type JournalEntry, historyBefore, type Turn } from '../../runtime.js';
+import type { ToolResult } from './tools/agent-tool.js';
+import { type Usage, NO_USAGE, add } from './model-usage.js';
 
-/** A call that the model has made, with its place among all calls of the task. */
+/** A message of the user that is a prompt: its index in the history of the task. */
+export interface Asked {
+  kind: 'asked';
+  at: number;
+}
+
+/** A completed call of the model. */
+export interface ModelStep {
+  kind: 'step';
+  message: AssistantModelMessage;
+  finish: FinishReason;
+  usage: Usage;
+  model: string;
+}
+
+/** A tool call that must not be repeated is about to start. */
+interface CallBegun {
+  kind: 'begun';
+  callId: string;
+}
+
+/** The result of a tool call. */
+export interface CallResult {
+  kind: 'result';
+  callId: string;
+  result: ToolResult;
+}
+
+/** The turn ended with a request to approve these calls, also calls of child tasks. */
+interface Waiting {
+  kind: 'waiting';
+  callIds: string[];
+}
+
+/** A message of the user that answered a request for approval. */
+interface Answered {
+  kind: 'answered';
+  decisions: Decision[];
+}
+
+/** A message to the model about its invalid answer. */
+interface Correction {
+  kind: 'correction';
+  text: string;
+}
+
+/** One journal entry of an llm agent. */
+export type LlmEntry = Asked | ModelStep | CallBegun | CallResult | Waiting | Answered | Correction;
+
+/** An entry with its run and position in the journal. */
+export type RecordedEntry = LlmEntry & Pick<JournalEntry, 'runId' | 'position'>;
+
+/** Only this runtime writes into the journals of its tasks. */
+export const recordedEntry = ({ runId, position, value }: JournalEntry): RecordedEntry => ({
+  ...(value as LlmEntry),
+  runId,
+  position,
+});
+
+/** The text of a step's answer. */
+export const textOfStep = ({ message: { content } }: Pick<ModelStep, 'message'>): string =>
+  typeof content === 'string'
+    ? content
+    : content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+
+/** The reasoning of a step. */
+export const reasoningOfStep = ({ message: { content } }: Pick<ModelStep, 'message'>): string =>
+  typeof content === 'string'
+    ? ''
+    : content.map((part) => (part.type === 'reasoning' ? part.text : '')).join('');
+
+/** A tool call of the model, with its position among all calls of the task. */
 export interface RecordedCall extends ToolCallPart {
   /** Number of the model's step in the task, from 1. */
   step: number;
-  /** Place among the calls of that step, from 1. */
+  /** Position among the calls of that step, from 1. */
   index: number;
 }
 
-/** Name of a call, in whichever turn: some models number their calls anew with every answer. */
+/** The id of a call. It is unique in the task; the ids of some models are only unique in one answer. */
 export const callIdOf = ({ step, index }: RecordedCall): string => `call-${step}-${index}`;
 
 const NOT_MADE = { ok: false, content: 'The call was not made: the task ended before it.' };
 
-/**
- * What was said in a task so far, by its journal: it goes on exactly where the last entry was written, whichever
- * worker has written it.
- */
+/** The conversation of a task, restored from its journal. It continues after the last entry of any worker. */
 export class Conversation {
   private readonly entries: RecordedEntry[] = [];
   private readonly recordedSteps: (ModelStep & RecordedEntry)[] = [];
-  /** By step and by the id that the model gave to the call: some models number their calls anew with every answer. */
+  /** Results by step and by the model's id of the call. The ids of some models are only unique in one answer. */
   private readonly results = new Map<string, CallResult['result']>();
-  /** Where a call of that id was begun last. */
+  /** Journal position of the last `begun` entry of a call. */
   private readonly begun = new Map<string, number>();
   private readonly decisions = new Map<string, Decision>();
 
@@ -48,25 +117,25 @@ export class Conversation {
     return new Conversation(turn, (await turn.journal.read()).map(recordedEntry));
   }
 
-  /** Write an entry; it counts once it is durable. */
+  /** Appends an entry. It is durable when this resolves. */
   async add(entry: LlmEntry): Promise<void> {
     await this.turn.journal.append(entry);
     const position = (this.entries.at(-1)?.position ?? 0) + 1;
     this.take({ ...entry, runId: this.turn.runId, position });
   }
 
-  /** Take this turn's message in as a prompt, unless an earlier attempt has done so. */
+  /** Adds this turn's message as a prompt, unless an earlier attempt has added it. */
   async begin(): Promise<void> {
     if (this.ofThisRun().some(({ kind }) => kind === 'asked')) return;
     await this.add({ kind: 'asked', at: historyBefore(this.turn).length });
   }
 
-  /** Every call of the model, of all turns of the task. */
+  /** All model calls, of all turns of the task. */
   steps(): readonly (ModelStep & RecordedEntry)[] {
     return this.recordedSteps;
   }
 
-  /** How often the model was called in this turn, without those whose answer was corrected. */
+  /** The model calls of this turn. */
   stepsOfThisRun(): (ModelStep & RecordedEntry)[] {
     return this.steps().filter(({ runId }) => runId === this.turn.runId);
   }
@@ -75,12 +144,12 @@ export class Conversation {
     return this.ofThisRun().filter(({ kind }) => kind === 'correction').length;
   }
 
-  /** The last thing that was said; undefined in a task that has just begun. */
+  /** The last entry; undefined in a new task. */
   last(): RecordedEntry | undefined {
     return this.entries.at(-1);
   }
 
-  /** The calls of a step of the task, from 1. */
+  /** The tool calls of a step. Steps count from 1. */
   callsOf(step: number): RecordedCall[] {
     const content = this.steps()[step - 1]?.message.content;
     const calls =
@@ -88,30 +157,30 @@ export class Conversation {
     return (calls as ToolCallPart[]).map((call, i) => ({ ...call, step, index: i + 1 }));
   }
 
-  /** The calls of the model's last step that have no result yet. */
+  /** The tool calls of the last step that have no result yet. */
   pendingCalls(): RecordedCall[] {
     return this.callsOf(this.steps().length).filter((call) => !this.resultOf(call));
   }
 
-  /** Ids of the calls with which the turn before has asked a person: this turn's message is the answer. */
+  /** Ids of the calls that the previous turn asked a person to approve. This turn's message is the answer. */
   undecided(): string[] {
     const last = this.steps().at(-1);
     if (!last || last.runId === this.turn.runId) return [];
     const asked = this.waiting().findLast(({ runId }) => runId !== this.turn.runId);
     if (asked && asked.position > last.position) return asked.callIds;
-    // Journals of version 0.1 do not say what was asked: every call that has neither result nor answer was.
+    // Journals of version 0.1 have no `waiting` entry. Then all calls without result and answer were asked.
     return this.pendingCalls()
       .filter((call) => !this.decisionOn(call))
       .map(callIdOf);
   }
 
-  /** Ids of all calls that a person may ever have been asked about. */
+  /** Ids of all calls that a person may have been asked to approve. */
   askedAbout(): string[] {
     const own = this.steps().flatMap((_step, i) => this.callsOf(i + 1).map(callIdOf));
     return [...own, ...this.waiting().flatMap(({ callIds }) => callIds)];
   }
 
-  /** What a person has said when the child of a call asked last, by the ids that its calls have there. */
+  /** A person's answer to the last question of a call's child. The call ids are those of the child. */
   answerTo(call: RecordedCall): ApprovalAnswer | undefined {
     const prefix = `${callIdOf(call)}/`;
     const isBelow = (callId: string): boolean => callId.startsWith(prefix);
@@ -126,22 +195,22 @@ export class Conversation {
     return answered && decisions.length > 0 ? { number: answered.position, decisions } : undefined;
   }
 
-  /** What a person has said about a call. */
+  /** A person's decision about a call. */
   decisionOn(call: RecordedCall): Decision | undefined {
     return this.decisions.get(callIdOf(call));
   }
 
-  /** Whether this turn's message was taken as an answer. */
+  /** Whether this turn's message was an answer to a request for approval. */
   hasAnswered(): boolean {
     return this.ofThisRun().some(({ kind }) => kind === 'answered');
   }
 
-  /** What came of a call of the model. */
+  /** The result of a tool call, if there is one. */
   resultOf({ toolCallId, step }: RecordedCall): CallResult['result'] | undefined {
     return this.results.get(`${step}/${toolCallId}`);
   }
 
-  /** Whether a call that must not be made twice may have been made by a worker that died. */
+  /** Whether a crashed worker may have made a call that must not be repeated. */
   hasBegun({ toolCallId, step }: RecordedCall): boolean {
     return (this.begun.get(toolCallId) ?? 0) > (this.recordedSteps[step - 1]?.position ?? 0);
   }
@@ -153,8 +222,8 @@ export class Conversation {
   }
 
   /**
-   * The conversation as the model reads it.
-   * @param prompt what the message at a place of the task's history is to the model
+   * The messages for the model.
+   * @param prompt converts the message at an index of the task's history
    */
   async messages(prompt: (at: number) => Promise<UserModelMessage>): Promise<ModelMessage[]> {
     const messages: ModelMessage[] = [];
@@ -179,7 +248,7 @@ export class Conversation {
     return content.length > 0 ? [{ role: 'tool', content }] : [];
   }
 
-  /** The next entry of the journal. What is looked up by each call of a task of many is found without a search. */
+  /** Adds an entry to the indexes, so that lookups need no search. */
   private take(entry: RecordedEntry): void {
     this.entries.push(entry);
     if (entry.kind === 'step') this.recordedSteps.push(entry);
@@ -200,4 +269,16 @@ export class Conversation {
   private ofThisRun(): RecordedEntry[] {
     return this.entries.filter(({ runId }) => runId === this.turn.runId);
   }
+}
+
+/** Maximum characters of one result. More would push the conversation out of the model's context. */
+const MAX_CHARACTERS = 100_000;
+
+/** A tool result as the model reads it. */
+export function resultOutput({ ok, content, text }: ToolResult): ToolResultPart['output'] {
+  const whole = text ?? (typeof content === 'string' ? content : JSON.stringify(content ?? null));
+  const cut = whole.length - MAX_CHARACTERS;
+  const value =
+    cut > 0 ? `${whole.slice(0, MAX_CHARACTERS)}\n… (${cut} more characters were cut off)` : whole;
+  return { type: ok ? 'text' : 'error-text', value };
 }

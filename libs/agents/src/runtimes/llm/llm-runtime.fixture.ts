@@ -7,8 +7,7 @@ import type { AgentOutput, Turn } from '../../runtime.js';
 import { SecretReader, TokenBudget, type TokenCount, TokensExceeded } from '../../ports.js';
 import { agent, collect, firstTurn, textOf } from '../../testing/turns.js';
 import { LlmRuntime } from './llm-runtime.js';
-import type { AgentTool } from './tools/agent-tool.js';
-import { ToolSources } from './tools/tool-sources.js';
+import { type AgentTool, ToolSources } from './tools/agent-tool.js';
 
 // Real connections, perhaps on a machine that has much else to do.
 export const KEY = 'sk-test-4711';

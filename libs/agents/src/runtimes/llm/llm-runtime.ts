@@ -18,22 +18,19 @@ import {
 import { SecretReader, TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage } from './approval/approval.js';
-import { type LlmConfig, llmConfigSchema } from './config.js';
-import { Conversation } from './conversation.js';
-import type { ModelStep } from './journal-entry.js';
-import { leftovers } from './leftovers.js';
+import { type LlmConfig, llmConfigSchema } from './llm-config.js';
+import { Conversation, type ModelStep, textOfStep } from './conversation.js';
+import { leftovers } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
-import { ModelMetrics } from './model-metrics.js';
+import { ModelMetrics } from './model-usage.js';
 import { PromptReader } from './prompt.js';
-import { structuredAnswer, textOfStep } from './structured-answer.js';
-import type { AgentTool } from './tools/agent-tool.js';
-import { SchemaChecks } from './schema-checks.js';
-import { settleCalls } from './tools/settle-calls.js';
-import { ToolSources } from './tools/tool-sources.js';
+import { SchemaChecks, structuredAnswer } from './schema-checks.js';
+import { type AgentTool, ToolSources } from './tools/agent-tool.js';
+import { runToolCalls } from './tools/tool-calls.js';
 
-/** How often the model is told that its JSON is not what was asked for. */
+/** Maximum corrections of invalid JSON per turn. */
 const MAX_CORRECTIONS = 2;
-/** Of what a provider sends for one answer. Some send all of it, and what they were asked, once more at its end. */
+/** Bounds of a provider's answer. Some providers repeat the whole answer and the request at its end. */
 const ANSWER_BOUNDS = {
   maxBytes: 16 * 1024 * 1024,
   maxTotalBytes: 64 * 1024 * 1024,
@@ -41,7 +38,7 @@ const ANSWER_BOUNDS = {
   limit: 'modelAnswer',
 };
 
-/** One turn with what it needs. */
+/** One turn and its parts. */
 interface OpenTurn {
   turn: Turn;
   config: LlmConfig;
@@ -49,20 +46,20 @@ interface OpenTurn {
   checks: SchemaChecks;
   tools: readonly AgentTool[];
   signal: AbortSignal;
-  /** Why this turn's message is no answer about the calls that wait for approval. */
+  /** Why this turn's message does not answer the calls that wait for approval. */
   problem: string | undefined;
 }
 
 /**
- * A prompt with a model. Each answer of the model and each result of a tool is journaled before the next step: an
- * attempt that follows a dead one goes on where that was (docs/agents/llm.md).
+ * Runs a prompt with a model and tools. Each answer of the model and each tool result is journaled before the next
+ * step. So the next attempt continues where a crashed one stopped (docs/agents/llm.md).
  */
 @Injectable()
 export class LlmRuntime implements AgentRuntime {
   readonly name = 'llm';
-  /** Longest pause before the first retry of a call, in ms. */
+  /** Maximum pause before the first retry of a model call, in ms. */
   firstPauseMs = 500;
-  /** Settings as they are read, by the version of their agent. */
+  /** Parsed settings by agent version. */
   private readonly configs = new LRUCache<string, LlmConfig>({ max: 500 });
   private readonly modelMetrics: ModelMetrics;
 
@@ -101,7 +98,7 @@ export class LlmRuntime implements AgentRuntime {
     }
   }
 
-  /** A version never changes: it is read once. */
+  /** Parses the settings of each version once, because a version never changes. */
   private configOf({ tenantId, agent }: Turn): LlmConfig {
     const { id, version, definition } = agent;
     const key = version === undefined ? undefined : `${tenantId} ${id} ${version}`;
@@ -111,10 +108,10 @@ export class LlmRuntime implements AgentRuntime {
     return config;
   }
 
-  /** Step by step until the model has answered. */
+  /** Runs steps until the model has answered. */
   private async *converse(open: OpenTurn): AsyncGenerator<AgentOutput> {
     const { turn, config, conversation, checks, tools, signal } = open;
-    // The SDK of the models is large: a process loads it when a run needs it.
+    // The AI SDK is large. A process loads it when a run needs it.
     const [{ openModel }, { ModelSteps, roomInBudget }] = await Promise.all([
       import('./providers.js'),
       import('./model-steps.js'),
@@ -126,7 +123,7 @@ export class LlmRuntime implements AgentRuntime {
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
-      const waiting = yield* settleCalls(turn, conversation, tools, checks, signal);
+      const waiting = yield* runToolCalls(turn, conversation, tools, checks, signal);
       if (signal.aborted) return;
       if (waiting.length > 0) {
         await conversation.add({ kind: 'waiting', callIds: waiting.map(({ callId }) => callId) });
@@ -143,14 +140,14 @@ export class LlmRuntime implements AgentRuntime {
       const number = conversation.steps().length + 1;
       const step = yield* steps.step(number, { ...request, maxOutputTokens }, signal);
       await conversation.add(step);
-      // An answer is followed by the turn's end, which says the same.
+      // After an answer without calls, the turn's final status has the usage.
       if (conversation.pendingCalls().length > 0) {
         yield withUsage(status(turn, TaskState.TASK_STATE_WORKING), conversation);
       }
     }
   }
 
-  /** What the model reads: what it is reminded of, and this task so far. */
+  /** Reads the messages for the model: the memory of earlier tasks, and this task so far. */
   private async context({ turn, config, conversation, signal }: OpenTurn) {
     const memory = await memoryOf(turn, config.memory);
     const reader = new PromptReader(this.outbound);
@@ -159,8 +156,8 @@ export class LlmRuntime implements AgentRuntime {
   }
 
   /**
-   * End the turn with the model's answer.
-   * @returns false if the model is asked once more, because its answer is not what it should be
+   * Ends the turn with the model's answer.
+   * @returns false if the answer is invalid and the model must correct it
    */
   private async *end(open: OpenTurn, answer: ModelStep): AsyncGenerator<AgentOutput, boolean> {
     const { turn, config, conversation, checks } = open;
@@ -191,7 +188,7 @@ export class LlmRuntime implements AgentRuntime {
   }
 }
 
-/** Throws AgentFailure if the provider has cut the answer off. */
+/** Throws AgentFailure if the provider cut off the answer. */
 function assertWhole({ finish }: ModelStep, { maxOutputTokens, budget }: LlmConfig): void {
   if (finish === 'content-filter') {
     throw new AgentFailure("The provider's filter has stopped the answer: put the question differently.");
@@ -207,7 +204,7 @@ function assertWhole({ finish }: ModelStep, { maxOutputTokens, budget }: LlmConf
 const correction = (wrong: string): string =>
   `That is not what was asked for: ${wrong}. Answer again, with JSON of the schema and nothing else.`;
 
-/** The status with the tokens of the task so far, which stay in the task's metadata. */
+/** Adds the tokens of the task so far to the metadata of a status. */
 function withUsage(output: AgentOutput, conversation: Conversation): AgentOutput {
   if (output.$case !== 'statusUpdate') return output;
   const model = conversation.steps().at(-1)?.model;

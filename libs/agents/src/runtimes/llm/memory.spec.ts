@@ -1,7 +1,7 @@
 import { EVENT_KIND, Role, type Task, TaskState } from '@baton/a2a';
 import { dataPart, textPart } from '../../runtime.js';
 import { firstTurn, userMessage } from '../../testing/turns.js';
-import { llmConfig } from './config.js';
+import { llmConfig } from './llm-config.js';
 import { memoryOf } from './memory.js';
 
 const artifact = (artifactId: string, parts: Task['artifacts'][number]['parts'], kind?: string) => ({

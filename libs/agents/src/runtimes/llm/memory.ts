@@ -1,13 +1,12 @@
-import { type Task, eventKindOf } from '@baton/a2a';
+import { type Message, type Part, Role, type Task, eventKindOf } from '@baton/a2a';
 import type { ModelMessage } from 'ai';
 import type { Turn } from '../../runtime.js';
-import type { LlmConfig } from './config.js';
-import { isUsers, recalled } from './prompt.js';
-import { estimateTokens } from './usage.js';
+import type { LlmConfig } from './llm-config.js';
+import { estimateTokens } from './model-usage.js';
 
 /**
- * What the model is reminded of: the earlier tasks of the context, oldest first, each as what was asked and what was
- * answered, as many of the latest as have room. Tool calls and thoughts are not part of it.
+ * The memory of an agent: question and answer of the context's latest earlier tasks within the limits, oldest first.
+ * Tool calls and reasoning are left out.
  */
 export async function memoryOf({ earlierTasks }: Turn, memory: LlmConfig['memory']): Promise<ModelMessage[]> {
   if (memory === 'off') return [];
@@ -34,3 +33,16 @@ function messagesOf(task: Task) {
     { role: 'assistant' as const, content: answer },
   ].filter(({ content }) => content !== '');
 }
+
+/** The text of a message or artifact for the memory. Files are reduced to their names. */
+function recalled(parts: readonly Part[]): string {
+  const texts = parts.map(({ content, filename, mediaType }) => {
+    if (content?.$case === 'text') return content.value;
+    if (content?.$case === 'data') return JSON.stringify(content.value ?? null);
+    return content ? `(a file${filename && `, ${filename}`}${mediaType && `, ${mediaType}`})` : '';
+  });
+  // Chunks of a streamed text are joined without separator.
+  return parts.every(({ content }) => content?.$case === 'text') ? texts.join('') : texts.join('\n').trim();
+}
+
+const isUsers = ({ role }: Message): boolean => role === Role.ROLE_USER;

@@ -10,30 +10,30 @@ import {
   tool,
 } from 'ai';
 import type { AgentOutput } from '../../runtime.js';
-import type { LlmConfig } from './config.js';
+import type { LlmConfig } from './llm-config.js';
 import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
-import type { ModelStep } from './journal-entry.js';
-import { BrokenAnswer } from './provider-failure.js';
+import type { ModelStep } from './conversation.js';
+import { BrokenAnswer } from './agent-failure.js';
 import type { OpenModel } from './providers.js';
-import type { Speech } from './speech.js';
+import type { Speech } from './turn-artifacts.js';
 import type { AgentTool } from './tools/agent-tool.js';
-import { type Usage, estimateTokens, usageOf } from './usage.js';
+import { type Usage, estimateTokens, usageOf } from './model-usage.js';
 
-/** Small pieces of text that come within this time are one event. */
+/** Pieces of text that arrive within this time become one event. */
 const GROUP_MS = 50;
 
-/** What a model is asked in one step. */
+/** The request to a model in one step. */
 export interface ModelRequest {
   messages: ModelMessage[];
   tools: readonly AgentTool[];
   maxOutputTokens: number | undefined;
 }
 
-/** What one try of a call has done so far, also when it fails. */
+/** Progress of one try of a call. It is kept if the try fails. */
 export interface CallProgress {
-  /** Time to the first word, in ms; undefined before it. */
+  /** Time to the first token, in ms. Undefined before it. */
   firstWordMs?: number;
-  /** Characters of what was said. */
+  /** Characters of the output so far. */
   characters: number;
   usage?: Usage;
 }
@@ -51,8 +51,8 @@ const WORDS = new Set<Part['type']>([
 const isWord = ({ type }: Part): boolean => WORDS.has(type) || type === 'tool-call';
 
 /**
- * Call the model once: what it says is yielded, what has come of it is returned. Rejects with whatever went wrong
- * with the provider, or with ModelTimeout.
+ * Calls the model once. Yields its output as it arrives, and returns the complete step. Rejects with the provider's
+ * error, or with ModelTimeout.
  */
 export async function* callModel(
   open: OpenModel,
@@ -85,7 +85,7 @@ export async function* callModel(
   }
 }
 
-/** Yields what the model says as it comes. @returns the end of its answer, if there was one */
+/** Yields the model's output as it arrives. @returns the `finish` part, if there was one */
 async function* relayAnswer(
   parts: AsyncIterable<Part>,
   config: LlmConfig,
@@ -115,14 +115,14 @@ function callOptions({ model, options }: OpenModel, config: LlmConfig, request: 
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
     ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens }),
-    // One step, one try: the loop journals each step, and says when another try begins.
+    // The SDK runs one step and one try. The runtime journals each step and does the retries.
     stopWhen: stepCountIs(1),
     maxRetries: 0,
     onError: () => undefined,
   };
 }
 
-/** Tokens of what the model is to read, by estimate; a file counts as a thousand. */
+/** Estimated input tokens of a request. A file counts as a thousand. */
 export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: ModelRequest): number {
   let files = 0;
   const text = JSON.stringify(
@@ -136,7 +136,7 @@ export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: M
   return estimateTokens(prompt.length + text.length) + files * 1000;
 }
 
-/** Adjacent pieces of the same kind become one chunk. */
+/** Yields one chunk for all reasoning of a group, and one for all its text. */
 function* say(
   group: readonly Part[],
   speech: Speech,
@@ -151,13 +151,13 @@ function* say(
     const text = words.map((part) => (part.type === type ? part.text : '')).join('');
     progress.characters += text.length;
     if (text === '') continue;
-    // JSON of the agent's schema becomes a data part once it is whole.
+    // JSON for an output schema becomes a data part at the end of the turn.
     if (type === 'reasoning-delta') yield speech.say('reasoning', text, isOver);
     else if (!output) yield speech.say('reply', text, isOver);
   }
 }
 
-/** A stream may end as if it were over when a gateway has cut it off: only a model says why it has ended. */
+/** A stream that a gateway cut off may look complete. Only a complete answer has a reason why it ended. */
 function wholeAnswer(finish: Finish | undefined): FinishReason {
   if (!finish || finish.finishReason === 'error') throw new BrokenAnswer();
   const { finishReason, rawFinishReason, totalUsage } = finish;

@@ -2,30 +2,29 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../runtime.js';
 import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
-import type { LlmConfig } from './config.js';
-import type { ModelStep } from './journal-entry.js';
+import type { LlmConfig } from './llm-config.js';
+import type { ModelStep } from './conversation.js';
 import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
-import type { ModelMetrics } from './model-metrics.js';
+import { type ModelMetrics, NO_USAGE, type Usage, add, estimateTokens, tokensOf } from './model-usage.js';
 import { type ProviderFailure, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
-import { Speech } from './speech.js';
-import { NO_USAGE, type Usage, add, estimateTokens, tokensOf } from './usage.js';
+import { Speech } from './turn-artifacts.js';
 
 const LONGEST_PAUSE_MS = 30_000;
-/** A provider that asks for more is not waited for. */
+/** If a provider asks for a longer wait, the run fails. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
-/** What an answer is taken to cost before it is known, where the agent does not bound it. */
+/** Estimated tokens of an answer for an agent without `maxOutputTokens`. */
 const USUAL_ANSWER_TOKENS = 1_000;
 
-/** What steps of a model report to. */
+/** Dependencies of model steps. */
 export interface StepPorts {
   budget: TokenBudget;
   metrics: ModelMetrics;
-  /** Longest pause before the first retry, in ms; it doubles with every further one. */
+  /** Maximum pause before the first retry, in ms. It doubles with each retry. */
   firstPauseMs: number;
 }
 
-/** One turn's calls of its model: tried again where that may help, counted, and within the tenant's budget. */
+/** The model calls of one turn, with retries, metrics and the tenant's token budget. */
 export class ModelSteps {
   constructor(
     private readonly turn: Turn,
@@ -35,8 +34,8 @@ export class ModelSteps {
   ) {}
 
   /**
-   * One step of the model: what it says is yielded, what has come of it is returned.
-   * @param number of the step in the task, from 1
+   * Runs one step of the model. Yields its output as it arrives, and returns the complete step.
+   * @param number number of the step in the task, from 1
    * @throws AgentFailure if the provider fails; TokensExceeded if the tenant has no tokens left
    */
   async *step(
@@ -95,13 +94,13 @@ export class ModelSteps {
     }
   }
 
-  /** What a call that broke off has cost: providers charge for what they have said. */
+  /** Estimates the tokens of a call that broke off: providers charge for partial answers. */
   private estimate({ firstWordMs, characters }: CallProgress, input: number): Usage {
     if (firstWordMs === undefined) return NO_USAGE;
     return { ...NO_USAGE, inputTokens: input, outputTokens: estimateTokens(characters), estimated: true };
   }
 
-  /** Wait before another try: as long as the provider asks for, else longer every time. */
+  /** Waits before a retry: at least as long as the provider asks, and longer each time. */
   private async pauseAfter(failure: ProviderFailure, retries: number, signal: AbortSignal): Promise<void> {
     const { reason, retryable, retryAfterMs = 0, kind } = failure;
     if (!retryable) throw new AgentFailure(reason);
@@ -115,13 +114,13 @@ export class ModelSteps {
     const { provider, name: model } = this.model;
     this.ports.metrics.retry(provider, model, kind);
     const longest = Math.min(LONGEST_PAUSE_MS, this.ports.firstPauseMs * 2 ** retries);
-    // Between half of it and all of it, so that those who failed together do not come back together.
+    // Random between half and all of it, so that concurrent failures do not retry at the same time.
     const pause = Math.max(retryAfterMs, longest * (0.5 + Math.random() / 2));
     await delay(pause, undefined, { signal });
   }
 }
 
-/** The most that a step may write within the run's budget. Throws AgentFailure if nothing is left of it. */
+/** Maximum output tokens of a step within the run's budget. Throws AgentFailure if the budget is used up. */
 export function roomInBudget(config: LlmConfig, spent: Usage, request: ModelRequest): number | undefined {
   const { maxOutputTokens, budget } = config;
   if (budget.tokens === undefined) return maxOutputTokens;

@@ -1,4 +1,4 @@
-import { type Message, type Part, Role } from '@baton/a2a';
+import type { Message, Part } from '@baton/a2a';
 import type { UserModelMessage } from 'ai';
 import { failureReason } from '../../outbound/failure-reason.js';
 import type { Outbound } from '../../outbound/outbound.js';
@@ -8,15 +8,15 @@ type Content = Exclude<UserModelMessage['content'], string>[number];
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const FILE_TIMEOUT_MS = 30_000;
-/** Of all files at URLs that one turn reads. */
+/** Maximum files at URLs that one turn reads, and their total size. */
 const MAX_FILES = 20;
 const MAX_FILES_BYTES = 40 * 1024 * 1024;
 const FILES_AT_ONCE = 3;
-/** Types whose bytes are text that every model reads. */
+/** Media types of text that every model can read. */
 const TEXT = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript|.*\+(json|xml)))$/;
 const STANDARD_TYPE = 'application/octet-stream';
 
-/** A message of a caller as a model takes it: text and data as text, files as they are. */
+/** Converts messages of callers to prompts: text and data become text, files stay files. */
 export class PromptReader {
   private files = 0;
   private bytes = 0;
@@ -24,7 +24,7 @@ export class PromptReader {
 
   constructor(private readonly outbound: Pick<Outbound, 'fetchWithin'>) {}
 
-  /** Files at a URL are read through the guarded way out, and once. Rejects with AgentFailure where that fails. */
+  /** Downloads files at URLs once, through the outbound guard. Rejects with AgentFailure if that fails. */
   prompt(message: Message, signal: AbortSignal): Promise<UserModelMessage> {
     let prompt = this.read.get(message);
     if (!prompt) {
@@ -98,23 +98,10 @@ function file(data: Buffer, mediaType: string, filename: string): Content {
     const text = data.toString('utf8');
     return { type: 'text', text: filename ? `${filename}:\n${text}` : text };
   }
-  // Not the Buffer itself: as JSON it would be a list of numbers.
+  // A plain Uint8Array, because JSON of a Buffer is a list of numbers.
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   if (mediaType.startsWith('image/')) return { type: 'image', image: bytes, mediaType };
   return { type: 'file', data: bytes, mediaType: mediaType || STANDARD_TYPE, ...(filename && { filename }) };
 }
 
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'that address');
-
-/** The text of a message or artifact for a model that is reminded of it: files by their names alone. */
-export function recalled(parts: readonly Part[]): string {
-  const texts = parts.map(({ content, filename, mediaType }) => {
-    if (content?.$case === 'text') return content.value;
-    if (content?.$case === 'data') return JSON.stringify(content.value ?? null);
-    return content ? `(a file${filename && `, ${filename}`}${mediaType && `, ${mediaType}`})` : '';
-  });
-  // Chunks of a streamed text belong together as they are.
-  return parts.every(({ content }) => content?.$case === 'text') ? texts.join('') : texts.join('\n').trim();
-}
-
-export const isUsers = ({ role }: Message): boolean => role === Role.ROLE_USER;

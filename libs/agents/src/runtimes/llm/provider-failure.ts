@@ -1,32 +1,19 @@
 import { APICallError, RetryError } from 'ai';
-import { OutboundRefused } from '../../outbound/outbound-refused.js';
-import { failureReason } from '../../outbound/failure-reason.js';
+import { OutboundRefused, failureReason } from '../../outbound/failure-reason.js';
 import { Redactor } from '../../outbound/redactor.js';
+import { BrokenAnswer, ModelTimeout } from './agent-failure.js';
 import type { OpenModel } from './providers.js';
 
-/** Why a call of a model failed, and whether another try may help. */
+/** Why a model call failed, and whether a retry may help. */
 export interface ProviderFailure {
-  /** For the caller: which provider, what happened, what to do. */
+  /** For the caller: the provider, the problem and the remedy. */
   reason: string;
-  /** For metrics: `429`, `timeout`, `network` … */
+  /** For metrics: `429`, `timeout`, `network` and so on. */
   kind: string;
   retryable: boolean;
-  /** How long the provider asks to wait, in ms. */
+  /** The wait that the provider asks for, in ms. */
   retryAfterMs?: number;
 }
-
-/** A time limit of the agent's settings ran out. */
-export class ModelTimeout extends Error {
-  constructor(
-    readonly setting: 'timeout' | 'firstToken' | 'stall',
-    readonly ms: number,
-  ) {
-    super(`${setting} of ${ms} ms`);
-  }
-}
-
-/** The stream of an answer ended without the answer's end. */
-export class BrokenAnswer extends Error {}
 
 const MAX_MESSAGE = 300;
 const LATE = {
@@ -35,7 +22,7 @@ const LATE = {
   stall: 'fell silent in the middle of its answer',
 } as const;
 
-/** Says in plain words what went wrong. Neither the key nor a stack is in it. */
+/** Explains an error in plain words, without the key and without a stack. */
 export function explain(error: unknown, model: OpenModel): ProviderFailure {
   const { provider } = model;
   const cause = RetryError.isInstance(error) ? error.lastError : error;
@@ -88,7 +75,7 @@ function ofStatus(error: APICallError, status: number, model: OpenModel): Provid
   return { reason, kind, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
-/** The `Retry-After` of RFC 9110, section 10.2.3, or the milliseconds that some providers add. */
+/** Reads `Retry-After` (RFC 9110, section 10.2.3), or the header in milliseconds that some providers send. */
 function retryAfter(headers: Record<string, string> | undefined): number | undefined {
   const ms = Number(headers?.['retry-after-ms'] ?? NaN);
   if (ms >= 0) return ms;
@@ -99,7 +86,7 @@ function retryAfter(headers: Record<string, string> | undefined): number | undef
   return Number.isNaN(at) ? undefined : Math.max(0, at);
 }
 
-/** What the provider said, on one line and without the key. */
+/** The provider's message on one line and without the key. */
 function said(error: unknown, { key }: OpenModel): string {
   const message: unknown = (error as { message?: unknown } | null)?.message;
   const text = typeof message === 'string' ? message : 'it gave no reason';
@@ -114,7 +101,7 @@ function isRefused(error: unknown): boolean {
   return false;
 }
 
-/** The SDK refuses what the provider's interface has no place for. */
+/** Whether the SDK refused content that the provider's interface does not support. */
 const isNotTaken = (error: unknown): boolean =>
   error instanceof Error &&
   ['AI_UnsupportedFunctionalityError', 'AI_InvalidPromptError', 'AI_InvalidArgumentError'].includes(

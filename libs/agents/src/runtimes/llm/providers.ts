@@ -2,9 +2,9 @@ import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
 import { withoutEndSlashes } from '../../outbound/outbound-url.js';
 import type { SecretReader } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
-import { type LlmConfig, type Provider, splitModel } from './config.js';
+import { type LlmConfig, type Provider, splitModel } from './llm-config.js';
 
-// The SDK prints what a provider does not support; that is for the author of an agent, not for a worker's log.
+// The SDK prints warnings about unsupported settings. They are for an agent's author, not for a worker's log.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 type Fetch = typeof globalThis.fetch;
@@ -12,30 +12,30 @@ type Model = Exclude<LanguageModel, string>;
 type ModelV3 = Extract<Model, { specificationVersion: 'v3' }>;
 type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]['providerOptions']>;
 
-/** A model to call, with what is said of it in errors and metrics. */
+/** A model, with its names for errors and metrics. */
 export interface OpenModel {
   model: Model;
   provider: Provider;
   name: string;
-  /** The key itself, so that it can be kept out of errors; and where it is from. */
+  /** The key, to remove it from errors, and the name of its secret. */
   key: string | undefined;
   keyName: string;
   options: ProviderOptions;
 }
 
-// Said here and not left to the SDK, which would look into the environment of the worker first.
+// Set here, because the SDK would read the worker's environment first.
 const USUAL_URL: Record<Exclude<Provider, 'openai-compatible'>, string> = {
   openai: 'https://api.openai.com/v1',
   anthropic: 'https://api.anthropic.com/v1',
   google: 'https://generativelanguage.googleapis.com/v1beta',
 };
 
-/** Tokens that a model which must be told may think for. */
+/** Token budget for reasoning, for providers that need a number. */
 const THINKING = { low: 2_048, medium: 8_192, high: 24_576 } as const;
 
 /**
- * The model that an agent names, with the tenant's key.
- * @param fetch the way out
+ * Opens the model of an agent with the tenant's key.
+ * @param fetch the outbound guard's fetch
  * @throws AgentFailure if the tenant has no such key
  */
 export async function openModel(
@@ -58,12 +58,12 @@ export async function openModel(
   return { model, provider, name, key, keyName, options: optionsOf(config, provider) };
 }
 
-/** A secret that is there and can't be read says why, for the tenant or its operator. */
+/** Shows the reason why a secret can not be read to the tenant. */
 function rethrowPlain(error: unknown): never {
   throw error instanceof Error && error.name === 'SecretError' ? new AgentFailure(error.message) : error;
 }
 
-/** A provider's package is loaded by the first run that needs it: most processes need one of them, or none. */
+/** Loads a provider's package when a run needs it: most processes need one of them, or none. */
 async function create(
   config: LlmConfig,
   provider: Provider,
@@ -95,7 +95,7 @@ async function create(
   }
 }
 
-/** Asks for JSON of that schema. The SDK's own way would parse all of the text again with every word of it. */
+/** Requests JSON of a schema. The SDK's own way would parse the whole text again for each piece. */
 function jsonOnly(model: ModelV3, schema: Record<string, unknown>): ModelV3 {
   return wrapLanguageModel({
     model,
@@ -110,7 +110,7 @@ function jsonOnly(model: ModelV3, schema: Record<string, unknown>): ModelV3 {
 function optionsOf({ reasoning }: LlmConfig, provider: Provider): ProviderOptions {
   switch (provider) {
     case 'openai':
-      // Nothing is left with the provider, and schemas need not be of the kind that OpenAI calls strict.
+      // The provider stores nothing, and schemas need not be "strict" in OpenAI's sense.
       return {
         openai: {
           ...{ store: false, strictJsonSchema: false },

@@ -1,10 +1,11 @@
 import { ComputePool, ComputeRefused } from '@baton/compute';
+import { describeExcess, jsonExcess } from '@baton/a2a';
 import { AgentFailure } from './agent-failure.js';
 import type { JsonSchema } from './tools/agent-tool.js';
 
 const REMEDY = 'make the schema simpler, with fewer nested allOf, anyOf, not, $ref and patterns';
 
-/** Checks what a model has said against schemas of tenants and tool servers, in threads that can be given up. */
+/** Validates output of a model against schemas of tenants and tool servers, in threads with a time limit. */
 export class SchemaChecks {
   constructor(
     private readonly pool: ComputePool,
@@ -12,8 +13,9 @@ export class SchemaChecks {
   ) {}
 
   /**
-   * What is wrong with an answer, by the agent's own schema; undefined if nothing is.
-   * @throws AgentFailure if that can't be found out in time
+   * Validates an answer against the agent's schema.
+   * @returns the problem, or undefined
+   * @throws AgentFailure if the check takes too long
    */
   answer(schema: JsonSchema, json: string): Promise<string | undefined> {
     return this.check(
@@ -23,7 +25,7 @@ export class SchemaChecks {
     );
   }
 
-  /** The same of the input that a model gives a tool. */
+  /** Validates the input of a tool call. The result is as for `answer`. */
   input(tool: string, schema: JsonSchema, input: unknown): Promise<string | undefined> {
     return this.check(
       schema,
@@ -40,4 +42,41 @@ export class SchemaChecks {
       throw new AgentFailure(`${what} ${error.message}: ${REMEDY}.`, { cause: error });
     }
   }
+}
+
+/** A valid JSON value, or the problem. */
+export type StructuredAnswer = { value: unknown } | { wrong: string };
+
+/**
+ * Parses and validates the JSON of an answer.
+ * @param check validates a text that is JSON: returns the problem, or undefined
+ */
+export async function structuredAnswer(
+  text: string,
+  check: (json: string) => Promise<string | undefined>,
+): Promise<StructuredAnswer> {
+  const json = withoutFence(text.trim());
+  if (json === '') return { wrong: 'it is empty' };
+  const excess = jsonExcess(json);
+  if (excess) return { wrong: `it ${describeExcess(excess)}` };
+  let value: unknown;
+  try {
+    // oxlint-disable-next-line no-restricted-properties -- bounded above
+    value = JSON.parse(json);
+  } catch {
+    return { wrong: 'it is not JSON' };
+  }
+  const wrong = await check(json);
+  return wrong === undefined ? { value } : { wrong };
+}
+
+const FENCE = '```';
+
+/** Removes a code fence, which some models add. It runs in linear time, because the text may be hostile. */
+function withoutFence(text: string): string {
+  if (!text.startsWith(FENCE) || !text.endsWith(FENCE)) return text;
+  const lineEnd = text.indexOf('\n');
+  const language = text.slice(FENCE.length, Math.max(lineEnd, FENCE.length)).trim();
+  if (lineEnd < 0 || lineEnd > text.length - FENCE.length || !['', 'json'].includes(language)) return text;
+  return text.slice(lineEnd + 1, -FENCE.length).trim();
 }

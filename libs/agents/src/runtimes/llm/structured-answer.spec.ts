@@ -1,4 +1,4 @@
-import { structuredAnswer } from './structured-answer.js';
+import { structuredAnswer } from './schema-checks.js';
 
 const read = (text: string): Promise<unknown> => structuredAnswer(text, async () => undefined);
 const FENCE = '```';

@@ -2,23 +2,22 @@ import { type Artifact, Part, type TaskArtifactUpdateEvent } from '@baton/a2a';
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentOutput, Turn } from '../../runtime.js';
 
-/** What is cut from a snapshot goes out in pieces of about this size, so that none is too large for an event. */
+/** Approximate size of the pieces of a snapshot, so that each fits into an event. */
 const PIECE_BYTES = 64 * 1024;
 
 interface Mirrored {
   parts: Part[];
-  /** Whether this attempt has said anything of it: what another said must be replaced, not added to. */
+  /** Whether this attempt has written to it. Content of another attempt must be replaced, not extended. */
   begun: boolean;
 }
 
 /**
- * The artifacts of a remote task as they stand in ours. Chunks are passed on; of a snapshot only what is missing is,
- * and what turns out to be different is replaced. So nothing is lost or doubled, however often the connection
- * breaks.
+ * Mirrors the artifacts of a remote task. Chunks are relayed. From a snapshot only the missing parts are relayed, and
+ * different content is replaced. So nothing is lost or doubled, however often the connection breaks.
  */
 export class ArtifactMirror {
   private readonly known: Map<string, Mirrored>;
-  /** An earlier attempt may have written more than the task we were given shows: then nothing is added to it. */
+  /** False after an earlier attempt: it may have written more than the given task shows, so nothing is appended. */
   private readonly addsToOthers: boolean;
 
   constructor(private readonly turn: Turn) {
@@ -29,7 +28,7 @@ export class ArtifactMirror {
     this.addsToOthers = turn.attempt === 1;
   }
 
-  /** One chunk of the remote task's stream. */
+  /** Relays one chunk of the remote task's stream. */
   chunk({ artifact, append, lastChunk, metadata }: TaskArtifactUpdateEvent): AgentOutput[] {
     if (!artifact) return [];
     const known = this.known.get(artifact.artifactId);
@@ -43,8 +42,8 @@ export class ArtifactMirror {
   }
 
   /**
-   * The remote task as it stands now.
-   * @param over whether nothing will be added to its artifacts
+   * Relays what a snapshot of the remote task adds or changes.
+   * @param over whether the artifacts are complete
    */
   snapshot(artifacts: readonly Artifact[], over: boolean): AgentOutput[] {
     return artifacts.flatMap((artifact) => this.catchUp(artifact, over));
@@ -86,7 +85,7 @@ export class ArtifactMirror {
   }
 }
 
-/** What comes after `known` in `whole`; undefined if `whole` does not begin with it. Agents may join texts. */
+/** The parts of `whole` after `known`; undefined if `whole` does not start with `known`. Agents may join texts. */
 export function missingParts(known: readonly Part[], whole: readonly Part[]): Part[] | undefined {
   const begins = known.length <= whole.length && known.every((part, i) => isSame(part, whole[i]));
   if (begins) return whole.slice(known.length);
@@ -99,7 +98,7 @@ export function missingParts(known: readonly Part[], whole: readonly Part[]): Pa
 const isSame = (a: Part, b: Part | undefined): boolean =>
   b !== undefined && isDeepStrictEqual(plain(a), plain(b));
 
-/** Without what is empty: versions differ in what they leave out. */
+/** Drops empty fields, because protocol versions omit different ones. */
 function plain(part: Part): unknown {
   const { metadata, mediaType, ...rest } = Part.toJSON(part) as Record<string, unknown>;
   const isText = part.content?.$case === 'text';
@@ -110,7 +109,7 @@ function plain(part: Part): unknown {
   };
 }
 
-/** The text of parts that are nothing but text. */
+/** The joined text; undefined if any part is not plain text. */
 function textOf(parts: readonly Part[]): string | undefined {
   let text = '';
   for (const { content, metadata } of parts) {

@@ -2,30 +2,31 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type AgentOutput, type AgentRuntime, failed, type Turn } from '../../runtime.js';
-import { Patience, TurnStop } from './turn-stop.js';
+import { FIRST_TIMEOUT_MS, RemoteTurn, TurnStop } from './remote-turn.js';
+import { Backoff } from './remote-calls.js';
 import { type RemoteConfig, cardUrlOf, remoteConfigSchema } from './remote-config.js';
 import { type RemoteConnection, RemoteConnector } from './remote-connection.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';
 import { RemoteMemory } from './remote-memory.js';
-import { FIRST_PATIENCE_MS, RemoteTurn } from './remote-turn.js';
 import { timeoutSignal } from '../../outbound/timeout-signal.js';
 
-/** How long the remote agent may take to hear that its task is canceled. */
+/** Time to tell the remote agent that its task is canceled. */
 const CANCEL_MS = 2_000;
 
-const REASON_MS = 1_000;
+/** Time to wait for the signal of a cancel that the journal already knows. */
+const ABORT_MS = 1_000;
 
-/** What a turn leaves behind. */
+/** State of a turn that its cleanup needs. */
 interface Attempt {
   connection?: RemoteConnection;
   remote?: RemoteTurn;
-  /** The remote task is no longer there, or can't be told anything. */
+  /** The remote task no longer exists, or its agent can not be reached. */
   outOfReach?: boolean;
 }
 
 /**
- * Lets an agent on another A2A server do the work, and relays what it says. The journal holds which task of that
- * server is ours, so another attempt goes on with it; a cancel is passed on.
+ * Runs a turn on another A2A server and relays its output. The journal holds the id of the remote task, so the next
+ * attempt continues with it. A cancel is forwarded.
  */
 @Injectable()
 export class RemoteA2aRuntime implements AgentRuntime {
@@ -48,8 +49,8 @@ export class RemoteA2aRuntime implements AgentRuntime {
       yield* attempt.remote.outputs();
     } catch (error) {
       const failure = stop.timedOut ? tooLong(config) : error;
-      // The journal refuses a run that was canceled, perhaps before we hear that it was.
-      if (!(failure instanceof RemoteFailure)) await aborted(signal, REASON_MS);
+      // The journal refuses a canceled run, perhaps before the signal of the cancel arrives.
+      if (!(failure instanceof RemoteFailure)) await aborted(signal, ABORT_MS);
       if (signal.aborted) return;
       attempt.outOfReach = !(failure instanceof RemoteFailure) || failure.isOutOfReach;
       if (!(failure instanceof RemoteFailure)) throw error;
@@ -63,15 +64,15 @@ export class RemoteA2aRuntime implements AgentRuntime {
     }
   }
 
-  /** Agents that are just being started again are waited for. */
+  /** Retries while the agent can not be reached: it may be restarting. */
   private async connect(turn: Turn, config: RemoteConfig, signal: AbortSignal): Promise<RemoteConnection> {
-    const patience = new Patience(Math.min(FIRST_PATIENCE_MS, config.reconnect), signal);
+    const backoff = new Backoff(Math.min(FIRST_TIMEOUT_MS, config.reconnect), signal);
     for (;;) {
       try {
         return await this.connector.connect(turn, config, signal);
       } catch (error) {
-        if (!(error instanceof RemoteFailure) || !error.passes || patience.isOver) throw error;
-        await patience.wait();
+        if (!(error instanceof RemoteFailure) || !error.isTransient || backoff.isExpired) throw error;
+        await backoff.wait();
       }
     }
   }
@@ -84,12 +85,12 @@ export class RemoteA2aRuntime implements AgentRuntime {
     const request = { tenant: '', id: remote?.taskId ?? '', metadata: undefined };
     await connection?.client.cancelTask(request, options).catch((err: unknown) => {
       const reason = remoteFailure(err, connection.host, connection.redactor).message;
-      this.logger.warn('remote agent could not be told of a cancel', { reason, ...idsOf(turn) });
+      this.logger.warn('cancel of a remote task failed', { reason, ...idsOf(turn) });
     });
   }
 }
 
-/** Not when another attempt will go on with the remote task. */
+/** False if another attempt will continue with the remote task. */
 function mustCancel({ remote, outOfReach }: Attempt, signal: AbortSignal): boolean {
   if (remote?.taskId === undefined || remote.isOver() || outOfReach) return false;
   return !signal.aborted || signal.reason === 'canceled';
@@ -106,7 +107,7 @@ const idsOf = ({ tenantId, runId, task, agent }: Turn) => ({
   ...{ taskId: task.id, agent: agent.slug },
 });
 
-/** Until the signal has aborted, or the time is over. */
+/** Waits until the signal aborts, but no longer than `ms`. */
 async function aborted(signal: AbortSignal, ms: number): Promise<void> {
   await delay(ms, undefined, { signal }).catch(() => undefined);
 }

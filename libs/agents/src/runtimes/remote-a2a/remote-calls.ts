@@ -1,25 +1,26 @@
 import type { Message, StreamResponse, Task } from '@baton/a2a';
 import type { RequestOptions } from '@a2a-js/sdk/client';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { RemoteConnection } from './remote-connection.js';
 import { remoteFailure } from './remote-failure.js';
 import { timeoutSignal } from '../../outbound/timeout-signal.js';
 
-/** One thing that a remote agent says. */
+/** One event of a remote agent. */
 export type Said = NonNullable<StreamResponse['payload']>;
 
 const ANSWER_TIMEOUT_MS = 30_000;
 const REQUEST = { tenant: '', metadata: undefined };
 
-/** Calls of a remote agent in one turn. Whatever goes wrong is a RemoteFailure; all calls end when `stop` aborts. */
+/** The calls of a remote agent in one turn. Every error is a RemoteFailure. All calls end when `stop` aborts. */
 export class RemoteCalls {
   constructor(
     private readonly connection: RemoteConnection,
     private readonly stop: AbortSignal,
-    /** A stream without events for this long ends as if the agent had closed it, in milliseconds. */
+    /** A stream ends after this time without events, in milliseconds: before the first event, and between events. */
     private readonly silence: { first: number; between: number },
   ) {}
 
-  /** Send a message: the events of the answer, or what a single answer holds where the agent does not stream. */
+  /** Sends a message and yields the events of the answer. An agent without streaming gives one event. */
   async *send(message: Message): AsyncGenerator<Said> {
     const { client, streams } = this.connection;
     if (streams) {
@@ -38,7 +39,7 @@ export class RemoteCalls {
     yield 'messageId' in answer ? { $case: 'message', value: answer } : { $case: 'task', value: answer };
   }
 
-  /** The task as it stands now, without its history. */
+  /** Reads the current task, without its history. */
   get(id: string): Promise<Task> {
     const { client } = this.connection;
     return this.answer(
@@ -47,7 +48,7 @@ export class RemoteCalls {
     );
   }
 
-  /** The task as it stands now, if the agent says it, and what comes then. */
+  /** Subscribes to the events of a task. Some agents send the current task first. */
   subscribe(id: string): AsyncGenerator<Said> {
     const { client } = this.connection;
     return this.events(
@@ -74,22 +75,22 @@ export class RemoteCalls {
     const left = new AbortController();
     const events = open({ signal: AbortSignal.any([this.stop, left.signal]), serviceParameters });
     try {
-      for (let patienceMs = firstMs; ; patienceMs = this.silence.between) {
-        const next = await within(patienceMs, events.next());
+      for (let timeoutMs = firstMs; ; timeoutMs = this.silence.between) {
+        const next = await within(timeoutMs, events.next());
         if (!next || next.done) return;
         if (next.value.payload) yield next.value.payload;
       }
     } catch (error) {
       throw remoteFailure(error, host, redactor);
     } finally {
-      // Whoever leaves in the middle must not keep the connection.
+      // Close the connection also if the reader leaves early.
       left.abort();
       events.return(undefined).catch(() => undefined);
     }
   }
 }
 
-/** @returns undefined if the time was over first */
+/** @returns undefined after `ms` without a value */
 async function within<T>(ms: number, value: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<undefined>((resolve) => {
@@ -99,5 +100,43 @@ async function within<T>(ms: number, value: Promise<T>): Promise<T | undefined> 
     return await Promise.race([value, over]);
   } finally {
     clearTimeout(timer);
+  }
+}
+
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 5_000;
+
+/** Exponential backoff with jitter and a timeout. */
+export class Backoff {
+  private tries = 0;
+  private since = performance.now();
+
+  /** @param timeoutMs maximum time of tries without success */
+  constructor(
+    private readonly timeoutMs: number,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** Restarts the timeout after a partial success. */
+  restartTimeout(): void {
+    this.since = performance.now();
+  }
+
+  /** Restarts timeout and pauses after a success. */
+  reset(): void {
+    this.tries = 0;
+    this.restartTimeout();
+  }
+
+  /** Whether the timeout is over. */
+  get isExpired(): boolean {
+    return performance.now() - this.since >= this.timeoutMs;
+  }
+
+  /** Waits until the next try. Rejects when the signal aborts. */
+  async wait(): Promise<void> {
+    const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.tries, MAX_PAUSE_MS);
+    this.tries = Math.min(this.tries + 1, 16);
+    await delay(pause * (0.5 + Math.random() / 2), undefined, { signal: this.signal });
   }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { outboundUrl, withoutEndSlashes } from '../../outbound/outbound-url.js';
 import { secretHeaders } from '../../outbound/secret-headers.js';
-import { duration } from '../llm/duration.js';
+import { duration } from '../../setting-fields.js';
 
 const VERSIONS = ['1.0', '0.3'] as const;
 const BINDINGS = ['JSONRPC', 'HTTP+JSON'] as const;
@@ -15,39 +15,39 @@ const origin = outboundUrl.refine(
   'must be scheme and host, such as https://api.example.com',
 );
 
-/** The settings of an agent that lives elsewhere, as an author writes them. */
+/** The settings of a remote agent, as its author writes them. */
 export const remoteConfigSchema = z.strictObject({
-  /** Its card (a URL that ends in .json), or the URL below which `/.well-known/agent-card.json` lies. */
+  /** URL of its card (ends in .json), or the base URL of `/.well-known/agent-card.json`. */
   card: outboundUrl,
-  /** Sent with every request, that for the card included; values may be secrets. */
+  /** Headers of every request, also of the request for the card. Values may be secrets. */
   headers: secretHeaders.prefault({}),
-  /** Further origins that the card may name as the agent's. */
+  /** Further origins that the card may name for the agent. */
   origins: z
     .array(origin)
     .max(16, 'must have at most 16 entries')
     .transform((urls) => urls.map((url) => new URL(url).origin))
     .prefault([]),
-  /** Of what the card offers; the newest version and JSON-RPC if it is left out. */
+  /** Protocol version and binding, of those in the card. Default: the newest version, and JSON-RPC. */
   version: z.enum(VERSIONS, oneOf(VERSIONS)).optional(),
   binding: z.enum(BINDINGS, oneOf(BINDINGS)).optional(),
-  /** Extensions to ask for whatever the caller asks for. */
+  /** Extensions to request in addition to those of the caller. */
   extensions: z.array(z.string().min(1).max(512)).max(32).prefault([]),
-  /** What of the caller's message is passed on besides its parts. */
+  /** Fields of the caller's message that are forwarded in addition to its parts. */
   forward: z.strictObject({ metadata: flag, extensions: flag }).prefault({}),
-  /** Whether a message is sent again when it is not known if it has arrived. */
+  /** Whether to send a message again if it is unknown whether it arrived. */
   repeat: z.enum(['again', 'never'], oneOf(['again', 'never'])).prefault('again'),
-  /** Longest time of one turn. */
+  /** Maximum duration of a turn. */
   timeout: duration('24h'),
-  /** Longest time without any news of the task. */
+  /** Maximum time without news of the task. */
   stall: duration('1h'),
-  /** How long an agent that can't be reached is tried again while it works on a task. */
+  /** Time to retry an agent that can not be reached while it works on a task. */
   reconnect: duration('2m'),
 });
 
-/** The settings with the standard values filled in; durations are in milliseconds. */
+/** The settings with defaults filled in. Durations are in milliseconds. */
 export type RemoteConfig = z.output<typeof remoteConfigSchema>;
 
-/** Where the card is. */
+/** The URL of the card. */
 export function cardUrlOf({ card }: Pick<RemoteConfig, 'card'>): URL {
   const url = new URL(card);
   if (!url.pathname.endsWith('.json')) {

@@ -1,4 +1,4 @@
-import type { AgentCard } from '@baton/a2a';
+import type { AgentCard, AgentInterface } from '@baton/a2a';
 import {
   type Client,
   ClientFactory,
@@ -6,6 +6,7 @@ import {
   RestTransportFactory,
   ServiceParameters,
   withA2AExtensions,
+  DefaultAgentCardResolver,
 } from '@a2a-js/sdk/client';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
@@ -14,30 +15,29 @@ import { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
 import type { Turn } from '../../runtime.js';
 import { SecretReader } from '../../ports.js';
-import { cardResolver, readCard } from './remote-card.js';
 import { type RemoteConfig, cardUrlOf } from './remote-config.js';
-import { RemoteFailure, remoteFailure } from './remote-failure.js';
-import { MAX_CARD_BYTES, remoteFetch } from './remote-fetch.js';
+import { RemoteFailure, remoteFailure, HttpFailure } from './remote-failure.js';
+import { timeoutSignal } from '../../outbound/timeout-signal.js';
 
 const CARD_CACHE_MS = 60_000;
 const CARD_CACHE_SIZE = 1_000;
-/** As W3C Trace Context writes it. */
+/** Format of W3C Trace Context. */
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** A remote agent, ready to be called in one turn. */
+/** A connection to a remote agent for one turn. */
 export interface RemoteConnection {
   client: Client;
-  /** Named in errors. */
+  /** For error messages. */
   host: string;
   streams: boolean;
-  /** URIs of the extensions that are asked for. */
+  /** URIs of the requested extensions. */
   extensions: readonly string[];
   serviceParameters: ServiceParameters;
-  /** Takes the agent's secrets out of what the remote agent says. */
+  /** Removes the agent's secrets from texts of the remote agent. */
   redactor: Redactor;
 }
 
-/** Prepares calls of remote agents: reads credentials and cards, chooses the interface. */
+/** Connects to remote agents: reads credentials and cards, and chooses the interface. */
 @Injectable()
 export class RemoteConnector {
   private readonly cards = new LRUCache<string, AgentCard>({ max: CARD_CACHE_SIZE, ttl: CARD_CACHE_MS });
@@ -47,7 +47,7 @@ export class RemoteConnector {
     private readonly secrets: SecretReader,
   ) {}
 
-  /** Throws RemoteFailure; one that passes may be tried again. */
+  /** Throws RemoteFailure. A transient one may be retried. */
   async connect(turn: Turn, config: RemoteConfig, signal: AbortSignal): Promise<RemoteConnection> {
     const { host } = cardUrlOf(config);
     const { headers, redactor } = await this.headersOf(turn, config);
@@ -73,7 +73,7 @@ export class RemoteConnector {
     return { client, host, streams, extensions, serviceParameters, redactor };
   }
 
-  /** Read the agent's card anew in the next turn: what it said may be why this one has failed. */
+  /** Forgets the cached card: an old card may be the reason why a turn failed. */
   forget(turn: Turn, config: RemoteConfig): void {
     this.cards.delete(keyOf(turn, config));
   }
@@ -93,7 +93,7 @@ export class RemoteConnector {
     return { headers, redactor: new Redactor(values) };
   }
 
-  /** A card that a credential opened is kept for that agent of that tenant only. */
+  /** The cache key has tenant and agent, because a card may depend on credentials. */
   private async cardOf(turn: Turn, config: RemoteConfig, fetchImpl: typeof fetch, signal: AbortSignal) {
     const key = keyOf(turn, config);
     const known = this.cards.get(key);
@@ -107,7 +107,7 @@ export class RemoteConnector {
 const keyOf = ({ tenantId, agent }: Turn, config: RemoteConfig): string =>
   JSON.stringify([tenantId, agent.id, config]);
 
-/** The extensions to ask for: those of the settings, and those of the caller that the agent has. */
+/** The extensions to request: those of the settings, and those of the caller that the agent offers. */
 function extensionsFor(turn: Turn, config: RemoteConfig, card: AgentCard, host: string): string[] {
   const offered = card.capabilities?.extensions ?? [];
   const ofCaller = config.forward.extensions
@@ -123,3 +123,94 @@ function extensionsFor(turn: Turn, config: RemoteConfig, card: AgentCard, host: 
   }
   return asked;
 }
+
+const BINDINGS: readonly string[] = ['JSONRPC', 'HTTP+JSON'];
+const READ_TIMEOUT_MS = 15_000;
+
+/** Reads cards of A2A 1.0 and 0.3. */
+export const cardResolver = (fetchImpl?: typeof fetch): DefaultAgentCardResolver =>
+  new DefaultAgentCardResolver({ ...(fetchImpl && { fetchImpl }), legacyCompat: { enabled: true } });
+
+/** The card at `config.card`, with its allowed interfaces. Throws RemoteFailure if none is allowed. */
+export async function readCard(
+  config: RemoteConfig,
+  fetchImpl: typeof fetch,
+  signal: AbortSignal,
+): Promise<AgentCard> {
+  const url = cardUrlOf(config);
+  const bounded: typeof fetch = (input, init) =>
+    fetchImpl(input, { ...init, signal: AbortSignal.any([signal, timeoutSignal(READ_TIMEOUT_MS)]) });
+  // The answer may not have the declared type.
+  const card = (await cardResolver(bounded).resolve(url.href, '')) as Partial<AgentCard> | null;
+  const interfaces = card?.supportedInterfaces;
+  if (!card || !Array.isArray(interfaces) || interfaces.length === 0) {
+    throw new RemoteFailure('final', `What lies at ${url.href} is not the card of an A2A agent`);
+  }
+  return { ...(card as AgentCard), supportedInterfaces: callable(interfaces, config, url) };
+}
+
+/**
+ * The allowed interfaces of a card: those at the card's own origin or at an origin of the settings. Otherwise a card
+ * could send messages and credentials to another server.
+ */
+function callable(
+  all: readonly AgentInterface[],
+  config: RemoteConfig,
+  { origin, host }: URL,
+): AgentInterface[] {
+  const { version, binding } = config;
+  const spoken = all.filter(
+    ({ protocolBinding, protocolVersion }) =>
+      BINDINGS.includes(protocolBinding) &&
+      (binding === undefined || binding === protocolBinding) &&
+      (version === undefined || (version === '0.3') === isLegacy(protocolVersion)),
+  );
+  if (spoken.length === 0) {
+    const wanted =
+      [version && `version ${version}`, binding].filter(Boolean).join(', ') || BINDINGS.join(' or ');
+    throw new RemoteFailure('final', `The card of the agent at ${host} offers no interface with ${wanted}`);
+  }
+  const origins = [origin, ...config.origins];
+  const allowed = spoken.filter(({ url }) => URL.canParse(url) && origins.includes(new URL(url).origin));
+  if (allowed.length > 0) return allowed;
+  const elsewhere = spoken.map(({ url }) => (URL.canParse(url) ? new URL(url).origin : 'what is no URL'));
+  throw new RemoteFailure(
+    'final',
+    `The card of the agent at ${host} sends its callers to ${[...new Set(elsewhere)].join(', ')}: list that in the ` +
+      "setting origins of this agent if it is the agent's own",
+  );
+}
+
+/** A 0.3 card may omit the version. */
+const isLegacy = (version: string | undefined): boolean => !version || version.startsWith('0.');
+
+/** Maximum size of an answer, or of an event of a stream. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+/** Maximum size of a card. */
+export const MAX_CARD_BYTES = 1024 * 1024;
+/** Statuses that a proxy or gateway before the agent may answer with. Their body is not an A2A answer. */
+const NOT_OF_THE_AGENT = new Set([401, 403, 407, 408, 413, 429, 502, 503, 504]);
+
+/**
+ * A `fetch` for the SDK's client. It uses the outbound guard, adds the agent's headers, and throws HttpFailure for an
+ * HTTP error without an A2A answer.
+ *
+ * @param headers may hold secrets: the caller must call only the agent's origins
+ */
+export function remoteFetch(
+  outbound: Outbound,
+  headers: Record<string, string>,
+  maxBytes = MAX_ANSWER_BYTES,
+): typeof fetch {
+  const guarded = outbound.fetchWithin({ maxBytes, json: true, limit: 'agentAnswer' });
+  return async (input, init) => {
+    const merged = new Headers(init?.headers);
+    for (const [name, value] of Object.entries(headers)) merged.set(name, value);
+    const response = await guarded(input, { ...init, headers: [...merged] });
+    if (response.ok || (isJson(response) && !NOT_OF_THE_AGENT.has(response.status))) return response;
+    await response.body?.cancel();
+    throw new HttpFailure(response.status);
+  };
+}
+
+const isJson = ({ headers }: Response): boolean => /[/+]json\b/.test(headers.get('content-type') ?? '');

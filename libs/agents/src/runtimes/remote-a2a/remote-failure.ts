@@ -1,11 +1,10 @@
 import { A2AError, TaskNotFoundError, UnsupportedOperationError, isRestError } from '@a2a-js/sdk/errors';
-import { failureReason } from '../../outbound/failure-reason.js';
-import { OutboundRefused } from '../../outbound/outbound-refused.js';
+import { failureReason, OutboundRefused } from '../../outbound/failure-reason.js';
 import { NOTHING_SECRET, type Redactor } from '../../outbound/redactor.js';
 
 /**
- * What became of a call: `unreached` never got to the agent; `broken` may have, the answer is missing; `gone` and
- * `unsupported` are answers about a task or a method; `final` will not change.
+ * The kind of failure. `unreached`: the call did not reach the agent. `broken`: it may have, but there is no answer.
+ * `gone`: the agent does not know the task. `unsupported`: it does not know the method. `final`: a retry fails too.
  */
 export type FailureKind = 'unreached' | 'broken' | 'gone' | 'unsupported' | 'final';
 
@@ -13,10 +12,10 @@ const MAX_QUOTE = 300;
 const METHOD_NOT_FOUND = -32601;
 const INTERNAL_ERROR = -32603;
 
-/** A call of a remote agent that failed. The message is meant for the caller: it names the host and the remedy. */
+/** A failed call of a remote agent. The message is for the caller: it names the host and the remedy. */
 export class RemoteFailure extends Error {
   override readonly name = 'RemoteFailure';
-  /** What it went over, as `baton_limit_exceeded_total` names it. */
+  /** The exceeded limit, as a label of `baton_limit_exceeded_total`. */
   readonly limit: string | undefined;
 
   constructor(
@@ -28,18 +27,18 @@ export class RemoteFailure extends Error {
     this.limit = options?.limit;
   }
 
-  /** Whether there is no use in telling the agent that its task is not wanted any more. */
+  /** Whether a cancel of the remote task is useless. */
   get isOutOfReach(): boolean {
-    return this.passes || this.kind === 'gone';
+    return this.isTransient || this.kind === 'gone';
   }
 
-  /** Whether the same call may work later. */
-  get passes(): boolean {
+  /** Whether the same call may succeed later. */
+  get isTransient(): boolean {
     return this.kind === 'unreached' || this.kind === 'broken';
   }
 }
 
-/** An answer that is no A2A answer but one of HTTP. */
+/** An HTTP error without an A2A answer. */
 export class HttpFailure extends Error {
   constructor(readonly status: number) {
     super(`HTTP ${status}`);
@@ -47,8 +46,8 @@ export class HttpFailure extends Error {
 }
 
 /**
- * What an error of the SDK's client or of the way out means.
- * @param redactor takes the secrets out that were sent: what a remote agent says is shown and logged
+ * Translates an error of the SDK's client or of the outbound guard.
+ * @param redactor removes secrets: texts of the remote agent are shown and logged
  */
 export function remoteFailure(error: unknown, host: string, redactor = NOTHING_SECRET): RemoteFailure {
   if (error instanceof RemoteFailure) return error;
@@ -61,7 +60,7 @@ export function remoteFailure(error: unknown, host: string, redactor = NOTHING_S
   const reason = failureReason(error);
   const options = { cause: redacted(error, redactor) };
   if (reason === undefined) {
-    // A stream that breaks in the middle of an event looks like this too.
+    // A stream that breaks inside an event gives the same error.
     return new RemoteFailure('broken', `The agent at ${host} gave an answer that is not A2A`, options);
   }
   return new RemoteFailure(isUnreached(error) ? 'unreached' : 'broken', unreachable(host, reason), options);
@@ -82,7 +81,7 @@ function httpFailure(status: number, host: string): RemoteFailure {
   return new RemoteFailure('final', answered);
 }
 
-/** What went wrong, for the log: without a stack, whose first lines are the message again. */
+/** The cause for the log. It has no stack, because a stack repeats the message with its secrets. */
 function redacted(error: unknown, redactor: Redactor): { name: string; message: string } {
   const { name, message } = error instanceof Error ? error : new Error(String(error));
   return { name, message: redactor.text(message).slice(0, MAX_QUOTE) };
@@ -93,7 +92,7 @@ function answerFailure(error: A2AError, host: string, redactor: Redactor): Remot
   const said = redactor.text(error.message);
   const quote = said.length > MAX_QUOTE ? `${said.slice(0, MAX_QUOTE)}…` : said;
   const message = `The agent at ${host} answered with an error: ${quote}`;
-  // The SDK's classes are one type to the compiler, so that it must not narrow.
+  // `unknown`, because the SDK's error classes have the same shape and the compiler would narrow wrongly.
   const kind: unknown = error;
   if (kind instanceof TaskNotFoundError) return new RemoteFailure('gone', message);
   if (kind instanceof UnsupportedOperationError || code === METHOD_NOT_FOUND)
@@ -107,7 +106,7 @@ function codeOf(error: A2AError): number | undefined {
   return [envelopeCode, code].find((value) => typeof value === 'number');
 }
 
-/** Whether no byte of the request has left for the agent. */
+/** Whether the request was certainly not sent. */
 function isUnreached(error: unknown): boolean {
   const { code, cause, errors } = (error ?? {}) as { code?: string; cause?: unknown; errors?: unknown[] };
   if (UNREACHED.has(code ?? '')) return true;

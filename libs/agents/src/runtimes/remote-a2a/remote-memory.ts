@@ -3,28 +3,28 @@ import type { Turn } from '../../runtime.js';
 
 const entry = z.object({
   remote: z.object({
-    /** Where its card is: ids of one agent mean nothing to another. */
+    /** URL of the agent's card. Ids of one agent are invalid at another. */
     card: z.string(),
     taskId: z.string().optional(),
     contextId: z.string().optional(),
-    /** The status that the message of this run was an answer to; another one is news. */
+    /** Key of the status that this run's message answers. Any other status is new. */
     answered: z.string().optional(),
-    /** The message of this run is about to be sent. */
+    /** This run is about to send its message. */
     sending: z.boolean().optional(),
   }),
 });
 
-/** What is known of the remote task. */
+/** The stored ids of a remote task. */
 export type RemoteIds = z.output<typeof entry>['remote'];
 
-/** Which task and context of the remote agent belong to a task of ours; kept in the task's journal. */
+/** Maps a task to its remote task and context. The mapping is in the task's journal. */
 export class RemoteMemory {
   constructor(
     private readonly turn: Turn,
     private readonly card: string,
   ) {}
 
-  /** What earlier turns and attempts have written for this task; `ofRun` if it was an attempt of this turn. */
+  /** The last entry of the task. `ofRun`: an attempt of this turn wrote it. */
   async recall(): Promise<(RemoteIds & { ofRun: boolean; sameCard: boolean }) | undefined> {
     const last = (await this.entries()).at(-1);
     return (
@@ -36,7 +36,7 @@ export class RemoteMemory {
     );
   }
 
-  /** The remote context of the conversation, if an earlier task of it is known there. */
+  /** The remote context of the conversation, if an earlier task has one. */
   async contextOfEarlierTasks(): Promise<string | undefined> {
     const earlier = await this.turn.earlierTasks();
     for (const { id } of earlier.toReversed()) {
@@ -46,7 +46,7 @@ export class RemoteMemory {
     return undefined;
   }
 
-  /** The remote ids of the tasks that the message refers to, as far as they are this agent's. */
+  /** The remote ids of the message's referenced tasks, without tasks of other agents. */
   async referenceTaskIds(): Promise<string[]> {
     const ids = await Promise.all(this.turn.referenceTasks.map(({ id }) => this.idsOf(id)));
     return ids.map((found) => found?.taskId).filter((id) => id !== undefined);

@@ -1,19 +1,18 @@
 import { type Message, Role, type TaskState, isInterrupted } from '@baton/a2a';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../runtime.js';
-import { Patience, type TurnStop } from './turn-stop.js';
-import { RemoteCalls, type Said } from './remote-calls.js';
+import { Backoff, RemoteCalls, type Said } from './remote-calls.js';
 import type { RemoteConfig } from './remote-config.js';
 import type { RemoteConnection } from './remote-connection.js';
 import { type FailureKind, RemoteFailure } from './remote-failure.js';
 import type { RemoteMemory } from './remote-memory.js';
 import { TaskRelay, statusKey } from './task-relay.js';
 
-/** Before its message was sent a turn waits no longer than this for an agent that can't be reached. */
-export const FIRST_PATIENCE_MS = 10_000;
-/** After a silence of this long it is asked how the task stands. */
+/** Maximum time to retry an unreachable agent before the turn's message was sent. */
+export const FIRST_TIMEOUT_MS = 10_000;
+/** After this time without events the task is read again. */
 const SILENCE_MS = 60_000;
-/** Of one turn, those that say nothing new included. */
+/** Maximum events of a turn, also counting events without news. */
 const MAX_EVENTS = 200_000;
 const VERIFY_TRIES = 3;
 const VERIFY_PAUSE_MS = 200;
@@ -21,15 +20,15 @@ const VERIFY_PAUSE_MS = 200;
 const NOT_KNOWN_IF_SENT =
   'may have got the message, but it is not known: with repeat: never it is not sent again';
 
-/** One turn of a task whose work is done by a remote agent. */
+/** One turn that a remote agent runs: sends the message, then follows the remote task to its end. */
 export class RemoteTurn {
   taskId: string | undefined;
   private contextId: string | undefined;
-  private heard = false;
+  private hasEvents = false;
   private events = 0;
-  /** The answer is about a task: then messages in it are words in between. */
+  /** The answer is about a task. Messages in it are progress then, and not the reply. */
   private isAboutTask = false;
-  /** Whether the journal says that this turn's message has arrived. */
+  /** Whether the journal says that this turn's message arrived. */
   private noted = false;
   private readonly relay: TaskRelay;
   private readonly calls: RemoteCalls;
@@ -46,18 +45,18 @@ export class RemoteTurn {
     this.calls = new RemoteCalls(connection, stop.signal, { first: config.stall, between });
   }
 
-  /** Whether the remote agent has said its last word. */
+  /** Whether the remote agent has ended the turn. */
   isOver(): boolean {
     return this.relay.over;
   }
 
-  /** What the agent says. Throws RemoteFailure when it can't go on. */
+  /** Yields the agent's output. Throws RemoteFailure if the turn can not continue. */
   async *outputs(): AsyncGenerator<AgentOutput> {
     if (await this.mustSend()) yield* this.send();
     if (!this.isOver()) yield* this.follow();
   }
 
-  /** Whether this turn's message is still to be sent: no earlier attempt has, and the task waits for it. */
+  /** Whether to send this turn's message: no earlier attempt has sent it, and the remote task waits for it. */
   private async mustSend(): Promise<boolean> {
     const known = await this.memory.recall();
     const { taskId } = known ?? {};
@@ -70,8 +69,8 @@ export class RemoteTurn {
     this.relay.answered = known.answered;
     this.noted = known.ofRun;
     if (known.ofRun) return false;
-    const { status } = await this.tried(() => this.calls.get(taskId));
-    // It may have gone on without us, as after somebody has signed in elsewhere.
+    const { status } = await this.retry(() => this.calls.get(taskId));
+    // The remote task may have continued by itself, for example after a login elsewhere.
     if (!status || !isInterrupted(status.state)) return false;
     this.relay.answered = statusKey(status);
     return true;
@@ -80,94 +79,94 @@ export class RemoteTurn {
   private async *send(): AsyncGenerator<AgentOutput> {
     const message = await this.message();
     if (this.config.repeat === 'never') await this.memory.note({ ...this.ids(), sending: true });
-    const patience = new Patience(Math.min(FIRST_PATIENCE_MS, this.config.reconnect), this.stop.signal);
+    const backoff = new Backoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
     for (;;) {
       try {
-        yield* this.hear(this.calls.send(message));
-        if (this.heard) return;
+        yield* this.readStream(this.calls.send(message));
+        if (this.hasEvents) return;
         throw this.failure('ended its answer without a word', 'broken');
       } catch (error) {
-        if (!(error instanceof RemoteFailure) || !error.passes) throw error;
-        if (this.heard) return;
+        if (!(error instanceof RemoteFailure) || !error.isTransient) throw error;
+        if (this.hasEvents) return;
         if (error.kind === 'broken' && this.config.repeat === 'never')
           throw new RemoteFailure('final', `${error.message}. It ${NOT_KNOWN_IF_SENT}`, { cause: error });
-        if (patience.isOver) throw error;
-        await patience.wait();
+        if (backoff.isExpired) throw error;
+        await backoff.wait();
       }
     }
   }
 
-  /** From how the task stands now to its end, over as many connections as it takes. */
+  /** Follows the remote task to its end, and reconnects as often as needed. */
   private async *follow(): AsyncGenerator<AgentOutput> {
     const { taskId } = this;
     if (taskId === undefined) throw this.failure('ended its answer before it was complete');
     let subscribes = this.connection.streams;
-    const patience = new Patience(this.config.reconnect, this.stop.signal);
-    const news = new Patience(this.config.stall, this.stop.signal);
+    const backoff = new Backoff(this.config.reconnect, this.stop.signal);
+    const news = new Backoff(this.config.stall, this.stop.signal);
     while (!this.isOver()) {
       try {
-        yield* this.absorb({ $case: 'task', value: await this.calls.get(taskId) }, news);
-        patience.beginAnew();
-        if (subscribes && !this.isOver()) yield* this.hear(this.calls.subscribe(taskId), news);
-        patience.renew();
+        yield* this.relayEvent({ $case: 'task', value: await this.calls.get(taskId) }, news);
+        backoff.restartTimeout();
+        if (subscribes && !this.isOver()) yield* this.readStream(this.calls.subscribe(taskId), news);
+        backoff.reset();
         if (!this.isOver()) await this.pause(news);
       } catch (error) {
         if (subscribes && isUnsupported(error)) subscribes = false;
-        else await this.waitAfter(error, patience);
+        else await this.waitAfter(error, backoff);
       }
     }
   }
 
-  private async pause(news: Patience): Promise<void> {
-    if (news.isOver) throw this.failure('has given no news of the task for too long (stall)');
+  private async pause(news: Backoff): Promise<void> {
+    if (news.isExpired) throw this.failure('has given no news of the task for too long (stall)');
     await news.wait();
   }
 
-  /** Until a call that failed may be made again; throws if it may not. */
-  private async waitAfter(error: unknown, patience: Patience): Promise<void> {
+  /** Waits before the next try of a failed call. Throws if there must be none. */
+  private async waitAfter(error: unknown, backoff: Backoff): Promise<void> {
     if (!(error instanceof RemoteFailure)) throw error;
     if (error.kind === 'gone')
       throw this.failure('no longer knows the task: it may have lost it in a restart');
-    if (!error.passes || patience.isOver) throw error;
-    await patience.wait();
+    if (!error.isTransient || backoff.isExpired) throw error;
+    await backoff.wait();
   }
 
-  private async tried<T>(call: () => Promise<T>): Promise<T> {
-    const patience = new Patience(Math.min(FIRST_PATIENCE_MS, this.config.reconnect), this.stop.signal);
+  private async retry<T>(call: () => Promise<T>): Promise<T> {
+    const backoff = new Backoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
     for (;;) {
       try {
         return await call();
       } catch (error) {
-        await this.waitAfter(error, patience);
+        await this.waitAfter(error, backoff);
       }
     }
   }
 
-  /** Everything of a stream, up to the end of the turn. */
-  private async *hear(stream: AsyncGenerator<Said>, news?: Patience): AsyncGenerator<AgentOutput> {
+  /** Relays a stream up to the end of the turn. */
+  private async *readStream(stream: AsyncGenerator<Said>, news?: Backoff): AsyncGenerator<AgentOutput> {
     for await (const said of stream) {
-      // Between two connections a stream may have had more or less than it should.
+      // A stream may have lost or doubled events between two connections.
       const isEnd = said.$case === 'statusUpdate' && this.relay.ends(said.value.status);
       if (news && isEnd) yield* this.verify(said.value.status?.state);
-      yield* this.absorb(said, news);
+      yield* this.relayEvent(said, news);
       if (this.isOver()) return;
     }
   }
 
-  private async *absorb(said: Said, news?: Patience): AsyncGenerator<AgentOutput> {
-    this.heard = true;
+  private async *relayEvent(said: Said, news?: Backoff): AsyncGenerator<AgentOutput> {
+    this.hasEvents = true;
     this.events += 1;
     if (this.events > MAX_EVENTS) {
       throw this.failure(`sent more than ${MAX_EVENTS} events in one turn`, 'final', 'agentEvents');
     }
-    await this.learn(said);
+    await this.noteIds(said);
     this.isAboutTask ||= said.$case !== 'message';
     const outputs = this.relay.relay(said, !this.isAboutTask);
-    if (outputs.length > 0) news?.renew();
+    if (outputs.length > 0) news?.reset();
     yield* outputs;
   }
 
-  /** Make the artifacts agree with those that the ended task has. */
+  /** Completes the artifacts from the stored remote task, once that has the state `state`. */
   private async *verify(state: TaskState | undefined): AsyncGenerator<AgentOutput> {
     for (let i = 0; i < VERIFY_TRIES; i++) {
       const task = await this.calls.get(this.taskId ?? '').catch(() => undefined);
@@ -179,16 +178,16 @@ export class RemoteTurn {
     }
   }
 
-  /** Remember the remote ids, before anything of them is passed on: another attempt goes on from there. */
-  private async learn({ $case, value }: Said): Promise<void> {
+  /** Stores the remote ids before the event is relayed, so the next attempt can continue with them. */
+  private async noteIds({ $case, value }: Said): Promise<void> {
     const taskId = $case === 'task' ? value.id : $case === 'message' ? '' : value.taskId;
     const isNews = (known: string | undefined, said: string): boolean => said !== '' && said !== known;
     if (this.noted && !isNews(this.taskId, taskId) && !isNews(this.contextId, value.contextId)) return;
     this.taskId = taskId || this.taskId;
     this.contextId = value.contextId || this.contextId;
     this.noted = true;
-    if (this.taskId !== undefined) this.stop.canTell();
-    if (!this.stop.isAsked) await this.memory.note(this.ids());
+    if (this.taskId !== undefined) this.stop.allowAbort();
+    if (!this.stop.isRequested) await this.memory.note(this.ids());
   }
 
   private ids() {
@@ -201,7 +200,7 @@ export class RemoteTurn {
     const { runId, message } = this.turn;
     const { forward } = this.config;
     return {
-      // The same in every attempt: an agent that knows it joins what it has begun.
+      // Every attempt uses the same id, so the agent can recognize a message that it already has.
       messageId: runId,
       taskId: this.taskId ?? '',
       contextId: this.contextId ?? '',
@@ -220,3 +219,57 @@ export class RemoteTurn {
 
 const isUnsupported = (error: unknown): boolean =>
   error instanceof RemoteFailure && error.kind === 'unsupported';
+
+/** Time that a canceled turn waits for the id of the remote task. Without the id the task can not be canceled. */
+const ID_MS = 1_500;
+
+/** Aborts the calls of a turn when the run is stopped or the turn takes too long. */
+export class TurnStop {
+  /** Whether the turn took longer than its settings allow. */
+  timedOut = false;
+  private readonly controller = new AbortController();
+  private readonly timer: NodeJS.Timeout;
+  private idTimer: NodeJS.Timeout | undefined;
+  private mayAbort = false;
+
+  constructor(
+    private readonly run: AbortSignal,
+    timeoutMs: number,
+  ) {
+    this.timer = setTimeout(() => {
+      this.timedOut = true;
+      this.controller.abort();
+    }, timeoutMs).unref();
+    if (run.aborted) this.controller.abort();
+    else run.addEventListener('abort', this.onAbort, { once: true });
+  }
+
+  /** The signal for all calls. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Whether the run was stopped. Its output is dropped from then on. */
+  get isRequested(): boolean {
+    return this.run.aborted;
+  }
+
+  /** The id of the remote task is known: a cancel may abort the calls at once from now on. */
+  allowAbort(): void {
+    this.mayAbort = true;
+    if (this.run.aborted) this.controller.abort();
+  }
+
+  /** Ends all calls and timers. */
+  clear(): void {
+    clearTimeout(this.timer);
+    clearTimeout(this.idTimer);
+    this.run.removeEventListener('abort', this.onAbort);
+    this.controller.abort();
+  }
+
+  private readonly onAbort = (): void => {
+    if (this.mayAbort || this.run.reason !== 'canceled') this.controller.abort();
+    else this.idTimer = setTimeout(() => this.controller.abort(), ID_MS);
+  };
+}

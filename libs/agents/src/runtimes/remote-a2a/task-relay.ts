@@ -4,16 +4,16 @@ import { ArtifactMirror } from './artifact-mirror.js';
 import type { Redactor } from '../../outbound/redactor.js';
 import type { Said } from './remote-calls.js';
 
-/** Turns what the remote agent says of its task into what this agent says of ours. */
+/** Translates events of the remote task into events of this task. */
 export class TaskRelay {
-  /** The remote agent has said the last word of this turn. */
+  /** Whether the remote agent has ended the turn. */
   over = false;
-  /** Key of the status that this turn's message answers: seen again, it is old. */
+  /** Key of the status that this turn's message answers. The same status is old. */
   answered: string | undefined;
   private readonly mirror: ArtifactMirror;
   private lastSaid: string | undefined;
 
-  /** @param redactor an agent that fails may quote what it was sent */
+  /** @param redactor removes secrets: a failing agent may quote its request */
   constructor(
     private readonly turn: Turn,
     private readonly redactor: Redactor,
@@ -21,7 +21,7 @@ export class TaskRelay {
     this.mirror = new ArtifactMirror(turn);
   }
 
-  /** What it means for our task. A task is taken as the whole truth: what stands in ours is made to agree. */
+  /** Translates one event. A remote task is a full snapshot: this task's artifacts are corrected to match it. */
   relay(said: Said, isReply: boolean): AgentOutput[] {
     switch (said.$case) {
       case 'artifactUpdate':
@@ -40,7 +40,7 @@ export class TaskRelay {
     }
   }
 
-  /** Whether a status is the end of the turn. */
+  /** Whether a status ends the turn. */
   ends(status: TaskStatus | undefined): boolean {
     return status !== undefined && endsTurn(status.state) && statusKey(status) !== this.answered;
   }
@@ -59,7 +59,7 @@ export class TaskRelay {
     return status.message && !isOld ? this.progress(status.message, metadata) : [];
   }
 
-  /** A word in between. Ours works whatever the remote task's state is called. */
+  /** A progress message. This task stays `working`, whatever the state of the remote task is. */
   private progress(message: Message, metadata?: Record<string, unknown>): AgentOutput[] {
     const key = message.messageId || JSON.stringify(message.parts);
     if (key === this.lastSaid) return [];
@@ -82,13 +82,13 @@ export class TaskRelay {
     return { ...message, parts };
   }
 
-  /** With our ids: those of the remote agent mean nothing here. */
+  /** Replaces the remote ids by the ids of this task. */
   private own(message: Message): Message {
     const { id: taskId, contextId } = this.turn.task;
     return { ...message, taskId, contextId, role: Role.ROLE_AGENT, referenceTaskIds: [] };
   }
 }
 
-/** Tells one status of a task from another. */
+/** A key that differs for each status of a task. */
 export const statusKey = ({ state, timestamp, message }: TaskStatus): string =>
   [state, timestamp ?? '', message?.messageId ?? ''].join(' ');

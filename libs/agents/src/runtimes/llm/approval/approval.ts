@@ -5,9 +5,9 @@ import { dataPart, textPart, type Turn } from '../../../runtime.js';
 import type { Conversation } from '../conversation.js';
 
 /**
- * Take this turn's message in, unless an earlier attempt has done so: as the answer about calls that wait for
- * approval, or else as a prompt. Only a person approves calls; what an agent says about them is no answer.
- * @returns why it is no answer, where one is waited for
+ * Journals this turn's message, unless an earlier attempt has done so. It is the answer to calls that wait for
+ * approval, or else a prompt. Only a person can approve calls. A message of an agent is no answer.
+ * @returns why the message does not answer the waiting calls
  */
 export async function takeMessage(turn: Turn, conversation: Conversation): Promise<string | undefined> {
   if (conversation.hasAnswered()) return undefined;
@@ -24,7 +24,7 @@ export async function takeMessage(turn: Turn, conversation: Conversation): Promi
 
 const MAX_SHOWN = 2000;
 
-/** Thrown by a tool whose call waits for another task, which asks a person for these. */
+/** Thrown by a tool whose child task asks a person to approve these calls. */
 export class ApprovalsPending extends Error {
   override readonly name = 'ApprovalsPending';
 
@@ -34,9 +34,9 @@ export class ApprovalsPending extends Error {
 }
 
 /**
- * What the person who must approve calls is asked: a text that says it all, and a data part for each call, for
- * programs. The answer is such a part with `approved` in it, or plain text.
- * @param problem what was wrong with an answer before
+ * The question to the person who must approve calls: a complete text, and a data part per call for programs. The answer
+ * is such a data part with `approved`, or plain text.
+ * @param problem what was wrong with the previous answer
  */
 export function approvalRequest(calls: readonly ApprovalRequest[], problem?: string): Message['parts'] {
   const asked = calls.length === 1 ? 'This call needs' : `These ${calls.length} calls need`;
@@ -52,7 +52,7 @@ export function approvalRequest(calls: readonly ApprovalRequest[], problem?: str
   return [textPart(lines.join('\n')), ...calls.map((call) => dataPart({ approval: call }))];
 }
 
-/** `clerk (asked by desk, by lead): ` for a call of an agent further down. */
+/** `clerk (asked by desk, by lead): ` for a call of a child task's agent. */
 function whoAsks(agents: readonly string[] = []): string {
   const [asking, ...askedBy] = agents.toReversed();
   return asking === undefined ? '' : `${asking} (asked by ${askedBy.join(', by ')}): `;
@@ -65,7 +65,7 @@ function shown(input: unknown): string {
 
 export interface Answer {
   decisions: Decision[];
-  /** Why there is nothing to go by in the message. */
+  /** Why the message is no valid answer. */
   problem?: string;
 }
 
@@ -81,17 +81,18 @@ const YES = new Set([
   ...['y', 'yes', 'yes please', 'ok', 'okay', 'sure', 'approve', 'approved', 'i approve', 'approve all'],
   ...['yes to all', 'allow', 'allowed', 'allow all', 'confirm', 'confirmed', 'go ahead', 'do it', 'proceed'],
 ]);
-/** With these words also calls of several agents are approved or refused together. */
+/** These words also approve or refuse calls of several agents together. */
 const YES_TO_ALL = new Set(['approve all', 'yes to all', 'allow all']);
 const NO_TO_ALL = /^(no to|refuse|reject|deny|decline) all\b/;
 const NO =
   /^(n|no|nope|never|refuse|refused|reject|rejected|deny|denied|decline|declined|stop|don'?t|do not|cancel)\b/;
 
 /**
- * What a message says about the calls that wait for approval: by data parts, one for each call or for all, or in
- * plain words for all of them; where several agents ask, the words must say that they are for all. Yes must be just
- * that; what begins with no is a refusal, and its reason.
- * @param known ids of all calls that were ever asked about; `waiting` are those without an answer
+ * Reads the decisions in an answer. Data parts decide about one call or about all. Plain words decide about all; if
+ * several agents ask, the words must say "all". A yes must be one of the known phrases. A text that starts with no is
+ * a refusal, and the text is its reason.
+ * @param known ids of all calls that were ever asked
+ * @param waiting ids of the calls without an answer
  */
 export function readAnswer(message: Message, known: readonly string[], waiting: readonly string[]): Answer {
   const text = textOf(message.parts).trim();
@@ -136,7 +137,7 @@ function fromText(text: string, waiting: readonly string[]): Answer {
   return { decisions: waiting.map((id) => decision(id, false, text)) };
 }
 
-/** Whether calls of more than one agent wait: what is before the last slash of an id is the way to its agent. */
+/** Whether calls of more than one agent wait. The part of an id before the last slash is the path of its agent. */
 export const haveSeveralAgents = (callIds: readonly string[]): boolean =>
   new Set(callIds.map((callId) => callId.slice(0, callId.lastIndexOf('/') + 1))).size > 1;
 
@@ -146,7 +147,7 @@ const decision = (callId: string, approved: boolean, reason: string): Decision =
   ...(reason !== '' && { reason }),
 });
 
-/** Of two answers about one call in a message the refusal counts, or else the first. */
+/** If a message decides twice about a call, a refusal wins, or else the first decision. */
 function firstOfEach(decisions: readonly Decision[]): Decision[] {
   const byCall = new Map<string, Decision>();
   for (const each of decisions) {

@@ -1,49 +1,50 @@
 import type { ApprovalAnswer } from '../../../approvals.js';
 import type { Turn } from '../../../runtime.js';
-import type { LlmConfig } from '../config.js';
+import type { LlmConfig } from '../llm-config.js';
+import { AgentFailure } from '../agent-failure.js';
 
 /** A JSON schema of an object. */
 export type JsonSchema = Record<string, unknown>;
 
-/** A file that a tool has made for the callers of the task. */
+/** A file of a tool result, for the callers of the task. */
 export interface ToolFile {
   name: string;
   mediaType: string;
   base64: string;
 }
 
-/** What a tool answers. A tool that fails says so here: the model sees it and may try something else. */
+/** The result of a tool call. The model sees a failure too, and can try something else. */
 export interface ToolResult {
   ok: boolean;
   /** A JSON value. */
   content: unknown;
-  /** What the model reads in place of `content` as JSON. */
+  /** Text for the model in place of `content` as JSON. */
   text?: string;
-  /** Callers get them as file parts of the call's artifact; the model only what `text` says of them. */
+  /** Callers receive them as artifacts. The model reads only `text`. */
   files?: ToolFile[];
-  /** What callers see of the call in place of the `tool-call` event: an artifact of that kind with one data part. */
+  /** Replaces the `tool-call` event for callers by an artifact of this kind with one data part. */
   shown?: { kind: string; data: Record<string, unknown> };
 }
 
-/** Something a model can call. */
+/** A tool that a model can call. */
 export interface AgentTool {
   /** 1 to 64 letters, digits, underscores or hyphens; unique in its agent. */
   name: string;
   description: string;
-  /** The loop checks the model's input against it before `execute` is called. */
+  /** The input is validated against it before `execute` is called. */
   inputSchema: JsonSchema;
-  /** A person must agree to each call before it is made. */
+  /** A person must approve each call. */
   needsApproval: boolean;
-  /** Name of the MCP server whose tool it is. */
+  /** Name of the MCP server that provides the tool. */
   server?: string;
   /**
-   * What becomes of a call whose worker died while it was made: `again` makes it a second time, `never` tells the
-   * model that its outcome is unknown.
+   * What to do with a call if its worker crashed during it. `again`: call again. `never`: tell the model that the
+   * outcome is unknown.
    */
   repeat: 'again' | 'never';
   /**
-   * Make the call. Rejects only for what the model can do nothing about, which fails the task, and with a
-   * `Suspension` where the result comes from another task: the call is made again when that has ended. With
+   * Makes the call. Rejects with an error that the model can not handle: the task fails. Rejects with a `Suspension` if
+   * the result comes from another task: the call is made again when that task has ended. Rejects with
    * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`.
    */
   execute(input: unknown, call: ToolCallContext): Promise<ToolResult>;
@@ -52,21 +53,42 @@ export interface AgentTool {
 export interface ToolCallContext {
   /** Unique in the task, and the same in every attempt. */
   id: string;
-  /** Among the calls of this tool that the model has made at the same time, from 1. */
+  /** Position among the calls of this tool in the same step, from 1. */
   lane: number;
-  /** What a person has said when this call ended with `ApprovalsPending`; the same in every attempt. */
+  /** A person's answer after this call rejected with `ApprovalsPending`. It is the same in every attempt. */
   answer?: ApprovalAnswer;
   /** Aborts when the turn is stopped. */
   signal: AbortSignal;
 }
 
-/** Tools of one kind (MCP servers, other agents …): opened for each turn, closed when it is over. */
+/** A source of tools, such as MCP servers or other agents. It is opened for each turn and closed at its end. */
 export interface ToolSource {
-  /** Rejects with an `AgentFailure` where the turn can't go on without its tools. */
+  /** Rejects with an `AgentFailure` if the turn can not run without the tools. */
   open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools>;
 }
 
 export interface OpenTools {
   tools: AgentTool[];
   close(): Promise<void>;
+}
+
+/** All sources of tools. */
+export class ToolSources {
+  constructor(private readonly sources: readonly ToolSource[]) {}
+
+  /** Opens the tools of an agent for one turn. If a source fails, rejects with AgentFailure and closes the others. */
+  async open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools> {
+    const opened = await Promise.allSettled(this.sources.map((source) => source.open(turn, config, signal)));
+    const open = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const close = async (): Promise<void> => {
+      await Promise.allSettled(open.map((one) => one.close()));
+    };
+    const failure = opened.find((one) => one.status === 'rejected');
+    const tools = open.flatMap((one) => one.tools);
+    const names = new Set<string>();
+    const twice = tools.find(({ name }) => names.size === names.add(name).size);
+    if (!failure && !twice) return { tools, close };
+    await close();
+    throw failure?.reason ?? new AgentFailure(`The agent has two tools named "${twice?.name}".`);
+  }
 }

@@ -5,7 +5,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
-import { OutboundRefused } from '../../../../outbound/outbound-refused.js';
+import { OutboundRefused } from '../../../../outbound/failure-reason.js';
 import type { Outbound } from '../../../../outbound/outbound.js';
 import type { SecretReader } from '../../../../ports.js';
 import {
@@ -17,9 +17,9 @@ import {
 } from './mcp-config.js';
 import { StdioProcess } from './stdio-process.js';
 
-/** Of an answer, or of one event of a stream. */
+/** Maximum size of an answer, or of an event of a stream. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** Of what a process writes to its standard error at once. */
+/** Maximum logged text of one write to standard error. */
 const MAX_SAID = 2_000;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -28,11 +28,11 @@ export interface LinkPorts {
   secrets: SecretReader;
   environment: Environment;
   log: Logger;
-  /** Told each value of a secret, to be kept out of whatever is shown. */
+  /** Called with each secret's value, so that it can be removed from texts. */
   secret: (value: string) => void;
 }
 
-/** The ways to a server, the preferred one first. Throws an Error with a plain reason. */
+/** The links to a server, the preferred one first. Throws an Error with a plain reason. */
 export async function linksTo(
   config: McpServerConfig,
   tenantId: string,
@@ -42,7 +42,7 @@ export async function linksTo(
   if ('command' in config) return [stdioLink(config, await readAll(config.env, read), ports)];
   const headers = await readAll(config.headers, read);
   const bad = Object.keys(headers).find((name) => !HEADER_VALUE.test(headers[name] ?? ''));
-  // Not left to fetch, whose error shows the value.
+  // Checked here, because the error of fetch would show the value.
   if (bad !== undefined)
     throw new Error(`the value of its header ${bad} holds characters that no header can have`);
   const fetch = ports.outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true, limit: 'toolAnswer' });
@@ -65,7 +65,7 @@ function stdioLink(
   const onStderr = (text: string): void => log.debug('MCP server says', { text: text.slice(0, MAX_SAID) });
   return () => {
     const transport = new StdioProcess({ command, args, env }, onStderr);
-    // The SDK closes only what it thinks is open: a server that has crashed may have left something behind.
+    // The SDK closes only an open transport. A crashed server may have left child processes.
     return { transport, leave: () => transport.close() };
   };
 }
@@ -93,22 +93,22 @@ async function valueOf(
   return value.prefix + found;
 }
 
-/** A way to an MCP server, not yet connected. */
+/** A link to an MCP server, not yet connected. */
 export interface Link {
   transport: Transport;
-  /** Say goodbye; takes a second at most and never rejects. The transport is closed afterwards. */
+  /** Ends the session at the server. Takes up to a second and never rejects. The caller closes the transport after it. */
   leave(): Promise<void>;
 }
 
-// What some servers still speak, and nothing newer.
+// Some servers support only the older SSE transport.
 /* oxlint-disable typescript/no-deprecated */
 
-/** How long the goodbye to a server may take. */
+/** Maximum time to end a session. */
 const GOODBYE_MS = 1000;
 
 export type HttpKind = 'http' | 'sse';
 
-/** A connection over streamable HTTP, or over the SSE transport that was before it. */
+/** A link over streamable HTTP, or over the older SSE transport. */
 export function httpLink(kind: HttpKind, url: URL, headers: Record<string, string>, send: FetchLike): Link {
   return kind === 'http' ? streamableLink(url, headers, send) : sseLink(url, headers, send);
 }
@@ -120,7 +120,7 @@ function streamableLink(url: URL, headers: Record<string, string>, send: FetchLi
     requestInit: { headers },
   });
   const leave = async (): Promise<void> => {
-    // A call that was canceled a moment ago: the server is to know.
+    // The server must still receive the cancel of a call.
     await watched.settled();
     await transport.terminateSession().catch(() => undefined);
   };
@@ -133,7 +133,7 @@ function streamableLink(url: URL, headers: Record<string, string>, send: FetchLi
 function sseLink(url: URL, headers: Record<string, string>, send: FetchLike): Link {
   const watched = new WatchedFetch(send);
   const transport = new SSEClientTransport(url, { fetch: watched.fetch, requestInit: { headers } });
-  // The session of this transport is its one stream: when that breaks, no answer will come any more.
+  // This transport has one stream for all answers. When it breaks, no more answers arrive.
   const start = transport.start.bind(transport);
   transport.start = async () => {
     await start();
@@ -155,16 +155,15 @@ function sseLink(url: URL, headers: Record<string, string>, send: FetchLike): Li
 const encoder = new TextEncoder();
 
 /**
- * The fetch of an MCP connection. The SDK leaves a request without an answer until it times out when the stream
- * of its response ends early: here such a stream gets an error response as its last event. It also knows which
- * notifications are still on their way.
+ * The fetch of an MCP connection. If the stream of a response ends early, the SDK waits until the request times out. So
+ * this adds an error response as the last event. It also tracks the notifications that are being sent.
  */
 export class WatchedFetch {
   private readonly notifying = new Set<Promise<unknown>>();
 
   constructor(private readonly send: FetchLike) {}
 
-  /** Resolves when the notifications that were sent have arrived or failed. */
+  /** Resolves when all notifications have been delivered or have failed. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.notifying);
   }
@@ -189,13 +188,13 @@ export class WatchedFetch {
 
 type RequestId = string | number;
 
-/** A stream that answers a request, and does so in any case. */
+/** Adds an error response if the stream ends early. */
 async function* withAnswer(body: ReadableStream<Uint8Array>, id: RequestId): AsyncGenerator<Uint8Array> {
   let resumable = false;
   let reason = 'the connection ended before the answer';
   try {
     for await (const chunk of body) {
-      // A stream whose events have ids can be taken up again, which the SDK does.
+      // The SDK resumes a stream whose events have ids.
       resumable ||= /^id:/m.test(Buffer.from(chunk).toString('latin1'));
       yield chunk;
     }
@@ -210,7 +209,7 @@ async function* withAnswer(body: ReadableStream<Uint8Array>, id: RequestId): Asy
 
 function requestId(init: RequestInit | undefined): RequestId | undefined {
   if (typeof init?.body !== 'string') return undefined;
-  // oxlint-disable-next-line no-restricted-properties -- written by the SDK of this process
+  // oxlint-disable-next-line no-restricted-properties -- the SDK in this process wrote it
   const { id, method } = JSON.parse(init.body) as { id?: RequestId; method?: string };
   return method === undefined ? undefined : id;
 }

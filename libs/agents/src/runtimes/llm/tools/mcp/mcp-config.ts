@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { duration } from '../../duration.js';
+import { duration } from '../../../../setting-fields.js';
 
 const MAX_SERVERS = 16;
 
-/** They are matched with every tool of a server, at every turn. */
+/** Bounds of patterns, because each turn matches them with every tool of a server. */
 const MAX_PATTERNS = 200;
 const MAX_STARS = 8;
 
@@ -18,14 +18,14 @@ const patterns = z.union(
   PATTERNS_RULE,
 );
 
-/** A text, or where it comes from: a secret of the tenant, with a text in front of it. */
+/** A text, or a secret of the tenant with an optional prefix. */
 const secretValue = z.union(
   [z.string(), z.strictObject({ secret: z.string().min(1), prefix: z.string().default('') })],
   { error: 'must be a text, or {secret: <name of a secret>, prefix: <text>}' },
 );
 export type SecretValue = z.output<typeof secretValue>;
 
-/** Headers that belong to the connection, or to the protocol that is spoken over it. */
+/** Headers of the connection and of the MCP protocol. */
 const OWN_HEADERS = /^(host|connection|content-.*|transfer-encoding|accept|mcp-.*|last-event-id)$/i;
 const headerName = z
   .string()
@@ -33,23 +33,23 @@ const headerName = z
   .refine((name) => !OWN_HEADERS.test(name), 'is a header that the connection sets');
 
 const common = {
-  /** Stands in front of the names of its tools. */
+  /** Prefix of the names of its tools. */
   name: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/, 'must be 1 to 32 letters, digits, hyphens and underscores'),
-  /** The tools that the agent may use; default: all of them. */
+  /** The tools that the agent can use. Default: all. */
   allow: patterns.optional(),
-  /** The tools of which a person must approve every call. */
+  /** The tools whose calls a person must approve. */
   approval: patterns.optional(),
-  /** The tools that are not called again when nobody knows what became of a call. */
+  /** The tools that are not called again if the outcome of a call is unknown. */
   neverRepeat: patterns.optional(),
-  /** The agent works without the server when it can't be reached. */
+  /** The agent works without the server if it is unreachable. */
   optional: z.boolean().default(false),
-  /** For a connection to be made. */
+  /** Maximum time to connect. */
   connectTimeout: duration('10s'),
-  /** For a call without an answer or a sign of progress. */
+  /** Maximum time of a call without an answer or progress. */
   timeout: duration('60s'),
-  /** Characters of a result that the model gets to see. */
+  /** Maximum characters of a result that the model sees. */
   resultLimit: z.int().min(1000).max(1_000_000).default(50_000),
 };
 
@@ -58,7 +58,7 @@ const remote = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
     .max(2048, 'must have at most 2048 characters'),
-  /** Default: `http` (streamable HTTP), and `sse` with a server that does not know it. */
+  /** Default: `http` (streamable HTTP), with a fallback to `sse`. */
   transport: z.enum(['http', 'sse'], 'must be http or sse').optional(),
   headers: z.record(headerName, secretValue).default({}),
 });
@@ -85,16 +85,16 @@ export type RemoteMcpServer = z.output<typeof remote>;
 export type StdioMcpServer = z.output<typeof stdio>;
 export type McpServerConfig = RemoteMcpServer | StdioMcpServer;
 
-/** Names of tools as a definition lists them, `*` standing for any characters; `all` = every name. */
+/** Tool names of a definition. `*` matches any characters. `all` = every name. */
 export type NamePatterns = readonly string[] | 'all';
 
-/** Whether one of the patterns fits the whole name. */
+/** Whether one of the patterns matches the whole name. */
 export function fits(patterns: NamePatterns | undefined, name: string): boolean {
   if (patterns === undefined) return false;
   return patterns === 'all' || patterns.some((pattern) => fitsOne(pattern, name));
 }
 
-// Piece by piece: a regular expression made of many stars can take for ever.
+// No regular expression: one with many stars can take exponential time.
 function fitsOne(pattern: string, name: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   if (rest.length === 0) return name === pattern;
@@ -110,8 +110,8 @@ function fitsOne(pattern: string, name: string): boolean {
 }
 
 /**
- * What an operator lets tenants start: the words with which a command line begins, after the names of the
- * variables (each followed by `=`) that a tenant may set for it.
+ * A command that tenants can start: names of the variables that a tenant can set (each with `=`), then the first words
+ * of the command line.
  */
 export type StdioAllowance = readonly string[];
 
@@ -121,7 +121,7 @@ interface CommandLine {
   env: Readonly<Record<string, unknown>>;
 }
 
-/** Why a command may not be started here; undefined if it may. */
+/** Why tenants can not start a command; undefined if they can. */
 export function whyNotAllowed(
   { command, args, env }: CommandLine,
   allowances: readonly StdioAllowance[],

@@ -8,15 +8,14 @@ import { Redactor } from '../../../../outbound/redactor.js';
 import type { Turn } from '../../../../runtime.js';
 import type { SecretReader } from '../../../../ports.js';
 import { AgentFailure } from '../../agent-failure.js';
-import type { LlmConfig } from '../../config.js';
+import type { LlmConfig } from '../../llm-config.js';
 import type { AgentTool, OpenTools, ToolResult } from '../agent-tool.js';
 import { linksTo } from './links.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
-import { McpConnection, ToolListExcess } from './mcp-connection.js';
-import { serverFailure } from './server-failure.js';
+import { McpConnection, ToolListExcess, serverFailure } from './mcp-connection.js';
 import { MAX_BLOCKS, namesForModel, toolOutput } from './tool-output.js';
 
-/** What a connection to an MCP server needs of this process. */
+/** Dependencies of connections to MCP servers. */
 export interface McpPorts {
   outbound: Outbound;
   secrets: SecretReader;
@@ -33,13 +32,13 @@ interface OpenServer {
   connection: McpConnection;
   redactor: Redactor;
   tools: Tool[];
-  /** An event must hold the files of a result. */
+  /** Maximum size of a result's files, because they must fit into an event. */
   maxFileBytes: number;
-  /** Told when a result has more items than the model gets to see. */
+  /** Called when a result has more items than the model sees. */
   onExcess: () => void;
 }
 
-/** Connects to all servers, some at a time. Rejects with an AgentFailure that names the server that can't be reached. */
+/** Connects to all servers, some at a time. Rejects with an AgentFailure that names the unreachable server. */
 export async function openServers(
   turn: Turn,
   config: LlmConfig,
@@ -98,12 +97,12 @@ async function openServer(
   }
 }
 
-/** Of all servers of an agent together. */
+/** Maximum tools of all servers of an agent, and their total size as JSON. */
 const MAX_TOOLS = 2_000;
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
 const MAX_NAME = 128;
 
-/** Why the tools of all servers together are too many. */
+/** The problem if the tools of all servers exceed the limits; undefined if not. */
 function excessOf(servers: readonly OpenServer[]): string | undefined {
   const tools = servers.flatMap((server) => server.tools);
   const remedy = "name those that the agent needs in allow of the servers' settings";
@@ -114,7 +113,7 @@ function excessOf(servers: readonly OpenServer[]): string | undefined {
     : undefined;
 }
 
-/** Throws an Error that names the tool and the remedy. */
+/** Throws ToolListExcess with the tool and the remedy. */
 function assertBounds({ name, inputSchema }: Tool): void {
   const excess =
     name.length > MAX_NAME
@@ -124,7 +123,7 @@ function assertBounds({ name, inputSchema }: Tool): void {
     throw new ToolListExcess(`its tool "${name.slice(0, MAX_NAME)}" ${excess}: leave it out of allow`);
 }
 
-/** A tool that works only as a task of MCP is no tool for a model. */
+/** A model can not use a tool that works only as an MCP task. */
 const isUsable = ({ name, execution }: Tool, { allow }: McpServerConfig): boolean =>
   (allow === undefined || fits(allow, name)) && execution?.taskSupport !== 'required';
 
@@ -136,7 +135,7 @@ function toolsOf(servers: readonly OpenServer[], model: string): AgentTool[] {
   return all.map(({ server, tool }, i) => agentTool(names[i] ?? tool.name, server, asTakenBy(model, tool)));
 }
 
-/** OpenAI refuses longer descriptions, and objects that do not say which fields they have. */
+/** OpenAI rejects longer descriptions, and object schemas without `properties`. */
 const MAX_OPENAI_DESCRIPTION = 1024;
 
 function asTakenBy(model: string, tool: Tool): Tool {
@@ -182,7 +181,7 @@ function agentTool(
   };
 }
 
-/** A tool that fails may quote what it was sent. */
+/** A failing tool may quote its input. */
 function withoutSecrets(output: ToolResult, redactor: Redactor): ToolResult {
   const { text, content, ...rest } = output;
   const clean = redactor.text(text ?? (typeof content === 'string' ? content : JSON.stringify(content)));

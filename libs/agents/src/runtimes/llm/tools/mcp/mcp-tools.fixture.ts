@@ -7,7 +7,7 @@ import {
 } from '../../../../../../../test/support/mcp-server/mcp-server.js';
 import { Outbound } from '../../../../outbound/outbound.js';
 import { firstTurn } from '../../../../testing/turns.js';
-import { llmConfig } from '../../config.js';
+import { llmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolResult } from '../agent-tool.js';
 import { McpTools } from './mcp-tools.js';
 

@@ -4,7 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { Outbound } from '../../../../outbound/outbound.js';
 import type { Turn } from '../../../../runtime.js';
 import { SecretReader } from '../../../../ports.js';
-import type { LlmConfig } from '../../config.js';
+import type { LlmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolSource } from '../agent-tool.js';
 
 /** The tools of the MCP servers that an agent's definition names. */
@@ -18,10 +18,10 @@ export class McpTools implements ToolSource {
     private readonly metrics: Metrics,
   ) {}
 
-  /** Rejects with an AgentFailure that names the server that can't be reached. */
+  /** Rejects with an AgentFailure that names the unreachable server. */
   async open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools> {
     if (config.tools.mcp.length === 0) return { tools: [], close: () => Promise.resolve() };
-    // The SDK of MCP is large: a process loads it when an agent needs it.
+    // The MCP SDK is large. A process loads it when an agent needs it.
     const { openServers } = await import('./mcp-servers.js');
     const { outbound, secrets, environment, logger, metrics } = this;
     return openServers(turn, config, { outbound, secrets, environment, logger, metrics }, signal);

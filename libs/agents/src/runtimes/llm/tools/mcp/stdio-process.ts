@@ -7,20 +7,20 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 
-/** How long a server may take to end by itself after its input has, and then after a SIGTERM. */
+/** Time for a server to end after its input is closed, and again after SIGTERM. */
 const GRACE_MS = 500;
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 export interface StdioCommand {
   command: string;
   args: readonly string[];
-  /** Besides the few variables that every command gets: HOME, PATH, USER and the like. */
+  /** Variables in addition to those that every command receives: HOME, PATH, USER and similar. */
   env: Readonly<Record<string, string>>;
 }
 
 /**
- * An MCP server that is a child process, spoken to over its standard input and output. Like the SDK's own
- * transport, but the process leads a group of its own, so that whatever it has started ends with it.
+ * An MCP server in a child process, over its standard input and output. Unlike with the SDK's own transport, the
+ * process leads a process group, so its children end with it.
  */
 export class StdioProcess implements Transport {
   onclose?: () => void;
@@ -32,14 +32,14 @@ export class StdioProcess implements Transport {
 
   constructor(
     private readonly line: StdioCommand,
-    /** Called with what the process writes to its standard error. */
+    /** Called with the text on standard error. */
     private readonly onStderr: (text: string) => void,
   ) {}
 
   /** Resolves when the process runs. */
   async start(): Promise<void> {
     const { command, args, env } = this.line;
-    // Nothing of this process's own environment: it holds the platform's keys. Nor its folder, for its `.env`.
+    // The child gets neither this process's environment, which holds the platform's keys, nor its folder with `.env`.
     const child = spawn(command, args, {
       env: { ...getDefaultEnvironment(), ...env },
       cwd: tmpdir(),
@@ -61,7 +61,7 @@ export class StdioProcess implements Transport {
     if (!input.write(serializeMessage(message))) await once(input, 'drain');
   }
 
-  /** End the process and everything it has started: politely, then not. */
+  /** Ends the process and its children: closes the input, then SIGTERM, then SIGKILL. */
   async close(): Promise<void> {
     const { child } = this;
     if (child === undefined) return;
@@ -71,7 +71,7 @@ export class StdioProcess implements Transport {
       signalGroup(child, 'SIGTERM');
       await hasEnded(child);
     }
-    // Whatever is left of the group, also when its leader has gone in time.
+    // Children may be left, also if the leader ended in time.
     signalGroup(child, 'SIGKILL');
   }
 
@@ -80,7 +80,7 @@ export class StdioProcess implements Transport {
       this.assertBounds(chunk);
       this.buffer.append(chunk);
     } catch (error) {
-      // A line without end, or JSON that is too deep.
+      // The line is too long, or its JSON is too deep.
       this.onerror?.(error as Error);
       void this.close();
       return;
@@ -126,6 +126,6 @@ function signalGroup({ pid }: ChildProcessWithoutNullStreams, signal: NodeJS.Sig
   try {
     process.kill(-pid, signal);
   } catch {
-    // Nobody is left in it.
+    // The group is empty.
   }
 }

@@ -3,15 +3,15 @@ import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/typ
 import { createHash } from 'node:crypto';
 import type { ToolFile, ToolResult } from '../agent-tool.js';
 
-/** Texts, files and links of one result. */
+/** Maximum content blocks of a result. */
 export const MAX_BLOCKS = 200;
 
 /**
- * What a call has brought, for the model and for the callers of the task. Images and other files become files of
- * the task; the model is told that they are there.
+ * Converts the result of a call for the model and for callers. Images and other files become files of the task, and
+ * the model reads that they exist.
  *
- * @param limit characters that the model gets to see
- * @param maxFileBytes of all files of the result together
+ * @param limit maximum characters that the model sees
+ * @param maxFileBytes maximum size of all files of the result
  */
 export function toolOutput(
   tool: string,
@@ -56,13 +56,13 @@ function describe(block: ContentBlock, keepFile: Keep): string {
   }
 }
 
-/** A file without a name gets one, with the ending of its type. */
+/** Gives a file without a name one with the extension of its type. */
 function named(file: ToolFile, name: string): ToolFile {
   const [ending] = /(?<=\/)[a-z0-9]+/.exec(file.mediaType) ?? [];
   return { ...file, name: file.name || (ending === undefined ? name : `${name}.${ending}`) };
 }
 
-/** @returns what the model is told of the file */
+/** Keeps a file if there is room. @returns the text about the file for the model */
 function keep(files: ToolFile[], file: ToolFile, max: number): string {
   const bytes = [...files, file].reduce((sum, { base64 }) => sum + sizeOf(base64), 0);
   const what = `${file.mediaType}, ${sizeOf(file.base64)} bytes`;
@@ -89,20 +89,19 @@ function isJson(text: string): boolean {
   }
 }
 
-/** What every provider takes as the name of a function. */
+/** Maximum length of a function name that every provider accepts. */
 const MAX_LENGTH = 64;
 const DIGEST_LENGTH = 6;
 
-/** A tool of a server, by the names that the definition and the server give. */
+/** A tool, by its server's name in the definition and its own name at the server. */
 export interface NamedTool {
   server: string;
   tool: string;
 }
 
 /**
- * The names under which a model knows the tools: `server_tool`, of letters, digits, `_` and `-`, at most 64
- * characters, and no two the same. They depend on nothing but the names themselves, so that a later turn on
- * another worker calls the tool that the model has named.
+ * The names of the tools for the model: `server_tool` of letters, digits, `_` and `-`, at most 64 characters, and
+ * unique. They depend only on the given names, so that a later turn on another worker calls the same tool.
  */
 export function namesForModel(tools: readonly NamedTool[]): string[] {
   const plain = tools.map(({ server, tool }) => `${server}_${tool}`.replace(/[^A-Za-z0-9_-]/g, '_'));

@@ -1,13 +1,8 @@
 import { schemaExcess } from '@baton/compute';
+import { SLUG } from '@baton/a2a';
 import { z } from 'zod';
-import { duration } from './duration.js';
-import { callees, delegation } from './tools/callees/callees-config.js';
+import { duration, wholeNumber } from '../../setting-fields.js';
 import { mcpServers } from './tools/mcp/mcp-config.js';
-
-const whole = (min: number, max: number) => {
-  const allowed = `must be a whole number from ${min} to ${max}`;
-  return z.int(allowed).min(min, allowed).max(max, allowed);
-};
 
 const fraction = (max: number) =>
   z
@@ -23,64 +18,90 @@ const MODEL_RULE = `must be provider/model, and the provider one of ${PROVIDERS.
 const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 const memory = z.strictObject({
-  /** Most messages of the user, each with what came of it, that the model is reminded of. */
-  turns: whole(1, 100).prefault(20),
-  /** Most tokens of them, by estimate. */
-  tokens: whole(1, 10_000_000).prefault(8000),
+  /** Maximum earlier messages of the user, each with its answer. */
+  turns: wholeNumber(1, 100).prefault(20),
+  /** Maximum tokens of them, by estimate. */
+  tokens: wholeNumber(1, 10_000_000).prefault(8000),
 });
 
 const jsonSchema = z
   .record(z.string(), z.unknown(), 'must be a JSON schema of an object')
   .refine((schema) => schema['type'] === 'object', 'must be a JSON schema with type: object')
-  // Whether it can be compiled is found out by a thread: see assertSchemas.
+  // A thread checks whether it compiles: see assertSchemas.
   .superRefine((schema, context) => {
     const excess = schemaExcess(schema);
     if (excess) context.addIssue({ code: 'custom', message: `${excess}: make it smaller` });
   });
 
-/** The settings of an llm agent, as an author writes them. */
+const MAX_CALLEES = 100;
+
+const slug = z.string('must be the slug of an agent').regex(SLUG, 'must be the slug of an agent');
+
+const callee = z.union(
+  [
+    slug.transform((agent) => ({ agent, description: undefined })),
+    z.strictObject({ agent: slug, description: z.string().trim().min(1).max(2000).optional() }),
+  ],
+  'must be the slug of an agent, or {agent, description}',
+);
+
+/** The agents of the tenant that an agent can delegate to; `all` = every agent that callers can see. */
+const callees = z.union(
+  [z.literal('all'), z.array(callee).max(MAX_CALLEES, `must have at most ${MAX_CALLEES} agents`)],
+  'must be "all" or a list of slugs, or of {agent, description}',
+);
+
+/** Can only lower the operator's DELEGATION_DEPTH and DELEGATION_TASKS. */
+const delegation = z.strictObject({
+  /** Maximum delegation depth below the root task. */
+  depth: wholeNumber(1, 100).optional(),
+  /** Maximum number of tasks below the root task. */
+  tasks: wholeNumber(1, 10_000).optional(),
+});
+
+/** The settings of an llm agent, as its author writes them. */
 export const llmConfigSchema = z
   .strictObject({
-    /** Provider and model; the rest of the settings holds for every provider. */
+    /** `provider/model`. All other settings work with every provider, unless they say otherwise. */
     model: z.string(MODEL_RULE).regex(MODEL, MODEL_RULE),
-    /** Which of OpenAI's interfaces. */
+    /** The interface of OpenAI to use. */
     api: z.enum(['responses', 'chat'], 'must be "responses" or "chat"').optional(),
-    /** Where the provider is, if not at its usual address: a gateway, Ollama, vLLM. */
+    /** The provider's URL, if it is not the usual one: a gateway, Ollama, vLLM. */
     baseUrl: z
       .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
       .max(2048, 'must have at most 2048 characters')
       .optional(),
-    /** Name of the tenant's secret that holds the key; the provider's name if it is left out. */
+    /** Name of the tenant's secret with the key. Default: the provider's name. */
     key: z.string().regex(SECRET_NAME, 'must be the name of a secret').optional(),
-    /** What the model is told before the conversation. */
+    /** The system prompt. */
     prompt: z.string('must be text').max(200_000, 'must have at most 200000 characters').optional(),
     temperature: fraction(2).optional(),
     topP: fraction(1).optional(),
-    maxOutputTokens: whole(1, 10_000_000).optional(),
-    /** How much the model thinks before it answers, where it can. */
+    maxOutputTokens: wholeNumber(1, 10_000_000).optional(),
+    /** Amount of reasoning before the answer, for models that support it. */
     reasoning: z.enum(['low', 'medium', 'high'], 'must be "low", "medium" or "high"').optional(),
-    /** The reply is a JSON value of this schema, as a data part. */
+    /** Makes the reply a data part: a JSON value of this schema. */
     output: z.strictObject({ schema: jsonSchema }).optional(),
-    /** What the model knows of the earlier tasks of the context. */
+    /** How much of the context's earlier tasks the model reads. */
     memory: z.union([z.literal('off'), memory], 'must be "off" or {turns, tokens}').prefault({}),
-    /** Most calls of the model in one turn. */
-    steps: whole(1, 1000).prefault(10),
+    /** Maximum model calls in one turn. */
+    steps: wholeNumber(1, 1000).prefault(10),
     budget: z
       .strictObject({
-        /** Most tokens of one run, read and written. */
-        tokens: whole(1, 1_000_000_000).optional(),
+        /** Maximum tokens of one run, input and output. */
+        tokens: wholeNumber(1, 1_000_000_000).optional(),
       })
       .prefault({}),
-    /** Longest time of one call of the model, to its last word. */
+    /** Maximum duration of one model call. */
     timeout: duration('120s'),
-    /** Longest time to the first word of the model. */
+    /** Maximum time to the first output of the model. */
     firstToken: duration('60s'),
-    /** Longest pause between two words of the model. */
+    /** Maximum pause between two outputs of the model. */
     stall: duration('30s'),
-    /** How often a call that failed is made again, where that may help. */
-    retries: whole(0, 20).prefault(3),
+    /** Maximum retries of a failed model call. */
+    retries: wholeNumber(0, 20).prefault(3),
     tools: z.strictObject({ mcp: mcpServers }).prefault({}),
-    /** Other agents that this one may ask. */
+    /** Other agents that this agent can call. */
     agents: callees.prefault([]),
     delegation: delegation.prefault({}),
   })
@@ -98,10 +119,13 @@ export const llmConfigSchema = z
     }
   });
 
-/** The settings of an llm agent with the standard values filled in; durations are in milliseconds. */
+/** The settings of an llm agent with defaults filled in. Durations are in milliseconds. */
 export type LlmConfig = z.output<typeof llmConfigSchema>;
 
-/** The settings of an llm agent. Throws an Error that names the path of the wrong field. */
+/** The agents of `agents`. */
+export type Callees = z.output<typeof callees>;
+
+/** Parses the settings of an llm agent. Throws an Error with the path of the wrong field. */
 export function llmConfig(raw: Record<string, unknown>): LlmConfig {
   const result = llmConfigSchema.safeParse(raw);
   if (result.success) return result.data;
@@ -111,7 +135,7 @@ export function llmConfig(raw: Record<string, unknown>): LlmConfig {
   throw new Error(`${path}: ${unknown.length > 0 ? 'is not a setting' : (issue?.message ?? 'is not valid')}`);
 }
 
-/** `openai/gpt-5-mini` is the model gpt-5-mini of openai. */
+/** Splits `openai/gpt-5-mini` into the provider `openai` and the model `gpt-5-mini`. */
 export function splitModel(model: string): { provider: Provider; name: string } {
   const slash = model.indexOf('/');
   return { provider: model.slice(0, slash) as Provider, name: model.slice(slash + 1) };

@@ -1,11 +1,20 @@
-import { type Agent, isEnabled } from '@baton/a2a';
+import {
+  type Agent,
+  isEnabled,
+  TaskState,
+  type Part,
+  type Task,
+  eventKindOf,
+  isInterrupted,
+  textOf,
+} from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { AgentList, ChildRefusal, type ChildTask, ChildTasks } from '../../../../ports.js';
-import { approvalsOf, asksForApproval, raised } from '../../../../approvals.js';
-import { Suspension, type Turn } from '../../../../runtime.js';
-import { ApprovalsPending } from '../../approval/approval.js';
-import type { LlmConfig } from '../../config.js';
+import { AgentList, ChildRefusal, type ChildTask, ChildTasks } from '../../../ports.js';
+import { approvalsOf, asksForApproval, raised } from '../../../approvals.js';
+import { Suspension, type Turn } from '../../../runtime.js';
+import { ApprovalsPending } from '../approval/approval.js';
+import type { LlmConfig, Callees } from '../llm-config.js';
 import type {
   AgentTool,
   ToolCallContext,
@@ -13,11 +22,9 @@ import type {
   OpenTools,
   ToolResult,
   ToolSource,
-} from '../agent-tool.js';
-import type { Callees } from './callees-config.js';
-import { replyOf } from './callee-reply.js';
+} from './agent-tool.js';
 
-/** Longest name of a tool that every provider takes. */
+/** Maximum length of a tool name that every provider accepts. */
 const MAX_NAME = 64;
 
 const INPUT: JsonSchema = {
@@ -43,14 +50,14 @@ interface Asked {
   taskId?: string;
 }
 
-/** An agent that this one may ask; undefined: there is none of that slug. */
+/** An agent that this one can call. `agent` is undefined if there is no agent with that slug. */
 interface Callee {
   slug: string;
   agent: Agent | undefined;
   description: string;
 }
 
-/** Other agents of the tenant, each as a tool. A call is a task of its own, for which the run is suspended. */
+/** Other agents of the tenant, each as a tool. A call creates a child task, and the run is suspended until it ends. */
 @Injectable()
 export class CalleeTools implements ToolSource {
   constructor(
@@ -101,7 +108,7 @@ export class CalleeTools implements ToolSource {
     };
   }
 
-  /** The child of a call as it is, once it has got what a person has said to it. */
+  /** The child task of a call, after it has received a person's answer, if there is one. */
   private async childOf(
     turn: Turn,
     config: LlmConfig,
@@ -123,8 +130,8 @@ export class CalleeTools implements ToolSource {
 }
 
 /**
- * What a child asks a person is asked by the parent's task in turn, up to the one that has a caller: the model of the
- * parent never gets to see the question, so it can't answer it.
+ * Forwards a child's request for approval to the parent's task, up to the task that has a caller. The parent's model
+ * never sees the question, so it can not answer it.
  */
 function askAbove(
   turn: Turn,
@@ -143,7 +150,7 @@ function askAbove(
   };
 }
 
-/** A slug has no underscore, so the names of two agents are never the same. */
+/** A slug has no underscore, so two agents never have the same tool name. */
 function nameOf(slug: string): string {
   const name = `ask_${slug}`;
   return name.length <= MAX_NAME ? name : slug;
@@ -153,3 +160,54 @@ function descriptionOf({ definition: { description, skills } }: Agent): string {
   if (skills.length === 0) return description;
   return `${description} Skills: ${skills.map((skill) => `${skill.name} (${skill.description})`).join('; ')}`;
 }
+
+const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED, TASK_STATE_REJECTED, TASK_STATE_AUTH_REQUIRED } =
+  TaskState;
+
+/** The result of a child task, for the model and for the callers of the task. */
+export function replyOf({ slug }: Agent, { task, depth }: ChildTask): ToolResult {
+  const state = task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
+  const said = textOf(task.status?.message?.parts ?? []);
+  const shown = (content: unknown) => ({ kind: 'agent-reply', data: { agent: slug, depth, content } });
+  if (state === TASK_STATE_COMPLETED) {
+    const content = contentOf(task, said);
+    return { ok: true, content, shown: shown(content) };
+  }
+  if (isInterrupted(state)) {
+    const needs = state === TASK_STATE_AUTH_REQUIRED ? 'auth-required' : 'input-required';
+    const asked = said === '' ? 'It asks for more.' : said;
+    const text = `${slug} has not finished (${needs}). It says: ${asked}\nTo answer, call this tool again with taskId "${task.id}".`;
+    return {
+      ok: true,
+      content: { state: needs, question: said, taskId: task.id },
+      text,
+      shown: shown(asked),
+    };
+  }
+  const how =
+    state === TASK_STATE_CANCELED
+      ? 'was canceled'
+      : state === TASK_STATE_REJECTED
+        ? 'has refused'
+        : 'has failed';
+  return { ok: false, content: `${slug} ${how}${said === '' ? '' : `: ${said}`}` };
+}
+
+/** The reply of a child: a text, or `{text, data, files}` with the names of the files. */
+function contentOf({ artifacts }: Task, said: string): unknown {
+  const own = artifacts.filter((artifact) => eventKindOf(artifact) === undefined);
+  const texts = own.map(({ parts }) => textOf(parts)).filter((text) => text !== '');
+  // Agents reply with artifacts, with the message of their last status, or with both.
+  const text = [...texts, ...(said === '' || texts.includes(said) ? [] : [said])].join('\n');
+  const parts = own.flatMap((artifact) => artifact.parts);
+  const data = parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as unknown] : []));
+  const files = parts.filter(isFile).map(({ filename, mediaType }) => ({ name: filename, mediaType }));
+  if (data.length === 0 && files.length === 0) return text;
+  return {
+    ...(text !== '' && { text }),
+    ...(data.length > 0 && { data }),
+    ...(files.length > 0 && { files }),
+  };
+}
+
+const isFile = ({ content }: Part): boolean => content?.$case === 'raw' || content?.$case === 'url';

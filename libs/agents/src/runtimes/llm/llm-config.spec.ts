@@ -1,4 +1,4 @@
-import { llmConfig } from './config.js';
+import { llmConfig } from './llm-config.js';
 
 describe('the settings of an llm agent', () => {
   it('have standard values for all but the model', () => {

@@ -4,15 +4,15 @@ import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
 import type { AgentTool, ToolResult } from './agent-tool.js';
-import { callArtifact, fileArtifacts } from './call-artifacts.js';
+import { callArtifact, fileArtifacts } from '../turn-artifacts.js';
 
 /**
- * Make the calls of the model's last step that have no result yet, all at once, but for those that somebody must
- * approve first. Each result is durable before it is said; they are said in the order of the calls. Throws a
- * `Suspension` if calls wait for other tasks, once all others have their results.
- * @returns the calls that wait for approval, those included that other tasks ask about
+ * Makes the pending tool calls of the model's last step concurrently, without those that wait for approval. Each result
+ * is durable before it is published. Results are published in the order of the calls. Throws a `Suspension` if calls
+ * wait for other tasks, after all other calls have their results.
+ * @returns the calls that wait for approval, also those of child tasks
  */
-export async function* settleCalls(
+export async function* runToolCalls(
   turn: Turn,
   conversation: Conversation,
   tools: readonly AgentTool[],
@@ -20,7 +20,7 @@ export async function* settleCalls(
   signal: AbortSignal,
 ): AsyncGenerator<AgentOutput, ApprovalRequest[]> {
   const calls = await Promise.all(
-    conversation.pendingCalls().map((call) => look(call, conversation, tools, checks)),
+    conversation.pendingCalls().map((call) => prepare(call, conversation, tools, checks)),
   );
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
@@ -29,7 +29,7 @@ export async function* settleCalls(
     await conversation.add({ kind: 'result', callId: one.call.toolCallId, result });
     return result;
   });
-  // The first that fails ends the turn; the others must not fail unheard.
+  // The first failure ends the turn. Handle the rejections of the others.
   for (const one of made) one.catch(() => undefined);
   const waitsFor: string[] = [];
   for (const [i, { call }] of due.entries()) {
@@ -50,14 +50,14 @@ export async function* settleCalls(
 interface Callable {
   call: RecordedCall;
   tool: AgentTool;
-  /** Nobody has approved or refused it yet. */
+  /** A person must still approve or refuse it. */
   waits: boolean;
 }
 
 const waits = (one: Callable | { result: ToolResult }): one is Callable => 'tool' in one && one.waits;
 
-/** What is to become of a call: its tool is called, or there is a result without that. */
-async function look(
+/** Finds the tool of a call, or the result of a call that must not be made. */
+async function prepare(
   call: RecordedCall,
   conversation: Conversation,
   tools: readonly AgentTool[],

@@ -1,0 +1,146 @@
+import { EVENT_KIND, textOf, type Artifact } from '@baton/a2a';
+import { isDeepStrictEqual } from 'node:util';
+import { type AgentOutput, artifactChunk, textPart, type Turn, dataPart, filePart } from '../../runtime.js';
+import {
+  type Conversation,
+  type RecordedCall,
+  callIdOf,
+  reasoningOfStep,
+  textOfStep,
+} from './conversation.js';
+import type { ToolResult } from './tools/agent-tool.js';
+
+type Kind = 'reply' | 'reasoning';
+
+/**
+ * Streams the output of one model step as artifact chunks: reply and reasoning are separate artifacts. A retry replaces
+ * the output of a failed try, also of a crashed worker.
+ */
+export class Speech {
+  /** The artifacts of this try, and whether each is closed. */
+  private readonly said = new Map<Kind, boolean>();
+  /** Artifacts with output of failed tries. */
+  private readonly stale = new Set<Kind>();
+
+  /** @param step number of the step in the task, from 1 */
+  constructor(
+    private readonly turn: Turn,
+    private readonly step: number,
+  ) {
+    const there = new Map(turn.task.artifacts.map(({ artifactId, parts }) => [artifactId, textOf(parts)]));
+    for (const kind of ['reply', 'reasoning'] as const) {
+      if (there.get(idOf(kind, step))) this.stale.add(kind);
+    }
+  }
+
+  /** @param last whether this is the last text of its kind */
+  say(kind: Kind, text: string, last: boolean): AgentOutput {
+    const append = this.said.has(kind);
+    this.said.set(kind, last);
+    this.stale.delete(kind);
+    return this.chunk(kind, text, append, last);
+  }
+
+  /** Starts a retry: the next text replaces the artifact. */
+  restart(): void {
+    for (const kind of this.said.keys()) this.stale.add(kind);
+    this.said.clear();
+  }
+
+  /** Ends the step: closes open artifacts, and empties artifacts of failed tries. */
+  *end(): Generator<AgentOutput> {
+    for (const [kind, isClosed] of this.said) if (!isClosed) yield this.chunk(kind, '', true, true);
+    for (const kind of this.stale) yield this.chunk(kind, '', false, true);
+  }
+
+  private chunk(kind: Kind, text: string, append: boolean, lastChunk: boolean): AgentOutput {
+    return artifactChunk(this.turn, textArtifact(kind, this.step, text), { append, lastChunk });
+  }
+}
+
+const idOf = (kind: Kind, step: number): string => `${kind}-${step}`;
+
+/** A text of the model as an artifact. Reasoning is marked, because it is not part of the reply. */
+export const textArtifact = (kind: Kind, step: number, text: string) => ({
+  artifactId: idOf(kind, step),
+  name: kind,
+  parts: [textPart(text)],
+  ...(kind === 'reasoning' && { metadata: { [EVENT_KIND]: 'reasoning' } }),
+});
+
+/** Maximum output of a call that callers see, in characters of JSON. */
+const MAX_SHOWN = 32_768;
+
+/** A tool call as an artifact with one data part. It is marked, because it is not part of the reply. */
+export function callArtifact(call: RecordedCall, result: ToolResult) {
+  const { toolName, input } = call;
+  const { kind, data } = result.shown ?? {
+    kind: 'tool-call',
+    data: { tool: toolName, ok: result.ok, input, ...shownOutput(result) },
+  };
+  return {
+    artifactId: callIdOf(call),
+    name: toolName,
+    parts: [dataPart(data)],
+    metadata: { [EVENT_KIND]: kind },
+  };
+}
+
+/** The files of a tool result, each as an artifact of the reply. */
+export const fileArtifacts = (call: RecordedCall, { files = [] }: ToolResult) =>
+  files.map(({ name, mediaType, base64 }, i) => ({
+    artifactId: `${callIdOf(call)}-file-${i + 1}`,
+    name,
+    parts: [filePart(name, mediaType, Buffer.from(base64, 'base64'))],
+  }));
+
+function shownOutput({ content }: ToolResult): { output?: unknown } {
+  return JSON.stringify(content ?? null).length <= MAX_SHOWN ? { output: content } : {};
+}
+
+/**
+ * Artifacts that a crashed worker journaled and did not publish completely.
+ * @param isData the agent's reply is data, which is published when the turn ends
+ */
+export function* leftovers(turn: Turn, conversation: Conversation, isData: boolean): Generator<AgentOutput> {
+  const there = new Map(turn.task.artifacts.map((artifact) => [artifact.artifactId, artifact]));
+  for (const [i, step] of conversation.steps().entries()) {
+    const number = i + 1;
+    const isOfThisTurn = step.runId === turn.runId;
+    const texts = [
+      textArtifact('reasoning', number, reasoningOfStep(step)),
+      textArtifact('reply', number, isData ? '' : textOfStep(step)),
+    ];
+    for (const artifact of isOfThisTurn ? texts : []) {
+      const said = textOf(there.get(artifact.artifactId)?.parts ?? []);
+      if (said !== textOf(artifact.parts)) yield artifactChunk(turn, artifact);
+    }
+    yield* ofCalls(turn, conversation, number, there);
+  }
+}
+
+/** Includes steps of earlier turns, because this turn's message may have approved their calls. */
+function* ofCalls(
+  turn: Turn,
+  conversation: Conversation,
+  step: number,
+  there: ReadonlyMap<string, Artifact>,
+): Generator<AgentOutput> {
+  for (const call of conversation.callsOf(step)) {
+    const result = conversation.resultOf(call);
+    if (!result) continue;
+    const artifact = callArtifact(call, result);
+    if (!hasData(there.get(artifact.artifactId), artifact)) yield artifactChunk(turn, artifact);
+    for (const file of fileArtifacts(call, result)) {
+      if (!there.has(file.artifactId)) yield artifactChunk(turn, file);
+    }
+  }
+}
+
+const dataOf = ({ parts }: Pick<Artifact, 'parts'>): unknown => {
+  const content = parts[0]?.content;
+  return content?.$case === 'data' ? content.value : undefined;
+};
+
+const hasData = (said: Artifact | undefined, artifact: Pick<Artifact, 'parts'>): boolean =>
+  said !== undefined && isDeepStrictEqual(dataOf(said), dataOf(artifact));
