@@ -1,49 +1,49 @@
 import { type Message, type Part, TaskState, type TaskStatus } from '@baton/a2a';
 import { z } from 'zod';
 
-/** A call that a person must approve before it is made. */
+/** A tool call that a person must approve. */
 export interface ApprovalRequest {
   /**
-   * Unlike the model's own id of it, no other call of the task has the same. Of a call further down it begins with the
-   * call that has led there: `call-1-2/call-3-1` is the call `call-3-1` of the child of `call-1-2`.
+   * Unique in the task, unlike the model's own id. The id of a child's call starts with the call that created the
+   * child: `call-1-2/call-3-1` is the call `call-3-1` of the child of `call-1-2`.
    */
   callId: string;
   tool: string;
   description: string;
   input: unknown;
-  /** Name of the MCP server whose tool it is. */
+  /** Name of the MCP server that provides the tool. */
   server?: string | undefined;
-  /** Of a call further down: slugs of the agents from the one whose task this is to the one that asks. */
+  /** For a child's call: slugs of the agents from this task's agent down to the one that asks. */
   agents?: string[] | undefined;
 }
 
-/** What a person has said about a call. */
+/** A person's decision about a call. */
 export interface Decision {
   callId: string;
   approved: boolean;
-  /** Why; the model gets to know it when the call is refused. */
+  /** The reason. The model reads it if the call is refused. */
   reason?: string;
 }
 
-/** What a person has said about calls of a child, by the ids that they have there. */
+/** A person's decisions about calls of a child, with the child's call ids. */
 export interface ApprovalAnswer {
-  /** The same in every attempt, and another one for every answer to the child. */
+  /** Identifies the answer: the same in every attempt, and different for each answer to the child. */
   number: number;
   decisions: Decision[];
 }
 
-/** Longest reason that an answer takes, in characters. */
+/** Maximum length of a reason, in characters. */
 export const MAX_REASON = 10_000;
 
-/** Metadata of a message that an agent has sent to its child. It only takes rights away, so anybody may write it. */
+/** Metadata of a message from an agent to its child. It only removes rights, so it need not be protected. */
 const SENDER = 'baton.sender';
 export const SENT_BY_AGENT = { [SENDER]: 'agent' };
 
-/** Whether an agent has said this, and no person. */
+/** Whether an agent sent the message, and not a person. */
 export const isSentByAgent = ({ metadata }: Pick<Message, 'metadata'>): boolean =>
   metadata?.[SENDER] === 'agent';
 
-// What an agent elsewhere asks stands in a text that a person reads: it must not look like more lines of it.
+// Texts of remote agents become part of a text that a person reads. They must not look like further lines of it.
 const oneLine = (max: number) =>
   z
     .string()
@@ -62,23 +62,23 @@ const request = z.object({
 
 /**
  * Whether a task waits for a person to approve calls: it is input-required, and its status has a data part
- * `{"approval": …}`. An llm agent's status is written by its runtime and never by its model, so a model can neither
- * hide such a question nor invent one. Any other agent may write what it wants: then a person is asked.
+ * `{"approval": …}`. The runtime writes the status of an llm agent, so its model can neither hide nor invent such a
+ * question. Other agents can write any status. Then a person is asked.
  */
 export const asksForApproval = (status: TaskStatus | undefined): boolean => approvalParts(status).length > 0;
 
-/** What a task asks a person to approve; undefined if it can't be read. */
+/** The calls that a task asks a person to approve. Undefined if they are invalid. */
 export function approvalsOf(status: TaskStatus | undefined): ApprovalRequest[] | undefined {
   const parsed = z.array(request).safeParse(approvalParts(status).map(({ approval }) => approval));
   return parsed.success ? parsed.data : undefined;
 }
 
-/** What a child of this agent's asks, as the agent's own task asks it. */
+/** Converts a child's request to a request of the agent's own task. */
 export function raised(
   asked: ApprovalRequest,
-  place: { callId: string; agent: string; child: string },
+  origin: { callId: string; agent: string; child: string },
 ): ApprovalRequest {
-  const { callId, agent, child } = place;
+  const { callId, agent, child } = origin;
   const [first, ...others] = asked.agents ?? [];
   const below = first === undefined || first === child ? others : [first, ...others];
   return { ...asked, callId: `${callId}/${asked.callId}`, agents: [agent, child, ...below] };

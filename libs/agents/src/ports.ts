@@ -2,21 +2,21 @@ import type { Agent, Task } from '@baton/a2a';
 import type { ApprovalAnswer } from './approvals.js';
 import type { Turn } from './runtime.js';
 
-/** The agents a tenant can call. Bound to the platform's catalog by the process that runs agents. */
+/** Lists the agents that a tenant can call. The worker binds it to the platform's catalog. */
 export abstract class AgentList {
-  /** Built-ins, the tenant's own and the installed ones; never another tenant's. */
+  /** Built-in agents, the tenant's own and installed ones. Never agents of another tenant. */
   abstract list(tenantId: string): Promise<Agent[]>;
 }
 
-/** Reads the secrets of tenants: model keys, credentials. Bound by the process that runs agents. */
+/** Reads secrets of tenants, such as model keys. The worker binds it. */
 export abstract class SecretReader {
-  /** The value, for use and never for showing; undefined if the tenant has no such secret. */
+  /** The value, which must never be shown. Undefined if the tenant has no such secret. */
   abstract get(tenantId: string, name: string): Promise<string | undefined>;
 }
 
-/** With which model the agent `index` routes. Bound to the settings of operator and tenant by the process that runs agents. */
+/** The model with which the agent `index` routes. The worker binds it to the settings of operator and tenant. */
 export abstract class IndexModels {
-  /** Undefined: it has none. `model` is `provider/model` as somebody has written it. */
+  /** Undefined if there is no model. `model` is `provider/model`, not yet validated. */
   abstract of(tenantId: string): Promise<IndexModel | undefined>;
 }
 
@@ -25,25 +25,25 @@ export interface IndexModel {
   baseUrl?: string;
 }
 
-/** Tokens of one call of a model. */
+/** Tokens of one model call. */
 export interface TokenCount {
   inputTokens: number;
   outputTokens: number;
 }
 
-/** A tenant is over what it may use: the sentence says which limit, and what to do. */
+/** A tenant has exceeded its token limit. The message names the limit and the remedy. */
 export class TokensExceeded extends Error {
   override readonly name = 'TokensExceeded';
 }
 
-/** What tenants spend on models. Bound to their limits by the process that runs agents. */
+/** The token budgets of tenants. The worker binds it to their limits. */
 export abstract class TokenBudget {
   /**
-   * Take room for a call of a model before it is made; what a run had taken before is given back.
-   * @param tokens what it may cost, by estimate
-   * @param forMs after this time the room is free again, whatever became of the call
-   * @param signal stops waiting for an answer
-   * @throws TokensExceeded if the tenant has no room left
+   * Reserves tokens for a model call. An earlier reservation of the run is released.
+   * @param tokens estimated tokens of the call
+   * @param forMs the reservation expires after this time
+   * @param signal stops waiting for the reservation
+   * @throws TokensExceeded if the tenant has no tokens left
    */
   abstract reserve(
     tenantId: string,
@@ -52,40 +52,37 @@ export abstract class TokenBudget {
     forMs: number,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Note what the call has cost, in place of what was reserved for it. Does not reject. */
+  /** Records the tokens of a call in place of its reservation. Never rejects. */
   abstract record(tenantId: string, runId: string, spent: TokenCount): Promise<void>;
 }
 
-/** What an agent asks another one while it answers a turn. */
+/** A request of an agent to another agent during a turn. */
 export interface ChildRequest {
-  /** Unique in the task, and the same in every attempt: a call has one child, however often it is made. */
+  /** Unique in the task, and the same in every attempt, so that a repeated call has one child. */
   callId: string;
-  /**
-   * Who is asked several times at once is asked in different lanes, from 1: an agent remembers what it was asked
-   * before in a lane.
-   */
+  /** Concurrent calls of one agent use different lanes, from 1. An agent remembers the earlier calls of a lane. */
   lane: number;
   agent: Agent;
   message: string;
-  /** A JSON value that goes with the message. */
+  /** A JSON value in addition to the message. */
   data?: unknown;
-  /** A child of the same task that has asked for input; left out = a new one. */
+  /** A child of the same task that asked for input. Default: a new child. */
   taskId?: string;
-  /** The child may be so far from the first task of all, and so many may be made below that one. */
+  /** Maximum depth of the child below the root task, and maximum number of tasks below the root task. */
   limits: { depth: number; tasks: number };
   signal: AbortSignal;
 }
 
-/** A task that an agent has given to another one. */
+/** A task that an agent delegated to another agent. */
 export interface ChildTask {
   task: Task;
-  /** 1 = of the first task of all, 2 = of a child of it … */
+  /** Depth below the root task: 1 = a child of it, 2 = a grandchild. */
   depth: number;
-  /** Its turn has not ended: wait for it with a `Suspension`. */
+  /** Its turn has not ended. Wait for it with a `Suspension`. */
   isAtWork: boolean;
 }
 
-/** A person's answer for a child that waits for approval. */
+/** A person's answer to a child that waits for approval. */
 export interface ChildAnswer extends ApprovalAnswer {
   /** The call that the child belongs to. */
   callId: string;
@@ -94,24 +91,25 @@ export interface ChildAnswer extends ApprovalAnswer {
   signal: AbortSignal;
 }
 
-/** Why there is no such child. The message is plain words for the agent that asks. */
+/** A child was refused. The message is for the calling agent, in plain words. */
 export class ChildRefusal extends Error {
   override readonly name = 'ChildRefusal';
 }
 
-/** Tasks of the same platform that agents give to each other. Bound by the process that runs agents. */
+/** Tasks that agents delegate to each other. The worker binds it. */
 export abstract class ChildTasks {
   /**
-   * The child of a call: started if there is none yet, else as it is. Durable when it resolves.
-   * @throws ChildRefusal if it may not be, is no longer kept, or waits for a person's answer and gets an agent's
+   * Returns the child of a call, and creates it if there is none. It is durable when this resolves.
+   * @throws ChildRefusal if a limit forbids it, if it was deleted, or if it waits for a person's answer and an agent
+   * answers
    */
   abstract call(turn: Turn, request: ChildRequest): Promise<ChildTask>;
 
   /**
-   * Hand a person's answer about approvals on to the child that has asked, once; a child that no longer asks for them
-   * gets nothing. Durable when it resolves.
-   * @returns the child as it is then
-   * @throws ChildRefusal if it is no longer kept
+   * Forwards a person's answer about approvals to the child that asked, once. A child that no longer asks gets nothing.
+   * Durable when it resolves.
+   * @returns the child after that
+   * @throws ChildRefusal if the child was deleted
    */
   abstract answer(turn: Turn, answer: ChildAnswer): Promise<ChildTask>;
 }

@@ -9,79 +9,78 @@ import {
   TaskState,
 } from '@baton/a2a';
 
-/** One value of a journal. */
+/** One entry of a journal. */
 export interface JournalEntry {
-  /** The run that wrote it: one turn of the task. */
+  /** The run that wrote it. A run is one turn of the task. */
   runId: string;
-  /** From 1, without holes, over all turns of the task. */
+  /** Counts from 1 without gaps, over all turns of the task. */
   position: number;
   /** Any JSON value. */
   value: unknown;
 }
 
 /**
- * What a runtime must remember across a crash of its worker and from turn to turn: a list of JSON values per task,
- * in Postgres, that only grows. It goes when the task is deleted.
+ * The memory of a runtime across crashes and turns: an append-only list of JSON values per task, in Postgres. It is
+ * deleted with the task.
  */
 export interface TurnJournal {
   /**
-   * Every entry of a task, of all its turns, oldest first.
-   * @param taskId another task of the tenant, as one of `earlierTasks`; left out = the turn's own
+   * Reads all entries of a task, of all its turns, oldest first.
+   * @param taskId another task of the tenant, such as one of `earlierTasks`. Default: the turn's own task
    */
   read(taskId?: string): Promise<JournalEntry[]>;
-  /** Durable when it resolves. Rejects if another attempt owns the run; nothing was written then. */
+  /** The entry is durable when this resolves. Rejects without a write if another attempt has taken over the run. */
   append(value: unknown): Promise<void>;
 }
 
-/** One turn of a task, as a runtime gets it. */
+/** One turn of a task, as a runtime receives it. */
 export interface Turn {
   tenantId: string;
   runId: string;
-  /** 1 for the first try; a higher number means that an earlier worker died in the middle of this turn. */
+  /** Counts from 1. A higher number means that an earlier attempt crashed, or was suspended, during this turn. */
   attempt: number;
   agent: Agent;
-  /** An earlier attempt may have killed its process, and others with it: this one should be alone in its own. */
+  /** Run the turn in a process of its own: an earlier attempt may have killed its process with other turns in it. */
   runsAlone?: boolean;
-  /** The task as stored when the turn was claimed, with its history (the new message included). */
+  /** The stored task when the turn was claimed, with its history, which includes the new message. */
   task: Task;
   /** The message to answer. */
   message: Message;
-  /** The tasks that `message.referenceTaskIds` names, as far as they exist in the tenant. */
+  /** The existing tasks of the tenant that `message.referenceTaskIds` names. */
   referenceTasks: Task[];
   /**
-   * The earlier tasks of the same context and agent, oldest first: the conversation so far. Read when asked for; the
-   * latest 16 unless more are wanted, at most 100.
+   * Reads the earlier tasks of the same context and agent, oldest first.
+   * @param max maximum number of tasks, the latest ones. Default 16, at most 100
    */
-  earlierTasks: (most?: number) => Promise<Task[]>;
-  /** What the runtime wants to remember of this task. */
+  earlierTasks: (max?: number) => Promise<Task[]>;
+  /** The journal of this task. */
   journal: TurnJournal;
-  /** Extension URIs the caller asked for. */
+  /** URIs of the extensions that the caller requested. */
   extensions: readonly string[];
-  /** The trace of the caller's request (W3C Trace Context), to be continued in calls. */
+  /** The trace of the caller's request (W3C Trace Context). Outbound calls continue it. */
   traceparent: string | undefined;
 }
 
-/** What a runtime may say: an event, a bare message (the whole reply), or a task to be taken over. */
+/** The output of a runtime: an event, a bare message (the whole reply), or a task whose content is adopted. */
 export type AgentOutput = NonNullable<StreamResponse['payload']>;
 
 /**
- * How a kind of agent is executed. `run` yields what the agent says, in order, and returns when the turn is
- * over. A turn ends with a status that is terminal or interrupted, or with a bare message. When `signal`
- * aborts (cancel, lost lease, shutdown) it must stop soon; what it yields afterwards is discarded.
- * A thrown error fails the task, unless it is a `Suspension`.
+ * Runs one kind of agent. `run` yields the agent's output in order and returns at the end of the turn. A turn ends with
+ * a terminal or interrupted status, or with a bare message. When `signal` aborts (cancel, lost lease, shutdown), `run`
+ * must stop soon, and later output is dropped. A thrown error fails the task, unless it is a `Suspension`.
  */
 export interface AgentRuntime {
-  /** As definitions call it; what their `config` may hold stands in RUNTIME_CONFIGS. */
+  /** The `runtime` of definitions. RUNTIME_CONFIGS has the schema of their `config`. */
   readonly name: string;
   run(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput>;
 }
 
-/** Why a turn's signal was aborted; the value of `signal.reason`. */
+/** Why a turn was stopped: the value of `signal.reason`. */
 export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';
 
 /**
- * Thrown by a runtime whose turn can only go on when other tasks have ended theirs (or have asked for input). Until
- * then the run holds neither a worker nor a slot; then it runs again, as the next attempt.
+ * Thrown by a runtime to wait until other tasks end their turns or ask for input. Meanwhile the run uses no worker and
+ * no slot. Then it runs again as the next attempt.
  */
 export class Suspension extends Error {
   override readonly name = 'Suspension';
@@ -91,24 +90,21 @@ export class Suspension extends Error {
   }
 }
 
-/** What was said before this turn's message: empty in a task's first turn. */
+/** The messages before this turn's message. Empty in the first turn of a task. */
 export function historyBefore({ task, message }: Turn): Message[] {
-  // The last one, because some callers use a messageId twice in a task.
+  // The last match, because some callers use a messageId twice in a task.
   const index = task.history.findLastIndex(
     ({ messageId, role }) => messageId === message.messageId && role === Role.ROLE_USER,
   );
   return index < 0 ? [] : task.history.slice(0, index);
 }
 
-/**
- * Which turn of its task this is, from 1. It comes from the stored task alone, so that any worker and any
- * attempt counts the same.
- */
+/** The number of this turn in its task, from 1. It depends only on the stored task, so every attempt counts the same. */
 export function turnNumber(turn: Turn): number {
   return 1 + historyBefore(turn).filter(({ role }) => role === Role.ROLE_USER).length;
 }
 
-/** A part that holds text. */
+/** Creates a text part. */
 export const textPart = (text: string): Part => ({
   content: { $case: 'text', value: text },
   metadata: undefined,
@@ -116,7 +112,7 @@ export const textPart = (text: string): Part => ({
   mediaType: 'text/plain',
 });
 
-/** A part that holds a JSON value. */
+/** Creates a data part with a JSON value. */
 export const dataPart = (value: unknown): Part => ({
   content: { $case: 'data', value },
   metadata: undefined,
@@ -124,7 +120,7 @@ export const dataPart = (value: unknown): Part => ({
   mediaType: 'application/json',
 });
 
-/** A part that is a file. */
+/** Creates a file part. */
 export const filePart = (filename: string, mediaType: string, value: Buffer): Part => ({
   content: { $case: 'raw', value },
   metadata: undefined,
@@ -132,7 +128,7 @@ export const filePart = (filename: string, mediaType: string, value: Buffer): Pa
   mediaType,
 });
 
-/** A status of the turn's task, with a text or parts for the caller if there is something to say. */
+/** Creates a status of the turn's task, with an optional message to the caller. */
 export function status(turn: Turn, state: TaskState, said?: string | Part[]): AgentOutput {
   const { id: taskId, contextId } = turn.task;
   const parts = typeof said === 'string' ? [textPart(said)] : said;
@@ -144,18 +140,18 @@ export function status(turn: Turn, state: TaskState, said?: string | Part[]): Ag
   };
 }
 
-/** The turn's end when the reply is in its artifacts: no message, so that nothing is said twice. */
+/** Ends the turn successfully. There is no message, because the reply is in the artifacts. */
 export const completed = (turn: Turn): AgentOutput => status(turn, TaskState.TASK_STATE_COMPLETED);
 
-/** The turn's end when the agent can't do what it was asked. */
+/** Ends the turn with a failure and its reason. */
 export const failed = (turn: Turn, text: string): AgentOutput =>
   status(turn, TaskState.TASK_STATE_FAILED, text);
 
-/** The turn's end when the agent needs an answer before it can go on. */
+/** Ends the turn with a question to the caller. */
 export const inputRequired = (turn: Turn, question: string | Part[]): AgentOutput =>
   status(turn, TaskState.TASK_STATE_INPUT_REQUIRED, question);
 
-/** One chunk of an artifact of the turn's task. */
+/** Creates a chunk of an artifact of the turn's task. */
 export function artifactChunk(
   turn: Turn,
   artifact: { artifactId: string; name: string; parts: Part[]; metadata?: Artifact['metadata'] },
@@ -175,7 +171,7 @@ export function artifactChunk(
   };
 }
 
-/** The id comes from the run, so that another attempt of the same turn says the same message. */
+/** The message id derives from the run, so every attempt of a turn sends the same message. */
 function statusMessage(turn: Turn, parts: Part[]): Message {
   return {
     messageId: `${turn.runId}-status`,

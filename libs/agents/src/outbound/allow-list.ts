@@ -7,15 +7,15 @@ interface AllowedHost {
   port: string | undefined;
 }
 
-/** A host name or an address, perhaps with a port: `ollama`, `10.0.0.7:443`, `[::1]:8080`. */
+/** A host name or an address with an optional port: `ollama`, `10.0.0.7:443`, `[::1]:8080`. */
 const HOST = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/;
 
-/** What the operator lets agents reach although it is not public: the entries of OUTBOUND_ALLOW. */
+/** Addresses that are not public and that the operator allows: the entries of OUTBOUND_ALLOW. */
 export class AllowList {
   private readonly networks: [IPv4 | IPv6, number][] = [];
   private readonly hosts: AllowedHost[] = [];
 
-  /** @param entries as `Environment.outboundAllow` has them, checked */
+  /** @param entries the validated `Environment.outboundAllow` */
   constructor(entries: readonly string[]) {
     for (const entry of entries) {
       if (entry.includes('/')) this.networks.push(parseCIDR(entry));
@@ -24,7 +24,7 @@ export class AllowList {
   }
 
   /**
-   * @param address where the connection would go
+   * @param address the address of the connection
    * @param host the URL's host name, or its address without brackets
    * @param port as text
    */
@@ -40,7 +40,7 @@ export class AllowList {
 
 const sameKind = (a: IPv4 | IPv6, b: IPv4 | IPv6): boolean => a.kind() === b.kind();
 
-/** One spelling for a host: lower case, no dot at the end, addresses as ipaddr.js writes them. */
+/** Normalizes a host: lower case, no trailing dot, addresses in the format of ipaddr.js. */
 export function plainHost(host: string): string {
   const plain = host
     .toLowerCase()

@@ -19,15 +19,15 @@ const REASONS: Record<string, string> = {
 };
 
 /**
- * Why a call of `Outbound.fetch` failed, in plain words without addresses: a clause about the host called, or the
- * whole sentence of an OutboundRefused. Undefined when the error is not one of the connection.
+ * Explains why a call of `Outbound.fetch` failed, without addresses: a clause about the host, or the whole sentence of
+ * an OutboundRefused. Undefined if it is not a connection error.
  */
 export function failureReason(error: unknown): string | undefined {
   const { name, code, message, cause, errors } = (error ?? {}) as Partial<AnyFailure>;
   if (name === 'OutboundRefused') return message;
   if (name === 'TimeoutError') return 'it did not answer in time';
   const reason = REASONS[code ?? ''];
-  // Happy eyeballs: one error for each address that was tried.
+  // With several addresses (happy eyeballs) there is one error per address.
   return reason ?? (cause === undefined ? errors && failureReason(errors[0]) : failureReason(cause));
 }
 
@@ -36,7 +36,7 @@ interface AnyFailure extends Error {
   errors: unknown[];
 }
 
-/** The platform does not call this address. The message is meant for the tenant who wrote it. */
+/** The platform refuses to call an address. The message is for the tenant who wrote the address. */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
 }

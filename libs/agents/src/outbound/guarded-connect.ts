@@ -17,13 +17,13 @@ export type Resolve = (hostname: string) => Promise<ResolvedAddress[]>;
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** As the system resolves names: hosts file, then DNS. */
+/** Resolves names with the system: hosts file, then DNS. */
 const resolveWithSystem: Resolve = (hostname) => promisify(systemLookup)(hostname, { all: true });
 
 /**
- * Makes connections for undici, to allowed addresses only. A name is resolved once and the socket connects to the
- * addresses that were checked: a second answer of the resolver is never asked for (DNS rebinding). Of several
- * addresses those that are not allowed are left out; when none is left the connection fails with OutboundRefused.
+ * Makes connections for undici, only to allowed addresses. A name is resolved once, and the socket connects to the
+ * checked addresses. That prevents DNS rebinding. Addresses that are not allowed are skipped. If none is left, the
+ * connection fails with OutboundRefused.
  */
 export function guardedConnect(allowed: AllowList, resolve = resolveWithSystem): buildConnector.connector {
   return (options, callback) => {
@@ -33,7 +33,7 @@ export function guardedConnect(allowed: AllowList, resolve = resolveWithSystem):
       const reached = reachedAddress(address);
       return isPublicAddress(reached) || allowed.allows(reached, hostname, port);
     };
-    // Sockets look up names only: an address that is written in the URL is checked here.
+    // Sockets look up only names. An address in the URL is checked here.
     if (isIP(hostname) && !mayReach({ address: hostname })) {
       callback(refusal(hostname), null);
       return;
@@ -58,7 +58,7 @@ function guardedLookup(resolve: Resolve, mayReach: (address: ResolvedAddress) =>
   };
 }
 
-/** Says nothing of where the name leads: that would let tenants map the operator's network. */
+/** The message does not show the address, so that tenants can not map the operator's network. */
 const refusal = (host: string): OutboundRefused =>
   new OutboundRefused(
     `"${host}" is not at a public address, so agents may not call it. The operator of this server can allow it ` +

@@ -1,25 +1,25 @@
 import { JsonScanner, describeExcess } from '@baton/a2a';
 import { OutboundRefused } from './failure-reason.js';
 
-/** What an answer may be. */
+/** Bounds of an answer. */
 export interface BodyBounds {
-  /** Largest body; of a stream of events, largest event. */
+  /** Maximum size of a body, or of one event of an event stream. */
   maxBytes: number;
-  /** Largest stream of events, all of it. */
+  /** Maximum total size of an event stream. */
   maxTotalBytes?: number;
-  /** It will be parsed as JSON: its depth and number of values are bounded, of a stream those of each event. */
+  /** Also bound the depth and the number of values of the JSON: of the body, or of each event. */
   json?: boolean;
-  /** Told when there is too much of it. */
+  /** Called when a bound is exceeded. */
   onExcess?: () => void;
 }
 
 type Refuse = (what: string) => OutboundRefused;
 
 /**
- * Passes a body on until there is too much of it, then fails with OutboundRefused. A stream of events may go on for as
- * long as it likes, unless `maxTotalBytes` says otherwise.
+ * Passes on a body within the bounds, else fails with OutboundRefused. The total size of an event stream is unlimited
+ * without `maxTotalBytes`.
  *
- * @param host named in the error
+ * @param host the host in the error
  */
 export function limitedBody(bounds: BodyBounds, isEventStream: boolean, host: string): TransformStream {
   const refuse: Refuse = (what) => {
@@ -44,8 +44,8 @@ function limitedAnswer({ maxBytes, json }: BodyBounds, refuse: Refuse): Transfor
 }
 
 /**
- * Passes whole events on, so that no parser looks at the beginning of a long one again with each of its pieces. A CR
- * that stands alone becomes LF: what is counted as a line here is one to every parser.
+ * Passes on whole events, so that a parser does not scan the start of a long event again with each chunk. A single CR
+ * becomes LF, so that every parser sees the same lines.
  */
 function limitedEvents(bounds: BodyBounds, refuse: Refuse): TransformStream {
   const { maxBytes, maxTotalBytes = Infinity, json } = bounds;
@@ -81,12 +81,12 @@ function limitedEvents(bounds: BodyBounds, refuse: Refuse): TransformStream {
 const [LF, CR] = [0x0a, 0x0d];
 const BOM = [0xef, 0xbb, 0xbf];
 const DATA = Buffer.from('data:');
-/** So many pieces become one. */
+/** Maximum pieces before they are joined. */
 const MAX_PIECES = 256;
 
-/** Cuts a stream into events. */
+/** Splits a stream into events. */
 class EventLines {
-  /** Bytes of the event that has not ended. */
+  /** Bytes of the incomplete event. */
   held = 0;
   private pieces: Buffer[] = [];
   private position = 0;
@@ -108,7 +108,7 @@ class EventLines {
       if (byte === LF) isEnd = this.endLine();
       else if (byte !== CR) this.isEmptyLine = false;
       if (isEnd && byte !== LF) {
-        // A lone CR has ended it: this byte is of the next one.
+        // A single CR ended the event. This byte belongs to the next one.
         this.keep(out.subarray(start, length));
         start = length;
         yield this.rest();
@@ -122,14 +122,14 @@ class EventLines {
     this.keep(out.subarray(start, length));
   }
 
-  /** @returns whether the line that ends was empty, which ends the event */
+  /** @returns whether the line was empty, which ends the event */
   private endLine(): boolean {
     const isEnd = this.isEmptyLine;
     this.isEmptyLine = true;
     return isEnd;
   }
 
-  /** What has come of the event that has not ended. */
+  /** Returns and clears the incomplete event. */
   rest(): Buffer {
     const event = Buffer.concat(this.pieces);
     this.pieces = [];
@@ -145,7 +145,7 @@ class EventLines {
   }
 }
 
-/** What the JSON in the data of an event has too much of. */
+/** The exceeded bound of the JSON in an event's data, if any. */
 function excessOf(event: Buffer) {
   const scanner = new JsonScanner();
   for (let from = 0; from < event.length;) {

@@ -3,18 +3,18 @@ import { OutboundRefused } from './failure-reason.js';
 
 function problemOf(url: URL): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://';
-  // They would end up in logs and on cards: credentials are headers whose value is a secret.
+  // Credentials in a URL would appear in logs and on cards. They belong into headers with secrets.
   if (url.username !== '' || url.password !== '') return 'must not hold a user name or password';
   return undefined;
 }
 
-/** Throws OutboundRefused for a URL that is never called, whatever the operator allows. */
+/** Throws OutboundRefused for a URL that no setting of the operator allows. */
 export function checkOutboundUrl(url: URL): void {
   const problem = problemOf(url);
   if (problem !== undefined) throw new OutboundRefused(`the URL to "${url.host}" ${problem}`);
 }
 
-/** A URL in an agent's settings, as far as it can be checked without calling it. */
+/** A URL in an agent's settings. The address is checked when it is called. */
 export const outboundUrl = z
   .string()
   .max(2048, 'must not have more than 2048 characters')
@@ -25,7 +25,7 @@ export const outboundUrl = z
     if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
   });
 
-/** Without the slashes at its end. A loop: the regular expression for it takes quadratic time for many slashes. */
+/** Removes trailing slashes. A regular expression would take quadratic time for many slashes. */
 export function withoutEndSlashes(text: string): string {
   let end = text.length;
   while (text[end - 1] === '/') end -= 1;

@@ -13,22 +13,22 @@ import { timeoutSignal } from './timeout-signal.js';
 type Fetch = typeof globalThis.fetch;
 
 const MAX_REDIRECTS = 5;
-/** Models and agents may think for long before they say anything. */
+/** Maximum time until an answer starts, and between two parts of it. Models may need long. */
 const ANSWER_MS = 15 * 60_000;
 const SILENCE_MS = 5 * 60_000;
 
-/** What one kind of call may cost. */
+/** Limits of one kind of call. */
 export interface OutboundLimits extends Partial<BodyBounds> {
-  /** From the request to the end of the answer's body, in milliseconds. */
+  /** Maximum time from the request to the end of the answer's body, in milliseconds. */
   timeoutMs?: number;
-  /** Under which name of `baton_limit_exceeded_total` an answer counts that is too large. */
+  /** The label of `baton_limit_exceeded_total` for an answer that is too large. */
   limit?: string;
 }
 
 /**
- * The way out for every address that a tenant has written: model providers, MCP servers, remote agents. Calls go to
- * public addresses and to what OUTBOUND_ALLOW names, and nowhere else (docs/agents/remote-agents.md). A connection takes
- * 10 s at most; an answer is given up when it has not begun after 15 minutes or is silent for 5. Proxies of the environment are not used.
+ * The guard for all calls to addresses that a tenant wrote: model providers, MCP servers, remote agents. It allows
+ * public addresses and those of OUTBOUND_ALLOW, and no others (docs/agents/remote-agents.md). Connecting may take 10 s.
+ * An answer must start within 15 minutes and may pause for 5 minutes. Proxies of the environment are ignored.
  */
 export class Outbound implements OnApplicationShutdown {
   private readonly allowed: AllowList;
@@ -36,7 +36,7 @@ export class Outbound implements OnApplicationShutdown {
 
   /**
    * @param allow `Environment.outboundAllow`
-   * @param resolve finds the addresses of a host name; unset = as the system does
+   * @param resolve finds the addresses of a host name. Default: the system's resolver
    */
   constructor(
     allow: readonly string[],
@@ -51,22 +51,22 @@ export class Outbound implements OnApplicationShutdown {
     await client?.agent.destroy();
   }
 
-  /** undici is large: a process loads it with its first call. */
+  /** Loads undici with the first call, because it is large. */
   private open(): Promise<Client> {
     this.opened ??= openClient(this.allowed, this.resolve);
     return this.opened;
   }
 
   /**
-   * As the global `fetch`. Rejects with OutboundRefused for a URL that is not http(s), that holds a user name or
-   * password, that is not at an allowed address, or that redirects to another origin (or more than 5 times).
+   * Works like the global `fetch`. Rejects with OutboundRefused for a URL that is not http(s), that has a user name or
+   * password, that is not at an allowed address, or that redirects to another origin or more than 5 times.
    */
   readonly fetch: Fetch = this.fetchWithin({});
 
-  /** The same with limits; it rejects with OutboundRefused, or the body does, when an answer gets too large. */
+  /** A `fetch` with limits. It rejects with OutboundRefused if an answer is too large, or its body does. */
   fetchWithin(limits: OutboundLimits): Fetch {
     const guarded = (input: Parameters<Fetch>[0], init?: RequestInit) => this.follow(input, init, limits);
-    // undici's own types and those of the same code in Node differ in names only.
+    // The types of undici and of Node's built-in copy differ only in names.
     return guarded as unknown as Fetch;
   }
 
@@ -95,7 +95,7 @@ export class Outbound implements OnApplicationShutdown {
   }
 }
 
-/** undici with the one agent that makes all connections. */
+/** undici and the agent that makes all connections. */
 interface Client {
   agent: undici.Agent;
   fetch: typeof undici.fetch;
@@ -120,7 +120,7 @@ async function call({ agent, fetch }: Client, url: URL, request: RequestInit): P
   }
 }
 
-/** The request that `fetch(input, init)` means. */
+/** The request of `fetch(input, init)`. */
 function firstRequest(input: Parameters<Fetch>[0], init: RequestInit = {}, timeoutMs: number | undefined) {
   const given = typeof input === 'object' && 'url' in input ? input : undefined;
   const { method, headers, body, signal, redirect } = given ?? {};
@@ -143,11 +143,11 @@ function limited(client: Client, response: Response, { host }: URL, bounds: Body
   return new client.Response(passedOn, { headers, status, statusText });
 }
 
-/** undici wraps what went wrong with a connection. */
+/** Finds a refusal in the causes of an error, because undici wraps connection errors. */
 function refusalIn(error: unknown, { host }: URL): OutboundRefused | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof OutboundRefused) return cause;
-    // Ports of other protocols (mail, for example), as the Fetch standard lists them.
+    // The Fetch standard blocks ports of other protocols, such as mail.
     if (cause.message === 'bad port') return new OutboundRefused(`the port of "${host}" is not one for HTTP`);
   }
   return undefined;

@@ -1,13 +1,13 @@
-/** A shorter one would be found in words that have nothing to do with it. */
+/** Minimum length of a secret. A shorter one would match inside ordinary words. */
 const SHORTEST = 4;
 
-/** Takes an agent's secrets out of texts of others, which may quote what they were sent. */
+/** Removes an agent's secrets from texts of other servers, which may quote their requests. */
 export class Redactor {
   private readonly forms: readonly string[];
 
   /**
-   * @param secrets their values, as they are sent
-   * @param replacement stands in their place
+   * @param secrets the values that were sent
+   * @param replacement the text in their place
    */
   constructor(
     secrets: Iterable<string>,
@@ -23,7 +23,7 @@ export class Redactor {
           .toString('base64')
           .replace(/={1,2}$/, ''),
       ]);
-    // The longest first: one may be part of another.
+    // The longest first, because a form may be part of another one.
     this.forms = [...new Set(forms)].sort((a, b) => b.length - a.length);
   }
 
@@ -32,5 +32,5 @@ export class Redactor {
   }
 }
 
-/** For calls that carry no secret. */
+/** A redactor for calls without secrets. */
 export const NOTHING_SECRET = new Redactor([]);

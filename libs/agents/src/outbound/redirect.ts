@@ -4,8 +4,8 @@ import { OutboundRefused } from './failure-reason.js';
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 /**
- * What a redirect asks for, or undefined if the answer is none. Only the same origin may be asked next: headers and
- * bodies hold credentials, and another origin was not what the tenant wrote. Throws OutboundRefused otherwise.
+ * The next request of a redirect, or undefined if the answer is no redirect. Throws OutboundRefused for another origin:
+ * headers and bodies hold credentials that the tenant did not mean for it.
  */
 export function nextRequest(
   url: URL,

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { SecretReader } from '../ports.js';
 
-/** As field names are written (RFC 9110, section 5.1). */
+/** Header names (RFC 9110, section 5.1). */
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
-/** Printable text without line ends (RFC 9110, section 5.5). */
+/** Header values: printable text on one line (RFC 9110, section 5.5). */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-/** These say how the message itself is transferred. */
+/** Headers that control the transfer. The platform sets them. */
 const TRANSFER_HEADERS = new Set([
   ...[
     'host',
@@ -26,8 +26,8 @@ const isFree = (name: string): boolean => !TRANSFER_HEADERS.has(name.toLowerCase
 const text = z.string().max(4096).regex(HEADER_VALUE, 'must be text on one line');
 
 /**
- * The headers of an agent's settings: a value as it is, or the name of a secret of the tenant's, perhaps with a text
- * before it: `Authorization: {secret: crm, prefix: "Bearer "}`.
+ * The headers of an agent's settings. A value is a text, or the name of a tenant's secret with an optional prefix:
+ * `Authorization: {secret: crm, prefix: "Bearer "}`.
  */
 export const secretHeaders = z.record(
   z
@@ -46,11 +46,11 @@ export const secretHeaders = z.record(
 export type SecretHeaders = z.output<typeof secretHeaders>;
 
 /**
- * The headers with their secrets, to be sent and never shown. White space around a secret's value is left out. Throws
- * an Error with a plain reason, which names the secret and not its value, if the tenant has no such secret or its
- * value can't be a header's.
+ * Reads the secrets of headers. The result must never be shown. White space around a secret's value is removed. Throws
+ * an Error with a plain reason if a secret does not exist or is no valid header value. The reason names the secret, not
+ * its value.
  *
- * @param secret told each value of a secret, to be kept out of whatever is shown
+ * @param secret called with each secret's value, so that it can be removed from texts
  */
 export async function readSecretHeaders(
   secrets: SecretReader,

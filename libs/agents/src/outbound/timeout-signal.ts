@@ -1,6 +1,6 @@
 /**
- * Aborts with a TimeoutError after `ms`. Unlike `AbortSignal.timeout` it can't be collected before, which Node 20 does
- * when only `AbortSignal.any` refers to it.
+ * Aborts with a TimeoutError after `ms`. Node 20 may collect an `AbortSignal.timeout` as garbage too early if only
+ * `AbortSignal.any` refers to it. This signal stays alive.
  */
 export function timeoutSignal(ms: number): AbortSignal {
   const controller = new AbortController();

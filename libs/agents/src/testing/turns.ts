@@ -17,13 +17,13 @@ export function userMessage(parts: string | Part[], fields: Partial<Message> = {
   };
 }
 
-/** The first turn of a task, as a worker would hand it to a runtime. */
+/** The first turn of a task, as a worker gives it to a runtime. */
 export function firstTurn(message: Message | string, fields: Partial<Turn> = {}): Turn {
   const asked = typeof message === 'string' ? userMessage(message) : message;
   return turnWith([asked], fields);
 }
 
-/** A later turn: the last of `history` is the message to answer. */
+/** A later turn. The last message of `history` is the message to answer. */
 export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
   const message = history.at(-1);
   if (!message) throw new Error('a turn needs a message');
@@ -69,7 +69,7 @@ export function agent(slug: string, runtime = 'executor'): Agent {
   };
 }
 
-/** A catalog that has these agents, whoever asks. */
+/** A catalog with the same agents for every tenant. */
 export class FixedAgents extends AgentList {
   readonly asked: string[] = [];
 
@@ -83,7 +83,7 @@ export class FixedAgents extends AgentList {
   }
 }
 
-/** A journal that stays in memory: hand the same one to the next attempt, or to the next turn. */
+/** A journal in memory. Use the same one for the next attempt or turn. */
 export class MemoryJournal implements TurnJournal {
   readonly entries: JournalEntry[] = [];
 
@@ -95,7 +95,7 @@ export class MemoryJournal implements TurnJournal {
 
   append(value: unknown): Promise<void> {
     const { runId, entries } = this;
-    // As from the database: what was written can't be changed afterwards.
+    // A copy, as in the database: later changes of the object have no effect.
     entries.push({
       runId,
       position: entries.length + 1,
@@ -105,14 +105,14 @@ export class MemoryJournal implements TurnJournal {
   }
 }
 
-/** Everything a runtime says. */
+/** Collects all outputs of a runtime. */
 export async function collect(outputs: AsyncIterable<AgentOutput>): Promise<AgentOutput[]> {
   const all: AgentOutput[] = [];
   for await (const output of outputs) all.push(output);
   return all;
 }
 
-/** What a caller would notice of outputs: kinds, states, texts and artifact flags; no times. */
+/** The visible parts of outputs: kinds, states, texts and artifact flags, but no times. */
 export function summary(outputs: readonly AgentOutput[]): unknown[] {
   return outputs.map((output) => {
     switch (output.$case) {

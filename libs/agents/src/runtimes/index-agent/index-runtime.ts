@@ -20,7 +20,7 @@ agents if the message needs it. Then answer the user with what they have said, w
 which agent it is from. If an agent asks back, pass its question on to the user unless the conversation has the answer.
 If no agent fits, say so and name those there are with what they do.`;
 
-/** The index agent with a model: an llm agent that may ask every agent of the tenant. */
+/** Routes messages with a model: an llm agent that can call every agent of the tenant. */
 @Injectable()
 export class IndexRouter {
   constructor(
@@ -29,7 +29,7 @@ export class IndexRouter {
     private readonly llm: LlmRuntime,
   ) {}
 
-  /** The agent that routes; or why there is none, as a sentence for the caller. */
+  /** The llm agent that routes, or the reason for the caller why there is none. */
   async open({ tenantId, agent }: Turn): Promise<{ agent: Agent } | { why: string }> {
     const found = await this.models.of(tenantId);
     if (!found) return { why: 'There is no model behind me' };
@@ -54,8 +54,8 @@ const introduction = (why: string): string =>
   'not do the work myself, but I can tell you which agents there are. Send your message to one of them:';
 
 /**
- * The tenant's default agent until the operator sets another. With a model it routes to the tenant's agents; without
- * one it says so and lists them, as text and as data `{agents: [{slug, name, description}]}`.
+ * The tenant's default agent until the operator sets another one. With a model it routes to the tenant's agents. Without
+ * a model it lists them, as text and as data `{agents: [{slug, name, description}]}`.
  */
 @Injectable()
 export class IndexRuntime implements AgentRuntime {
