@@ -10,6 +10,7 @@ export {
 } from './environment.js';
 export { type SettingsReport, settingsReport, unknownSettings } from './check-settings.js';
 export {
+  CATALOG_LIMITS,
   LIMIT_NAMES,
   type LimitName,
   type LimitOverrides,

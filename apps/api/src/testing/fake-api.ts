@@ -109,7 +109,7 @@ export interface FakeApi {
   database: FakeServices;
   messaging: {
     ping(): Promise<void>;
-    spend(key: string, most: number, perSeconds: number): Promise<Spending>;
+    spend(key: string, max: number, perSeconds: number): Promise<Spending>;
   };
   /** Every line of the log, parsed. */
   log: Record<string, unknown>[];

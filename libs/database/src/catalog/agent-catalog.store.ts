@@ -1,14 +1,12 @@
 import { type AgentDefinition, isUuid } from '@baton/a2a';
+import { CATALOG_LIMITS } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { CatalogClient, NameTakenError } from '../connection/catalog-client.js';
 import { Prisma } from '../generated/client.js';
 import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';
 
-/** Maximum number of agents in a tenant's catalog. */
-const MAX_AGENTS = 1_000;
-/** Number of newest versions of an agent that are kept. */
-const KEPT_VERSIONS = 100;
+const { maxAgents, maxVersions } = CATALOG_LIMITS;
 /** How long a deleted agent without tasks stays: a send may be in progress when the agent is deleted. */
 const DELETED_HOURS = 1;
 
@@ -31,7 +29,7 @@ const VERSION_COLUMNS = Prisma.sql`tenant_id, agent_id, version, definition, ena
 export class AgentCatalogStore {
   constructor(private readonly catalog: CatalogClient) {}
 
-  /** Rejects with `NameTakenError` if the tenant has an agent of that slug, with `CatalogFullError` if too many. */
+  /** Rejects with `NameTakenError` if the slug is taken, and with `CatalogFullError` if there are too many agents. */
   async create({ tenantId, slug, definition, enabled, by }: NewAgent): Promise<CatalogEntry> {
     await this.purge(tenantId);
     const made = await this.write(
@@ -39,7 +37,7 @@ export class AgentCatalogStore {
       Prisma.sql`
         INSERT INTO agents (id, tenant_id, slug, definition, enabled)
         SELECT ${randomUUID()}::uuid, ${tenantId}::uuid, ${slug}, ${JSON.stringify(definition)}::json, ${enabled}
-        WHERE (SELECT count(*) FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL) < ${MAX_AGENTS}
+        WHERE (SELECT count(*) FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL) < ${maxAgents}
         ON CONFLICT (tenant_id, slug) WHERE deleted_at IS NULL DO NOTHING
         RETURNING *`,
       by,
@@ -50,10 +48,10 @@ export class AgentCatalogStore {
     if (await this.find(tenantId, slug)) {
       throw new NameTakenError(`The tenant already has an agent '${slug}'`);
     }
-    throw new CatalogFullError(`The tenant has ${MAX_AGENTS} agents already`);
+    throw new CatalogFullError(`The tenant has ${maxAgents} agents already`);
   }
 
-  /** By slug or id; never a deleted one. */
+  /** Finds an agent by slug or id. Never finds a deleted one. */
   async find(tenantId: string, slugOrId: string): Promise<CatalogEntry | undefined> {
     if (slugOrId.includes('\0')) return undefined;
     const names = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
@@ -77,7 +75,7 @@ export class AgentCatalogStore {
         RETURNING *`,
       by,
     );
-    const oldest = version + 1 - KEPT_VERSIONS;
+    const oldest = version + 1 - maxVersions;
     if (changed && oldest > 0) {
       await this.catalog.inTenant(tenantId, (prisma) =>
         prisma.agentVersion.deleteMany({ where: { tenantId, agentId: id, version: { lte: oldest } } }),
@@ -100,7 +98,7 @@ export class AgentCatalogStore {
     return count > 0;
   }
 
-  /** The newest first, at most `limit` of those before the version `before`. */
+  /** Lists versions, newest first: at most `limit`, only those before the version `before`. */
   async versions(tenantId: string, agentId: string, limit: number, before?: number): Promise<AgentVersion[]> {
     const rows = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.agentVersion.findMany({
@@ -115,7 +113,7 @@ export class AgentCatalogStore {
     }));
   }
 
-  /** Run a statement that returns the agent it has written, and keep that as a version. */
+  /** Runs a statement that writes an agent and returns it, and stores the result as a version. */
   private async write(
     tenantId: string,
     statement: Prisma.Sql,
@@ -136,7 +134,7 @@ export class AgentCatalogStore {
     return row && entryOf(row);
   }
 
-  /** Deleted agents that no task names any more. */
+  /** Removes the rows of deleted agents without tasks. */
   private async purge(tenantId: string): Promise<void> {
     await this.catalog.inTenant(
       tenantId,
