@@ -40,6 +40,8 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
     logger: false,
     genReqId: requestIdOf,
     requestIdHeader: false,
+    // Without proxies, what a caller sends as `X-Forwarded-For` says nothing.
+    trustProxy: environment.trustedProxies.length > 0 && [...environment.trustedProxies],
     bodyLimit: environment.bodyLimitBytes,
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout,

@@ -189,7 +189,7 @@ describe('tokens', () => {
     expect(await refusal('tokens list --tenant nobody')).toMatch(/^There is no tenant "nobody": /);
     expect(await refusal('tokens create')).toMatch(/^Required option '--tenant <slug>' not specified\./);
     expect(await refusal('tokens create --tenant holder --scopes root')).toBe(
-      '--scopes: there is no scope "root": choose from agents:call, tasks:read, agents:read, agents:write, secrets:write, schedules:write, admin.',
+      '--scopes: there is no scope "root": choose from agents:call, tasks:read, tasks:write, tasks:approve, agents:read, agents:write, secrets:write, schedules:write, admin.',
     );
     expect(await refusal('tokens create --tenant holder --expires soon')).toMatch(
       /^--expires: "soon" is neither/,

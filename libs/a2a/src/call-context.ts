@@ -4,6 +4,8 @@ import type { Agent } from './agent.js';
 export const TENANT_SCOPES = [
   'agents:call',
   'tasks:read',
+  'tasks:write',
+  'tasks:approve',
   'agents:read',
   'agents:write',
   'secrets:write',
@@ -12,6 +14,24 @@ export const TENANT_SCOPES = [
 export const SCOPES = [...TENANT_SCOPES, 'admin'] as const;
 /** What a token may do. `admin` includes all others. */
 export type Scope = (typeof SCOPES)[number];
+
+/**
+ * Who makes a call. Every task is kept with the key of the principal that made it (docs/inside/adr/0010-principals.md).
+ */
+export interface Principal {
+  readonly kind: 'token' | 'user' | 'guest' | 'schedule' | 'operator';
+  /** Short, opaque and without personal data: `token:<id of the token>`, `guest:<host>:<hash>`. */
+  readonly key: string;
+}
+
+/** The principal of a bearer token. */
+export const tokenPrincipal = (tokenId: string): Principal => ({ kind: 'token', key: `token:${tokenId}` });
+
+/** The owner of the tasks of a schedule whose author is not known. */
+export const schedulePrincipal = (scheduleId: string): Principal => ({
+  kind: 'schedule',
+  key: `schedule:${scheduleId}`,
+});
 
 /** Memory of this process for what a call reads of large tasks; the call has it until its answer has left. */
 export interface ReadMemory {
@@ -26,8 +46,10 @@ export interface ReadMemory {
 /** Who calls, with what rights, about which agent. Passed explicitly everywhere, never ambient. */
 export interface CallContext {
   tenantId: string;
-  tokenId: string;
+  principal: Principal;
   scopes: readonly Scope[];
+  /** Whether the operation reads tasks or acts on them (`OPERATIONS`); see `task-reach.ts`. */
+  access: 'read' | 'write';
   requestId: string;
   /** The agent the path names, resolved in the caller's tenant. */
   agent: Agent;

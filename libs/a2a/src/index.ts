@@ -19,3 +19,4 @@ export * from './profiles/profile.js';
 export * from './reply.js';
 export * from './task.js';
 export * from './turn-of-alias.js';
+export * from './task-reach.js';

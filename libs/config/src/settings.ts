@@ -10,6 +10,7 @@ import {
   masterKey,
   masterKeys,
   milliseconds,
+  networks,
   origins,
   path,
   port,
@@ -126,6 +127,13 @@ const api = group('API', {
     text,
     '127.0.0.1',
     'Address of the management port. Never open it to callers: it asks for no token.',
+  ),
+  trustedProxies: setting(
+    networks,
+    '',
+    'Addresses and networks of the proxies in front of the API, separated by commas. Only they are believed when ' +
+      'they say where a call comes from (`X-Forwarded-For`). That address tells apart guests of a public host ' +
+      'who send no secret of their own (docs/calling/guests.md).',
   ),
   publicUrl: optional(
     publicUrl,

@@ -83,6 +83,12 @@ export const destinations = list.refine((entries) => entries.every(isDestination
   error: 'set it to networks and hosts, separated by commas, such as 10.0.0.0/8, ollama:11434',
 });
 
+/** Addresses and networks. */
+export const networks = list.refine(
+  (entries) => entries.every((entry) => isIP(entry.split('/')[0] ?? '') !== 0 && isDestination(entry)),
+  { error: 'set it to addresses and networks with commas between them, such as 10.0.0.0/8, ::1' },
+);
+
 /** Command lines, each as its words. */
 export const commandLines = list.transform((lines) => lines.map((line) => line.split(/\s+/)));
 

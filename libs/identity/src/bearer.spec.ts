@@ -61,7 +61,11 @@ describe('bearer guard', () => {
     for (const scheme of ['Bearer', 'bearer']) {
       const { status, body } = await get(`${scheme} ${secret}`);
       expect(status).toBe(200);
-      expect(JSON.parse(body)).toEqual({ tenantId: 'acme', tokenId: token.id, scopes: ['admin'] });
+      expect(JSON.parse(body)).toEqual({
+        tenantId: 'acme',
+        principal: { kind: 'token', key: `token:${token.id}` },
+        scopes: ['admin'],
+      });
     }
   });
 

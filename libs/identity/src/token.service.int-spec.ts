@@ -60,7 +60,11 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
     const { tenant, secret, token } = await issue('issued');
     expect(await other.tokens.verify(secret)).toEqual({
       ok: true,
-      caller: { tenantId: tenant.id, tokenId: token.id, scopes: ['agents:call', 'tasks:read'] },
+      caller: {
+        tenantId: tenant.id,
+        principal: { kind: 'token', key: `token:${token.id}` },
+        scopes: ['agents:call', 'tasks:read'],
+      },
     });
     expect(await other.tokens.verify(`${secret.slice(0, -1)}${secret.endsWith('A') ? 'B' : 'A'}`)).toEqual({
       ok: false,

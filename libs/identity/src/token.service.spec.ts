@@ -24,7 +24,11 @@ describe('tokens', () => {
     const { secret, token } = await issue(one);
     expect(await one.verify(secret)).toEqual({
       ok: true,
-      caller: { tenantId: 'acme', tokenId: token.id, scopes: ['agents:call'] },
+      caller: {
+        tenantId: 'acme',
+        principal: { kind: 'token', key: `token:${token.id}` },
+        scopes: ['agents:call'],
+      },
     });
   });
 

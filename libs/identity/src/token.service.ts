@@ -1,4 +1,4 @@
-import type { Scope } from '@baton/a2a';
+import { type Principal, type Scope, tokenPrincipal } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type ApiToken, TokenStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
@@ -10,10 +10,10 @@ const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
 const PREFIX_LENGTH = 'baton_'.length + 6;
 
-/** The tenant and the scopes of a token. */
+/** Who calls, for which tenant, and what it may do. */
 export interface Caller {
   readonly tenantId: string;
-  readonly tokenId: string;
+  readonly principal: Principal;
   readonly scopes: readonly Scope[];
 }
 
@@ -81,7 +81,8 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     if (token.revokedAt) return { ok: false, reason: 'revoked' };
     // On every call: a token may expire while it is cached.
     if (token.expiresAt && token.expiresAt.getTime() <= Date.now()) return { ok: false, reason: 'expired' };
-    return { ok: true, caller: { tenantId: token.tenantId, tokenId: token.id, scopes: token.scopes } };
+    const { tenantId, scopes } = token;
+    return { ok: true, caller: { tenantId, principal: tokenPrincipal(token.id), scopes } };
   }
 
   /** Revokes a token by id or prefix. Undefined if the tenant has no such token. */

@@ -1,11 +1,12 @@
 import { ProtocolError, type Scope } from '@baton/a2a';
-import type { HostBinding } from '@baton/database';
+import { Environment } from '@baton/config';
 import { BearerGuard, type Caller, LimitsService } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
 import { logContextOf } from '../http/requests.js';
+import { guestOf } from './guests.js';
 import { HostBindings } from './host-bindings.js';
 
 /** Who may call a route without a token. A route that declares nothing requires one. */
@@ -46,6 +47,7 @@ export class AccessGuard extends BearerGuard {
     private readonly hosts: HostBindings,
     private readonly limits: LimitsService,
     private readonly messaging: Messaging,
+    private readonly environment: Environment,
   ) {
     super();
   }
@@ -81,8 +83,10 @@ export class AccessGuard extends BearerGuard {
       return;
     }
     const host = await this.hosts.of(request);
-    if (host?.public && !hasToken) request.user = guestOf(host);
-    else if (access === 'guests') await super.canActivate(context);
+    if (host?.public && !hasToken) {
+      const principal = guestOf(request, host, this.environment.masterKey);
+      request.user = { tenantId: host.tenantId, principal, scopes: GUEST_SCOPES };
+    } else if (access === 'guests') await super.canActivate(context);
     if (!request.user || !host) return;
     if (host.tenantId === request.user.tenantId) request.user = { ...request.user, hostAgent: host.agent };
     else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
@@ -103,12 +107,8 @@ export class AccessGuard extends BearerGuard {
   }
 }
 
-/** Who calls without a token. A guest acts for the tenant of the host. */
-const guestOf = ({ tenantId, host }: HostBinding): HostCaller => ({
-  tenantId,
-  tokenId: `host:${host}`,
-  scopes: ['agents:call', 'tasks:read'],
-});
+/** What a caller without a token may do, for the tenant of the host. It reaches only its own tasks. */
+const GUEST_SCOPES: readonly Scope[] = ['agents:call'];
 
 /** Throws `forbidden`, naming what is missing, unless the caller has `admin` or one of the scopes that are `enough`. */
 export function requireScope(enough: readonly Scope[], scopes: readonly Scope[]): void {

@@ -56,8 +56,8 @@ describe('who calls the root', () => {
       expect((await post({ host })).status).toBe(200);
       expect(calls[0]).toMatchObject({
         tenantId: 'tenant-1',
-        tokenId: 'host:open.example',
-        scopes: ['agents:call', 'tasks:read'],
+        principal: { kind: 'guest', key: expect.stringMatching(/^guest:open\.example:[\w-]{22}$/) },
+        scopes: ['agents:call'],
         agent: { slug: 'echo' },
         profile: 'capsule',
       });

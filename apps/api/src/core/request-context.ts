@@ -8,6 +8,7 @@ import {
   type OperationCall,
   type Profile,
   ProtocolError,
+  type Reacher,
   assertParts,
   isEnabled,
   rulesFor,
@@ -49,8 +50,8 @@ export interface ResolvedCall {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Where to look for an agent. */
-export interface AgentScope {
+/** Who looks for an agent, and where. */
+export interface AgentScope extends Reacher {
   tenantId: string;
   profile: Profile;
   /** Slug of the agent the host name is bound to. */
@@ -75,7 +76,8 @@ export class AgentFinder {
     return agent;
   }
 
-  private async choose(choice: AgentChoice, { tenantId, profile, hostAgent }: AgentScope): Promise<Agent> {
+  private async choose(choice: AgentChoice, scope: AgentScope): Promise<Agent> {
+    const { tenantId, profile, hostAgent } = scope;
     switch (choice.by) {
       case 'name':
         return this.kept(tenantId, choice.name);
@@ -84,7 +86,7 @@ export class AgentFinder {
       case 'sole':
         return soleAgent(await this.agents.own(tenantId), await this.agents.defaultAgent(tenantId));
       case 'task': {
-        const agent = await this.agents.ofTask(tenantId, profile.name, choice.taskId);
+        const agent = await this.agents.ofTask(scope, profile.name, choice.taskId);
         if (!agent) throw ProtocolError.taskNotFound(choice.taskId);
         return agent;
       }
@@ -137,14 +139,14 @@ export class CallResolver {
     { profile, codec, call, pathAgent, params }: DecodedRequest,
     { request, reply }: Exchange,
   ): Promise<ResolvedCall> {
-    const { tenantId, tokenId, scopes, hostAgent }: HostCaller = callerOf(request);
+    const { tenantId, principal, scopes, hostAgent }: HostCaller = callerOf(request);
     const { scopes: enough, tokenRequired, access } = OPERATIONS[call.operation];
     requireScope(enough, scopes);
     if (tokenRequired !== undefined && request.headers.authorization === undefined) {
       throw new ProtocolError('unauthenticated', `a bearer token is required ${tokenRequired}`);
     }
     const choice = profile.chooseAgent({ path: pathAgent, params, call });
-    const agent = await this.agents.find(choice, { tenantId, profile, hostAgent }, call);
+    const agent = await this.agents.find(choice, { tenantId, principal, scopes, profile, hostAgent }, call);
     logContextOf(request).agent = agent.slug;
     if ('message' in call.request) assertParts(profile.parts, call.request.message, agent);
     const after = lastEventId(request);
@@ -154,8 +156,9 @@ export class CallResolver {
       headers: extensions.headers,
       context: {
         tenantId,
-        tokenId,
+        principal,
         scopes,
+        access,
         requestId: request.id,
         agent,
         profile: profile.name,

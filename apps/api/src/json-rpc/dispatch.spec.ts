@@ -74,7 +74,7 @@ describe('a JSON-RPC call', () => {
     await api.rpc(request.get, { traceparent: 'nonsense', 'x-request-id': 'a b' });
     expect(calls[0]).toMatchObject({
       tenantId: 'tenant-1',
-      tokenId: 'token-caller',
+      principal: { kind: 'token', key: 'token:token-caller' },
       scopes: ['agents:call'],
       requestId: 'r-1',
       agent: { slug: 'echo' },

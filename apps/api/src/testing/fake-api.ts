@@ -1,4 +1,4 @@
-import type { Agent, Operations, Scope } from '@baton/a2a';
+import { type Agent, type Operations, type Scope, tokenPrincipal } from '@baton/a2a';
 import { ConfigModule, loadEnvironment, NO_LIMITS, type TenantLimits } from '@baton/config';
 import {
   AgentStore,
@@ -183,7 +183,7 @@ const createFakes = (): Fakes => ({
   listing: {
     lastError: async () => undefined,
     list: async () => ({ tasks: [], more: false }),
-    relations: async () => ({ parentTaskId: null, childTaskIds: [], agentVersion: null }),
+    relations: async () => ({ owner: null, parentTaskId: null, childTaskIds: [], agentVersion: null }),
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },
   limits: {},
@@ -268,7 +268,7 @@ function tasksModule({
     forget: () => undefined,
     list: async () => agents,
     own: async () => own,
-    ofTask: async (_tenantId: string, _profile: string, id: string) => find('', agentOfTask[id] ?? ''),
+    ofTask: async (_caller: object, _profile: string, id: string) => find('', agentOfTask[id] ?? ''),
     defaultAgent: () => find('', 'index'),
   };
   @Module({
@@ -313,7 +313,7 @@ async function verify(secret: string): Promise<Verification> {
   const token = TOKENS[secret];
   if (!token) return { ok: false, reason: 'unknown' };
   const { scopes, tenantId = 'tenant-1' } = token;
-  return { ok: true, caller: { tenantId, tokenId: `token-${secret}`, scopes } };
+  return { ok: true, caller: { tenantId, principal: tokenPrincipal(`token-${secret}`), scopes } };
 }
 
 function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {

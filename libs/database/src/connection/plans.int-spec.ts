@@ -9,6 +9,8 @@ import { Database } from './database.js';
 
 const TASKS = 20_000;
 const CONTEXTS = 500;
+/** Somebody who has few of these tasks, the oldest ones. */
+const FEW = { owner: 'token:few', unowned: true };
 
 let stores: Stores;
 let client: Client;
@@ -28,9 +30,9 @@ afterEach(async () => {
 async function fill(tenantId: string): Promise<void> {
   await client.query(
     `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, created_at,
-       last_sequence, artifacts_sequence)
+       last_sequence, artifacts_sequence, owner)
      SELECT $1, gen_random_uuid(), 'echo', i % $3::int, md5((i % $3::int)::text)::uuid, 3 + i % 2, '{}',
-       now() - i * interval '1 s', now() - i * interval '1 s', 1, 1
+       now() - i * interval '1 s', now() - i * interval '1 s', 1, 1, CASE WHEN i > $2::int - 10 THEN 'token:few' ELSE 'token:many' END
      FROM generate_series(1, $2::int) i`,
     [tenantId, TASKS, CONTEXTS],
   );
@@ -77,6 +79,10 @@ describe.each(['without statistics', 'with statistics'])('of many tasks, %s', (s
     const page = { tenantId, pageSize: 20, includeArtifacts: true, uncounted: true };
     const read = {
       page: await readBy((database) => new TaskStore(database).list(page)),
+      own: await readBy((database) => new TaskStore(database).list({ ...page, own: FEW })),
+      ownSlice: await readBy((database) =>
+        new TaskStore(database).countSlice({ tenantId, own: FEW }, { state: 2 }, 500),
+      ),
       slice: await readBy((database) => new TaskStore(database).countSlice(page, { state: 2 }, 500)),
       context: await readBy((database) =>
         new TaskStore(database).listContext(tenantId, 'echo', last!.context_id, last!.id, 20),
@@ -85,6 +91,6 @@ describe.each(['without statistics', 'with statistics'])('of many tasks, %s', (s
         new RetentionStore(database).expire([{ tenantId, days: 1e-6 }], 100),
       ),
     };
-    expect(Math.max(...Object.values(read))).toBeLessThan(2_000);
+    expect(Object.entries(read).filter(([, rows]) => rows >= 2_000)).toEqual([]);
   });
 });

@@ -10,6 +10,7 @@ interface AncestorRow {
   agent_id: string;
 }
 interface RelationsRow {
+  owner: string | null;
   parent_task_id: string | null;
   children: string[];
   agent_version: number | null;
@@ -50,7 +51,7 @@ SELECT id, agent_id FROM ancestors ORDER BY length`,
 export const RELATIONS: Statement = {
   name: 'task-relations',
   text: `
-SELECT t.parent_task_id, ARRAY(
+SELECT t.owner, t.parent_task_id, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
 ) AS children, (
   SELECT agent_version FROM runs WHERE tenant_id = $1 AND task_id = $2 ORDER BY created_at DESC, id DESC LIMIT 1
@@ -154,14 +155,19 @@ export class TaskTreeStore {
     return rows.map((row) => ({ taskId: row.id, agentId: row.agent_id }));
   }
 
-  /** Parent and children of a task, and the version of its agent. */
+  /** Owner, parent and children of a task, and the version of its agent. */
   async find(tenantId: string, taskId: string): Promise<TaskRelations> {
     const values = [tenantId, taskId];
     const [row] = isUuid(taskId)
       ? await this.database.tenantQuery<RelationsRow>(tenantId, RELATIONS, values)
       : [];
     const { parent_task_id: parentTaskId = null, children: childTaskIds = [] } = row ?? {};
-    return { parentTaskId, childTaskIds, agentVersion: row?.agent_version ?? null };
+    return {
+      owner: row?.owner ?? null,
+      parentTaskId,
+      childTaskIds,
+      agentVersion: row?.agent_version ?? null,
+    };
   }
 
   /** The children of a task that have not ended, those included that wait for input. */

@@ -12,6 +12,8 @@ import {
   texts,
 } from '../stores.fixture.js';
 
+const JOB_1 = { profile: 'orloj', clientId: 'job-1', own: { owner: 'token:a', unowned: true } };
+
 let stores: Stores;
 let retention: RetentionStore;
 beforeAll(async () => {
@@ -269,7 +271,7 @@ describe('a tombstone', () => {
       stores,
       `UPDATE task_tombstones SET deleted_at = now() - interval '91 days' WHERE task_id = '${taskId}'`,
     );
-    const alias = () => stores.tasks.findAlias({ tenantId, profile: 'orloj', clientId: 'job-1' });
+    const alias = () => stores.tasks.findAlias({ ...JOB_1, tenantId });
     expect(await retention.forget(90, 10)).toEqual({ tombstones: 0, aliases: 0 });
     await purgeAll(100);
     expect(await retention.forget(92, 10)).toEqual({ tombstones: 0, aliases: 0 });
@@ -297,7 +299,7 @@ describe('a tombstone', () => {
       `UPDATE task_tombstones SET deleted_at = now() - interval '91 days' WHERE tenant_id = '${tenantId}'`,
     );
     expect(await retention.forget(90, 10)).toEqual({ tombstones: 1, aliases: 0 });
-    const named = await stores.tasks.findAlias({ tenantId, profile: 'orloj', clientId: 'job-1' });
+    const named = await stores.tasks.findAlias({ ...JOB_1, tenantId });
     expect(named?.taskId).toBe(second.task.id);
   });
 

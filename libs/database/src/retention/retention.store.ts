@@ -10,6 +10,7 @@ import { TERMINAL_STATES } from '../tasks/task-row.js';
 
 interface TombstoneRow {
   agent_id: string;
+  owner: string | null;
   ended_at: Date;
   deleted_at: Date;
   retention_days: number;
@@ -37,7 +38,7 @@ WITH expired AS (
   LIMIT $3
 ), gone AS (
   DELETE FROM tasks t USING expired e WHERE t.tenant_id = e.tenant_id AND t.id = e.id
-  RETURNING t.tenant_id, t.id, t.agent_id, t.status_at, e.days, t.last_sequence,
+  RETURNING t.tenant_id, t.id, t.agent_id, t.owner, t.status_at, e.days, t.last_sequence,
     t.stored_bytes
 ), usage AS (
   UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes,
@@ -50,8 +51,8 @@ WITH expired AS (
   ) g
   WHERE u.tenant_id = g.tenant_id
 ), tombstone AS (
-  INSERT INTO task_tombstones (tenant_id, task_id, agent_id, ended_at, retention_days, last_sequence)
-  SELECT tenant_id, id, agent_id, status_at, days, last_sequence FROM gone
+  INSERT INTO task_tombstones (tenant_id, task_id, agent_id, owner, ended_at, retention_days, last_sequence)
+  SELECT tenant_id, id, agent_id, owner, status_at, days, last_sequence FROM gone
 ), letter AS (
   DELETE FROM dead_letters d USING gone g WHERE d.tenant_id = g.tenant_id AND d.task_id = g.id
 )
@@ -136,7 +137,7 @@ SELECT count(*)::int AS keys FROM gone`,
 const FIND_TOMBSTONE: Statement = {
   name: 'tombstone-find',
   text: `
-SELECT agent_id, ended_at, deleted_at, retention_days FROM task_tombstones
+SELECT agent_id, owner, ended_at, deleted_at, retention_days FROM task_tombstones
 WHERE tenant_id = $1 AND task_id = $2`,
 };
 
@@ -194,6 +195,7 @@ export class RetentionStore {
     return (
       row && {
         agentId: row.agent_id,
+        owner: row.owner,
         endedAt: row.ended_at,
         deletedAt: row.deleted_at,
         retentionDays: row.retention_days,

@@ -1,4 +1,4 @@
-import { isUuid, Message } from '@baton/a2a';
+import { isUuid, Message, type OwnTasks } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import type { DeadLetter, DeadMessage } from '../tasks/records.js';
@@ -8,6 +8,7 @@ interface DeadLetterRow {
   run_id: string;
   task_id: string;
   agent_id: string;
+  owner: string | null;
   reason: string;
   attempts: number;
   died_at: Date;
@@ -22,15 +23,21 @@ interface SaidRow {
 }
 
 const COLUMNS = `d.tenant_id, d.run_id, d.task_id, d.agent_id, d.reason, d.attempts, d.died_at,
-  d.redelivered_at, d.redelivered_task_id`;
+  d.redelivered_at, d.redelivered_task_id,
+  (SELECT owner FROM tasks WHERE tenant_id = d.tenant_id AND id = d.task_id) AS owner`;
 
-/** $1 tenant, NULL = all $2 and $3 the last row of the page before: when it died, and its run; NULL = none $4 limit */
+/**
+ * $1 tenant, NULL = all $2 and $3 the last row of the page before: when it died, and its run; NULL = none $4 limit $5 owner
+ * of its task, NULL = any $6 whether also those of earlier releases, which have no owner
+ */
 const LIST: Statement = {
   name: 'dead-letter-list',
   text: `
 SELECT ${COLUMNS} FROM dead_letters d
 WHERE ($1::uuid IS NULL OR d.tenant_id = $1)
   AND ($2::timestamptz IS NULL OR (d.died_at, d.run_id) < ($2, $3::uuid))
+  AND ($5::text IS NULL OR EXISTS (SELECT FROM tasks t
+    WHERE t.tenant_id = d.tenant_id AND t.id = d.task_id AND (t.owner = $5 OR t.owner IS NULL AND $6::boolean)))
 ORDER BY d.died_at DESC, d.run_id DESC LIMIT $4`,
 };
 
@@ -84,18 +91,24 @@ export class DeadLetterStore {
   /**
    * One page, the latest first.
    * @param page.after the last of the page before
+   * @param page.own only of these tasks; unset = whosever they are
    */
   async list(
     tenantId: string,
-    page: { limit: number; after?: Pick<DeadLetter, 'diedAt' | 'runId'> | undefined },
+    page: {
+      limit: number;
+      after?: Pick<DeadLetter, 'diedAt' | 'runId'> | undefined;
+      own?: OwnTasks | undefined;
+    },
   ): Promise<DeadLetter[]> {
-    const values = [tenantId, page.after?.diedAt, page.after?.runId, page.limit];
+    const { limit, after, own } = page;
+    const values = [tenantId, after?.diedAt, after?.runId, limit, own?.owner, own?.unowned];
     return (await this.database.tenantQuery<DeadLetterRow>(tenantId, LIST, values)).map(letterOf);
   }
 
   /** Of all tenants, the latest first. */
   async listAll(limit: number): Promise<DeadLetter[]> {
-    const rows = await this.database.systemQuery<DeadLetterRow>(LIST, [null, null, null, limit]);
+    const rows = await this.database.systemQuery<DeadLetterRow>(LIST, [null, null, null, limit, null, null]);
     return rows.map(letterOf);
   }
 
@@ -148,6 +161,7 @@ const letterOf = (row: DeadLetterRow): DeadLetter => ({
   runId: row.run_id,
   taskId: row.task_id,
   agentId: row.agent_id,
+  owner: row.owner,
   reason: row.reason,
   attempts: row.attempts,
   diedAt: row.died_at,

@@ -201,7 +201,7 @@ export class RunStore {
     tenantId: string,
     row: sql.ClaimedTaskRow,
     attempt: number,
-  ): Promise<Pick<ClaimedRun, 'snapshot' | 'artifactsAtStart' | 'artifactsAreWhole'>> {
+  ): Promise<Pick<ClaimedRun, 'owner' | 'snapshot' | 'artifactsAtStart' | 'artifactsAreWhole'>> {
     const budget = new ReadBudget(this.readBytes);
     const read = await this.reader.read(tenantId, row, { budget }).catch((error: unknown) => {
       if (isTransient(error)) throw error;
@@ -218,6 +218,7 @@ export class RunStore {
         ? { artifacts: task.artifacts, isWhole: true }
         : await this.reader.artifactsAt(start, row, new ReadBudget(this.readBytes));
     return {
+      owner: snapshot.owner,
       snapshot: { task, sequence },
       artifactsAtStart: artifacts,
       artifactsAreWhole: snapshotIsWhole && isWhole,

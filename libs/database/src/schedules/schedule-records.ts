@@ -55,6 +55,8 @@ export interface Firing {
 export interface Schedule extends ScheduleSpec {
   tenantId: string;
   id: string;
+  /** Key of the principal that has created it; its tasks are that principal's. Null = created by an earlier release. */
+  owner: string | null;
   /** Tasks that its times have made. */
   fired: number;
   /** The next time; null while it is paused, or if there is none. */

@@ -5,6 +5,7 @@ import type { FiringOutcome, Missed, Overlap, ScheduleContext } from './schedule
 export interface ScheduleRow {
   tenant_id: string;
   id: string;
+  owner: string | null;
   name: string;
   agent: string;
   /** Null where nobody asked for it. */
@@ -37,7 +38,7 @@ export interface ScheduleRow {
 
 const columns = (
   message: string,
-): string => `s.tenant_id, s.id, s.name, s.agent, ${message} AS message, s.cron,
+): string => `s.tenant_id, s.id, s.owner, s.name, s.agent, ${message} AS message, s.cron,
   s.at, s.time_zone, s.overlap, s.missed, s.context, s.starts_at, s.ends_at, s.max_count, s.paused, s.fired,
   s.next_at, s.is_waiting, s.pending_at, s.version, s.last_due_at, s.last_at, s.last_outcome, s.last_reason,
   s.last_task_id, s.created_at, s.updated_at, now() AS now, (
@@ -60,12 +61,12 @@ const SPEC_VALUES = Object.values(SPEC)
   .join(', ');
 const NEXT_AT = `$${FIRST + Object.keys(SPEC).length - 1}::timestamptz`;
 
-/** $1 tenant $2 id $3 most of a tenant, then the spec. No row: the name is taken. */
+/** $1 tenant $2 id $3 most of a tenant, then the spec, then the owner. No row: the name is taken. */
 export const CREATE: Statement = {
   name: 'schedule-create',
   text: `
-INSERT INTO schedules AS s (tenant_id, id, ${SPEC_COLUMNS}, wake_at)
-SELECT $1::uuid, $2::uuid, ${SPEC_VALUES}, ${NEXT_AT}
+INSERT INTO schedules AS s (tenant_id, id, ${SPEC_COLUMNS}, wake_at, owner)
+SELECT $1::uuid, $2::uuid, ${SPEC_VALUES}, ${NEXT_AT}, $${FIRST + Object.keys(SPEC).length}::text
 WHERE (SELECT count(*) FROM schedules WHERE tenant_id = $1) < $3::int
 ON CONFLICT (tenant_id, name) DO NOTHING
 RETURNING ${SCHEDULE}`,

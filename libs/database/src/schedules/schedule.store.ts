@@ -25,10 +25,16 @@ export class ScheduleStore {
    * @throws NameTakenError, TooManySchedulesError
    */
   async create(
-    { tenantId, id, nextAt, ...spec }: ScheduleSpec & Pick<Schedule, 'tenantId' | 'id' | 'nextAt'>,
+    {
+      tenantId,
+      id,
+      nextAt,
+      owner = null,
+      ...spec
+    }: ScheduleSpec & Pick<Schedule, 'tenantId' | 'id' | 'nextAt'> & Partial<Pick<Schedule, 'owner'>>,
     maxSchedules: number,
   ): Promise<Schedule> {
-    const values = [tenantId, id, maxSchedules, ...specValues(spec, nextAt)];
+    const values = [tenantId, id, maxSchedules, ...specValues(spec, nextAt), owner];
     const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.CREATE, values);
     if (row) return scheduleOf(row);
     if (await this.findNamed(tenantId, spec.name)) throw nameTaken(spec);
@@ -152,7 +158,7 @@ const specValues = (spec: ScheduleSpec, nextAt: Date | null): unknown[] => [
 const dueOf = (row: sql.ScheduleRow): DueSchedule => ({ schedule: scheduleOf(row), now: row.now });
 
 const scheduleOf = (row: sql.ScheduleRow): Schedule => ({
-  ...{ tenantId: row.tenant_id, id: row.id, name: row.name, agent: row.agent },
+  ...{ tenantId: row.tenant_id, id: row.id, owner: row.owner, name: row.name, agent: row.agent },
   message: Message.fromJSON(row.message ?? {}),
   ...{ cron: row.cron, at: row.at, timeZone: row.time_zone, startsAt: row.starts_at, endsAt: row.ends_at },
   ...{ overlap: row.overlap, missed: row.missed, context: row.context, maxCount: row.max_count },

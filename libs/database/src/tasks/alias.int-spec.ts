@@ -14,8 +14,10 @@ const aliased = (input: NewTask, alias: Partial<NewAlias> = {}): NewTask => ({
   alias: { profile: 'orloj', clientId: 'job-1', ...alias },
 });
 
-const find = (tenantId: string, where: { agentId?: string; profile?: string; clientId?: string } = {}) =>
-  stores.tasks.findAlias({ tenantId, profile: 'orloj', clientId: 'job-1', ...where });
+type Where = Partial<Parameters<Stores['tasks']['findAlias']>[0]>;
+const OWN = { owner: 'token:a', unowned: true };
+const find = (tenantId: string, where: Where = {}) =>
+  stores.tasks.findAlias({ tenantId, profile: 'orloj', clientId: 'job-1', own: OWN, ...where });
 
 /** Everything that creates have written for the tenant. */
 const written = async (tenantId: string): Promise<object[]> =>

@@ -1,4 +1,4 @@
-import { TaskState } from '@baton/a2a';
+import { type OwnTasks, TaskState } from '@baton/a2a';
 import type { Database, Values } from '../connection/database.js';
 import type { CancelResult } from './records.js';
 import { ReadBudget } from './task-content.js';
@@ -11,7 +11,9 @@ interface Cancel {
   /** Null = whichever agent the task belongs to. */
   agentId: string | null;
   taskId: string;
-  metadata: object | undefined;
+  metadata?: object | undefined;
+  /** The task must be one of these; unset = whosever it is. */
+  own?: OwnTasks | undefined;
 }
 
 type Canceled = [changed: CanceledRow | undefined, row: TaskRow | undefined];
@@ -22,9 +24,9 @@ export async function cancelTask(
   reader: TaskReader,
   cancel: Cancel,
 ): Promise<CancelResult> {
-  const { tenantId, taskId, agentId, metadata } = cancel;
+  const { tenantId, taskId, agentId, metadata, own } = cancel;
   const { status, json, at } = statusNow(TaskState.TASK_STATE_CANCELED);
-  const values = [tenantId, taskId, agentId, json, at];
+  const values = [tenantId, taskId, agentId, json, at, own?.owner, own?.unowned];
   const [changed, row] = metadata
     ? await cancelWithMetadata(database, cancel, values, metadata)
     : await cancelAsItIs(database, cancel, values);

@@ -131,7 +131,8 @@ describe('a message that comes again', () => {
     // The key is known: the other id names nothing.
     const again = { created: false, dispatched: false, taskId, content: null };
     expect(await stores.tasks.create(named('other job', keyOf('one')))).toEqual(again);
-    const other = { tenantId, profile: 'orloj', clientId: 'other job' };
+    const own = { owner: 'token:a', unowned: true };
+    const other = { tenantId, profile: 'orloj', clientId: 'other job', own };
     expect(await stores.tasks.findAlias(other)).toBeUndefined();
     // The id is taken: the key names nothing yet, and goes on as a new one.
     const two = keyOf('two');

@@ -1,6 +1,7 @@
 import type {
   EventPayload,
   Message,
+  OwnTasks,
   ReadMemory,
   RunRetry,
   Task,
@@ -16,6 +17,8 @@ export type TurnOutcome = 'message' | 'agent-threw';
 /** A task with what the platform knows beyond the protocol. */
 export interface StoredTask extends TaskSnapshot {
   agentId: string;
+  /** Key of the principal that has made it; null = made by an earlier release. */
+  owner: string | null;
   outcome: TurnOutcome | null;
   /** What is left out because it is too large, as in the task's metadata. Unset: nothing. */
   truncation?: Truncation;
@@ -25,6 +28,8 @@ export interface StoredTask extends TaskSnapshot {
 export interface NewTask {
   tenantId: string;
   agentId: string;
+  /** Key of the principal that makes it. A child has the owner of its parent, whatever this says. */
+  owner?: string | null;
   runId: string;
   /** Submitted, with the user's message as its whole history. Becomes event 1. */
   task: Task;
@@ -57,6 +62,8 @@ export interface RunQuota {
 export interface MessageKey {
   /** SHA-256. */
   hash: Buffer;
+  /** By what an earlier release knows the message; unset = it is not looked for. */
+  earlierHash?: Buffer;
   /** SHA-256 of the content, if the key does not depend on it. */
   content: Buffer | null;
   /** How long it is known. */
@@ -71,14 +78,14 @@ export interface EarlierTurn {
   content: Buffer | null;
 }
 
-/** An id that a caller has chosen; it names one task per tenant, agent and profile. */
+/** An id that a caller has chosen; it names one task per tenant, principal, agent and profile. */
 export interface TaskAlias {
   profile: string;
   clientId: string;
 }
 
 export interface NewAlias extends TaskAlias {
-  /** The task that the id names so far and that is replaced; unset: the id is new. */
+  /** The task that the id names so far and that is replaced; unset: the id is new. The id belongs to the task's owner. */
   previousTaskId?: string;
 }
 
@@ -112,6 +119,8 @@ export type NextTurnResult =
 /** A claimed run with everything the worker needs to start. */
 export interface ClaimedRun extends RunKey {
   agentId: string;
+  /** Of the task, as in `StoredTask`. */
+  owner: string | null;
   /** The task as of the claim, history and folded artifacts included; what is too large is left out (`Truncation`). */
   snapshot: TaskSnapshot;
   /**
@@ -219,6 +228,8 @@ export interface Ancestor {
 
 /** Parent and children of a task. */
 export interface TaskRelations {
+  /** As in `StoredTask`. */
+  owner: string | null;
   parentTaskId: string | null;
   /** Oldest first. */
   childTaskIds: string[];
@@ -235,6 +246,8 @@ export interface Retention {
 /** The tombstone of a deleted task. */
 export interface Tombstone {
   agentId: string;
+  /** As in `StoredTask`. */
+  owner: string | null;
   endedAt: Date;
   deletedAt: Date;
   /** How long the tenant's tasks stayed when this one was deleted. */
@@ -251,6 +264,8 @@ export interface TaskFilter {
   tenantId: string;
   /** Unset: the tasks of every agent. */
   agentId?: string;
+  /** Only these; unset: the tasks of every principal. */
+  own?: OwnTasks | undefined;
   contextId?: string;
   state?: TaskState;
   /** Status newer than this. */
@@ -285,6 +300,8 @@ export interface DeadLetter {
   runId: string;
   taskId: string;
   agentId: string;
+  /** Owner of its task; null = made by an earlier release. */
+  owner: string | null;
   /** Why its task failed, in plain words. */
   reason: string;
   attempts: number;

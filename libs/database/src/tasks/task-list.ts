@@ -27,7 +27,7 @@ class Conditions {
 export const COUNTED_EXACTLY = 10_000;
 
 /** What a list is made of: everything about a page but its position. */
-export type ListedTasks = Pick<TaskFilter, 'tenantId' | 'agentId' | 'contextId' | 'state' | 'since'>;
+export type ListedTasks = Pick<TaskFilter, 'tenantId' | 'agentId' | 'own' | 'contextId' | 'state' | 'since'>;
 
 /**
  * The statement that reads a page. It is made to measure, without a name: a plan for every combination of
@@ -47,8 +47,7 @@ export function pageStatement(
   const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
   const text = `SELECT ${columns} FROM (
     SELECT newest.id FROM unnest(${states}::smallint[]) AS s(state), LATERAL (
-      SELECT t.status_at, t.id FROM tasks t WHERE ${where.toString()} AND t.state = s.state
-      ORDER BY t.status_at DESC, t.id DESC LIMIT ${limit}
+      ${newest(filter, where, `AND t.state = s.state`, limit)}
     ) newest ORDER BY newest.status_at DESC, newest.id DESC LIMIT ${limit}
   ) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ORDER BY t.status_at DESC, t.id DESC`;
@@ -60,8 +59,9 @@ export function countStatement(filter: ListedTasks): Call {
   const where = matching(filter, 'key');
   if (filter.state !== undefined) where.add(`t.state = ${where.value(filter.state)}`);
   const limit = COUNTED_EXACTLY + 1;
-  const found = `SELECT FROM tasks t WHERE ${where.toString()} LIMIT ${limit.toString()}`;
-  const text = `SELECT nullif(count(*), ${limit.toString()})::int AS total FROM (${found}) found`;
+  const found = ofOwners(filter, where, (conditions) => `SELECT 1 FROM tasks t WHERE ${conditions}`);
+  const counted = `SELECT 1 FROM (${found}) found LIMIT ${limit.toString()}`;
+  const text = `SELECT nullif(count(*), ${limit.toString()})::int AS total FROM (${counted}) counted`;
   return [{ text }, where.values];
 }
 
@@ -82,12 +82,36 @@ export function countSliceStatement(filter: ListedTasks, { state, after }: Count
     where.add(`(t.status_at, t.id) < (${last})`);
   }
   const text = `WITH slice AS (
-    SELECT t.status_at, t.id FROM tasks t WHERE ${where.toString()}
-    ORDER BY t.status_at DESC, t.id DESC LIMIT ${where.value(limit)}
+    ${newest(filter, where, '', where.value(limit))}
   )
   SELECT (SELECT count(*)::int FROM slice) AS tasks, status_at::text, id FROM slice
   ORDER BY status_at, id LIMIT 1`;
   return [{ text }, where.values];
+}
+
+/**
+ * The newest tasks: of each owner as many from an index, and of all these the newest.
+ * @param condition more conditions, with AND before them
+ */
+function newest(filter: ListedTasks, where: Conditions, condition: string, limit: string): string {
+  const order = `ORDER BY status_at DESC, id DESC LIMIT ${limit}`;
+  const found = ofOwners(
+    filter,
+    where,
+    (conditions) =>
+      `(SELECT t.status_at, t.id FROM tasks t WHERE ${conditions} ${condition} ${order.replaceAll(/status_at|id/g, 't.$&')})`,
+  );
+  return filter.own?.unowned ? `SELECT status_at, id FROM (${found}) each_owners ${order}` : found;
+}
+
+/**
+ * A query for the tasks of a list. Tasks of one owner and tasks without an owner are two queries: an index has each of
+ * them in order, and both together in none.
+ */
+function ofOwners({ own }: ListedTasks, where: Conditions, query: (conditions: string) => string): string {
+  if (!own) return query(where.toString());
+  const owners = [`t.owner = ${where.value(own.owner)}`, ...(own.unowned ? ['t.owner IS NULL'] : [])];
+  return owners.map((owner) => query(`${where.toString()} AND ${owner}`)).join(' UNION ALL ');
 }
 
 /** The placeholder of the tenant, which every statement has first. */

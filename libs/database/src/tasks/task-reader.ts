@@ -265,7 +265,7 @@ function storedTask(
   };
   return {
     task: markTruncated(task, truncation, { events: sequence, bytes: row.size }),
-    ...{ sequence, agentId: row.agent_id, outcome: row.outcome },
+    ...{ sequence, agentId: row.agent_id, owner: row.owner, outcome: row.outcome },
     ...(Object.keys(truncation).length > 0 && { truncation }),
   };
 }

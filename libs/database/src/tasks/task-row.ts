@@ -36,6 +36,7 @@ const OWN_BYTES = { single: 16 * 1024 * 1024, list: 64 * 1024 };
 export interface TaskRow {
   id: string;
   agent_id: string;
+  owner: string | null;
   context_id: string;
   state: TaskState;
   status_at: Date;
@@ -184,7 +185,7 @@ export function taskColumns(
 ): string {
   const own = OWN_BYTES[rows];
   return `
-  t.id, t.agent_id, t.context_id, t.state, t.status_at, t.last_sequence, t.outcome, t.artifacts_sequence,
+  t.id, t.agent_id, t.owner, t.context_id, t.state, t.status_at, t.last_sequence, t.outcome, t.artifacts_sequence,
   ${smallColumn('status', own)}, ${smallColumn('metadata', own)},
   t.metadata IS NOT NULL AND NOT (${isWithin('metadata', own)}) AS metadata_cut,
   (t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END)::float8 AS size,

@@ -8,32 +8,40 @@ import { INTERRUPTED_STATES, statusEventSql, taskColumns, TERMINAL_STATES } from
 const TURN = ['content', 'task_id', 'sequence', 'expires_at'];
 
 /**
- * A CTE `known`: the turn that a key names from now on. It is this one if the key is new, has expired or names the task
- * that is gone. Concurrent messages with the same key wait here for each other.
+ * CTEs `before` and `known`. `known` is the turn that a key names from now on. It is this one if the key is new, has
+ * expired or names the task that is gone. If an earlier release knows the message (`before`), it is that turn. Concurrent
+ * messages with the same key wait here for each other.
  * @param first number of the parameter with the key; its `keyValues` follow
  * @param sequence SQL of the sequence of the turn
  * @param when SQL that a turn which may be refused comes from
  */
 function knownCte(first: number, sequence: string, when = ''): string {
-  const [key, content, hours, gone] = [0, 1, 2, 3].map((offset) => `$${first + offset}`);
+  const [key, content, hours, gone, earlier] = [0, 1, 2, 3, 4].map((offset) => `$${first + offset}`);
+  const orBefore = (column: string, now: string): string =>
+    `coalesce((SELECT ${column} FROM before), ${now})`;
   const isFree = `k.expires_at <= now() OR k.task_id = ${gone}::uuid`;
   const taken = TURN.map(
     (column) => `${column} = CASE WHEN ${isFree} THEN EXCLUDED.${column} ELSE k.${column} END`,
   );
-  return `known AS (
+  return `before AS (
+  SELECT task_id, sequence, content FROM message_keys
+  WHERE tenant_id = $1::uuid AND key = ${earlier}::bytea AND expires_at > now() AND task_id IS DISTINCT FROM ${gone}::uuid
+), known AS (
   INSERT INTO message_keys AS k (tenant_id, key, content, task_id, sequence, expires_at)
-  SELECT $1::uuid, ${key}::bytea, ${content}::bytea, $2::uuid, ${sequence}, now() + ${hours}::int * interval '1 hour' ${when}
+  SELECT $1::uuid, ${key}::bytea, ${orBefore('content', `${content}::bytea`)}, ${orBefore('task_id', '$2::uuid')},
+    ${orBefore('sequence', sequence)}, now() + ${hours}::int * interval '1 hour' ${when}
   ON CONFLICT (tenant_id, key) DO UPDATE SET ${taken.join(', ')}
   RETURNING k.task_id, k.sequence, k.content
 )`;
 }
 
-/** $1 tenant $2 key $3 the task that is gone, NULL = none */
+/** $1 tenant $2 key $3 the task that is gone, NULL = none $4 the key of an earlier release, NULL = none */
 export const FIND_KEY: Statement = {
   name: 'message-key-find',
   text: `
 SELECT task_id, content FROM message_keys
-WHERE tenant_id = $1 AND key = $2 AND expires_at > now() AND task_id IS DISTINCT FROM $3::uuid`,
+WHERE tenant_id = $1 AND key IN ($2, $4) AND expires_at > now() AND task_id IS DISTINCT FROM $3::uuid
+ORDER BY key = $2 DESC LIMIT 1`,
 };
 
 export interface KnownRow {
@@ -76,8 +84,10 @@ export interface HeadRow {
   last_sequence: number;
 }
 
-/** The key of a caller's id. */
-const clientKey = (clientId: string): string => `sha256(convert_to(${clientId}, 'UTF8'))`;
+const sha256 = (text: string): string => `sha256(convert_to(${text}, 'UTF8'))`;
+/** What the id of a caller is found by. Without an owner: as earlier releases have written it. */
+const clientKey = (clientId: string, owner: string): string =>
+  `coalesce(sha256(${sha256(owner)} || ${sha256(clientId)}), ${sha256(clientId)})`;
 
 /** The columns of the retry policy. The parameter is an array in this order. */
 const RETRY = 'max_attempts, backoff_ms, backoff_factor, backoff_max_ms';
@@ -93,9 +103,9 @@ const IF_ACCEPTED = 'FROM quota WHERE NOT quota.refused';
  */
 const aliasCte = (condition = ''): string => `alias AS (
   INSERT INTO task_aliases AS a (tenant_id, agent_id, profile, client_key, client_id, task_id)
-  SELECT $1::uuid, $3::text, $14::text, ${clientKey('$15::text')}, $15::text, $2::uuid ${condition}
+  SELECT $1::uuid, $3::text, $15::text, ${clientKey('$16::text', '$14::text')}, $16::text, $2::uuid ${condition}
   ON CONFLICT (tenant_id, profile, client_key, agent_id) DO UPDATE
-    SET task_id = CASE WHEN a.task_id = $16 THEN EXCLUDED.task_id ELSE a.task_id END
+    SET task_id = CASE WHEN a.task_id = $17 THEN EXCLUDED.task_id ELSE a.task_id END
   RETURNING a.task_id
 )`;
 
@@ -108,8 +118,9 @@ const create = (name: string, first: number, id: string, condition: string, resu
   text: `
 WITH ${quotaCte(first, first + 1)}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
-    last_sequence, artifacts_sequence, active_run_id, stored_bytes)
-  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + ${sizeOf('$10')} ${condition}
+    last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner)
+  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + ${sizeOf('$10')},
+    $14::text ${condition}
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, $2, 1, $9 ${condition}
 ), event AS (
@@ -125,54 +136,54 @@ SELECT ${result}`,
 
 /**
  * $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run
- * $12 extensions $13 traceparent … the quota and the retry policy
+ * $12 extensions $13 traceparent $14 owner … the quota and the retry policy
  */
 export const CREATE = create(
   'task-create',
-  14,
+  15,
   '',
   IF_ACCEPTED,
   'CASE WHEN NOT refused THEN $2::uuid END AS task_id, dispatched FROM quota',
 );
-/** … $14 profile $15 client id $16 previous task … */
+/** … $15 profile $16 client id $17 previous task … */
 export const CREATE_ALIASED = create(
   'task-create-aliased',
-  17,
+  18,
   `${aliasCte(IF_ACCEPTED)},`,
   'FROM quota, alias WHERE alias.task_id = $2',
   'task_id, dispatched FROM quota LEFT JOIN alias ON true',
 );
-/** … $14 key $15 content $16 hours $17 task that is gone … */
+/** … $15 key $16 content $17 hours $18 task that is gone $19 key of an earlier release … */
 export const CREATE_KEYED = create(
   'task-create-keyed',
-  18,
-  `${knownCte(14, '1', IF_ACCEPTED)},`,
+  20,
+  `${knownCte(15, '1', IF_ACCEPTED)},`,
   'FROM quota, known WHERE known.task_id = $2',
   'task_id, content, dispatched FROM quota LEFT JOIN known ON true',
 );
 /**
- * … $14 profile $15 client id $16 previous task $17 key $18 content $19 hours $20 task that is gone … If only the
- * alias names another task, the key names one that does not exist: it then counts as new.
+ * … $15 profile $16 client id $17 previous task $18 key $19 content $20 hours $21 task that is gone $22 key of an
+ * earlier release … If only the alias names another task, the key names one that does not exist: it then counts as new.
  */
 export const CREATE_ALIASED_KEYED = create(
   'task-create-aliased-keyed',
-  21,
-  `${knownCte(17, '1', IF_ACCEPTED)}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
+  23,
+  `${knownCte(18, '1', IF_ACCEPTED)}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
   'FROM quota, alias WHERE alias.task_id = $2',
   `coalesce(alias.task_id, known.task_id) AS task_id, known.content, dispatched
    FROM quota LEFT JOIN known ON true LEFT JOIN alias ON true`,
 );
 
 /**
- * $1 tenant $2 profile $3 client id $4 agent, NULL = any: then the newest of its tasks. The alias of a deleted task
- * stays as long as its tombstone.
+ * $1 tenant $2 profile $3 client id $4 agent, NULL = any: then the newest of its tasks $5 who has chosen the id $6 whether
+ * also a caller of an earlier release. The alias of a deleted task stays as long as its tombstone.
  */
 export const FIND_ALIAS: Statement = {
   name: 'task-find-alias',
   text: `
 SELECT a.task_id, a.agent_id FROM task_aliases a
 LEFT JOIN tasks t ON t.tenant_id = a.tenant_id AND t.id = a.task_id
-WHERE a.tenant_id = $1 AND a.profile = $2 AND a.client_key = ${clientKey('$3')}
+WHERE a.tenant_id = $1 AND a.profile = $2 AND a.client_key IN (${clientKey('$3', '$5')}, CASE WHEN $6::boolean THEN ${sha256('$3')} END)
   AND ($4::text IS NULL OR a.agent_id = $4)
 ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT 1`,
 };
@@ -214,10 +225,10 @@ FROM held CROSS JOIN quota LEFT JOIN task ON true`,
 
 /** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … the quota and the retry policy */
 export const CONTINUE = next('task-continue', 10, '', 'held, quota', '');
-/** … $10 key $11 content $12 hours $13 task that is gone … */
+/** … $10 key $11 content $12 hours $13 task that is gone $14 key of an earlier release … */
 export const CONTINUE_KEYED = next(
   'task-continue-keyed',
-  14,
+  15,
   `${knownCte(10, 'held.last_sequence + 1', `FROM held, quota WHERE ${TAKES_A_TURN} AND NOT quota.refused`)},`,
   'held, quota, known',
   'AND known.task_id = $2 AND known.sequence = held.last_sequence + 1',
@@ -243,7 +254,8 @@ export const READ_METADATA: Statement = {
 };
 
 /**
- * $1 tenant $2 task $3 agent, NULL = any $4 status $5 at $6 metadata, NULL = as they are. `held` reads the run
+ * $1 tenant $2 task $3 agent, NULL = any $4 status $5 at $6 owner, NULL = any $7 whether also a task without an owner
+ * $8 metadata, NULL = as they are. `held` reads the run
  * before the update forgets it. The task is locked before.
  */
 export const CANCEL: Statement = {
@@ -251,10 +263,11 @@ export const CANCEL: Statement = {
   text: `
 WITH held AS (
   SELECT state, active_run_id, parent_task_id, child_tasks FROM tasks
-  WHERE tenant_id = $1 AND id = $2 AND ($3::text IS NULL OR agent_id = $3) FOR UPDATE
+  WHERE tenant_id = $1 AND id = $2 AND ($3::text IS NULL OR agent_id = $3)
+    AND ($6::text IS NULL OR owner = $6 OR owner IS NULL AND $7::boolean) FOR UPDATE
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = $4, status_at = $5,
-    last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce($6::json, t.metadata),
+    last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce($8::json, t.metadata),
     stored_bytes = t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END
   FROM held
   WHERE t.tenant_id = $1 AND t.id = $2 AND held.state NOT IN (${TERMINAL_STATES})
@@ -289,6 +302,8 @@ SELECT ${taskColumns('NULL::int', true, 'list')} FROM (
   SELECT c.* FROM tasks c
   WHERE c.tenant_id = $1 AND c.agent_id = $2 AND c.context_key = md5($3)::uuid AND c.context_id = $3
     AND (c.created_at, c.id) < ((SELECT created_at FROM tasks WHERE tenant_id = $1 AND id = $4), $4)
+    AND CASE WHEN c.owner IS NULL THEN NOT EXISTS (SELECT FROM tasks WHERE tenant_id = $1 AND id = $4 AND owner LIKE 'guest:%')
+      ELSE c.owner = (SELECT owner FROM tasks WHERE tenant_id = $1 AND id = $4) END
   ORDER BY c.created_at DESC, c.id DESC LIMIT $5
 ) t ORDER BY t.created_at, t.id`,
 };

@@ -32,7 +32,7 @@ describe('a new task', () => {
     const input = newTask({ task: { metadata: { topic: 'x', ['__proto__x']: 1 } } });
     await stores.tasks.create(input);
     const stored = await stores.tasks.get(input.tenantId, input.task.id);
-    expect(stored).toEqual({ task: input.task, sequence: 1, agentId: 'echo', outcome: null });
+    expect(stored).toEqual({ task: input.task, sequence: 1, agentId: 'echo', owner: null, outcome: null });
     const [event] = await stores.tasks.readEvents(input.tenantId, input.task.id, 0, 10);
     expect(event).toEqual({ sequence: 1, attempt: 0, payload: { $case: 'task', value: input.task } });
   });

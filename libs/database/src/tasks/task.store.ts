@@ -2,6 +2,7 @@ import {
   isTerminal,
   isUuid,
   Message,
+  type OwnTasks,
   parsePayload,
   type ReadMemory,
   StreamResponse,
@@ -64,7 +65,7 @@ export class TaskStore {
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
    */
   async create({ alias, key, quota, retry, child, ...input }: NewTask): Promise<CreatedTask> {
-    const { tenantId, agentId, runId, task, extensions, traceparent } = input;
+    const { tenantId, agentId, owner, runId, task, extensions, traceparent } = input;
     const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
     const { status, history, metadata } = event.task;
     if (history?.length !== 1) throw new TypeError('A new task has one message');
@@ -73,7 +74,7 @@ export class TaskStore {
     const stored = [JSON.stringify(history[0]), JSON.stringify(event)];
     const values = [
       ...[tenantId, task.id, agentId, task.contextId, state, JSON.stringify(status), statusAt],
-      ...[metadata && JSON.stringify(metadata), ...stored, runId, extensions, traceparent],
+      ...[metadata && JSON.stringify(metadata), ...stored, runId, extensions, traceparent, owner],
     ];
     const [plain, keyed] = alias
       ? [sql.CREATE_ALIASED, sql.CREATE_ALIASED_KEYED]
@@ -101,14 +102,15 @@ export class TaskStore {
   /**
    * The task that a caller's id names.
    * @param alias.agentId unset: of any agent of the tenant; if several have such a task, the newest
+   * @param alias.own who has chosen the id: this principal or, with `unowned`, a caller of an earlier release
    */
   async findAlias(
-    alias: TaskAlias & { tenantId: string; agentId?: string },
+    alias: TaskAlias & { tenantId: string; agentId?: string | undefined; own: OwnTasks },
   ): Promise<{ taskId: string; agentId: string } | undefined> {
-    const { tenantId, agentId, profile, clientId } = alias;
+    const { tenantId, agentId, profile, clientId, own } = alias;
     // Postgres has no text with U+0000, so nothing is called that.
     if (clientId.includes('\0')) return undefined;
-    const values = [tenantId, profile, clientId, agentId];
+    const values = [tenantId, profile, clientId, agentId, own.owner, own.unowned];
     const [row] = await this.database.tenantQuery<sql.AliasRow>(tenantId, sql.FIND_ALIAS, values);
     return row && { taskId: row.task_id, agentId: row.agent_id };
   }
@@ -140,11 +142,15 @@ export class TaskStore {
   }
 
   /** What a message with that key has made. */
-  async earlierTurn(tenantId: string, { hash, goneTaskId }: MessageKey): Promise<EarlierTurn | undefined> {
+  async earlierTurn(
+    tenantId: string,
+    { hash, goneTaskId, earlierHash }: MessageKey,
+  ): Promise<EarlierTurn | undefined> {
     const [row] = await this.database.tenantQuery<sql.KnownRow>(tenantId, sql.FIND_KEY, [
       tenantId,
       hash,
       goneTaskId,
+      earlierHash,
     ]);
     return row && { taskId: row.task_id, content: row.content };
   }
@@ -198,7 +204,11 @@ export class TaskStore {
     return state < ALL_STATES.length ? { tasks, cursor: { state } } : { tasks };
   }
 
-  /** The last `limit` tasks of the context that were created before that task, whatever their state; oldest first. */
+  /**
+   * The last `limit` tasks of the context that the owner of that task has made before it, whatever their state; oldest
+   * first. A context id that others use as well is another conversation. Tasks of earlier releases, which have no owner,
+   * count for everybody but guests.
+   */
   async listContext(
     tenantId: string,
     agentId: string,
@@ -219,15 +229,16 @@ export class TaskStore {
    * can be canceled: no more of it is read than comes with its row.
    * @param agentId null = whichever agent the task belongs to
    * @param options.metadata keys merged into the task's metadata, if it is canceled by this call
+   * @param options.own the task must be one of these; unset = whosever it is
    */
   async cancel(
     tenantId: string,
     agentId: string | null,
     taskId: string,
-    options: { metadata?: object } = {},
+    options: { metadata?: object | undefined; own?: OwnTasks | undefined } = {},
   ): Promise<CancelResult> {
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
-    return cancelTask(this.database, this.reader, { tenantId, agentId, taskId, metadata: options.metadata });
+    return cancelTask(this.database, this.reader, { tenantId, agentId, taskId, ...options });
   }
 
   /** Events after `after`, in order, at most `limit`. */
@@ -308,9 +319,10 @@ const historyLimit = (length: number | undefined): number | null =>
   length === undefined ? null : Math.min(length, MAX_INT);
 
 /** The values of `knownCte`, in order. */
-const keyValues = ({ hash, content, hours, goneTaskId }: MessageKey): unknown[] => [
+const keyValues = ({ hash, content, hours, goneTaskId, earlierHash }: MessageKey): unknown[] => [
   hash,
   content,
   hours,
   goneTaskId,
+  earlierHash,
 ];

@@ -1,4 +1,4 @@
-import type { Agent } from '@baton/a2a';
+import { type Agent, type Reacher, canSee, ownTasks } from '@baton/a2a';
 import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
 import { AgentStore, RetentionStore, TaskStore, TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
@@ -74,15 +74,27 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
   }
 
   /**
-   * The agent of a task. The task is named by its id, or by an alias of the profile. Also finds a deleted task's agent,
-   * so that its callers get the right error.
+   * The agent of a task that the caller sees. The task is named by its id, or by an alias that the caller has chosen in
+   * the profile. Also finds a deleted task's agent, so that
+   * its callers get the right error.
    */
-  async ofTask(tenantId: string, profile: string, idOrAlias: string): Promise<Agent | undefined> {
-    const alias = await this.tasks.findAlias({ tenantId, profile, clientId: idOrAlias });
+  async ofTask(
+    caller: Reacher & { tenantId: string },
+    profile: string,
+    idOrAlias: string,
+  ): Promise<Agent | undefined> {
+    const { tenantId } = caller;
+    const alias = await this.tasks.findAlias({
+      tenantId,
+      profile,
+      clientId: idOrAlias,
+      own: ownTasks(caller),
+    });
     const taskId = alias?.taskId ?? idOrAlias;
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
     const known = stored ?? (await this.retention.findTombstone(tenantId, taskId));
-    return known && this.findIncludingDeleted(tenantId, known.agentId);
+    if (!known || !canSee(caller, known.owner)) return undefined;
+    return this.findIncludingDeleted(tenantId, known.agentId);
   }
 
   /** The agent for calls that name none: `index`, unless the operator has set another. */

@@ -1,4 +1,12 @@
-import { type Agent, ProtocolError, type Task } from '@baton/a2a';
+import {
+  type Agent,
+  type OwnTasks,
+  ProtocolError,
+  type Reacher,
+  type Task,
+  assertWritable,
+  canSee,
+} from '@baton/a2a';
 import { type DeadLetter, DeadLetterStore, type DeadMessage } from '@baton/database';
 import { Inject, Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
@@ -27,25 +35,29 @@ export class DeadLetters {
     private readonly intake: TurnIntake,
   ) {}
 
-  /** One page, the latest first. */
+  /** One page, the latest first. @param own only of these tasks; unset = whosever they are */
   async list(
     tenantId: string,
     limit: number,
     after?: Pick<DeadLetter, 'diedAt' | 'runId'>,
+    own?: OwnTasks,
   ): Promise<DeadLetter[]> {
-    return this.letters.list(tenantId, { limit, after });
+    return this.letters.list(tenantId, { limit, after, own });
   }
 
   /**
-   * Send the message of a dead run again, as a new task of the same agent in the same context. The failed task stays as
+   * Send the message of a dead run again, as a new task of the same agent, owner and context. The failed task stays as
    * it is: terminal is final. The dead letter stores the id of the new task before the task is made. So concurrent
    * calls, and a call after a crash, make one task.
    * @param again also if it was redelivered before
-   * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room
+   * @param caller must reach the task that died; unset = an operator asks
+   * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room, `forbidden` for a task that the caller may
+   * only see
    */
-  async redeliver(tenantId: string, runId: string, again: boolean): Promise<Redelivered> {
+  async redeliver(tenantId: string, runId: string, again: boolean, caller?: Reacher): Promise<Redelivered> {
     const found = await this.letters.find(tenantId, runId);
-    if (!found) return { ok: false, reason: 'not-found' };
+    if (!found || (caller && !canSee(caller, found.owner))) return { ok: false, reason: 'not-found' };
+    if (caller) assertWritable(caller, found.owner);
     const said = await this.letters.readMessage(tenantId, runId);
     const agent = await this.agents.find(tenantId, found.agentId);
     if (!isOpen(found) && !again) return redeliveredBefore(found);
@@ -56,7 +68,7 @@ export class DeadLetters {
     if (!isOpen(letter)) return redeliveredBefore(letter);
     const taskId = letter.redeliveredTaskId;
     const task = taskOf(letter, said, taskId);
-    await this.intake.ensureTask({ tenantId, agent, task, extensions: said.extensions });
+    await this.intake.ensureTask({ tenantId, owner: letter.owner, agent, task, extensions: said.extensions });
     await this.letters.confirm(tenantId, runId, taskId);
     return { ok: true, taskId, letter };
   }

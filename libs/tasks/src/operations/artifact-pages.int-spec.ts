@@ -6,6 +6,7 @@ import {
   TaskState,
   serializePayload,
   textPart,
+  tokenPrincipal,
 } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import { type ClaimedRun, Database, RetentionStore, RunStore, TaskStore } from '@baton/database';
@@ -82,7 +83,11 @@ async function say(run: ClaimedRun, head: number, ...said: { id: string; append?
   return head + said.length;
 }
 
-const callOf = (tenantId: string) => ({ tenantId, agent: { id: 'echo' }, rules: SPEC_RULES }) as CallContext;
+const callOf = (tenantId: string) =>
+  ({
+    ...{ tenantId, principal: tokenPrincipal('token'), scopes: ['tasks:read'], access: 'read' },
+    ...{ agent: { id: 'echo' }, rules: SPEC_RULES },
+  }) as unknown as CallContext;
 
 async function readAll(
   { tenantId, taskId }: ClaimedRun,

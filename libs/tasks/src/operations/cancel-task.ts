@@ -1,4 +1,11 @@
-import { type CallContext, type CancelTaskRequest, ProtocolError, type Task, TaskState } from '@baton/a2a';
+import {
+  type CallContext,
+  type CancelTaskRequest,
+  ProtocolError,
+  type Task,
+  TaskState,
+  writableTasks,
+} from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { TurnEnds } from '../turns/turn-ends.js';
 import { TaskFinder } from './task-finder.js';
@@ -17,8 +24,13 @@ export class CancelOperation {
     const taskId = await this.finder.idOf(call, request.id);
     const agentId = rules.taskScope === 'tenant' ? null : call.agent.id;
     const metadata = rules.cancelMetadata === 'kept' ? request.metadata : undefined;
-    const result = await this.turnEnds.cancel(tenantId, agentId, taskId, { metadata });
+    const result = await this.turnEnds.cancel(tenantId, agentId, taskId, {
+      metadata,
+      own: writableTasks(call),
+    });
     if (!result.ok && result.reason === 'not-found') {
+      // Says also why a task that the caller sees is not canceled.
+      await this.finder.find(call, request.id, { historyLength: 0, artifacts: false });
       throw await this.finder.notFound(call, request.id, taskId);
     }
     if (!result.ok) return this.endedTask(call, request.id);

@@ -1,4 +1,4 @@
-import { type Message, Role, type SendMessageRequest } from '@baton/a2a';
+import { type Message, type Principal, Role, type SendMessageRequest, tokenPrincipal } from '@baton/a2a';
 import { messageKey } from './message-router.js';
 
 type Content = Message['parts'][number]['content'];
@@ -21,15 +21,22 @@ const message = (more: Partial<Message> = {}): Message => ({
 
 interface Sent {
   agent?: string;
+  principal?: Principal;
   clientTaskId?: string;
   header?: string;
   metadata?: SendMessageRequest['metadata'];
   configuration?: SendMessageRequest['configuration'];
 }
 
-const keyOf = (said: Message, { agent = 'echo', clientTaskId, header, metadata, configuration }: Sent = {}) =>
+const TOKEN = tokenPrincipal('a');
+const GUEST: Principal = { kind: 'guest', key: 'guest:host:a' };
+
+const keyOf = (
+  said: Message,
+  { agent = 'echo', principal = TOKEN, clientTaskId, header, metadata, configuration }: Sent = {},
+) =>
   messageKey(
-    { agent: { id: agent } as never, clientTaskId, idempotencyKey: header },
+    { agent: { id: agent } as never, principal, clientTaskId, idempotencyKey: header },
     { tenant: '', message: said, configuration, metadata },
     said,
   );
@@ -93,6 +100,9 @@ describe('the key of a message', () => {
     ['a lone surrogate', message({ parts: [text('\ud800')] })],
     ['another lone surrogate', message({ parts: [text('\ud801')] })],
     ['the replacement character', message({ parts: [text('\ufffd')] })],
+    ['another token', message(), { principal: tokenPrincipal('b') }],
+    ['a guest', message(), { principal: GUEST }],
+    ['an Idempotency-Key of another token', message(), { header: 'm-1', principal: tokenPrincipal('b') }],
     ['an Idempotency-Key', message(), { header: 'm-1' }],
     ['another Idempotency-Key', message(), { header: 'm-2' }],
     ['an Idempotency-Key at another agent', message(), { header: 'm-1', agent: 'other' }],
@@ -105,6 +115,13 @@ describe('the key of a message', () => {
       expect([what, seen.get(key)]).toEqual([what, undefined]);
       seen.set(key, what);
     }
+  });
+
+  it('is looked for as an earlier release knows it, for tokens alone', () => {
+    const known = keyOf(message())?.earlierHash;
+    expect(known).toHaveLength(32);
+    expect(keyOf(message(), { principal: tokenPrincipal('b') })?.earlierHash).toEqual(known);
+    expect(keyOf(message(), { principal: GUEST })?.earlierHash).toBeUndefined();
   });
 
   it('is none without a messageId, and where the caller has chosen the id of the task', () => {

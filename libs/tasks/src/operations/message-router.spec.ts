@@ -7,6 +7,7 @@ import {
   SPEC_RULES,
   type SendMessageRequest,
   TaskState,
+  tokenPrincipal,
 } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import type { EarlierTurn, MessageKey, StoredTask } from '@baton/database';
@@ -25,6 +26,7 @@ const request = (message: Message): SendMessageRequest => ({
 const call = (clientTaskId?: string, idempotencyKey?: string, rule = RULE): CallContext =>
   ({
     tenantId: 'tenant',
+    principal: tokenPrincipal('token'),
     agent: { id: 'echo' },
     profile: 'orloj',
     rules: { ...SPEC_RULES, clientTaskIds: rule },
@@ -35,7 +37,8 @@ const call = (clientTaskId?: string, idempotencyKey?: string, rule = RULE): Call
 const stored = (state: TaskState, ...history: Message[]): StoredTask => {
   const { snapshot } = claimedRun();
   const status = { state, message: undefined, timestamp: undefined };
-  return { task: { ...snapshot.task, status, history }, sequence: 4, agentId: 'echo', outcome: null };
+  const task = { ...snapshot.task, status, history };
+  return { task, sequence: 4, agentId: 'echo', owner: null, outcome: null };
 };
 
 /** Everything behind the router; it tells what was asked of it. */
@@ -52,10 +55,10 @@ class Surroundings {
 
   readonly tasks = {
     findAlias: async () => (this.looks[0] ? { taskId: 'task', agentId: 'echo' } : undefined),
-    get: async () => this.looks.shift(),
     earlierTurn: async (_tenant: string, key: MessageKey) => this.before(key),
   };
   readonly finder = {
+    reachable: async () => this.looks.shift(),
     deleted: async (_call: unknown, id: string) =>
       this.isDeleted ? ProtocolError.taskNotFound(id, GONE) : undefined,
   };

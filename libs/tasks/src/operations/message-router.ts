@@ -9,6 +9,7 @@ import {
   type Task,
   type TaskSnapshot,
   TaskState,
+  ownTasks,
   turnOfAlias,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
@@ -55,14 +56,15 @@ export class MessageAcceptance {
     signal: AbortSignal,
     { alias, key }: { alias?: TaskAlias; key?: MessageKey | undefined },
   ): Promise<AcceptedTurn | EarlierTurn> {
-    const { tenantId, agent, extensions, traceparent, profile } = call;
+    const { tenantId, agent, extensions, traceparent, profile, principal } = call;
+    const owner = principal.key;
     assertEnabled(agent);
     const task = newTask(message, {
       contextId: message.contextId || undefined,
       metadata: request.metadata,
     });
     const created = await this.intake.createTask(
-      { tenantId, agent, task, extensions, traceparent, alias: alias && { profile, ...alias }, key },
+      { tenantId, owner, agent, task, extensions, traceparent, alias: alias && { profile, ...alias }, key },
       // Subscribing does not need the row.
       () => this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
     );
@@ -179,12 +181,13 @@ export class MessageRouter {
   private async routeByAlias(sent: Sent, clientId: string, rule: ClientTaskIdRule): Promise<AcceptedTurn> {
     const { call, request, message, signal, key } = sent;
     const { tenantId, profile, agent } = call;
+    const own = ownTasks(call);
     for (let look = 0; look < MAX_LOOKS; look++) {
-      const known = await this.tasks.findAlias({ tenantId, agentId: agent.id, profile, clientId });
+      const known = await this.tasks.findAlias({ tenantId, agentId: agent.id, profile, clientId, own });
       const alias = { clientId, previousTaskId: known?.taskId };
       // The id may also be the server's own, from an earlier answer.
       const taskId = known?.taskId ?? clientId;
-      const stored = await this.tasks.get(tenantId, taskId, { memory: call.memory });
+      const stored = await this.finder.reachable(call, taskId);
       // After the task was read: the turn that set its state has written the key by then.
       const earlier = key && (await this.tasks.earlierTurn(tenantId, key));
       const joined = earlier && (await this.join(sent, earlier));
@@ -235,7 +238,7 @@ export class MessageRouter {
    * @throws ProtocolError if the key is an Idempotency-Key and the message was another one
    */
   private async join({ call, key, signal }: Sent, earlier: EarlierTurn): Promise<AcceptedTurn | undefined> {
-    const stored = await this.tasks.get(call.tenantId, earlier.taskId, { memory: call.memory });
+    const stored = await this.finder.reachable(call, earlier.taskId);
     if (stored) {
       if (!isSameContent(key?.content, earlier.content)) throw usedOtherwise(call);
       return this.acceptance.join(call, stored, signal);
@@ -280,21 +283,28 @@ function refusal(taskId: string, reason: 'terminal' | 'busy', state: TaskState |
  * The key that identifies a message when it comes again: a hash of everything that was sent, with its `messageId`. With an
  * `Idempotency-Key` the key is a hash of that header; the content, without the `messageId`, is kept to find out whether the
  * header was used for another message. Undefined: the message is never deduplicated, because it has no id, or because its
- * caller chooses the ids of tasks (`turnOfAlias`).
+ * caller chooses the ids of tasks (`turnOfAlias`). The same message of another principal has another key.
  * How the caller wants to be answered (`configuration`) is no part of the key.
  */
 export function messageKey(
-  { agent, clientTaskId, idempotencyKey }: Pick<CallContext, 'agent' | 'clientTaskId' | 'idempotencyKey'>,
+  call: Pick<CallContext, 'agent' | 'clientTaskId' | 'idempotencyKey' | 'principal'>,
   request: SendMessageRequest,
   message: Message,
-): Pick<MessageKey, 'hash' | 'content'> | undefined {
+): Pick<MessageKey, 'hash' | 'earlierHash' | 'content'> | undefined {
+  const { agent, clientTaskId, idempotencyKey, principal } = call;
   const hasHeader = idempotencyKey !== undefined;
   if (!hasHeader && (!message.messageId || clientTaskId !== undefined)) return undefined;
   const { messageId, ...said } = Message.toJSON(message) as { messageId?: string };
   const content = { said, id: clientTaskId, metadata: request.metadata };
-  return hasHeader
-    ? { hash: digest(['header', agent.id, idempotencyKey]), content: digest(content) }
-    : { hash: digest(['message', agent.id, messageId, content]), content: null };
+  const shared = hasHeader
+    ? digest(['header', agent.id, idempotencyKey])
+    : digest(['message', agent.id, messageId, content]);
+  return {
+    hash: createHash('sha256').update(shared).update(principal.key).digest(),
+    // Earlier releases knew messages of all callers by this. They had no principals, and guests reach nothing of theirs.
+    ...(principal.kind === 'token' && { earlierHash: shared }),
+    content: hasHeader ? digest(content) : null,
+  };
 }
 
 /** SHA-256 of the value's JSON, the members of every object in order. */

@@ -7,6 +7,7 @@ import {
   TaskState,
   decodePageToken,
   encodePageToken,
+  visibleTasks,
 } from '@baton/a2a';
 import { TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -33,12 +34,13 @@ export class ReadOperations {
     return this.finder.withHistory(call, task, historyLength);
   }
 
-  /** The agent's tasks in the caller's tenant, newest status first. */
+  /** The agent's tasks that the caller sees, newest status first. */
   async listTasks(call: CallContext, request: ListTasksRequest): Promise<ListTasksResponse> {
     const pageSize = request.pageSize ?? DEFAULT_PAGE_SIZE;
     const listed = {
       tenantId: call.tenantId,
       agentId: call.agent.id,
+      own: visibleTasks(call),
       contextId: request.contextId || undefined,
       state: request.status === TaskState.TASK_STATE_UNSPECIFIED ? undefined : request.status,
       since: request.statusTimestampAfter ? new Date(request.statusTimestampAfter) : undefined,

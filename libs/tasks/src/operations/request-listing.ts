@@ -1,3 +1,4 @@
+import type { OwnTasks } from '@baton/a2a';
 import {
   type TaskRelations,
   TaskTreeStore,
@@ -14,7 +15,7 @@ export interface RequestPosition {
   taskId: string;
 }
 
-/** Every task of a tenant, whichever agent it belongs to, newest status first. */
+/** The tasks of a tenant, whichever agent they belong to, newest status first. */
 @Injectable()
 export class RequestListing {
   constructor(
@@ -23,13 +24,15 @@ export class RequestListing {
     private readonly runs: RunStore,
   ) {}
 
+  /** @param own only these; unset = those of every principal */
   async list(
     tenantId: string,
     page: { limit: number; after?: RequestPosition },
+    own?: OwnTasks,
   ): Promise<{ tasks: StoredTask[]; more: boolean }> {
     const { limit, after } = page;
     const shown = { historyLength: 0, includeArtifacts: false, uncounted: true };
-    return this.tasks.list({ tenantId, pageSize: limit, after, ...shown });
+    return this.tasks.list({ tenantId, own, pageSize: limit, after, ...shown });
   }
 
   /** The parent and the children of a task. */

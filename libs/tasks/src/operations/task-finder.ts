@@ -5,8 +5,11 @@ import {
   type StreamItem,
   type Task,
   type TaskEvent,
+  assertWritable,
+  canSee,
   conversationHistory,
   historyTail,
+  ownTasks,
 } from '@baton/a2a';
 import { RetentionStore, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -28,13 +31,20 @@ export class TaskFinder {
     const { tenantId, profile, rules, agent } = call;
     if (!rules.clientTaskIds) return id;
     const agentId = rules.taskScope === 'tenant' ? undefined : agent.id;
-    const alias = await this.tasks.findAlias({ tenantId, agentId, profile, clientId: id });
+    const alias = await this.tasks.findAlias({
+      tenantId,
+      agentId,
+      profile,
+      clientId: id,
+      own: ownTasks(call),
+    });
     return alias?.taskId ?? id;
   }
 
   /**
-   * The task, within what the caller may look at: its tenant, and the agent it calls unless its profile looks
-   * at the whole tenant. Anything else is not found, as if it did not exist.
+   * The task, within what the caller reaches: tasks of its tenant that it sees, and of the agent it calls unless its
+   * profile looks at the whole tenant. Anything else is not found, as if it did not exist.
+   * @throws ProtocolError `forbidden` for a call that acts on a task which it may only see
    */
   async find(
     call: CallContext,
@@ -42,9 +52,23 @@ export class TaskFinder {
     options: { historyLength?: number; artifacts?: boolean } = {},
   ): Promise<StoredTask> {
     const taskId = await this.idOf(call, id);
+    const stored = await this.reachable(call, taskId, options);
+    if (!stored || !isOfCallsAgent(call, stored)) throw await this.notFound(call, id, taskId);
+    return stored;
+  }
+
+  /**
+   * The task of any agent, if the caller sees it.
+   * @throws ProtocolError `forbidden` for a call that acts on a task which it may only see
+   */
+  async reachable(
+    call: CallContext,
+    taskId: string,
+    options: { historyLength?: number; artifacts?: boolean } = {},
+  ): Promise<StoredTask | undefined> {
     const stored = await this.tasks.get(call.tenantId, taskId, { ...options, memory: call.memory });
-    if (!stored) throw await this.notFound(call, id, taskId);
-    if (!isInScope(call, stored)) throw ProtocolError.taskNotFound(id);
+    if (!stored || !canSee(call, stored.owner)) return undefined;
+    if (call.access === 'write') assertWritable(call, stored.owner);
     return stored;
   }
 
@@ -60,7 +84,8 @@ export class TaskFinder {
   /** The error for a task that retention has deleted; undefined for any other id. */
   async deleted(call: CallContext, id: string, taskId: string): Promise<ProtocolError | undefined> {
     const tombstone = await this.retention.findTombstone(call.tenantId, taskId);
-    return tombstone && isInScope(call, tombstone) ? ProtocolError.taskNotFound(id, tombstone) : undefined;
+    if (!tombstone || !canSee(call, tombstone.owner) || !isOfCallsAgent(call, tombstone)) return undefined;
+    return ProtocolError.taskNotFound(id, tombstone);
   }
 
   /**
@@ -100,7 +125,7 @@ export class TaskFinder {
   }
 }
 
-const isInScope = ({ rules, agent }: CallContext, { agentId }: { agentId: string }): boolean =>
+const isOfCallsAgent = ({ rules, agent }: CallContext, { agentId }: { agentId: string }): boolean =>
   rules.taskScope === 'tenant' || agentId === agent.id;
 
 /** How a stream of a task begins. */

@@ -45,6 +45,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     attempt: 1,
     waitedSeconds: 0,
     agentId: 'echo',
+    owner: null,
     snapshot: { task, sequence: 2 },
     message: message('hello', Role.ROLE_USER),
     startSequence: 1,

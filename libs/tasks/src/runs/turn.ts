@@ -55,10 +55,11 @@ export class TurnBuilder {
     };
   }
 
-  private async referenceTasks({ tenantId, message }: ClaimedRun): Promise<Task[]> {
+  /** Only tasks of the same conversation partner: whoever names a task need not be allowed to read it. */
+  private async referenceTasks({ tenantId, message, owner }: ClaimedRun): Promise<Task[]> {
     const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
     const found = await Promise.all(ids.map((id) => this.tasks.get(tenantId, id)));
-    return found.map((stored) => stored?.task).filter((task): task is Task => !!task);
+    return found.flatMap((stored) => (stored && isReadableBy(owner, stored) ? [stored.task] : []));
   }
 
   private async earlierTasks(
@@ -74,6 +75,10 @@ export class TurnBuilder {
     return earlier.map((stored) => stored.task);
   }
 }
+
+/** Whether a task may be shown to an agent that answers a task of that owner. */
+const isReadableBy = (owner: string | null, { owner: theirs }: { owner: string | null }): boolean =>
+  theirs === owner || (theirs === null && !owner?.startsWith('guest:'));
 
 /** The journal of a claimed run's task. Entries are written one after another, each until Postgres has answered. */
 export class RunJournal implements TurnJournal {

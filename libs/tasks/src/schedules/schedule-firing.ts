@@ -1,4 +1,4 @@
-import { type Agent, ProtocolError, Role, type Task } from '@baton/a2a';
+import { type Agent, ProtocolError, Role, type Task, schedulePrincipal } from '@baton/a2a';
 import type { Schedule } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { v5 as uuidOf } from 'uuid';
@@ -32,7 +32,8 @@ export class ScheduleFiring {
     // A worker may have created the task and died. Then it does not matter whether the agent still exists.
     if (!pendingAt || !(await this.intake.exists(tenantId, taskId))) {
       const agent = await this.agentOf(schedule);
-      await this.intake.ensureTask({ tenantId, agent, task: taskOf(schedule, dueAt, taskId) });
+      const owner = schedule.owner ?? schedulePrincipal(schedule.id).key;
+      await this.intake.ensureTask({ tenantId, owner, agent, task: taskOf(schedule, dueAt, taskId) });
     }
     // Only after the new task exists: a refused one must not end the previous one.
     if (overlap === 'cancel-previous' && lastTaskId !== null && isBusy(schedule)) {

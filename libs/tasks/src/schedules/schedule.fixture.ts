@@ -3,7 +3,7 @@ import type { Schedule } from '@baton/database';
 
 /** A schedule of every minute; change what a test is about. */
 export const scheduleOf = (overrides: Partial<Schedule> = {}): Schedule => ({
-  ...{ tenantId: 'tenant', id: 'schedule', name: 'report', agent: 'echo', version: 1 },
+  ...{ tenantId: 'tenant', id: 'schedule', owner: null, name: 'report', agent: 'echo', version: 1 },
   message: {
     ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [], metadata: undefined },
     ...{ extensions: [], referenceTaskIds: [] },

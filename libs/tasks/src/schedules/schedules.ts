@@ -47,14 +47,17 @@ export class Schedules {
     return schedule;
   }
 
-  /** Throws `invalid-params` that names the field, `conflict` for a name that is taken. */
-  async create(tenantId: string, spec: ScheduleSpec): Promise<Schedule> {
+  /**
+   * @param owner key of the principal that its tasks belong to; unset = they belong to the schedule
+   * @throws ProtocolError `invalid-params` that names the field, `conflict` for a name that is taken
+   */
+  async create(tenantId: string, spec: ScheduleSpec, owner?: string): Promise<Schedule> {
     const now = new Date();
     await assertTimes(this.pool, tenantId, spec, now);
     await this.assertAgent(tenantId, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
     const made = await this.store
-      .create({ tenantId, id: uuid(), nextAt, ...spec }, MAX_SCHEDULES)
+      .create({ tenantId, owner, id: uuid(), nextAt, ...spec }, MAX_SCHEDULES)
       .catch(explainRefusal);
     await this.updateTicks(made);
     return made;

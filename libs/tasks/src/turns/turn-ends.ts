@@ -1,4 +1,4 @@
-import { type TaskState, isTerminal, serializePayload } from '@baton/a2a';
+import { type OwnTasks, type TaskState, isTerminal, serializePayload } from '@baton/a2a';
 import {
   type CancelResult,
   type CanceledTask,
@@ -58,15 +58,15 @@ export class TurnEnds {
    * before the children are canceled, the sweep cancels them.
    * @param agentId null = whichever agent the task belongs to
    * @param options.metadata keys merged into the task's metadata
+   * @param options.own the task must be one of these; unset = whosever it is
    */
   async cancel(
     tenantId: string,
     agentId: string | null,
     taskId: string,
-    options: { metadata?: object | undefined } = {},
+    options: { metadata?: object | undefined; own?: OwnTasks | undefined } = {},
   ): Promise<CancelResult> {
-    const { metadata } = options;
-    const result = await this.tasks.cancel(tenantId, agentId, taskId, metadata ? { metadata } : {});
+    const result = await this.tasks.cancel(tenantId, agentId, taskId, options);
     if (result.ok) await this.publishCancel(tenantId, taskId, result);
     return result;
   }

@@ -21,7 +21,10 @@ const RETRY_SECONDS = 1;
 const FULL_RETRY_SECONDS = 60;
 
 /** A new task of an agent. With `ensureTask`, every caller computes the same id. */
-export type TaskRequest = Pick<NewTask, 'tenantId' | 'task' | 'traceparent' | 'alias' | 'key' | 'child'> & {
+export type TaskRequest = Pick<
+  NewTask,
+  'tenantId' | 'owner' | 'task' | 'traceparent' | 'alias' | 'key' | 'child'
+> & {
   agent: Agent;
   extensions?: readonly string[];
 };

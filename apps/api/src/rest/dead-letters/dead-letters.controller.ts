@@ -1,4 +1,4 @@
-import { OPERATIONS, decodePageToken, encodePageToken } from '@baton/a2a';
+import { OPERATIONS, decodePageToken, encodePageToken, visibleTasks } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { type DeadLetter, DeadLetters, refusalOf } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
@@ -20,11 +20,11 @@ export class DeadLettersController {
     @Query('limit') limitText?: string,
     @Query('cursor') cursor?: string,
   ): Promise<Record<string, unknown>> {
-    const { tenantId } = callerOf(request);
+    const caller = callerOf(request);
     const limit = readLimit(limitText);
     const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const after = position && { diedAt: position.statusAt, runId: position.taskId };
-    const found = await this.deadLetters.list(tenantId, limit + 1, after);
+    const found = await this.deadLetters.list(caller.tenantId, limit + 1, after, visibleTasks(caller));
     const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
     return {
@@ -42,9 +42,10 @@ export class DeadLettersController {
     @Req() request: FastifyRequest,
     @Query('again') again?: string,
   ): Promise<Record<string, unknown>> {
-    const { tenantId } = callerOf(request);
+    const caller = callerOf(request);
     logContextOf(request).runId = runId;
-    const redelivered = await this.deadLetters.redeliver(tenantId, runId, readFlag('again', again));
+    const isAgain = readFlag('again', again);
+    const redelivered = await this.deadLetters.redeliver(caller.tenantId, runId, isAgain, caller);
     if (!redelivered.ok) throw refusalOf(redelivered);
     return { run_id: runId, request_id: redelivered.taskId, agent_id: redelivered.letter.agentId };
   }

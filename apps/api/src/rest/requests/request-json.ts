@@ -14,9 +14,10 @@ export const encodeRequest = (task: Task, agentId: string): Record<string, unkno
 export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
-  { parentTaskId, childTaskIds, agentVersion }: TaskRelations,
+  { owner, parentTaskId, childTaskIds, agentVersion }: TaskRelations,
 ): Record<string, unknown> => ({
   ...encodeRequest(task, agentId),
+  owner,
   agent_version: agentVersion,
   parent_id: parentTaskId,
   child_ids: childTaskIds,

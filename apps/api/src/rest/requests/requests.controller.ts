@@ -8,6 +8,7 @@ import {
   errorWire,
   isUuid,
   sseRecord,
+  visibleTasks,
 } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, ArtifactPages, RequestListing } from '@baton/tasks';
@@ -53,9 +54,10 @@ export class RequestsController {
     @Query('limit') limit?: string,
     @Query('cursor') cursor?: string,
   ): Promise<Record<string, unknown>> {
-    const { tenantId } = callerOf(request);
+    const caller = callerOf(request);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
-    const { tasks, more } = await this.listing.list(tenantId, { limit: readLimit(limit), after });
+    const page = { limit: readLimit(limit), after };
+    const { tasks, more } = await this.listing.list(caller.tenantId, page, visibleTasks(caller));
     const last = tasks.at(-1)?.task;
     const statusAt = last?.status?.timestamp;
     return {
@@ -151,14 +153,18 @@ export class RequestsController {
     id: string,
     { request, reply }: Exchange,
   ): Promise<RequestContext> {
-    const { tenantId, tokenId, scopes } = callerOf(request);
+    const { tenantId, principal, scopes } = callerOf(request);
+    const { access } = OPERATIONS[operation];
     logContextOf(request).taskId = id;
-    const agent = isUuid(id) ? await this.agents.ofTask(tenantId, PROFILE, id) : undefined;
+    const agent = isUuid(id)
+      ? await this.agents.ofTask({ tenantId, principal, scopes }, PROFILE, id)
+      : undefined;
     if (!agent) throw ProtocolError.taskNotFound(id);
     return {
       tenantId,
-      tokenId,
+      principal,
       scopes,
+      access,
       requestId: request.id,
       agent,
       profile: PROFILE,
@@ -166,7 +172,7 @@ export class RequestsController {
       version: '1.0',
       extensions: [],
       traceparent: traceparent(request),
-      memory: this.memory.leaseFor(tenantId, reply.raw, OPERATIONS[operation].access === 'read'),
+      memory: this.memory.leaseFor(tenantId, reply.raw, access === 'read'),
     };
   }
 

@@ -45,6 +45,7 @@ describe('the requests of a tenant', () => {
     task: sampleTask({ id }),
     sequence: 3,
     agentId: 'echo',
+    owner: null,
     outcome: null,
   });
 

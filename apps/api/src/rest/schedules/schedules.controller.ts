@@ -43,8 +43,9 @@ export class SchedulesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Json> {
-    const { tenantId } = callerOf(request);
-    const made = await this.schedules.create(tenantId, decodeNewSchedule(await this.bodies.json(request)));
+    const { tenantId, principal } = callerOf(request);
+    const spec = decodeNewSchedule(await this.bodies.json(request));
+    const made = await this.schedules.create(tenantId, spec, principal.key);
     reply.status(201).header('location', `/v1/schedules/${made.id}`);
     return encodeScheduleWithMessage(made);
   }

@@ -1,0 +1,53 @@
+import { type Principal, ProtocolError } from '@baton/a2a';
+import type { HostBinding } from '@baton/database';
+import type { FastifyRequest } from 'fastify';
+import { createHmac } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+
+const HEADER = 'baton-guest';
+const COOKIE = /(?:^|;)\s*baton_guest=([^;]*)/;
+const SECRET = /^[A-Za-z0-9_-]{16,128}$/;
+/** Enough to tell all guests apart, and short enough for a row of every task. */
+const HASH_CHARACTERS = 22;
+
+/**
+ * Who a caller without a token is. The header `Baton-Guest` or the cookie `baton_guest`, a secret that its client keeps,
+ * tells guests apart; without one the address does. Only a hash of either is ever stored.
+ * @param key of the hash, so that nobody who reads the database finds an address by trying all
+ * @throws ProtocolError `invalid-params` for a secret of another form
+ */
+export function guestOf(
+  { headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>,
+  { tenantId, host }: Pick<HostBinding, 'tenantId' | 'host'>,
+  key: Buffer | undefined,
+): Principal {
+  const secret = headers[HEADER] ?? COOKIE.exec(headers.cookie ?? '')?.[1];
+  if (secret !== undefined && (typeof secret !== 'string' || !SECRET.test(secret))) {
+    throw ProtocolError.invalidParams(
+      'Baton-Guest',
+      'must be 16 to 128 letters, digits, "-" and "_" that nobody can guess, such as a UUID',
+    );
+  }
+  const mark = secret === undefined ? `address ${networkOf(ip)}` : `secret ${secret}`;
+  const hash = createHmac('sha256', key ?? tenantId)
+    .update(`guest ${tenantId} ${host} ${mark}`)
+    .digest('base64url');
+  return { kind: 'guest', key: `guest:${host}:${hash.slice(0, HASH_CHARACTERS)}` };
+}
+
+/** An IPv4 address; of an IPv6 address the /64, in which one caller can have any. */
+export function networkOf(ip: string): string {
+  const [address = ''] = ip.split('%');
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined || !isIPv6(address)) return mapped ?? address;
+  const [head = '', tail] = address.split('::');
+  const groups = head.split(':').filter(Boolean);
+  const last = tail === undefined ? [] : tail.split(':').filter(Boolean);
+  // A dotted IPv4 ending counts as two groups.
+  const known = groups.length + last.length + (last.at(-1)?.includes('.') ? 1 : 0);
+  const all = tail === undefined ? groups : [...groups, ...Array<string>(8 - known).fill('0'), ...last];
+  return `${all
+    .slice(0, 4)
+    .map((group) => parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
+}

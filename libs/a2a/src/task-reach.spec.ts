@@ -1,0 +1,62 @@
+import { type Principal, type Scope, tokenPrincipal } from './call-context.js';
+import { assertWritable, canSee, visibleTasks, writableTasks } from './task-reach.js';
+
+const MINE = tokenPrincipal('mine');
+const GUEST: Principal = { kind: 'guest', key: 'guest:open.example:mine' };
+const OTHERS = tokenPrincipal('other').key;
+
+type Reached = 'reads and writes' | 'reads' | 'nothing';
+
+function reachOf(principal: Principal, scopes: readonly Scope[], owner: string | null): Reached {
+  const caller = { principal, scopes };
+  if (!canSee(caller, owner)) return 'nothing';
+  try {
+    assertWritable(caller, owner);
+    return 'reads and writes';
+  } catch {
+    return 'reads';
+  }
+}
+
+describe('what a caller reaches', () => {
+  it.each<[Scope[], own: Reached, unowned: Reached, others: Reached]>([
+    [['agents:call'], 'reads and writes', 'reads and writes', 'nothing'],
+    [['agents:call', 'tasks:write'], 'reads and writes', 'reads and writes', 'nothing'],
+    [['agents:call', 'tasks:approve'], 'reads and writes', 'reads and writes', 'nothing'],
+    [['agents:call', 'tasks:read'], 'reads and writes', 'reads and writes', 'reads'],
+    [
+      ['agents:call', 'tasks:read', 'tasks:write'],
+      'reads and writes',
+      'reads and writes',
+      'reads and writes',
+    ],
+    [['admin'], 'reads and writes', 'reads and writes', 'reads and writes'],
+  ])(
+    'of its own tasks, of those without an owner, and of others, with %j',
+    (scopes, own, unowned, others) => {
+      expect(reachOf(MINE, scopes, MINE.key)).toBe(own);
+      expect(reachOf(MINE, scopes, null)).toBe(unowned);
+      expect(reachOf(MINE, scopes, OTHERS)).toBe(others);
+    },
+  );
+
+  it.each<[Scope[]]>([[['agents:call']], [['agents:call', 'tasks:read', 'tasks:write']], [['admin']]])(
+    'as a guest is what it has made, whatever its scopes: %j',
+    (scopes) => {
+      expect(reachOf(GUEST, scopes, GUEST.key)).toBe('reads and writes');
+      expect(reachOf(GUEST, scopes, null)).toBe('nothing');
+      expect(reachOf(GUEST, scopes, OTHERS)).toBe('nothing');
+      expect(reachOf(GUEST, scopes, 'guest:open.example:other')).toBe('nothing');
+      const own = { owner: GUEST.key, unowned: false };
+      expect([
+        visibleTasks({ principal: GUEST, scopes }),
+        writableTasks({ principal: GUEST, scopes }),
+      ]).toEqual([own, own]);
+    },
+  );
+
+  it('names the scope that is missing', () => {
+    const reader = { principal: MINE, scopes: ['agents:call', 'tasks:read'] as const };
+    expect(() => assertWritable(reader, OTHERS)).toThrow(/lacks the scope tasks:write/);
+  });
+});

@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
+import { textTool } from '../support/mcp-server/script.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+import { type Answer, exchange, type Wired } from '../support/wire.js';
+
+const ENV = {
+  OUTBOUND_ALLOW: '127.0.0.1',
+  BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+  BATON_AGENTS_DIR: join(__dirname, '../agents'),
+};
+const ASKS = 'TASK_STATE_INPUT_REQUIRED';
+const CANCELED = 'TASK_STATE_CANCELED';
+const UNKNOWN = '0198c0de-0000-7000-8000-000000000000';
+const ASKING = { metadata: { echo: { askInput: true } } };
+
+/** Every way to name a task of an agent. */
+const CALLS: [string, (id: string) => object][] = [
+  ['GetTask', (id) => ({ id })],
+  ['CancelTask', (id) => ({ id })],
+  ['SubscribeToTask', (id) => ({ id })],
+  ['SendMessage', (id) => sendParams('mine now', { taskId: id })],
+  ['SendStreamingMessage', (id) => sendParams('mine now', { taskId: id })],
+];
+
+let stack: Stack;
+let tenant: TestTenant;
+let provider: ModelProvider;
+let server: TestMcpServer;
+
+beforeAll(async () => {
+  [provider, server] = await Promise.all([
+    ModelProvider.start(),
+    startMcpServer({ tools: [textTool('pay', 'paid')] }),
+  ]);
+  stack = await Stack.start({ driver: 'postgres', apis: 1, workers: 1, env: ENV });
+  tenant = await stack.createTenant();
+  const mcp = [{ name: 'desk', url: server.url, allow: ['pay'], approval: ['pay'] }];
+  const config = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Pay.', tools: { mcp } };
+  const agent = { slug: 'payer', name: 'payer', description: 'Pays', runtime: 'llm', config };
+  expect((await rest(tenant.token, 'POST', '/v1/agents', agent)).status).toBe(201);
+  for (const name of ['echo', 'recall', 'payer']) {
+    await stack.baton('hosts', 'bind', hostOf(name), '--tenant', tenant.slug, '--agent', name, '--public');
+  }
+});
+afterAll(async () => {
+  await stack.stop();
+  await Promise.all([provider.stop(), server.stop()]);
+});
+
+const hostOf = (agent: string): string => `${agent}.open.example`;
+const tokenCaller = (token: string, agent = 'echo') => new RawCaller(stack.url(0, agent), token);
+const token = (...scopes: string[]) => stack.createToken(tenant.slug, ...scopes);
+
+function rest(bearer: string, method: string, path: string, body?: object): Promise<Answer> {
+  const headers = { authorization: `Bearer ${bearer}`, 'content-type': body && 'application/json' };
+  return exchange(stack.apis[0]!.url, { method, path, headers, ...(body && { body }) });
+}
+
+/** A guest of the public host of an agent, who is told apart by a secret of its own or by its address. */
+class Guest {
+  constructor(
+    private readonly agent: string,
+    private readonly secret?: string,
+  ) {}
+
+  static unique = (agent: string): Guest => new Guest(agent, randomUUID());
+
+  async call(method: string, params: object, version = '1.0'): Promise<RpcAnswer> {
+    const headers = {
+      ...{ host: hostOf(this.agent), 'content-type': 'application/json', 'a2a-version': version },
+      'baton-guest': this.secret,
+    };
+    const body = { jsonrpc: '2.0', id: 1, method, params };
+    const answer = await exchange(stack.apis[0]!.url, { method: 'POST', path: '/', headers, body });
+    return answer.json as RpcAnswer;
+  }
+
+  async send(text: string, more: object = {}): Promise<Wired> {
+    const { result, error } = await this.call('SendMessage', sendParams(text, more));
+    if (!result) throw new Error(JSON.stringify(error));
+    return result.task;
+  }
+
+  /** Another turn of the thread of that id. */
+  async say(id: string, text: string): Promise<string> {
+    const message = { role: 'user', parts: [{ type: 'text', text }] };
+    return (await this.call('tasks/send', { id, message })).result!.artifacts[0].parts[0].text as string;
+  }
+}
+
+interface Asker {
+  call(method: string, params: object): Promise<RpcAnswer>;
+}
+
+/** For the asker, the task looks in every way as if it did not exist, and nothing becomes of it. */
+async function expectHidden(asker: Asker, id: string): Promise<void> {
+  for (const [method, params] of CALLS) {
+    const answer = JSON.stringify(await asker.call(method, params(id)));
+    expect(answer).toContain('-32001');
+    expect(answer.replaceAll(id, UNKNOWN)).toBe(JSON.stringify(await asker.call(method, params(UNKNOWN))));
+  }
+}
+
+describe('a guest of a public host', () => {
+  const sequenceOf = async (id: string): Promise<unknown[]> => {
+    const { text } = await rest(tenant.token, 'GET', `/v1/requests/${id}/artifacts`);
+    return [(JSON.parse(text) as { as_of_event: number }).as_of_event];
+  };
+
+  it('reaches no task of a token, and none of another guest', async () => {
+    const { result } = await tokenCaller(tenant.token).call('SendMessage', sendParams('secret', ASKING));
+    const theirs = result!.task.id as string;
+    const before = await sequenceOf(theirs);
+    const [anne, bert] = [Guest.unique('echo'), Guest.unique('echo')];
+    const annes = (await anne.send('secret', ASKING)).id as string;
+    await expectHidden(anne, theirs);
+    await expectHidden(bert, annes);
+    await expectHidden(new Guest('echo'), annes);
+    expect(await sequenceOf(theirs)).toEqual(before);
+    expect((await anne.call('GetTask', { id: annes })).result!.status.state).toBe(ASKS);
+    expect((await anne.call('CancelTask', { id: annes })).result!.status.state).toBe(CANCELED);
+    // For the tenant's own readers, tasks of guests are tasks as any other.
+    expect((await rest(tenant.token, 'GET', `/v1/requests/${annes}`)).json).toMatchObject({
+      owner: expect.stringMatching(/^guest:echo\.open\.example:[\w-]{22}$/),
+    });
+  });
+
+  it('learns nothing of what another has said under the same id, in the same context or by reference', async () => {
+    const [anne, bert] = [Guest.unique('recall'), Guest.unique('recall')];
+    expect(await anne.say('main', 'my card is 4711')).toBe('my card is 4711');
+    expect(await bert.say('main', 'what is my card?')).toBe('what is my card?');
+    expect(await anne.say('main', 'what is my card?')).toBe('my card is 4711 | what is my card?');
+    const contextId = randomUUID();
+    const told = (guest: Guest, text: string, more: object = {}) => guest.send(text, { contextId, ...more });
+    const annes = await told(anne, 'my card is 4711');
+    const saidTo = ({ artifacts }: Wired) => artifacts[0].parts[0].text as string;
+    expect(saidTo(await told(bert, 'and mine?'))).toBe('and mine?');
+    expect(saidTo(await told(bert, 'and this?', { contextId: '', referenceTaskIds: [annes.id] }))).toBe(
+      'and this?',
+    );
+    expect(saidTo(await told(anne, 'and mine?'))).toBe('my card is 4711 | and mine?');
+    const withToken = await tokenCaller(tenant.token, 'recall').call(
+      'SendMessage',
+      sendParams('and mine?', { contextId }),
+    );
+    expect(saidTo(withToken.result!.task)).toBe('and mine?');
+  });
+
+  it('has message ids of its own', async () => {
+    const params = sendParams('the same');
+    const ids = new Set<string>();
+    for (const guest of [Guest.unique('echo'), Guest.unique('echo'), new Guest('echo')]) {
+      for (let i = 0; i < 2; i++)
+        ids.add((await guest.call('SendMessage', params)).result!.task.id as string);
+    }
+    ids.add((await tokenCaller(tenant.token).call('SendMessage', params)).result!.task.id as string);
+    expect(ids.size).toBe(4);
+  });
+
+  it('approves nothing for another', async () => {
+    provider.answer(({ body }) =>
+      JSON.stringify(body).includes('"role":"tool"')
+        ? { text: 'done' }
+        : { calls: [{ name: 'desk_pay', input: { euros: 100 } }] },
+    );
+    const [anne, bert] = [Guest.unique('payer'), Guest.unique('payer')];
+    const asked = await anne.send('pay the rent');
+    expect(asked.status.state).toBe(ASKS);
+    const yes = { data: { approval: { approved: true } } };
+    for (const parts of [[{ text: 'yes' }], [yes]]) {
+      const message = { ...sendParams('').message, taskId: asked.id as string, parts };
+      expect((await bert.call('SendMessage', { message })).error?.code).toBe(-32001);
+    }
+    expect(server.calls).toEqual([]);
+    expect((await anne.call('GetTask', { id: asked.id })).result!.status.state).toBe(ASKS);
+  });
+
+  it('is told of a secret that is none', async () => {
+    const answer = await new Guest('echo', 'guessable').call('SendMessage', sendParams('hi'));
+    expect(answer.error).toMatchObject({ code: -32602, message: expect.stringContaining('Baton-Guest') });
+  });
+});
+
+describe('a token', () => {
+  it('that may only call sees, lists, continues and cancels its own tasks alone', async () => {
+    const [one, other] = [await token('agents:call'), await token('agents:call')];
+    const [anne, bert] = [tokenCaller(one), tokenCaller(other)];
+    const asked = async (caller: RawCaller) =>
+      (await caller.call('SendMessage', sendParams('hi', ASKING))).result!.task.id as string;
+    const [annes, berts] = [await asked(anne), await asked(bert)];
+    await expectHidden(bert, annes);
+    for (const path of ['', '/artifacts', '/events']) {
+      const [theirs, none] = await Promise.all(
+        [annes, UNKNOWN].map((id) => rest(other, 'GET', `/v1/requests/${id}${path}`)),
+      );
+      expect([theirs!.status, theirs!.text.replaceAll(annes, UNKNOWN)]).toEqual([404, none!.text]);
+    }
+    const canceled = await rest(other, 'POST', `/v1/requests/${annes}/cancel`);
+    expect([canceled.status, canceled.json]).toMatchObject([404, { cancelled: false }]);
+    const listed = (await bert.call('ListTasks', {})).result!;
+    expect([listed.tasks.map(({ id }: { id: string }) => id), listed.totalSize]).toEqual([[berts], 1]);
+    const requests = (await rest(other, 'GET', '/v1/requests')).json.requests as { request_id: string }[];
+    expect(requests.map(({ request_id: id }) => id)).toEqual([berts]);
+    expect((await anne.call('GetTask', { id: annes })).result!.status.state).toBe(ASKS);
+    const answered = await anne.call('SendMessage', sendParams('here', { taskId: annes }));
+    expect(answered.result!.task.id).toBe(annes);
+    expect((await bert.call('CancelTask', { id: berts })).result!.status.state).toBe(CANCELED);
+  });
+
+  it('that reads all tasks of the tenant acts on those of others with tasks:write alone', async () => {
+    const owner = tokenCaller(await token('agents:call'));
+    const { id } = (await owner.call('SendMessage', sendParams('hi', ASKING))).result!.task as { id: string };
+    const reader = await token('agents:call', 'tasks:read');
+    expect((await tokenCaller(reader).call('GetTask', { id })).result!.id).toBe(id);
+    expect((await rest(reader, 'GET', `/v1/requests/${id}`)).status).toBe(200);
+    for (const [method, params] of CALLS.filter(([name]) => !/Get|Subscribe/.test(name))) {
+      const { error } = await tokenCaller(reader).call(method, params(id));
+      expect(JSON.stringify(error)).toContain('tasks:write');
+    }
+    expect((await rest(reader, 'POST', `/v1/requests/${id}/cancel`)).status).toBe(403);
+    const writer = tokenCaller(await token('agents:call', 'tasks:read', 'tasks:write'));
+    expect((await writer.call('CancelTask', { id })).result!.status.state).toBe(CANCELED);
+  });
+
+  it('has ids of messages of its own, and joins no task of another by them', async () => {
+    const params = sendParams('the same');
+    const header = { 'idempotency-key': 'k-1' };
+    const ids: string[] = [];
+    for (const each of [await token(), await token()]) {
+      const caller = tokenCaller(each);
+      for (const headers of [{}, {}, header, header]) {
+        ids.push((await caller.call('SendMessage', params, headers)).result!.task.id as string);
+      }
+    }
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  it('owns the tasks of the schedules that it has made', async () => {
+    const author = await token('agents:call', 'schedules:write');
+    const schedule = { name: `report-${randomUUID()}`, agent: 'echo', cron: '@yearly', text: 'hi' };
+    expect((await rest(author, 'POST', '/v1/schedules', schedule)).status).toBe(201);
+    const run = await rest(
+      await token('schedules:write'),
+      'POST',
+      `/v1/schedules/${encodeURIComponent(schedule.name)}/run`,
+    );
+    const path = `/v1/requests/${run.json.request_id as string}`;
+    expect((await rest(author, 'GET', path)).status).toBe(200);
+    expect((await rest(await token('agents:call'), 'GET', path)).status).toBe(404);
+  });
+});
