@@ -160,6 +160,13 @@ const api = group('API', {
     1_048_576,
     'Maximum size of a request body at `/`, `/a2a`, `/v1/agent-systems/` and `/v1/agents/`, in bytes.',
   ),
+  unauthenticatedPerSecond: setting(
+    integer(0, 1_000_000),
+    50,
+    'Maximum requests per second, on average over ten seconds, without a valid token from one address (IPv6: from one /64 network), per API ' +
+      'process. Further ones get 429 before anything is asked of Postgres. 0: no limit. Guests of public hosts ' +
+      'do not count.',
+  ),
   headersTimeoutMs: setting(
     milliseconds,
     20_000,

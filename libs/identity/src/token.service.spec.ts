@@ -53,6 +53,17 @@ describe('tokens', () => {
     expect(tokens.reads).toBe(2);
   });
 
+  it('that are unknown are asked for once, also after good ones are read again', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+    const { one, tokens } = await setUp();
+    const unknown = guess();
+    for (let i = 0; i < 10; i += 1) {
+      expect(await one.verify(unknown)).toEqual({ ok: false, reason: 'unknown' });
+      jest.advanceTimersByTime(2_000);
+    }
+    expect(tokens.reads).toBe(1);
+  });
+
   it.each(['', 'baton_', 'baton_short', `${guess()}x`, `other_${guess()}`, 'x'.repeat(100_000)])(
     'what is not of their form is refused without asking the database: %.20s',
     async (secret) => {

@@ -4,11 +4,15 @@ import { type ApiToken, TokenStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { createHash, randomBytes } from 'node:crypto';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
 const PREFIX_LENGTH = 'baton_'.length + 6;
+
+const MAX_UNKNOWN = 10_000;
+const UNKNOWN_MS = 60_000;
 
 /** Who calls, for which tenant, and what it may do. */
 export interface Caller {
@@ -36,6 +40,8 @@ export interface NewToken {
 export class TokenService implements OnModuleInit, OnModuleDestroy {
   /** Tokens by the hash of their secret. */
   private readonly cache: TenantCache<ApiToken>;
+  /** Hashes that no token has. Nobody can guess a secret that is issued later, so they are good for longer. */
+  private readonly unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
 
   constructor(
     private readonly tokens: TokenStore,
@@ -76,8 +82,12 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   /** The holder of a secret, or why it is invalid. Rejects only when the database does not answer. */
   async verify(secret: string): Promise<Verification> {
     const hash = hashSecret(secret);
-    const token = hash === undefined ? undefined : await this.cache.get(hash);
-    if (!token) return { ok: false, reason: 'unknown' };
+    if (hash === undefined || this.unknown.has(hash)) return { ok: false, reason: 'unknown' };
+    const token = await this.cache.get(hash);
+    if (!token) {
+      this.unknown.set(hash, true);
+      return { ok: false, reason: 'unknown' };
+    }
     if (token.revokedAt) return { ok: false, reason: 'revoked' };
     // On every call: a token may expire while it is cached.
     if (token.expiresAt && token.expiresAt.getTime() <= Date.now()) return { ok: false, reason: 'expired' };

@@ -8,6 +8,7 @@ import type { FastifyRequest } from 'fastify';
 import { logContextOf } from '../http/requests.js';
 import { guestOf } from './guests.js';
 import { HostBindings } from './host-bindings.js';
+import { UnauthenticatedLimit } from './unauthenticated-limit.js';
 
 /** Who may call a route without a token. A route that declares nothing requires one. */
 export type Access = 'public' | 'optional-token' | 'guests';
@@ -37,7 +38,7 @@ export interface HostCaller extends Caller {
 }
 
 /**
- * Stands before every route: finds the caller (401), counts the request for the caller's tenant (429), and checks the
+ * Stands before every route: holds strangers to their rate (429), finds the caller (401), counts the request for the caller's tenant (429), and checks the
  * scopes that the route declares (403). All this happens before the body is read.
  */
 @Injectable()
@@ -48,6 +49,7 @@ export class AccessGuard extends BearerGuard {
     private readonly limits: LimitsService,
     private readonly messaging: Messaging,
     private readonly environment: Environment,
+    private readonly unauthenticated: UnauthenticatedLimit,
   ) {
     super();
   }
@@ -58,9 +60,18 @@ export class AccessGuard extends BearerGuard {
     const access = this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route);
     if (access === 'public') return true;
     const request = context.switchToHttp().getRequest<FastifyRequest & { user?: HostCaller }>();
-    if (access === undefined) await super.canActivate(context);
-    else await this.authenticateAtHost(access, request, context);
+    const admission = await this.unauthenticated.admit(request);
+    try {
+      if (access === undefined) await super.canActivate(context);
+      else await this.authenticateAtHost(access, request, context);
+    } catch (error) {
+      const isRefused = error instanceof ProtocolError && error.kind === 'unauthenticated';
+      if (isRefused) this.unauthenticated.refuse(request);
+      else await this.unauthenticated.forgive(request, admission);
+      throw error;
+    }
     if (!request.user) return true;
+    await this.unauthenticated.accept(request, admission);
     const { tenantId, scopes } = request.user;
     const log = logContextOf(request);
     log.tenantId = tenantId;

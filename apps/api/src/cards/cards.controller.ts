@@ -9,7 +9,7 @@ import {
 import { callerOf } from '@baton/identity';
 import { Controller, Get, Module, Param, Req, Res, type Type } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Public } from '../access/access.guard.js';
+import { Public, RequireScope } from '../access/access.guard.js';
 import { AccessModule } from '../access/access.module.js';
 import { AgentFinder } from '../core/request-context.js';
 import { CoreModule } from '../core/core.module.js';
@@ -18,7 +18,11 @@ import { PublicUrl } from '../http/public-url.js';
 import { CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 import { RootCardsController } from './root-cards.controller.js';
 
+/** Whoever may know of an agent may read its card: who reads agents or tasks, or calls agents. */
+const CARD_SCOPES = ['agents:read', 'tasks:read', 'agents:call'] as const;
+
 /** The card of one agent, for callers of its tenant (A2A 1.0 §8). */
+@RequireScope(...CARD_SCOPES)
 @Controller('agents')
 export class CardsController {
   constructor(
@@ -64,6 +68,7 @@ export class CardsController {
 
 /** A controller for the card that one profile has of each agent, for callers of the agent's tenant. */
 function profileCardController(card: ProfileCard): Type {
+  @RequireScope(...CARD_SCOPES)
   @Controller(card.path)
   class ProfileCardController {
     constructor(

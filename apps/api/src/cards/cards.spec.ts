@@ -17,6 +17,17 @@ const get = (path: string, headers: Record<string, string> = AUTHORIZED) =>
 const json = async (response: Response) => (await response.json()) as Record<string, unknown>;
 
 describe('the card of an agent', () => {
+  it.each([CARD, '/agents/echo/.well-known/agent.json', '/v1/a2a/agents/echo/agent-card.json'])(
+    'is for tokens that may know of agents, and for nobody without one: %s',
+    async (path) => {
+      const statusOf = async (headers: Record<string, string>) => (await get(path, headers)).status;
+      const scoped = ['reader', 'caller', 'admin', 'nobody'].map((token) => ({
+        authorization: `Bearer ${token}`,
+      }));
+      expect(await Promise.all([...scoped, {}].map(statusOf))).toEqual([200, 200, 200, 403, 401]);
+    },
+  );
+
   it('is pure 1.0 when asked for as 1.0', async () => {
     const card = await json(await get(CARD, { ...AUTHORIZED, 'a2a-version': '1.0' }));
     expect(card).toMatchObject({

@@ -125,6 +125,8 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     HOST: '127.0.0.1',
     PORT: '0',
     MANAGEMENT_PORT: '0',
+    // Tests ask much without a token, from one address.
+    UNAUTHENTICATED_PER_SECOND: '0',
     API_GRACE_MS: '200',
     ...source,
   });

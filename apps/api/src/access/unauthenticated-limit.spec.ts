@@ -1,0 +1,110 @@
+import { TokenService } from '@baton/identity';
+import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { rawRequest } from '../testing/raw-request.js';
+import { request, sampleTask } from '../testing/samples.js';
+import { networkOf } from './unauthenticated-limit.js';
+
+/** Within the window of ten seconds. */
+const MAX = 10;
+
+let api: FakeApi;
+let verified: jest.SpyInstance;
+
+beforeEach(async () => {
+  api = await startFakeApi({ UNAUTHENTICATED_PER_SECOND: '1' });
+  api.operations.getTask = async () => sampleTask();
+  api.hosts.push({ host: 'open.example', tenantId: 'tenant-1', agent: 'echo', public: true });
+  verified = jest.spyOn(api.app.get(TokenService, { strict: false }), 'verify');
+});
+afterEach(() => api.close());
+
+const get = (path: string, headers: Record<string, string> = {}) => rawRequest(api.url + path, { headers });
+/** The answers to so many requests at the same time, in no order. */
+const statuses = async (count: number, ask: () => Promise<{ status: number }>): Promise<number[]> =>
+  (await Promise.all(Array.from({ length: count }, ask))).map(({ status }) => status).sort();
+const bad = (name: string) => ({ authorization: `Bearer ${name}` });
+
+describe('requests without a good token', () => {
+  it('are refused over the limit, before their token is looked at', async () => {
+    let guess = 0;
+    expect(await statuses(MAX + 2, () => get('/v1/requests', bad(`guess-${String((guess += 1))}`)))).toEqual([
+      ...Array.from({ length: MAX }, () => 401),
+      ...[429, 429],
+    ]);
+    expect(verified).toHaveBeenCalledTimes(MAX);
+    // Nor is anything asked for those without one.
+    const response = await get('/v1/requests');
+    expect([response.status, response.headers['retry-after']]).toEqual([429, expect.stringMatching(/^\d+$/)]);
+    expect(JSON.parse(response.text)).toMatchObject({
+      error: {
+        code: 429,
+        status: 'LIMIT_EXCEEDED',
+        message: expect.stringContaining('without a valid token'),
+      },
+    });
+  });
+
+  it('are refused in the form of the caller’s protocol', async () => {
+    await statuses(MAX, () => get('/.well-known/agent-card.json'));
+    const response = await api.rpc(request.get, bad('guess'));
+    expect(response.status).toBe(429);
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(await response.json()).toMatchObject({
+      jsonrpc: '2.0',
+      error: { code: -32029, data: { metadata: { limit: 'unauthenticatedPerSecond', max: '1' } } },
+    });
+  });
+
+  it('do not hold up tokens that have been good', async () => {
+    expect((await api.rpc(request.get)).status).toBe(200);
+    await statuses(MAX + 1, () => get('/v1/requests'));
+    expect(await statuses(3 * MAX, () => api.rpc(request.get))).not.toContain(429);
+  });
+
+  it('are not those with a good token, those of guests, and probes', async () => {
+    expect(
+      await statuses(3 * MAX, () => get('/agents/echo/.well-known/agent-card.json', bad('reader'))),
+    ).not.toContain(429);
+    const host = { host: 'open.example' };
+    for (let i = 0; i < 3; i += 1) {
+      expect(await statuses(MAX - 1, () => get('/.well-known/agent-card.json', host))).not.toContain(429);
+    }
+    expect(await statuses(3 * MAX, () => get('/healthz'))).not.toContain(429);
+    expect((await get('/v1/requests')).status).toBe(401);
+  });
+
+  it('count while the database is away only if they were refused', async () => {
+    verified.mockRejectedValue(new Error('away'));
+    for (let i = 0; i < 3; i += 1) {
+      expect(await statuses(MAX - 1, () => get('/v1/requests', bad('reader')))).not.toContain(429);
+    }
+  });
+
+  it('are in the log and in the metrics', async () => {
+    await statuses(MAX + 1, () => get('/v1/requests'));
+    const metrics = await (await fetch(`${api.managementUrl}/metrics`)).text();
+    expect(metrics).toContain('baton_limit_exceeded_total{limit="unauthenticatedPerSecond"} 1');
+  });
+});
+
+it.each([
+  ['192.0.2.7', '192.0.2.7'],
+  ['::ffff:192.0.2.7', '192.0.2.7'],
+  [
+    '2001:db8:1:2:3:4:5:6',
+    '2001:db8:1:2'
+      .split(':')
+      .map((part) => Number(`0x${part}`))
+      .join(':'),
+  ],
+  [
+    '2001:db8:1:2::1',
+    '2001:db8:1:2'
+      .split(':')
+      .map((part) => Number(`0x${part}`))
+      .join(':'),
+  ],
+  ['', 'unknown'],
+])('%s counts as %s', (ip, network) => {
+  expect(networkOf(ip)).toBe(network);
+});
