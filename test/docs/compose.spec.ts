@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parse } from 'yaml';
-import { loadEnvironment } from '../../libs/config/src/index.js';
+import { LIMIT_NAMES, limitRule, loadEnvironment } from '../../libs/config/src/index.js';
 import { SETTING_NAMES } from '../../libs/config/src/settings.js';
 
 const ROOT = join(__dirname, '../..');
@@ -20,9 +20,13 @@ interface Service {
   stop_grace_period?: string;
   restart: string;
   healthcheck?: object;
+  networks?: string[];
 }
 
-const { services } = parse(text, { merge: true }) as { services: Record<string, Service> };
+const { services, networks } = parse(text, { merge: true }) as {
+  services: Record<string, Service>;
+  networks: Record<string, object>;
+};
 const OURS = ['migrate', 'api', 'worker'] as const;
 
 /** `${NAME:-default}` as Compose fills it in; a default may hold another one. */
@@ -105,6 +109,35 @@ describe('docker-compose.yml', () => {
     expect(container.LIMIT_RUN_AT_ONCE).toBe('3');
   });
 
+  it('has limits unless they are lifted', () => {
+    const limitsOf = (dotenv: Variables) =>
+      loadEnvironment({ ...containerOf('api', dotenv), DATABASE_URL: 'postgres://x/y' }).defaultLimits;
+    expect(limitsOf({})).toMatchObject({ requestsPerSecond: 100, tokensPerDay: 10_000_000 });
+    expect(limitsOf({ LIMIT_TOKENS_PER_DAY: 'none' })).toMatchObject({
+      ...{ requestsPerSecond: 100, tokensPerDay: null },
+    });
+  });
+
+  it.each(OURS)('gives %s nothing that it does not need', (service) => {
+    expect(services[service]).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+      mem_limit: expect.any(String),
+    });
+  });
+
+  it('keeps the datastores, and what needs nothing else, away from the outside', () => {
+    expect(networks.datastores).toEqual({ internal: true });
+    for (const service of ['postgres', 'redis', 'migrate']) {
+      expect([service, services[service]?.networks]).toEqual([service, ['datastores']]);
+    }
+    // Callers come in at one, and agents call models and tools from the other.
+    for (const service of ['api', 'worker']) {
+      expect([service, services[service]?.networks]).toEqual([service, ['datastores', 'default']]);
+    }
+  });
+
   it('keeps the passwords of this machine out of the containers that run agents', () => {
     const { BATON_DATABASE_PASSWORD, POSTGRES_PASSWORD, BATON_TOKEN } = containerOf('worker', dotenv);
     expect({ BATON_DATABASE_PASSWORD, POSTGRES_PASSWORD, BATON_TOKEN }).toEqual({
@@ -126,9 +159,12 @@ describe('docker-compose.yml', () => {
         'redis://redis:6379',
       ]);
       const defaults = loadEnvironment({ DATABASE_URL: 'postgres://x/y' });
+      const { defaultLimits, ...others } = loadEnvironment({ ...container, DATABASE_URL });
       const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...rest } =
-        loadEnvironment({ ...container, DATABASE_URL });
+        others;
       expect(defaults).toMatchObject(rest);
+      const limits = LIMIT_NAMES.map((name) => [name, limitRule(name).compose ?? limitRule(name).default]);
+      expect(defaultLimits).toEqual(Object.fromEntries(limits));
       expect([databaseUrl, redisUrl]).toEqual([DATABASE_URL, undefined]);
       expect([managementHost, managementPort]).toEqual(['0.0.0.0', 9090]);
       expect([workerPort, agentsDir]).toEqual(

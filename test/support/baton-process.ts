@@ -39,7 +39,15 @@ export async function startProcess(
   dist = DIST,
 ): Promise<BatonProcess> {
   const child = spawn(process.execPath, [join(dist, 'apps', kind, 'src/main.js')], {
-    env: { ...process.env, LOG_LEVEL: 'info', HOST: '127.0.0.1', PORT: '0', MANAGEMENT_PORT: '0', UNAUTHENTICATED_PER_SECOND: '0', ...env },
+    env: {
+      ...process.env,
+      LOG_LEVEL: 'info',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      MANAGEMENT_PORT: '0',
+      UNAUTHENTICATED_PER_SECOND: '0',
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const lines: string[] = [];

@@ -8,6 +8,8 @@ export interface LimitRule {
   exceeded: string;
   /** The value of tenants without their own; null = no limit. */
   default: number | null;
+  /** The value that docker-compose.yml sets, for installations that strangers share. */
+  compose?: number;
   min: number;
   max: number;
   /** Fractions are allowed. */
@@ -32,6 +34,7 @@ export const LIMITS = {
     description: 'Maximum requests per second.',
     exceeded: '429, `Retry-After: 1`',
     default: null,
+    compose: 100,
     min: 1,
     max: 1_000_000,
   },
@@ -40,6 +43,7 @@ export const LIMITS = {
     description: 'Maximum concurrent runs. Further runs wait.',
     exceeded: 'Further runs wait. Nothing is refused.',
     default: null,
+    compose: 50,
     min: 1,
     max: MAX_LIMIT,
   },
@@ -48,6 +52,7 @@ export const LIMITS = {
     description: 'Maximum tasks that wait for a run.',
     exceeded: '429, `Retry-After: 1`',
     default: null,
+    compose: 10_000,
     min: 1,
     max: MAX_LIMIT,
   },
@@ -56,6 +61,7 @@ export const LIMITS = {
     description: 'Maximum open streams.',
     exceeded: '429, `Retry-After: 1`',
     default: null,
+    compose: 1_000,
     min: 1,
     max: MAX_LIMIT,
   },
@@ -72,6 +78,7 @@ export const LIMITS = {
     description: "Maximum bytes that the tenant's tasks take in the database.",
     exceeded: '429, `Retry-After: 60`',
     default: null,
+    compose: 10_737_418_240,
     min: 1,
     max: MAX_LIMIT,
   },
@@ -121,6 +128,7 @@ export const LIMITS = {
     description: 'Maximum model tokens per day (UTC), input and output.',
     exceeded: RUN_FAILS,
     default: null,
+    compose: 10_000_000,
     min: 1,
     max: MAX_LIMIT,
   },

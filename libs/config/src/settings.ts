@@ -11,6 +11,7 @@ import {
   masterKeys,
   milliseconds,
   networks,
+  orNone,
   origins,
   path,
   port,
@@ -393,7 +394,7 @@ const everyProcess = group('Every process', {
 /** The limit of every tenant without its own. It may be above the limit's `max`: earlier releases accepted that. */
 function limitSetting(name: LimitName): Setting<number | null> {
   const { default: preset, description, fractions } = limitRule(name);
-  const value = fractions ? days : integer(1, MAX_LIMIT);
+  const value = orNone<number>(fractions ? days : integer(1, MAX_LIMIT));
   return preset === null
     ? { ...optional(value, description), value: value.optional().transform((limit) => limit ?? null) }
     : setting(value, preset, description);
@@ -408,7 +409,7 @@ const limits = group(
     prefix: 'LIMIT_',
     introduction:
       'Defaults for tenants without their own value (`npx baton tenants limits`). Each holds over all processes ' +
-      'together. A limit without a default is off. To lift a limit that has one, set it to `none` for a tenant. ' +
+      'together. A limit without a default is off. To lift a limit that has one, set it to `none`, here or for a tenant. ' +
       'docs/reference/limits.md explains each.',
   },
 );

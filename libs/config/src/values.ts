@@ -45,6 +45,17 @@ function oneOf<const T extends readonly string[]>(...values: T) {
 /** A path, made absolute from the working folder. */
 export const path = z.string().transform((value) => resolve(value));
 
+/** `none`, which reads as null, or another kind of value. */
+export function orNone<T>(value: z.ZodType<T, string>) {
+  return z.string().transform((given, context): T | null => {
+    if (given === 'none') return null;
+    const result = value.safeParse(given);
+    if (result.success) return result.data;
+    for (const { message } of result.error.issues) context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  });
+}
+
 /** A URL with one of these schemes. */
 export function url(schemes: readonly string[], remedy: string) {
   const matches = (value: string) => URL.canParse(value) && schemes.includes(new URL(value).protocol);
