@@ -92,7 +92,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
       async () => {
         const worker = await busiestWorker();
         code = await worker.stop();
-        expect(worker.log()).toMatch(/"msg":"handing runs back"/);
+        expect(worker.log()).toMatch(/"msg":"returning runs to the queue"/);
       },
     );
     await stack.addWorker();

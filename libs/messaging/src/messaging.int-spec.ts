@@ -123,6 +123,31 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       expect(await one.queueDepth()).toEqual({ waiting: 1, active: 0 });
     });
 
+    it('leaves the jobs to other workers while it is paused', async () => {
+      const [paused, working] = [new Inbox<RunJob>(), new Inbox<RunJob>()];
+      const consumer = one.consumeRuns(10, async (job) => paused.push(job));
+      const first = someRun();
+      await one.enqueueRuns([first]);
+      expect(await paused.reach(1)).toEqual([first]);
+      consumer.pause();
+      // It still takes the job that it was already waiting for.
+      const last = someRun();
+      await one.enqueueRuns([last]);
+      const rest = other.consumeRuns(10, async (job) => working.push(job));
+      const runs = Array.from({ length: 20 }, someRun);
+      await one.enqueueRuns(runs);
+      await working.reach(20);
+      const taken = [...paused.items, ...working.items].map(({ runId }) => runId);
+      await rest.close();
+      expect(taken.sort()).toEqual([first, last, ...runs].map(({ runId }) => runId).sort());
+      expect(paused.items.length).toBeLessThanOrEqual(2);
+      consumer.resume();
+      const next = someRun();
+      await one.enqueueRuns([next]);
+      await paused.reach(paused.items.length + 1);
+      expect(paused.items.at(-1)).toEqual(next);
+    });
+
     it('lets go of the server when a worker is closed that has only just begun', async () => {
       const messaging = await installation.process();
       await messaging.consumeRuns(1, async () => undefined).close();

@@ -63,6 +63,9 @@ export interface Tick {
 
 /** A running consumer of jobs. */
 export interface Consumer {
+  /** Take no jobs until `resume`. Running handlers go on. */
+  pause(): void;
+  resume(): void;
   /** Stop taking jobs. Resolves when the running handlers have returned. */
   close(): Promise<void>;
 }

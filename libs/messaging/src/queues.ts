@@ -106,6 +106,8 @@ abstract class JobQueue<B extends IQueueBackend, C> {
     const worker = new QueueWorker(open, take, this.log);
     this.workers.add(worker);
     return {
+      pause: () => worker.pause(),
+      resume: () => worker.resume(),
       close: async () => {
         await worker.close();
         this.workers.delete(worker);
@@ -174,6 +176,7 @@ class QueueWorker {
   private readonly stop = new AbortController();
   private readonly opening: Promise<void>;
   private worker: Worker | undefined;
+  private isPaused = false;
   private closing: Promise<void> | undefined;
 
   constructor(
@@ -182,6 +185,16 @@ class QueueWorker {
     private readonly log: QuietLog,
   ) {
     this.opening = this.run();
+  }
+
+  pause(): void {
+    this.isPaused = true;
+    void this.worker?.pause(true);
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    void this.worker?.resume();
   }
 
   /** Takes no more jobs. Resolves when the running ones are done. */
@@ -200,6 +213,8 @@ class QueueWorker {
       try {
         await worker.waitUntilReady();
         if (this.stopped()) return;
+        // Its `resume` then starts it.
+        if (this.isPaused) await worker.pause(true);
         worker.run().catch((error: unknown) => this.log.warn('queue worker stopped', error));
         return;
       } catch (error) {

@@ -14,6 +14,38 @@ function runs(state: TaskState | Error): ActiveRuns {
   return new ActiveRuns(tasks as TaskStore, unused, unused, unused, Logger.silent());
 }
 
+describe('a worker whose heartbeat does not reach Postgres', () => {
+  const outage = { type: 'failed', reason: 'no answer' } as const;
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  it('says so at once, is cut off after ten seconds, and is not when it is back', () => {
+    const active = runs(TaskState.TASK_STATE_WORKING);
+    const said: boolean[] = [];
+    active.onPostgres = (isReached) => void said.push(isReached);
+    const { cutOff } = active;
+    active.onHeartbeat(outage);
+    expect(said).toEqual([false]);
+    jest.advanceTimersByTime(9_999);
+    expect(cutOff.aborted).toBe(false);
+    jest.advanceTimersByTime(1);
+    expect(cutOff.aborted).toBe(true);
+    active.onHeartbeat({ type: 'back' });
+    expect(said).toEqual([false, true]);
+    expect(active.cutOff.aborted).toBe(false);
+  });
+
+  it('is not cut off by a short outage', () => {
+    const active = runs(TaskState.TASK_STATE_WORKING);
+    active.onHeartbeat(outage);
+    jest.advanceTimersByTime(6_000);
+    active.onHeartbeat({ type: 'back' });
+    active.onHeartbeat(outage);
+    jest.advanceTimersByTime(6_000);
+    expect(active.cutOff.aborted).toBe(false);
+  });
+});
+
 describe('a run whose log refuses it', () => {
   it.each([
     ['canceled', TaskState.TASK_STATE_CANCELED],

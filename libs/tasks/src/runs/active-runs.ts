@@ -7,6 +7,10 @@ import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { WorkerIdentity } from './worker-presence.js';
 
+/** After this time without Postgres a worker gives up the runs that it has not claimed, so that others can. */
+const CUT_OFF_MS = 10_000;
+const CUT_OFF = new Error('this worker does not reach Postgres');
+
 /**
  * The runs that this worker executes. Extends their leases, and stops runs that were canceled or lost. A cancel arrives
  * by control message. If that message is lost, the lost lease shows the cancel.
@@ -16,6 +20,10 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   private readonly active = new Map<string, { key: RunKey; controller: AbortController }>();
   private leases: LeaseKeeper | undefined;
   private stopControl: Unsubscribe | undefined;
+  private cutOffController = new AbortController();
+  private cutOffTimer: NodeJS.Timeout | undefined;
+  /** Called when the heartbeat no longer reaches Postgres, and when it does again. */
+  onPostgres: ((isReached: boolean) => void) | undefined;
 
   constructor(
     private readonly tasks: TaskStore,
@@ -38,6 +46,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
 
   /** Not earlier: the last runs need their leases until they finish. */
   async onApplicationShutdown(): Promise<void> {
+    clearTimeout(this.cutOffTimer);
     this.stopControl?.();
     await this.leases?.close();
   }
@@ -45,6 +54,11 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   /** The name under which runs are claimed here. */
   get workerId(): string {
     return this.worker.id;
+  }
+
+  /** Aborts when the heartbeat has not reached Postgres for ten seconds. Once it does again, there is another signal. */
+  get cutOff(): AbortSignal {
+    return this.cutOffController.signal;
   }
 
   /** Number of runs in progress. */
@@ -99,11 +113,26 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     this.active.get(runId)?.controller.abort(reason);
   }
 
-  private onHeartbeat(news: BeatNews): void {
+  /** Called with what the lease thread finds. */
+  onHeartbeat(news: BeatNews): void {
     if (news.type === 'lost') for (const lease of news.leases) void this.stopLost(lease);
-    else if (news.type === 'failed') this.logger.warn('lease heartbeat failed', { reason: news.reason });
-    else if (news.type === 'back') this.logger.info('lease heartbeat is back');
+    else if (news.type === 'failed') this.lostPostgres(news.reason);
+    else if (news.type === 'back') this.foundPostgres();
     else this.logger.error('the event loop was blocked: the worker gave up its runs', { forMs: news.forMs });
+  }
+
+  private lostPostgres(reason: string): void {
+    this.logger.warn('lease heartbeat failed', { reason });
+    this.cutOffTimer ??= setTimeout(() => this.cutOffController.abort(CUT_OFF), CUT_OFF_MS).unref();
+    this.onPostgres?.(false);
+  }
+
+  private foundPostgres(): void {
+    this.logger.info('lease heartbeat is back');
+    clearTimeout(this.cutOffTimer);
+    this.cutOffTimer = undefined;
+    if (this.cutOff.aborted) this.cutOffController = new AbortController();
+    this.onPostgres?.(true);
   }
 
   /** A failure here does no harm: the thread repeats this with every beat until the run is released. */

@@ -80,13 +80,21 @@ export class RunExecutor {
     }
   }
 
-  /** After a lost connection nobody knows whether the claim was committed: this worker asks for it again. */
+  /**
+   * After a lost connection nobody knows whether the claim was committed: this worker asks for it again. If it is cut off
+   * from Postgres, it gives up, because other workers get the run only when this one no longer has its job.
+   */
   private async claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {
-    const { workerId } = this.active;
+    const { workerId, cutOff } = this.active;
     const { leaseMs } = this.environment;
-    return retryTransient(
+    const claiming = retryTransient(
       (failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0),
-      { maxTries: MAX_CLAIM_TRIES },
+      { maxTries: MAX_CLAIM_TRIES, signal: cutOff },
+    );
+    return unlessCutOff(
+      claiming,
+      cutOff,
+      (run) => run && void this.returnToQueue(run).catch(() => undefined),
     );
   }
 
@@ -236,6 +244,19 @@ function reasonOf(error: unknown): string {
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }
 
+/** What `work` resolves with. Rejects when `cutOff` aborts; `late` then gets what comes after that. */
+function unlessCutOff<T>(work: Promise<T>, cutOff: AbortSignal, late: (result: T) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => {
+      reject(cutOff.reason as Error);
+      work.then(late, () => undefined);
+    };
+    if (cutOff.aborted) giveUp();
+    else cutOff.addEventListener('abort', giveUp, { once: true });
+    work.then(resolve, reject).finally(() => cutOff.removeEventListener('abort', giveUp));
+  });
+}
+
 const timeout = (ms: number): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, ms).unref();
@@ -317,12 +338,18 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
 
   onApplicationBootstrap(): void {
     const { workerConcurrency } = this.environment;
-    this.consumer = this.messaging.consumeRuns(workerConcurrency, (job) => this.take(job));
+    const consumer = this.messaging.consumeRuns(workerConcurrency, (job) => this.take(job));
+    this.consumer = consumer;
+    // A worker that does not reach Postgres can claim nothing: the jobs are for the others.
+    this.active.onPostgres = (isReached) => (isReached ? consumer.resume() : consumer.pause());
     this.logger.info('worker takes runs', { workerId: this.worker.id, workerConcurrency });
   }
 
   private async take(job: RunJob): Promise<void> {
-    const leave = await this.quarantine.enter(job);
+    const { tenantId, runId } = job;
+    // With the heartbeat on: it notices first if Postgres does not answer.
+    const entering = this.active.whileClaiming(tenantId, runId, () => this.quarantine.enter(job));
+    const leave = await unlessCutOff(entering, this.active.cutOff, (late) => late?.());
     if (!leave) return;
     try {
       await this.executor.execute(job);

@@ -50,7 +50,7 @@ describe('the journal of a run', () => {
 
   it('refuses a run that another attempt owns', async () => {
     store.isOwner = false;
-    await expect(journal.append('late')).rejects.toThrow('no longer');
+    await expect(journal.append('late')).rejects.toThrow('another attempt owns the run');
   });
 
   it('reads those of other tasks, too', async () => {

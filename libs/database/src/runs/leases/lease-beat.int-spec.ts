@@ -109,6 +109,19 @@ it('goes on by itself after an outage, on a server that hung up as well as on on
   way.close();
 });
 
+it('says that Postgres is back also when it has nothing left to keep', async () => {
+  const run = await startTask(stores);
+  const way = await Way.open(stores.url);
+  const keeping = start(way.url);
+  keeping.hold(run);
+  way.cut();
+  await told('failed');
+  keeping.release(run);
+  way.mend();
+  await told('back');
+  way.close();
+});
+
 /** A way to Postgres that can be cut, or swallow what goes through it. */
 class Way {
   private readonly sockets = new Set<Socket>();

@@ -81,7 +81,9 @@ export class LeaseBeat {
   }
 
   private async beat(): Promise<boolean> {
-    if (this.held.size === 0 || this.isStalled()) return true;
+    // After a failure it goes on without leases, to find out when Postgres is back.
+    const isIdle = this.held.size === 0 && !this.failing;
+    if (isIdle || this.isStalled()) return true;
     const { workerId, leaseMs } = this.options;
     const keys = [...this.held.values()];
     try {

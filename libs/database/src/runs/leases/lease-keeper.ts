@@ -89,7 +89,10 @@ export class LeaseKeeper {
   private async startAgain(): Promise<void> {
     const pause = delay(RESTART_MS, undefined, { signal: this.stop.signal, ref: false });
     await pause.catch(() => undefined);
-    if (!this.stop.signal.aborted) this.thread = this.startThread();
+    if (this.stop.signal.aborted) return;
+    this.thread = this.startThread();
+    // The new thread does not know that the old one had failed. If Postgres is still away, its first beat says so.
+    this.publish({ type: 'back' });
   }
 
   private order(order: ThreadOrder): void {

@@ -1,0 +1,44 @@
+import type { ClaimedRun, RunStore } from '@baton/database';
+import type { Messaging, RunJob } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import type { ActiveRuns } from './active-runs.js';
+import { RunExecutor } from './run-executor.js';
+
+const JOB: RunJob = { tenantId: 'tenant', taskId: 'task', runId: 'run', attempt: 0 };
+
+it('a worker that is cut off from Postgres gives up a claim, and returns the run if it gets it late', async () => {
+  const cutOff = new AbortController();
+  let answer!: (run: ClaimedRun) => void;
+  const returned: string[] = [];
+  const runs: Pick<RunStore, 'claim' | 'returnToQueue'> = {
+    claim: () => new Promise((resolve) => (answer = resolve)),
+    returnToQueue: async ({ runId }) => returned.push(runId) > 0,
+  };
+  const active: Pick<ActiveRuns, 'workerId' | 'cutOff' | 'whileClaiming'> = {
+    ...{ workerId: 'worker', cutOff: cutOff.signal },
+    whileClaiming: (_tenantId, _runId, claim) => claim(),
+  };
+  const enqueued: RunJob[] = [];
+  const later = new Promise<void>((resolve) => {
+    const messaging: Pick<Messaging, 'enqueueRuns'> = {
+      enqueueRuns: async (jobs) => {
+        enqueued.push(...jobs);
+        resolve();
+      },
+    };
+    const unused = undefined as never;
+    const services = [runs, unused, unused, messaging, unused, unused, unused, active, unused, unused];
+    const environment = { leaseMs: 3_000 };
+    const executor = new RunExecutor(
+      ...([...services, environment, Logger.silent()] as unknown as ConstructorParameters<
+        typeof RunExecutor
+      >),
+    );
+    const executing = executor.execute(JOB);
+    cutOff.abort(new Error('no Postgres'));
+    void executing.then(() => answer({ ...JOB, attempt: 1 } as ClaimedRun));
+  });
+  await later;
+  expect(returned).toEqual(['run']);
+  expect(enqueued).toEqual([{ ...JOB, attempt: 1 }]);
+});
