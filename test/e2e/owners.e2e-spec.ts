@@ -15,6 +15,12 @@ const ENV = {
 const ASKS = 'TASK_STATE_INPUT_REQUIRED';
 const CANCELED = 'TASK_STATE_CANCELED';
 const UNKNOWN = '0198c0de-0000-7000-8000-000000000000';
+/** Agents that pay, and their terms of approval. */
+const PAYERS: [string, object][] = [
+  ['payer', {}],
+  ['kiosk', { guests: true }],
+  ['bank', { by: 'other' }],
+];
 const ASKING = { metadata: { echo: { askInput: true } } };
 
 /** Every way to name a task of an agent. */
@@ -39,12 +45,23 @@ beforeAll(async () => {
   stack = await Stack.start({ driver: 'postgres', apis: 1, workers: 1, env: ENV });
   tenant = await stack.createTenant();
   const mcp = [{ name: 'desk', url: server.url, allow: ['pay'], approval: ['pay'] }];
-  const config = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Pay.', tools: { mcp } };
-  const agent = { slug: 'payer', name: 'payer', description: 'Pays', runtime: 'llm', config };
-  expect((await rest(tenant.token, 'POST', '/v1/agents', agent)).status).toBe(201);
-  for (const name of ['echo', 'recall', 'payer']) {
+  const settings = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Pay.', tools: { mcp } };
+  for (const [slug, approvals] of PAYERS) {
+    const config = { ...settings, approvals };
+    const agent = { slug, name: slug, description: 'Pays', runtime: 'llm', config };
+    expect((await rest(tenant.token, 'POST', '/v1/agents', agent)).status).toBe(201);
+  }
+  for (const name of ['echo', 'recall', ...PAYERS.map(([slug]) => slug)]) {
     await stack.baton('hosts', 'bind', hostOf(name), '--tenant', tenant.slug, '--agent', name, '--public');
   }
+});
+beforeEach(() => {
+  server.calls.length = 0;
+  provider.answer(({ body }) =>
+    JSON.stringify(body).includes('"role":"tool"')
+      ? { text: 'done' }
+      : { calls: [{ name: 'desk_pay', input: { euros: 100 } }] },
+  );
 });
 afterAll(async () => {
   await stack.stop();
@@ -162,11 +179,6 @@ describe('a guest of a public host', () => {
   });
 
   it('approves nothing for another', async () => {
-    provider.answer(({ body }) =>
-      JSON.stringify(body).includes('"role":"tool"')
-        ? { text: 'done' }
-        : { calls: [{ name: 'desk_pay', input: { euros: 100 } }] },
-    );
     const [anne, bert] = [Guest.unique('payer'), Guest.unique('payer')];
     const asked = await anne.send('pay the rent');
     expect(asked.status.state).toBe(ASKS);
@@ -177,6 +189,18 @@ describe('a guest of a public host', () => {
     }
     expect(server.calls).toEqual([]);
     expect((await anne.call('GetTask', { id: asked.id })).result!.status.state).toBe(ASKS);
+  });
+
+  it('approves calls of its own only where the agent allows it', async () => {
+    const answered = async (agent: string) => {
+      const anne = Guest.unique(agent);
+      const { id } = await anne.send('pay the rent');
+      return anne.call('SendMessage', sendParams('yes', { taskId: id as string }));
+    };
+    expect((await answered('payer')).error?.message).toContain('guests may not approve');
+    expect(server.calls).toEqual([]);
+    expect((await answered('kiosk')).result!.task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(server.calls).toHaveLength(1);
   });
 
   it('is told of a secret that is none', async () => {
@@ -237,6 +261,33 @@ describe('a token', () => {
       }
     }
     expect(new Set(ids).size).toBe(4);
+  });
+
+  it('approves with tasks:approve alone, not for itself where the agent says so, and it is known who did', async () => {
+    const asks = async (caller: RawCaller) =>
+      (await caller.call('SendMessage', sendParams('pay'))).result!.task.id as string;
+    const says = (caller: RawCaller, taskId: string, more: object = {}) =>
+      caller.call('SendMessage', sendParams('yes', { taskId, ...more }));
+    const old = await token('agents:call');
+    const refused = await says(tokenCaller(old, 'payer'), await asks(tokenCaller(old, 'payer')));
+    expect(refused.error?.message).toContain('tasks:approve');
+    const [one, two] = [await token(), await token()];
+    const theirs = await asks(tokenCaller(one, 'bank'));
+    expect((await says(tokenCaller(one, 'bank'), theirs)).error?.message).toContain('other than its owner');
+    expect(server.calls).toEqual([]);
+    const forged = { 'baton.approver': { principal: 'token:boss', at: new Date(0).toISOString() } };
+    await says(tokenCaller(two, 'bank'), theirs, { metadata: forged });
+    expect(server.calls).toHaveLength(1);
+    const { task } = (await rest(one, 'GET', `/v1/requests/${theirs}`)).json;
+    const approver = task.history.at(-1).metadata['baton.approver'];
+    expect(approver).toEqual({ principal: expect.stringMatching(/^token:/), at: expect.any(String) });
+    expect(approver.principal).not.toBe('token:boss');
+    const call = task.artifacts.find(({ metadata }: Wired) => metadata['baton.approval']);
+    expect(call.metadata['baton.approval']).toEqual({
+      approved: true,
+      by: approver.principal,
+      at: approver.at,
+    });
   });
 
   it('owns the tasks of the schedules that it has made', async () => {

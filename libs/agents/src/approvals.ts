@@ -13,16 +13,32 @@ export interface ApprovalRequest {
   input: unknown;
   /** Name of the MCP server that provides the tool. */
   server?: string | undefined;
-  /** For a child's call: slugs of the agents from this task's agent down to the one that asks. */
+  /** Set where guests of a public host may answer. */
+  guests?: true | undefined;
+  /** Set where the owner of the task may not answer itself. */
+  by?: 'other' | undefined;
+  /** ISO 8601: from then on the call counts as refused. */
+  expiresAt?: string | undefined;
+  /** Of a call further down: slugs of the agents from the one whose task this is to the one that asks. */
   agents?: string[] | undefined;
 }
 
-/** A person's decision about a call. */
+/** Who has answered, and when. */
+export interface Approver {
+  /** Key of the principal. */
+  principal: string;
+  /** ISO 8601: when the answer was accepted. */
+  at: string;
+}
+
+/** What a person has said about a call. */
 export interface Decision {
   callId: string;
   approved: boolean;
   /** The reason. The model reads it if the call is refused. */
   reason?: string;
+  /** Unset: nobody has answered in time, or an earlier release took the answer. */
+  by?: Approver;
 }
 
 /** A person's decisions about calls of a child, with the child's call ids. */
@@ -30,6 +46,7 @@ export interface ApprovalAnswer {
   /** Identifies the answer: the same in every attempt, and different for each answer to the child. */
   number: number;
   decisions: Decision[];
+  by?: Approver;
 }
 
 /** Maximum length of a reason, in characters. */
@@ -43,7 +60,22 @@ export const SENT_BY_AGENT = { [SENDER]: 'agent' };
 export const isSentByAgent = ({ metadata }: Pick<Message, 'metadata'>): boolean =>
   metadata?.[SENDER] === 'agent';
 
-// Texts of remote agents become part of a text that a person reads. They must not look like further lines of it.
+/** Metadata of a message with which a principal has answered. The platform writes it; what callers write there is dropped. */
+const APPROVER = 'baton.approver';
+const approver = z.object({ principal: z.string(), at: z.iso.datetime() });
+
+/** Who has answered with a message. */
+export const approverOf = ({ metadata }: Pick<Message, 'metadata'>): Approver | undefined =>
+  approver.safeParse(metadata?.[APPROVER]).data;
+
+/** The metadata of a message from this approver; unset = of one that answers nothing. */
+export function withApprover(metadata: Message['metadata'], by?: Approver): Message['metadata'] {
+  if (!by && !(metadata && APPROVER in metadata)) return metadata;
+  const { [APPROVER]: _, ...others } = metadata ?? {};
+  return by ? { ...others, [APPROVER]: by } : others;
+}
+
+// What an agent elsewhere asks stands in a text that a person reads: it must not look like more lines of it.
 const oneLine = (max: number) =>
   z
     .string()
@@ -57,6 +89,9 @@ const request = z.object({
   description: z.string().max(100_000).catch(''),
   input: z.unknown(),
   server: oneLine(200).optional().catch(undefined),
+  guests: z.literal(true).optional().catch(undefined),
+  by: z.literal('other').optional().catch(undefined),
+  expiresAt: z.iso.datetime().optional().catch(undefined),
   agents: z.array(oneLine(200)).max(100).optional().catch(undefined),
 });
 

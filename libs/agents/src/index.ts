@@ -1,5 +1,13 @@
 export * from './ports.js';
-export { type Decision, MAX_REASON, SENT_BY_AGENT, approvalsOf, asksForApproval } from './approvals.js';
+export {
+  type Approver,
+  type Decision,
+  MAX_REASON,
+  SENT_BY_AGENT,
+  approvalsOf,
+  asksForApproval,
+  withApprover,
+} from './approvals.js';
 export { agentSchema } from './runtime-configs.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';

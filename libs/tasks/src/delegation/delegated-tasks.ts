@@ -21,6 +21,7 @@ import {
   type Turn,
   approvalsOf,
   asksForApproval,
+  withApprover,
 } from '@baton/agents';
 import {
   type Ancestor,
@@ -116,14 +117,15 @@ export class DelegatedTasks extends ChildTasks {
 
   /** Forward a person's decisions to the child, as if the person had sent them to it. */
   private async forwardAnswer(turn: Turn, answer: ChildAnswer): Promise<ChildTask> {
-    const { agent, callId, taskId, number, decisions } = answer;
+    const { agent, callId, taskId, number, decisions, by } = answer;
     const { stored, depth } = await this.childOf(turn, agent, taskId);
     const asked = approvalsOf(stored.task.status) ?? [];
     const due = decisions.filter((decision) => asked.some((one) => one.callId === decision.callId));
     const key = { hash: approvalKeyOf(turn, callId, number), content: null, hours: ANSWER_HOURS };
     if (due.length > 0 && !(await this.tasks.earlierTurn(turn.tenantId, key))) {
       const { contextId } = stored.task;
-      const message = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
+      const said = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
+      const message = { ...said, metadata: withApprover(undefined, by) };
       // The child refuses it if it was answered or canceled meanwhile. That is no error. The tenant's limits do not apply:
       // the person's message was already accepted with the parent's turn.
       await this.continue(turn, agent, message, key, { isUnlimited: true });
@@ -237,8 +239,8 @@ const answerMessage = (
   ...ids,
   messageId: messageIdOf(turn, name),
   role: Role.ROLE_USER,
-  parts: decisions.map(({ reason, ...decision }) =>
-    dataPart({ approval: { ...decision, ...(reason && { reason: reason.slice(0, MAX_REASON) }) } }),
+  parts: decisions.map(({ callId, approved, reason }) =>
+    dataPart({ approval: { callId, approved, ...(reason && { reason: reason.slice(0, MAX_REASON) }) } }),
   ),
   metadata: undefined,
   extensions: [],

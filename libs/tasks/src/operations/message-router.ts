@@ -12,11 +12,13 @@ import {
   ownTasks,
   turnOfAlias,
 } from '@baton/a2a';
+import { withApprover } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { Relay, type TaskWatch } from '../relay/relay.js';
 import { TurnIntake, newTask, withMessageId } from '../turns/turn-intake.js';
+import { approverFor } from './approval-rights.js';
 import { TaskFinder } from './task-finder.js';
 import { pushNotSupported } from './push-not-supported.js';
 
@@ -59,7 +61,8 @@ export class MessageAcceptance {
     const { tenantId, agent, extensions, traceparent, profile, principal } = call;
     const owner = principal.key;
     assertEnabled(agent);
-    const task = newTask(message, {
+    const said = { ...message, metadata: withApprover(message.metadata) };
+    const task = newTask(said, {
       contextId: message.contextId || undefined,
       metadata: request.metadata,
     });
@@ -77,7 +80,8 @@ export class MessageAcceptance {
   /**
    * Accept a message as the next turn of an interrupted task.
    * @returns the earlier turn under the message's key, if there is one; nothing was written then
-   * @throws ProtocolError if the agent is disabled, or the task is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
+   * @throws ProtocolError if the agent is disabled, or the task is unknown, over, busy or of another context (A2A 1.0 §3.4.3),
+   * or waits for an approval that the caller may not give
    */
   async continueTask(
     call: CallContext,
@@ -95,7 +99,8 @@ export class MessageAcceptance {
     }
     const { tenantId, agent, extensions, traceparent } = call;
     assertEnabled(agent);
-    const said = { ...withMessageId(message), taskId, contextId };
+    const metadata = withApprover(message.metadata, approverFor(call, stored));
+    const said = { ...withMessageId(message), taskId, contextId, metadata };
     const continued = await this.intake.continueTask(
       { tenantId, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
       async (sequence) => ({

@@ -44,6 +44,8 @@ export interface CallResult {
 interface Waiting {
   kind: 'waiting';
   callIds: string[];
+  /** ISO 8601, by the id of a call: from then on it counts as refused. */
+  expiresAt?: Record<string, string>;
 }
 
 /** A message of the user that answered a request for approval. */
@@ -189,10 +191,16 @@ export class Conversation {
     const answered = this.entries.find(
       (entry) => entry.kind === 'answered' && entry.position > asked.position,
     );
-    const decisions = (answered?.kind === 'answered' ? answered.decisions : [])
-      .filter(({ callId }) => isBelow(callId))
-      .map((decision) => ({ ...decision, callId: decision.callId.slice(prefix.length) }));
-    return answered && decisions.length > 0 ? { number: answered.position, decisions } : undefined;
+    const below = (answered?.kind === 'answered' ? answered.decisions : []).filter(({ callId }) =>
+      isBelow(callId),
+    );
+    if (!answered || below.length === 0) return undefined;
+    const by = below[0]?.by;
+    const decisions = below.map((decision) => ({
+      ...decision,
+      callId: decision.callId.slice(prefix.length),
+    }));
+    return { number: answered.position, decisions, ...(by && { by }) };
   }
 
   /** A person's decision about a call. */
@@ -200,7 +208,13 @@ export class Conversation {
     return this.decisions.get(callIdOf(call));
   }
 
-  /** Whether this turn's message was an answer to a request for approval. */
+  /** When a call counts as refused, as a person was told first; undefined = never. In ms. */
+  expiryOf(callId: string): number | undefined {
+    const first = this.waiting().find(({ expiresAt }) => expiresAt?.[callId] !== undefined);
+    return first && Date.parse(first.expiresAt?.[callId] ?? '');
+  }
+
+  /** Whether this turn's message was taken as an answer. */
   hasAnswered(): boolean {
     return this.ofThisRun().some(({ kind }) => kind === 'answered');
   }

@@ -14,6 +14,7 @@ describe('the settings of an llm agent', () => {
       tools: { mcp: [] },
       agents: [],
       delegation: {},
+      approvals: { guests: false, by: 'anybody' },
     });
   });
 

@@ -1,7 +1,7 @@
 import { schemaExcess } from '@baton/compute';
 import { SLUG } from '@baton/a2a';
 import { z } from 'zod';
-import { duration, wholeNumber } from '../../setting-fields.js';
+import { duration, durationText, wholeNumber } from '../../setting-fields.js';
 import { mcpServers } from './tools/mcp/mcp-config.js';
 
 const fraction = (max: number) =>
@@ -101,7 +101,18 @@ export const llmConfigSchema = z
     /** Maximum retries of a failed model call. */
     retries: wholeNumber(0, 20).prefault(3),
     tools: z.strictObject({ mcp: mcpServers }).prefault({}),
-    /** Other agents that this agent can call. */
+    /** Who may approve calls, and until when. */
+    approvals: z
+      .strictObject({
+        /** Guests of a public host may approve the calls of their own tasks. */
+        guests: z.boolean('must be true or false').prefault(false),
+        /** Anybody who may answer, or anybody but the owner of the task. */
+        by: z.enum(['anybody', 'other'], 'must be "anybody" or "other"').prefault('anybody'),
+        /** After this time a call counts as refused; left out = never. */
+        expires: durationText.optional(),
+      })
+      .prefault({}),
+    /** Other agents that this one may ask. */
     agents: callees.prefault([]),
     delegation: delegation.prefault({}),
   })

@@ -17,7 +17,7 @@ import {
 } from '../../runtime.js';
 import { SecretReader, TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
-import { approvalRequest, takeMessage } from './approval/approval.js';
+import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';
 import { type LlmConfig, llmConfigSchema } from './llm-config.js';
 import { Conversation, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers } from './turn-artifacts.js';
@@ -126,8 +126,9 @@ export class LlmRuntime implements AgentRuntime {
       const waiting = yield* runToolCalls(turn, conversation, tools, checks, signal);
       if (signal.aborted) return;
       if (waiting.length > 0) {
-        await conversation.add({ kind: 'waiting', callIds: waiting.map(({ callId }) => callId) });
-        yield withUsage(inputRequired(turn, approvalRequest(waiting, open.problem)), conversation);
+        const asked = withTerms(waiting, config, conversation);
+        await conversation.add(waitingEntry(asked));
+        yield withUsage(inputRequired(turn, approvalRequest(asked, open.problem)), conversation);
         return;
       }
       const last = conversation.last();

@@ -1,5 +1,6 @@
 import { EVENT_KIND, textOf, type Artifact } from '@baton/a2a';
 import { isDeepStrictEqual } from 'node:util';
+import type { Decision } from '../../approvals.js';
 import { type AgentOutput, artifactChunk, textPart, type Turn, dataPart, filePart } from '../../runtime.js';
 import {
   type Conversation,
@@ -71,8 +72,11 @@ export const textArtifact = (kind: Kind, step: number, text: string) => ({
 /** Maximum output of a call that callers see, in characters of JSON. */
 const MAX_SHOWN = 32_768;
 
+/** Metadata of a call that had to be approved: who has decided what, and when. Nobody: its time was over. */
+const APPROVAL = 'baton.approval';
+
 /** A tool call as an artifact with one data part. It is marked, because it is not part of the reply. */
-export function callArtifact(call: RecordedCall, result: ToolResult) {
+export function callArtifact(call: RecordedCall, result: ToolResult, decision?: Decision) {
   const { toolName, input } = call;
   const { kind, data } = result.shown ?? {
     kind: 'tool-call',
@@ -82,7 +86,16 @@ export function callArtifact(call: RecordedCall, result: ToolResult) {
     artifactId: callIdOf(call),
     name: toolName,
     parts: [dataPart(data)],
-    metadata: { [EVENT_KIND]: kind },
+    metadata: {
+      [EVENT_KIND]: kind,
+      ...(decision && {
+        [APPROVAL]: {
+          approved: decision.approved,
+          by: decision.by?.principal ?? null,
+          at: decision.by?.at ?? null,
+        },
+      }),
+    },
   };
 }
 

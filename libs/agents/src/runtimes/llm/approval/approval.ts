@@ -1,13 +1,21 @@
 import { type Message, textOf } from '@baton/a2a';
 import { z } from 'zod';
-import { type ApprovalRequest, type Decision, isSentByAgent, MAX_REASON } from '../../../approvals.js';
+import {
+  type ApprovalRequest,
+  approverOf,
+  type Decision,
+  isSentByAgent,
+  MAX_REASON,
+} from '../../../approvals.js';
 import { dataPart, textPart, type Turn } from '../../../runtime.js';
+import type { LlmConfig } from '../llm-config.js';
 import type { Conversation } from '../conversation.js';
 
 /**
- * Journals this turn's message, unless an earlier attempt has done so. It is the answer to calls that wait for
- * approval, or else a prompt. Only a person can approve calls. A message of an agent is no answer.
- * @returns why the message does not answer the waiting calls
+ * Take this turn's message in, unless an earlier attempt has done so: as the answer about calls that wait for
+ * approval, or else as a prompt. Only a person approves calls; what an agent says about them is no answer. Calls whose
+ * time was over when the message was accepted are refused, whatever it says.
+ * @returns why it is no answer, where one is waited for
  */
 export async function takeMessage(turn: Turn, conversation: Conversation): Promise<string | undefined> {
   if (conversation.hasAnswered()) return undefined;
@@ -17,9 +25,58 @@ export async function takeMessage(turn: Turn, conversation: Conversation): Promi
     return undefined;
   }
   if (isSentByAgent(turn.message)) return 'Only a person can answer this, and not an agent.';
+  const by = approverOf(turn.message);
+  const expired = expiredCalls(conversation, waiting, by ? Date.parse(by.at) : Date.now());
   const { decisions, problem } = readAnswer(turn.message, conversation.askedAbout(), waiting);
-  if (problem === undefined) await conversation.add({ kind: 'answered', decisions });
-  return problem;
+  const isExpired = (callId: string): boolean => expired.some((each) => each.callId === callId);
+  const answered = (problem === undefined ? decisions : [])
+    .filter(({ callId }) => !isExpired(callId))
+    .map((decision) => ({ ...decision, ...(by && { by }) }));
+  if (problem !== undefined && expired.length === 0) return problem;
+  await conversation.add({ kind: 'answered', decisions: [...expired, ...answered] });
+  return expired.length < waiting.length ? problem : undefined;
+}
+
+/** Calls that nobody has approved in time. */
+function expiredCalls(conversation: Conversation, waiting: readonly string[], at: number): Decision[] {
+  return waiting.flatMap((callId) => {
+    const expiry = conversation.expiryOf(callId);
+    if (expiry === undefined || expiry > at) return [];
+    const reason = `nobody has answered before ${new Date(expiry).toISOString()}, when the question expired`;
+    return [{ callId, approved: false, reason }];
+  });
+}
+
+/**
+ * The calls that wait for approval with the terms of the agent that makes them. Those of children have the terms of
+ * their own agents. To ask again does not give more time.
+ */
+export function withTerms(
+  calls: readonly ApprovalRequest[],
+  { approvals: { guests, by, expires } }: Pick<LlmConfig, 'approvals'>,
+  conversation: Conversation,
+): ApprovalRequest[] {
+  return calls.map((call) => {
+    if (call.callId.includes('/')) return call;
+    const expiry = conversation.expiryOf(call.callId) ?? (expires && Date.now() + expires);
+    return {
+      ...call,
+      ...(guests && { guests: true as const }),
+      ...(by === 'other' && { by }),
+      ...(expiry !== undefined && { expiresAt: new Date(expiry).toISOString() }),
+    };
+  });
+}
+
+/** What the journal keeps of a question. */
+export function waitingEntry(calls: readonly ApprovalRequest[]) {
+  const expiring = calls.filter(({ callId, expiresAt }) => expiresAt !== undefined && !callId.includes('/'));
+  const expiresAt = Object.fromEntries(expiring.map(({ callId, expiresAt: at = '' }) => [callId, at]));
+  return {
+    kind: 'waiting' as const,
+    callIds: calls.map(({ callId }) => callId),
+    ...(expiring.length > 0 && { expiresAt }),
+  };
 }
 
 const MAX_SHOWN = 2000;
@@ -46,7 +103,10 @@ export function approvalRequest(calls: readonly ApprovalRequest[], problem?: str
   const lines = [
     ...(problem === undefined ? [] : [problem]),
     `${asked} your approval:`,
-    ...calls.map(({ agents, tool, input }) => `${whoAsks(agents)}${tool} ${shown(input)}`),
+    ...calls.map(
+      ({ agents, tool, input, expiresAt }) =>
+        `${whoAsks(agents)}${tool} ${shown(input)}${expiresAt === undefined ? '' : ` (until ${expiresAt})`}`,
+    ),
     answer,
   ];
   return [textPart(lines.join('\n')), ...calls.map((call) => dataPart({ approval: call }))];

@@ -8,16 +8,19 @@ export class Dialogue {
   private readonly history: Message[] = [];
   private journal = new MemoryJournal();
 
-  constructor(private readonly bench: LlmBench) {}
+  constructor(
+    private readonly bench: LlmBench,
+    private readonly config: Record<string, unknown> = {},
+  ) {}
 
   /** The turn of the next message. */
-  turn(parts: Parameters<typeof userMessage>[0]): Turn {
+  turn(parts: Parameters<typeof userMessage>[0], metadata?: Message['metadata']): Turn {
     const messageId = `m-${this.history.length + 1}`;
-    this.history.push(userMessage(parts, { messageId }));
+    this.history.push(userMessage(parts, { messageId, metadata }));
     const journal = new MemoryJournal(`run-${messageId}`);
     journal.entries.push(...this.journal.entries);
     this.journal = journal;
-    const turn = this.bench.turn({}, { journal, runId: journal.runId }, this.history.at(-1));
+    const turn = this.bench.turn(this.config, { journal, runId: journal.runId }, this.history.at(-1));
     return { ...turn, task: { ...turn.task, history: [...this.history] } };
   }
 

@@ -39,7 +39,7 @@ export async function* runToolCalls(
       else throw error;
     });
     if (!result) continue;
-    yield artifactChunk(turn, callArtifact(call, result));
+    yield artifactChunk(turn, callArtifact(call, result, conversation.decisionOn(call)));
     for (const file of fileArtifacts(call, result)) yield artifactChunk(turn, file);
   }
   const [first, ...others] = waitsFor;

@@ -1,0 +1,34 @@
+import { type CallContext, ProtocolError, TaskState } from '@baton/a2a';
+import { type Approver, approvalsOf, asksForApproval } from '@baton/agents';
+import type { StoredTask } from '@baton/database';
+
+/**
+ * Who answers a task that waits for approval; undefined if it does not. Its agent says on which terms: they stand in the
+ * question, which for agents of the runtime `llm` no model can change.
+ * @throws ProtocolError `forbidden` if the caller may not answer
+ */
+export function approverFor(
+  { principal, scopes }: Pick<CallContext, 'principal' | 'scopes'>,
+  { task: { status }, owner, truncation }: Pick<StoredTask, 'task' | 'owner' | 'truncation'>,
+): Approver | undefined {
+  const isCut = status?.state === TaskState.TASK_STATE_INPUT_REQUIRED && truncation?.statusMessage === true;
+  if (!isCut && !asksForApproval(status)) return undefined;
+  const asked = approvalsOf(status) ?? [];
+  if (principal.kind === 'guest') {
+    const mayGuests = asked.length > 0 && asked.every(({ guests }) => guests === true);
+    if (!mayGuests)
+      throw new ProtocolError('forbidden', 'The task waits for approval, and guests may not approve');
+  } else if (!scopes.includes('tasks:approve') && !scopes.includes('admin')) {
+    throw new ProtocolError(
+      'forbidden',
+      'the token lacks the scope tasks:approve, and the task waits for approval',
+      {
+        metadata: { missingScope: 'tasks:approve' },
+      },
+    );
+  }
+  if (asked.some(({ by }) => by === 'other') && (owner === null || owner === principal.key)) {
+    throw new ProtocolError('forbidden', 'The task waits for the approval of somebody other than its owner');
+  }
+  return { principal: principal.key, at: new Date().toISOString() };
+}
