@@ -38,8 +38,8 @@ export interface HostCaller extends Caller {
 }
 
 /**
- * Stands before every route: holds strangers to their rate (429), finds the caller (401), counts the request for the caller's tenant (429), and checks the
- * scopes that the route declares (403). All this happens before the body is read.
+ * Stands before every route, and acts before the body is read. It limits requests without a good token (429), finds the
+ * caller (401), counts the request for the caller's tenant (429), and checks the scopes that the route declares (403).
  */
 @Injectable()
 export class AccessGuard extends BearerGuard {

@@ -15,6 +15,8 @@ describe('a guest', () => {
     ['::1', '0:0:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['64:ff9b::192.0.2.7', '64:ff9b:0:0::/64'],
+    ['2001:db8:1:2::1', '2001:db8:1:2::/64'],
+    ['', 'unknown'],
   ])('at %s is in the network %s', (ip, network) => {
     expect(networkOf(ip)).toBe(network);
   });

@@ -1,8 +1,8 @@
 import { type Principal, ProtocolError } from '@baton/a2a';
 import type { HostBinding } from '@baton/database';
 import type { FastifyRequest } from 'fastify';
+import ipaddr from 'ipaddr.js';
 import { createHmac } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 
 const HEADER = 'baton-guest';
 const COOKIE = /(?:^|;)\s*baton_guest=([^;]*)/;
@@ -35,19 +35,11 @@ export function guestOf(
   return { kind: 'guest', key: `guest:${host}:${hash.slice(0, HASH_CHARACTERS)}` };
 }
 
-/** An IPv4 address; of an IPv6 address the /64, in which one caller can have any. */
+/** An IPv4 address, or the /64 of an IPv6 address: whoever has one address of it has all of them. */
 export function networkOf(ip: string): string {
-  const [address = ''] = ip.split('%');
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined || !isIPv6(address)) return mapped ?? address;
-  const [head = '', tail] = address.split('::');
-  const groups = head.split(':').filter(Boolean);
-  const last = tail === undefined ? [] : tail.split(':').filter(Boolean);
-  // A dotted IPv4 ending counts as two groups.
-  const known = groups.length + last.length + (last.at(-1)?.includes('.') ? 1 : 0);
-  const all = tail === undefined ? groups : [...groups, ...Array<string>(8 - known).fill('0'), ...last];
-  return `${all
-    .slice(0, 4)
-    .map((group) => parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
+  if (!ipaddr.isValid(ip)) return 'unknown';
+  const address = ipaddr.process(ip);
+  if (!(address instanceof ipaddr.IPv6)) return address.toString();
+  const network = address.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(':')}::/64`;
 }

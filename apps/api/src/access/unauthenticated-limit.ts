@@ -2,10 +2,10 @@ import { ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { networkOf } from './guests.js';
 
 /** The window in which requests are counted, in seconds. It lets a burst through. */
 const WINDOW_SECONDS = 10;
@@ -81,13 +81,6 @@ export class UnauthenticatedLimit {
 }
 
 const digest = (authorization: string): string => hash('sha256', authorization, 'base64');
-
-/** An IPv4 address, or the /64 network of an IPv6 address: whoever has one address of it has all of them. */
-export function networkOf(ip: string): string {
-  if (!ipaddr.isValid(ip)) return 'unknown';
-  const address = ipaddr.process(ip);
-  return address instanceof ipaddr.IPv6 ? address.parts.slice(0, 4).join(':') : address.toString();
-}
 
 function tooMany(max: number, retryAfterMs: number): ProtocolError {
   const retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
