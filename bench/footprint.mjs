@@ -10,21 +10,27 @@ import { WebSocket } from 'undici';
 const require = createRequire(import.meta.url);
 require('../test/support/load-typescript.js');
 const { startServices } = require('../test/support/services.ts');
-const MESSAGES = 5;
+const MESSAGES = 25;
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
 
 /** Finds the file of a function in a process's bundle. There a comment with the file's path stands before its code. */
 class Bundle {
+  #source;
   #starts;
 
   constructor(path) {
-    const source = readFileSync(path, 'utf8');
-    const comments = source.matchAll(/^\/\/ (\S+\.[cm]?js)$/gm);
+    this.#source = readFileSync(path, 'utf8');
+    const comments = this.#source.matchAll(/^\/\/ (\S+\.[cm]?js)$/gm);
     this.#starts = [...comments].map(({ 1: file, index }) => ({ file, index }));
   }
 
   fileAt(offset) {
     return this.#starts.findLast(({ index }) => index <= offset)?.file ?? '';
+  }
+
+  /** Whether a function is a getter with which a compiled module exports: `get name() {` or `get: function() {`. */
+  isExport(name, offset) {
+    return name.startsWith('get ') || (name === 'get' && this.#source.startsWith('function', offset));
   }
 }
 
@@ -61,12 +67,12 @@ class Inspected {
       if (!path.startsWith(DIST)) continue;
       if (!this.#bundles.has(path)) this.#bundles.set(path, new Bundle(path));
       for (const { functionName, ranges } of all) {
-        // Getters are how compiled modules export.
-        if (ranges[0].count === 0 || functionName.startsWith('get ')) continue;
-        const file = this.#bundles.get(path).fileAt(ranges[0].startOffset);
-        if (file.startsWith('dist/')) {
-          functions.add(`${file.slice('dist/'.length)} ${functionName}@${ranges[0].startOffset}`);
-        }
+        const [{ count, startOffset }] = ranges;
+        const bundle = this.#bundles.get(path);
+        if (count === 0 || bundle.isExport(functionName, startOffset)) continue;
+        const file = bundle.fileAt(startOffset);
+        if (file.startsWith('dist/'))
+          functions.add(`${file.slice('dist/'.length)} ${functionName}@${startOffset}`);
       }
     }
     return functions;
