@@ -162,7 +162,7 @@ export function describeArbiterStreams(api: Contract): void {
     expect(rest).toEqual(results(first).slice(1));
   });
 
-  it('A-43 of a terminal task it is exactly one final status', async () => {
+  it('A-43 `tasks/resubscribe` to a terminal task sends exactly one final status', async () => {
     const { id } = (await send('hello')).json.result;
     const answer = await call('tasks/resubscribe', { id });
     expect(results(answer)).toMatchObject([
@@ -171,7 +171,7 @@ export function describeArbiterStreams(api: Contract): void {
     api.expectGolden('resubscribe-terminal', answer);
   });
 
-  it('A-44 the same log is there natively: `/v1/requests`, one of them, and its events', async () => {
+  it('A-44 `/v1/requests` lists the same tasks and returns each of them with its events', async () => {
     const { id } = (await send('hello', { contextId: 'c-native' })).json.result;
     expect((await api.get('/v1/requests')).text).toContain(id);
     const one = await api.get(`/v1/requests/${id}`);

@@ -229,7 +229,7 @@ describeContract('arbiter', { prepare, headers: { 'A2A-Version': '1.0' } }, (api
     expect(new Set(answers.map(({ json }) => json.error.message)).size).toBe(1);
   });
 
-  it('A-46 what is no JSON, no request, lacks a field or names no method has its own code', async () => {
+  it('A-46 invalid JSON, an invalid request, a missing field and an unknown method have a code each', async () => {
     const codeFor = async (body: string | object) => (await api.post(path(), body)).json.error.code;
     expect(await codeFor('{"jsonrpc": ')).toBe(-32700);
     for (const body of ['[]', '7', '{}', { jsonrpc: '1.0', id: 1, method: 'tasks/get' }]) {
@@ -241,7 +241,7 @@ describeContract('arbiter', { prepare, headers: { 'A2A-Version': '1.0' } }, (api
     expect(await codeFor({ jsonrpc: '2.0', id: 1, method: 'tasks/frobnicate', params: {} })).toBe(-32601);
   });
 
-  it('A-47 the card is Arbiter’s', async () => {
+  it('A-47 the card has the fields that Arbiter’s clients read', async () => {
     const answer = await api.get(`${path()}/agent-card.json`);
     expect(answer.json).toMatchObject({
       protocolVersion: expect.any(String),

@@ -116,7 +116,7 @@ describeContract(
       expect((await call('tasks/cancel', { id }, 'cancel-1')).json.error.code).toBe(-32002);
     });
 
-    it('C-8 what is no JSON is -32700, what breaks inside -32603 `Internal error`', async () => {
+    it('C-8 invalid JSON is -32700, an internal failure is -32603 `Internal error`', async () => {
       const garbled = await api.post('/', '{"jsonrpc":"2.0",');
       expect([garbled.status, garbled.json.id, garbled.json.error.code]).toEqual([200, null, -32700]);
       const internal = { code: -32603, message: 'Internal error' };

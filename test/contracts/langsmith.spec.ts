@@ -55,7 +55,7 @@ describeContract(
       expect([answer.status, answer.json.id, answer.json.error.code]).toEqual([400, null, -32600]);
     });
 
-    it('L-5 it has `message/send`, `message/stream`, `tasks/get` and `tasks/cancel`', async () => {
+    it('L-5 the methods are `message/send`, `message/stream`, `tasks/get` and `tasks/cancel`', async () => {
       const { id } = (await send('hi')).json.result;
       expect((await stream('hi')).records.length).toBeGreaterThan(1);
       expect((await call('tasks/get', { id })).json.result.id).toBe(id);
@@ -149,7 +149,7 @@ describeContract(
       expect(await historyOf(1)).toHaveLength(1);
     });
 
-    it('L-15 `tasks/cancel` works', async () => {
+    it('L-15 `tasks/cancel` cancels a running task', async () => {
       const answer = await stream('go', {}, 'stubborn', async ({ data: { result } }) => {
         if (result.kind !== 'artifact-update') return;
         const canceled = await call('tasks/cancel', { id: result.taskId }, 'stubborn');

@@ -41,7 +41,7 @@ describeContract(
         watch,
       );
 
-    it('O-1 the path names the agent; on `/a2a` it is `metadata.agent`, `.target`, the single enabled one', async () => {
+    it('O-1 the path names the agent; on `/a2a` `metadata.agent` or `.target` does, else it is the only enabled one', async () => {
       const params = (metadata?: object) => ({ id: nextId(), message: message('hi'), metadata });
       for (const path of [SYSTEM, '/v1/agents/summarizer/a2a', '/v1/agent-systems/echo/a2a']) {
         expect((await call('tasks/send', params(), path)).json.result.status.state).toBe('completed');
@@ -86,7 +86,7 @@ describeContract(
       });
     });
 
-    it('O-4 without `params.id` or `params.message` it is -32602', async () => {
+    it('O-4 a missing `params.id` or `params.message` is -32602', async () => {
       for (const method of ['tasks/send', 'tasks/sendSubscribe']) {
         for (const params of [
           { message: message('hi') },
@@ -135,7 +135,7 @@ describeContract(
       api.expectGolden('artifacts', answer);
     });
 
-    it('O-8 an equal message joins, an answer goes on, another message is a new turn', async () => {
+    it('O-8 an equal message joins its task, an answer continues it, any other message starts a new turn', async () => {
       const id = nextId();
       const first = (await send('one', {}, id)).json.result;
       expect((await send('one', {}, id)).json.result.id).toBe(first.id);
@@ -152,7 +152,7 @@ describeContract(
       expect(answer).toMatchObject({ id: asked.id, status: { state: 'completed' } });
     });
 
-    it('O-9 `tasks/cancel` makes it `canceled` and keeps the reason', async () => {
+    it('O-9 `tasks/cancel` sets the task to `canceled` and keeps the reason', async () => {
       const id = nextId();
       await subscribe(id, 'stubborn', async ({ data }) => {
         if (data.status.state !== 'working') return;

@@ -137,7 +137,7 @@ describeContract(
       expect([refused.status, refused.json.id]).toEqual([413, null]);
     });
 
-    it('S-9 after the time limit the answer is the task still `working`, and the run goes on', async () => {
+    it('S-9 after the time limit the answer is the task, still `working`, and the run continues', async () => {
       // It does not go on before the file is removed.
       writeFileSync(HOLD_FILE, '');
       const impatient = await api.stack.addApi({ SEND_WAIT_MS: '500' });

@@ -28,7 +28,7 @@ describeContract(
     const states = ({ records }: Answer) => records.map(({ data }) => data.result);
     afterAll(() => rmSync(dirname(HOLD_FILE), { recursive: true }));
 
-    it('P-1 every 1.0 method', async () => {
+    it('P-1 every method of 1.0 is available', async () => {
       const { id } = taskOf(await send('hi'));
       const streamed = await v1('SendStreamingMessage', { message: message('hi') });
       expect(streamed.records.at(-1)!.data.result.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
@@ -46,7 +46,7 @@ describeContract(
       api.expectGolden('SendStreamingMessage', streamed);
     });
 
-    it('P-2 every 0.3 method', async () => {
+    it('P-2 every method of 0.3 is available', async () => {
       const sent = await legacySend('hi');
       const { id } = sent.json.result;
       const streamed = await v03('message/stream', { message: legacyMessage('hi') });
@@ -86,7 +86,7 @@ describeContract(
       api.expectGolden('version', refused);
     });
 
-    it('P-4 sends block till the turn ends, unless asked not to', async () => {
+    it('P-4 a send waits until the turn ends, unless the caller asks it not to', async () => {
       const slow = { metadata: { echo: { chunks: 2, delayMs: 100 } } };
       expect(taskOf(await send('hi', slow)).status.state).toBe('TASK_STATE_COMPLETED');
       expect(taskOf(await send('hi', ASKING)).status.state).toBe('TASK_STATE_INPUT_REQUIRED');
@@ -96,7 +96,7 @@ describeContract(
       expect(legacy.json.result.status.state).toMatch(/submitted|working/);
     });
 
-    it('P-5 a stream begins with the task cut at a sequence, and `Last-Event-ID` goes on after one', async () => {
+    it('P-5 a stream begins with the task at a sequence, and `Last-Event-ID` resumes after a sequence', async () => {
       // It says its first chunk and goes on when the late callers are there.
       writeFileSync(HOLD_FILE, '');
       const waiting = new Set(['late', 'legacy']);
@@ -181,7 +181,7 @@ describeContract(
       }
     });
 
-    it('P-9 a message with `taskId` goes on with that task, if it can', async () => {
+    it('P-9 a message with `taskId` continues that task if it can', async () => {
       const codeOf = async (more: object) => (await send('hi', more)).json.error?.code;
       expect(await codeOf({ taskId: UNKNOWN })).toBe(-32001);
       expect(await codeOf({ taskId: await ended() })).toBe(-32004);
