@@ -7,9 +7,10 @@ const MAY_IMPORT = {
   telemetry: ['config'],
   database: ['a2a', 'config', 'telemetry'],
   messaging: ['a2a', 'config', 'telemetry'],
-  identity: ['a2a', 'config', 'telemetry', 'database', 'messaging'],
+  identity: ['a2a', 'config', 'telemetry', 'database', 'messaging', 'outbound'],
   compute: ['a2a', 'config', 'telemetry'],
-  agents: ['a2a', 'compute', 'config', 'telemetry'],
+  outbound: ['a2a', 'config', 'telemetry'],
+  agents: ['a2a', 'compute', 'config', 'outbound', 'telemetry'],
 };
 
 const TESTS =

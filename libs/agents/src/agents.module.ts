@@ -1,7 +1,5 @@
-import { Environment } from '@baton/config';
-import { Metrics } from '@baton/telemetry';
+import { OutboundModule } from '@baton/outbound';
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
-import { Outbound } from './outbound/outbound.js';
 import type { AgentRuntime } from './runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
 import { RUNTIMES, RuntimeTable } from './runtimes.js';
@@ -24,7 +22,7 @@ export class AgentsModule {
     const classes = Object.values<Type<AgentRuntime>>(RUNTIMES);
     return {
       module: AgentsModule,
-      imports: [ports],
+      imports: [OutboundModule, ports],
       providers: [
         ...classes,
         ...TOOL_SOURCES,
@@ -35,12 +33,6 @@ export class AgentsModule {
           inject: [...TOOL_SOURCES],
         },
         RemoteConnector,
-        {
-          provide: Outbound,
-          useFactory: ({ outboundAllow }: Environment, metrics: Metrics) =>
-            new Outbound(outboundAllow, metrics),
-          inject: [Environment, Metrics],
-        },
         {
           provide: RuntimeTable,
           useFactory: (...runtimes: AgentRuntime[]) => new RuntimeTable(runtimes),

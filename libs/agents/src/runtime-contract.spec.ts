@@ -2,7 +2,7 @@ import { TaskState, endsTurn } from '@baton/a2a';
 import { Logger, Metrics } from '@baton/telemetry';
 import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
 import { RemoteAgent } from '../../../test/support/remote-agent/remote-agent.js';
-import { Outbound } from './outbound/outbound.js';
+import { Outbound } from '@baton/outbound';
 import {
   type AgentOutput,
   type AgentRuntime,

@@ -1,7 +1,7 @@
 import { RemoteAgent, type RemoteAgentOptions } from '../../../../test/support/remote-agent/remote-agent.js';
 import type { Disk } from '../../../../test/support/remote-agent/surviving-tasks.js';
 import { Logger, Metrics } from '@baton/telemetry';
-import { Outbound } from '../outbound/outbound.js';
+import { Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../runtime.js';
 import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from '../runtimes/remote-a2a/remote-connection.js';

@@ -2,7 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { Metrics } from '@baton/telemetry';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Outbound } from '../../outbound/outbound.js';
+import { Outbound } from '@baton/outbound';
 import { firstTurn } from '../../testing/turns.js';
 import { says, textTool } from '../../../../../test/support/mcp-server/script.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';

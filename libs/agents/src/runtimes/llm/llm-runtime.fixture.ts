@@ -2,7 +2,7 @@ import { type TaskState, USAGE, eventKindOf } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
 import { Logger, Metrics } from '@baton/telemetry';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
-import { Outbound } from '../../outbound/outbound.js';
+import { Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../../runtime.js';
 import { SecretReader, TokenBudget, type TokenCount, TokensExceeded } from '../../ports.js';
 import { agent, collect, firstTurn, textOf } from '../../testing/turns.js';

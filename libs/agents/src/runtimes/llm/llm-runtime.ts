@@ -3,7 +3,7 @@ import { ComputePool } from '@baton/compute';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { Outbound } from '../../outbound/outbound.js';
+import { Outbound } from '@baton/outbound';
 import {
   type AgentOutput,
   type AgentRuntime,

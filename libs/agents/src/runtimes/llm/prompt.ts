@@ -1,7 +1,6 @@
 import type { Message, Part } from '@baton/a2a';
 import type { UserModelMessage } from 'ai';
-import { failureReason } from '../../outbound/failure-reason.js';
-import type { Outbound } from '../../outbound/outbound.js';
+import { type Outbound, failureReason } from '@baton/outbound';
 import { AgentFailure } from './agent-failure.js';
 
 type Content = Exclude<UserModelMessage['content'], string>[number];

@@ -1,5 +1,5 @@
 import { APICallError, RetryError } from 'ai';
-import { OutboundRefused, failureReason } from '../../outbound/failure-reason.js';
+import { OutboundRefused, failureReason } from '@baton/outbound';
 import { Redactor } from '../../outbound/redactor.js';
 import { BrokenAnswer, ModelTimeout } from './agent-failure.js';
 import type { OpenModel } from './providers.js';

@@ -1,5 +1,5 @@
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
-import { withoutEndSlashes } from '../../outbound/outbound-url.js';
+import { withoutEndSlashes } from '@baton/outbound';
 import type { SecretReader } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import { type LlmConfig, type Provider, splitModel } from './llm-config.js';

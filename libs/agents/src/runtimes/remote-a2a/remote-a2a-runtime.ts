@@ -8,7 +8,7 @@ import { type RemoteConfig, cardUrlOf, remoteConfigSchema } from './remote-confi
 import { type RemoteConnection, RemoteConnector } from './remote-connection.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';
 import { RemoteMemory } from './remote-memory.js';
-import { timeoutSignal } from '../../outbound/timeout-signal.js';
+import { timeoutSignal } from '@baton/outbound';
 
 /** Time to tell the remote agent that its task is canceled. */
 const CANCEL_MS = 2_000;

@@ -3,7 +3,7 @@ import type { RequestOptions } from '@a2a-js/sdk/client';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RemoteConnection } from './remote-connection.js';
 import { remoteFailure } from './remote-failure.js';
-import { timeoutSignal } from '../../outbound/timeout-signal.js';
+import { timeoutSignal } from '@baton/outbound';
 
 /** One event of a remote agent. */
 export type Said = NonNullable<StreamResponse['payload']>;

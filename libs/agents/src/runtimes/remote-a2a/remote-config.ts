@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { outboundUrl, withoutEndSlashes } from '../../outbound/outbound-url.js';
+import { outboundUrl, withoutEndSlashes } from '@baton/outbound';
 import { secretHeaders } from '../../outbound/secret-headers.js';
 import { duration } from '../../setting-fields.js';
 

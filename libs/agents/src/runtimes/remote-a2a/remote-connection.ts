@@ -10,14 +10,13 @@ import {
 } from '@a2a-js/sdk/client';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { Outbound } from '../../outbound/outbound.js';
+import { Outbound, timeoutSignal } from '@baton/outbound';
 import { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
 import type { Turn } from '../../runtime.js';
 import { SecretReader } from '../../ports.js';
 import { type RemoteConfig, cardUrlOf } from './remote-config.js';
 import { RemoteFailure, remoteFailure, HttpFailure } from './remote-failure.js';
-import { timeoutSignal } from '../../outbound/timeout-signal.js';
 
 const CARD_CACHE_MS = 60_000;
 const CARD_CACHE_SIZE = 1_000;

@@ -1,5 +1,5 @@
 import { A2AError, TaskNotFoundError, UnsupportedOperationError, isRestError } from '@a2a-js/sdk/errors';
-import { failureReason, OutboundRefused } from '../../outbound/failure-reason.js';
+import { failureReason, OutboundRefused } from '@baton/outbound';
 import { NOTHING_SECRET, type Redactor } from '../../outbound/redactor.js';
 
 /**

@@ -5,8 +5,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
-import { OutboundRefused } from '../../../../outbound/failure-reason.js';
-import type { Outbound } from '../../../../outbound/outbound.js';
+import { type Outbound, OutboundRefused } from '@baton/outbound';
 import type { SecretReader } from '../../../../ports.js';
 import {
   type McpServerConfig,

@@ -11,7 +11,7 @@ import { SseError } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Link } from './links.js';
-import { failureReason } from '../../../../outbound/failure-reason.js';
+import { failureReason } from '@baton/outbound';
 import { NOTHING_SECRET } from '../../../../outbound/redactor.js';
 
 const TRIES = 3;

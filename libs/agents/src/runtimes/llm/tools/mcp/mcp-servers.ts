@@ -3,7 +3,7 @@ import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import pLimit from 'p-limit';
-import type { Outbound } from '../../../../outbound/outbound.js';
+import type { Outbound } from '@baton/outbound';
 import { Redactor } from '../../../../outbound/redactor.js';
 import type { Turn } from '../../../../runtime.js';
 import type { SecretReader } from '../../../../ports.js';

@@ -5,7 +5,7 @@ import {
   type TestMcpServer,
   startMcpServer,
 } from '../../../../../../../test/support/mcp-server/mcp-server.js';
-import { Outbound } from '../../../../outbound/outbound.js';
+import { Outbound } from '@baton/outbound';
 import { firstTurn } from '../../../../testing/turns.js';
 import { llmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolResult } from '../agent-tool.js';

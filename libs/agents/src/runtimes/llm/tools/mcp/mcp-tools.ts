@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { Outbound } from '../../../../outbound/outbound.js';
+import { Outbound } from '@baton/outbound';
 import type { Turn } from '../../../../runtime.js';
 import { SecretReader } from '../../../../ports.js';
 import type { LlmConfig } from '../../llm-config.js';

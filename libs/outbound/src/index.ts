@@ -1,0 +1,5 @@
+export { OutboundRefused, failureReason } from './failure-reason.js';
+export { Outbound, type OutboundLimits } from './outbound.js';
+export { OutboundModule } from './outbound.module.js';
+export { outboundUrl, withoutEndSlashes } from './outbound-url.js';
+export { timeoutSignal } from './timeout-signal.js';
