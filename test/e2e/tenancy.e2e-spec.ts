@@ -1,9 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 /** Longer than any test: a revocation is in force because every process is told. */
 const ENV = { TOKEN_CACHE_MS: '600000' };
+
+interface TokenJson {
+  id: string;
+  prefix: string;
+}
 
 describe('tenants', () => {
   let stack: Stack;
@@ -71,6 +76,34 @@ describe('tenants', () => {
     }[];
     await stack.baton('tokens', 'revoke', '--tenant', slug, listed!.id);
     for (const api of [0, 1]) while ((await post(token, api)).status === 200) await delay(20);
+  });
+
+  it('lose what they are waiting for when a token is revoked, and the tasks go on for others', async () => {
+    const { slug, token } = await stack.createTenant();
+    const reader = new RawCaller(stack.url(1), await stack.createToken(slug, 'tasks:read'));
+    const caller = new RawCaller(stack.url(1), token);
+    const { id } = (
+      JSON.parse(await stack.baton('tokens', 'list', '--tenant', slug, '--json')) as TokenJson[]
+    ).find(({ prefix }) => token.startsWith(prefix))!;
+    const waits = { metadata: { echo: { chunks: 30, delayMs: 400 } } };
+    const blocked = caller.call('SendMessage', sendParams('blocked', waits));
+    const frames: Frame[] = [];
+    for await (const frame of caller.stream('SendStreamingMessage', sendParams('streamed', waits))) {
+      frames.push(frame);
+      if (frames.length === 3) await stack.baton('tokens', 'revoke', '--tenant', slug, id);
+    }
+    const refused = frames.pop()!;
+    expect([refused.id, refused.data.error]).toMatchObject([NaN, { message: 'the token was revoked' }]);
+    expect((await blocked).error).toMatchObject({ message: 'the token was revoked' });
+    expect((await post(token, 1)).status).toBe(401);
+    const taskId = (frames[0]!.data.result!.task as { id: string }).id;
+    for await (const frame of reader.stream('SubscribeToTask', { id: taskId }, frames.at(-1)!.id)) {
+      frames.push(frame);
+    }
+    expect(frames.map((frame) => frame.id)).toEqual(frames.map((_, i) => i + 1));
+    expect(frames.at(-1)!.data.result).toMatchObject({
+      statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } },
+    });
   });
 
   it('get back what they sent, whatever characters it has', async () => {

@@ -65,6 +65,7 @@ describe('bearer guard', () => {
         tenantId: 'acme',
         principal: { kind: 'token', key: `token:${token.id}` },
         scopes: ['admin'],
+        credential: expect.stringMatching(/^[0-9a-f]{64}$/),
       });
     }
   });

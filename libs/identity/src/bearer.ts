@@ -2,7 +2,7 @@ import { ProtocolError } from '@baton/a2a';
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AuthGuard, PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-http-bearer';
-import { type Caller, type RefusedToken, TokenService } from './token.service.js';
+import { type Caller, TokenService, unauthenticated } from './token.service.js';
 
 /** The caller that a guard has found. Throws if the route has no guard, which is a bug. */
 export function callerOf(request: object): Caller {
@@ -10,12 +10,6 @@ export function callerOf(request: object): Caller {
   if (!caller) throw new Error('callerOf: the route has no guard that finds its caller');
   return caller;
 }
-
-const REASONS: Record<RefusedToken, string> = {
-  unknown: 'the token is not known',
-  expired: 'the token has expired',
-  revoked: 'the token was revoked',
-};
 
 type HttpRequest = Parameters<Strategy<never>['authenticate']>[0];
 
@@ -36,7 +30,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   async validate(secret: string): Promise<Caller> {
     const verification = await this.tokens.verify(secret);
     if (verification.ok) return verification.caller;
-    throw new ProtocolError('unauthenticated', REASONS[verification.reason]);
+    throw unauthenticated(verification.reason);
   }
 }
 

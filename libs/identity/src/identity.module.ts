@@ -3,14 +3,15 @@ import { SecretStore } from '@baton/database';
 import { Global, Module } from '@nestjs/common';
 import { BearerStrategy } from './bearer.js';
 import { LimitsService } from './limits.service.js';
+import { OpenCalls } from './open-calls.js';
 import { Secrets } from './secrets.js';
 import { TokenService } from './token.service.js';
 
 // Each expects the stores and Messaging to be provided globally. A worker needs no tokens.
 
-/** Provides TokenService, and what BearerGuard needs. */
+/** Provides TokenService, OpenCalls, and what BearerGuard needs. */
 @Global()
-@Module({ providers: [TokenService, BearerStrategy], exports: [TokenService] })
+@Module({ providers: [TokenService, OpenCalls, BearerStrategy], exports: [TokenService, OpenCalls] })
 export class IdentityModule {}
 
 /** Provides LimitsService. */

@@ -1,7 +1,14 @@
 export { BearerGuard, callerOf } from './bearer.js';
 export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
 export { LimitsService } from './limits.service.js';
-export { type Caller, type NewToken, TokenService, type Verification } from './token.service.js';
+export { OpenCalls } from './open-calls.js';
+export {
+  type Caller,
+  type NewToken,
+  type RefusedToken,
+  TokenService,
+  type Verification,
+} from './token.service.js';
 export { SecretBox, SecretError } from './secret-box.js';
 export { Secrets } from './secrets.js';
 export type { SecretInfo } from '@baton/database';

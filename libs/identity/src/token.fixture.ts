@@ -21,6 +21,11 @@ export class TokensInMemory {
     return Promise.resolve(row && { ...row });
   }
 
+  byHashes(hashes: readonly string[]): Promise<Map<string, ApiToken>> {
+    const rows = this.rows.filter(({ hash }) => hashes.includes(hash));
+    return Promise.resolve(new Map(rows.map((row) => [row.hash, { ...row }])));
+  }
+
   revoke(tenantId: string, id: string): Promise<ApiToken | undefined> {
     const row = this.rows.find((token) => token.tenantId === tenantId && token.id === id);
     if (row) row.revokedAt = new Date();

@@ -28,6 +28,7 @@ describe('tokens', () => {
         tenantId: 'acme',
         principal: { kind: 'token', key: `token:${token.id}` },
         scopes: ['agents:call'],
+        credential: expect.stringMatching(/^[0-9a-f]{64}$/),
       },
     });
   });

@@ -1,4 +1,4 @@
-import { type Principal, type Scope, tokenPrincipal } from '@baton/a2a';
+import { type Principal, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type ApiToken, TokenStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
@@ -19,9 +19,24 @@ export interface Caller {
   readonly tenantId: string;
   readonly principal: Principal;
   readonly scopes: readonly Scope[];
+  /** When its token expires; its open calls end then. Unset: never. */
+  readonly expiresAt?: Date | undefined;
+  /** By which `TokenService.refused` knows the token, to end its open calls. Unset: it cannot be revoked. */
+  readonly credential?: string;
 }
 
 export type RefusedToken = 'unknown' | 'expired' | 'revoked';
+
+const REASONS: Record<RefusedToken, string> = {
+  unknown: 'the token is not known',
+  expired: 'the token has expired',
+  revoked: 'the token was revoked',
+};
+
+/** The error for a token that is not good. */
+export const unauthenticated = (reason: RefusedToken): ProtocolError =>
+  new ProtocolError('unauthenticated', REASONS[reason]);
+
 export type Verification = { ok: true; caller: Caller } | { ok: false; reason: RefusedToken };
 
 export interface NewToken {
@@ -88,11 +103,29 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
       this.unknown.set(hash, true);
       return { ok: false, reason: 'unknown' };
     }
-    if (token.revokedAt) return { ok: false, reason: 'revoked' };
     // On every call: a token may expire while it is cached.
-    if (token.expiresAt && token.expiresAt.getTime() <= Date.now()) return { ok: false, reason: 'expired' };
-    const { tenantId, scopes } = token;
-    return { ok: true, caller: { tenantId, principal: tokenPrincipal(token.id), scopes } };
+    const reason = refusalOf(token);
+    if (reason) return { ok: false, reason };
+    const { tenantId, scopes, expiresAt } = token;
+    const principal = tokenPrincipal(token.id);
+    const expiry = expiresAt && { expiresAt };
+    return { ok: true, caller: { tenantId, principal, scopes, ...expiry, credential: hash } };
+  }
+
+  /**
+   * Those that are no longer good, as the database has it now, and why. One statement, whatever their number.
+   * @param credentials of callers (`Caller.credential`)
+   */
+  async refused(credentials: readonly string[]): Promise<Map<string, RefusedToken>> {
+    const tokens = await this.tokens.byHashes(credentials);
+    const refused = new Map<string, RefusedToken>();
+    for (const credential of credentials) {
+      const token = tokens.get(credential);
+      const reason = token ? refusalOf(token) : 'unknown';
+      if (reason) refused.set(credential, reason);
+    }
+    if (refused.size > 0) this.cache.forget((hash) => refused.has(hash));
+    return refused;
   }
 
   /** Revokes a token by id or prefix. Undefined if the tenant has no such token. */
@@ -108,6 +141,12 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     }
     return token;
   }
+}
+
+/** Why a token is not good now. */
+function refusalOf({ revokedAt, expiresAt }: ApiToken): RefusedToken | undefined {
+  if (revokedAt) return 'revoked';
+  return expiresAt && expiresAt.getTime() <= Date.now() ? 'expired' : undefined;
 }
 
 const isToken =

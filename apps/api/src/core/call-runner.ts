@@ -1,5 +1,6 @@
 import {
   type OperationCall,
+  ProtocolError,
   type Results,
   type StreamItem,
   type StreamingCall,
@@ -9,6 +10,7 @@ import {
   type UnaryOperations,
   answeredTaskId,
 } from '@baton/a2a';
+import { callerOf, OpenCalls } from '@baton/identity';
 import { OperationTable } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -25,7 +27,10 @@ const PEEK_MS = 1_000;
 // One for all: an abort without a reason makes a DOMException with a stack, once a request.
 const CALLER_GONE = new Error('the caller has disconnected');
 
-/** Runs operations for callers of any protocol. A caller that disconnects ends the wait, never a run. */
+/**
+ * Runs operations for callers of any protocol. A caller that disconnects ends the wait, never a run. So does a caller whose
+ * token expires or is revoked, and it is told.
+ */
 @Injectable()
 export class CallRunner {
   private readonly unary: UnaryOperations;
@@ -36,25 +41,32 @@ export class CallRunner {
     private readonly streams: EventStreams,
     private readonly quota: StreamQuota,
     private readonly traffic: Traffic,
+    private readonly openCalls: OpenCalls,
   ) {
     this.unary = operations;
     this.streaming = operations;
   }
 
-  /** The result of an operation. The wait ends at once when the caller disconnects or the process shuts down. */
+  /**
+   * The result of an operation. The wait ends at once when the caller disconnects or the process shuts down. Rejects with
+   * `unauthenticated` when the token of the caller is no longer good.
+   */
   async run<K extends UnaryOperationName>(
     { operation, request }: OperationCall<K>,
     context: RequestContext,
     exchange: Exchange,
   ): Promise<Results[K]> {
     const caller = abortedWhenGone(exchange.reply);
+    const unwatch = this.abortWhenRefused(caller, exchange);
     this.traffic.add(caller);
     try {
       const result = await this.unary[operation](context, request, caller.signal);
+      assertNotRefused(caller);
       logContextOf(exchange.request).taskId ??= answeredTaskId(operation, result);
       return result;
     } finally {
       this.traffic.remove(caller);
+      unwatch();
     }
   }
 
@@ -70,6 +82,7 @@ export class CallRunner {
   ): Promise<void> {
     return this.withItems(call, context, exchange, async (items, caller) => {
       noteTask(call.operation, await items.peek(PEEK_MS), exchange.request);
+      assertNotRefused(caller);
       await this.streams.send(items, { ...encoding, ...exchange, caller });
     });
   }
@@ -78,20 +91,31 @@ export class CallRunner {
   start(call: StreamingCall, context: RequestContext, exchange: Exchange): Promise<void> {
     return this.withItems(call, context, exchange, async (items, caller) => {
       noteTask(call.operation, await items.peek(Infinity), exchange.request);
+      assertNotRefused(caller);
       caller.abort(CALLER_GONE);
     });
   }
 
-  private withItems(
+  private async withItems(
     call: StreamingCall,
     context: RequestContext,
-    { reply }: Exchange,
+    exchange: Exchange,
     use: (items: PeekedItems, caller: AbortController) => Promise<void>,
   ): Promise<void> {
-    const caller = abortedWhenGone(reply);
-    return this.quota.during(context.tenantId, caller.signal, () =>
-      use(new PeekedItems(this.itemsOf(call, context, caller.signal), context.memory.release), caller),
-    );
+    const caller = abortedWhenGone(exchange.reply);
+    const unwatch = this.abortWhenRefused(caller, exchange);
+    try {
+      await this.quota.during(context.tenantId, caller.signal, () =>
+        use(new PeekedItems(this.itemsOf(call, context, caller.signal), context.memory.release), caller),
+      );
+    } finally {
+      unwatch();
+    }
+  }
+
+  /** Aborts with the error for the caller when its token is no longer good. */
+  private abortWhenRefused(caller: AbortController, { request }: Exchange): () => void {
+    return this.openCalls.watch(callerOf(request), (reason) => caller.abort(reason));
   }
 
   private itemsOf<K extends StreamingOperationName>(
@@ -101,6 +125,11 @@ export class CallRunner {
   ): AsyncGenerator<StreamItem> {
     return this.streaming[operation](context, request, signal);
   }
+}
+
+/** Throws the reason if the token of the caller is no longer good. */
+function assertNotRefused({ signal }: AbortController): void {
+  if (signal.reason instanceof ProtocolError) throw signal.reason;
 }
 
 /** A separate function, so that a stream does not keep its first task in memory. */

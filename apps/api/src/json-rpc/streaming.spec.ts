@@ -191,6 +191,61 @@ describe('a stream', () => {
     api = await startFakeApi();
   });
 
+  it('ends with an error when its token is revoked, so that the caller resumes with another', async () => {
+    const signals = serve(open);
+    const stream = reader(await api.rpc(request.stream));
+    const other = reader(await api.rpc(request.stream, { authorization: 'Bearer admin' }));
+    await Promise.all([stream.until(/id: 7/), other.until(/id: 7/)]);
+    api.refused.set('caller', 'revoked');
+    api.control({ type: 'token-revoked', tenantId: 'tenant-1', tokenId: 'caller' });
+    const [, comment, data] = /(: closed: .*)\n\ndata: (.*)\n\n$/.exec(await stream.rest()) ?? [];
+    expect(comment).toBe(': closed: the token was revoked; use a valid token; resume with Last-Event-ID: 7');
+    expect(JSON.parse(data ?? '')).toMatchObject({
+      jsonrpc: '2.0',
+      id: 's',
+      error: { code: -32600, message: 'the token was revoked' },
+    });
+    while (!api.log.some(({ stream: end }) => end === 'refused')) await new Promise(setImmediate);
+    expect(signals.map(({ aborted: isOver }) => isOver)).toEqual([true, false]);
+    expect((await api.rpc(request.stream)).status).toBe(401);
+    await other.leave();
+  });
+
+  it.each([
+    ['revoked', 'the token was revoked'],
+    ['expired', 'the token has expired'],
+    ['unknown', 'the token is not known'],
+  ] as const)('ends soon when its token is %s and nobody is told', async (reason, message) => {
+    serve(open);
+    const stream = reader(await api.rpc(request.stream));
+    await stream.until(/id: 7/);
+    const since = performance.now();
+    api.refused.set('caller', reason);
+    expect(await stream.rest()).toContain(`"message":"${message}"`);
+    expect(performance.now() - since).toBeLessThan(5_000);
+  });
+
+  it('ends when its token expires', async () => {
+    api.expiresAt.caller = new Date(Date.now() + 300);
+    serve(open);
+    const stream = reader(await api.rpc(request.stream));
+    expect(await stream.rest()).toContain('"message":"the token has expired"');
+    expect(Date.now()).toBeGreaterThanOrEqual(api.expiresAt.caller.getTime());
+  });
+
+  it('of the log of a task says so in the form of that path', async () => {
+    serve(open);
+    const id = '0198c0de-0000-7000-8000-000000000000';
+    api.agentOfTask[id] = 'echo';
+    const headers = { authorization: 'Bearer reader' };
+    const stream = reader(await fetch(`${api.url}/v1/requests/${id}/events`, { headers }));
+    await stream.until(/id: 7/);
+    api.refused.set('reader', 'revoked');
+    expect((await stream.rest()).split('\n\n').at(-2)).toBe(
+      'event: error\ndata: {"error":{"status":"UNAUTHENTICATED","message":"the token was revoked"}}',
+    );
+  });
+
   it('of a notification is started and answered with 204', async () => {
     const signals = serve(open);
     const { id: _, ...notification } = request.stream;
@@ -222,5 +277,19 @@ describe('a blocking call', () => {
     await aborted(signals[0]!);
     while (!api.log.some(({ callerLeft }) => callerLeft)) await new Promise(setImmediate);
     expect(api.log.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+  it('is answered with an error when its token is revoked', async () => {
+    api.operations.sendMessage = async (_call, _request, signal) => {
+      api.refused.set('caller', 'revoked');
+      api.control({ type: 'token-revoked', tenantId: 'tenant-1', tokenId: 'caller' });
+      await aborted(signal);
+      return { $case: 'task', value: sampleTask() };
+    };
+    const response = await api.rpc(request.send);
+    expect([response.status, response.headers.get('www-authenticate')]).toEqual([
+      401,
+      'Bearer realm="baton"',
+    ]);
+    expect(await response.json()).toMatchObject({ id: 1, error: { message: 'the token was revoked' } });
   });
 });

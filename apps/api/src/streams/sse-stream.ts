@@ -1,4 +1,4 @@
-import type { StreamItem } from '@baton/a2a';
+import { ProtocolError, type StreamItem } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -15,6 +15,8 @@ const OPEN_STREAMS = gauge('baton_open_streams', 'Streams that this process serv
 
 /** Maximum time for a stream that was closed early to send its buffer. */
 const LINGER_MS = 5_000;
+/** The same for a stream whose caller may read no longer. */
+const LINGER_REFUSED_MS = 500;
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a stream.
 const STREAM_OVER = new Error('the stream is over');
@@ -46,12 +48,21 @@ export interface SseOptions {
 }
 
 /** Why a stream ended. All but `completed` and `failed` can be resumed with `Last-Event-ID`. */
-export type StreamEnd = 'completed' | 'failed' | 'caller-left' | 'fell-behind' | 'shutdown';
+export type StreamEnd = 'completed' | 'failed' | 'caller-left' | 'fell-behind' | 'refused' | 'shutdown';
+
+/** How long a stream may still send its buffer. Those that are not listed: as long as the reader makes progress. */
+const LINGER: Partial<Record<StreamEnd, number>> = {
+  'caller-left': LINGER_MS,
+  'fell-behind': LINGER_MS,
+  refused: LINGER_REFUSED_MS,
+  shutdown: LINGER_MS,
+};
 
 /**
  * One server-sent event stream on a raw response. It owns headers, framing (`id: <sequence>`), heartbeats,
  * the bounded buffer and the end; the source of the items knows nothing of HTTP. `caller` is aborted when the
- * stream is over for whatever reason, which ends the source. That never stops a run.
+ * stream is over for whatever reason, which ends the source. That never stops a run. If somebody else aborts `caller` with
+ * a ProtocolError, the stream ends with that error.
  */
 export class SseStream {
   /** Sequence of the last frame written; 0 before the first. */
@@ -91,6 +102,8 @@ export class SseStream {
    * Resolves when the reader has taken them, or will take no more.
    */
   async pipe(items: AsyncIterable<StreamItem>, encoding: SseEncoding): Promise<StreamEnd> {
+    const { signal } = this.caller;
+    signal.addEventListener('abort', () => this.onAbort(encoding), { once: true });
     try {
       for await (const item of items) {
         if (this.end) break;
@@ -112,8 +125,21 @@ export class SseStream {
   /** End early with a comment that says why. There is no final event, so the caller resumes. */
   close(end: 'fell-behind' | 'shutdown', reason: string): void {
     if (this.end) return;
-    this.buffer.add(`: closed: ${reason}; resume with Last-Event-ID: ${String(this.lastSequence)}\n\n`);
+    this.explain(reason);
     this.finish(end);
+  }
+
+  private explain(reason: string): void {
+    this.buffer.add(`: closed: ${reason}; resume with Last-Event-ID: ${String(this.lastSequence)}\n\n`);
+  }
+
+  /** The token of the caller is no longer good: the error follows the last event, and the caller resumes with another. */
+  private onAbort(encoding: SseEncoding): void {
+    const reason: unknown = this.caller.signal.reason;
+    if (this.end || !(reason instanceof ProtocolError)) return;
+    this.explain(`${reason.message}; use a valid token`);
+    this.buffer.add(encoding.error(reason));
+    this.finish('refused');
   }
 
   /** The source ends at once. The reader may still take the buffer. */
@@ -124,7 +150,7 @@ export class SseStream {
     clearInterval(this.heartbeat);
     this.caller.abort(STREAM_OVER);
     if (this.response.destroyed) this.buffer.close();
-    else this.ending = this.endResponse(end === 'completed' || end === 'failed' ? undefined : LINGER_MS);
+    else this.ending = this.endResponse(LINGER[end]);
   }
 
   /** @param lingerMs maximum time for the rest; unset: as long as the reader makes progress */

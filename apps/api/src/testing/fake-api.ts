@@ -15,8 +15,8 @@ import {
   type WorkerLoad,
   WorkerStore,
 } from '@baton/database';
-import { LimitsService, TokenService, type Verification } from '@baton/identity';
-import { Messaging, type Spending } from '@baton/messaging';
+import { LimitsService, type RefusedToken, TokenService, type Verification } from '@baton/identity';
+import { type ControlMessage, Messaging, type Spending } from '@baton/messaging';
 import {
   AgentDirectory,
   ArtifactPages,
@@ -111,6 +111,12 @@ export interface FakeApi {
     ping(): Promise<void>;
     spend(key: string, max: number, perSeconds: number): Promise<Spending>;
   };
+  /** Why tokens are no longer good, by their secret. */
+  refused: Map<string, RefusedToken>;
+  /** When tokens expire, by their secret. */
+  expiresAt: Record<string, Date>;
+  /** Tells the process what another one has published. */
+  control(message: ControlMessage): void;
   /** Every line of the log, parsed. */
   log: Record<string, unknown>[];
   /** POST a JSON-RPC request to `/agents/echo` with a token that may call. */
@@ -147,7 +153,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     .overrideModule(TasksModule)
     .useModule(tasksModule(fakes))
     .overrideProvider(TokenService)
-    .useValue({ verify })
+    .useValue({ verify: verifier(fakes), refused: async () => fakes.refused })
     .overrideProvider(Logger)
     .useValue(
       createLogger({ logLevel: 'debug' }, 'api', {
@@ -173,9 +179,16 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
   };
 }
 
-type Fakes = Omit<FakeApi, 'app' | 'url' | 'managementUrl' | 'rpc' | 'close'>;
+type Fakes = Omit<FakeApi, 'app' | 'url' | 'managementUrl' | 'rpc' | 'close'> & {
+  /** Who listens to control messages. */
+  listeners: Set<(message: ControlMessage) => void>;
+};
 
-const createFakes = (): Fakes => ({
+const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
+  listeners,
+  control: (message) => listeners.forEach((listener) => listener(message)),
+  refused: new Map(),
+  expiresAt: {},
   operations: {},
   agents: [agentOf(), agentOf({}, 'index')],
   own: [],
@@ -204,7 +217,7 @@ const createFakes = (): Fakes => ({
   log: [],
 });
 
-function fakesModule({ database, messaging, hosts, limits, counts }: Fakes): new () => object {
+function fakesModule({ database, messaging, hosts, limits, counts, listeners }: Fakes): new () => object {
   const unused = [TaskStore, TenantStore, TokenStore, AgentStore];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
@@ -227,7 +240,10 @@ function fakesModule({ database, messaging, hosts, limits, counts }: Fakes): new
         driver: 'postgres',
         ping: () => messaging.ping(),
         spend: (...spent: Parameters<Messaging['spend']>) => messaging.spend(...spent),
-        subscribeControl: async () => () => undefined,
+        subscribeControl: async (listener: (message: ControlMessage) => void) => {
+          listeners.add(listener);
+          return () => void listeners.delete(listener);
+        },
         onReconnect: () => () => undefined,
         queueDepth: async () => ({ waiting: 3, active: 1 }),
       },
@@ -311,12 +327,19 @@ function tasksModule({
   return FakeTasksModule;
 }
 
-async function verify(secret: string): Promise<Verification> {
-  const token = TOKENS[secret];
-  if (!token) return { ok: false, reason: 'unknown' };
-  const { scopes, tenantId = 'tenant-1' } = token;
-  return { ok: true, caller: { tenantId, principal: tokenPrincipal(`token-${secret}`), scopes } };
-}
+const verifier =
+  ({ expiresAt, refused }: Fakes) =>
+  async (secret: string): Promise<Verification> => {
+    const token = TOKENS[secret];
+    const reason = token ? refused.get(secret) : 'unknown';
+    if (!token || reason) return { ok: false, reason: reason ?? 'unknown' };
+    const { scopes, tenantId = 'tenant-1' } = token;
+    const principal = tokenPrincipal(`token-${secret}`);
+    return {
+      ok: true,
+      caller: { tenantId, principal, scopes, expiresAt: expiresAt[secret], credential: secret },
+    };
+  };
 
 function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(url, {

@@ -28,6 +28,14 @@ export class TokenStore {
     return row ? tokenOf(row) : undefined;
   }
 
+  /** Like `byHash`, for many at once. */
+  async byHashes(hashes: readonly string[]): Promise<Map<string, ApiToken>> {
+    const rows = await this.catalog.run((prisma) =>
+      prisma.apiToken.findMany({ where: { hash: { in: [...hashes] } } }),
+    );
+    return new Map(rows.map((row) => [row.hash, tokenOf(row)]));
+  }
+
   /** Newest first. */
   async list(tenantId: string): Promise<ApiToken[]> {
     const rows = await this.catalog.inTenant(tenantId, (prisma) =>

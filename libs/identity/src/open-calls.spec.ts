@@ -1,0 +1,131 @@
+import type { ProtocolError } from '@baton/a2a';
+import type { Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { OpenCalls } from './open-calls.js';
+import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
+import type { Caller, TokenService } from './token.service.js';
+
+let tokens: TokensInMemory;
+let control: ControlInMemory;
+let service: TokenService;
+let open: OpenCalls;
+
+beforeEach(async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+  tokens = new TokensInMemory();
+  control = new ControlInMemory();
+  service = tokenService(tokens, control);
+  open = new OpenCalls(service, control as unknown as Messaging, Logger.silent());
+  await service.onModuleInit();
+  await open.onModuleInit();
+});
+afterEach(() => {
+  open.onModuleDestroy();
+  jest.useRealTimers();
+});
+
+/** A caller with a token of its own. */
+async function caller(
+  expiresAt: Date | null = null,
+): Promise<{ caller: Caller; id: string; secret: string }> {
+  const issued = await service.issue({ tenantId: 'acme', name: 'ci', scopes: [], expiresAt });
+  const verification = await service.verify(issued.secret);
+  if (!verification.ok) throw new Error(verification.reason);
+  return { caller: verification.caller, id: issued.token.id, secret: issued.secret };
+}
+
+/** How many calls of a caller, and why they have ended. */
+function calls(of: Caller, count = 1): { reasons: string[]; leave: () => void } {
+  const reasons: string[] = [];
+  const end = ({ kind, message }: ProtocolError): void => void reasons.push(`${kind}: ${message}`);
+  const leave = Array.from({ length: count }, () => open.watch(of, end));
+  return { reasons, leave: () => leave.forEach((stop) => stop()) };
+}
+
+const read = () => jest.spyOn(tokens, 'byHashes');
+/** The statements of a tick have been answered. */
+const answered = () => new Promise(setImmediate);
+
+describe('open calls', () => {
+  it('end at once, and once, when the token is revoked; those of other tokens go on', async () => {
+    const [ours, theirs] = [await caller(), await caller()];
+    const [mine, others] = [calls(ours.caller, 3), calls(theirs.caller)];
+    await service.revoke('acme', ours.id);
+    await answered();
+    expect(mine.reasons).toEqual(Array(3).fill('unauthenticated: the token was revoked'));
+    await jest.advanceTimersByTimeAsync(5_000);
+    expect([mine.reasons.length, others.reasons.length]).toEqual([3, 0]);
+  });
+
+  it('end within a second of a revocation that nobody was told of, and the cache forgets the token', async () => {
+    const { caller: of, id, secret } = await caller();
+    const { reasons } = calls(of);
+    control.isAway = true;
+    await tokens.revoke('acme', id);
+    expect((await service.verify(secret)).ok).toBe(true);
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(reasons).toEqual(['unauthenticated: the token was revoked']);
+    expect(await service.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+  });
+
+  it('end when the token expires, also one of another kind that the database does not know', async () => {
+    const expiresAt = new Date(Date.now() + 3_000);
+    const { caller: of } = await caller(expiresAt);
+    const { credential: _, ...foreign } = of;
+    const [ours, theirs] = [calls(of), calls(foreign)];
+    await jest.advanceTimersByTimeAsync(2_500);
+    expect([ours.reasons, theirs.reasons]).toEqual([[], []]);
+    await jest.advanceTimersByTimeAsync(1_000);
+    const reasons = ['unauthenticated: the token has expired'];
+    expect([ours.reasons, theirs.reasons]).toEqual([reasons, reasons]);
+  });
+
+  it('cost one statement a tick for all, and none if they are short or over', async () => {
+    const [one, other] = [await caller(), await caller()];
+    const reads = read();
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(reads).not.toHaveBeenCalled();
+    const long = [calls(one.caller, 500), calls(other.caller, 500)];
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(reads.mock.calls.every(([hashes]) => hashes.length === 2)).toBe(true);
+    expect(reads.mock.calls.length).toBeLessThanOrEqual(3);
+    for (const { leave } of long) leave();
+    reads.mockClear();
+    for (let i = 0; i < 10; i += 1) {
+      const short = calls(one.caller, 10);
+      await jest.advanceTimersByTimeAsync(100);
+      short.leave();
+    }
+    expect(reads).not.toHaveBeenCalled();
+  });
+
+  it('go on while the database is away, and end when it is back', async () => {
+    const { caller: of, id } = await caller();
+    const { reasons } = calls(of);
+    const reads = read().mockRejectedValue(new Error('away'));
+    await service.revoke('acme', id);
+    await jest.advanceTimersByTimeAsync(3_000);
+    expect(reasons).toEqual([]);
+    reads.mockRestore();
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(reasons).toEqual(['unauthenticated: the token was revoked']);
+  });
+
+  it('end although a check was under way that began before the revocation', async () => {
+    const [one, other] = [await caller(), await caller()];
+    const { reasons } = calls(one.caller);
+    let go: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (go = resolve));
+    const reads = read().mockImplementationOnce(async (hashes) => {
+      const found = await tokens.byHashes(hashes);
+      await held;
+      return found;
+    });
+    await service.revoke('acme', other.id);
+    await service.revoke('acme', one.id);
+    reads.mockRestore();
+    go();
+    await answered();
+    expect(reasons).toEqual(['unauthenticated: the token was revoked']);
+  });
+});

@@ -1,0 +1,116 @@
+import type { ProtocolError } from '@baton/a2a';
+import { Messaging, type Unsubscribe } from '@baton/messaging';
+import { FailureLog, Logger } from '@baton/telemetry';
+import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { type Caller, type RefusedToken, TokenService, unauthenticated } from './token.service.js';
+
+/** A call ends within twice this time after its token, even if the control message about it is lost. */
+const CHECK_MS = 400;
+/** Tokens that one statement reads. */
+const TOKENS_AT_ONCE = 1_000;
+
+interface OpenCall {
+  readonly caller: Caller;
+  readonly since: number;
+  readonly end: (reason: ProtocolError) => void;
+}
+
+/**
+ * The calls that this process is answering. It ends them when their token expires or is revoked: at once when a control
+ * message says so, otherwise at the next tick. A tick reads the tokens of all calls that are open for longer in one
+ * statement, and nothing if there are none.
+ */
+@Injectable()
+export class OpenCalls implements OnModuleInit, OnModuleDestroy {
+  private readonly calls = new Set<OpenCall>();
+  private readonly failures: FailureLog;
+  private timer: NodeJS.Timeout | undefined;
+  private stopControl: Unsubscribe | undefined;
+  /** The check of tokens that is under way. */
+  private checking: Promise<void> | undefined;
+  /** Whether a token was revoked after that check had begun. */
+  private isCheckDue = false;
+
+  constructor(
+    private readonly tokens: TokenService,
+    private readonly messaging: Messaging,
+    logger: Logger,
+  ) {
+    this.failures = new FailureLog('The check of the tokens of open calls', logger);
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.stopControl = await this.messaging.subscribeControl(({ type }) => {
+      if (type === 'token-revoked') this.check(Infinity);
+    });
+    this.timer = setInterval(() => this.tick(), CHECK_MS).unref();
+  }
+
+  onModuleDestroy(): void {
+    clearInterval(this.timer);
+    this.stopControl?.();
+  }
+
+  /**
+   * Watches the token of a call.
+   * @param end called once, with the error for the caller, when the token is no longer good
+   * @returns ends the watch
+   */
+  watch(caller: Caller, end: (reason: ProtocolError) => void): () => void {
+    const call: OpenCall = { caller, since: performance.now(), end };
+    this.calls.add(call);
+    return () => void this.calls.delete(call);
+  }
+
+  private tick(): void {
+    const now = Date.now();
+    this.endAll(({ caller: { expiresAt } }) =>
+      expiresAt && expiresAt.getTime() <= now ? 'expired' : undefined,
+    );
+    // The guard has just verified the tokens of newer calls, and most calls are short.
+    this.check(performance.now() - CHECK_MS);
+  }
+
+  /** @param before only tokens of calls that began before, by `performance.now()` */
+  private check(before: number): void {
+    if (this.checking) {
+      this.isCheckDue ||= before === Infinity;
+      return;
+    }
+    const credentials = new Set<string>();
+    for (const { caller, since } of this.calls) {
+      if (caller.credential !== undefined && since <= before) credentials.add(caller.credential);
+    }
+    if (credentials.size === 0) return;
+    this.checking = this.endRefused([...credentials])
+      .then(
+        () => this.failures.worked(),
+        (error: unknown) => this.failures.failed(error),
+      )
+      .finally(() => {
+        this.checking = undefined;
+        if (!this.isCheckDue) return;
+        this.isCheckDue = false;
+        this.check(Infinity);
+      });
+  }
+
+  private async endRefused(credentials: readonly string[]): Promise<void> {
+    for (let i = 0; i < credentials.length; i += TOKENS_AT_ONCE) {
+      const refused = await this.tokens.refused(credentials.slice(i, i + TOKENS_AT_ONCE));
+      if (refused.size === 0) continue;
+      this.endAll(({ caller: { credential } }) =>
+        credential === undefined ? undefined : refused.get(credential),
+      );
+    }
+  }
+
+  private endAll(reasonOf: (call: OpenCall) => RefusedToken | undefined): void {
+    for (const call of this.calls) {
+      const reason = reasonOf(call);
+      if (!reason) continue;
+      this.calls.delete(call);
+      call.end(unauthenticated(reason));
+    }
+  }
+}
