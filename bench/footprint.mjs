@@ -30,7 +30,10 @@ class Bundle {
 
   /** Whether a function is a getter with which a compiled module exports: `get name() {` or `get: function() {`. */
   isExport(name, offset) {
-    return name.startsWith('get ') || (name === 'get' && this.#source.startsWith('function', offset));
+    return (
+      name.startsWith('get ') ||
+      /\bget: (\/\*.*?\*\/ __name\()?$/.test(this.#source.slice(offset - 40, offset))
+    );
   }
 }
 
