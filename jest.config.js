@@ -39,8 +39,8 @@ const withServices = {
 };
 
 module.exports = {
-  // Tests with processes mostly wait for them: two files at once also where there are two cores, or one.
-  maxWorkers: Math.max(2, availableParallelism() - 1),
+  // Tests with processes wait for half of their time: three files at once also where there are two cores, or one.
+  maxWorkers: Math.max(3, availableParallelism() - 1),
   testSequencer: '<rootDir>/test/support/jest/sequencer.js',
   projects: [
     {
