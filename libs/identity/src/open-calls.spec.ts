@@ -80,6 +80,28 @@ describe('open calls', () => {
     expect([ours.reasons, theirs.reasons]).toEqual([reasons, reasons]);
   });
 
+  it('end when the token loses a scope that it had, not when it gains one', async () => {
+    const { caller: of, id } = await caller();
+    await service.change('acme', id, { scopes: ['agents:call', 'tasks:read'] });
+    const { reasons } = calls({ ...of, scopes: ['agents:call'] });
+    await service.change('acme', id, { scopes: ['admin'] });
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(reasons).toEqual([]);
+    await service.change('acme', id, { scopes: ['tasks:read'] });
+    await answered();
+    expect(reasons).toEqual([expect.stringMatching(/^unauthenticated: the token has fewer rights now/)]);
+  });
+
+  it('end with the secret before a rotation', async () => {
+    const { caller: of, id } = await caller();
+    const { reasons } = calls(of);
+    await service.rotate('acme', id, { overlapMs: 2_000 });
+    await jest.advanceTimersByTimeAsync(1_500);
+    expect(reasons).toEqual([]);
+    await jest.advanceTimersByTimeAsync(1_500);
+    expect(reasons).toEqual(['unauthenticated: the token was rotated: use its new secret']);
+  });
+
   it('cost one statement a tick for all, and none if they are short or over', async () => {
     const [one, other] = [await caller(), await caller()];
     const reads = read();

@@ -6,8 +6,8 @@ import { type Caller, type RefusedToken, TokenService, unauthenticated } from '.
 
 /** A call ends within twice this time after its token, even if the control message about it is lost. */
 const CHECK_MS = 400;
-/** Tokens that one statement reads. */
-const TOKENS_AT_ONCE = 1_000;
+/** Callers whose tokens one statement reads. */
+const CALLERS_AT_ONCE = 1_000;
 
 interface OpenCall {
   readonly caller: Caller;
@@ -16,8 +16,8 @@ interface OpenCall {
 }
 
 /**
- * The calls that this process is answering. It ends them when their token expires or is revoked: at once when a control
- * message says so, otherwise at the next tick. A tick reads the tokens of all calls that are open for longer in one
+ * The calls that this process is answering. It ends them when their token expires, is revoked or loses rights: at once when
+ * a control message says so, otherwise at the next tick. A tick reads the tokens of all calls that are open for longer in one
  * statement, and nothing if there are none.
  */
 @Injectable()
@@ -77,12 +77,10 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
       this.isCheckDue ||= before === Infinity;
       return;
     }
-    const credentials = new Set<string>();
-    for (const { caller, since } of this.calls) {
-      if (caller.credential !== undefined && since <= before) credentials.add(caller.credential);
-    }
-    if (credentials.size === 0) return;
-    this.checking = this.endRefused([...credentials])
+    const callers: Caller[] = [];
+    for (const { caller, since } of this.calls) if (since <= before) callers.push(caller);
+    if (callers.length === 0) return;
+    this.checking = this.endRefused(callers)
       .then(
         () => this.failures.worked(),
         (error: unknown) => this.failures.failed(error),
@@ -95,13 +93,10 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
       });
   }
 
-  private async endRefused(credentials: readonly string[]): Promise<void> {
-    for (let i = 0; i < credentials.length; i += TOKENS_AT_ONCE) {
-      const refused = await this.tokens.refused(credentials.slice(i, i + TOKENS_AT_ONCE));
-      if (refused.size === 0) continue;
-      this.endAll(({ caller: { credential } }) =>
-        credential === undefined ? undefined : refused.get(credential),
-      );
+  private async endRefused(callers: readonly Caller[]): Promise<void> {
+    for (let i = 0; i < callers.length; i += CALLERS_AT_ONCE) {
+      const refused = await this.tokens.refused(callers.slice(i, i + CALLERS_AT_ONCE));
+      if (refused.size > 0) this.endAll(({ caller }) => refused.get(caller));
     }
   }
 

@@ -1,35 +1,70 @@
 import { loadEnvironment } from '@baton/config';
-import type { ApiToken, TokenStore } from '@baton/database';
+import type { ApiToken, FoundToken, TokenRights, TokenStore } from '@baton/database';
 import type { ControlMessage, Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { TokenService } from './token.service.js';
 
+type Row = ApiToken & { hash: string; previousHash?: string };
+
 /** Tokens in memory, with the interface of the store as far as TokenService uses it. */
 export class TokensInMemory {
-  readonly rows: (ApiToken & { hash: string })[] = [];
+  readonly rows: Row[] = [];
+  readonly uses: Parameters<TokenStore['noteUses']>[0][number][] = [];
   reads = 0;
 
-  create(input: Omit<ApiToken, 'id' | 'revokedAt' | 'createdAt'> & { hash: string }): Promise<ApiToken> {
-    const token = { ...input, id: `t${this.rows.length + 1}`, revokedAt: null, createdAt: new Date() };
+  async create(input: Parameters<TokenStore['create']>[0]): Promise<ApiToken> {
+    const never = { revokedAt: null, lastUsedAt: null, previousPrefix: null, previousUntil: null };
+    const token = { ...input, ...never, id: `t${this.rows.length + 1}`, createdAt: new Date() };
     this.rows.push(token);
-    return Promise.resolve(token);
+    return token;
   }
 
-  byHash(hash: string): Promise<ApiToken | undefined> {
+  async byHash(hash: string): Promise<FoundToken | undefined> {
     this.reads += 1;
-    const row = this.rows.find((token) => token.hash === hash);
-    return Promise.resolve(row && { ...row });
+    return (await this.byHashes([hash])).get(hash);
   }
 
-  byHashes(hashes: readonly string[]): Promise<Map<string, ApiToken>> {
-    const rows = this.rows.filter(({ hash }) => hashes.includes(hash));
-    return Promise.resolve(new Map(rows.map((row) => [row.hash, { ...row }])));
+  async byHashes(hashes: readonly string[]): Promise<Map<string, FoundToken>> {
+    const found = new Map<string, FoundToken>();
+    for (const row of this.rows) {
+      if (hashes.includes(row.hash)) found.set(row.hash, { ...row });
+      const { previousHash: earlier, previousUntil } = row;
+      if (earlier !== undefined && hashes.includes(earlier) && previousUntil) {
+        found.set(earlier, { ...row, secretUntil: previousUntil });
+      }
+    }
+    return found;
   }
 
-  revoke(tenantId: string, id: string): Promise<ApiToken | undefined> {
-    const row = this.rows.find((token) => token.tenantId === tenantId && token.id === id);
+  async change(tenantId: string, id: string, rights: Partial<TokenRights>): Promise<ApiToken | undefined> {
+    const row = this.find(tenantId, id);
+    return row && { ...Object.assign(row, rights) };
+  }
+
+  async rotate(
+    tenantId: string,
+    id: string,
+    secret: { hash: string; prefix: string },
+    { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: Date | null },
+  ): Promise<ApiToken | undefined> {
+    const row = this.find(tenantId, id);
+    if (!row) return undefined;
+    const previous = { previousHash: row.hash, previousUntil: new Date(Date.now() + overlapMs) };
+    return { ...Object.assign(row, previous, secret, expiresAt !== undefined && { expiresAt }) };
+  }
+
+  async revoke(tenantId: string, id: string): Promise<ApiToken | undefined> {
+    const row = this.find(tenantId, id);
     if (row) row.revokedAt = new Date();
-    return Promise.resolve(row);
+    return row;
+  }
+
+  async noteUses(uses: typeof this.uses): Promise<void> {
+    this.uses.push(...uses);
+  }
+
+  private find(tenantId: string, id: string): Row | undefined {
+    return this.rows.find((token) => token.tenantId === tenantId && token.id === id);
   }
 }
 

@@ -38,7 +38,7 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
 
   afterAll(async () => {
     for (const { tokens, messaging, catalog } of [one, other]) {
-      tokens.onModuleDestroy();
+      await tokens.onModuleDestroy();
       await messaging.close();
       await catalog.close();
     }
@@ -64,6 +64,7 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
         tenantId: tenant.id,
         principal: { kind: 'token', key: `token:${token.id}` },
         scopes: ['agents:call', 'tasks:read'],
+        credential: expect.any(String),
       },
     });
     expect(await other.tokens.verify(`${secret.slice(0, -1)}${secret.endsWith('A') ? 'B' : 'A'}`)).toEqual({

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
-import type { TokenService } from './token.service.js';
+import type { Caller, TokenService } from './token.service.js';
 
 const guess = () => `baton_${randomBytes(32).toString('base64url')}`;
 
@@ -17,7 +17,10 @@ describe('tokens', () => {
   const issue = (service: TokenService, expiresAt: Date | null = null) =>
     service.issue({ tenantId: 'acme', name: 'ci', scopes: ['agents:call'], expiresAt });
 
-  afterEach(() => jest.useRealTimers());
+  afterEach(() => {
+    jest.restoreAllMocks();
+    jest.useRealTimers();
+  });
 
   it('speak for their tenant, with their scopes', async () => {
     const { one } = await setUp();
@@ -126,4 +129,69 @@ describe('tokens', () => {
     expect(await one.revoke('other', token.id)).toBeUndefined();
     expect((await one.verify(secret)).ok).toBe(true);
   });
+
+  it('get a new secret for the same principal; the one before is good for a while longer', async () => {
+    jest.useFakeTimers({ doNotFake: ['performance', 'nextTick', 'setImmediate', 'queueMicrotask'] });
+    const { one, other } = await setUp();
+    const { secret, token } = await issue(one);
+    const { principal } = await callerOf(other, secret);
+    const first = (await one.rotate('acme', token.id, { overlapMs: 1_000 }))!;
+    expect(await callerOf(other, first.secret)).toMatchObject({ principal });
+    expect(await callerOf(other, first.secret)).not.toHaveProperty('expiresAt');
+    expect((await callerOf(other, secret)).expiresAt).toEqual(new Date(Date.now() + 1_000));
+    jest.setSystemTime(Date.now() + 1_000);
+    expect(await other.verify(secret)).toEqual({ ok: false, reason: 'rotated' });
+    const second = (await one.rotate('acme', token.id, { overlapMs: 0 }))!;
+    expect(await other.verify(first.secret)).toEqual({ ok: false, reason: 'rotated' });
+    expect(await other.verify(secret)).toEqual({ ok: false, reason: 'unknown' });
+    expect(await callerOf(other, second.secret)).toMatchObject({ principal });
+  });
+
+  it('expire with the secret before a rotation, if that was to be over sooner', async () => {
+    const { one } = await setUp();
+    const soon = new Date(Date.now() + 50_000);
+    const { secret, token } = await issue(one, soon);
+    const rotated = await one.rotate('acme', token.id, { overlapMs: 60_000, expiresAt: null });
+    expect(await callerOf(one, rotated!.secret)).not.toHaveProperty('expiresAt');
+    await one.change('acme', token.id, { expiresAt: soon });
+    expect((await callerOf(one, secret)).expiresAt).toEqual(soon);
+  });
+
+  it('have their own limit, which a change applies in every process', async () => {
+    const { one, other } = await setUp();
+    const { secret, token } = await issue(one);
+    expect(await callerOf(other, secret)).not.toHaveProperty('requestsPerSecond');
+    await one.change('acme', token.id, { requestsPerSecond: 3 });
+    expect(await callerOf(other, secret)).toMatchObject({ requestsPerSecond: 3 });
+  });
+
+  it('that were used are stored once a minute, when nobody waits for it', async () => {
+    jest.useFakeTimers({ doNotFake: ['performance', 'nextTick', 'setImmediate', 'queueMicrotask'] });
+    // The cache keeps the clock it found when it was loaded.
+    jest.spyOn(performance, 'now').mockImplementation(() => Date.now());
+    const { one, tokens } = await setUp();
+    const [mine, theirs] = [await issue(one), await issue(one)];
+    for (let i = 0; i < 100; i += 1) await one.verify((i % 2 ? mine : theirs).secret);
+    expect(tokens.uses).toEqual([]);
+    await jest.advanceTimersByTimeAsync(2_000);
+    expect(tokens.uses.map(({ id, tenantId }) => [id, tenantId])).toEqual([
+      [theirs.token.id, 'acme'],
+      [mine.token.id, 'acme'],
+    ]);
+    for (let i = 0; i < 50; i += 1) {
+      await one.verify(mine.secret);
+      await jest.advanceTimersByTimeAsync(1_000);
+    }
+    expect(tokens.uses).toHaveLength(2);
+    await jest.advanceTimersByTimeAsync(60_000);
+    await one.verify(mine.secret);
+    await one.onModuleDestroy();
+    expect(tokens.uses).toHaveLength(3);
+  });
 });
+
+async function callerOf(service: TokenService, secret: string): Promise<Caller> {
+  const verification = await service.verify(secret);
+  if (!verification.ok) throw new Error(verification.reason);
+  return verification.caller;
+}

@@ -1,14 +1,15 @@
 import { type Principal, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type ApiToken, TokenStore } from '@baton/database';
+import { type ApiToken, type FoundToken, type TokenRights, TokenStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { createHash, randomBytes } from 'node:crypto';
+import { TokenUses } from './token-uses.js';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
-/** Enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
+/** Of a secret, to recognise it by: enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
 const PREFIX_LENGTH = 'baton_'.length + 6;
 
 const MAX_UNKNOWN = 10_000;
@@ -23,14 +24,18 @@ export interface Caller {
   readonly expiresAt?: Date | undefined;
   /** By which `TokenService.refused` knows the token, to end its open calls. Unset: it cannot be revoked. */
   readonly credential?: string;
+  /** The limit of the token itself, besides that of its tenant. Unset: none. */
+  readonly requestsPerSecond?: number;
 }
 
-export type RefusedToken = 'unknown' | 'expired' | 'revoked';
+export type RefusedToken = 'unknown' | 'expired' | 'revoked' | 'rotated' | 'changed';
 
 const REASONS: Record<RefusedToken, string> = {
   unknown: 'the token is not known',
   expired: 'the token has expired',
   revoked: 'the token was revoked',
+  rotated: 'the token was rotated: use its new secret',
+  changed: 'the token has fewer rights now: send the request again',
 };
 
 /** The error for a token that is not good. */
@@ -39,24 +44,31 @@ export const unauthenticated = (reason: RefusedToken): ProtocolError =>
 
 export type Verification = { ok: true; caller: Caller } | { ok: false; reason: RefusedToken };
 
-export interface NewToken {
+export interface NewToken extends Pick<TokenRights, 'name' | 'scopes' | 'expiresAt'> {
   tenantId: string;
-  name: string;
-  scopes: Scope[];
-  /** Null: it never expires. */
-  expiresAt: Date | null;
+  /** Unset: all. */
+  agents?: string[];
+  /** Unset: no limit but that of the tenant. */
+  requestsPerSecond?: number | null;
+}
+
+/** A token, and its secret, which nobody can ask for later. */
+export interface IssuedToken {
+  secret: string;
+  token: ApiToken;
 }
 
 /**
- * A tenant's bearer tokens: issue, verify, revoke. A revocation is in force everywhere within TOKEN_CACHE_MS, and
- * usually at once, because every process is informed.
+ * A tenant's bearer tokens: issue, verify, change, rotate, revoke. A change is in force everywhere within TOKEN_CACHE_MS,
+ * and usually at once, because every process is informed.
  */
 @Injectable()
 export class TokenService implements OnModuleInit, OnModuleDestroy {
   /** Tokens by the hash of their secret. */
-  private readonly cache: TenantCache<ApiToken>;
+  private readonly cache: TenantCache<FoundToken>;
   /** Hashes that no token has. Nobody can guess a secret that is issued later, so they are good for longer. */
   private readonly unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
+  private readonly uses: TokenUses;
 
   constructor(
     private readonly tokens: TokenStore,
@@ -64,6 +76,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     private readonly logger: Logger,
     environment: Environment,
   ) {
+    this.uses = new TokenUses(tokens, logger);
     this.cache = new TenantCache(messaging, {
       load: (hash) => tokens.byHash(hash),
       ttlMs: environment.tokenCacheMs,
@@ -75,22 +88,15 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     await this.cache.start();
   }
 
-  onModuleDestroy(): void {
+  async onModuleDestroy(): Promise<void> {
     this.cache.stop();
+    await this.uses.flush();
   }
 
   /** A new token. Its secret is returned only here: the database stores its SHA-256. */
-  async issue({ tenantId, name, scopes, expiresAt }: NewToken): Promise<{ secret: string; token: ApiToken }> {
-    const secret = newSecret();
-    const hash = hashSecret(secret) ?? '';
-    const token = await this.tokens.create({
-      tenantId,
-      name,
-      hash,
-      prefix: prefixOf(secret),
-      scopes,
-      expiresAt,
-    });
+  async issue(issued: NewToken): Promise<IssuedToken> {
+    const { secret, stored } = newSecret();
+    const token = await this.tokens.create({ agents: [], requestsPerSecond: null, ...issued, ...stored });
     return { secret, token };
   }
 
@@ -106,61 +112,119 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     // On every call: a token may expire while it is cached.
     const reason = refusalOf(token);
     if (reason) return { ok: false, reason };
-    const { tenantId, scopes, expiresAt } = token;
-    const principal = tokenPrincipal(token.id);
-    const expiry = expiresAt && { expiresAt };
-    return { ok: true, caller: { tenantId, principal, scopes, ...expiry, credential: hash } };
+    this.uses.note(token);
+    return { ok: true, caller: callerOf(token, hash) };
   }
 
   /**
-   * Those that are no longer good, as the database has it now, and why. One statement, whatever their number.
-   * @param credentials of callers (`Caller.credential`)
+   * The callers whose token is no longer good, as the database has it now, and why. One statement, whatever their number;
+   * none if no token of theirs can be revoked.
    */
-  async refused(credentials: readonly string[]): Promise<Map<string, RefusedToken>> {
-    const tokens = await this.tokens.byHashes(credentials);
-    const refused = new Map<string, RefusedToken>();
-    for (const credential of credentials) {
+  async refused(callers: readonly Caller[]): Promise<Map<Caller, RefusedToken>> {
+    const credentials = new Set(callers.flatMap(({ credential }) => credential ?? []));
+    const refused = new Map<Caller, RefusedToken>();
+    if (credentials.size === 0) return refused;
+    const tokens = await this.tokens.byHashes([...credentials]);
+    const stale = new Set<string>();
+    for (const caller of callers) {
+      const { credential } = caller;
+      if (credential === undefined) continue;
       const token = tokens.get(credential);
-      const reason = token ? refusalOf(token) : 'unknown';
-      if (reason) refused.set(credential, reason);
+      const reason = token ? (refusalOf(token) ?? narrowed(caller, token)) : 'unknown';
+      if (!reason) continue;
+      refused.set(caller, reason);
+      stale.add(credential);
     }
-    if (refused.size > 0) this.cache.forget((hash) => refused.has(hash));
+    if (stale.size > 0) this.cache.forget((hash) => stale.has(hash));
     return refused;
+  }
+
+  /** Changes what a token may do. Undefined if the tenant has no such token, or it was revoked. */
+  async change(tenantId: string, id: string, rights: Partial<TokenRights>): Promise<ApiToken | undefined> {
+    const token = await this.tokens.change(tenantId, id, rights);
+    if (token) await this.announce(token);
+    return token;
+  }
+
+  /**
+   * Gives a token a new secret. It stays the same principal, so its tasks and the ids that it has chosen go on. The secret
+   * that it has now stays good for a while. An earlier one ends.
+   * @param overlapMs how long, but no longer than the token was to be good
+   * @param expiresAt when the token expires from now on; unset = as before
+   * @returns undefined if the tenant has no such token, or it was revoked
+   */
+  async rotate(
+    tenantId: string,
+    id: string,
+    { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: Date | null },
+  ): Promise<IssuedToken | undefined> {
+    const { secret, stored } = newSecret();
+    const token = await this.tokens.rotate(tenantId, id, stored, { overlapMs, expiresAt });
+    if (!token) return undefined;
+    await this.announce(token);
+    return { secret, token };
   }
 
   /** Revokes a token by id or prefix. Undefined if the tenant has no such token. */
   async revoke(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
     const token = await this.tokens.revoke(tenantId, idOrPrefix);
-    if (!token) return undefined;
-    this.cache.forget(isToken(token.id));
-    try {
-      await this.messaging.publishControl({ type: 'token-revoked', tenantId, tokenId: token.id });
-    } catch (err) {
-      // The revocation still takes effect: no process uses its cache for longer than TOKEN_CACHE_MS.
-      this.logger.warn('could not inform other processes of a revoked token', { err, tenantId });
-    }
+    if (token) await this.announce(token);
     return token;
+  }
+
+  /** Every process reads the token again. */
+  private async announce({ tenantId, id }: ApiToken): Promise<void> {
+    this.cache.forget(isToken(id));
+    try {
+      await this.messaging.publishControl({ type: 'token-revoked', tenantId, tokenId: id });
+    } catch (err) {
+      // The change still takes effect: no process uses its cache for longer than TOKEN_CACHE_MS.
+      this.logger.warn('could not inform other processes of a changed token', { err, tenantId });
+    }
   }
 }
 
+function callerOf({ tenantId, id, scopes, requestsPerSecond, ...token }: FoundToken, hash: string): Caller {
+  const expiresAt = endOf(token);
+  return {
+    ...{ tenantId, scopes, principal: tokenPrincipal(id), credential: hash },
+    ...(expiresAt && { expiresAt }),
+    ...(requestsPerSecond !== null && { requestsPerSecond }),
+  };
+}
+
+/** When the secret is no longer good. */
+function endOf({ expiresAt, secretUntil }: Pick<FoundToken, 'expiresAt' | 'secretUntil'>): Date | undefined {
+  if (!expiresAt || !secretUntil) return secretUntil ?? expiresAt ?? undefined;
+  return secretUntil < expiresAt ? secretUntil : expiresAt;
+}
+
 /** Why a token is not good now. */
-function refusalOf({ revokedAt, expiresAt }: ApiToken): RefusedToken | undefined {
+function refusalOf({ revokedAt, expiresAt, secretUntil }: FoundToken): RefusedToken | undefined {
+  const now = Date.now();
   if (revokedAt) return 'revoked';
-  return expiresAt && expiresAt.getTime() <= Date.now() ? 'expired' : undefined;
+  if (expiresAt && expiresAt.getTime() <= now) return 'expired';
+  return secretUntil && secretUntil.getTime() <= now ? 'rotated' : undefined;
+}
+
+/** Whether a token may do less than it could when the call began. */
+function narrowed({ scopes }: Caller, token: ApiToken): RefusedToken | undefined {
+  const keeps = token.scopes.includes('admin') || scopes.every((scope) => token.scopes.includes(scope));
+  return keeps ? undefined : 'changed';
 }
 
 const isToken =
   (id: string) =>
-  (_hash: string, token: ApiToken | undefined): boolean =>
+  (_hash: string, token: FoundToken | undefined): boolean =>
     token?.id === id;
 
-/** A new secret: `baton_` and the base64url of 32 random bytes. */
-const newSecret = (): string => `baton_${randomBytes(32).toString('base64url')}`;
-
-/** The hex SHA-256 under which a secret is stored; undefined if it cannot be a secret of Baton. */
-function hashSecret(secret: string): string | undefined {
-  return FORM.test(secret) ? createHash('sha256').update(secret).digest('hex') : undefined;
+/** A new secret: `baton_` and the base64url of 32 random bytes; and what is stored of it. */
+function newSecret(): { secret: string; stored: { hash: string; prefix: string } } {
+  const secret = `baton_${randomBytes(32).toString('base64url')}`;
+  return { secret, stored: { hash: hashOf(secret), prefix: secret.slice(0, PREFIX_LENGTH) } };
 }
 
-/** The first characters, by which a person recognises a token. */
-const prefixOf = (secret: string): string => secret.slice(0, PREFIX_LENGTH);
+const hashOf = (secret: string): string => createHash('sha256').update(secret).digest('hex');
+
+/** The hex SHA-256 under which a secret is stored; undefined if it cannot be a secret of Baton. */
+const hashSecret = (secret: string): string | undefined => (FORM.test(secret) ? hashOf(secret) : undefined);

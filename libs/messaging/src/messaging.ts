@@ -28,6 +28,7 @@ export interface TaskSignal {
 /** Broadcast to every process. */
 export type ControlMessage =
   | { type: 'run-canceled'; tenantId: string; taskId: string; runId: string }
+  // Also after any other change of a token: all releases then read it again.
   | { type: 'token-revoked'; tenantId: string; tokenId: string }
   | { type: 'limits-changed'; tenantId: string }
   | { type: 'catalog-changed'; tenantId: string | null };

@@ -76,6 +76,7 @@ export class AccessGuard extends BearerGuard {
     const log = logContextOf(request);
     log.tenantId = tenantId;
     log.agent = (request.params as { agent?: string }).agent;
+    await this.countForToken(request.user);
     await this.countRequest(tenantId);
     const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(SCOPES, route);
     if (enough) requireScope(enough, scopes);
@@ -101,6 +102,26 @@ export class AccessGuard extends BearerGuard {
     if (!request.user || !host) return;
     if (host.tenantId === request.user.tenantId) request.user = { ...request.user, hostAgent: host.agent };
     else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
+  }
+
+  /** Enforces the token's own requests per second. What it refuses does not count for the tenant. */
+  private async countForToken({ requestsPerSecond: max, principal }: Caller): Promise<void> {
+    if (max === undefined) return;
+    const { allowed, retryAfterMs } = await this.messaging.spend(`requests:${principal.key}`, max, 1);
+    if (allowed) return;
+    const retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
+    throw new ProtocolError(
+      'limit-exceeded',
+      `this token may send ${String(max)} requests a second: send fewer, or ask whoever gave it for more`,
+      {
+        metadata: {
+          limit: 'tokenRequestsPerSecond',
+          max: String(max),
+          retryAfterSeconds: String(retryAfterSeconds),
+        },
+        retryAfterSeconds,
+      },
+    );
   }
 
   /** Enforces the tenant's requests per second, over all processes. Throws `limit-exceeded`. */

@@ -1,7 +1,7 @@
 import { ProtocolError, rpcPaths } from '@baton/a2a';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { rawRequest } from '../testing/raw-request.js';
-import { legacyRequest, request } from '../testing/samples.js';
+import { legacyRequest, request, sampleTask } from '../testing/samples.js';
 
 const TASK = '00000000-0000-4000-8000-000000000001';
 
@@ -144,5 +144,37 @@ describe('open streams', () => {
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '1']);
     expect(await response.text()).toMatch(/openStreams.*which is 5: close a stream/);
     expect(asked).not.toHaveBeenCalled();
+  });
+});
+
+describe('a token over its own limit', () => {
+  let spent: [key: string, max: number][];
+  beforeEach(() => {
+    spent = [];
+    api.rights.caller = { requestsPerSecond: 2 };
+    api.limits['tenant-1'] = { requestsPerSecond: 5 };
+    api.operations.sendMessage = async () => ({ $case: 'task', value: sampleTask() });
+    api.messaging.spend = async (key, max) => {
+      const allowed = spent.filter(([each]) => each === key).length < max;
+      spent.push([key, max]);
+      return { allowed, retryAfterMs: 300 };
+    };
+  });
+
+  it('is refused, and uses up nothing of its tenant', async () => {
+    const statuses = [];
+    for (let i = 0; i < 4; i += 1) statuses.push((await api.rpc(request.send)).status);
+    expect(statuses).toEqual([200, 200, 429, 429]);
+    expect(spent.filter(([key]) => key === 'requests:tenant-1')).toHaveLength(2);
+    const response = await api.rpc(request.send);
+    expect(response.headers.get('retry-after')).toBe('1');
+    expect(await response.json()).toMatchObject({
+      error: {
+        message: expect.stringMatching(/^this token may send 2 requests a second/) as unknown,
+        data: { metadata: { limit: 'tokenRequestsPerSecond', max: '2', retryAfterSeconds: '1' } },
+      },
+    });
+    // Another token of the tenant has what is left.
+    expect((await api.rpc(request.send, { authorization: 'Bearer admin' })).status).toBe(200);
   });
 });

@@ -15,7 +15,13 @@ import {
   type WorkerLoad,
   WorkerStore,
 } from '@baton/database';
-import { LimitsService, type RefusedToken, TokenService, type Verification } from '@baton/identity';
+import {
+  type Caller,
+  LimitsService,
+  type RefusedToken,
+  TokenService,
+  type Verification,
+} from '@baton/identity';
 import { type ControlMessage, Messaging, type Spending } from '@baton/messaging';
 import {
   AgentDirectory,
@@ -115,6 +121,8 @@ export interface FakeApi {
   refused: Map<string, RefusedToken>;
   /** When tokens expire, by their secret. */
   expiresAt: Record<string, Date>;
+  /** What tokens may do besides their scopes, by their secret. */
+  rights: Record<string, Pick<Caller, 'requestsPerSecond'>>;
   /** Tells the process what another one has published. */
   control(message: ControlMessage): void;
   /** Every line of the log, parsed. */
@@ -153,7 +161,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     .overrideModule(TasksModule)
     .useModule(tasksModule(fakes))
     .overrideProvider(TokenService)
-    .useValue({ verify: verifier(fakes), refused: async () => fakes.refused })
+    .useValue({ verify: verifier(fakes), refused: refuser(fakes) })
     .overrideProvider(Logger)
     .useValue(
       createLogger({ logLevel: 'debug' }, 'api', {
@@ -189,6 +197,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   control: (message) => listeners.forEach((listener) => listener(message)),
   refused: new Map(),
   expiresAt: {},
+  rights: {},
   operations: {},
   agents: [agentOf(), agentOf({}, 'index')],
   own: [],
@@ -328,7 +337,7 @@ function tasksModule({
 }
 
 const verifier =
-  ({ expiresAt, refused }: Fakes) =>
+  ({ expiresAt, refused, rights }: Fakes) =>
   async (secret: string): Promise<Verification> => {
     const token = TOKENS[secret];
     const reason = token ? refused.get(secret) : 'unknown';
@@ -337,9 +346,22 @@ const verifier =
     const principal = tokenPrincipal(`token-${secret}`);
     return {
       ok: true,
-      caller: { tenantId, principal, scopes, expiresAt: expiresAt[secret], credential: secret },
+      caller: {
+        ...{ tenantId, principal, scopes, expiresAt: expiresAt[secret], credential: secret },
+        ...rights[secret],
+      },
     };
   };
+
+const refuser =
+  ({ refused }: Fakes) =>
+  async (callers: readonly Caller[]): Promise<Map<Caller, RefusedToken>> =>
+    new Map(
+      callers.flatMap((caller) => {
+        const reason = refused.get(caller.credential ?? '');
+        return reason ? [[caller, reason] as const] : [];
+      }),
+    );
 
 function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(url, {

@@ -90,6 +90,7 @@ describe('tokens', () => {
       hash: randomUUID(),
       prefix: 'bt_abc',
       scopes: ['tasks:read' as const],
+      ...{ agents: [], requestsPerSecond: null },
     };
     const token = await tokens.create({ ...input, expiresAt });
     expect(token).toMatchObject({ tenantId, name: 'ci', scopes: ['tasks:read'], expiresAt, revokedAt: null });

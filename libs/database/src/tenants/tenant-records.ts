@@ -15,15 +15,36 @@ export interface Tenant {
   createdAt: Date;
 }
 
+/** What a token may do, which can be changed. */
+export interface TokenRights {
+  name: string;
+  scopes: Scope[];
+  /** Slugs of the agents that exist for it; empty = all. */
+  agents: string[];
+  /** Its own limit, besides that of its tenant; null = none. */
+  requestsPerSecond: number | null;
+  /** Null = it does not expire. */
+  expiresAt: Date | null;
+}
+
 /** A tenant's bearer token. The secret itself is never stored. */
-export interface ApiToken {
+export interface ApiToken extends TokenRights {
   id: string;
   tenantId: string;
-  name: string;
   /** First characters of the secret, kept so that a person can recognise it. */
   prefix: string;
-  scopes: Scope[];
-  expiresAt: Date | null;
   revokedAt: Date | null;
+  /** About a minute exact; null = never. */
+  lastUsedAt: Date | null;
+  /** The same of the secret before the last rotation; null = it was never rotated. */
+  previousPrefix: string | null;
+  /** Until when that secret is good. */
+  previousUntil: Date | null;
   createdAt: Date;
+}
+
+/** A token as one of its secrets finds it. */
+export interface FoundToken extends ApiToken {
+  /** Set if it is the secret before the last rotation: until when that is good. */
+  secretUntil?: Date;
 }

@@ -1,47 +1,106 @@
 import { isUuid, type Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
-import type { ApiToken as ApiTokenRow } from '../generated/client.js';
-import type { ApiToken } from './tenant-records.js';
+import { type ApiToken as ApiTokenRow, Prisma } from '../generated/client.js';
+import type { ApiToken, FoundToken, TokenRights } from './tenant-records.js';
 
-/** Tokens. `hash` is the hex SHA-256 of the secret. */
+/** The secret of a token as the database has it. */
+export interface StoredSecret {
+  /** The hex SHA-256 of the secret. */
+  hash: string;
+  prefix: string;
+}
+
+/** The end of a page of tokens: the next page begins after this one. */
+export type TokenPosition = Pick<ApiToken, 'createdAt' | 'id'>;
+
+/** Tokens. A secret is known by its hash alone. */
 @Injectable()
 export class TokenStore {
   constructor(private readonly catalog: CatalogClient) {}
 
-  async create(input: {
-    tenantId: string;
-    name: string;
-    hash: string;
-    prefix: string;
-    scopes: Scope[];
-    expiresAt: Date | null;
-  }): Promise<ApiToken> {
+  async create(input: TokenRights & StoredSecret & { tenantId: string }): Promise<ApiToken> {
     return tokenOf(
       await this.catalog.inTenant(input.tenantId, (prisma) => prisma.apiToken.create({ data: input })),
     );
   }
 
-  /** Also finds revoked and expired tokens: the caller decides about them. */
-  async byHash(hash: string): Promise<ApiToken | undefined> {
-    const row = await this.catalog.run((prisma) => prisma.apiToken.findUnique({ where: { hash } }));
-    return row ? tokenOf(row) : undefined;
+  /** Also finds revoked and expired tokens, and those whose former secret it is: the caller decides about them. */
+  async byHash(hash: string): Promise<FoundToken | undefined> {
+    return (await this.byHashes([hash])).get(hash);
   }
 
   /** Like `byHash`, for many at once. */
-  async byHashes(hashes: readonly string[]): Promise<Map<string, ApiToken>> {
+  async byHashes(hashes: readonly string[]): Promise<Map<string, FoundToken>> {
+    const some = { in: [...hashes] };
     const rows = await this.catalog.run((prisma) =>
-      prisma.apiToken.findMany({ where: { hash: { in: [...hashes] } } }),
+      prisma.apiToken.findMany({ where: { OR: [{ hash: some }, { previousHash: some }] } }),
     );
-    return new Map(rows.map((row) => [row.hash, tokenOf(row)]));
+    const found = new Map<string, FoundToken>();
+    for (const row of rows) {
+      const token = tokenOf(row);
+      found.set(row.hash, token);
+      if (row.previousHash !== null && row.previousUntil) {
+        found.set(row.previousHash, { ...token, secretUntil: row.previousUntil });
+      }
+    }
+    return found;
   }
 
-  /** Newest first. */
-  async list(tenantId: string): Promise<ApiToken[]> {
+  /** Newest first. @param page unset = all */
+  async list(tenantId: string, page?: { limit: number; after?: TokenPosition }): Promise<ApiToken[]> {
+    const after = page?.after;
+    const older = after && [
+      { createdAt: { lt: after.createdAt } },
+      { createdAt: after.createdAt, id: { lt: after.id } },
+    ];
     const rows = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.apiToken.findMany({ where: { tenantId }, orderBy: { createdAt: 'desc' } }),
+      prisma.apiToken.findMany({
+        where: { tenantId, ...(older && { OR: older }) },
+        orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+        ...(page && { take: page.limit }),
+      }),
     );
     return rows.map(tokenOf);
+  }
+
+  /** By id or prefix; of several with one prefix the newest. */
+  async find(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
+    const row = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.apiToken.findFirst({ where: named(tenantId, idOrPrefix), orderBy: { createdAt: 'desc' } }),
+    );
+    return row ? tokenOf(row) : undefined;
+  }
+
+  /** @returns undefined if it is gone or revoked */
+  async change(tenantId: string, id: string, rights: Partial<TokenRights>): Promise<ApiToken | undefined> {
+    const [row] = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.apiToken.updateManyAndReturn({ where: { tenantId, id, revokedAt: null }, data: rights }),
+    );
+    return row && tokenOf(row);
+  }
+
+  /**
+   * Gives the token another secret. The present one stays good for a while, and the one before it ends.
+   * @param overlapMs how long it stays good, but not for longer than the token was
+   * @returns undefined if it is gone or revoked
+   */
+  async rotate(
+    tenantId: string,
+    id: string,
+    { hash, prefix }: StoredSecret,
+    { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: Date | null },
+  ): Promise<ApiToken | undefined> {
+    const expiry = expiresAt === undefined ? Prisma.sql`expires_at` : Prisma.sql`${expiresAt}::timestamptz`;
+    const changed = await this.catalog.inTenant(
+      tenantId,
+      (prisma) => prisma.$executeRaw`
+        UPDATE api_tokens SET hash = ${hash}, prefix = ${prefix}, previous_hash = hash, previous_prefix = prefix,
+          previous_until = least(now() + ${overlapMs}::double precision * interval '1 ms', expires_at),
+          expires_at = ${expiry}
+        WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND revoked_at IS NULL`,
+    );
+    return changed === 0 ? undefined : this.find(tenantId, id);
   }
 
   /**
@@ -49,7 +108,7 @@ export class TokenStore {
    * revoked. The time of an earlier revocation stays.
    */
   async revoke(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
-    const where = { tenantId, ...(isUuid(idOrPrefix) ? { id: idOrPrefix } : { prefix: idOrPrefix }) };
+    const where = named(tenantId, idOrPrefix);
     await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.apiToken.updateMany({ where: { ...where, revokedAt: null }, data: { revokedAt: new Date() } }),
     );
@@ -58,10 +117,31 @@ export class TokenStore {
     );
     return rows[0] && tokenOf(rows[0]);
   }
+
+  /** Stores when tokens were used, of many tenants at once. A later time stays. */
+  async noteUses(uses: readonly { id: string; tenantId: string; at: Date }[]): Promise<void> {
+    const [tenants, ids, times] = [
+      uses.map(({ tenantId }) => tenantId),
+      uses.map(({ id }) => id),
+      uses.map(({ at }) => at),
+    ];
+    await this.catalog.run(
+      (prisma) => prisma.$executeRaw`
+        UPDATE api_tokens t SET last_used_at = used.at
+        FROM unnest(${tenants}::uuid[], ${ids}::uuid[], ${times}::timestamptz[]) AS used(tenant_id, id, at)
+        WHERE t.tenant_id = used.tenant_id AND t.id = used.id
+          AND (t.last_used_at IS NULL OR t.last_used_at < used.at)`,
+    );
+  }
 }
 
-/** The hash stays in the database. */
-const tokenOf = ({ hash: _, scopes, ...row }: ApiTokenRow): ApiToken => ({
+const named = (tenantId: string, idOrPrefix: string): Prisma.ApiTokenWhereInput =>
+  isUuid(idOrPrefix)
+    ? { tenantId, id: idOrPrefix }
+    : { tenantId, OR: [{ prefix: idOrPrefix }, { previousPrefix: idOrPrefix }] };
+
+/** The hashes stay in the database. */
+const tokenOf = ({ hash: _, previousHash: __, scopes, ...row }: ApiTokenRow): ApiToken => ({
   ...row,
   scopes: scopes as Scope[],
 });

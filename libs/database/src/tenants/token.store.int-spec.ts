@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { type ApiToken, CatalogClient, TenantStore, TokenStore } from '../index.js';
+
+let database: TestDatabase;
+let catalog: CatalogClient;
+let tenants: TenantStore;
+let tokens: TokenStore;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  catalog = new CatalogClient(database.url);
+  tenants = new TenantStore(catalog);
+  tokens = new TokenStore(catalog);
+});
+afterAll(async () => {
+  await catalog.close();
+  await database.drop();
+});
+
+describe('a token', () => {
+  const make = async ({ expiresAt = null, ...of }: { expiresAt?: Date | null; tenantId?: string } = {}) => {
+    const tenantId = of.tenantId ?? (await tenants.create(`t-${randomUUID()}`)).id;
+    const rights = { name: 'ci', scopes: [], agents: ['echo'], requestsPerSecond: 5, expiresAt };
+    return tokens.create({ tenantId, ...rights, ...secret() });
+  };
+  const secret = () => ({ hash: randomUUID(), prefix: `baton_${randomUUID()}` });
+
+  it('is found by its secret and by the one before its rotation', async () => {
+    const { id, tenantId, prefix } = await make();
+    const [first, second] = [secret(), secret()];
+    const rotated = (await tokens.rotate(tenantId, id, first, { overlapMs: 60_000 }))!;
+    expect(rotated).toMatchObject({ id, prefix: first.prefix, previousPrefix: prefix, expiresAt: null });
+    const until = rotated.previousUntil!;
+    expect(Math.abs(until.getTime() - Date.now() - 60_000)).toBeLessThan(30_000);
+    expect(await tokens.byHash(first.hash)).toEqual(rotated);
+    expect(await tokens.find(tenantId, prefix)).toEqual(rotated);
+    await tokens.rotate(tenantId, id, second, { overlapMs: 0 });
+    const found = await tokens.byHashes([first.hash, second.hash, 'none']);
+    expect([...found.keys()].sort()).toEqual([first.hash, second.hash].sort());
+    expect(found.get(first.hash)!.secretUntil!.getTime()).toBeLessThanOrEqual(Date.now());
+    expect(found.get(second.hash)).not.toHaveProperty('secretUntil');
+    expect(await tokens.rotate(randomUUID(), id, secret(), { overlapMs: 0 })).toBeUndefined();
+    await tokens.revoke(tenantId, id);
+    expect(await tokens.rotate(tenantId, id, secret(), { overlapMs: 0 })).toBeUndefined();
+    expect(await tokens.change(tenantId, id, { name: 'other' })).toBeUndefined();
+  });
+
+  it('that gets more time with its rotation gives none to the secret before', async () => {
+    const soon = new Date(Date.now() + 1_000);
+    const { id, tenantId } = await make({ expiresAt: soon });
+    const later = new Date(Date.now() + 86_400_000);
+    const rotated = await tokens.rotate(tenantId, id, secret(), { overlapMs: 3_600_000, expiresAt: later });
+    expect(rotated).toMatchObject({ expiresAt: later, previousUntil: soon });
+  });
+
+  it('knows when it was used last, and what it may do', async () => {
+    const token = await make();
+    const [mine, theirs] = [token, await make()];
+    const at = new Date('2030-01-01T00:00:00.123Z');
+    const use = ({ id, tenantId }: typeof mine, time: Date) => ({ id, tenantId, at: time });
+    await tokens.noteUses([use(mine, at), use(theirs, new Date(0)), { ...use(mine, at), id: randomUUID() }]);
+    await tokens.noteUses([use(mine, new Date(1))]);
+    expect(await tokens.find(mine.tenantId, mine.id)).toEqual({ ...mine, lastUsedAt: at });
+    const rights = { name: 'new', agents: [], requestsPerSecond: null, scopes: ['admin' as const] };
+    expect(await tokens.change(mine.tenantId, mine.id, rights)).toEqual({
+      ...mine,
+      lastUsedAt: at,
+      ...rights,
+    });
+    expect(await tokens.find(theirs.tenantId, theirs.id)).toMatchObject({
+      lastUsedAt: new Date(0),
+      name: 'ci',
+    });
+  });
+
+  it('is listed in pages, the newest first, also one that an earlier release made', async () => {
+    const { tenantId } = await make();
+    for (let i = 0; i < 3; i += 1) await make({ tenantId });
+    await catalog.prisma.$executeRaw`
+      INSERT INTO api_tokens (tenant_id, id, name, hash, prefix, scopes)
+      VALUES (${tenantId}::uuid, ${randomUUID()}::uuid, 'old', ${randomUUID()}, 'old', '{admin}')`;
+    const all = await tokens.list(tenantId);
+    expect(all.find(({ name }) => name === 'old')).toMatchObject({ agents: [], requestsPerSecond: null });
+    const pages: ApiToken[] = [];
+    for (let after: ApiToken | undefined; ;) {
+      const page = await tokens.list(tenantId, { limit: 2, ...(after && { after }) });
+      if (page.length === 0) break;
+      pages.push(...page);
+      after = page.at(-1);
+    }
+    expect(pages).toEqual(all);
+    expect(all).toHaveLength(5);
+  });
+});
