@@ -106,6 +106,32 @@ describe('tenants', () => {
     });
   });
 
+  it('are refused in every process while they are suspended, and for good when they are deleted', async () => {
+    const { slug, token } = await stack.createTenant();
+    const other = await stack.createTenant();
+    const statuses = async () => [(await post(token, 0)).status, (await post(token, 1)).status];
+    expect(await statuses()).toEqual([200, 200]);
+    await stack.baton('tenants', 'suspend', slug, '--reason', 'unpaid bill');
+    for (const api of [0, 1]) while ((await post(token, api)).status === 200) await delay(20);
+    const refused = await post(token, 0, 'SendMessage');
+    expect(refused.status).toBe(403);
+    expect(await refused.json()).toMatchObject({
+      error: { message: 'the tenant is suspended: unpaid bill', data: [{ reason: 'TENANT_SUSPENDED' }] },
+    });
+    await stack.baton('tenants', 'resume', slug);
+    for (const api of [0, 1]) while ((await post(token, api)).status === 403) await delay(20);
+    expect(await statuses()).toEqual([200, 200]);
+
+    const params = sendParams('slow', { metadata: { echo: { delayMs: 600_000 } } });
+    const sent = new RawCaller(stack.url(0), token).call('SendMessage', params);
+    const deleted = JSON.parse(await stack.baton('tenants', 'delete', slug, '--yes', '--json')) as object;
+    expect(deleted).toMatchObject({ slug, rows: { api_tokens: 1 } });
+    // A call that waits is ended, whichever comes first.
+    expect(JSON.stringify(await sent)).toMatch(/the token is not known|TASK_STATE_CANCELED/);
+    expect(await statuses()).toEqual([401, 401]);
+    expect((await post(other.token)).status).toBe(200);
+  });
+
   it('get back what they sent, whatever characters it has', async () => {
     const { token } = await stack.createTenant();
     const text = 'NUL \u0000, lone \ud800, emoji 😀, "quotes" \\ and </script>';

@@ -48,6 +48,31 @@ describe('tenants', () => {
     );
   });
 
+  it('are suspended with a reason, resumed, and deleted for good', async () => {
+    const { id } = await json<{ id: string }>('tenants create debtor');
+    const received = await listen();
+    expect(await baton('tenants suspend debtor --reason unpaid --stop')).toEqual({
+      ...{ code: 0, err: '', out: 'Tenant debtor is suspended; canceled tasks: 0.' },
+    });
+    expect((await baton('tenants list')).out).toMatch(/^debtor +index .* suspended +[-\da-f]+$/m);
+    expect(await json('tenants resume debtor')).toMatchObject({ id, suspendedAt: null });
+    expect(await refusal('tenants delete debtor')).toBe(
+      'This deletes all tokens, agents, secrets, schedules and tasks of "debtor" for good: add --yes.',
+    );
+    await json('tokens create --tenant debtor --name ci');
+    expect(await baton('tenants delete debtor --yes')).toEqual({
+      ...{ code: 0, err: 'api_tokens: 1 rows deleted' },
+      out: `Tenant debtor (${id}) is deleted: 1 rows, 0 running tasks canceled.`,
+    });
+    expect((await received(4)).map(({ type }) => type)).toEqual([
+      ...['tenant-suspended', 'limits-changed', 'tenant-suspended', 'tenant-suspended'],
+    ]);
+    for (const command of ['suspend debtor', 'resume debtor', 'delete debtor --yes']) {
+      expect(await refusal(`tenants ${command}`)).toBe('There is no tenant "debtor".');
+    }
+    expect(await refusal(`tenants suspend debtor --reason ${'x'.repeat(201)}`)).toMatch(/^--reason must be/);
+  });
+
   it('are refused with a remedy: taken, unfit or missing slugs', async () => {
     await json('tenants create taken');
     expect(await refusal('tenants create taken')).toBe(

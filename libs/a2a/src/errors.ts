@@ -62,6 +62,8 @@ export const ERRORS = {
   'bad-request': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 400, reason: 'INVALID_REQUEST' },
   unauthenticated: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 401, reason: 'UNAUTHENTICATED' },
   forbidden: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 403, reason: 'PERMISSION_DENIED' },
+  /** The operator has suspended the tenant. No token helps. */
+  'tenant-suspended': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 403, reason: 'TENANT_SUSPENDED' },
   'not-found': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 404, reason: 'NOT_FOUND' },
   /** It would contradict what there is. */
   conflict: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 409, reason: 'CONFLICT' },

@@ -17,6 +17,7 @@ import { ScheduleStore } from './schedules/schedule.store.js';
 import { SecretStore } from './catalog/secret.store.js';
 import { StreamCountStore } from './tenants/stream-count.store.js';
 import { TaskStore } from './tasks/task.store.js';
+import { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 import { TenantStore } from './tenants/tenant.store.js';
 import { TokenStore } from './tenants/token.store.js';
 import { TokenUsageStore } from './tenants/token-usage.store.js';
@@ -25,7 +26,7 @@ import { UsageStore } from './tenants/usage.store.js';
 
 const STORES = [
   DeadLetterStore,
-  ...[JournalStore, RetentionStore, TenantStore, UsageStore, TokenUsageStore],
+  ...[JournalStore, RetentionStore, TenantRemovalStore, TenantStore, UsageStore, TokenUsageStore],
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],
 ];

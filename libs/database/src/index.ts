@@ -33,6 +33,7 @@ export { RunStore } from './runs/run.store.js';
 export { type StreamClaim, StreamCountStore } from './tenants/stream-count.store.js';
 export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.store.js';
 export { type WorkerLoad, type WorkerProcess, WorkerStore } from './dispatch/worker.store.js';
+export { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 export { TenantStore } from './tenants/tenant.store.js';
 export { TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore, CatalogFullError } from './catalog/agent-catalog.store.js';

@@ -1,5 +1,5 @@
 import { type LimitOverrides, loadEnvironment } from '@baton/config';
-import type { TenantStore } from '@baton/database';
+import type { Tenant, TenantStore } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LimitsService } from './limits.service.js';
@@ -10,6 +10,7 @@ const ENV = { DATABASE_URL: 'postgres://x', LIMIT_OPEN_STREAMS: '20', LIMIT_TASK
 describe('the limits of a tenant', () => {
   const control = new ControlInMemory();
   const set: Record<string, LimitOverrides> = {};
+  const states: Record<string, Partial<Tenant>> = {};
   let reads = 0;
   let service: LimitsService;
 
@@ -19,7 +20,8 @@ describe('the limits of a tenant', () => {
     const tenants = {
       byId: (id: string) => {
         reads += 1;
-        return Promise.resolve(set[id] && { limits: set[id] });
+        const state = { suspendedAt: null, suspendedReason: null, deletingAt: null, ...states[id] };
+        return Promise.resolve(set[id] && { limits: set[id], ...state });
       },
     };
     const environment = loadEnvironment({ ...ENV, TOKEN_CACHE_MS: tokenCacheMs });
@@ -48,6 +50,25 @@ describe('the limits of a tenant', () => {
     expect((await service.of('acme')).openStreams).toBe(5);
     await control.publishControl({ type: 'limits-changed', tenantId: 'acme' });
     expect((await service.of('acme')).openStreams).toBe(6);
+  });
+
+  it('come with its state: calls are refused from the moment on at which the operator suspends it', async () => {
+    await service.assertActive('acme');
+    states.acme = { suspendedAt: new Date(), suspendedReason: 'unpaid bill' };
+    await control.publishControl({ type: 'tenant-suspended', tenantId: 'acme' });
+    await expect(service.assertActive('acme')).rejects.toMatchObject({
+      kind: 'tenant-suspended',
+      message: 'the tenant is suspended: unpaid bill',
+    });
+    expect(await service.isGone('acme')).toBe(false);
+    states.acme = { ...states.acme, deletingAt: new Date() };
+    await control.publishControl({ type: 'tenant-suspended', tenantId: 'acme' });
+    await expect(service.assertActive('acme')).rejects.toMatchObject({ kind: 'unauthenticated' });
+    expect(await service.isGone('acme')).toBe(true);
+    delete states.acme;
+    await control.publishControl({ type: 'limits-changed', tenantId: 'acme' });
+    await service.assertActive('acme');
+    await expect(service.assertActive('unknown')).rejects.toMatchObject({ kind: 'unauthenticated' });
   });
 
   it('are asked for again after TOKEN_CACHE_MS where nobody can be told', async () => {

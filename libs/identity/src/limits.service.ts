@@ -1,15 +1,26 @@
+import { ProtocolError } from '@baton/a2a';
 import { Environment, type TenantLimits } from '@baton/config';
-import { TenantStore } from '@baton/database';
+import { type Tenant, TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 
+/** What every request needs to know of its tenant. */
+interface TenantTerms {
+  limits: TenantLimits;
+  /** `gone`: there is no such tenant, or soon there is none. */
+  state: 'active' | 'suspended' | 'gone';
+  /** Of the suspension. */
+  reason: string | null;
+}
+
 /**
- * The limits of each tenant: its own values, and the defaults of the environment for the rest. A change takes effect at
- * once, because every process is informed; while messaging does not answer, within TOKEN_CACHE_MS.
+ * What the operator allows each tenant: its limits (its own values, and the defaults of the environment for the rest), and
+ * whether it is suspended. A change takes effect at once, because every process is informed; while messaging does not
+ * answer, within TOKEN_CACHE_MS.
  */
 @Injectable()
 export class LimitsService implements OnModuleInit, OnModuleDestroy {
-  private readonly cache: TenantCache<TenantLimits>;
+  private readonly cache: TenantCache<TenantTerms>;
   private readonly defaults: Readonly<TenantLimits>;
 
   constructor(
@@ -22,7 +33,9 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
       load: (tenantId) => this.load(tenantId),
       ttlMs: environment.tokenCacheMs,
       staleAfter: (message) =>
-        message.type === 'limits-changed' ? (tenantId) => tenantId === message.tenantId : 'none',
+        message.type === 'limits-changed' || message.type === 'tenant-suspended'
+          ? (tenantId) => tenantId === message.tenantId
+          : 'none',
       allowStaleOnError: true,
     });
   }
@@ -37,17 +50,43 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
 
   /** The limits of a tenant. Rejects only when the database can't be asked. */
   async of(tenantId: string): Promise<TenantLimits> {
-    return (await this.cache.get(tenantId)) ?? this.defaults;
+    return (await this.cache.get(tenantId))?.limits ?? this.defaults;
   }
 
-  /** The limits of every tenant, as they are in the database. */
+  /** Throws `tenant-suspended` with the operator's reason, or `unauthenticated` if the tenant is deleted. */
+  async assertActive(tenantId: string): Promise<void> {
+    const terms = await this.cache.get(tenantId);
+    if (terms?.state === 'suspended') {
+      const reason = terms.reason ?? 'ask the operator why';
+      throw new ProtocolError('tenant-suspended', `the tenant is suspended: ${reason}`);
+    }
+    if (terms?.state === 'gone') throw new ProtocolError('unauthenticated', 'the token is not known');
+  }
+
+  /** Whether the tenant is deleted, or is being deleted: nothing may be stored for it. */
+  async isGone(tenantId: string): Promise<boolean> {
+    return (await this.cache.get(tenantId))?.state === 'gone';
+  }
+
+  /** The limits of every tenant that stays, as they are in the database. */
   async all(): Promise<{ tenantId: string; limits: TenantLimits }[]> {
     const tenants = await this.tenants.list();
-    return tenants.map(({ id, limits }) => ({ tenantId: id, limits: { ...this.defaults, ...limits } }));
+    return tenants
+      .filter(({ deletingAt }) => !deletingAt)
+      .map(({ id, limits }) => ({ tenantId: id, limits: { ...this.defaults, ...limits } }));
   }
 
-  private async load(tenantId: string): Promise<TenantLimits> {
+  private async load(tenantId: string): Promise<TenantTerms> {
     const tenant = await this.tenants.byId(tenantId);
-    return { ...this.defaults, ...tenant?.limits };
+    return {
+      limits: { ...this.defaults, ...tenant?.limits },
+      state: stateOf(tenant),
+      reason: tenant?.suspendedReason ?? null,
+    };
   }
+}
+
+function stateOf(tenant: Tenant | undefined): TenantTerms['state'] {
+  if (!tenant || tenant.deletingAt) return 'gone';
+  return tenant.suspendedAt ? 'suspended' : 'active';
 }

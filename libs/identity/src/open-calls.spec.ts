@@ -1,6 +1,7 @@
-import type { ProtocolError } from '@baton/a2a';
+import { ProtocolError } from '@baton/a2a';
 import type { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
+import type { LimitsService } from './limits.service.js';
 import { OpenCalls } from './open-calls.js';
 import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
 import type { Caller, TokenService } from './token.service.js';
@@ -9,13 +10,21 @@ let tokens: TokensInMemory;
 let control: ControlInMemory;
 let service: TokenService;
 let open: OpenCalls;
+/** Ids of suspended tenants. */
+let suspended: Set<string>;
 
 beforeEach(async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
   tokens = new TokensInMemory();
   control = new ControlInMemory();
   service = tokenService(tokens, control);
-  open = new OpenCalls(service, control as unknown as Messaging, Logger.silent());
+  suspended = new Set();
+  const limits = {
+    assertActive: async (tenantId: string): Promise<void> => {
+      if (suspended.has(tenantId)) throw new ProtocolError('tenant-suspended', 'the tenant is suspended');
+    },
+  } as Partial<LimitsService> as LimitsService;
+  open = new OpenCalls(service, limits, control as unknown as Messaging, Logger.silent());
   await service.onModuleInit();
   await open.onModuleInit();
 });
@@ -55,6 +64,18 @@ describe('open calls', () => {
     expect(mine.reasons).toEqual(Array(3).fill('unauthenticated: the token was revoked'));
     await jest.advanceTimersByTimeAsync(5_000);
     expect([mine.reasons.length, others.reasons.length]).toEqual([3, 0]);
+  });
+
+  it('end at once when their tenant is suspended, those of guests too; those of other tenants go on', async () => {
+    const { caller: of } = await caller();
+    const { credential: _, ...guest } = of;
+    const [ours, theirs] = [calls(of, 2), calls({ ...of, tenantId: 'other' })];
+    const guests = calls(guest);
+    suspended.add('acme');
+    await control.publishControl({ type: 'tenant-suspended', tenantId: 'acme' });
+    await answered();
+    const reason = 'tenant-suspended: the tenant is suspended';
+    expect([ours.reasons, guests.reasons, theirs.reasons]).toEqual([[reason, reason], [reason], []]);
   });
 
   it('end within a second of a revocation that nobody was told of, and the cache forgets the token', async () => {

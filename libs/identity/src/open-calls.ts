@@ -1,7 +1,8 @@
-import type { ProtocolError } from '@baton/a2a';
+import { ProtocolError } from '@baton/a2a';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { LimitsService } from './limits.service.js';
 import { type Caller, type RefusedToken, TokenService, unauthenticated } from './token.service.js';
 
 /** A call ends within twice this time after its token, even if the control message about it is lost. */
@@ -16,16 +17,16 @@ interface OpenCall {
 }
 
 /**
- * The calls that this process is answering. It ends them when their token expires, is revoked or loses rights: at once when
- * a control message says so, otherwise at the next tick. A tick reads the tokens of all calls that are open for longer in one
- * statement, and nothing if there are none.
+ * The calls that this process is answering. It ends them when their tenant is suspended, and when their token expires, is
+ * revoked or loses rights: at once when a control message says so, otherwise at the next tick. A tick reads the tokens of
+ * all calls that are open for longer in one statement, and nothing if there are none.
  */
 @Injectable()
 export class OpenCalls implements OnModuleInit, OnModuleDestroy {
   private readonly calls = new Set<OpenCall>();
   private readonly failures: FailureLog;
   private timer: NodeJS.Timeout | undefined;
-  private stopControl: Unsubscribe | undefined;
+  private readonly subscriptions: Unsubscribe[] = [];
   /** The check of tokens that is under way. */
   private checking: Promise<void> | undefined;
   /** Whether a token was revoked after that check had begun. */
@@ -33,6 +34,7 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
 
   constructor(
     private readonly tokens: TokenService,
+    private readonly limits: LimitsService,
     private readonly messaging: Messaging,
     logger: Logger,
   ) {
@@ -40,15 +42,22 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
   }
 
   async onModuleInit(): Promise<void> {
-    this.stopControl = await this.messaging.subscribeControl(({ type }) => {
-      if (type === 'token-revoked') this.check(Infinity);
-    });
+    this.subscriptions.push(
+      await this.messaging.subscribeControl((message) => {
+        if (message.type === 'token-revoked') this.check(Infinity);
+        if (message.type === 'tenant-suspended') void this.checkTenants(new Set([message.tenantId]));
+      }),
+      // A message may have been lost meanwhile.
+      this.messaging.onReconnect(() => {
+        void this.checkTenants(new Set([...this.calls].map(({ caller }) => caller.tenantId)));
+      }),
+    );
     this.timer = setInterval(() => this.tick(), CHECK_MS).unref();
   }
 
   onModuleDestroy(): void {
     clearInterval(this.timer);
-    this.stopControl?.();
+    for (const unsubscribe of this.subscriptions.splice(0)) unsubscribe();
   }
 
   /**
@@ -60,6 +69,21 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
     const call: OpenCall = { caller, since: performance.now(), end };
     this.calls.add(call);
     return () => void this.calls.delete(call);
+  }
+
+  /** Ends the calls of those of the tenants that are suspended. Never rejects. */
+  private async checkTenants(tenantIds: ReadonlySet<string>): Promise<void> {
+    // First everybody who hears of a change forgets what was true before.
+    await Promise.resolve();
+    for (const tenantId of tenantIds) {
+      try {
+        await this.limits.assertActive(tenantId);
+      } catch (error) {
+        if (error instanceof ProtocolError)
+          this.endCalls(({ caller }) => caller.tenantId === tenantId && error);
+        else this.failures.failed(error);
+      }
+    }
   }
 
   private tick(): void {
@@ -101,11 +125,18 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
   }
 
   private endAll(reasonOf: (call: OpenCall) => RefusedToken | undefined): void {
-    for (const call of this.calls) {
+    this.endCalls((call) => {
       const reason = reasonOf(call);
-      if (!reason) continue;
+      return reason !== undefined && unauthenticated(reason);
+    });
+  }
+
+  private endCalls(errorOf: (call: OpenCall) => ProtocolError | false): void {
+    for (const call of this.calls) {
+      const error = errorOf(call);
+      if (!error) continue;
       this.calls.delete(call);
-      call.end(unauthenticated(reason));
+      call.end(error);
     }
   }
 }

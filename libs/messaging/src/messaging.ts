@@ -31,6 +31,7 @@ export type ControlMessage =
   // Also after any other change of a token: all releases then read it again.
   | { type: 'token-revoked'; tenantId: string; tokenId: string }
   | { type: 'limits-changed'; tenantId: string }
+  | { type: 'tenant-suspended'; tenantId: string }
   | { type: 'catalog-changed'; tenantId: string | null };
 
 export type Unsubscribe = () => void;

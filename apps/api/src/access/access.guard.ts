@@ -39,7 +39,8 @@ export interface HostCaller extends Caller {
 
 /**
  * Stands before every route, and acts before the body is read. It limits requests without a good token (429), finds the
- * caller (401), counts the request for the caller's tenant (429), and checks the scopes that the route declares (403).
+ * caller (401), refuses callers of a suspended tenant (403), counts the request for the caller's tenant (429), and checks
+ * the scopes that the route declares (403).
  */
 @Injectable()
 export class AccessGuard extends BearerGuard {
@@ -54,7 +55,7 @@ export class AccessGuard extends BearerGuard {
     super();
   }
 
-  /** Throws `unauthenticated`, `limit-exceeded` or `forbidden`. */
+  /** Throws `unauthenticated`, `tenant-suspended`, `limit-exceeded` or `forbidden`. */
   override async canActivate(context: ExecutionContext): Promise<boolean> {
     const route = [context.getHandler(), context.getClass()];
     const access = this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route);
@@ -76,6 +77,7 @@ export class AccessGuard extends BearerGuard {
     const log = logContextOf(request);
     log.tenantId = tenantId;
     log.agent = (request.params as { agent?: string }).agent;
+    await this.limits.assertActive(tenantId);
     await this.countForToken(request.user);
     await this.countRequest(tenantId);
     const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(SCOPES, route);

@@ -14,7 +14,7 @@ import {
   rulesFor,
   soleAgent,
 } from '@baton/a2a';
-import { callerOf } from '@baton/identity';
+import { callerOf, LimitsService } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -132,6 +132,7 @@ export class CallResolver {
   constructor(
     private readonly agents: AgentFinder,
     private readonly memory: ReadMemoryPool,
+    private readonly limits: LimitsService,
   ) {}
 
   /** Throws ProtocolError. */
@@ -141,6 +142,8 @@ export class CallResolver {
   ): Promise<ResolvedCall> {
     const { tenantId, principal, scopes, hostAgent }: HostCaller = callerOf(request);
     const { scopes: enough, tokenRequired, access } = OPERATIONS[call.operation];
+    // The guard has checked it before the body came, which may be long ago.
+    await this.limits.assertActive(tenantId);
     requireScope(enough, scopes);
     if (tokenRequired !== undefined && request.headers.authorization === undefined) {
       throw new ProtocolError('unauthenticated', `a bearer token is required ${tokenRequired}`);

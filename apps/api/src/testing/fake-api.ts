@@ -1,4 +1,4 @@
-import { type Agent, type Operations, type Scope, tokenPrincipal } from '@baton/a2a';
+import { type Agent, type Operations, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
 import { ConfigModule, loadEnvironment, NO_LIMITS, type TenantLimits } from '@baton/config';
 import {
   AgentStore,
@@ -110,6 +110,8 @@ export interface FakeApi {
   schedules: Partial<Pick<Schedules, 'list' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
   /** What each tenant may use, by its id; nobody else has limits. */
   limits: Record<string, Partial<TenantLimits>>;
+  /** Ids of the tenants that are suspended. */
+  suspended: Set<string>;
   /** Where streams of limited tenants are counted; every claim is granted. */
   counts: Pick<StreamCountStore, 'claim' | 'report' | 'touch'>;
   database: FakeServices;
@@ -211,6 +213,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },
   limits: {},
+  suspended: new Set(),
   counts: {
     claim: async ({ wanted }) => wanted,
     report: async () => undefined,
@@ -226,7 +229,15 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   log: [],
 });
 
-function fakesModule({ database, messaging, hosts, limits, counts, listeners }: Fakes): new () => object {
+function fakesModule({
+  database,
+  messaging,
+  hosts,
+  limits,
+  suspended,
+  counts,
+  listeners,
+}: Fakes): new () => object {
   const unused = [TaskStore, TenantStore, TokenStore, AgentStore];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
@@ -238,7 +249,17 @@ function fakesModule({ database, messaging, hosts, limits, counts, listeners }: 
       provide: HostStore,
       useValue: { find: async (name: string) => hosts.find(({ host }) => host === name) },
     },
-    { provide: LimitsService, useValue: { of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }) } },
+    {
+      provide: LimitsService,
+      useValue: {
+        of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }),
+        assertActive: async (id: string) => {
+          if (suspended.has(id)) {
+            throw new ProtocolError('tenant-suspended', 'the tenant is suspended: unpaid bill');
+          }
+        },
+      },
+    },
     { provide: StreamCountStore, useValue: counts },
     { provide: SecretStore, useValue: secretStore() },
     { provide: WorkerStore, useValue: { load: () => database.load() } },

@@ -1,12 +1,15 @@
 import { SLUG } from '@baton/a2a';
 import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
 import type { Tenant } from '@baton/database';
+import type { TenantLifecycle } from '@baton/tasks';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
 import { announce, type Platform, requireTenant, unknownTenant, withPlatform } from '../platform.js';
 
-const TITLES = ['slug', 'default agent', 'created (utc)', 'id'];
+/** Characters of the reason of a suspension. */
+const MAX_REASON = 200;
+const TITLES = ['slug', 'default agent', 'created (utc)', 'state', 'id'];
 
 /** `baton tenants …`: the customers or teams that Baton serves. */
 export function addTenantCommands(program: Command, cli: Cli): void {
@@ -51,7 +54,78 @@ export function addTenantCommands(program: Command, cli: Cli): void {
       print(await withPlatform(source, (platform) => setTenant(platform, slug, options)), options);
     });
 
+  addLifecycleCommands(tenants, cli);
   addLimitsCommand(tenants, cli);
+}
+
+interface SuspendOptions extends JsonOption {
+  reason?: string;
+  stop?: boolean;
+}
+
+/** `baton tenants suspend|resume|delete …` */
+function addLifecycleCommands(tenants: Command, cli: Cli): void {
+  const { terminal } = cli;
+  tenants
+    .command('suspend')
+    .description('refuse all calls of a tenant and fire none of its schedules; its running tasks go on')
+    .argument('<slug>', 'slug of the tenant')
+    .option('--reason <text>', 'what its callers are told')
+    .option('--stop', 'also cancel its running and queued tasks')
+    .option(...JSON_OPTION)
+    .action(async (slug: string, { reason, stop = false, json }: SuspendOptions) => {
+      assertReason(reason);
+      const suspended = await useLifecycle(cli, (lifecycle) =>
+        lifecycle.suspend(slug, { ...(reason !== undefined && { reason }), stop }),
+      );
+      if (json) return void printJson(terminal, { ...suspended, tenant: recordOf(suspended.tenant) });
+      const stopped = stop ? `; canceled tasks: ${suspended.canceledTasks}` : '';
+      terminal.out(`Tenant ${slug} is suspended${stopped}.`);
+    });
+
+  tenants
+    .command('resume')
+    .description('end the suspension of a tenant')
+    .argument('<slug>', 'slug of the tenant')
+    .option(...JSON_OPTION)
+    .action(async (slug: string, { json }: JsonOption) => {
+      const tenant = await useLifecycle(cli, (lifecycle) => lifecycle.resume(slug));
+      if (json) printJson(terminal, recordOf(tenant));
+      else terminal.out(`Tenant ${slug} is resumed.`);
+    });
+
+  tenants
+    .command('delete')
+    .description('DELETE a tenant and everything of it; run it again if it was interrupted')
+    .argument('<slug>', 'slug of the tenant')
+    .option('--yes', 'really delete it')
+    .option(...JSON_OPTION)
+    .action(async (slug: string, { yes, json }: JsonOption & { yes?: boolean }) => {
+      if (!yes) {
+        throw new OperatorError(
+          `This deletes all tokens, agents, secrets, schedules and tasks of "${slug}" for good: add --yes.`,
+        );
+      }
+      const deleted = await useLifecycle(cli, (lifecycle) =>
+        lifecycle.delete(slug, (table, rows) => terminal.err(`${table}: ${rows} rows deleted`)),
+      );
+      if (json) return void printJson(terminal, deleted);
+      const rows = Object.values(deleted.rows).reduce((sum, count) => sum + count, 0);
+      terminal.out(
+        `Tenant ${slug} (${deleted.id}) is deleted: ${rows} rows, ${deleted.canceledTasks} running tasks canceled.`,
+      );
+    });
+}
+
+/** Loaded only here: the other commands start faster without the use cases. */
+async function useLifecycle<T>(cli: Cli, work: (lifecycle: TenantLifecycle) => Promise<T>): Promise<T> {
+  const { withTenantLifecycle } = await import('../tenant-lifecycle.js');
+  return withTenantLifecycle(cli, work);
+}
+
+function assertReason(reason: string | undefined): void {
+  if (reason === undefined || (reason.trim() !== '' && reason.length <= MAX_REASON)) return;
+  throw new OperatorError(`--reason must be 1 to ${MAX_REASON} characters long.`);
 }
 
 interface Settings {
@@ -89,10 +163,11 @@ function assertSlug(slug: string): void {
 /** The limits have a command of their own. */
 const recordOf = ({ limits: _, ...tenant }: Tenant): Omit<Tenant, 'limits'> => tenant;
 
-const rowOf = ({ slug, defaultAgent, createdAt, id }: Tenant): string[] => [
+const rowOf = ({ slug, defaultAgent, createdAt, suspendedAt, deletingAt, id }: Tenant): string[] => [
   slug,
   defaultAgent,
   formatTime(createdAt),
+  (deletingAt && 'being deleted') ?? (suspendedAt && 'suspended') ?? 'active',
   id,
 ];
 

@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { createMessaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { dropConditions, insertFor } from '../../../../test/support/sample-rows.js';
 import { Database } from './database.js';
 
 // Everything here is derived from the catalog of the database: a table that a later migration makes is tested
@@ -33,12 +34,6 @@ interface Table {
   tenantColumn: string | null;
 }
 
-interface Column {
-  name: string;
-  type: string;
-  isArray: boolean;
-}
-
 let testDatabase: TestDatabase;
 let database: Database;
 let client: Client;
@@ -52,12 +47,7 @@ beforeAll(async () => {
   database = new Database({ url: testDatabase.url, poolSize: 2 });
   client = new Client({ connectionString: testDatabase.url });
   await client.connect();
-  // What a sample row must satisfy besides its types is tested elsewhere.
-  const { rows } = await client.query<{ drop: string }>(
-    `SELECT format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I CASCADE', conrelid::regclass, conname) AS drop
-     FROM pg_constraint WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace`,
-  );
-  for (const { drop } of rows) await client.query(drop);
+  await dropConditions(client);
 });
 
 afterAll(async () => {
@@ -82,50 +72,6 @@ async function tables(): Promise<Table[]> {
 async function tenantTables(): Promise<(Table & { tenantColumn: string })[]> {
   const all = await tables();
   return all.flatMap(({ name, tenantColumn }) => (tenantColumn === null ? [] : [{ name, tenantColumn }]));
-}
-
-/** The columns that a row must give a value to. */
-async function requiredColumns(table: string): Promise<Column[]> {
-  const { rows } = await client.query<Column>(
-    `SELECT column_name AS name, regexp_replace(udt_name, '^_', '') AS type, data_type = 'ARRAY' AS "isArray"
-     FROM information_schema.columns
-     WHERE table_schema = 'public' AND table_name = $1 AND is_nullable = 'NO' AND is_generated = 'NEVER'
-       AND is_identity = 'NO'`,
-    [table],
-  );
-  return rows;
-}
-
-/** A value of each type that a column has, as SQL; no two calls give the same text, uuid, bytes or number. */
-const SAMPLES: Readonly<Record<string, () => string>> = {
-  uuid: () => `'${randomUUID()}'`,
-  text: () => `'${randomUUID()}'`,
-  varchar: () => `'${randomUUID()}'`,
-  bytea: () => `'${randomUUID()}'::bytea`,
-  int2: () => String(Math.ceil(Math.random() * 30_000)),
-  int4: () => String(Math.ceil(Math.random() * 1e9)),
-  int8: () => String(Math.ceil(Math.random() * 1e12)),
-  float8: () => String(Math.random()),
-  bool: () => 'true',
-  json: () => `'{}'`,
-  jsonb: () => `'{}'`,
-  timestamptz: () => 'now()',
-  date: () => 'now()',
-  interval: () => `'1 s'`,
-};
-
-function sample({ name, type, isArray }: Column): string {
-  if (isArray) return `'{}'`;
-  const make = SAMPLES[type];
-  if (!make) throw new Error(`Say in SAMPLES what a ${type} may be: the column ${name} is one.`);
-  return make();
-}
-
-/** An INSERT of a row of that tenant. */
-async function insertFor({ name, tenantColumn }: Table, tenantId: string): Promise<string> {
-  const columns = await requiredColumns(name);
-  const values = columns.map((column) => (column.name === tenantColumn ? `'${tenantId}'` : sample(column)));
-  return `INSERT INTO ${name} (${columns.map((column) => column.name).join(', ')}) VALUES (${values.join(', ')})`;
 }
 
 const asTenant = (tenantId: string, text: string): Promise<object[]> =>
@@ -172,7 +118,7 @@ it('a tenant sees, changes and removes its own rows only, and makes none of anot
   const [mine, theirs] = [randomUUID(), randomUUID()];
   for (const table of await tenantTables()) {
     const { name, tenantColumn } = table;
-    for (const tenant of [mine, theirs]) await asTenant(tenant, await insertFor(table, tenant));
+    for (const tenant of [mine, theirs]) await asTenant(tenant, await insertFor(client, table, tenant));
     const owners = (text: string) => asTenant(mine, `${text} RETURNING ${tenantColumn} AS tenant`);
     const ofTheirs = `WHERE ${tenantColumn} = '${theirs}'`;
     const own = [{ tenant: mine }];
@@ -187,7 +133,7 @@ it('a tenant sees, changes and removes its own rows only, and makes none of anot
     const none = { theirs: [], theirsUpdated: [], theirsDeleted: [] };
     expect([name, seen]).toEqual([name, { selected: own, updated: own, ...none }]);
     const refusal = 'row-level security';
-    await expect(asTenant(mine, await insertFor(table, theirs))).rejects.toThrow(refusal);
+    await expect(asTenant(mine, await insertFor(client, table, theirs))).rejects.toThrow(refusal);
     await expect(asTenant(mine, `UPDATE ${name} SET ${tenantColumn} = '${theirs}'`)).rejects.toThrow(refusal);
     expect([name, await owners(`DELETE FROM ${name}`)]).toEqual([name, own]);
     const left = await asTenant(theirs, `SELECT ${tenantColumn} AS tenant FROM ${name}`);
@@ -200,10 +146,10 @@ it('a connection that names no tenant, or nonsense, sees nothing and makes nothi
     await client.query(scope);
     for (const table of await tenantTables()) {
       const tenantId = randomUUID();
-      await asTenant(tenantId, await insertFor(table, tenantId));
+      await asTenant(tenantId, await insertFor(client, table, tenantId));
       const { rowCount } = await client.query(`SELECT 1 FROM ${table.name}`);
       expect([table.name, rowCount]).toEqual([table.name, 0]);
-      const insert = client.query(await insertFor(table, randomUUID()));
+      const insert = client.query(await insertFor(client, table, randomUUID()));
       await expect(insert).rejects.toThrow('row-level security');
     }
   }

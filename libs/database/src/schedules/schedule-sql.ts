@@ -106,12 +106,16 @@ export const REMOVE: Statement = {
 /** The lease of a schedule: nobody else takes it within $1 ms. */
 const TAKE = `version = s.version + 1, wake_at = now() + $1::int * interval '1 ms'`;
 
+/** Schedules of a suspended tenant wait. When it is resumed they are overdue, and `missed` says what becomes of that. */
+const IS_ACTIVE =
+  'NOT EXISTS (SELECT FROM tenants WHERE id = schedules.tenant_id AND suspended_at IS NOT NULL)';
+
 /** The longest overdue first. $1 ms that they are the taker's $2 ms that they are overdue, at least $3 limit */
 export const TAKE_DUE: Statement = {
-  name: 'schedule-take-due',
+  name: 'schedule-take-due-2',
   text: `
 UPDATE schedules s SET ${TAKE} FROM (
-  SELECT tenant_id, id FROM schedules WHERE wake_at <= now() - $2::int * interval '1 ms'
+  SELECT tenant_id, id FROM schedules WHERE wake_at <= now() - $2::int * interval '1 ms' AND ${IS_ACTIVE}
   ORDER BY wake_at LIMIT $3 FOR UPDATE SKIP LOCKED
 ) due
 WHERE s.tenant_id = due.tenant_id AND s.id = due.id
@@ -126,11 +130,12 @@ const AHEAD = `interval '5 s'`;
  * $3 id
  */
 export const TAKE_ONE: Statement = {
-  name: 'schedule-take-one',
+  name: 'schedule-take-one-2',
   text: `
 UPDATE schedules s SET ${TAKE} FROM (
   SELECT tenant_id, id FROM schedules
   WHERE tenant_id = $2 AND id = $3 AND wake_at <= least(greatest(now(), $4::timestamptz), now() + ${AHEAD})
+    AND ${IS_ACTIVE}
   FOR UPDATE SKIP LOCKED
 ) due
 WHERE s.tenant_id = due.tenant_id AND s.id = due.id

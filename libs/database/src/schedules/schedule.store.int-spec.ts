@@ -138,3 +138,14 @@ describe('a schedule that is due', () => {
     expect(again?.schedule).toMatchObject({ pendingAt: dueAt, nextAt: null, paused: true });
   });
 });
+
+it('the schedules of a suspended tenant wait until it is resumed', async () => {
+  const schedule = await make(ago(1_000));
+  const suspended = (at: string) =>
+    sql(stores, `UPDATE tenants SET suspended_at = ${at} WHERE id = '${tenantId}'`);
+  await suspended('now()');
+  expect(await schedules.takeDue(60_000, 0, 10)).toEqual([]);
+  expect(await schedules.takeOne(schedule, new Date(), 60_000)).toBeUndefined();
+  await suspended('NULL');
+  expect(await schedules.takeDue(60_000, 0, 10)).toMatchObject([{ schedule: { id: schedule.id } }]);
+});

@@ -12,6 +12,12 @@ export interface Tenant {
   indexModelUrl: string | null;
   /** The tenant's own values, which replace the defaults of the environment. */
   limits: LimitOverrides;
+  /** Since then its calls are refused, and its schedules do not fire. */
+  suspendedAt: Date | null;
+  /** What its callers are told. */
+  suspendedReason: string | null;
+  /** Since then it is being deleted. It is suspended, too, and stays so. */
+  deletingAt: Date | null;
   createdAt: Date;
 }
 

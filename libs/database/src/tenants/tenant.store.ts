@@ -54,6 +54,41 @@ export class TenantStore {
   }
 
   /**
+   * Suspend the tenant, or change the reason.
+   * @param reason what its callers are told
+   * @returns undefined if there is no such tenant
+   */
+  async suspend(slug: string, reason: string | null): Promise<Tenant | undefined> {
+    await this.catalog.run(
+      (prisma) => prisma.$executeRaw`
+        UPDATE tenants SET suspended_at = coalesce(suspended_at, now()), suspended_reason = ${reason}
+        WHERE slug = ${slug} AND deleting_at IS NULL`,
+    );
+    return this.bySlug(slug);
+  }
+
+  /** End the suspension, unless the tenant is being deleted. @returns undefined if there is no such tenant */
+  async resume(slug: string): Promise<Tenant | undefined> {
+    await this.catalog.run((prisma) =>
+      prisma.tenant.updateMany({
+        where: { slug, deletingAt: null },
+        data: { suspendedAt: null, suspendedReason: null },
+      }),
+    );
+    return this.bySlug(slug);
+  }
+
+  /** The tenant is to be deleted. It is suspended for good. @returns undefined if there is no such tenant */
+  async markDeleting(slug: string): Promise<Tenant | undefined> {
+    await this.catalog.run(
+      (prisma) => prisma.$executeRaw`
+        UPDATE tenants SET deleting_at = coalesce(deleting_at, now()), suspended_at = coalesce(suspended_at, now())
+        WHERE slug = ${slug}`,
+    );
+    return this.bySlug(slug);
+  }
+
+  /**
    * Set limits, or reset them to the default. Other limits do not change.
    * @returns undefined if there is no such tenant
    */

@@ -89,7 +89,11 @@ export class TenantTokens extends TokenBudget {
    */
   override async record(tenantId: string, runId: string, spent: TokenCount): Promise<void> {
     try {
-      const record = () => this.store.record(tenantId, runId, spent);
+      const record = async (): Promise<void> => {
+        // What is stored of a tenant that is being deleted would outlast it.
+        if (await this.limits.isGone(tenantId)) return;
+        await this.store.record(tenantId, runId, spent);
+      };
       await retryTransient(record, { signal: AbortSignal.timeout(RECORD_USAGE_MS) });
     } catch (error) {
       this.logger.warn('the token usage of a model call could not be saved', {

@@ -9,7 +9,7 @@ import {
 } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { retryTransient } from '../core/retry.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
@@ -30,8 +30,8 @@ export class TurnEnds {
   constructor(
     private readonly tasks: TaskStore,
     private readonly taskTree: TaskTreeStore,
-    private readonly messaging: Messaging,
-    private readonly dispatcher: RunDispatcher,
+    @Inject(Messaging) private readonly messaging: Pick<Messaging, 'publishTask' | 'publishControl'>,
+    @Inject(RunDispatcher) private readonly dispatcher: Pick<RunDispatcher, 'ended' | 'refill'>,
     private readonly logger: Logger,
   ) {}
 
