@@ -22,9 +22,9 @@ it('starts a thread that dies again, with the leases it had, and lets it end at 
   await count(1);
   keeper.hold({ ...key, attempt: 13 });
   keeper.release({ ...key, attempt: 13 });
-  await count(3);
+  await count(4);
   const lost = { type: 'lost', leases: [{ runId: 'r', attempt: 1 }] };
-  expect(news).toEqual([lost, { type: 'failed', reason: 'unlucky' }, lost]);
+  expect(news).toEqual([lost, { type: 'failed', reason: 'unlucky' }, { type: 'back' }, lost]);
   await keeper.close();
   keeper.release(key);
 });
