@@ -32,7 +32,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     const index = { INDEX_MODEL: 'openai-compatible/m', INDEX_MODEL_URL: provider.url };
     stack = await Stack.start({ driver, apis: 2, workers: 1, env: { ...ENV, ...index } });
     ({ token } = await stack.createTenant());
-    await write('PUT', 'secrets/own', { value: token });
+    await write('PUT', 'secrets/own', { value: token, origins: [new URL(stack.url(0)).origin] });
     await create('clerk', { tools: tools('sign') });
     await create('payer', { tools: tools('pay') });
     await create('lead', { agents: ['clerk', 'payer', 'forger', 'far'] });

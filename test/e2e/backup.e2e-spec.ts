@@ -189,7 +189,7 @@ describe('a backup made under traffic, and restored elsewhere', () => {
     const [row] = await select(`SELECT id FROM tenants WHERE slug = '${tenant.slug}'`);
     const masterKey = Buffer.from(KEY, 'base64');
     const secrets = new Secrets(new SecretStore(catalog), { masterKey, previousMasterKeys: [] });
-    expect(await secrets.get(row.id as string, 'openai')).toBe('sk-hunter2');
+    expect(await secrets.get(row.id as string, 'openai', [])).toBe('sk-hunter2');
     await catalog.close();
   });
 

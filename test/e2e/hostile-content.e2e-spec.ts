@@ -32,7 +32,7 @@ describe('hostile content', () => {
     });
     attacker = await stack.createTenant();
     other = new RawCaller(stack.url(0), (await stack.createTenant()).token);
-    await put('secrets/openai', { value: KEY });
+    await put('secrets/openai', { value: KEY, origins: [provider.origin] });
   });
   afterEach(() => provider.reset());
   afterAll(async () => {

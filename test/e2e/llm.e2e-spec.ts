@@ -29,7 +29,8 @@ beforeAll(async () => {
     },
   });
   tenant = await stack.createTenant();
-  for (const name of ['openai', 'anthropic']) await put(`secrets/${name}`, { value: KEY });
+  for (const name of ['openai', 'anthropic'])
+    await put(`secrets/${name}`, { value: KEY, origins: [provider.origin] });
   for (const [slug, settings] of Object.entries(AGENTS)) {
     const config = { baseUrl: provider.url, prompt: 'Be brief.', ...settings };
     await put(`agents/${slug}`, { name: slug, description: 'A helper.', runtime: 'llm', config });

@@ -39,8 +39,10 @@ describe('agents that live elsewhere', () => {
     });
     tenant = await stack.createTenant('agents:call', 'tasks:read', 'agents:write', 'secrets:write');
     await Promise.all([
-      setSecret('sesame', 'sesame'),
-      setSecret('own', tenant.token),
+      setSecret('sesame', 'sesame', [remote('1.0').url, remote('0.3').url]),
+      setSecret('own', tenant.token, [stack.url(0), 'http://169.254.169.254']),
+    ]);
+    await Promise.all([
       create('speaks-1-0', remote('1.0').url, 'sesame'),
       create('speaks-0-3', remote('0.3').url, 'sesame'),
       create('far-echo', stack.url(0, 'echo'), 'own'),
@@ -69,7 +71,8 @@ describe('agents that live elsewhere', () => {
     if (!response.ok) throw new Error(await response.text());
   }
 
-  const setSecret = (name: string, value: string) => write('PUT', `secrets/${name}`, { value });
+  const setSecret = (name: string, value: string, urls: string[]) =>
+    write('PUT', `secrets/${name}`, { value, origins: urls.map((url) => new URL(url).origin) });
 
   function create(slug: string, card: string, secret: string): Promise<void> {
     const config = { card, headers: { Authorization: { secret, prefix: 'Bearer ' } } };

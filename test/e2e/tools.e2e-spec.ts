@@ -40,7 +40,17 @@ beforeAll(async () => {
   const { slug, token } = await stack.createTenant();
   const secret = join(folder, 'secret');
   writeFileSync(secret, 's3cret');
-  await stack.baton('secrets', 'set', 'desk', '--tenant', slug, '--file', secret);
+  await stack.baton(
+    'secrets',
+    'set',
+    'desk',
+    '--tenant',
+    slug,
+    '--file',
+    secret,
+    '--origin',
+    new URL(server.url).origin,
+  );
   const make = async (name: string, agent: object): Promise<RawCaller> => {
     const file = join(folder, `${name}.json`);
     writeFileSync(file, JSON.stringify(agent));

@@ -121,7 +121,7 @@ async function prepareContent(stack: Stack, peer: OddPeer): Promise<Omit<Content
     const answer = await fetch(`${url}/v1/${path}`, { method, headers, body: JSON.stringify(body) });
     if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
   };
-  await send('PUT', 'secrets/openai', { value: KEY });
+  await send('PUT', 'secrets/openai', { value: KEY, origins: [peer.origin, 'https://a.example'] });
   await send('PUT', `agents/${STANDING}`, { name: 'Standing', description: 'Stands', runtime: 'echo' });
   await send('POST', 'schedules', {
     ...{ name: STANDING, agent: 'echo', text: 'x', cron: '0 0 1 1 *', paused: true },

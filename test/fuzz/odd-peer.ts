@@ -72,10 +72,14 @@ export class OddPeer {
     return new OddPeer(server);
   }
 
+  get origin(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
   /** What answers the requests of a case from now on. @returns the URL of its paths, without a slash at its end */
   play(number: number, script: PeerScript): string {
     this.scripts.set(number, { script, requests: 0 });
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/${number}`;
+    return `${this.origin}/${number}`;
   }
 
   forget(number: number): void {

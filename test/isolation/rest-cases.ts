@@ -105,6 +105,12 @@ const REST: Readonly<Record<string, RestRequest>> = {
     body: () => ({ value: 'mine' }),
     anyName: true,
   },
+  'PATCH /v1/secrets/:name': {
+    scope: 'secrets:write',
+    kinds: ['secretName'],
+    path: '/v1/secrets/<id>',
+    body: () => ({ origins: [] }),
+  },
   'DELETE /v1/secrets/:name': { scope: 'secrets:write', kinds: ['secretName'], path: '/v1/secrets/<id>' },
   'GET /v1/schedules': {
     scope: 'tasks:read',

@@ -30,17 +30,35 @@ describe('secrets', () => {
     });
     const file = join(folder, 'value');
     writeFileSync(file, VALUE);
-    expect((await secrets(`set webhook --tenant acme --file ${file}`)).code).toBe(0);
+    expect(await secrets(`set webhook --tenant acme --file ${file}`)).toMatchObject({
+      code: 0,
+      err: 'No agent can use it yet. Set what may receive it: npx baton secrets origins webhook https://… --tenant acme',
+    });
     const { out } = await secrets('list --tenant acme');
     expect(out).toMatch(
-      /^NAME +KEY +CREATED \(UTC\) +UPDATED \(UTC\)\nopenai +[\da-f]{12} .*\nwebhook +[\da-f]{12} /,
+      /^NAME +KEY +CREATED \(UTC\) +UPDATED \(UTC\) +MAY BE SENT TO\nopenai +[\da-f]{12} .* https:\/\/api\.openai\.com\nwebhook +[\da-f]{12} .* nothing$/,
     );
     const listed = JSON.parse((await secrets('list --tenant acme --json')).out) as object[];
-    expect(Object.keys(listed[0]!)).toEqual(['name', 'keyId', 'createdAt', 'updatedAt']);
+    expect(Object.keys(listed[0]!)).toEqual(['name', 'keyId', 'origins', 'createdAt', 'updatedAt']);
     expect((await secrets('remove webhook --tenant acme')).out).toBe('Secret webhook of acme is removed.');
     expect((await secrets('remove webhook --tenant acme')).err).toBe(
       'Tenant "acme" has no secret "webhook": npx baton secrets list --tenant acme shows its secrets.',
     );
+  });
+
+  it('name what may receive them', async () => {
+    const set = 'set crm --tenant acme --origin https://crm.example stdio:crm';
+    expect(await secrets(set, { input: VALUE })).toMatchObject({ code: 0, err: '' });
+    expect((await secrets('list --tenant acme')).out).toMatch(/\ncrm .* https:\/\/crm\.example, stdio:crm$/m);
+    expect((await secrets('origins crm https://b.example --tenant acme')).out).toBe(
+      'Secret crm of acme may be sent to: https://b.example.',
+    );
+    expect((await secrets('origins crm --tenant acme')).out).toContain('may be sent to: nothing.');
+    expect((await secrets('origins crm b.example --tenant acme')).err).toMatch(
+      /^origins\[0\]: must be scheme, host and port/,
+    );
+    expect((await secrets('origins none --tenant acme')).err).toContain('has no secret "none"');
+    await secrets('remove crm --tenant acme');
   });
 
   it('are encrypted anew with a new key, after which the old one is not needed', async () => {
@@ -88,7 +106,11 @@ describe('secrets', () => {
     mkdirSync(home);
     writeFileSync(join(home, 'runtime.json'), JSON.stringify({ databaseUrl: database.url, redisUrl: null }));
     writeFileSync(join(home, 'master-key'), `${TWO}\n`);
-    const seen = await baton('secrets set local --tenant acme', { BATON_HOME: home }, VALUE);
+    const seen = await baton(
+      'secrets set local --tenant acme --origin https://a.example',
+      { BATON_HOME: home },
+      VALUE,
+    );
     expect(seen).toMatchObject({ code: 0, err: '' });
     expect((await secrets('rotate', { keys: [ONE, TWO] })).code).toBe(0);
   });

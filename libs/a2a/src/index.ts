@@ -17,6 +17,7 @@ export * from './parse-fields.js';
 export * from './profiles/index.js';
 export * from './profiles/profile.js';
 export * from './reply.js';
+export * from './secret-origins.js';
 export * from './task.js';
 export * from './turn-of-alias.js';
 export * from './task-reach.js';

@@ -8,6 +8,7 @@ import {
   type Task,
   TaskState,
 } from '@baton/a2a';
+import type { TurnSecrets } from './turn-secrets.js';
 
 /** One entry of a journal. */
 export interface JournalEntry {
@@ -55,6 +56,8 @@ export interface Turn {
   earlierTasks: (max?: number) => Promise<Task[]>;
   /** The journal of this task. */
   journal: TurnJournal;
+  /** The secrets of the tenant. */
+  secrets: TurnSecrets;
   /** URIs of the extensions that the caller requested. */
   extensions: readonly string[];
   /** The trace of the caller's request (W3C Trace Context). Outbound calls continue it. */

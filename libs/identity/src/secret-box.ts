@@ -9,10 +9,10 @@ const TAG_BYTES = 16;
 export class SecretError extends Error {
   override readonly name = 'SecretError';
 
-  /** @param field the invalid one of the two, if any */
+  /** @param field the invalid one of name, value and origins, if any */
   constructor(
     message: string,
-    readonly field?: 'name' | 'value',
+    readonly field?: string,
   ) {
     super(message);
   }

@@ -43,19 +43,20 @@ describe('secrets', () => {
     const info = await secrets(one).set(acme, 'openai', VALUE);
     expect(info).toEqual({
       ...{ name: 'openai', keyId: expect.stringMatching(/^[\da-f]{12}$/) as string },
+      origins: ['https://api.openai.com'],
       ...{ createdAt: expect.any(Date) as Date, updatedAt: expect.any(Date) as Date },
     });
-    expect(await secrets(one).get(acme, 'openai')).toBe(VALUE);
+    expect(await secrets(one).get(acme, 'openai', [])).toBe(VALUE);
     expect(await secrets(one).list(acme)).toEqual([info]);
     const again = await secrets(one).set(acme, 'openai', 'newer');
     expect(again.createdAt).toEqual(info.createdAt);
     expect(again.updatedAt.getTime()).toBeGreaterThanOrEqual(info.updatedAt.getTime());
-    expect(await secrets(one).get(acme, 'openai')).toBe('newer');
+    expect(await secrets(one).get(acme, 'openai', [])).toBe('newer');
     expect([await secrets(one).remove(acme, 'openai'), await secrets(one).remove(acme, 'openai')]).toEqual([
       true,
       false,
     ]);
-    expect(await secrets(one).get(acme, 'openai')).toBeUndefined();
+    expect(await secrets(one).get(acme, 'openai', [])).toBeUndefined();
   });
 
   it('are nowhere in the database in the clear', async () => {
@@ -68,16 +69,16 @@ describe('secrets', () => {
 
   it('of one tenant are none of another’s, not even when the row is copied to it', async () => {
     await secrets(one).set(acme, 'openai', VALUE);
-    expect(await secrets(one).get(other, 'openai')).toBeUndefined();
+    expect(await secrets(one).get(other, 'openai', [])).toBeUndefined();
     expect(await secrets(one).list(other)).toEqual([]);
     expect(await secrets(one).remove(other, 'openai')).toBe(false);
     await sql(`INSERT INTO secrets SELECT '${other}', name, key_id, nonce, ciphertext FROM secrets`);
-    await expect(secrets(one).get(other, 'openai')).rejects.toThrow(
+    await expect(secrets(one).get(other, 'openai', [])).rejects.toThrow(
       'The secret "openai" cannot be decrypted: it was changed in the database or copied from another place',
     );
     await sql(`INSERT INTO secrets SELECT tenant_id, 'copy', key_id, nonce, ciphertext FROM secrets LIMIT 1`);
-    await expect(secrets(one).get(acme, 'copy')).rejects.toThrow('cannot be decrypted');
-    expect(await secrets(one).get(acme, 'openai')).toBe(VALUE);
+    await expect(secrets(one).get(acme, 'copy', [])).rejects.toThrow('cannot be decrypted');
+    expect(await secrets(one).get(acme, 'openai', [])).toBe(VALUE);
   });
 
   it.each(['', ' x', '.hidden', 'a/b', 'x'.repeat(129), 'ü'])(
@@ -96,7 +97,80 @@ describe('secrets', () => {
     await expect(secrets(one).set(acme, 'long', 'x'.repeat(65_537))).rejects.toThrow('has 65537 bytes');
     const longest = 'x'.repeat(65_536);
     await secrets(one).set(acme, 'longest', longest);
-    expect(await secrets(one).get(acme, 'longest')).toBe(longest);
+    expect(await secrets(one).get(acme, 'longest', [])).toBe(longest);
+  });
+});
+
+describe('the origins of a secret', () => {
+  const OPENAI = 'https://api.openai.com';
+  const get = (name: string, ...destinations: string[]) => secrets(one).get(acme, name, destinations);
+  const originsOf = async () => (await secrets(one).list(acme)).map(({ origins }) => origins);
+
+  it('are those of the provider for a secret with its name, and none for others', async () => {
+    await secrets(one).set(acme, 'crm', VALUE);
+    await secrets(one).set(acme, 'openai', VALUE);
+    expect(await originsOf()).toEqual([[], [OPENAI]]);
+    expect(await get('openai', OPENAI)).toBe(VALUE);
+    await expect(get('openai', OPENAI, 'https://evil.example')).rejects.toThrow(
+      'the secret "openai" may not be sent to https://evil.example: whoever may write secrets can add',
+    );
+    await expect(get('crm', 'https://crm.example')).rejects.toThrow('may not be sent');
+    expect(await secrets(one).get(acme, 'none', ['https://crm.example'])).toBeUndefined();
+  });
+
+  it('are set with the value or alone, and stay when the value is replaced', async () => {
+    await secrets(one).set(acme, 'crm', 'first', ['https://CRM.example:443/', 'stdio:npx  -y @acme/crm']);
+    await secrets(one).set(acme, 'crm', VALUE);
+    expect(await originsOf()).toEqual([['https://crm.example', 'stdio:npx -y @acme/crm']]);
+    expect(await get('crm', 'https://crm.example', 'stdio:npx -y @acme/crm --read-only')).toBe(VALUE);
+    for (const other of [
+      'http://crm.example',
+      'https://crm.example:8443',
+      'stdio:npx -y @acme/crm2',
+      'stdio:npx',
+    ])
+      await expect(get('crm', other)).rejects.toThrow('may not be sent');
+    expect(await secrets(one).setOrigins(acme, 'crm', [])).toMatchObject({ origins: [] });
+    await expect(get('crm', 'https://crm.example')).rejects.toThrow('may not be sent');
+    for (const name of ['none', 'not\0a name', '../x'])
+      expect(await secrets(one).setOrigins(acme, name, [])).toBeUndefined();
+    expect(await secrets(one).setOrigins(other, 'crm', ['https://evil.example'])).toBeUndefined();
+    expect(await originsOf()).toEqual([[]]);
+  });
+
+  it('were not known to an earlier release: its secrets go anywhere until they are set', async () => {
+    await secrets(one).set(acme, 'openai', VALUE);
+    await sql('UPDATE secrets SET origins = NULL');
+    expect(await get('openai', 'https://gateway.example')).toBe(VALUE);
+    expect((await secrets(one).set(acme, 'openai', 'next')).origins).toBeNull();
+    await secrets(one).setOrigins(acme, 'openai', [OPENAI]);
+    await expect(get('openai', 'https://gateway.example')).rejects.toThrow('may not be sent');
+  });
+
+  it('stay with a rotation of the master key', async () => {
+    await secrets(one).set(acme, 'crm', VALUE, ['https://crm.example']);
+    await secrets(two, one).rotate();
+    expect(await secrets(two).get(acme, 'crm', ['https://crm.example'])).toBe(VALUE);
+    expect(await originsOf()).toEqual([['https://crm.example']]);
+  });
+
+  it.each([
+    '*',
+    'crm.example',
+    'https://crm.example/path',
+    'https://a:b@crm.example',
+    'ftp://crm',
+    'stdio:',
+    'data:x',
+    'https://crm.example?x',
+    'stdio:a\nb',
+  ])('are refused by their place: %s', async (text) => {
+    const set = secrets(one).set(acme, 'crm', VALUE, ['https://crm.example', text]);
+    await expect(set).rejects.toMatchObject({
+      field: 'origins[1]',
+      message: expect.stringContaining('must be scheme, host and port') as string,
+    });
+    expect(await originsOf()).toEqual([]);
   });
 });
 
@@ -116,7 +190,7 @@ describe('a rotation', () => {
     });
     for (const name of names)
       for (const tenant of [acme, other]) {
-        expect(await secrets(two).get(tenant, name)).toBe(`${tenant}/${name}`);
+        expect(await secrets(two).get(tenant, name, [])).toBe(`${tenant}/${name}`);
       }
     expect(await secrets(two, one).rotate(3)).toMatchObject({ rotated: 0 });
   });
@@ -133,7 +207,7 @@ describe('a rotation', () => {
     jest.restoreAllMocks();
     const rotations = await Promise.all([1, 2, 3].map(() => secrets(two, one).rotate(2)));
     expect(rotations.reduce((sum, { rotated }) => sum + rotated, 0)).toBe(6);
-    expect(await secrets(two).get(other, 's4')).toBe(`${other}/s4`);
+    expect(await secrets(two).get(other, 's4', [])).toBe(`${other}/s4`);
   });
 
   it('never brings back an old value of a secret that is set while it runs', async () => {
@@ -146,7 +220,7 @@ describe('a rotation', () => {
     });
     expect(await secrets(two, one).rotate()).toMatchObject({ rotated: 1, failures: [] });
     jest.restoreAllMocks();
-    expect(await secrets(two, one).get(acme, 's0')).toBe('set meanwhile');
+    expect(await secrets(two, one).get(acme, 's0', [])).toBe('set meanwhile');
   });
 
   it('leaves what it can not read as it is, says why, and does the rest', async () => {
@@ -159,7 +233,7 @@ describe('a rotation', () => {
       expect.stringMatching(/^Tenant [\da-f-]{36}: The secret "foreign" is encrypted with the key/),
     ]);
     expect(JSON.stringify(failures)).not.toContain('hunter2');
-    expect(await secrets(three).get(acme, 'foreign')).toBe(VALUE);
+    expect(await secrets(three).get(acme, 'foreign', [])).toBe(VALUE);
   });
 
   it('needs a master key', async () => {

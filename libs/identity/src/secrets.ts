@@ -1,3 +1,4 @@
+import { defaultOrigins, mayReceive, originRefusal, parseOrigins } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -29,8 +30,12 @@ export class Secrets {
     this.box = new SecretBox(environment);
   }
 
-  /** Set a secret. Replaces an existing one. Throws `SecretError` for an invalid name or value. */
-  async set(tenantId: string, name: string, value: string): Promise<SecretInfo> {
+  /**
+   * Set a secret. Replaces an existing one. Throws `SecretError` for an invalid name, value or origin.
+   * @param origins the destinations that may receive it. Default: those of the replaced secret; for a new one its
+   * provider's, if it has the name of a provider, else none
+   */
+  async set(tenantId: string, name: string, value: string, origins?: readonly string[]): Promise<SecretInfo> {
     assertName(name);
     const bytes = Buffer.byteLength(value);
     if (bytes === 0 || bytes > MAX_VALUE_BYTES) {
@@ -40,14 +45,35 @@ export class Secrets {
       );
     }
     const id = { tenantId, name };
-    return this.store.put(id, this.box.seal(id, value));
+    const own = origins && validOrigins(origins);
+    return this.store.put(id, this.box.seal(id, value), own, defaultOrigins(name));
   }
 
-  /** The value; undefined if the tenant has no such secret. Throws `SecretError` if it can't be decrypted. */
-  async get(tenantId: string, name: string): Promise<string | undefined> {
+  /**
+   * Set the destinations that may receive a secret.
+   * @returns undefined if the tenant has no such secret. Throws `SecretError` for an invalid origin.
+   */
+  async setOrigins(
+    tenantId: string,
+    name: string,
+    origins: readonly string[],
+  ): Promise<SecretInfo | undefined> {
+    const own = validOrigins(origins);
+    return NAME.test(name) ? this.store.setOrigins({ tenantId, name }, own) : undefined;
+  }
+
+  /**
+   * The value; undefined if the tenant has no such secret. Throws `SecretError` if it can't be decrypted, or if one of
+   * the destinations may not receive it.
+   * @param destinations every origin and program that will receive the value
+   */
+  async get(tenantId: string, name: string, destinations: readonly string[]): Promise<string | undefined> {
     const id = { tenantId, name };
     const sealed = await this.store.find(id);
-    return sealed && this.box.open(id, sealed);
+    if (!sealed) return undefined;
+    const refused = destinations.find((destination) => !mayReceive(sealed.origins, destination));
+    if (refused !== undefined) throw new SecretError(originRefusal(name, refused));
+    return this.box.open(id, sealed);
   }
 
   /** By name, without the values. */
@@ -91,6 +117,12 @@ export class Secrets {
       throw error;
     }
   }
+}
+
+function validOrigins(texts: readonly string[]): string[] {
+  const read = parseOrigins(texts);
+  if ('origins' in read) return read.origins;
+  throw new SecretError(`${read.field}: ${read.problem}`, read.field);
 }
 
 function assertName(name: string): void {

@@ -286,13 +286,18 @@ function fakesModule({
 }
 
 /** Secrets of the test's tenants, which live as long as the API. */
-function secretStore(): Pick<SecretStore, 'put' | 'list' | 'remove'> {
+function secretStore(): Pick<SecretStore, 'put' | 'setOrigins' | 'list' | 'remove'> {
   const kept = new Map<string, SecretInfo & { tenantId: string }>();
   const at = new Date('2026-01-31T12:00:00.000Z');
   return {
-    put: async ({ tenantId, name }, { keyId }) => {
-      const info = { name, keyId, createdAt: at, updatedAt: at };
+    put: async ({ tenantId, name }, { keyId }, origins, otherwise) => {
+      const info = { name, keyId, origins: origins ?? otherwise, createdAt: at, updatedAt: at };
       kept.set(`${tenantId}/${name}`, { ...info, tenantId });
+      return info;
+    },
+    setOrigins: async ({ tenantId, name }, origins) => {
+      const info = kept.get(`${tenantId}/${name}`);
+      if (info) info.origins = origins;
       return info;
     },
     list: async (tenantId) => [...kept.values()].filter((each) => each.tenantId === tenantId),

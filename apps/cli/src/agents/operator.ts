@@ -83,7 +83,7 @@ export function asOperator<T>(
   slug: string,
   work: (catalog: Catalog, tenant: Tenant) => Promise<T>,
 ): Promise<T> {
-  return withPlatform(source, async ({ environment, tenants, agents, entries }) => {
+  return withPlatform(source, async ({ environment, tenants, agents, entries, secrets }) => {
     const tenant = await requireTenant(tenants, slug);
     return withMessaging(environment, async (messaging, answers) => {
       const pool = new ComputePool({
@@ -91,7 +91,7 @@ export function asOperator<T>(
         timeoutMs: environment.computeTimeoutMs,
       });
       try {
-        const catalog = new Catalog(entries, agents, tenants, messaging, Logger.silent(), pool);
+        const catalog = new Catalog(entries, agents, tenants, secrets, messaging, Logger.silent(), pool);
         const done = await work(catalog, tenant);
         if (!answers) terminal.err(UNTOLD);
         return done;

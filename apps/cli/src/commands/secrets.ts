@@ -7,7 +7,7 @@ import { formatTime, printJson, printTable } from '../output.js';
 import { requireTenant, withPlatform } from '../platform.js';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
-const TITLES = ['name', 'key', 'created (utc)', 'updated (utc)'];
+const TITLES = ['name', 'key', 'created (utc)', 'updated (utc)', 'may be sent to'];
 
 interface TenantOption extends JsonOption {
   tenant: string;
@@ -18,6 +18,7 @@ type EitherOptions = TargetOptions & JsonOption & { tenant?: string };
 
 interface SetOptions {
   file?: string;
+  origin?: string[];
 }
 
 /** `baton secrets …`: a tenant's secrets, encrypted with the master key. */
@@ -37,14 +38,28 @@ export function addSecretCommands(program: Command, cli: Cli): void {
     .description('set a secret; the value comes from standard input or a file')
     .argument('<name>', 'name: letters, digits, dots, hyphens, underscores')
     .option('--file <path>', 'read the value from this file (default: standard input)')
+    .option(
+      '--origin <origin...>',
+      "what may receive it: https://api.example.com, stdio:<command> (default: the provider's for openai, anthropic, google; else nothing)",
+    )
     .action((name: string, { tenant, ...options }: EitherOptions & SetOptions) =>
       tenant === undefined ? setOwnSecret(cli, name, options) : setSecret(cli, name, { tenant, ...options }),
     );
 
   command('list')
-    .description('list the secrets: name, key id and dates')
+    .description('list the secrets: name, key id, dates and what may receive them')
     .action(({ tenant, ...options }: EitherOptions) =>
       tenant === undefined ? listOwnSecrets(cli, options) : listSecrets(cli, { tenant, ...options }),
+    );
+
+  command('origins')
+    .description('set what may receive a secret; replaces what was set before')
+    .argument('<name>', 'its name')
+    .argument('[origin...]', 'https://api.example.com, stdio:<command>; none = nothing may receive it')
+    .action((name: string, origins: string[], { tenant, ...options }: EitherOptions) =>
+      tenant === undefined
+        ? setOwnOrigins(cli, name, origins, options)
+        : setOrigins(cli, name, origins, { tenant, ...options }),
     );
 
   command('remove')
@@ -76,13 +91,50 @@ function withSecrets<T>(cli: Cli, slug: string, work: (secrets: Secrets, tenantI
 async function setSecret(
   cli: Cli,
   name: string,
-  { tenant, file, json }: SetOptions & TenantOption,
+  { tenant, file, origin, json }: SetOptions & TenantOption,
 ): Promise<void> {
   const value = await readValue(cli, file);
-  const info = await withSecrets(cli, tenant, (secrets, tenantId) => secrets.set(tenantId, name, value));
-  if (json) printJson(cli.terminal, info);
-  else cli.terminal.out(`Secret ${name} of ${tenant} is set, encrypted with the key ${info.keyId}.`);
+  const info = await withSecrets(cli, tenant, (secrets, tenantId) =>
+    secrets.set(tenantId, name, value, origin),
+  );
+  if (json) return void printJson(cli.terminal, info);
+  cli.terminal.out(`Secret ${name} of ${tenant} is set, encrypted with the key ${info.keyId}.`);
+  warnOfOrigins(cli, info, ` --tenant ${tenant}`);
 }
+
+async function setOrigins(
+  cli: Cli,
+  name: string,
+  origins: string[],
+  { tenant, json }: TenantOption,
+): Promise<void> {
+  const info = await withSecrets(cli, tenant, (secrets, tenantId) =>
+    secrets.setOrigins(tenantId, name, origins),
+  );
+  if (!info) throw noSuchSecret(tenant, name);
+  if (json) printJson(cli.terminal, info);
+  else cli.terminal.out(`Secret ${name} of ${tenant} may be sent to: ${originsText(info.origins)}.`);
+}
+
+/** Tells who sets a secret that nothing, or anything, may receive it. */
+function warnOfOrigins(
+  { terminal }: Cli,
+  { name, origins }: Pick<SecretInfo, 'name' | 'origins'>,
+  target: string,
+): void {
+  const remedy = `npx baton secrets origins ${name} https://…${target}`;
+  if (origins === null)
+    terminal.err(`Agents may send it anywhere, as before this release. Set what may receive it: ${remedy}`);
+  else if (origins.length === 0) terminal.err(`No agent can use it yet. Set what may receive it: ${remedy}`);
+}
+
+const originsText = (origins: readonly string[] | null): string =>
+  origins === null ? 'anywhere (not set)' : origins.join(', ') || 'nothing';
+
+const noSuchSecret = (tenant: string, name: string): OperatorError =>
+  new OperatorError(
+    `Tenant "${tenant}" has no secret "${name}": npx baton secrets list --tenant ${tenant} shows its secrets.`,
+  );
 
 async function listSecrets(cli: Cli, { tenant, json }: TenantOption): Promise<void> {
   const all = await withSecrets(cli, tenant, (secrets, tenantId) => secrets.list(tenantId));
@@ -93,11 +145,7 @@ async function listSecrets(cli: Cli, { tenant, json }: TenantOption): Promise<vo
 
 async function removeSecret(cli: Cli, name: string, { tenant, json }: TenantOption): Promise<void> {
   const removed = await withSecrets(cli, tenant, (secrets, tenantId) => secrets.remove(tenantId, name));
-  if (!removed) {
-    throw new OperatorError(
-      `Tenant "${tenant}" has no secret "${name}": npx baton secrets list --tenant ${tenant} shows its secrets.`,
-    );
-  }
+  if (!removed) throw noSuchSecret(tenant, name);
   if (json) printJson(cli.terminal, { name, removed });
   else cli.terminal.out(`Secret ${name} of ${tenant} is removed.`);
 }
@@ -120,20 +168,22 @@ async function rotateSecrets({ source, terminal }: Cli, { json }: JsonOption): P
   if (!json) terminal.err('No secret needs an earlier key: BATON_MASTER_KEY_PREVIOUS can be emptied.');
 }
 
-const rowOf = ({ name, keyId, createdAt, updatedAt }: SecretInfo): string[] => [
+const rowOf = ({ name, keyId, createdAt, updatedAt, origins }: SecretInfo): string[] => [
   name,
   keyId,
   formatTime(createdAt),
   formatTime(updatedAt),
+  originsText(origins),
 ];
 
-const OWN_TITLES = ['name', 'created (utc)', 'updated (utc)'];
+const OWN_TITLES = ['name', 'created (utc)', 'updated (utc)', 'may be sent to'];
 
 type Options = TargetOptions & JsonOption;
 
 /** A secret as the server shows it. */
 interface ShownSecret {
   name: string;
+  origins: string[] | null;
   created_at: string;
   updated_at: string;
 }
@@ -144,19 +194,28 @@ const pathOf = (name: string): string => `secrets/${encodeURIComponent(name)}`;
 export async function setOwnSecret(
   cli: Cli,
   name: string,
-  { file, ...options }: Options & { file?: string },
+  { file, origin, ...options }: Options & SetOptions,
 ): Promise<void> {
   const value = await readValue(cli, file);
-  const secret = await ApiClient.of(cli, options).call<ShownSecret>('PUT', pathOf(name), { value });
+  const body = { value, ...(origin && { origins: origin }) };
+  const secret = await ApiClient.of(cli, options).call<ShownSecret>('PUT', pathOf(name), body);
+  if (options.json) return void printJson(cli.terminal, secret);
+  cli.terminal.out(`Secret ${name} is set.`);
+  warnOfOrigins(cli, secret, '');
+}
+
+/** Set what may receive a secret of the token's tenant. */
+async function setOwnOrigins(cli: Cli, name: string, origins: string[], options: Options): Promise<void> {
+  const secret = await ApiClient.of(cli, options).call<ShownSecret>('PATCH', pathOf(name), { origins });
   if (options.json) printJson(cli.terminal, secret);
-  else cli.terminal.out(`Secret ${name} is set.`);
+  else cli.terminal.out(`Secret ${name} may be sent to: ${originsText(secret.origins)}.`);
 }
 
 /** The names of the secrets of the token's tenant. */
 export async function listOwnSecrets(cli: Cli, options: Options): Promise<void> {
   const all = await ApiClient.of(cli, options).list<ShownSecret>('secrets', 'secrets');
-  const rows = all.map(({ name, created_at: created, updated_at: updated }) => [
-    ...[name, formatTime(new Date(created)), formatTime(new Date(updated))],
+  const rows = all.map(({ name, origins, created_at: created, updated_at: updated }) => [
+    ...[name, formatTime(new Date(created)), formatTime(new Date(updated)), originsText(origins)],
   ]);
   if (options.json) printJson(cli.terminal, all);
   else printTable(cli.terminal, OWN_TITLES, rows, 'No secrets yet: npx baton secrets set <name> < file');

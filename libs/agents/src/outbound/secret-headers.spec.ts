@@ -1,15 +1,10 @@
-import { SecretReader } from '../ports.js';
+import { turnSecrets } from '../testing/turns.js';
 import { readSecretHeaders, secretHeaders } from './secret-headers.js';
 
-class FixedSecrets extends SecretReader {
-  get(tenantId: string, name: string): Promise<string | undefined> {
-    const secrets: Record<string, string> = { crm: 'key-1\n', broken: 'a\nb' };
-    return Promise.resolve(tenantId === 'tenant-1' ? secrets[name] : undefined);
-  }
-}
+const SECRETS = { crm: 'key-1\n', broken: 'a\nb' };
 
-const read = (headers: unknown, tenantId = 'tenant-1') =>
-  readSecretHeaders(new FixedSecrets(), tenantId, secretHeaders.parse(headers));
+const read = (headers: unknown, secrets: Record<string, string> = SECRETS) =>
+  readSecretHeaders(turnSecrets(secrets), secretHeaders.parse(headers), ['https://crm.example.com']);
 
 describe('headers with secrets', () => {
   it('are sent with the values of the tenant', async () => {
@@ -19,13 +14,12 @@ describe('headers with secrets', () => {
       'X-Team': 'a',
     };
     expect(await read(headers)).toEqual({ Authorization: 'Bearer key-1', 'X-Key': 'key-1', 'X-Team': 'a' });
-    expect(await readSecretHeaders(new FixedSecrets(), 'tenant-1')).toEqual({});
   });
 
   it('name the secret that is missing or of no use, and never its value', async () => {
     const Authorization = { secret: 'crm' };
     const missing = 'the secret "crm" of the header Authorization is not set';
-    await expect(read({ Authorization }, 'tenant-2')).rejects.toThrow(missing);
+    await expect(read({ Authorization }, {})).rejects.toThrow(missing);
     const broken = new Error('the value of the secret "broken" can not be sent as the header X-Key');
     await expect(read({ 'X-Key': { secret: 'broken' } })).rejects.toEqual(broken);
   });

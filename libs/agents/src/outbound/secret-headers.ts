@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SecretReader } from '../ports.js';
+import type { TurnSecrets } from '../turn-secrets.js';
 
 /** Header names (RFC 9110, section 5.1). */
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
@@ -50,22 +50,20 @@ export type SecretHeaders = z.output<typeof secretHeaders>;
  * an Error with a plain reason if a secret does not exist or is no valid header value. The reason names the secret, not
  * its value.
  *
- * @param secret called with each secret's value, so that it can be removed from texts
+ * @param destinations every origin that will receive the headers
  */
 export async function readSecretHeaders(
-  secrets: SecretReader,
-  tenantId: string,
-  headers: SecretHeaders = {},
-  secret: (value: string) => void = () => undefined,
+  secrets: TurnSecrets,
+  headers: SecretHeaders,
+  destinations: readonly string[],
 ): Promise<Record<string, string>> {
   const read = Object.entries(headers).map(async ([name, value]) => {
     if (typeof value === 'string') return [name, value] as const;
     const { secret: secretName, prefix = '' } = value;
-    const found = (await secrets.get(tenantId, secretName))?.trim();
+    const found = await secrets.get(secretName, destinations);
     if (found === undefined) throw new Error(`the secret "${secretName}" of the header ${name} is not set`);
     if (!HEADER_VALUE.test(found))
       throw new Error(`the value of the secret "${secretName}" can not be sent as the header ${name}`);
-    secret(found);
     return [name, `${prefix}${found}`] as const;
   });
   return Object.fromEntries(await Promise.all(read));

@@ -1,4 +1,5 @@
 import { assertConfig } from '../runtime-configs.js';
+import { turnSecrets } from '../testing/turns.js';
 import { openModel } from './llm/providers.js';
 import { llmConfigSchema } from './llm/llm-config.js';
 import { cardUrlOf } from './remote-a2a/remote-config.js';
@@ -25,8 +26,7 @@ describe('settings that would take for ever', () => {
   it('are no trouble where they were stored before there was a bound', async () => {
     const config = llmConfigSchema.parse({ model: 'openai-compatible/m', baseUrl: 'http://a' });
     const stored = { ...config, baseUrl: `http://a${slashes}b${slashes}` };
-    const secrets = { get: async () => undefined };
-    await expect(openModel(stored, 'tenant', secrets, fetch)).resolves.toHaveProperty('model');
+    await expect(openModel(stored, turnSecrets({}), fetch)).resolves.toHaveProperty('model');
     expect(cardUrlOf({ card: `http://a${slashes}b${slashes}` }).href).toMatch(/b\/\.well-known/);
   });
 });

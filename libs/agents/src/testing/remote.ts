@@ -5,15 +5,7 @@ import { Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../runtime.js';
 import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from '../runtimes/remote-a2a/remote-connection.js';
-import { SecretReader } from '../ports.js';
-import { agent, collect, summary, turnWith, userMessage } from './turns.js';
-
-/** The tenant has one secret, `key`. */
-class Secrets extends SecretReader {
-  get(_: string, name: string): Promise<string | undefined> {
-    return Promise.resolve(name === 'key' ? 'sesame' : undefined);
-  }
-}
+import { agent, collect, summary, turnSecrets, turnWith, userMessage } from './turns.js';
 
 /** Remote agents of one test file, and the runtime that calls them. */
 export class Elsewhere {
@@ -47,7 +39,7 @@ export class Elsewhere {
 
   /** What the runtime says in a turn. */
   say(turn: Turn, signal = new AbortController().signal): AsyncIterable<AgentOutput> {
-    const connector = new RemoteConnector(this.outbound, new Secrets());
+    const connector = new RemoteConnector(this.outbound);
     return new RemoteA2aRuntime(connector, Logger.silent(), new Metrics()).run(turn, signal);
   }
 
@@ -56,11 +48,12 @@ export class Elsewhere {
   }
 }
 
-/** A turn of an agent whose card is at `card`. */
+/** A turn of an agent whose card is at `card`. The tenant has one secret, `key`. */
 export function turnAt(card: string, text: string, config: object = {}, fields: Partial<Turn> = {}): Turn {
   const made = agent('far', 'remote-a2a');
   const definition = { ...made.definition, config: { card, reconnect: '3s', ...config } };
-  return turnWith([userMessage(text)], { agent: { ...made, definition }, ...fields });
+  const secrets = turnSecrets({ key: 'sesame' });
+  return turnWith([userMessage(text)], { agent: { ...made, definition }, secrets, ...fields });
 }
 
 /** The text of the artifact as somebody who has folded all events sees it. */

@@ -1,6 +1,7 @@
 import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a';
-import { AgentList } from '../ports.js';
+import { AgentList, type SecretReader } from '../ports.js';
 import { type AgentOutput, type JournalEntry, textPart, type Turn, type TurnJournal } from '../runtime.js';
+import { TurnSecrets } from '../turn-secrets.js';
 
 /** A user's message. */
 export function userMessage(parts: string | Part[], fields: Partial<Message> = {}): Message {
@@ -44,10 +45,17 @@ export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
     referenceTasks: [],
     earlierTasks: async () => [],
     journal: new MemoryJournal(),
+    secrets: turnSecrets({}),
     extensions: [],
     traceparent: undefined,
     ...fields,
   };
+}
+
+/** The secrets of a tenant. They may go anywhere, unless `reader` checks it. */
+export function turnSecrets(values: Readonly<Record<string, string>>, reader?: SecretReader): TurnSecrets {
+  const fixed = { get: (_tenantId: string, name: string) => Promise.resolve(values[name]) };
+  return new TurnSecrets(reader ?? fixed, 'tenant-1');
 }
 
 export function agent(slug: string, runtime = 'executor'): Agent {

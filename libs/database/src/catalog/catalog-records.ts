@@ -9,10 +9,18 @@ export interface SealedSecret {
   ciphertext: Uint8Array;
 }
 
+/** The encrypted value of a secret, and the destinations that may receive it (`@baton/a2a`, secret-origins). */
+export interface BoundSecret extends SealedSecret {
+  /** null: an earlier release stored it, and it may go anywhere. */
+  origins: string[] | null;
+}
+
 /** A secret of a tenant, as far as it may be shown. */
 export interface SecretInfo {
   name: string;
   keyId: string;
+  /** The destinations that may receive it. null: an earlier release stored it, and it may go anywhere. */
+  origins: string[] | null;
   createdAt: Date;
   updatedAt: Date;
 }

@@ -1,40 +1,73 @@
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { Secret } from '../generated/client.js';
-import type { SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
+import type { BoundSecret, SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
 
-const INFO = { name: true, keyId: true, createdAt: true, updatedAt: true };
+const INFO = { name: true, keyId: true, origins: true, createdAt: true, updatedAt: true };
 
 /** Encrypted secrets of tenants. The values cannot be read without the master key. */
 @Injectable()
 export class SecretStore {
   constructor(private readonly catalog: CatalogClient) {}
 
-  /** Store a secret. Replaces the one with the same name. */
-  async put({ tenantId, name }: SecretKey, sealed: SealedSecret): Promise<SecretInfo> {
+  /**
+   * Store a secret. Replaces the one with the same name.
+   * @param origins the destinations that may receive it. Default: those of the replaced secret, else `otherwise`
+   */
+  async put(
+    { tenantId, name }: SecretKey,
+    sealed: SealedSecret,
+    origins: string[] | undefined,
+    otherwise: string[],
+  ): Promise<SecretInfo> {
     const data = columnsOf(sealed);
-    return this.catalog.inTenant(tenantId, (prisma) =>
+    const row = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.secret.upsert({
         where: { tenantId_name: { tenantId, name } },
-        create: { tenantId, name, ...data },
-        update: { ...data, updatedAt: new Date() },
+        create: { tenantId, name, ...data, origins: origins ?? otherwise },
+        update: { ...data, ...(origins && { origins }), updatedAt: new Date() },
         select: INFO,
       }),
     );
+    return infoOf(row);
   }
 
-  async find({ tenantId, name }: SecretKey): Promise<SealedSecret | undefined> {
+  /** Set the destinations that may receive a secret. @returns undefined if there is no such secret */
+  async setOrigins({ tenantId, name }: SecretKey, origins: string[]): Promise<SecretInfo | undefined> {
+    const [row] = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.secret.updateManyAndReturn({
+        where: { tenantId, name },
+        data: { origins, updatedAt: new Date() },
+        select: INFO,
+      }),
+    );
+    return row && infoOf(row);
+  }
+
+  async find({ tenantId, name }: SecretKey): Promise<BoundSecret | undefined> {
     const row = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.secret.findUnique({ where: { tenantId_name: { tenantId, name } } }),
     );
-    return row ?? undefined;
+    return row ? { ...row, origins: originsOf(row) } : undefined;
   }
 
   /** By name. */
   async list(tenantId: string): Promise<SecretInfo[]> {
-    return this.catalog.inTenant(tenantId, (prisma) =>
+    const rows = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.secret.findMany({ where: { tenantId }, orderBy: { name: 'asc' }, select: INFO }),
     );
+    return rows.map(infoOf);
+  }
+
+  /** The origins of those of the named secrets that exist. */
+  async origins(tenantId: string, names: string[]): Promise<Map<string, string[] | null>> {
+    const rows = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.secret.findMany({
+        where: { tenantId, name: { in: names } },
+        select: { name: true, origins: true },
+      }),
+    );
+    return new Map(rows.map((row) => [row.name, originsOf(row)]));
   }
 
   /** @returns whether there was such a secret */
@@ -71,6 +104,13 @@ export class SecretStore {
     return count > 0;
   }
 }
+
+const originsOf = ({ origins }: Pick<Secret, 'origins'>): string[] | null => origins as string[] | null;
+
+const infoOf = <T extends Pick<Secret, 'origins'>>(row: T): T & { origins: string[] | null } => ({
+  ...row,
+  origins: originsOf(row),
+});
 
 const columnsOf = ({
   keyId,

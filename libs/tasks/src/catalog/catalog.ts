@@ -3,17 +3,20 @@ import {
   type AgentDocument,
   ProtocolError,
   assertAgentSlug,
+  mayReceive,
+  originRefusal,
   parseAgentDocument,
   slugOf,
   writeAgentDefinition,
 } from '@baton/a2a';
-import { BUILTIN_AGENTS, assertSchemas } from '@baton/agents';
+import { BUILTIN_AGENTS, assertSchemas, secretUses } from '@baton/agents';
 import { ComputePool } from '@baton/compute';
 import {
   AgentCatalogStore,
   AgentStore,
   type AgentVersion,
   type CatalogEntry,
+  SecretStore,
   TenantStore,
 } from '@baton/database';
 import { Messaging } from '@baton/messaging';
@@ -60,6 +63,7 @@ export class Catalog {
     private readonly entries: AgentCatalogStore,
     private readonly agents: AgentStore,
     private readonly tenants: TenantStore,
+    private readonly secrets: SecretStore,
     private readonly messaging: Messaging,
     private readonly logger: Logger,
     private readonly pool: ComputePool,
@@ -186,7 +190,26 @@ export class Catalog {
 
   private async assertRunnable(tenantId: string, definition: AgentDocument['definition']): Promise<void> {
     assertRunnable(definition);
+    await this.assertSecrets(tenantId, definition);
     await assertSchemas(this.pool, tenantId, definition);
+  }
+
+  /**
+   * Throws `secret-refused` if the agent would send a secret to a place that may not receive it. A run checks this
+   * again. A secret that does not exist yet is no reason to refuse the agent.
+   */
+  private async assertSecrets(tenantId: string, definition: AgentDocument['definition']): Promise<void> {
+    const uses = secretUses(definition);
+    if (uses.length === 0) return;
+    const known = await this.secrets.origins(tenantId, [...new Set(uses.map(({ secret }) => secret))]);
+    const violations = uses.flatMap(({ field, secret, destinations }) => {
+      const origins = known.get(secret) ?? null;
+      const refused = destinations.find((destination) => !mayReceive(origins, destination));
+      return refused === undefined ? [] : [{ field, description: originRefusal(secret, refused) }];
+    });
+    if (violations.length === 0) return;
+    const message = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');
+    throw new ProtocolError('secret-refused', message, { violations });
   }
 
   /** An agent that the tenant may change. Throws `conflict` for others it can see. */

@@ -14,7 +14,12 @@ import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
  * no more runs must not count as alive.
  */
 @Module({
-  imports: [AgentDirectoryModule, TurnsModule, AgentsModule.withPorts(RuntimePortsModule)],
+  imports: [
+    AgentDirectoryModule,
+    RuntimePortsModule,
+    TurnsModule,
+    AgentsModule.withPorts(RuntimePortsModule),
+  ],
   providers: [
     ActiveRuns,
     Quarantine,

@@ -13,7 +13,14 @@ import {
   isTruncated,
   withoutTruncation,
 } from '@baton/a2a';
-import type { JournalEntry, Turn, TurnJournal, AgentOutput } from '@baton/agents';
+import {
+  type JournalEntry,
+  type Turn,
+  type TurnJournal,
+  type AgentOutput,
+  SecretReader,
+  TurnSecrets,
+} from '@baton/agents';
 import { type ClaimedRun, JournalStore, TaskStore, type LoggedSize, type TurnOutcome } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import type { TenantLimits } from '@baton/config';
@@ -33,6 +40,7 @@ export class TurnBuilder {
   constructor(
     private readonly tasks: TaskStore,
     private readonly journals: JournalStore,
+    private readonly secrets: SecretReader,
   ) {}
 
   /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
@@ -49,6 +57,7 @@ export class TurnBuilder {
       referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
       earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
       journal: new RunJournal(this.journals, run, signal),
+      secrets: new TurnSecrets(this.secrets, tenantId),
       extensions,
       traceparent: run.traceparent ?? undefined,
       runsAlone,

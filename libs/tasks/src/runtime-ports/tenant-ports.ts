@@ -25,8 +25,8 @@ export class TenantSecrets extends SecretReader {
     super();
   }
 
-  override get(tenantId: string, name: string): Promise<string | undefined> {
-    return retryTransient(() => this.secrets.get(tenantId, name), {
+  override get(tenantId: string, name: string, destinations: readonly string[]): Promise<string | undefined> {
+    return retryTransient(() => this.secrets.get(tenantId, name, destinations), {
       signal: AbortSignal.timeout(READ_SECRET_MS),
     });
   }

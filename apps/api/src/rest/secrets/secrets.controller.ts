@@ -1,14 +1,16 @@
 import { ProtocolError, parseFields } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { callerOf, SecretError, type SecretInfo, Secrets } from '@baton/identity';
-import { Controller, Delete, Get, HttpCode, Param, Put, Query, Req } from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Param, Patch, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { pageOf, readLimit } from '../query.js';
 
-const body = z.strictObject({ value: z.string() });
+const origins = z.array(z.string());
+const body = z.strictObject({ value: z.string(), origins: origins.optional() });
+const change = z.strictObject({ origins });
 
 /** A tenant's secrets: set, listed by name, removed. A value is never shown again. */
 @RequireScope('secrets:write')
@@ -20,7 +22,7 @@ export class SecretsController {
     private readonly environment: Environment,
   ) {}
 
-  /** By name: `{secrets: [{name, created_at, updated_at}], next_cursor}`; the cursor is null on the last page. */
+  /** By name: `{secrets: [{name, origins, created_at, updated_at}], next_cursor}`; the cursor is null on the last page. */
   @Get()
   async list(
     @Req() request: FastifyRequest,
@@ -33,20 +35,26 @@ export class SecretsController {
     return { secrets: page.map(encodeSecret), next_cursor: nextCursor };
   }
 
-  /** Sets the secret to the body's `value`. Replaces an existing one. */
+  /** Sets the secret to the body's `value`, and the `origins` that may receive it. Replaces an existing one. */
   @Put(':name')
   async set(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Record<string, unknown>> {
     const { tenantId } = callerOf(request);
     if (!this.environment.masterKey) throw new ProtocolError('not-configured', NO_MASTER_KEY);
-    const { value } = parseFields(body, await this.bodies.json(request), '', 'the body');
-    try {
-      return encodeSecret(await this.secrets.set(tenantId, name, value));
-    } catch (error) {
-      if (!(error instanceof SecretError)) throw error;
-      const { message, field } = error;
-      const wrong = field && { violations: [{ field, description: message }] };
-      throw new ProtocolError('invalid-params', message, wrong);
-    }
+    const { value, origins } = parseFields(body, await this.bodies.json(request), '', 'the body');
+    return encodeSecret(await this.secrets.set(tenantId, name, value, origins).catch(explain));
+  }
+
+  /** Sets the `origins` that may receive the secret. The value stays. */
+  @Patch(':name')
+  async change(
+    @Param('name') name: string,
+    @Req() request: FastifyRequest,
+  ): Promise<Record<string, unknown>> {
+    const { tenantId } = callerOf(request);
+    const { origins } = parseFields(change, await this.bodies.json(request), '', 'the body');
+    const secret = await this.secrets.setOrigins(tenantId, name, origins).catch(explain);
+    if (secret) return encodeSecret(secret);
+    throw new ProtocolError('not-found', `Secret not found: ${name}`);
   }
 
   @Delete(':name')
@@ -61,8 +69,17 @@ export class SecretsController {
 const NO_MASTER_KEY =
   'this installation stores no secrets: its operator must set BATON_MASTER_KEY for every process';
 
-const encodeSecret = ({ name, createdAt, updatedAt }: SecretInfo): Record<string, unknown> => ({
+function explain(error: unknown): never {
+  if (!(error instanceof SecretError)) throw error;
+  const { message, field } = error;
+  const violations = field === undefined ? [] : [{ field, description: message }];
+  throw new ProtocolError('invalid-params', message, violations.length > 0 ? { violations } : {});
+}
+
+/** `origins` is null for a secret of an earlier release, which may go anywhere until they are set. */
+const encodeSecret = ({ name, origins, createdAt, updatedAt }: SecretInfo): Record<string, unknown> => ({
   name,
+  origins,
   created_at: createdAt.toISOString(),
   updated_at: updatedAt.toISOString(),
 });

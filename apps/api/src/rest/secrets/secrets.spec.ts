@@ -21,7 +21,12 @@ describe('a tenant’s secrets', () => {
   it('are set, listed by name without their values, page by page, and removed', async () => {
     expect(await set('openai')).toMatchObject({
       status: 200,
-      json: { name: 'openai', created_at: expect.any(String), updated_at: expect.any(String) },
+      json: {
+        name: 'openai',
+        origins: ['https://api.openai.com'],
+        created_at: expect.any(String),
+        updated_at: expect.any(String),
+      },
     });
     await set('anthropic');
     const first = await ask('GET', '/v1/secrets?limit=1');
@@ -64,10 +69,40 @@ describe('a tenant’s secrets', () => {
     expect(await set(name, value)).toMatchObject({ status: 400, json: { error: { fields: [{ field }] } } });
   });
 
+  it('name the origins that may receive them, set with the value or alone', async () => {
+    const origins = ['https://CRM.example/', 'stdio:npx -y @acme/crm'];
+    expect(await ask('PUT', '/v1/secrets/crm', { value: 'v', origins })).toMatchObject({
+      json: { origins: ['https://crm.example', 'stdio:npx -y @acme/crm'] },
+    });
+    const changed = { origins: ['http://localhost:8080'] };
+    expect(await ask('PATCH', '/v1/secrets/crm', changed)).toMatchObject({ status: 200, json: changed });
+    const { json } = await ask('GET', '/v1/secrets');
+    expect((json as { secrets: object[] }).secrets).toContainEqual(
+      expect.objectContaining({ name: 'crm', ...changed }),
+    );
+    expect((await ask('PATCH', '/v1/secrets/none', changed)).status).toBe(404);
+    expect(await set('plain')).toMatchObject({ json: { origins: [] } });
+    for (const name of ['crm', 'plain']) await ask('DELETE', `/v1/secrets/${name}`);
+  });
+
+  it.each([
+    ['PUT', { value: 'v', origins: ['https://a', 'b.example'] }, 'origins[1]'],
+    ['PATCH', { origins: ['https://a/path'] }, 'origins[0]'],
+    ['PATCH', { origins: Array(33).fill('https://a') }, 'origins'],
+    ['PATCH', { origins: 'https://a' }, 'origins'],
+    ['PATCH', { origins: [], value: 'v' }, 'value'],
+  ])('are refused by %s of wrong origins: %j', async (method, body, field) => {
+    expect(await ask(method, '/v1/secrets/a', body)).toMatchObject({
+      status: 400,
+      json: { error: { fields: [{ field }] } },
+    });
+  });
+
   it('need their scope, whatever is done', async () => {
     for (const [method, path, body] of [
       ['GET', '/v1/secrets', undefined],
       ['PUT', '/v1/secrets/a', { value: 'x' }],
+      ['PATCH', '/v1/secrets/a', { origins: [] }],
       ['DELETE', '/v1/secrets/a', undefined],
     ] as const) {
       const { status, text } = await ask(method, path, body, 'caller');

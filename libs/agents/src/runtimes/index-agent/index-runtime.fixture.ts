@@ -5,9 +5,8 @@ import { IndexRouter, IndexRuntime } from './index-runtime.js';
 /** The index of a tenant with these agents; unless a test says more, it has no model. */
 export function indexOf(
   agents: AgentList,
-  { model, key, llm }: { model?: IndexModel; key?: string; llm?: Pick<LlmRuntime, 'run'> } = {},
+  { model, llm }: { model?: IndexModel; llm?: Pick<LlmRuntime, 'run'> } = {},
 ): IndexRuntime {
   const models = { of: async () => model };
-  const secrets = { get: async () => key };
-  return new IndexRuntime(agents, new IndexRouter(models, secrets, llm as LlmRuntime));
+  return new IndexRuntime(agents, new IndexRouter(models, llm as LlmRuntime));
 }

@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { FixedAgents, agent, collect, firstTurn, summary } from '../../testing/turns.js';
+import { FixedAgents, agent, collect, firstTurn, summary, turnSecrets } from '../../testing/turns.js';
 import type { IndexModel } from '../../ports.js';
 import { completed, type Turn } from '../../runtime.js';
 import { llmConfigSchema } from '../llm/llm-config.js';
@@ -71,8 +71,11 @@ describe('the index', () => {
         yield completed(turn);
       },
     };
-    const index = indexOf(new FixedAgents([]), { model, llm, ...(key && { key }) });
-    const turn = firstTurn('?', { agent: agent('index', 'index') });
+    const index = indexOf(new FixedAgents([]), { model, llm });
+    const turn = firstTurn('?', {
+      agent: agent('index', 'index'),
+      secrets: turnSecrets(key === undefined ? {} : { openai: key }),
+    });
     await collect(index.run(turn, new AbortController().signal));
     const [{ agent: router }] = turns as [Turn];
     expect(router).toMatchObject({ id: 'index', definition: { runtime: 'llm' } });

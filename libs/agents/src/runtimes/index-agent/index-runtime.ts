@@ -1,6 +1,6 @@
 import type { Agent } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { AgentList, IndexModels, SecretReader } from '../../ports.js';
+import { AgentList, IndexModels } from '../../ports.js';
 import {
   type AgentOutput,
   type AgentRuntime,
@@ -11,7 +11,7 @@ import {
   type Turn,
   turnNumber,
 } from '../../runtime.js';
-import { llmConfigSchema, splitModel } from '../llm/llm-config.js';
+import { llmConfigSchema, modelKey, splitModel } from '../llm/llm-config.js';
 import { LlmRuntime } from '../llm/llm-runtime.js';
 
 const PROMPT = `You are the front desk of a server with several agents. You do no work yourself: hand each message to the
@@ -25,12 +25,11 @@ If no agent fits, say so and name those there are with what they do.`;
 export class IndexRouter {
   constructor(
     private readonly models: IndexModels,
-    private readonly secrets: SecretReader,
     private readonly llm: LlmRuntime,
   ) {}
 
   /** The llm agent that routes, or the reason for the caller why there is none. */
-  async open({ tenantId, agent }: Turn): Promise<{ agent: Agent } | { why: string }> {
+  async open({ tenantId, agent, secrets }: Turn): Promise<{ agent: Agent } | { why: string }> {
     const found = await this.models.of(tenantId);
     if (!found) return { why: 'There is no model behind me' };
     const config = { ...found, prompt: PROMPT, agents: 'all' };
@@ -38,7 +37,10 @@ export class IndexRouter {
     if (!parsed.success)
       return { why: `The model that was set for me, "${found.model}", is none that I know` };
     const { provider } = splitModel(found.model);
-    if (provider !== 'openai-compatible' && (await this.secrets.get(tenantId, provider)) === undefined) {
+    const { name, destination } = modelKey(parsed.data);
+    const key = await secrets.get(name, [destination]).catch(reasonOf);
+    if (key instanceof Error) return { why: `I can not use my model: ${key.message}` };
+    if (provider !== 'openai-compatible' && key === undefined) {
       return { why: `There is no key for my model: the secret "${provider}" is not set` };
     }
     return { agent: { ...agent, definition: { ...agent.definition, runtime: 'llm', config } } };
@@ -47,6 +49,12 @@ export class IndexRouter {
   route(turn: Turn, agent: Agent, signal: AbortSignal): AsyncIterable<AgentOutput> {
     return this.llm.run({ ...turn, agent }, signal);
   }
+}
+
+/** An error about a secret, whose message is for the tenant. Throws other errors. */
+function reasonOf(error: unknown): Error {
+  if (error instanceof Error && error.name === 'SecretError') return error;
+  throw error;
 }
 
 const introduction = (why: string): string =>

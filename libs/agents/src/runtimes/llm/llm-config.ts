@@ -1,5 +1,5 @@
 import { schemaExcess } from '@baton/compute';
-import { SLUG } from '@baton/a2a';
+import { MODEL_PROVIDER_URLS, SLUG, originOf } from '@baton/a2a';
 import { z } from 'zod';
 import { duration, durationText, wholeNumber } from '../../setting-fields.js';
 import { mcpServers } from './tools/mcp/mcp-config.js';
@@ -144,6 +144,17 @@ export function llmConfig(raw: Record<string, unknown>): LlmConfig {
   const unknown = issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
   const path = ['config', ...(issue?.path ?? []), ...unknown].join('.');
   throw new Error(`${path}: ${unknown.length > 0 ? 'is not a setting' : (issue?.message ?? 'is not valid')}`);
+}
+
+/**
+ * The secret with the key of the model, and the origin that receives it.
+ * @returns `field`: the setting that decides where the key goes
+ */
+export function modelKey({ model, baseUrl, key }: Pick<LlmConfig, 'model' | 'baseUrl' | 'key'>) {
+  const { provider } = splitModel(model);
+  const url = baseUrl ?? (provider === 'openai-compatible' ? '' : MODEL_PROVIDER_URLS[provider]);
+  const field = baseUrl !== undefined ? 'baseUrl' : key !== undefined ? 'key' : 'model';
+  return { name: key ?? provider, destination: originOf(url), field };
 }
 
 /** Splits `openai/gpt-5-mini` into the provider `openai` and the model `gpt-5-mini`. */

@@ -4,24 +4,13 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
 import { Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../../runtime.js';
-import { SecretReader, TokenBudget, type TokenCount, TokensExceeded } from '../../ports.js';
-import { agent, collect, firstTurn, textOf } from '../../testing/turns.js';
+import { TokenBudget, type TokenCount, TokensExceeded } from '../../ports.js';
+import { agent, collect, firstTurn, textOf, turnSecrets } from '../../testing/turns.js';
 import { LlmRuntime } from './llm-runtime.js';
 import { type AgentTool, ToolSources } from './tools/agent-tool.js';
 
 // Real connections, perhaps on a machine that has much else to do.
 export const KEY = 'sk-test-4711';
-
-/** The secrets of one tenant. */
-class FixedSecrets extends SecretReader {
-  constructor(private readonly values: Record<string, string>) {
-    super();
-  }
-
-  override get(_: string, name: string): Promise<string | undefined> {
-    return Promise.resolve(this.values[name]);
-  }
-}
 
 /** A tenant's tokens, kept here. */
 export class CountedTokens extends TokenBudget {
@@ -51,11 +40,9 @@ export class LlmBench {
   readonly runtime: LlmRuntime;
 
   private constructor(readonly provider: ModelProvider) {
-    const keys = { openai: KEY, anthropic: KEY, google: KEY, mine: KEY };
     const source = { open: () => Promise.resolve({ tools: this.tools, close: () => Promise.resolve() }) };
     this.runtime = new LlmRuntime(
       this.outbound,
-      new FixedSecrets(keys),
       this.tokens,
       new ToolSources([source]),
       this.metrics,
@@ -94,7 +81,8 @@ export class LlmBench {
     const baseUrl = model.startsWith('google/') ? `${origin}/v1beta` : url;
     const tested = agent('helper', 'llm');
     tested.definition.config = { model, baseUrl, ...config };
-    return firstTurn(message, { agent: tested, ...fields });
+    const secrets = turnSecrets({ openai: KEY, anthropic: KEY, google: KEY, mine: KEY });
+    return firstTurn(message, { agent: tested, secrets, ...fields });
   }
 
   run(turn: Turn, signal = new AbortController().signal): Promise<AgentOutput[]> {

@@ -15,7 +15,7 @@ import {
   status,
   type Turn,
 } from '../../runtime.js';
-import { SecretReader, TokenBudget, TokensExceeded } from '../../ports.js';
+import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';
 import { type LlmConfig, llmConfigSchema } from './llm-config.js';
@@ -65,7 +65,6 @@ export class LlmRuntime implements AgentRuntime {
 
   constructor(
     private readonly outbound: Outbound,
-    private readonly secrets: SecretReader,
     private readonly budget: TokenBudget,
     private readonly sources: ToolSources,
     private readonly metrics: Metrics,
@@ -117,7 +116,7 @@ export class LlmRuntime implements AgentRuntime {
       import('./model-steps.js'),
     ]);
     const answers = this.outbound.fetchWithin(ANSWER_BOUNDS);
-    const model = await openModel(config, turn.tenantId, this.secrets, answers);
+    const model = await openModel(config, turn.secrets, answers);
     const { budget, modelMetrics: metrics, firstPauseMs } = this;
     const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs });
     const context = await this.context(open);

@@ -1,8 +1,9 @@
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
+import { MODEL_PROVIDER_URLS } from '@baton/a2a';
 import { withoutEndSlashes } from '@baton/outbound';
-import type { SecretReader } from '../../ports.js';
+import type { TurnSecrets } from '../../turn-secrets.js';
 import { AgentFailure } from './agent-failure.js';
-import { type LlmConfig, type Provider, splitModel } from './llm-config.js';
+import { type LlmConfig, type Provider, modelKey, splitModel } from './llm-config.js';
 
 // The SDK prints warnings about unsupported settings. They are for an agent's author, not for a worker's log.
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -23,13 +24,6 @@ export interface OpenModel {
   options: ProviderOptions;
 }
 
-// Set here, because the SDK would read the worker's environment first.
-const USUAL_URL: Record<Exclude<Provider, 'openai-compatible'>, string> = {
-  openai: 'https://api.openai.com/v1',
-  anthropic: 'https://api.anthropic.com/v1',
-  google: 'https://generativelanguage.googleapis.com/v1beta',
-};
-
 /** Token budget for reasoning, for providers that need a number. */
 const THINKING = { low: 2_048, medium: 8_192, high: 24_576 } as const;
 
@@ -38,15 +32,10 @@ const THINKING = { low: 2_048, medium: 8_192, high: 24_576 } as const;
  * @param fetch the outbound guard's fetch
  * @throws AgentFailure if the tenant has no such key
  */
-export async function openModel(
-  config: LlmConfig,
-  tenantId: string,
-  secrets: SecretReader,
-  fetch: Fetch,
-): Promise<OpenModel> {
+export async function openModel(config: LlmConfig, secrets: TurnSecrets, fetch: Fetch): Promise<OpenModel> {
   const { provider, name } = splitModel(config.model);
-  const keyName = config.key ?? provider;
-  const key = (await secrets.get(tenantId, keyName).catch(rethrowPlain))?.trim();
+  const { name: keyName, destination } = modelKey(config);
+  const key = await secrets.get(keyName, [destination]).catch(rethrowPlain);
   const isOptional = provider === 'openai-compatible' && config.key === undefined;
   if (key === undefined && !isOptional) {
     throw new AgentFailure(
@@ -71,20 +60,23 @@ async function create(
   apiKey = '',
   fetch: Fetch,
 ): Promise<ModelV3> {
+  // Given always, because the SDK would read the worker's environment first.
   const baseURL = config.baseUrl && withoutEndSlashes(config.baseUrl);
   switch (provider) {
     case 'openai': {
       const { createOpenAI } = await import('@ai-sdk/openai');
-      const openai = createOpenAI({ baseURL: baseURL ?? USUAL_URL.openai, apiKey, fetch });
+      const openai = createOpenAI({ baseURL: baseURL ?? MODEL_PROVIDER_URLS.openai, apiKey, fetch });
       return config.api === 'chat' ? openai.chat(name) : openai.responses(name);
     }
     case 'anthropic': {
       const { createAnthropic } = await import('@ai-sdk/anthropic');
-      return createAnthropic({ baseURL: baseURL ?? USUAL_URL.anthropic, apiKey, fetch })(name);
+      return createAnthropic({ baseURL: baseURL ?? MODEL_PROVIDER_URLS.anthropic, apiKey, fetch })(name);
     }
     case 'google': {
       const { createGoogleGenerativeAI } = await import('@ai-sdk/google');
-      return createGoogleGenerativeAI({ baseURL: baseURL ?? USUAL_URL.google, apiKey, fetch })(name);
+      return createGoogleGenerativeAI({ baseURL: baseURL ?? MODEL_PROVIDER_URLS.google, apiKey, fetch })(
+        name,
+      );
     }
     case 'openai-compatible': {
       const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');

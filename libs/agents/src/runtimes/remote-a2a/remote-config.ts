@@ -47,6 +47,12 @@ export const remoteConfigSchema = z.strictObject({
 /** The settings with defaults filled in. Durations are in milliseconds. */
 export type RemoteConfig = z.output<typeof remoteConfigSchema>;
 
+/** Every origin that may get the agent's headers: that of the card, and those that the card may name. */
+export const originsOf = (config: Pick<RemoteConfig, 'card' | 'origins'>): string[] => [
+  cardUrlOf(config).origin,
+  ...config.origins,
+];
+
 /** The URL of the card. */
 export function cardUrlOf({ card }: Pick<RemoteConfig, 'card'>): URL {
   const url = new URL(card);

@@ -1,4 +1,4 @@
-import type { AgentCard, AgentInterface } from '@baton/a2a';
+import { type AgentCard, type AgentInterface, originOf } from '@baton/a2a';
 import {
   type Client,
   ClientFactory,
@@ -10,12 +10,11 @@ import {
 } from '@a2a-js/sdk/client';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { Outbound, timeoutSignal } from '@baton/outbound';
-import { Redactor } from '../../outbound/redactor.js';
+import { Outbound, OutboundRefused, timeoutSignal } from '@baton/outbound';
+import type { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
 import type { Turn } from '../../runtime.js';
-import { SecretReader } from '../../ports.js';
-import { type RemoteConfig, cardUrlOf } from './remote-config.js';
+import { type RemoteConfig, cardUrlOf, originsOf } from './remote-config.js';
 import { RemoteFailure, remoteFailure, HttpFailure } from './remote-failure.js';
 
 const CARD_CACHE_MS = 60_000;
@@ -41,17 +40,15 @@ export interface RemoteConnection {
 export class RemoteConnector {
   private readonly cards = new LRUCache<string, AgentCard>({ max: CARD_CACHE_SIZE, ttl: CARD_CACHE_MS });
 
-  constructor(
-    private readonly outbound: Outbound,
-    private readonly secrets: SecretReader,
-  ) {}
+  constructor(private readonly outbound: Outbound) {}
 
   /** Throws RemoteFailure. A transient one may be retried. */
   async connect(turn: Turn, config: RemoteConfig, signal: AbortSignal): Promise<RemoteConnection> {
     const { host } = cardUrlOf(config);
-    const { headers, redactor } = await this.headersOf(turn, config);
-    const fetchImpl = remoteFetch(this.outbound, headers);
-    const fetchCard = remoteFetch(this.outbound, headers, MAX_CARD_BYTES);
+    const { redactor, headers } = await headersOf(turn, config);
+    const origins = originsOf(config);
+    const fetchImpl = remoteFetch(this.outbound, headers, origins);
+    const fetchCard = remoteFetch(this.outbound, headers, origins, MAX_CARD_BYTES);
     const card = await this.cardOf(turn, config, fetchCard, signal).catch((error: unknown) => {
       throw remoteFailure(error, host, redactor);
     });
@@ -77,21 +74,6 @@ export class RemoteConnector {
     this.cards.delete(keyOf(turn, config));
   }
 
-  private async headersOf(turn: Turn, config: RemoteConfig) {
-    const { traceparent } = turn;
-    const values: string[] = [];
-    const keep = (value: string): void => void values.push(value);
-    const own = await readSecretHeaders(this.secrets, turn.tenantId, config.headers, keep).catch(
-      (error: unknown) => {
-        const reason = error instanceof Error ? error.message : String(error);
-        throw new RemoteFailure('final', `The agent can't be called: ${reason}`);
-      },
-    );
-    const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
-    const headers: Record<string, string> = traced ? { traceparent, ...own } : own;
-    return { headers, redactor: new Redactor(values) };
-  }
-
   /** The cache key has tenant and agent, because a card may depend on credentials. */
   private async cardOf(turn: Turn, config: RemoteConfig, fetchImpl: typeof fetch, signal: AbortSignal) {
     const key = keyOf(turn, config);
@@ -101,6 +83,16 @@ export class RemoteConnector {
     this.cards.set(key, card);
     return card;
   }
+}
+
+async function headersOf({ traceparent, secrets }: Turn, config: RemoteConfig) {
+  const own = await readSecretHeaders(secrets, config.headers, originsOf(config)).catch((error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new RemoteFailure('final', `The agent can't be called: ${reason}`);
+  });
+  const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
+  const headers: Record<string, string> = traced ? { traceparent, ...own } : own;
+  return { headers, redactor: secrets.redactor };
 }
 
 const keyOf = ({ tenantId, agent }: Turn, config: RemoteConfig): string =>
@@ -152,11 +144,7 @@ export async function readCard(
  * The allowed interfaces of a card: those at the card's own origin or at an origin of the settings. Otherwise a card
  * could send messages and credentials to another server.
  */
-function callable(
-  all: readonly AgentInterface[],
-  config: RemoteConfig,
-  { origin, host }: URL,
-): AgentInterface[] {
+function callable(all: readonly AgentInterface[], config: RemoteConfig, { host }: URL): AgentInterface[] {
   const { version, binding } = config;
   const spoken = all.filter(
     ({ protocolBinding, protocolVersion }) =>
@@ -169,7 +157,7 @@ function callable(
       [version && `version ${version}`, binding].filter(Boolean).join(', ') || BINDINGS.join(' or ');
     throw new RemoteFailure('final', `The card of the agent at ${host} offers no interface with ${wanted}`);
   }
-  const origins = [origin, ...config.origins];
+  const origins = originsOf(config);
   const allowed = spoken.filter(({ url }) => URL.canParse(url) && origins.includes(new URL(url).origin));
   if (allowed.length > 0) return allowed;
   const elsewhere = spoken.map(({ url }) => (URL.canParse(url) ? new URL(url).origin : 'what is no URL'));
@@ -194,15 +182,19 @@ const NOT_OF_THE_AGENT = new Set([401, 403, 407, 408, 413, 429, 502, 503, 504]);
  * A `fetch` for the SDK's client. It uses the outbound guard, adds the agent's headers, and throws HttpFailure for an
  * HTTP error without an A2A answer.
  *
- * @param headers may hold secrets: the caller must call only the agent's origins
+ * @param headers may hold secrets
+ * @param origins the origins that may get the headers. A call of another one is refused
  */
 export function remoteFetch(
   outbound: Outbound,
   headers: Record<string, string>,
+  origins: readonly string[],
   maxBytes = MAX_ANSWER_BYTES,
 ): typeof fetch {
   const guarded = outbound.fetchWithin({ maxBytes, json: true, limit: 'agentAnswer' });
   return async (input, init) => {
+    const origin = originOf(input instanceof Request ? input.url : String(input));
+    if (!origins.includes(origin)) throw new OutboundRefused(`"${origin}" is none of this agent's origins`);
     const merged = new Headers(init?.headers);
     for (const [name, value] of Object.entries(headers)) merged.set(name, value);
     const response = await guarded(input, { ...init, headers: [...merged] });

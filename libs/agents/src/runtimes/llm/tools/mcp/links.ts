@@ -1,3 +1,4 @@
+import { originOf, programOrigin } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import type { Logger } from '@baton/telemetry';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
@@ -6,7 +7,7 @@ import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/tran
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Outbound, OutboundRefused } from '@baton/outbound';
-import type { SecretReader } from '../../../../ports.js';
+import type { TurnSecrets } from '../../../../turn-secrets.js';
 import {
   type McpServerConfig,
   type RemoteMcpServer,
@@ -24,20 +25,15 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export interface LinkPorts {
   outbound: Outbound;
-  secrets: SecretReader;
+  secrets: TurnSecrets;
   environment: Environment;
   log: Logger;
-  /** Called with each secret's value, so that it can be removed from texts. */
-  secret: (value: string) => void;
 }
 
 /** The links to a server, the preferred one first. Throws an Error with a plain reason. */
-export async function linksTo(
-  config: McpServerConfig,
-  tenantId: string,
-  ports: LinkPorts,
-): Promise<(() => Link)[]> {
-  const read = (name: string, value: SecretValue) => valueOf(name, value, tenantId, ports);
+export async function linksTo(config: McpServerConfig, ports: LinkPorts): Promise<(() => Link)[]> {
+  const destination = 'command' in config ? programOrigin(config.command, config.args) : originOf(config.url);
+  const read = (name: string, value: SecretValue) => valueOf(name, value, destination, ports);
   if ('command' in config) return [stdioLink(config, await readAll(config.env, read), ports)];
   const headers = await readAll(config.headers, read);
   const bad = Object.keys(headers).find((name) => !HEADER_VALUE.test(headers[name] ?? ''));
@@ -81,14 +77,13 @@ async function readAll(values: Record<string, SecretValue>, read: Read): Promise
 async function valueOf(
   name: string,
   value: SecretValue,
-  tenantId: string,
-  { secrets, secret }: LinkPorts,
+  destination: string,
+  { secrets }: LinkPorts,
 ): Promise<string> {
   if (typeof value === 'string') return value;
-  const found = (await secrets.get(tenantId, value.secret))?.trim();
+  const found = await secrets.get(value.secret, [destination]);
   if (found === undefined)
     throw new Error(`the secret "${value.secret}", which ${name} needs, does not exist`);
-  secret(found);
   return value.prefix + found;
 }
 

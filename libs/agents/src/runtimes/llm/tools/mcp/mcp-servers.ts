@@ -4,9 +4,9 @@ import type { Logger, Metrics } from '@baton/telemetry';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import pLimit from 'p-limit';
 import type { Outbound } from '@baton/outbound';
-import { Redactor } from '../../../../outbound/redactor.js';
+import type { Redactor } from '../../../../outbound/redactor.js';
 import type { Turn } from '../../../../runtime.js';
-import type { SecretReader } from '../../../../ports.js';
+import type { TurnSecrets } from '../../../../turn-secrets.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
 import type { AgentTool, OpenTools, ToolResult } from '../agent-tool.js';
@@ -18,7 +18,6 @@ import { MAX_BLOCKS, namesForModel, toolOutput } from './tool-output.js';
 /** Dependencies of connections to MCP servers. */
 export interface McpPorts {
   outbound: Outbound;
-  secrets: SecretReader;
   environment: Environment;
   logger: Logger;
   metrics: Metrics;
@@ -30,7 +29,7 @@ const MAX_CONCURRENT_OPENS = 4;
 interface OpenServer {
   config: McpServerConfig;
   connection: McpConnection;
-  redactor: Redactor;
+  secrets: TurnSecrets;
   tools: Tool[];
   /** Maximum size of a result's files, because they must fit into an event. */
   maxFileBytes: number;
@@ -65,32 +64,28 @@ export async function openServers(
 async function openServer(
   turn: Turn,
   config: McpServerConfig,
-  { outbound, secrets, environment, logger, metrics }: McpPorts,
+  { outbound, environment, logger, metrics }: McpPorts,
   signal: AbortSignal,
 ): Promise<OpenServer | undefined> {
-  const { tenantId, task, runId } = turn;
+  const { tenantId, task, runId, secrets } = turn;
   const log = logger.child({ tenantId, taskId: task.id, runId, mcpServer: config.name });
   let connection: McpConnection | undefined;
-  let redactor = new Redactor([]);
   try {
-    const values: string[] = [];
-    const secret = (value: string): void => void values.push(value);
-    const links = await linksTo(config, tenantId, { outbound, secrets, environment, log, secret });
-    redactor = new Redactor(values);
+    const links = await linksTo(config, { outbound, secrets, environment, log });
     const onError = (error: Error): void =>
-      log.debug('MCP connection', { reason: serverFailure(error, redactor) });
+      log.debug('MCP connection', { reason: serverFailure(error, secrets.redactor) });
     const { connectTimeout, timeout } = config;
     connection = new McpConnection({ links, connectTimeout, timeout, onError });
     const tools = (await connection.listTools(signal)).filter((tool) => isUsable(tool, config));
     for (const tool of tools) assertBounds(tool);
     const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
     const onExcess = (): void => metrics.limitExceeded.inc({ limit: 'toolResult' });
-    return { config, connection, redactor, tools, maxFileBytes, onExcess };
+    return { config, connection, secrets, tools, maxFileBytes, onExcess };
   } catch (error) {
     await connection?.close();
     signal.throwIfAborted();
     if (error instanceof ToolListExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
-    const reason = `The MCP server "${config.name}" can't be used: ${serverFailure(error, redactor)}`;
+    const reason = `The MCP server "${config.name}" can't be used: ${serverFailure(error, secrets.redactor)}`;
     log.warn('MCP server not usable', { reason });
     if (config.optional) return undefined;
     throw new AgentFailure(reason);
@@ -150,7 +145,7 @@ function asTakenBy(model: string, tool: Tool): Tool {
 
 function agentTool(
   name: string,
-  { config, connection, redactor, maxFileBytes, onExcess }: OpenServer,
+  { config, connection, secrets, maxFileBytes, onExcess }: OpenServer,
   tool: Tool,
 ): AgentTool {
   const repeat = fits(config.neverRepeat, tool.name) ? 'never' : 'again';
@@ -169,12 +164,12 @@ function agentTool(
         });
         if (result.content.length > MAX_BLOCKS) onExcess();
         const output = toolOutput(name, result, config.resultLimit, maxFileBytes);
-        return output.ok ? output : withoutSecrets(output, redactor);
+        return output.ok ? output : withoutSecrets(output, secrets.redactor);
       } catch (error) {
         signal.throwIfAborted();
         return {
           ok: false,
-          content: `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, redactor)}`,
+          content: `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, secrets.redactor)}`,
         };
       }
     },

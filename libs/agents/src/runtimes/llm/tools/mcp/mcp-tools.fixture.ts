@@ -6,7 +6,7 @@ import {
   startMcpServer,
 } from '../../../../../../../test/support/mcp-server/mcp-server.js';
 import { Outbound } from '@baton/outbound';
-import { firstTurn } from '../../../../testing/turns.js';
+import { firstTurn, turnSecrets } from '../../../../testing/turns.js';
 import { llmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolResult } from '../agent-tool.js';
 import { McpTools } from './mcp-tools.js';
@@ -31,13 +31,15 @@ export class McpBench {
   }
 
   /** Begin a turn of an agent that has these servers. */
-  async open(servers: object[], { model = 'openai/m' } = {}): Promise<OpenTools> {
-    const reader = { get: (_tenant: string, name: string) => Promise.resolve(this.secrets.get(name)) };
+  async open(
+    servers: object[],
+    { model = 'openai/m', secrets = turnSecrets(Object.fromEntries(this.secrets)) } = {},
+  ): Promise<OpenTools> {
     const DATABASE_URL = 'postgres://baton@db/baton';
     const environment = loadEnvironment({ DATABASE_URL, MCP_STDIO_ALLOW: this.stdioAllow });
-    const source = new McpTools(this.outbound, reader, environment, Logger.silent(), this.metrics);
+    const source = new McpTools(this.outbound, environment, Logger.silent(), this.metrics);
     const config = llmConfig({ model, tools: { mcp: servers } });
-    const opened = await source.open(firstTurn('hi'), config, never);
+    const opened = await source.open(firstTurn('hi', { secrets }), config, never);
     this.cleanup.push(() => opened.close());
     return opened;
   }

@@ -3,7 +3,6 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { Outbound } from '@baton/outbound';
 import type { Turn } from '../../../../runtime.js';
-import { SecretReader } from '../../../../ports.js';
 import type { LlmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolSource } from '../agent-tool.js';
 
@@ -12,7 +11,6 @@ import type { OpenTools, ToolSource } from '../agent-tool.js';
 export class McpTools implements ToolSource {
   constructor(
     private readonly outbound: Outbound,
-    private readonly secrets: SecretReader,
     private readonly environment: Environment,
     private readonly logger: Logger,
     private readonly metrics: Metrics,
@@ -23,7 +21,7 @@ export class McpTools implements ToolSource {
     if (config.tools.mcp.length === 0) return { tools: [], close: () => Promise.resolve() };
     // The MCP SDK is large. A process loads it when an agent needs it.
     const { openServers } = await import('./mcp-servers.js');
-    const { outbound, secrets, environment, logger, metrics } = this;
-    return openServers(turn, config, { outbound, secrets, environment, logger, metrics }, signal);
+    const { outbound, environment, logger, metrics } = this;
+    return openServers(turn, config, { outbound, environment, logger, metrics }, signal);
   }
 }

@@ -1,0 +1,77 @@
+// Where a secret may be sent. A destination is the origin of a URL (`https://api.example.com`), or a program that a
+// worker starts (`stdio:npx -y @acme/notes`). A secret lists the destinations that may receive it.
+
+/** The usual URLs of model providers. */
+export const MODEL_PROVIDER_URLS = {
+  openai: 'https://api.openai.com/v1',
+  anthropic: 'https://api.anthropic.com/v1',
+  google: 'https://generativelanguage.googleapis.com/v1beta',
+} as const;
+
+/** Maximum origins of one secret, and the length of each. */
+const MAX_ORIGINS = 32;
+const MAX_ORIGIN = 512;
+
+const STDIO = 'stdio:';
+const RULE =
+  'must be scheme, host and port, such as https://api.example.com, or stdio: and a command, such as stdio:npx -y @acme/notes';
+
+/** The destination of requests to a URL. */
+export const originOf = (url: string): string => new URL(url).origin;
+
+/** The destination of the environment of a program. */
+export const programOrigin = (command: string, args: readonly string[]): string =>
+  STDIO + [command, ...args].map(encodeWord).join(' ');
+
+/** Words of a command are separated by spaces, so spaces inside a word are encoded. */
+const encodeWord = (word: string): string => word.replace(/[\s%]/g, encodeURIComponent);
+
+/**
+ * Reads the origins that the author of a secret has written. Returns them in one spelling, or the first problem and its
+ * place in the list.
+ */
+export function parseOrigins(
+  texts: readonly string[],
+): { origins: string[] } | { field: string; problem: string } {
+  if (texts.length > MAX_ORIGINS) {
+    return { field: 'origins', problem: `must have at most ${MAX_ORIGINS} entries` };
+  }
+  const origins: string[] = [];
+  for (const [i, text] of texts.entries()) {
+    const origin = text.length > MAX_ORIGIN ? undefined : parseOrigin(text.trim());
+    if (origin === undefined) return { field: `origins[${i}]`, problem: RULE };
+    if (!origins.includes(origin)) origins.push(origin);
+  }
+  return { origins };
+}
+
+function parseOrigin(text: string): string | undefined {
+  if (text.startsWith(STDIO)) {
+    const words = text.slice(STDIO.length).trim();
+    return /^\P{Cc}+$/u.test(words) ? STDIO + words.split(/\s+/).join(' ') : undefined;
+  }
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined;
+  const { origin, href } = new URL(text);
+  return href === `${origin}/` ? origin : undefined;
+}
+
+/** The origins of a new secret whose author names none: a provider's for a secret with its name, else none. */
+export const defaultOrigins = (name: string): string[] => {
+  const url = Object.entries(MODEL_PROVIDER_URLS).find(([provider]) => provider === name)?.[1];
+  return url === undefined ? [] : [originOf(url)];
+};
+
+/**
+ * Whether a secret may be sent to a destination. A program must begin with the words of the entry.
+ * @param origins null: an earlier release stored the secret and nobody has set its origins, so it may go anywhere
+ */
+export const mayReceive = (origins: readonly string[] | null, destination: string): boolean =>
+  origins === null ||
+  origins.some(
+    (origin) => origin === destination || (origin.startsWith(STDIO) && destination.startsWith(`${origin} `)),
+  );
+
+/** Why a secret is refused, with the remedy. */
+export const originRefusal = (name: string, destination: string): string =>
+  `the secret "${name}" may not be sent to ${destination.slice(0, MAX_ORIGIN)}: whoever may write secrets can add that to its ` +
+  `origins (npx baton secrets origins ${name} …)`;

@@ -1,0 +1,46 @@
+import type { AgentDefinition } from '@baton/a2a';
+import { originOf, programOrigin } from '@baton/a2a';
+import { type LlmConfig, llmConfigSchema, modelKey } from './runtimes/llm/llm-config.js';
+import { type RemoteConfig, remoteConfigSchema, originsOf } from './runtimes/remote-a2a/remote-config.js';
+
+/** A secret that an agent's settings name, and where it is sent. */
+export interface SecretUse {
+  /** Path of the setting. */
+  field: string;
+  secret: string;
+  /** Origins and programs that receive the value. */
+  destinations: string[];
+}
+
+/** All secrets that an agent would send, with every place that would receive them. The settings must be valid. */
+export function secretUses({ runtime, config }: Pick<AgentDefinition, 'runtime' | 'config'>): SecretUse[] {
+  if (runtime === 'llm') return usesOfLlm(llmConfigSchema.parse(config));
+  if (runtime === 'remote-a2a') return usesOfRemote(remoteConfigSchema.parse(config));
+  return [];
+}
+
+function usesOfLlm(config: LlmConfig): SecretUse[] {
+  const { name, destination, field } = modelKey(config);
+  const key = { field: `config.${field}`, secret: name, destinations: [destination] };
+  const tools = config.tools.mcp.flatMap((server, i) => {
+    const path = `config.tools.mcp[${i}]`;
+    return 'command' in server
+      ? named(`${path}.env`, server.env, [programOrigin(server.command, server.args)])
+      : named(`${path}.headers`, server.headers, [originOf(server.url)]);
+  });
+  return [key, ...tools];
+}
+
+const usesOfRemote = (config: RemoteConfig): SecretUse[] =>
+  named('config.headers', config.headers, originsOf(config));
+
+/** The values that name a secret. */
+function named(
+  path: string,
+  values: Readonly<Record<string, string | { secret: string }>>,
+  destinations: string[],
+): SecretUse[] {
+  return Object.entries(values).flatMap(([name, value]) =>
+    typeof value === 'string' ? [] : [{ field: `${path}.${name}`, secret: value.secret, destinations }],
+  );
+}
