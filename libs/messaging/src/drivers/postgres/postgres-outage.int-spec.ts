@@ -27,8 +27,11 @@ describe('messaging when Postgres fails', () => {
   const allowConnections = (allowed: boolean): Promise<void> =>
     asAdministrator(`ALTER DATABASE ${database} ALLOW_CONNECTIONS ${allowed}`);
 
+  /** Resolves when all have ended: a signal that is sent on one that is about to end is lost. */
   const cutConnections = (): Promise<void> =>
-    asAdministrator(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`);
+    asAdministrator(
+      `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '${database}'`,
+    );
 
   const connectionBack = (messaging: Messaging): Promise<void> =>
     new Promise((resolve) => void messaging.onReconnect(resolve));
