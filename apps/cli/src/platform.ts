@@ -10,6 +10,7 @@ import {
   CatalogClient,
   Database,
   HostStore,
+  IssuerStore,
   SecretStore,
   type Tenant,
   TenantStore,
@@ -30,6 +31,7 @@ export interface Platform {
   agents: AgentStore;
   entries: AgentCatalogStore;
   hosts: HostStore;
+  issuers: IssuerStore;
   secrets: SecretStore;
 }
 
@@ -48,6 +50,7 @@ export async function withPlatform<T>(
       agents: new AgentStore(catalog),
       entries: new AgentCatalogStore(catalog),
       hosts: new HostStore(catalog),
+      issuers: new IssuerStore(catalog),
       secrets: new SecretStore(catalog),
     });
   } finally {

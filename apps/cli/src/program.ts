@@ -13,6 +13,10 @@ const COMMANDS: Readonly<
     summary: 'bearer tokens of a tenant: create, list, revoke',
     add: async (...args) => (await import('./commands/tokens.js')).addTokenCommands(...args),
   },
+  issuers: {
+    summary: 'OpenID providers that a tenant trusts: add, list, remove',
+    add: async (...args) => (await import('./commands/issuers.js')).addIssuerCommands(...args),
+  },
   agents: {
     summary:
       'agents of a tenant: apply, list, show, enable, disable, versions, restore, remove, create, schema',

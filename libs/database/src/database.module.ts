@@ -9,6 +9,7 @@ import { DeadLetterStore } from './runs/dead-letter.store.js';
 import { DispatchStore } from './dispatch/dispatch.store.js';
 import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
+import { IssuerStore } from './tenants/issuer.store.js';
 import { JournalStore } from './runs/journal.store.js';
 import { RetentionStore } from './retention/retention.store.js';
 import { RowSecurityError } from './connection/row-security.js';
@@ -27,6 +28,7 @@ import { UsageStore } from './tenants/usage.store.js';
 const STORES = [
   DeadLetterStore,
   ...[JournalStore, RetentionStore, TenantRemovalStore, TenantStore, UsageStore, TokenUsageStore],
+  IssuerStore,
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],
 ];

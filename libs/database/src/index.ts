@@ -35,6 +35,7 @@ export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.s
 export { type WorkerLoad, type WorkerProcess, WorkerStore } from './dispatch/worker.store.js';
 export { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 export { TenantStore } from './tenants/tenant.store.js';
+export { IssuerStore } from './tenants/issuer.store.js';
 export { TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore, CatalogFullError } from './catalog/agent-catalog.store.js';
 export { AgentStore } from './catalog/agent.store.js';

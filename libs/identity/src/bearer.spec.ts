@@ -12,6 +12,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { Test } from '@nestjs/testing';
 import type { FastifyReply } from 'fastify';
 import { BearerGuard, BearerStrategy, callerOf } from './bearer.js';
+import { JwtService } from './issuers/jwt.service.js';
 import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
 import { type Caller, TokenService } from './token.service.js';
 
@@ -34,12 +35,17 @@ class Refusal implements ExceptionFilter {
 describe('bearer guard', () => {
   const tokens = new TokensInMemory();
   const service = tokenService(tokens, new ControlInMemory());
+  const jwts = { verify: jest.fn<Promise<Caller>, [string]>() };
   let app: NestFastifyApplication;
 
   beforeAll(async () => {
     const module = await Test.createTestingModule({
       controllers: [WhoAmI],
-      providers: [BearerStrategy, { provide: TokenService, useValue: service }],
+      providers: [
+        BearerStrategy,
+        { provide: TokenService, useValue: service },
+        { provide: JwtService, useValue: jwts },
+      ],
     }).compile();
     app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter());
     app.useGlobalFilters(new Refusal());
@@ -100,6 +106,21 @@ describe('bearer guard', () => {
       status: 401,
       challenge: 'Bearer realm="baton", error="invalid_request"',
     });
+  });
+
+  it('asks the issuers that are trusted about a JWT', async () => {
+    const caller: Caller = { tenantId: 'acme', principal: { kind: 'user', key: 'user:x' }, scopes: [] };
+    jwts.verify.mockResolvedValueOnce(caller);
+    expect(JSON.parse((await get('Bearer a.b.c')).body)).toEqual(caller);
+    jwts.verify.mockRejectedValueOnce(new ProtocolError('unauthenticated', 'the token has expired'));
+    expect(await get('Bearer a.b.c')).toMatchObject({
+      status: 401,
+      challenge: 'Bearer realm="baton", error="invalid_token", error_description="the token has expired"',
+    });
+    // Nobody can tell whether the token is good: not a reason to get another one.
+    jwts.verify.mockRejectedValueOnce(new ProtocolError('unavailable', 'later'));
+    expect(await get('Bearer a.b.c')).toMatchObject({ challenge: undefined, body: 'later' });
+    expect(jwts.verify.mock.calls).toEqual(Array(3).fill(['a.b.c']));
   });
 
   it('takes no token from the URL', async () => {

@@ -2,6 +2,7 @@ import { ProtocolError } from '@baton/a2a';
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AuthGuard, PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-http-bearer';
+import { JwtService, isJwt } from './issuers/jwt.service.js';
 import { type Caller, TokenService, unauthenticated } from './token.service.js';
 
 /** The caller that a guard has found. Throws if the route has no guard, which is a bug. */
@@ -16,7 +17,10 @@ type HttpRequest = Parameters<Strategy<never>['authenticate']>[0];
 /** Passport's `bearer`: finds the caller of the token in the `Authorization` header (RFC 6750 §2.1). */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
-  constructor(private readonly tokens: TokenService) {
+  constructor(
+    private readonly tokens: TokenService,
+    private readonly jwts: JwtService,
+  ) {
     super({ realm: 'baton' });
   }
 
@@ -26,8 +30,9 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
     super.authenticate(onlyHeaders as HttpRequest);
   }
 
-  /** Throws `unauthenticated` with the reason if the token is not good. */
+  /** A token of Baton, or of an issuer that a tenant trusts. Throws `unauthenticated` with the reason if it is not good. */
   async validate(secret: string): Promise<Caller> {
+    if (isJwt(secret)) return this.jwts.verify(secret);
     const verification = await this.tokens.verify(secret);
     if (verification.ok) return verification.caller;
     throw unauthenticated(verification.reason);
@@ -61,7 +66,7 @@ export class BearerGuard extends AuthGuard('bearer') {
       reply.header('www-authenticate', `Bearer realm="baton"${attributes}`);
       return new ProtocolError('unauthenticated', reason);
     };
-    if (error instanceof ProtocolError) {
+    if (error instanceof ProtocolError && error.kind === 'unauthenticated') {
       throw refuse(`, error="invalid_token", error_description="${error.message}"`, error.message);
     }
     if (error) throw error;

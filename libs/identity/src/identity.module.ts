@@ -1,7 +1,9 @@
 import { Environment } from '@baton/config';
 import { SecretStore } from '@baton/database';
+import { OutboundModule } from '@baton/outbound';
 import { Global, Module } from '@nestjs/common';
 import { BearerStrategy } from './bearer.js';
+import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
 import { OpenCalls } from './open-calls.js';
 import { Secrets } from './secrets.js';
@@ -9,9 +11,13 @@ import { TokenService } from './token.service.js';
 
 // Each expects the stores and Messaging to be provided globally. A worker needs no tokens.
 
-/** Provides TokenService, OpenCalls, and what BearerGuard needs. */
+/** Provides TokenService, JwtService, OpenCalls, and what BearerGuard needs. */
 @Global()
-@Module({ providers: [TokenService, OpenCalls, BearerStrategy], exports: [TokenService, OpenCalls] })
+@Module({
+  imports: [OutboundModule],
+  providers: [TokenService, JwtService, OpenCalls, BearerStrategy],
+  exports: [TokenService, JwtService, OpenCalls],
+})
 export class IdentityModule {}
 
 /** Provides LimitsService. */

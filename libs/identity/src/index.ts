@@ -1,5 +1,6 @@
 export { BearerGuard, callerOf } from './bearer.js';
 export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
+export { IssuerError, readIssuerKeys } from './issuers/issuer-keys.js';
 export { LimitsService } from './limits.service.js';
 export { OpenCalls } from './open-calls.js';
 export {

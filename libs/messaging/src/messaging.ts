@@ -30,6 +30,7 @@ export type ControlMessage =
   | { type: 'run-canceled'; tenantId: string; taskId: string; runId: string }
   // Also after any other change of a token: all releases then read it again.
   | { type: 'token-revoked'; tenantId: string; tokenId: string }
+  | { type: 'issuers-changed'; tenantId: string; issuer: string }
   | { type: 'limits-changed'; tenantId: string }
   | { type: 'tenant-suspended'; tenantId: string }
   | { type: 'catalog-changed'; tenantId: string | null };

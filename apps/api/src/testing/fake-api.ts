@@ -5,6 +5,7 @@ import {
   Database,
   type HostBinding,
   HostStore,
+  IssuerStore,
   RunStore,
   type SecretInfo,
   SecretStore,
@@ -238,7 +239,7 @@ function fakesModule({
   counts,
   listeners,
 }: Fakes): new () => object {
-  const unused = [TaskStore, TenantStore, TokenStore, AgentStore];
+  const unused = [TaskStore, TenantStore, TokenStore, IssuerStore, AgentStore];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
     {

@@ -50,7 +50,7 @@ export function addTokenCommands(program: Command, cli: Cli): void {
 }
 
 /** The scopes of a comma-separated list. Throws OperatorError that names the first unknown one. */
-export function parseScopes(text: string): Scope[] {
+export function parseScopes(text: string, option = '--scopes'): Scope[] {
   const names = text
     .split(',')
     .map((name) => name.trim())
@@ -58,7 +58,7 @@ export function parseScopes(text: string): Scope[] {
   const unknown = names.find((name) => !SCOPES.includes(name as Scope));
   if (unknown !== undefined || names.length === 0) {
     const reason = unknown === undefined ? 'no scope is given' : `there is no scope "${unknown}"`;
-    throw new OperatorError(`--scopes: ${reason}: choose from ${SCOPES.join(', ')}.`);
+    throw new OperatorError(`${option}: ${reason}: choose from ${SCOPES.join(', ')}.`);
   }
   return [...new Set(names as Scope[])];
 }

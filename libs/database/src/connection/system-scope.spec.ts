@@ -21,6 +21,8 @@ const USERS: Readonly<Record<string, string>> = {
   'runs/run.store.ts': 'the sweeper and gauges: runs of many tenants at once',
   'schedules/schedule.store.ts': 'the schedules of all tenants that are due',
   'catalog/secret.store.ts': 'a rotation encrypts the secrets of all tenants anew',
+  'tenants/issuer.store.ts':
+    'an issuer is looked up before the tenant of its token is known; operators list all',
   'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'tasks/task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
   'tenants/tenant.store.ts': 'operators create, list and find tenants by their slug',

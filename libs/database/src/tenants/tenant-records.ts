@@ -54,3 +54,29 @@ export interface FoundToken extends ApiToken {
   /** Set if it is the secret before the last rotation: until when that is good. */
   secretUntil?: Date;
 }
+
+/** An OpenID provider whose users may call a tenant. */
+export interface TrustedIssuer {
+  id: string;
+  tenantId: string;
+  /** URL, exactly as in the claim `iss`. */
+  issuer: string;
+  audience: string;
+  /** Claim and value by which its tokens select this tenant, if the issuer and the audience serve several tenants. */
+  selector: { claim: string; value: string } | null;
+  /** Where its keys are; null = where its discovery document says. */
+  jwksUrl: string | null;
+  /** Claim that tells its users apart. */
+  subjectClaim: string;
+  /** What each of its users may do. */
+  scopes: Scope[];
+  grants: ClaimGrant[];
+  createdAt: Date;
+}
+
+/** What users may do whose token has the value in the claim. */
+export interface ClaimGrant {
+  claim: string;
+  value: string;
+  scopes: Scope[];
+}

@@ -1,0 +1,227 @@
+import { TENANT_SCOPES } from '@baton/a2a';
+import type { ClaimGrant, TrustedIssuer } from '@baton/database';
+import { IssuerError, readIssuerKeys } from '@baton/identity';
+import { Outbound, failureReason } from '@baton/outbound';
+import type { Command } from 'commander';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import { printJson, printTable } from '../output.js';
+import { announce, requireTenant, withPlatform } from '../platform.js';
+import { parseScopes } from './tokens.js';
+
+const TITLES = ['issuer', 'audience', 'tenant', 'scopes', 'grants', 'id'];
+const NONE = 'No issuers are trusted yet: npx baton issuers add <url> --tenant <slug> --audience <audience>';
+/** `tasks:read,tasks:write if groups=staff`. Scopes have no blank. */
+const GRANT = /^(\S+) +if +([^\s=]+)=(.+)$/;
+const CLAIM = /^([^\s=]+)=(.+)$/;
+const MAX_TEXT = 512;
+const MAX_GRANTS = 100;
+
+interface AddOptions extends JsonOption {
+  tenant: string;
+  audience: string;
+  claim?: string;
+  subject: string;
+  scopes: string;
+  grant: string[];
+  jwksUrl?: string;
+  allowHttp?: boolean;
+  check: boolean;
+}
+
+interface ListOptions extends JsonOption {
+  tenant?: string;
+}
+
+/** `baton issuers …`: whose tokens (JWTs) are good besides those of Baton. */
+export function addIssuerCommands(program: Command, cli: Cli): void {
+  const issuers = program
+    .command('issuers')
+    .description('OpenID providers whose users may call a tenant with their access tokens (JWT)');
+
+  issuers
+    .command('add')
+    .description('trust an issuer; the issuer and the audience of a token select one tenant')
+    .argument('<url>', 'issuer, exactly as in the claim iss')
+    .requiredOption('--tenant <slug>', 'tenant that its users call')
+    .requiredOption('--audience <audience>', 'what the claim aud of its tokens must contain')
+    .option(
+      '--claim <claim=value>',
+      'accept only tokens with this claim; it selects the tenant among several',
+    )
+    .option('--subject <claim>', 'claim that tells its users apart and never changes', 'sub')
+    .option('--scopes <scopes>', 'what each of its users may do, comma-separated; or none', 'agents:call')
+    .option(
+      '--grant <rule>',
+      `what users with a certain claim may do: "tasks:read,tasks:write if groups=staff"; repeatable. Scopes: ${TENANT_SCOPES.join(', ')}, admin`,
+      (rule: string, rules: string[]) => [...rules, rule],
+      [] as string[],
+    )
+    .option('--jwks-url <url>', 'URL of its keys, if it has no discovery document')
+    .option('--allow-http', 'allow URLs without https, for tests (default: no)')
+    .option('--no-check', 'do not read its keys first')
+    .option(...JSON_OPTION)
+    .action((url: string, options: AddOptions) => addIssuer(cli, url, options));
+
+  issuers
+    .command('list')
+    .description('list the trusted issuers')
+    .option('--tenant <slug>', 'only of this tenant')
+    .option(...JSON_OPTION)
+    .action((options: ListOptions) => listIssuers(cli, options));
+
+  issuers
+    .command('remove')
+    .description('no longer trust an issuer; its tokens are refused at once')
+    .argument('<id>', 'id of the issuer in the list')
+    .requiredOption('--tenant <slug>', 'tenant that trusts it')
+    .option(...JSON_OPTION)
+    .action((id: string, options: JsonOption & { tenant: string }) => removeIssuer(cli, id, options));
+}
+
+/** A rule of `--grant`. Throws OperatorError. */
+export function parseGrant(rule: string): ClaimGrant {
+  const [, scopes, claim, value] = GRANT.exec(rule.trim()) ?? [];
+  if (scopes === undefined || claim === undefined || value === undefined) {
+    throw new OperatorError(
+      `--grant: "${rule}" is not a rule such as "tasks:read,tasks:write if groups=staff".`,
+    );
+  }
+  return {
+    claim: textOf('--grant', claim),
+    value: textOf('--grant', value),
+    scopes: parseScopes(scopes, '--grant'),
+  };
+}
+
+/** The claim and the value of `--claim`. Throws OperatorError. */
+function parseSelector(text: string): { claim: string; value: string } {
+  const [, claim, value] = CLAIM.exec(text) ?? [];
+  if (claim === undefined || value === undefined) {
+    throw new OperatorError(`--claim: "${text}" is not a claim and its value, such as org_id=org_1.`);
+  }
+  return { claim: textOf('--claim', claim), value: textOf('--claim', value) };
+}
+
+/** Throws OperatorError unless tokens can contain the text. */
+function textOf(option: string, text: string): string {
+  if (text !== '' && text.length <= MAX_TEXT && !text.includes('\0')) return text;
+  throw new OperatorError(`${option}: give a text of 1 to ${String(MAX_TEXT)} characters.`);
+}
+
+/** A URL as it is written, because tokens must have the same text. Throws OperatorError. */
+function urlOf(what: string, text: string, allowHttp: boolean | undefined): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !['https:', 'http:'].includes(url.protocol) || !/^[\x21-\x7e]{1,2048}$/.test(text)) {
+    throw new OperatorError(`${what}: "${text}" is not a URL such as https://id.example.com.`);
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new OperatorError(`${what}: leave out user name, password, "?" and "#".`);
+  }
+  if (url.protocol === 'http:' && !allowHttp) {
+    throw new OperatorError(
+      `${what}: "${text}" is not encrypted, so others could replace its keys: use https, or --allow-http for a test.`,
+    );
+  }
+  return text;
+}
+
+async function addIssuer({ source, terminal }: Cli, url: string, options: AddOptions): Promise<void> {
+  const { json, allowHttp } = options;
+  if (options.grant.length > MAX_GRANTS) {
+    throw new OperatorError(`--grant: give at most ${String(MAX_GRANTS)} rules.`);
+  }
+  const entry = {
+    issuer: urlOf('Issuer', url, allowHttp),
+    audience: textOf('--audience', options.audience),
+    selector: options.claim === undefined ? null : parseSelector(options.claim),
+    jwksUrl: options.jwksUrl === undefined ? null : urlOf('--jwks-url', options.jwksUrl, allowHttp),
+    subjectClaim: textOf('--subject', options.subject),
+    scopes: options.scopes === 'none' ? [] : parseScopes(options.scopes),
+    grants: options.grant.map(parseGrant),
+  };
+  await withPlatform(source, async ({ environment, tenants, issuers }) => {
+    const { id: tenantId, slug } = await requireTenant(tenants, options.tenant);
+    if (options.check) await checkKeys(entry, environment.outboundAllow);
+    const result = await issuers.add({ ...entry, tenantId });
+    if ('conflict' in result) {
+      const whose = (await tenants.byId(result.conflict.tenantId))?.slug ?? '';
+      throw new OperatorError(conflictOf(entry, result.conflict, whose));
+    }
+    const { added } = result;
+    if (json) printJson(terminal, { ...added, tenant: slug });
+    else terminal.out(`Users of ${added.issuer} may call tenant ${slug}. Id: ${added.id}`);
+    await announce(terminal, environment, { type: 'issuers-changed', tenantId, issuer: added.issuer });
+  });
+}
+
+/** Throws OperatorError unless the issuer has keys, because a wrong URL would only show when a user is refused. */
+async function checkKeys(
+  entry: Pick<TrustedIssuer, 'issuer' | 'jwksUrl'>,
+  allow: readonly string[],
+): Promise<void> {
+  const outbound = new Outbound(allow);
+  try {
+    const { keys } = await readIssuerKeys(outbound, entry);
+    if (keys.length === 0) throw new IssuerError('it has no keys');
+  } catch (error) {
+    const reason = error instanceof IssuerError ? error.message : failureReason(error);
+    if (reason === undefined) throw error;
+    throw new OperatorError(
+      `The keys of ${entry.issuer} cannot be read: ${reason}. Correct the URL, or add it unseen with --no-check.`,
+    );
+  } finally {
+    await outbound.onApplicationShutdown();
+  }
+}
+
+function conflictOf(
+  { audience, selector, jwksUrl }: Pick<TrustedIssuer, 'audience' | 'selector' | 'jwksUrl'>,
+  conflict: TrustedIssuer,
+  tenant: string,
+): string {
+  const show = `npx baton issuers remove ${conflict.id} --tenant ${tenant} removes it`;
+  if (conflict.audience !== audience || conflict.jwksUrl !== jwksUrl) {
+    const keys = conflict.jwksUrl === null ? 'without --jwks-url' : `with --jwks-url ${conflict.jwksUrl}`;
+    return `Tenant ${tenant} trusts this issuer ${keys}: give the same, or ${show}.`;
+  }
+  if (conflict.selector && selector?.claim !== conflict.selector.claim) {
+    return `Tenant ${tenant} trusts this issuer and audience for tokens with the claim ${conflict.selector.claim}: select a tenant with the same --claim ${conflict.selector.claim}=<value>, or ${show}.`;
+  }
+  return `Tenant ${tenant} trusts this issuer and audience already, and a token must select one tenant: use another --audience, give each entry another value of the same --claim, or ${show}.`;
+}
+
+async function listIssuers({ source, terminal }: Cli, { tenant, json }: ListOptions): Promise<void> {
+  const records = await withPlatform(source, async ({ tenants, issuers }) => {
+    const only = tenant === undefined ? undefined : await requireTenant(tenants, tenant);
+    const [found, all] = await Promise.all([issuers.list(only?.id), only ? [only] : tenants.list()]);
+    const slugs = new Map(all.map(({ id, slug }) => [id, slug]));
+    return found.map((issuer) => ({ ...issuer, tenant: slugs.get(issuer.tenantId) ?? '' }));
+  });
+  const rows = records.map(({ issuer, audience, selector, tenant: slug, scopes, grants, id }) => {
+    const selected = selector ? ` (${selector.claim}=${selector.value})` : '';
+    const rules = grants.map((grant) => `${grant.scopes.join(',')} if ${grant.claim}=${grant.value}`);
+    return [issuer, `${audience}${selected}`, slug, scopes.join(','), rules.join('; '), id];
+  });
+  if (json) printJson(terminal, records);
+  else printTable(terminal, TITLES, rows, NONE);
+}
+
+async function removeIssuer(
+  { source, terminal }: Cli,
+  id: string,
+  { tenant, json }: JsonOption & { tenant: string },
+): Promise<void> {
+  await withPlatform(source, async ({ environment, tenants, issuers }) => {
+    const { id: tenantId } = await requireTenant(tenants, tenant);
+    const removed = await issuers.remove(tenantId, id);
+    if (!removed) {
+      throw new OperatorError(
+        `Tenant "${tenant}" trusts no issuer of that id: npx baton issuers list --tenant ${tenant} shows ids.`,
+      );
+    }
+    if (json) printJson(terminal, { ...removed, tenant });
+    else
+      terminal.out(`Tokens of ${removed.issuer} for ${removed.audience} are no longer good for ${tenant}.`);
+    await announce(terminal, environment, { type: 'issuers-changed', tenantId, issuer: removed.issuer });
+  });
+}

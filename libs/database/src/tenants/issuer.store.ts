@@ -1,0 +1,83 @@
+import { isUuid, type Scope } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { CatalogClient } from '../connection/catalog-client.js';
+import type { Issuer as IssuerRow } from '../generated/client.js';
+import type { ClaimGrant, TrustedIssuer } from './tenant-records.js';
+
+/** The issuers that tenants trust. */
+@Injectable()
+export class IssuerStore {
+  constructor(private readonly catalog: CatalogClient) {}
+
+  /**
+   * Add an issuer, unless one of its tokens could then select two rows, or keys of two places.
+   * @returns what is stored now, or the row that is in the way
+   */
+  async add(
+    issuer: Omit<TrustedIssuer, 'id' | 'createdAt'>,
+  ): Promise<{ added: TrustedIssuer } | { conflict: TrustedIssuer }> {
+    const { selector, grants, ...rest } = issuer;
+    const { claim: tenantClaim, value: tenantValue } = selector ?? NO_SELECTOR;
+    const { issuer: url, audience, jwksUrl } = issuer;
+    const sameAudience = { audience, OR: [{ tenantClaim: { not: tenantClaim } }, { tenantValue }] };
+    const otherKeys = jwksUrl === null ? { NOT: { jwksUrl: null } } : otherUrl(jwksUrl);
+    return this.catalog.run((prisma) =>
+      prisma.$transaction(async (transaction) => {
+        // Those who add rows of the same issuer at once see each other's.
+        await transaction.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`issuers ${url}`}, 0))`;
+        const conflict = await transaction.issuer.findFirst({
+          where: { issuer: url, OR: [sameAudience, otherKeys] },
+        });
+        if (conflict) return { conflict: issuerOf(conflict) };
+        const data = { ...rest, tenantClaim, tenantValue, grants: grants.map((grant) => ({ ...grant })) };
+        return { added: issuerOf(await transaction.issuer.create({ data })) };
+      }),
+    );
+  }
+
+  /** All rows of an issuer, of any tenant. */
+  async byIssuer(issuer: string): Promise<TrustedIssuer[]> {
+    const rows = await this.catalog.run((prisma) => prisma.issuer.findMany({ where: { issuer } }));
+    return rows.map(issuerOf);
+  }
+
+  /** By issuer and audience; of one tenant, or of all. */
+  async list(tenantId?: string): Promise<TrustedIssuer[]> {
+    const order = [{ issuer: 'asc' }, { audience: 'asc' }, { tenantValue: 'asc' }] as const;
+    const where = tenantId === undefined ? {} : { tenantId };
+    const rows = await this.catalog.run((prisma) => prisma.issuer.findMany({ where, orderBy: [...order] }));
+    return rows.map(issuerOf);
+  }
+
+  /** Undefined: the tenant has no such issuer. */
+  async remove(tenantId: string, id: string): Promise<TrustedIssuer | undefined> {
+    if (!isUuid(id)) return undefined;
+    const found = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.issuer.findUnique({ where: { tenantId_id: { tenantId, id } } }),
+    );
+    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.issuer.deleteMany({ where: { tenantId, id } }),
+    );
+    return found && count > 0 ? issuerOf(found) : undefined;
+  }
+}
+
+const NO_SELECTOR = { claim: '', value: '' };
+
+/** Rows whose keys are elsewhere. `not` alone leaves out NULL. */
+const otherUrl = (jwksUrl: string) => ({ OR: [{ jwksUrl: null }, { jwksUrl: { not: jwksUrl } }] });
+
+function issuerOf({
+  tenantClaim: claim,
+  tenantValue: value,
+  scopes,
+  grants,
+  ...row
+}: IssuerRow): TrustedIssuer {
+  return {
+    ...row,
+    selector: claim === '' ? null : { claim, value },
+    scopes: scopes as Scope[],
+    grants: grants as unknown as ClaimGrant[],
+  };
+}

@@ -1,0 +1,162 @@
+import { ProtocolError } from '@baton/a2a';
+import type { TrustedIssuer } from '@baton/database';
+import type { Outbound } from '@baton/outbound';
+import { type JSONWebKeySet, type JWTVerifyGetKey, createLocalJWKSet, errors } from 'jose';
+import { z } from 'zod';
+
+/** How long keys are used before they are read again. */
+const FRESH_MS = 10 * 60_000;
+/** How long keys are used while the issuer does not answer. By then its tokens have expired. */
+const KEPT_MS = 24 * 3_600_000;
+/** Time after a failure, or after a key that nobody knows, before the issuer is asked again. */
+const PAUSE_MS = 30_000;
+
+const TIMEOUT_MS = 5_000;
+const MAX_BYTES = 256 * 1024;
+const MAX_KEYS = 100;
+/** Base64url characters of an RSA modulus of 8192 bits. A longer one makes each check slow. */
+const MAX_MODULUS = 1366;
+
+/** Why the keys of an issuer cannot be read. The message is for operators. */
+export class IssuerError extends Error {
+  override readonly name = 'IssuerError';
+}
+
+/**
+ * The keys of one issuer. It is asked when keys are ten minutes old, and when a token names a key that is not known: at most
+ * twice a minute, whatever tokens are sent. Callers that need the same answer share one request. While the issuer does not
+ * answer, its known keys stay good for a day.
+ */
+export class IssuerKeys {
+  private known: { find: JWTVerifyGetKey; at: number } | undefined;
+  private loading: Promise<boolean> | undefined;
+  private failedAt: number | undefined;
+  private missedAt: number | undefined;
+
+  /**
+   * @param read asks the issuer
+   * @param onFailure called when `read` rejects
+   */
+  constructor(
+    private readonly read: () => Promise<JSONWebKeySet>,
+    private readonly onFailure: (error: unknown) => void,
+    private readonly now: () => number = Date.now,
+  ) {}
+
+  /** Finds the key of a token for `jwtVerify`. Rejects with ProtocolError `unavailable`, or an error of jose. */
+  readonly find: JWTVerifyGetKey = async (header, token) => {
+    const find = await this.current();
+    try {
+      return await find(header, token);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await this.reloadForUnknownKey())) throw error;
+      return (await this.current())(header, token);
+    }
+  };
+
+  private async current(): Promise<JWTVerifyGetKey> {
+    const age = this.known && this.now() - this.known.at;
+    if (this.known && age !== undefined && age < FRESH_MS) return this.known.find;
+    const isFailing = this.failedAt !== undefined;
+    if (this.loading || !this.isPausing(this.failedAt)) {
+      const loaded = this.load();
+      // With keys at hand, nobody waits again for an issuer that has just not answered.
+      const isUsable = age !== undefined && age < KEPT_MS;
+      if (!isUsable || !isFailing) await loaded;
+    }
+    if (this.known && this.now() - this.known.at < KEPT_MS) return this.known.find;
+    const seconds = Math.ceil(PAUSE_MS / 1000);
+    throw new ProtocolError(
+      'unavailable',
+      'the keys of the issuer of the token cannot be read at the moment: send the request again later',
+      { metadata: { retryAfterSeconds: String(seconds) }, retryAfterSeconds: seconds },
+    );
+  }
+
+  /** @returns whether the keys were read again */
+  private async reloadForUnknownKey(): Promise<boolean> {
+    if (!this.loading) {
+      if (this.isPausing(this.missedAt) || this.isPausing(this.failedAt)) return false;
+      this.missedAt = this.now();
+    }
+    return this.load();
+  }
+
+  private isPausing(since: number | undefined): boolean {
+    return since !== undefined && this.now() - since < PAUSE_MS;
+  }
+
+  /** Never rejects. */
+  private load(): Promise<boolean> {
+    this.loading ??= this.read()
+      .then((keys) => {
+        this.known = { find: createLocalJWKSet(keys), at: this.now() };
+        this.failedAt = undefined;
+        return true;
+      })
+      .catch((error: unknown) => {
+        this.failedAt = this.now();
+        this.onFailure(error);
+        return false;
+      })
+      .finally(() => (this.loading = undefined));
+    return this.loading;
+  }
+}
+
+const discovery = z.object({ issuer: z.string(), jwks_uri: z.url().max(2048) });
+
+const keySet = z.object({
+  keys: z
+    .array(z.looseObject({ kty: z.string(), n: z.string().optional() }))
+    .max(MAX_KEYS, `must not have more than ${String(MAX_KEYS)} keys`),
+});
+
+/**
+ * Reads the public keys of an issuer, at its `jwksUrl` or where its discovery document says (OpenID Connect Discovery 1.0
+ * §4). Rejects with IssuerError, or as `Outbound.fetch` does.
+ */
+export async function readIssuerKeys(
+  outbound: Pick<Outbound, 'fetchWithin'>,
+  { issuer, jwksUrl }: Pick<TrustedIssuer, 'issuer' | 'jwksUrl'>,
+): Promise<JSONWebKeySet> {
+  const fetch = outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true, timeoutMs: TIMEOUT_MS });
+  const read = async <T>(url: string, schema: z.ZodType<T>): Promise<T> => {
+    const response = await fetch(url, { headers: { accept: 'application/json' } });
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      throw new IssuerError(`${url} answers with status ${String(response.status)}`);
+    }
+    const text = await response.text();
+    const parsed = schema.safeParse(jsonOf(text));
+    if (parsed.success) return parsed.data;
+    throw new IssuerError(`${url} is not what OpenID Connect describes: ${z.prettifyError(parsed.error)}`);
+  };
+  const { keys } = await read(jwksUrl ?? (await discoveredUrl(issuer, read)), keySet);
+  return { keys: keys.filter(({ n }) => n === undefined || n.length <= MAX_MODULUS) };
+}
+
+async function discoveredUrl(
+  issuer: string,
+  read: (url: string, schema: typeof discovery) => Promise<z.output<typeof discovery>>,
+): Promise<string> {
+  const url = `${issuer.endsWith('/') ? issuer.slice(0, -1) : issuer}/.well-known/openid-configuration`;
+  const document = await read(url, discovery);
+  if (document.issuer !== issuer) {
+    throw new IssuerError(
+      `${url} is about the issuer "${document.issuer.slice(0, 256)}": use exactly this name`,
+    );
+  }
+  if (issuer.startsWith('https:') && !document.jwks_uri.startsWith('https:')) {
+    throw new IssuerError(`${url} names keys at a URL without https`);
+  }
+  return document.jwks_uri;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,193 @@
+import { ProtocolError } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { IssuerStore, type TrustedIssuer } from '@baton/database';
+import { Messaging, TenantCache } from '@baton/messaging';
+import { Outbound, failureReason } from '@baton/outbound';
+import { Logger } from '@baton/telemetry';
+import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import {
+  type JWTPayload,
+  type ProtectedHeaderParameters,
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  jwtVerify,
+} from 'jose';
+import { LRUCache } from 'lru-cache';
+import type { Caller } from '../token.service.js';
+import { hasValue, scopesOf, userPrincipal } from './claims.js';
+import { IssuerError, IssuerKeys, readIssuerKeys } from './issuer-keys.js';
+
+/** Three parts in base64url (RFC 7515 §7.1). No token of Baton has a dot. */
+const FORM = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+const MAX_LENGTH = 8192;
+/** What can be the URL of an issuer. Postgres refuses U+0000 in a text. */
+const ISSUER = /^[\x21-\x7e]{1,2048}$/;
+/** Signatures with a private key. With a shared secret (HS256), whoever can check a token can make one. */
+const ALGORITHMS = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+];
+/** A header without `typ` is that of a JWT. Others are of tokens for other purposes, such as `logout+jwt`. */
+const TYPES: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'application/jwt', 'application/at+jwt']);
+/** How far the clock of an issuer may be ahead. If it is behind, its tokens expire a little too early. */
+const TOLERANCE_SECONDS = 30;
+const MAX_ISSUERS = 1_000;
+/** The largest number of seconds that is a time. */
+const MAX_TIME = 8.64e12;
+
+/** The same before the signature is good, so that nobody finds out by guessing which issuers are trusted. */
+const UNTRUSTED = 'the token is not signed by an issuer that is trusted here';
+
+const EXPIRED = 'the token has expired';
+
+/** Whether a bearer token has the form of a JWT. */
+export const isJwt = (token: string): boolean => FORM.test(token);
+
+/**
+ * Verifies access tokens of the issuers that tenants trust (JWTs, RFC 7519 and RFC 9068). Issuers are set by operators:
+ * `npx baton issuers`. A change takes effect at once, because every process is informed; at the latest after TOKEN_CACHE_MS.
+ */
+@Injectable()
+export class JwtService implements OnModuleInit, OnModuleDestroy {
+  /** What tenants trust, by the URL of the issuer. */
+  private readonly cache: TenantCache<TrustedIssuer[]>;
+  private readonly keys = new LRUCache<string, IssuerKeys>({ max: MAX_ISSUERS });
+
+  constructor(
+    store: IssuerStore,
+    messaging: Messaging,
+    private readonly outbound: Outbound,
+    private readonly logger: Logger,
+    environment: Environment,
+  ) {
+    this.cache = new TenantCache<TrustedIssuer[]>(messaging, {
+      load: async (issuer) => {
+        const found = await store.byIssuer(issuer);
+        return found.length > 0 ? found : undefined;
+      },
+      ttlMs: environment.tokenCacheMs,
+      staleAfter: (message) =>
+        message.type === 'issuers-changed' ? (issuer) => issuer === message.issuer : 'none',
+    });
+  }
+
+  async onModuleInit(): Promise<void> {
+    await this.cache.start();
+  }
+
+  onModuleDestroy(): void {
+    this.cache.stop();
+  }
+
+  /**
+   * The user of a token. Throws ProtocolError: `unauthenticated` with the reason, or `unavailable` if the keys of the issuer
+   * cannot be read. Rejects as the database does if it does not answer.
+   */
+  async verify(token: string): Promise<Caller> {
+    const issuer = unverifiedIssuer(token);
+    const trusted = await this.cache.get(issuer);
+    const [first] = trusted ?? [];
+    if (!trusted || !first) throw refused(UNTRUSTED);
+    const claims = await this.verified(token, first);
+    const selected = trusted.filter((row) => isFor(row, claims));
+    const [row] = selected;
+    if (!row) throw refused('no tenant accepts the audience (aud) of the token');
+    if (selected.length > 1)
+      throw refused('the token is for several tenants or audiences that are trusted here');
+    return callerOf(row, claims);
+  }
+
+  /** The claims of a token whose signature, issuer and times are good. */
+  private async verified(token: string, row: TrustedIssuer): Promise<JWTPayload> {
+    try {
+      const { payload } = await jwtVerify(token, this.keysOf(row).find, {
+        algorithms: ALGORITHMS,
+        issuer: row.issuer,
+        clockTolerance: TOLERANCE_SECONDS,
+        requiredClaims: ['exp', 'aud'],
+      });
+      return payload;
+    } catch (error) {
+      throw error instanceof errors.JOSEError ? refused(reasonOf(error)) : error;
+    }
+  }
+
+  /** All rows of an issuer have the same keys (`IssuerStore.add`). */
+  private keysOf({ issuer, jwksUrl }: TrustedIssuer): IssuerKeys {
+    const name = `${issuer} ${jwksUrl ?? ''}`;
+    let keys = this.keys.get(name);
+    if (!keys) {
+      const onFailure = (error: unknown): void => {
+        const reason = error instanceof IssuerError ? error.message : failureReason(error);
+        this.logger.warn('could not read the keys of an issuer', {
+          issuer,
+          reason,
+          err: reason ? undefined : error,
+        });
+      };
+      keys = new IssuerKeys(() => readIssuerKeys(this.outbound, { issuer, jwksUrl }), onFailure);
+      this.keys.set(name, keys);
+    }
+    return keys;
+  }
+}
+
+const refused = (reason: string): ProtocolError => new ProtocolError('unauthenticated', reason);
+
+/** What the token says about its issuer. Nothing of it is verified, but that the token can be verified at all. */
+function unverifiedIssuer(token: string): string {
+  if (token.length > MAX_LENGTH) throw refused(`the token has more than ${String(MAX_LENGTH)} characters`);
+  let header: ProtectedHeaderParameters;
+  let claims: JWTPayload;
+  try {
+    header = decodeProtectedHeader(token);
+    claims = decodeJwt(token);
+  } catch {
+    throw refused('the token is not a JWT');
+  }
+  const { alg, typ, crit } = header;
+  if (!ALGORITHMS.includes(alg ?? '')) {
+    throw refused(`the algorithm (alg) of the token must be one of ${ALGORITHMS.join(', ')}`);
+  }
+  if (typ !== undefined && (typeof typ !== 'string' || !TYPES.has(typ.toLowerCase()))) {
+    throw refused('the type (typ) of the token is not that of an access token');
+  }
+  if (crit !== undefined) throw refused('the token has the header crit, which is not supported');
+  const { iss } = claims;
+  if (typeof iss !== 'string' || !ISSUER.test(iss)) throw refused('the token has no issuer (iss)');
+  return iss;
+}
+
+/** Why a token is refused. Only after its signature is good does the reason say more than that. */
+function reasonOf(error: errors.JOSEError): string {
+  if (error instanceof errors.JWTExpired) return EXPIRED;
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    const { claim, reason } = error;
+    if (claim === 'nbf' && reason === 'check_failed') return 'the token is not valid yet (nbf)';
+    return `the token has no valid ${claim}`;
+  }
+  return UNTRUSTED;
+}
+
+/** Whether a token is meant for the tenant of the row. */
+function isFor({ audience, selector }: TrustedIssuer, claims: JWTPayload): boolean {
+  return hasValue(claims, 'aud', audience) && (!selector || hasValue(claims, selector.claim, selector.value));
+}
+
+function callerOf(row: TrustedIssuer, claims: JWTPayload): Caller {
+  // Keycloak: `Bearer` is an access token; `ID` and `Refresh` are not for servers like this one.
+  if (claims.typ !== undefined && claims.typ !== 'Bearer') {
+    throw refused('the claim typ of the token is not Bearer: send an access token');
+  }
+  if (claims.cnf !== undefined) {
+    throw refused('the token is bound to a key (cnf): send a bearer token');
+  }
+  const principal = userPrincipal(row, claims);
+  if (!principal) throw refused('the token has no subject');
+  const { exp = 0 } = claims;
+  if (exp > MAX_TIME) throw refused('the token has no valid exp');
+  const expiresAt = new Date(exp * 1000);
+  if (expiresAt.getTime() <= Date.now()) throw refused(EXPIRED);
+  return { tenantId: row.tenantId, principal, scopes: scopesOf(row, claims), expiresAt };
+}
