@@ -24,6 +24,13 @@ export interface Principal {
   readonly key: string;
 }
 
+/** The agents that a caller may know of and call. */
+export interface AllowedAgents {
+  readonly slugs: readonly string[];
+  /** Of those that exist, also of those that were deleted. */
+  readonly ids: readonly string[];
+}
+
 /** The principal of a bearer token. */
 export const tokenPrincipal = (tokenId: string): Principal => ({ kind: 'token', key: `token:${tokenId}` });
 
@@ -48,6 +55,8 @@ export interface CallContext {
   tenantId: string;
   principal: Principal;
   scopes: readonly Scope[];
+  /** The agents that exist for the caller; unset = all of its tenant. */
+  agents?: AllowedAgents | undefined;
   /** Whether the operation reads tasks or acts on them (`OPERATIONS`); see `task-reach.ts`. */
   access: 'read' | 'write';
   requestId: string;

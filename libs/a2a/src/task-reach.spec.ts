@@ -9,7 +9,7 @@ type Reached = 'reads and writes' | 'reads' | 'nothing';
 
 function reachOf(principal: Principal, scopes: readonly Scope[], owner: string | null): Reached {
   const caller = { principal, scopes };
-  if (!canSee(caller, owner)) return 'nothing';
+  if (!canSee(caller, { owner, agentId: 'echo' })) return 'nothing';
   try {
     assertWritable(caller, owner);
     return 'reads and writes';
@@ -54,6 +54,18 @@ describe('what a caller reaches', () => {
       ]).toEqual([own, own]);
     },
   );
+
+  it.each<[agentId: string, Scope[], owner: string, seen: boolean]>([
+    ['id-of-a', ['agents:call'], MINE.key, true],
+    ['id-of-b', ['agents:call'], MINE.key, false],
+    ['a', ['admin'], MINE.key, false],
+    ['id-of-a', ['admin'], OTHERS, true],
+    ['id-of-b', ['admin'], OTHERS, false],
+  ])('with a list of agents are tasks of these alone: of %s with %j', (agentId, scopes, owner, seen) => {
+    const caller = { principal: MINE, scopes, agents: { slugs: ['a'], ids: ['id-of-a'] } };
+    expect(canSee(caller, { owner, agentId })).toBe(seen);
+    expect(canSee({ ...caller, agents: { slugs: ['a'], ids: [] } }, { owner, agentId })).toBe(false);
+  });
 
   it('names the scope that is missing', () => {
     const reader = { principal: MINE, scopes: ['agents:call', 'tasks:read'] as const };

@@ -1,10 +1,27 @@
-import type { CallContext } from './call-context.js';
+import type { Agent } from './agent.js';
+import type { AllowedAgents, CallContext } from './call-context.js';
 import { ProtocolError } from './errors.js';
 
-// Which tasks of its tenant a caller reaches. This file is the one place that decides it (docs/inside/adr/0010-principals.md).
+// Which tasks and agents of its tenant a caller reaches. This file is the one place that decides it
+// (docs/inside/adr/0010-principals.md).
 
 /** What decides which tasks a caller reaches. */
-export type Reacher = Pick<CallContext, 'principal' | 'scopes'>;
+export type Reacher = Pick<CallContext, 'principal' | 'scopes' | 'agents'>;
+
+/** What decides who reaches a task. */
+export interface ReachedTask {
+  /** Null = made by an earlier release. */
+  owner: string | null;
+  agentId: string;
+}
+
+/** Whether an agent exists for a caller. @param agents that it may know of; undefined = all */
+export const isAllowed = (agents: AllowedAgents | undefined, { slug }: Pick<Agent, 'slug'>): boolean =>
+  agents === undefined || agents.slugs.includes(slug);
+
+/** The same for an agent by its slug or id. */
+export const isAllowedName = (agents: AllowedAgents | undefined, slugOrId: string): boolean =>
+  agents === undefined || agents.slugs.includes(slugOrId) || agents.ids.includes(slugOrId);
 
 /** The tasks of one principal, as stores filter by them. */
 export interface OwnTasks {
@@ -31,9 +48,9 @@ export const writableTasks = (caller: Reacher): OwnTasks | undefined =>
 export const isAmong = (tasks: OwnTasks | undefined, owner: string | null): boolean =>
   tasks === undefined || (owner === null ? tasks.unowned : owner === tasks.owner);
 
-/** Whether the caller sees a task of that owner. For a caller that does not, the task does not exist. */
-export const canSee = (caller: Reacher, owner: string | null): boolean =>
-  isAmong(visibleTasks(caller), owner);
+/** Whether the caller sees a task. For a caller that does not, the task does not exist. */
+export const canSee = (caller: Reacher, { owner, agentId }: ReachedTask): boolean =>
+  isAmong(visibleTasks(caller), owner) && (caller.agents?.ids.includes(agentId) ?? true);
 
 /** Throws `forbidden` for a task that the caller sees and may not act on. */
 export function assertWritable(caller: Reacher, owner: string | null): void {

@@ -1,4 +1,4 @@
-import { type Principal, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
+import { type AllowedAgents, type Principal, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type ApiToken, type FoundToken, type TokenRights, TokenStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
@@ -24,6 +24,8 @@ export interface Caller {
   readonly expiresAt?: Date | undefined;
   /** By which `TokenService.refused` knows the token, to end its open calls. Unset: it cannot be revoked. */
   readonly credential?: string;
+  /** The agents that exist for it; a verified token has only their slugs. Unset: all of its tenant. */
+  readonly agents?: AllowedAgents;
   /** The limit of the token itself, besides that of its tenant. Unset: none. */
   readonly requestsPerSecond?: number;
 }
@@ -184,11 +186,13 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 }
 
-function callerOf({ tenantId, id, scopes, requestsPerSecond, ...token }: FoundToken, hash: string): Caller {
+function callerOf(token: FoundToken, hash: string): Caller {
+  const { tenantId, id, scopes, agents, requestsPerSecond } = token;
   const expiresAt = endOf(token);
   return {
     ...{ tenantId, scopes, principal: tokenPrincipal(id), credential: hash },
     ...(expiresAt && { expiresAt }),
+    ...(agents.length > 0 && { agents: { slugs: agents, ids: [] } }),
     ...(requestsPerSecond !== null && { requestsPerSecond }),
   };
 }
@@ -208,9 +212,11 @@ function refusalOf({ revokedAt, expiresAt, secretUntil }: FoundToken): RefusedTo
 }
 
 /** Whether a token may do less than it could when the call began. */
-function narrowed({ scopes }: Caller, token: ApiToken): RefusedToken | undefined {
-  const keeps = token.scopes.includes('admin') || scopes.every((scope) => token.scopes.includes(scope));
-  return keeps ? undefined : 'changed';
+function narrowed({ scopes, agents }: Caller, token: ApiToken): RefusedToken | undefined {
+  const keepsScopes = token.scopes.includes('admin') || scopes.every((scope) => token.scopes.includes(scope));
+  const hasAllAgents = token.agents.length === 0;
+  const keepsAgents = hasAllAgents || agents?.slugs.every((slug) => token.agents.includes(slug));
+  return keepsScopes && keepsAgents ? undefined : 'changed';
 }
 
 const isToken =

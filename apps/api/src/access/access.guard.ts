@@ -2,6 +2,7 @@ import { ProtocolError, type Scope } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { BearerGuard, type Caller, LimitsService } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
+import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
@@ -51,6 +52,7 @@ export class AccessGuard extends BearerGuard {
     private readonly messaging: Messaging,
     private readonly environment: Environment,
     private readonly unauthenticated: UnauthenticatedLimit,
+    private readonly agents: AgentDirectory,
   ) {
     super();
   }
@@ -82,6 +84,10 @@ export class AccessGuard extends BearerGuard {
     await this.countRequest(tenantId);
     const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(SCOPES, route);
     if (enough) requireScope(enough, scopes);
+    const { agents } = request.user;
+    if (agents) {
+      request.user = { ...request.user, agents: await this.agents.allowed(tenantId, agents.slugs) };
+    }
     return true;
   }
 

@@ -62,7 +62,7 @@ export class CardsController {
   }
 
   private agentOf(request: FastifyRequest, slugOrId: string): Promise<Agent> {
-    return this.agents.named(callerOf(request).tenantId, slugOrId);
+    return this.agents.named(callerOf(request), slugOrId);
   }
 }
 
@@ -83,7 +83,7 @@ function profileCardController(card: ProfileCard): Type {
       @Req() request: FastifyRequest,
       @Res() reply: FastifyReply,
     ): Promise<void> {
-      const agent = await this.agents.named(callerOf(request).tenantId, slugOrId);
+      const agent = await this.agents.named(callerOf(request), slugOrId);
       const sheet = this.sheets.unsigned(card.encode(agent, this.publicUrl.value));
       await sendCard(sheet, 'private', request, reply);
     }

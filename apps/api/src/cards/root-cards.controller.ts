@@ -99,14 +99,13 @@ export class RootCardsController {
 
   private async rootAgent(request: FastifyRequest): Promise<RootAgent> {
     const binding = await this.hosts.of(request);
-    const tenantId = hasToken(request) ? callerOf(request).tenantId : undefined;
-    const isOpen = binding?.public && tenantId === undefined;
-    if (binding && (isOpen || binding.tenantId === tenantId)) {
+    const caller = hasToken(request) ? callerOf(request) : undefined;
+    const isOpen = binding?.public && !caller;
+    if (binding && (isOpen || binding.tenantId === caller?.tenantId)) {
       const origin = `${new URL(this.publicUrl.value).protocol}//${request.headers.host ?? binding.host}`;
-      return { agent: await this.agents.named(binding.tenantId, binding.agent), origin };
+      return { agent: await this.agents.named(caller ?? binding, binding.agent), origin };
     }
-    if (tenantId === undefined) return { agent: SERVER_AGENT };
-    return { agent: await this.agents.defaultAgent(tenantId) };
+    return { agent: caller ? await this.agents.defaultAgent(caller) : SERVER_AGENT };
   }
 }
 

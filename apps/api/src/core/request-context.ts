@@ -10,6 +10,7 @@ import {
   ProtocolError,
   type Reacher,
   assertParts,
+  isAllowed,
   isEnabled,
   rulesFor,
   soleAgent,
@@ -58,6 +59,9 @@ export interface AgentScope extends Reacher {
   hostAgent?: string;
 }
 
+/** Who looks at an agent. */
+type AgentViewer = Pick<AgentScope, 'tenantId' | 'agents'>;
+
 @Injectable()
 export class AgentFinder {
   constructor(private readonly agents: AgentDirectory) {}
@@ -67,7 +71,8 @@ export class AgentFinder {
     const agent = await this.choose(choice, scope);
     const { needsLiveAgent } = OPERATIONS[call.operation];
     // The tasks of a deleted agent stay readable.
-    if (agent.status === 'deleted' && needsLiveAgent) {
+    const isGone = agent.status === 'deleted' && needsLiveAgent;
+    if (isGone || !isAllowed(scope.agents, agent)) {
       throw agentNotFound(choice.by === 'name' ? choice.name : agent.slug);
     }
     // A task that names a disabled agent stays readable, and can be canceled.
@@ -82,9 +87,12 @@ export class AgentFinder {
       case 'name':
         return this.kept(tenantId, choice.name);
       case 'host':
-        return hostAgent === undefined ? this.defaultAgent(tenantId) : this.kept(tenantId, hostAgent);
-      case 'sole':
-        return soleAgent(await this.agents.own(tenantId), await this.agents.defaultAgent(tenantId));
+        return hostAgent === undefined ? this.defaultAgent(scope) : this.kept(tenantId, hostAgent);
+      case 'sole': {
+        const own = await this.agents.own(tenantId);
+        const known = own.filter((agent) => isAllowed(scope.agents, agent));
+        return soleAgent(known, await this.agents.defaultAgent(tenantId));
+      }
       case 'task': {
         const agent = await this.agents.ofTask(scope, profile.name, choice.taskId);
         if (!agent) throw ProtocolError.taskNotFound(choice.taskId);
@@ -93,10 +101,10 @@ export class AgentFinder {
     }
   }
 
-  /** The agent with that slug or id. */
-  async named(tenantId: string, slugOrId: string): Promise<Agent> {
+  /** The agent with that slug or id, if it exists for the caller. */
+  async named({ tenantId, agents }: AgentViewer, slugOrId: string): Promise<Agent> {
     const agent = await this.agents.find(tenantId, slugOrId);
-    if (!agent) throw agentNotFound(slugOrId);
+    if (!agent || !isAllowed(agents, agent)) throw agentNotFound(slugOrId);
     return agent;
   }
 
@@ -108,9 +116,10 @@ export class AgentFinder {
   }
 
   /** The agent for calls that name none. */
-  async defaultAgent(tenantId: string): Promise<Agent> {
+  async defaultAgent({ tenantId, agents }: AgentViewer): Promise<Agent> {
     const agent = await this.agents.defaultAgent(tenantId);
-    if (agent) return agent;
+    if (agent && isAllowed(agents, agent)) return agent;
+    if (agent) throw agentNotFound(agent.slug);
     throw new ProtocolError('agent-not-found', "the tenant's default agent no longer exists");
   }
 }
@@ -140,7 +149,7 @@ export class CallResolver {
     { profile, codec, call, pathAgent, params }: DecodedRequest,
     { request, reply }: Exchange,
   ): Promise<ResolvedCall> {
-    const { tenantId, principal, scopes, hostAgent }: HostCaller = callerOf(request);
+    const { tenantId, principal, scopes, agents, hostAgent }: HostCaller = callerOf(request);
     const { scopes: enough, tokenRequired, access } = OPERATIONS[call.operation];
     // The guard has checked it before the body came, which may be long ago.
     await this.limits.assertActive(tenantId);
@@ -149,7 +158,8 @@ export class CallResolver {
       throw new ProtocolError('unauthenticated', `a bearer token is required ${tokenRequired}`);
     }
     const choice = profile.chooseAgent({ path: pathAgent, params, call });
-    const agent = await this.agents.find(choice, { tenantId, principal, scopes, profile, hostAgent }, call);
+    const scope = { tenantId, principal, scopes, agents, profile, hostAgent };
+    const agent = await this.agents.find(choice, scope, call);
     logContextOf(request).agent = agent.slug;
     if ('message' in call.request) assertParts(profile.parts, call.request.message, agent);
     const after = lastEventId(request);
@@ -161,6 +171,7 @@ export class CallResolver {
         tenantId,
         principal,
         scopes,
+        agents,
         access,
         requestId: request.id,
         agent,

@@ -125,7 +125,7 @@ export interface FakeApi {
   /** When tokens expire, by their secret. */
   expiresAt: Record<string, Date>;
   /** What tokens may do besides their scopes, by their secret. */
-  rights: Record<string, Pick<Caller, 'requestsPerSecond'>>;
+  rights: Record<string, Pick<Caller, 'agents' | 'requestsPerSecond'>>;
   /** Tells the process what another one has published. */
   control(message: ControlMessage): void;
   /** Every line of the log, parsed. */
@@ -320,6 +320,7 @@ function tasksModule({
     find,
     findIncludingDeleted: find,
     forget: () => undefined,
+    allowed: async (_tenantId: string, slugs: string[]) => ({ slugs, ids: slugs }),
     list: async () => agents,
     own: async () => own,
     ofTask: async (_caller: object, _profile: string, id: string) => find('', agentOfTask[id] ?? ''),

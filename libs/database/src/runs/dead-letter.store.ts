@@ -28,7 +28,7 @@ const COLUMNS = `d.tenant_id, d.run_id, d.task_id, d.agent_id, d.reason, d.attem
 
 /**
  * $1 tenant, NULL = all $2 and $3 the last row of the page before: when it died, and its run; NULL = none $4 limit $5 owner
- * of its task, NULL = any $6 whether also those of earlier releases, which have no owner
+ * of its task, NULL = any $6 whether also those of earlier releases, which have no owner $7 agents, NULL = any
  */
 const LIST: Statement = {
   name: 'dead-letter-list',
@@ -36,6 +36,7 @@ const LIST: Statement = {
 SELECT ${COLUMNS} FROM dead_letters d
 WHERE ($1::uuid IS NULL OR d.tenant_id = $1)
   AND ($2::timestamptz IS NULL OR (d.died_at, d.run_id) < ($2, $3::uuid))
+  AND ($7::text[] IS NULL OR d.agent_id = ANY($7))
   AND ($5::text IS NULL OR EXISTS (SELECT FROM tasks t
     WHERE t.tenant_id = d.tenant_id AND t.id = d.task_id AND (t.owner = $5 OR t.owner IS NULL AND $6::boolean)))
 ORDER BY d.died_at DESC, d.run_id DESC LIMIT $4`,
@@ -92,6 +93,7 @@ export class DeadLetterStore {
    * One page, the latest first.
    * @param page.after the last of the page before
    * @param page.own only of these tasks; unset = whosever they are
+   * @param page.agentIds only of these agents
    */
   async list(
     tenantId: string,
@@ -99,16 +101,25 @@ export class DeadLetterStore {
       limit: number;
       after?: Pick<DeadLetter, 'diedAt' | 'runId'> | undefined;
       own?: OwnTasks | undefined;
+      agentIds?: readonly string[] | undefined;
     },
   ): Promise<DeadLetter[]> {
-    const { limit, after, own } = page;
-    const values = [tenantId, after?.diedAt, after?.runId, limit, own?.owner, own?.unowned];
+    const { limit, after, own, agentIds } = page;
+    const values = [tenantId, after?.diedAt, after?.runId, limit, own?.owner, own?.unowned, agentIds];
     return (await this.database.tenantQuery<DeadLetterRow>(tenantId, LIST, values)).map(letterOf);
   }
 
   /** Of all tenants, the latest first. */
   async listAll(limit: number): Promise<DeadLetter[]> {
-    const rows = await this.database.systemQuery<DeadLetterRow>(LIST, [null, null, null, limit, null, null]);
+    const rows = await this.database.systemQuery<DeadLetterRow>(LIST, [
+      null,
+      null,
+      null,
+      limit,
+      null,
+      null,
+      null,
+    ]);
     return rows.map(letterOf);
   }
 

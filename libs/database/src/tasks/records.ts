@@ -264,6 +264,8 @@ export interface TaskFilter {
   tenantId: string;
   /** Unset: the tasks of every agent. */
   agentId?: string;
+  /** Only tasks of these agents. */
+  agentIds?: readonly string[] | undefined;
   /** Only these; unset: the tasks of every principal. */
   own?: OwnTasks | undefined;
   contextId?: string;

@@ -27,7 +27,10 @@ class Conditions {
 export const COUNTED_EXACTLY = 10_000;
 
 /** What a list is made of: everything about a page but its position. */
-export type ListedTasks = Pick<TaskFilter, 'tenantId' | 'agentId' | 'own' | 'contextId' | 'state' | 'since'>;
+export type ListedTasks = Pick<
+  TaskFilter,
+  'tenantId' | 'agentId' | 'agentIds' | 'own' | 'contextId' | 'state' | 'since'
+>;
 
 /**
  * The statement that reads a page. It is made to measure, without a name: a plan for every combination of
@@ -121,10 +124,14 @@ const TENANT = '$1';
  * @param context what tells contexts apart: the index has only the key, so the id decides, which costs a look at
  * each row. A count does without: two ids of one key would have to be made on purpose.
  */
-function matching({ tenantId, agentId, contextId, since }: ListedTasks, context: 'id' | 'key'): Conditions {
+function matching(
+  { tenantId, agentId, agentIds, contextId, since }: ListedTasks,
+  context: 'id' | 'key',
+): Conditions {
   const where = new Conditions();
   where.add(`t.tenant_id = ${where.value(tenantId)}`);
   if (agentId !== undefined) where.add(`t.agent_id = ${where.value(agentId)}`);
+  if (agentIds) where.add(`t.agent_id = ANY(${where.value(agentIds)}::text[])`);
   if (contextId !== undefined) {
     const id = where.value(contextId);
     where.add(`t.context_key = md5(${id}::text)::uuid`);

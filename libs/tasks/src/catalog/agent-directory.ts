@@ -1,4 +1,4 @@
-import { type Agent, type Reacher, canSee, ownTasks } from '@baton/a2a';
+import { type Agent, type AllowedAgents, type Reacher, canSee, ownTasks } from '@baton/a2a';
 import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
 import { AgentStore, RetentionStore, TaskStore, TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
@@ -93,8 +93,14 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     const taskId = alias?.taskId ?? idOrAlias;
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
     const known = stored ?? (await this.retention.findTombstone(tenantId, taskId));
-    if (!known || !canSee(caller, known.owner)) return undefined;
+    if (!known || !canSee(caller, known)) return undefined;
     return this.findIncludingDeleted(tenantId, known.agentId);
+  }
+
+  /** The agents of that list of a token, as they are now. Of deleted agents their tasks are left. */
+  async allowed(tenantId: string, slugs: readonly string[]): Promise<AllowedAgents> {
+    const found = await Promise.all(slugs.map((slug) => this.findIncludingDeleted(tenantId, slug)));
+    return { slugs, ids: found.flatMap((agent) => agent?.id ?? []) };
   }
 
   /** The agent for calls that name none: `index`, unless the operator has set another. */

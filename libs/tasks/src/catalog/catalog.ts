@@ -1,8 +1,11 @@
 import {
   type Agent,
   type AgentDocument,
+  type AllowedAgents,
   ProtocolError,
   assertAgentSlug,
+  isAllowed,
+  isAllowedName,
   mayReceive,
   originRefusal,
   parseAgentDocument,
@@ -33,9 +36,15 @@ import {
 } from './catalog-errors.js';
 import { mergePatch } from './merge-patch.js';
 
-/** Who writes. */
-export interface Author {
+/** Who looks at agents. */
+export interface Viewer {
   tenantId: string;
+  /** The agents that exist for it; unset = all. */
+  agents?: AllowedAgents | undefined;
+}
+
+/** Who writes. */
+export interface Author extends Viewer {
   /** `token:<id>` or `operator`. */
   by: string;
 }
@@ -70,27 +79,29 @@ export class Catalog {
   ) {}
 
   /** Every agent the tenant can see: built-ins, installed ones, its own; also those that are disabled. */
-  async list(tenantId: string): Promise<Agent[]> {
-    return [...BUILTIN_AGENTS, ...(await this.agents.list(tenantId))];
+  async list({ tenantId, agents }: Viewer): Promise<Agent[]> {
+    const all = [...BUILTIN_AGENTS, ...(await this.agents.list(tenantId))];
+    return all.filter((agent) => isAllowed(agents, agent));
   }
 
   /** By slug or id. Throws `agent-not-found`. */
-  async get(tenantId: string, name: string): Promise<Agent | CatalogEntry> {
+  async get({ tenantId, agents }: Viewer, name: string): Promise<Agent | CatalogEntry> {
     const builtin = BUILTIN_AGENTS.find(({ slug }) => slug === name);
     const found =
       builtin ?? (await this.entries.find(tenantId, name)) ?? (await this.agents.find(tenantId, name));
-    if (found) return found;
+    if (found && isAllowed(agents, found)) return found;
     throw new ProtocolError('agent-not-found', `Agent not found: ${name}`, { metadata: { agent: name } });
   }
 
-  /** Make an agent. Throws `invalid-params`, and `conflict` if its slug is taken. */
+  /** Make an agent. Throws `invalid-params`, `forbidden`, and `conflict` if its slug is taken. */
   async create(
-    { tenantId, by }: Author,
+    { tenantId, agents, by }: Author,
     document: AgentDocument,
     { dryRun, check }: WriteOptions = {},
   ): Promise<CatalogWrite> {
     const { slug = slugOf(document.definition.name), enabled = true, definition } = document;
     assertAgentSlug(slug);
+    assertMayWrite(agents, slug);
     await this.assertRunnable(tenantId, definition);
     const current = await this.entries.find(tenantId, slug);
     check?.(current);
@@ -111,6 +122,7 @@ export class Catalog {
     document: AgentDocument,
     options: WriteOptions = {},
   ): Promise<CatalogWrite> {
+    assertMayWrite(author.agents, name);
     const there = await this.entries.find(author.tenantId, name);
     if (there) return this.change(author, name, () => document, options);
     if (document.slug !== undefined && document.slug !== name) throw slugFixed(name);
@@ -131,14 +143,18 @@ export class Catalog {
     number: number,
     options: WriteOptions = {},
   ): Promise<CatalogWrite> {
-    const { definition } = await this.version(author.tenantId, name, number);
+    const { definition } = await this.version(author, name, number);
     return this.change(author, name, () => ({ definition }), options);
   }
 
   /** Delete an agent from the catalog. Its running tasks finish. */
-  async remove({ tenantId }: Author, name: string, { check }: WriteOptions = {}): Promise<CatalogEntry> {
+  async remove(
+    { tenantId, agents }: Author,
+    name: string,
+    { check }: WriteOptions = {},
+  ): Promise<CatalogEntry> {
     for (let tries = 0; tries < TRIES; tries++) {
-      const current = await this.own(tenantId, name);
+      const current = await this.own({ tenantId, agents }, name);
       check?.(current);
       const tenant = await this.tenants.byId(tenantId);
       if (tenant?.defaultAgent === current.slug) throw isDefaultAgent(current.slug, tenant.slug);
@@ -151,26 +167,26 @@ export class Catalog {
   }
 
   /** The newest first, at most `limit` of those before the version `before`. */
-  async versions(tenantId: string, name: string, limit: number, before?: number): Promise<AgentVersion[]> {
-    const { id } = await this.own(tenantId, name);
-    return this.entries.versions(tenantId, id, limit, before);
+  async versions(viewer: Viewer, name: string, limit: number, before?: number): Promise<AgentVersion[]> {
+    const { id } = await this.own(viewer, name);
+    return this.entries.versions(viewer.tenantId, id, limit, before);
   }
 
   /** Throws `not-found`. */
-  async version(tenantId: string, name: string, number: number): Promise<AgentVersion> {
-    const [found] = await this.versions(tenantId, name, 1, number + 1);
+  async version(viewer: Viewer, name: string, number: number): Promise<AgentVersion> {
+    const [found] = await this.versions(viewer, name, 1, number + 1);
     if (found?.version === number) return found;
     throw new ProtocolError('not-found', `Version not found: ${number} of the agent ${name}`);
   }
 
   private async change(
-    { tenantId, by }: Author,
+    { tenantId, agents, by }: Author,
     name: string,
     edit: (current: CatalogEntry) => AgentDocument,
     { dryRun, check }: WriteOptions,
   ): Promise<CatalogWrite> {
     for (let tries = 0; tries < TRIES; tries++) {
-      const current = await this.own(tenantId, name);
+      const current = await this.own({ tenantId, agents }, name);
       check?.(current);
       const { slug = current.slug, enabled = current.status === undefined, definition } = edit(current);
       if (slug !== current.slug) throw slugFixed(current.slug);
@@ -213,8 +229,8 @@ export class Catalog {
   }
 
   /** An agent that the tenant may change. Throws `conflict` for others it can see. */
-  private async own(tenantId: string, name: string): Promise<CatalogEntry> {
-    const found = await this.get(tenantId, name);
+  private async own(viewer: Viewer, name: string): Promise<CatalogEntry> {
+    const found = await this.get(viewer, name);
     if (isEntry(found)) return found;
     const why =
       found.origin === 'builtin'
@@ -231,6 +247,12 @@ export class Catalog {
       this.logger.warn('could not inform other processes of a changed agent', { err, tenantId });
     }
   }
+}
+
+/** Throws `forbidden`, whether there is such an agent or not. */
+function assertMayWrite(agents: AllowedAgents | undefined, name: string): void {
+  if (isAllowedName(agents, name)) return;
+  throw new ProtocolError('forbidden', `the token may write only the agents ${agents?.slugs.join(', ')}`);
 }
 
 /** An agent as its author would write it. */

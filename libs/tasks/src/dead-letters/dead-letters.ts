@@ -1,11 +1,11 @@
 import {
   type Agent,
-  type OwnTasks,
   ProtocolError,
   type Reacher,
   type Task,
   assertWritable,
   canSee,
+  visibleTasks,
 } from '@baton/a2a';
 import { type DeadLetter, DeadLetterStore, type DeadMessage } from '@baton/database';
 import { Inject, Injectable } from '@nestjs/common';
@@ -35,14 +35,16 @@ export class DeadLetters {
     private readonly intake: TurnIntake,
   ) {}
 
-  /** One page, the latest first. @param own only of these tasks; unset = whosever they are */
+  /** One page of those that the caller sees, the latest first. */
   async list(
-    tenantId: string,
+    caller: Reacher & { tenantId: string },
     limit: number,
     after?: Pick<DeadLetter, 'diedAt' | 'runId'>,
-    own?: OwnTasks,
   ): Promise<DeadLetter[]> {
-    return this.letters.list(tenantId, { limit, after, own });
+    const { tenantId, agents } = caller;
+    return this.letters.list(tenantId, {
+      ...{ limit, after, own: visibleTasks(caller), agentIds: agents?.ids },
+    });
   }
 
   /**
@@ -56,7 +58,7 @@ export class DeadLetters {
    */
   async redeliver(tenantId: string, runId: string, again: boolean, caller?: Reacher): Promise<Redelivered> {
     const found = await this.letters.find(tenantId, runId);
-    if (!found || (caller && !canSee(caller, found.owner))) return { ok: false, reason: 'not-found' };
+    if (!found || (caller && !canSee(caller, found))) return { ok: false, reason: 'not-found' };
     if (caller) assertWritable(caller, found.owner);
     const said = await this.letters.readMessage(tenantId, runId);
     const agent = await this.agents.find(tenantId, found.agentId);

@@ -23,6 +23,8 @@ export class CancelOperation {
     const { tenantId, rules } = call;
     const taskId = await this.finder.idOf(call, request.id);
     const agentId = rules.taskScope === 'tenant' ? null : call.agent.id;
+    // The statement that cancels knows one agent or all.
+    if (call.agents && agentId === null) await this.finder.find(call, request.id, { artifacts: false });
     const metadata = rules.cancelMetadata === 'kept' ? request.metadata : undefined;
     const result = await this.turnEnds.cancel(tenantId, agentId, taskId, {
       metadata,

@@ -1,4 +1,4 @@
-import type { OwnTasks } from '@baton/a2a';
+import { type Reacher, visibleTasks } from '@baton/a2a';
 import {
   type TaskRelations,
   TaskTreeStore,
@@ -24,15 +24,16 @@ export class RequestListing {
     private readonly runs: RunStore,
   ) {}
 
-  /** @param own only these; unset = those of every principal */
+  /** What the caller sees. */
   async list(
-    tenantId: string,
+    caller: Reacher & { tenantId: string },
     page: { limit: number; after?: RequestPosition },
-    own?: OwnTasks,
   ): Promise<{ tasks: StoredTask[]; more: boolean }> {
     const { limit, after } = page;
     const shown = { historyLength: 0, includeArtifacts: false, uncounted: true };
-    return this.tasks.list({ tenantId, own, pageSize: limit, after, ...shown });
+    const { tenantId, agents } = caller;
+    const seen = { tenantId, own: visibleTasks(caller), agentIds: agents?.ids };
+    return this.tasks.list({ ...seen, pageSize: limit, after, ...shown });
   }
 
   /** The parent and the children of a task. */

@@ -67,7 +67,7 @@ export class TaskFinder {
     options: { historyLength?: number; artifacts?: boolean } = {},
   ): Promise<StoredTask | undefined> {
     const stored = await this.tasks.get(call.tenantId, taskId, { ...options, memory: call.memory });
-    if (!stored || !canSee(call, stored.owner)) return undefined;
+    if (!stored || !canSee(call, stored)) return undefined;
     if (call.access === 'write') assertWritable(call, stored.owner);
     return stored;
   }
@@ -84,7 +84,7 @@ export class TaskFinder {
   /** The error for a task that retention has deleted; undefined for any other id. */
   async deleted(call: CallContext, id: string, taskId: string): Promise<ProtocolError | undefined> {
     const tombstone = await this.retention.findTombstone(call.tenantId, taskId);
-    if (!tombstone || !canSee(call, tombstone.owner) || !isOfCallsAgent(call, tombstone)) return undefined;
+    if (!tombstone || !canSee(call, tombstone) || !isOfCallsAgent(call, tombstone)) return undefined;
     return ProtocolError.taskNotFound(id, tombstone);
   }
 

@@ -1,4 +1,4 @@
-import { ProtocolError } from '@baton/a2a';
+import { isAllowed, isAllowedName, ProtocolError } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
 import {
   NameTakenError,
@@ -12,6 +12,7 @@ import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
+import type { Viewer } from '../catalog/catalog.js';
 import { ScheduleFiring } from './schedule-firing.js';
 import { assertTimes, nextTime } from './schedule-times.js';
 import { ticksOf } from './ticks.js';
@@ -36,14 +37,16 @@ export class Schedules {
   ) {}
 
   /** By name, without their messages. */
-  async list(tenantId: string): Promise<Omit<Schedule, 'message'>[]> {
-    return this.store.list(tenantId);
+  async list({ tenantId, agents }: Viewer): Promise<Omit<Schedule, 'message'>[]> {
+    const all = await this.store.list(tenantId);
+    return all.filter(({ agent }) => isAllowedName(agents, agent));
   }
 
-  /** Throws `not-found`. */
-  async find(tenantId: string, idOrName: string): Promise<Schedule> {
+  /** Throws `not-found`, also for a schedule of an agent that does not exist for the viewer. */
+  async find({ tenantId, agents }: Viewer, idOrName: string): Promise<Schedule> {
     const schedule = await this.store.find(tenantId, idOrName);
-    if (!schedule) throw new ProtocolError('not-found', `Schedule not found: ${idOrName.slice(0, 100)}`);
+    if (!schedule || !isAllowedName(agents, schedule.agent))
+      throw new ProtocolError('not-found', `Schedule not found: ${idOrName.slice(0, 100)}`);
     return schedule;
   }
 
@@ -51,10 +54,11 @@ export class Schedules {
    * @param owner key of the principal that its tasks belong to; unset = they belong to the schedule
    * @throws ProtocolError `invalid-params` that names the field, `conflict` for a name that is taken
    */
-  async create(tenantId: string, spec: ScheduleSpec, owner?: string): Promise<Schedule> {
+  async create(viewer: Viewer, spec: ScheduleSpec, owner?: string): Promise<Schedule> {
+    const { tenantId } = viewer;
     const now = new Date();
     await assertTimes(this.pool, tenantId, spec, now);
-    await this.assertAgent(tenantId, spec.agent);
+    await this.assertAgent(viewer, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
     const made = await this.store
       .create({ tenantId, owner, id: uuid(), nextAt, ...spec }, MAX_SCHEDULES)
@@ -67,10 +71,11 @@ export class Schedules {
    * Change the given members. A firing that is under way is not affected.
    * @throws ProtocolError as `create` and `find` do
    */
-  async change(tenantId: string, idOrName: string, patch: Partial<ScheduleSpec>): Promise<Schedule> {
-    if (patch.agent !== undefined) await this.assertAgent(tenantId, patch.agent);
+  async change(viewer: Viewer, idOrName: string, patch: Partial<ScheduleSpec>): Promise<Schedule> {
+    const { tenantId } = viewer;
+    if (patch.agent !== undefined) await this.assertAgent(viewer, patch.agent);
     for (let look = 0; look < MAX_LOOKS; look++) {
-      const found = await this.find(tenantId, idOrName);
+      const found = await this.find(viewer, idOrName);
       const spec = merge(found, patch);
       const now = new Date();
       const isNew = WHEN.some((member) => patch[member] !== undefined);
@@ -85,9 +90,9 @@ export class Schedules {
   }
 
   /** Delete the schedule. Its tasks stay. Throws `not-found`. */
-  async remove(tenantId: string, idOrName: string): Promise<void> {
-    const { id } = await this.find(tenantId, idOrName);
-    await this.store.remove(tenantId, id);
+  async remove(viewer: Viewer, idOrName: string): Promise<void> {
+    const { id } = await this.find(viewer, idOrName);
+    await this.store.remove(viewer.tenantId, id);
     await this.updateTicks({ id, nextAt: null });
   }
 
@@ -97,16 +102,17 @@ export class Schedules {
    * @returns the id of the task
    * @throws ProtocolError if the agent or a limit of the tenant does not allow it
    */
-  async run(tenantId: string, idOrName: string): Promise<{ schedule: Schedule; taskId: string }> {
-    const schedule = await this.find(tenantId, idOrName);
+  async run(viewer: Viewer, idOrName: string): Promise<{ schedule: Schedule; taskId: string }> {
+    const schedule = await this.find(viewer, idOrName);
     const [now, taskId] = [new Date(), uuid()];
     await this.firing.fire({ ...schedule, pendingAt: null }, now, taskId);
     await this.store.note(schedule, { dueAt: now, outcome: 'started', reason: null }, taskId);
     return { schedule, taskId };
   }
 
-  private async assertAgent(tenantId: string, name: string): Promise<void> {
-    if (await this.directory.find(tenantId, name)) return;
+  private async assertAgent({ tenantId, agents }: Viewer, name: string): Promise<void> {
+    const agent = await this.directory.find(tenantId, name);
+    if (agent && isAllowed(agents, agent)) return;
     throw ProtocolError.invalidParams(
       'agent',
       `there is no agent "${name.slice(0, 100)}": name an existing agent`,

@@ -52,8 +52,8 @@ const standingOf = ({ id, slug, origin, version, status }: Shown): Record<string
 
 /** The author of a change, as versions name it. */
 export function authorOf(request: FastifyRequest): Author {
-  const { tenantId, principal } = callerOf(request);
-  return { tenantId, by: principal.key };
+  const { tenantId, agents, principal } = callerOf(request);
+  return { tenantId, agents, by: principal.key };
 }
 
 /** The ETag of one version of one agent. */

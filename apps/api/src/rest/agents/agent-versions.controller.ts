@@ -31,10 +31,9 @@ export class AgentVersionsController {
     @Query('limit') limitText?: string,
     @Query('cursor') cursor?: string,
   ): Promise<Record<string, unknown>> {
-    const { tenantId } = callerOf(request);
     const limit = readLimit(limitText);
     const before = cursor ? readVersion('cursor', cursor) : undefined;
-    const found = await this.catalog.versions(tenantId, name, limit + 1, before);
+    const found = await this.catalog.versions(callerOf(request), name, limit + 1, before);
     const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
     return { versions: page.map(encodeVersionSummary), next_cursor: last ? String(last.version) : null };
@@ -47,8 +46,8 @@ export class AgentVersionsController {
     @Param('version') version: string,
     @Req() request: FastifyRequest,
   ): Promise<Record<string, unknown>> {
-    const { tenantId } = callerOf(request);
-    return encodeVersion(await this.catalog.version(tenantId, name, readVersion('version', version)));
+    const number = readVersion('version', version);
+    return encodeVersion(await this.catalog.version(callerOf(request), name, number));
   }
 
   /** Makes the agent what it was at that version, as a new version. */

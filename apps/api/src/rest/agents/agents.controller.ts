@@ -48,7 +48,7 @@ export class AgentsController {
     @Query('limit') limit?: string,
     @Query('cursor') cursor?: string,
   ): Promise<Record<string, unknown>> {
-    const all = await this.catalog.list(callerOf(request).tenantId);
+    const all = await this.catalog.list(callerOf(request));
     const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit: readLimit(limit), cursor });
     return { agents: page.map(encodeAgentSummary), next_cursor: nextCursor };
   }
@@ -60,7 +60,7 @@ export class AgentsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Record<string, unknown>> {
-    const agent = await this.catalog.get(callerOf(request).tenantId, name);
+    const agent = await this.catalog.get(callerOf(request), name);
     if ('createdAt' in agent) reply.header('etag', etagOf(agent));
     return encodeAgent(agent);
   }

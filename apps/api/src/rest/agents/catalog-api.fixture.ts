@@ -36,7 +36,7 @@ export class Tenant {
   private constructor(
     readonly id: string,
     readonly slug: string,
-    private readonly token: string,
+    readonly token: string,
   ) {}
 
   static async create(scopes: readonly Scope[] = TENANT_SCOPES): Promise<Tenant> {
@@ -47,6 +47,11 @@ export class Tenant {
 
   async with(...scopes: Scope[]): Promise<Tenant> {
     return new Tenant(this.id, this.slug, await tokenOf(this.id, scopes));
+  }
+
+  /** A token for which only these agents exist. */
+  async only(agents: string[], ...scopes: Scope[]): Promise<Tenant> {
+    return new Tenant(this.id, this.slug, await tokenOf(this.id, scopes, agents));
   }
 
   async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
@@ -80,8 +85,12 @@ export class Tenant {
   }
 }
 
-const tokenOf = async (tenantId: string, scopes: readonly Scope[]): Promise<string> => {
-  const token = { tenantId, name: 'test', scopes: [...scopes], expiresAt: null };
+const tokenOf = async (
+  tenantId: string,
+  scopes: readonly Scope[],
+  agents: string[] = [],
+): Promise<string> => {
+  const token = { tenantId, name: 'test', scopes: [...scopes], agents, expiresAt: null };
   return (await app.get(TokenService, { strict: false }).issue(token)).secret;
 };
 

@@ -1,4 +1,4 @@
-import { OPERATIONS, decodePageToken, encodePageToken, visibleTasks } from '@baton/a2a';
+import { OPERATIONS, decodePageToken, encodePageToken } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { type DeadLetter, DeadLetters, refusalOf } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
@@ -24,7 +24,7 @@ export class DeadLettersController {
     const limit = readLimit(limitText);
     const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const after = position && { diedAt: position.statusAt, runId: position.taskId };
-    const found = await this.deadLetters.list(caller.tenantId, limit + 1, after, visibleTasks(caller));
+    const found = await this.deadLetters.list(caller, limit + 1, after);
     const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
     return {

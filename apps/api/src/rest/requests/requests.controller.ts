@@ -8,7 +8,6 @@ import {
   errorWire,
   isUuid,
   sseRecord,
-  visibleTasks,
 } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, ArtifactPages, RequestListing } from '@baton/tasks';
@@ -57,7 +56,7 @@ export class RequestsController {
     const caller = callerOf(request);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const page = { limit: readLimit(limit), after };
-    const { tasks, more } = await this.listing.list(caller.tenantId, page, visibleTasks(caller));
+    const { tasks, more } = await this.listing.list(caller, page);
     const last = tasks.at(-1)?.task;
     const statusAt = last?.status?.timestamp;
     return {
@@ -153,17 +152,18 @@ export class RequestsController {
     id: string,
     { request, reply }: Exchange,
   ): Promise<RequestContext> {
-    const { tenantId, principal, scopes } = callerOf(request);
+    const { tenantId, principal, scopes, agents } = callerOf(request);
     const { access } = OPERATIONS[operation];
     logContextOf(request).taskId = id;
     const agent = isUuid(id)
-      ? await this.agents.ofTask({ tenantId, principal, scopes }, PROFILE, id)
+      ? await this.agents.ofTask({ tenantId, principal, scopes, agents }, PROFILE, id)
       : undefined;
     if (!agent) throw ProtocolError.taskNotFound(id);
     return {
       tenantId,
       principal,
       scopes,
+      agents,
       access,
       requestId: request.id,
       agent,

@@ -51,7 +51,7 @@ describe('the requests of a tenant', () => {
 
   it('A-44 are listed page by page', async () => {
     const pages: unknown[] = [];
-    api.listing.list = async (tenantId, page) => {
+    api.listing.list = async ({ tenantId }, page) => {
       pages.push([tenantId, page]);
       return { tasks: [stored(ID)], more: pages.length === 1 };
     };

@@ -31,7 +31,7 @@ export class SchedulesController {
     @Query('limit') limit?: string,
     @Query('cursor') cursor?: string,
   ): Promise<Json> {
-    const all = await this.schedules.list(callerOf(request).tenantId);
+    const all = await this.schedules.list(callerOf(request));
     const { page, nextCursor } = pageOf(all, ({ name }) => name, { limit: readLimit(limit), cursor });
     return { schedules: page.map(encodeSchedule), next_cursor: nextCursor };
   }
@@ -43,9 +43,9 @@ export class SchedulesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Json> {
-    const { tenantId, principal } = callerOf(request);
+    const caller = callerOf(request);
     const spec = decodeNewSchedule(await this.bodies.json(request));
-    const made = await this.schedules.create(tenantId, spec, principal.key);
+    const made = await this.schedules.create(caller, spec, caller.principal.key);
     reply.status(201).header('location', `/v1/schedules/${made.id}`);
     return encodeScheduleWithMessage(made);
   }
@@ -53,23 +53,22 @@ export class SchedulesController {
   @RequireScope('tasks:read', 'schedules:write')
   @Get(':id')
   async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
-    return encodeScheduleWithMessage(await this.schedules.find(callerOf(request).tenantId, id));
+    return encodeScheduleWithMessage(await this.schedules.find(callerOf(request), id));
   }
 
   /** Changes only the given members; `{"paused": true}` pauses, `{"paused": false}` resumes. */
   @RequireScope('schedules:write')
   @Patch(':id')
   async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
-    const { tenantId } = callerOf(request);
     const patch = decodeSchedulePatch(await this.bodies.json(request));
-    return encodeScheduleWithMessage(await this.schedules.change(tenantId, id, patch));
+    return encodeScheduleWithMessage(await this.schedules.change(callerOf(request), id, patch));
   }
 
   @RequireScope('schedules:write')
   @Delete(':id')
   @HttpCode(204)
   async remove(@Param('id') id: string, @Req() request: FastifyRequest): Promise<void> {
-    await this.schedules.remove(callerOf(request).tenantId, id);
+    await this.schedules.remove(callerOf(request), id);
   }
 
   /** 201 with the new task. */
@@ -77,7 +76,7 @@ export class SchedulesController {
   @Post(':id/run')
   @HttpCode(201)
   async run(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
-    const { schedule, taskId } = await this.schedules.run(callerOf(request).tenantId, id);
+    const { schedule, taskId } = await this.schedules.run(callerOf(request), id);
     logContextOf(request).taskId = taskId;
     return { schedule_id: schedule.id, request_id: taskId };
   }

@@ -27,15 +27,15 @@ const stored = (spec: Partial<ScheduleSpec>): Schedule =>
 
 beforeEach(() => {
   said = [];
-  api.schedules.create = async (tenantId, spec) => {
+  api.schedules.create = async ({ tenantId }, spec) => {
     said.push(tenantId, spec);
     return stored(spec);
   };
-  api.schedules.change = async (tenantId, id, patch) => {
+  api.schedules.change = async ({ tenantId }, id, patch) => {
     said.push(tenantId, id, patch);
     return stored(patch);
   };
-  api.schedules.find = async (_tenantId, id) => {
+  api.schedules.find = async (_viewer, id) => {
     throw new ProtocolError('not-found', `Schedule not found: ${id}`);
   };
 });
