@@ -1,3 +1,6 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
@@ -130,6 +133,53 @@ describe('tenants', () => {
     expect(JSON.stringify(await sent)).toMatch(/the token is not known|TASK_STATE_CANCELED/);
     expect(await statuses()).toEqual([401, 401]);
     expect((await post(other.token)).status).toBe(200);
+  });
+
+  it('that are imported from an export give the same answers', async () => {
+    const { slug, token } = await stack.createTenant();
+    const before = new RawCaller(stack.url(0), token);
+    const text = 'NUL \u0000, line separator \u2028, lone \ud800';
+    const ids: string[] = [];
+    for (const metadata of [
+      { echo: { chunks: 3 } },
+      { echo: { askInput: true } },
+      { echo: { fail: 'failed' } },
+    ]) {
+      const { result } = await before.call('SendMessage', sendParams(text, { metadata }));
+      ids.push((result!.task as { id: string }).id);
+    }
+    const file = join(mkdtempSync(join(tmpdir(), 'baton-export-')), 'tenant.ndjson');
+    await stack.baton('tenants', 'export', slug, file);
+    await stack.baton('tenants', 'import', `${slug}-copy`, file);
+    const after = new RawCaller(stack.url(1), await stack.createToken(`${slug}-copy`));
+    const list = async (caller: RawCaller) =>
+      (await caller.call('ListTasks', { includeArtifacts: true })).result;
+    expect(((await list(after))!.tasks as object[]).length).toBe(3);
+    expect(await list(after)).toEqual(await list(before));
+    for (const id of ids) {
+      expect((await after.call('GetTask', { id })).result).toEqual(
+        (await before.call('GetTask', { id })).result,
+      );
+      const events = async (url: string, bearer: string) => {
+        const headers = { authorization: `Bearer ${bearer}` };
+        const response = await fetch(`${url}/v1/requests/${id}/artifacts`, { headers });
+        return response.json();
+      };
+      const copied = await stack.createToken(`${slug}-copy`);
+      expect(await events(stack.apis[1]!.url, copied)).toEqual(await events(stack.apis[0]!.url, token));
+    }
+    // The log goes on where it was: a stream from its beginning, and the next turn of the task that asks.
+    const logOf = async (caller: RawCaller) => {
+      const frames: Frame[] = [];
+      for await (const frame of caller.stream('SubscribeToTask', { id: ids[1] }, 1)) {
+        frames.push(frame);
+        if (frames.length === 2) break;
+      }
+      return frames.map(({ id, data }) => [id, data.result]);
+    };
+    expect(await logOf(after)).toEqual(await logOf(before));
+    const answer = await after.call('SendMessage', sendParams('the answer', { taskId: ids[1] }));
+    expect(answer.result).toMatchObject({ task: { id: ids[1], status: { state: 'TASK_STATE_COMPLETED' } } });
   });
 
   it('get back what they sent, whatever characters it has', async () => {

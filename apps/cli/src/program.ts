@@ -6,7 +6,7 @@ const COMMANDS: Readonly<
   Record<string, { summary: string; add: (program: Command, cli: Cli) => Promise<void> }>
 > = {
   tenants: {
-    summary: 'tenants: create, list, set, limits, suspend, resume, delete',
+    summary: 'tenants: create, list, set, limits, suspend, resume, delete, export, import',
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
   },
   tokens: {

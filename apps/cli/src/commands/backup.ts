@@ -45,21 +45,24 @@ async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise
   }
 }
 
-function standardOutput({ stdout }: Cli): Writable {
+/** Throws BackupError for a terminal. */
+export function standardOutput({ stdout }: Pick<Cli, 'stdout'>): Writable {
   const out = stdout?.() ?? process.stdout;
   if (!out.isTTY) return out;
-  throw new BackupError('A backup is binary: name a file, or redirect standard output to one.');
+  throw new BackupError(
+    'This is much, and not for a terminal: name a file, or redirect standard output to one.',
+  );
 }
 
-/** Under another name until it is complete, so that nobody uses half a backup. Only its owner can read it. */
-async function intoFile(file: string, write: (out: Writable) => Promise<Backup>): Promise<Backup> {
+/** Under another name until it is complete, so that nobody uses half a file. Only its owner can read it. */
+export async function intoFile<T>(file: string, write: (out: Writable) => Promise<T>): Promise<T> {
   if (existsSync(file)) throw new BackupError(`${file} already exists: name a new file.`);
   const partial = `${file}.partial`;
   try {
     rmSync(partial, { force: true }); // The mode counts only for a new file.
-    const backup = await write(createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true }));
+    const written = await write(createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true }));
     renameSync(partial, file);
-    return backup;
+    return written;
   } catch (error) {
     rmSync(partial, { force: true });
     const { code, syscall } = error as NodeJS.ErrnoException;
@@ -126,11 +129,11 @@ function warnOfKeys({ terminal }: Cli, environment: Environment, { masterKeyIds 
 }
 
 /** Opens the file anew at each call. Throws OperatorError if there is none. */
-function opener({ stdin }: Cli, file: string): () => AsyncIterable<Uint8Array> {
+export function opener({ stdin }: Pick<Cli, 'stdin'>, file: string): () => AsyncIterable<Uint8Array> {
   if (file === '-') {
     const input = stdin();
     if (input.isTTY)
-      throw new OperatorError('The backup comes from standard input: use `… - < file`, or name the file.');
+      throw new OperatorError('The file comes from standard input: use `… - < file`, or name the file.');
     return () => Readable.from(input);
   }
   try {

@@ -3,9 +3,17 @@ import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@ba
 import type { Tenant } from '@baton/database';
 import type { TenantLifecycle } from '@baton/tasks';
 import type { Command } from 'commander';
+import type { Writable } from 'node:stream';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
-import { announce, type Platform, requireTenant, unknownTenant, withPlatform } from '../platform.js';
+import {
+  announce,
+  findEnvironment,
+  type Platform,
+  requireTenant,
+  unknownTenant,
+  withPlatform,
+} from '../platform.js';
 
 /** Characters of the reason of a suspension. */
 const MAX_REASON = 200;
@@ -55,6 +63,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     });
 
   addLifecycleCommands(tenants, cli);
+  addArchiveCommands(tenants, cli);
   addLimitsCommand(tenants, cli);
 }
 
@@ -116,6 +125,69 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
       );
     });
 }
+
+interface ExportOptions extends JsonOption {
+  skipRunning?: boolean;
+}
+
+/** `baton tenants export|import …` */
+function addArchiveCommands(tenants: Command, cli: Cli): void {
+  const { terminal, source } = cli;
+  tenants
+    .command('export')
+    .description(
+      'write the agents, schedules and tasks of a tenant to a file: NDJSON, without tokens and secrets',
+    )
+    .argument('<slug>', 'slug of the tenant')
+    .argument('<file>', 'new file, such as acme.ndjson; - writes to standard output')
+    .option('--skip-running', 'leave out tasks that are running or queued')
+    .option(...JSON_OPTION)
+    .action(async (slug: string, file: string, { skipRunning = false, json }: ExportOptions) => {
+      const { exportTenant } = await import('@baton/database');
+      const { intoFile, standardOutput } = await import('./backup.js');
+      const written = await withPlatform(source, async ({ tenants, environment }) => {
+        const { id } = await requireTenant(tenants, slug);
+        const write = (out: Writable) => exportTenant(environment.databaseUrl, id, out, { skipRunning });
+        return file === '-' ? write(standardOutput(cli)) : intoFile(file, write);
+      });
+      if (json && file !== '-') printJson(terminal, written);
+      terminal.err(`The export is complete: ${countsOf(written.records)}.`);
+      if (skipRunning && written.runningTasks > 0) {
+        terminal.err(`Left out because they are running or queued: ${written.runningTasks} tasks.`);
+      }
+    });
+
+  tenants
+    .command('import')
+    .description('make a new tenant of the export of another one; its schedules are paused')
+    .argument('<slug>', 'slug of the new tenant')
+    .argument('<file>', 'file made by `baton tenants export`; - reads standard input')
+    .option(...JSON_OPTION)
+    .action(async (slug: string, file: string, { json }: JsonOption) => {
+      assertSlug(slug);
+      const { importTenant } = await import('@baton/database');
+      const { opener } = await import('./backup.js');
+      const { databaseUrl } = findEnvironment(source);
+      const imported = await importTenant(databaseUrl, slug, opener(cli, file)());
+      if (json) printJson(terminal, imported);
+      else terminal.out(`Tenant ${slug} (${imported.id}) is imported: ${countsOf(imported.records)}.`);
+      const { secrets, pausedSchedules } = imported;
+      if (pausedSchedules > 0) {
+        terminal.err(
+          `${pausedSchedules} schedules are paused: npx baton schedules resume starts each again.`,
+        );
+      }
+      if (secrets.length > 0) {
+        terminal.err(`Set its secrets, whose values are not in the file: ${secrets.join(', ')}.`);
+      }
+      terminal.err(`Make its tokens: npx baton tokens create --tenant ${slug}.`);
+    });
+}
+
+const countsOf = (records: Record<string, number>): string => {
+  const counts = Object.entries(records).filter(([, count]) => count > 0);
+  return counts.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'no records';
+};
 
 /** Loaded only here: the other commands start faster without the use cases. */
 async function useLifecycle<T>(cli: Cli, work: (lifecycle: TenantLifecycle) => Promise<T>): Promise<T> {

@@ -49,7 +49,7 @@ const NOT_MONOTONIC = /\b(IS|COALESCE|CASE|NULLIF|EXISTS)\b/i;
 const LETS_SYSTEM_SEE_ALL =
   /^\s*CASE current_setting\('baton\.tenant'::text, true\)\s+WHEN 'system'::text THEN true\s(?:(?!\b(?:CASE|END)\b).)*\bEND\s*$/s;
 
-/** One connection for a backup or a restore, in the scope of all tenants. */
+/** One connection for a backup or a restore, in the scope of all tenants; or of one, for its export or import. */
 export class BackupSession {
   private readonly client: Client;
 
@@ -75,9 +75,13 @@ export class BackupSession {
   }
 
   /** Commits when `work` resolves. After a failure the session is of no more use: closing it rolls back. */
-  async transact<T>(mode: 'READ ONLY' | 'READ WRITE', work: () => Promise<T>): Promise<T> {
+  async transact<T>(
+    mode: 'READ ONLY' | 'READ WRITE',
+    work: () => Promise<T>,
+    scope: string = SYSTEM_SCOPE,
+  ): Promise<T> {
     await this.client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ ${mode}`);
-    await this.client.query(`${setScope(SYSTEM_SCOPE)}; ${SETTINGS}`);
+    await this.client.query(`${setScope(scope)}; ${SETTINGS}`);
     const result = await work();
     await this.client.query('COMMIT');
     return result;

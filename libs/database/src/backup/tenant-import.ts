@@ -1,0 +1,240 @@
+import { randomUUID } from 'node:crypto';
+import { escapeIdentifier } from 'pg';
+import { z } from 'zod';
+import { tenantScope } from '../connection/row-security.js';
+import { plainError } from '../connection/transient.js';
+import { BackupError } from './archive.js';
+import { BackupSession } from './session.js';
+import { type Column, columnsOf, EXPORT_VERSION, EXPORTED } from './tenant-tables.js';
+
+/** A tenant that was imported. */
+export interface TenantImport {
+  id: string;
+  slug: string;
+  /** Rows by the kind of their lines. */
+  records: Record<string, number>;
+  /** Names of the secrets that the exported tenant had, and this one does not have yet. */
+  secrets: string[];
+  /** Schedules. They are paused. */
+  pausedSchedules: number;
+}
+
+const headerSchema = z.object({
+  kind: z.literal('baton-tenant'),
+  version: z.number().int(),
+  release: z.string(),
+  tenant: z.object({
+    defaultAgent: z.string(),
+    indexModel: z.string().nullable(),
+    indexModelUrl: z.string().nullable(),
+    limits: z.record(z.string(), z.number().nullable()),
+  }),
+  secrets: z.array(z.string()),
+});
+const endSchema = z.object({ kind: z.literal('end'), records: z.record(z.string(), z.number()) });
+type Line = Record<string, unknown>;
+
+/** A line is one row; the largest event of a task and some. */
+const MAX_LINE_BYTES = 256 * 1024 * 1024;
+const LINE_FEED = 10;
+/** Of one statement. */
+const MAX_ROWS = 200;
+const MAX_BATCH_BYTES = 1024 * 1024;
+const CREATE_TENANT = `
+INSERT INTO tenants (id, slug, default_agent, index_model, index_model_url, limits) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (slug) DO NOTHING RETURNING id`;
+/** The queue ticks by the ids of schedules, which two tenants must not share. Whoever resumes one sets its next time. */
+const PAUSE_SCHEDULES = `
+UPDATE schedules SET id = gen_random_uuid(), paused = true, next_at = NULL, wake_at = NULL, pending_at = NULL,
+  is_waiting = false WHERE tenant_id = $1 RETURNING id`;
+
+/**
+ * Makes a tenant of the export of another one, in one transaction: all of it is there, or nothing. The ids of agents and
+ * tasks stay. Schedules are paused. Holds a few rows in memory, whatever the size of the file.
+ * @param slug of the new tenant
+ * @throws BackupError with what to do
+ */
+export async function importTenant(
+  databaseUrl: string,
+  slug: string,
+  input: AsyncIterable<Uint8Array>,
+): Promise<TenantImport> {
+  const id = randomUUID();
+  try {
+    return await BackupSession.open(databaseUrl, (session) =>
+      session.transact('READ WRITE', () => load(session, { id, slug }, input), tenantScope(id)),
+    );
+  } catch (error) {
+    throw explain(error);
+  }
+}
+
+async function load(
+  session: BackupSession,
+  { id, slug }: { id: string; slug: string },
+  input: AsyncIterable<Uint8Array>,
+): Promise<TenantImport> {
+  const lines = readLines(input);
+  const first = await lines.next();
+  const header = headerSchema.safeParse(first.value);
+  if (first.done || !header.success) {
+    throw new BackupError('This is not the export of a tenant: it does not begin with its header.');
+  }
+  const { version, release, tenant, secrets } = header.data;
+  if (version > EXPORT_VERSION) throw newer(release);
+  const { defaultAgent, indexModel, indexModelUrl, limits } = tenant;
+  const settings = [defaultAgent, indexModel, indexModelUrl, JSON.stringify(limits)];
+  const created = await session.query(CREATE_TENANT, [id, slug, ...settings]);
+  if (created.length === 0)
+    throw new BackupError(`The tenant "${slug}" already exists: choose another slug.`);
+  const records: Record<string, number> = {};
+  let writer: RowWriter | undefined;
+  for await (const line of lines) {
+    if (line.kind === 'end') {
+      await writer?.flush();
+      assertComplete(endSchema.parse(line).records, records);
+      const paused = await session.query(PAUSE_SCHEDULES, [id]);
+      return { id, slug, records, secrets, pausedSchedules: paused.length };
+    }
+    if (!writer || writer.kind !== line.kind) {
+      await writer?.flush();
+      writer = await RowWriter.for(session, id, line.kind, release);
+    }
+    await writer.add(line);
+    records[writer.kind] = (records[writer.kind] ?? 0) + 1;
+  }
+  throw new BackupError('The export is incomplete: its end is missing.');
+}
+
+/** Writes the rows of one table, a few at a time. */
+class RowWriter {
+  private rows: unknown[][] = [];
+  private bytes = 0;
+
+  private constructor(
+    private readonly session: BackupSession,
+    private readonly tenantId: string,
+    readonly kind: string,
+    private readonly table: string,
+    private readonly columns: readonly Column[],
+    private readonly release: string,
+  ) {}
+
+  static async for(
+    session: BackupSession,
+    tenantId: string,
+    wanted: unknown,
+    release: string,
+  ): Promise<RowWriter> {
+    const exported = EXPORTED.find(({ kind }) => kind === wanted);
+    if (!exported) throw newer(release);
+    const { kind, table } = exported;
+    return new RowWriter(session, tenantId, kind, table, await columnsOf(session, table), release);
+  }
+
+  async add({ kind: _, ...row }: Line): Promise<void> {
+    const unknown = Object.keys(row).find((name) => !this.columns.some((column) => column.name === name));
+    if (unknown !== undefined) throw newer(this.release);
+    const values = this.columns.map((column) => valueOf(column, row[column.name]));
+    this.rows.push(values);
+    for (const value of values) this.bytes += typeof value === 'string' ? value.length : 8;
+    if (this.rows.length >= MAX_ROWS || this.bytes >= MAX_BATCH_BYTES) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    const { rows, columns, tenantId } = this;
+    if (rows.length === 0) return;
+    this.rows = [];
+    this.bytes = 0;
+    // A column that an older release did not have gets its default.
+    const present = columns.flatMap((column, index) =>
+      rows.some((row) => row[index] !== undefined) ? [{ ...column, index }] : [],
+    );
+    const values: unknown[] = [tenantId];
+    const tuples = rows.map((row) => {
+      const parameters = present.map(({ type, index }) => {
+        values.push(row[index] ?? null);
+        return `$${values.length}::${type}`;
+      });
+      return `($1::uuid, ${parameters.join(', ')})`;
+    });
+    const names = present.map(({ name }) => escapeIdentifier(name)).join(', ');
+    await this.session.query(
+      `INSERT INTO ${escapeIdentifier(this.table)} (tenant_id, ${names}) VALUES ${tuples.join(', ')}`,
+      values,
+    );
+  }
+}
+
+/** As a parameter of a statement. Undefined: the row does not have it. */
+function valueOf({ type, isRequired }: Column, value: unknown): unknown {
+  if (value === undefined) return undefined;
+  if (type === 'json' || type === 'jsonb')
+    return value === null && !isRequired ? null : JSON.stringify(value);
+  if (typeof value === 'string' || value === null || Array.isArray(value)) return value;
+  return JSON.stringify(value);
+}
+
+async function* readLines(input: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+  let number = 0;
+  for await (const text of splitLines(input)) {
+    number += 1;
+    if (text.trim() === '') continue;
+    const line = parse(text);
+    if (!line) throw new BackupError(`Line ${number} of the export is not a JSON object.`);
+    yield line;
+  }
+}
+
+/** Only a line feed ends a line: Node's readline also ends one at U+2028, which may stand in JSON. */
+async function* splitLines(input: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let open: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of input) {
+    let start = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
+      open.push(chunk.subarray(start, end));
+      yield Buffer.concat(open).toString();
+      [open, length, start] = [[], 0, end + 1];
+    }
+    open.push(chunk.subarray(start));
+    length += chunk.length - start;
+    if (length > MAX_LINE_BYTES)
+      throw new BackupError('This is not the export of a tenant: a line is too long.');
+  }
+  yield Buffer.concat(open).toString();
+}
+
+function parse(text: string): Line | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Line) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function assertComplete(expected: Record<string, number>, found: Record<string, number>): void {
+  for (const kind of new Set([...Object.keys(expected), ...Object.keys(found)])) {
+    const [wanted = 0, rows = 0] = [expected[kind], found[kind]];
+    if (wanted !== rows) {
+      throw new BackupError(
+        `The export is incomplete: it has ${rows} lines of the kind ${kind} instead of ${wanted}.`,
+      );
+    }
+  }
+}
+
+const newer = (release: string): BackupError =>
+  new BackupError(
+    `The export was made by release ${release}, which knows more: import it with that release.`,
+  );
+
+/** What Postgres says about a row that was changed by hand. */
+function explain(error: unknown): unknown {
+  const { code, message } = error as { code?: unknown; message?: string };
+  if (typeof code === 'string' && /^(22|23|42501)/.test(code)) {
+    return new BackupError(`A row of the export does not fit: ${message ?? code}.`, { cause: error });
+  }
+  return plainError(error);
+}
