@@ -203,6 +203,29 @@ describe('a guest of a public host', () => {
     expect(server.calls).toHaveLength(1);
   });
 
+  it('is refused what would use up the limits of the tenant, and tokens are not', async () => {
+    const host = await stack.createTenant();
+    const name = `${host.slug}.open.example`;
+    await stack.baton('hosts', 'bind', name, '--tenant', host.slug, '--agent', 'echo', '--public');
+    const limits = ['--runs-at-once', '1', '--tasks-waiting', '4', '--guest-share', '50'];
+    await stack.baton('tenants', 'limits', host.slug, ...limits);
+    const params = { ...sendParams('x', { metadata: { echo: { delayMs: 600_000 } } }) };
+    const configuration = { returnImmediately: true };
+    const send = async (caller: Asker) => {
+      const { message } = params;
+      const own = { ...params, message: { ...message, messageId: randomUUID() }, configuration };
+      return (await caller.call('SendMessage', own)).error?.message;
+    };
+    const guests = Array.from({ length: 4 }, () => Guest.unique(host.slug));
+    const refusal = expect.stringContaining('tasksWaiting of this tenant is reached, which is 2') as string;
+    const answers: (string | undefined)[] = [];
+    for (const guest of guests) answers.push(await send(guest));
+    expect(answers).toEqual([undefined, undefined, undefined, refusal]);
+    const withToken = tokenCaller(host.token);
+    expect([await send(withToken), await send(withToken)]).toEqual([undefined, undefined]);
+    expect(await send(withToken)).toContain('tasksWaiting of this tenant is reached, which is 4');
+  });
+
   it('is told of a secret that is none', async () => {
     const answer = await new Guest('echo', 'guessable').call('SendMessage', sendParams('hi'));
     expect(answer.error).toMatchObject({ code: -32602, message: expect.stringContaining('Baton-Guest') });

@@ -96,7 +96,7 @@ export const OPERATIONS = {
   listTasks: unary<ListTasksRequest, ListTasksResponse>({
     access: 'read',
     scopes: READ,
-    // All guests of a host are the same caller: a list would show them each other's tasks.
+    // Guests of one address may be one caller: a list would show them each other's tasks.
     tokenRequired: 'to list tasks',
     needsLiveAgent: false,
     taskIdOf: () => undefined,

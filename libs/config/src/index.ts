@@ -15,6 +15,7 @@ export {
   type LimitName,
   type LimitOverrides,
   type LimitRule,
+  guestLimits,
   limitRule,
   LIMITS,
   NO_LIMITS,

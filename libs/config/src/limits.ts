@@ -141,6 +141,33 @@ export const LIMITS = {
     max: 99_999,
     fractions: true,
   },
+  guestShare: {
+    counts: 'percent of other limits for guests',
+    description:
+      'Percent of requestsPerSecond, tasksWaiting, openStreams and storedBytes that guests may use, from 1 to 100.',
+    exceeded: 'As for the other limit',
+    default: 50,
+    min: 1,
+    max: 100,
+  },
+  guestRequestsPerSecond: {
+    counts: 'requests per second of the guests of one address',
+    description: 'Maximum requests per second of the guests of one address.',
+    exceeded: '429, `Retry-After: 1`',
+    default: null,
+    compose: 10,
+    min: 1,
+    max: 1_000_000,
+  },
+  guestMessagesPerDay: {
+    counts: 'messages of the guests of one address in 24 hours',
+    description: 'Maximum messages of the guests of one address in 24 hours.',
+    exceeded: '429, `Retry-After`',
+    default: null,
+    compose: 1_000,
+    min: 1,
+    max: MAX_LIMIT,
+  },
   weight: {
     counts: 'share of the workers when tenants compete',
     description: 'Share of the workers when tenants compete, from 1 to 1000.',
@@ -179,3 +206,16 @@ export const limitRule = (name: LimitName): LimitRule => LIMITS[name];
 export const NO_LIMITS = Object.fromEntries(
   LIMIT_NAMES.map((name) => [name, limitRule(name).required ? LIMITS[name].default : null]),
 ) as TenantLimits;
+
+/** Limits that guests share with the callers of the tenant. */
+const SHARED_WITH_GUESTS = ['requestsPerSecond', 'tasksWaiting', 'openStreams', 'storedBytes'] as const;
+
+/** The limits of a tenant for the guests of its public hosts: of those that they share, `guestShare` percent. */
+export function guestLimits(limits: TenantLimits): TenantLimits {
+  const shared: Partial<TenantLimits> = {};
+  for (const name of SHARED_WITH_GUESTS) {
+    const max = limits[name];
+    if (max !== null) shared[name] = Math.max(1, Math.floor((max * (limits.guestShare ?? 100)) / 100));
+  }
+  return { ...limits, ...shared };
+}

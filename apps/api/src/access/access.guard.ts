@@ -1,7 +1,6 @@
 import { ProtocolError, type Scope } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { BearerGuard, type Caller, LimitsService } from '@baton/identity';
-import { Messaging } from '@baton/messaging';
 import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
@@ -9,7 +8,7 @@ import type { FastifyRequest } from 'fastify';
 import { logContextOf } from '../http/requests.js';
 import { guestOf } from './guests.js';
 import { HostBindings } from './host-bindings.js';
-import { UnauthenticatedLimit } from './unauthenticated-limit.js';
+import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
 
 /** Who may call a route without a token. A route that declares nothing requires one. */
 export type Access = 'public' | 'optional-token' | 'guests';
@@ -36,6 +35,8 @@ export const RequireScope = (...scopes: readonly Scope[]) => SetMetadata(SCOPES,
 export interface HostCaller extends Caller {
   /** Slug of the agent that the host is bound to, if the host belongs to the caller's tenant. */
   readonly hostAgent?: string;
+  /** Set for guests. Guests of one address have one budget: a secret that tells guests apart is free to make. */
+  readonly guestBudget?: string;
 }
 
 /**
@@ -49,7 +50,7 @@ export class AccessGuard extends BearerGuard {
     private readonly reflector: Reflector,
     private readonly hosts: HostBindings,
     private readonly limits: LimitsService,
-    private readonly messaging: Messaging,
+    private readonly rates: RequestRates,
     private readonly environment: Environment,
     private readonly unauthenticated: UnauthenticatedLimit,
     private readonly agents: AgentDirectory,
@@ -80,8 +81,7 @@ export class AccessGuard extends BearerGuard {
     log.tenantId = tenantId;
     log.agent = (request.params as { agent?: string }).agent;
     await this.limits.assertActive(tenantId);
-    await this.countForToken(request.user);
-    await this.countRequest(tenantId);
+    await this.rates.countRequest(request.user);
     const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(SCOPES, route);
     if (enough) requireScope(enough, scopes);
     const { agents } = request.user;
@@ -105,45 +105,12 @@ export class AccessGuard extends BearerGuard {
     const host = await this.hosts.of(request);
     if (host?.public && !hasToken) {
       const principal = guestOf(request, host, this.environment.masterKey);
-      request.user = { tenantId: host.tenantId, principal, scopes: GUEST_SCOPES };
+      const { key: guestBudget } = guestOf({ headers: {}, ip: request.ip }, host, this.environment.masterKey);
+      request.user = { tenantId: host.tenantId, principal, scopes: GUEST_SCOPES, guestBudget };
     } else if (access === 'guests') await super.canActivate(context);
     if (!request.user || !host) return;
     if (host.tenantId === request.user.tenantId) request.user = { ...request.user, hostAgent: host.agent };
     else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
-  }
-
-  /** Enforces the token's own requests per second. What it refuses does not count for the tenant. */
-  private async countForToken({ requestsPerSecond: max, principal }: Caller): Promise<void> {
-    if (max === undefined) return;
-    const { allowed, retryAfterMs } = await this.messaging.spend(`requests:${principal.key}`, max, 1);
-    if (allowed) return;
-    const retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
-    throw new ProtocolError(
-      'limit-exceeded',
-      `this token may send ${String(max)} requests a second: send fewer, or ask whoever gave it for more`,
-      {
-        metadata: {
-          limit: 'tokenRequestsPerSecond',
-          max: String(max),
-          retryAfterSeconds: String(retryAfterSeconds),
-        },
-        retryAfterSeconds,
-      },
-    );
-  }
-
-  /** Enforces the tenant's requests per second, over all processes. Throws `limit-exceeded`. */
-  private async countRequest(tenantId: string): Promise<void> {
-    const { requestsPerSecond: max } = await this.limits.of(tenantId);
-    if (max === null) return;
-    const { allowed, retryAfterMs } = await this.messaging.spend(`requests:${tenantId}`, max, 1);
-    if (allowed) return;
-    throw ProtocolError.limitExceeded(
-      'requestsPerSecond',
-      max,
-      Math.max(1, Math.ceil(retryAfterMs / 1000)),
-      'send fewer requests a second, or ask the operator for more',
-    );
   }
 }
 

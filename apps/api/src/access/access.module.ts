@@ -4,12 +4,17 @@ import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { AccessGuard } from './access.guard.js';
 import { HostBindings } from './host-bindings.js';
-import { UnauthenticatedLimit } from './unauthenticated-limit.js';
+import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
 
 /** Guards every route of the process: who calls, how often, and with which scopes. */
 @Module({
   imports: [IdentityModule, TasksModule],
-  providers: [{ provide: APP_GUARD, useClass: AccessGuard }, HostBindings, UnauthenticatedLimit],
-  exports: [HostBindings],
+  providers: [
+    { provide: APP_GUARD, useClass: AccessGuard },
+    HostBindings,
+    RequestRates,
+    UnauthenticatedLimit,
+  ],
+  exports: [HostBindings, RequestRates],
 })
 export class AccessModule {}

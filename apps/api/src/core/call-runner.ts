@@ -105,7 +105,7 @@ export class CallRunner {
     const caller = abortedWhenGone(exchange.reply);
     const unwatch = this.abortWhenRefused(caller, exchange);
     try {
-      await this.quota.during(context.tenantId, caller.signal, () =>
+      await this.quota.during(context, caller.signal, () =>
         use(new PeekedItems(this.itemsOf(call, context, caller.signal), context.memory.release), caller),
       );
     } finally {

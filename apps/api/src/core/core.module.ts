@@ -1,5 +1,6 @@
 import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
+import { AccessModule } from '../access/access.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { EventStreams } from '../streams/sse-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
@@ -8,7 +9,7 @@ import { AgentFinder, CallResolver } from './request-context.js';
 
 /** Calls of operations, whatever protocol they come in: who calls which agent, and the answer or the stream. */
 @Module({
-  imports: [HttpModule, TasksModule],
+  imports: [AccessModule, HttpModule, TasksModule],
   providers: [AgentFinder, CallResolver, CallRunner, EventStreams, StreamQuota],
   exports: [AgentFinder, CallResolver, CallRunner],
 })

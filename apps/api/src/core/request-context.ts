@@ -20,6 +20,7 @@ import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type HostCaller, requireScope } from '../access/access.guard.js';
+import { RequestRates } from '../access/rate-limits.js';
 import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
 import { logContextOf } from '../http/requests.js';
 import { idempotencyKey, lastEventId, negotiateExtensions, traceparent } from './call-headers.js';
@@ -142,6 +143,7 @@ export class CallResolver {
     private readonly agents: AgentFinder,
     private readonly memory: ReadMemoryPool,
     private readonly limits: LimitsService,
+    private readonly rates: RequestRates,
   ) {}
 
   /** Throws ProtocolError. */
@@ -149,7 +151,8 @@ export class CallResolver {
     { profile, codec, call, pathAgent, params }: DecodedRequest,
     { request, reply }: Exchange,
   ): Promise<ResolvedCall> {
-    const { tenantId, principal, scopes, agents, hostAgent }: HostCaller = callerOf(request);
+    const caller: HostCaller = callerOf(request);
+    const { tenantId, principal, scopes, agents, hostAgent } = caller;
     const { scopes: enough, tokenRequired, access } = OPERATIONS[call.operation];
     // The guard has checked it before the body came, which may be long ago.
     await this.limits.assertActive(tenantId);
@@ -165,6 +168,7 @@ export class CallResolver {
     const after = lastEventId(request);
     const key = 'message' in call.request ? idempotencyKey(request) : undefined;
     const extensions = negotiateExtensions(request, agent);
+    if ('message' in call.request) await this.rates.countMessage(caller);
     return {
       headers: extensions.headers,
       context: {

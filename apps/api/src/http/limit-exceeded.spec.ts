@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { ProtocolError, rpcPaths } from '@baton/a2a';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { rawRequest } from '../testing/raw-request.js';
@@ -111,7 +112,7 @@ describe('requests per second', () => {
     const answer = await rawRequest(api.url + path, { method, headers: sending, body });
     expect([answer.status, answer.headers['retry-after']]).toEqual([429, '1']);
     expect(answer.text).toMatch(/requestsPerSecond.*which is 7: send fewer/);
-    expect(spent).toEqual([['requests:tenant-1', 7, 1]]);
+    expect(spent).toEqual([[host ? 'requests:guests:tenant-1' : 'requests:tenant-1', 7, 1]]);
   });
 
   it('of a tenant without a limit, and of callers of no tenant, are not counted', async () => {
@@ -121,6 +122,77 @@ describe('requests per second', () => {
     await fetch(api.url + CARD);
     await fetch(`${api.url}/healthz`);
     expect(spent).toEqual([]);
+  });
+});
+
+describe('guests', () => {
+  const spent: [key: string, limit: number, perSeconds: number][] = [];
+  /** Keys that are used up. */
+  const full = new Set<string>();
+
+  beforeEach(() => {
+    spent.length = 0;
+    full.clear();
+    const guests = { guestShare: 20, guestRequestsPerSecond: 3, guestMessagesPerDay: 9 };
+    api.limits['tenant-1'] = { requestsPerSecond: 50, ...guests };
+    api.hosts.push({ host: 'open.example', tenantId: 'tenant-1', agent: 'echo', public: true });
+    api.messaging.spend = async (...args) => {
+      spent.push(args);
+      return { allowed: ![...full].some((key) => args[0].startsWith(key)), retryAfterMs: 5_000_000 };
+    };
+  });
+
+  const call = async (body: object, more: Record<string, string> = {}) => {
+    const headers = {
+      ...{ host: 'open.example', 'a2a-version': '1.0', 'content-type': 'application/json' },
+      ...more,
+    };
+    const answer = await rawRequest(`${api.url}/`, { method: 'POST', headers, body });
+    return { ...answer, said: JSON.parse(answer.text) as { error?: { message: string } } };
+  };
+  const budget = expect.stringMatching(/^(requests|messages):guest:open\.example:[\w-]{22}$/) as string;
+
+  it('have a rate by address, and a share of the rate of the tenant', async () => {
+    await call(request.get);
+    await call(request.get, { 'baton-guest': randomUUID() });
+    const both = [
+      [budget, 3, 1],
+      ['requests:guests:tenant-1', 10, 1],
+    ];
+    expect(spent).toEqual([...both, ...both]);
+    // A secret is free to make, so it makes no budget.
+    expect(spent[0]![0]).toBe(spent[2]![0]);
+    full.add('requests:guest:');
+    const refused = await call(request.get);
+    expect([refused.status, refused.said.error?.message]).toEqual([
+      429,
+      expect.stringContaining('guestRequestsPerSecond of this tenant is reached, which is 3'),
+    ]);
+    spent.length = 0;
+    await api.rpc(request.get);
+    expect(spent).toEqual([['requests:tenant-1', 50, 1]]);
+  });
+
+  it('have a number of messages a day by address, and tokens have none', async () => {
+    full.add('messages:');
+    const send = api.operations.sendMessage;
+    const sent = jest.fn(send);
+    api.operations.sendMessage = sent;
+    const refused = await call(request.send);
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '5000']);
+    expect(refused.said.error?.message).toContain(
+      'guestMessagesPerDay of this tenant is reached, which is 9',
+    );
+    expect(sent).not.toHaveBeenCalled();
+    expect(spent.at(-1)).toEqual([budget, 9, 86_400]);
+    spent.length = 0;
+    await api.rpc(request.send);
+    expect(sent).toHaveBeenCalledTimes(1);
+    expect(spent).toHaveLength(1);
+    // Reading is no message.
+    spent.length = 0;
+    await call(request.get);
+    expect(spent).toHaveLength(2);
   });
 });
 

@@ -1,4 +1,5 @@
-import { ProtocolError } from '@baton/a2a';
+import { type Principal, ProtocolError } from '@baton/a2a';
+import { NO_LIMITS } from '@baton/config';
 import { Database, StreamCountStore } from '@baton/database';
 import type { ControlMessage } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
@@ -28,7 +29,9 @@ afterAll(async () => {
 async function process(store = new StreamCountStore(database)): Promise<StreamQuota> {
   const quota = new StreamQuota(
     store,
-    { of: async (tenantId: string) => ({ openStreams: limits[tenantId] ?? null }) } as never,
+    {
+      of: async (id: string) => ({ ...NO_LIMITS, guestShare: 50, openStreams: limits[id] ?? null }),
+    } as never,
     {
       subscribeControl: async (listener: (message: ControlMessage) => void) => {
         listeners.add(listener);
@@ -59,10 +62,10 @@ interface Stream {
   close(): Promise<void>;
 }
 
-function open(quota: StreamQuota, tenantId: string): Promise<Stream> {
+function open(quota: StreamQuota, tenantId: string, kind: Principal['kind'] = 'token'): Promise<Stream> {
   const caller = new AbortController();
   return new Promise((resolve, reject) => {
-    const over = quota.during(tenantId, caller.signal, async () => {
+    const over = quota.during({ tenantId, principal: { kind, key: kind } }, caller.signal, async () => {
       const ended = new Promise<void>((end) => caller.signal.addEventListener('abort', () => end()));
       resolve({
         close: async () => {
@@ -108,6 +111,22 @@ describe('slots for streams', () => {
       kind: 'limit-exceeded',
       detail: { retryAfterSeconds: 1, metadata: { limit: 'openStreams', max: '5' } },
     });
+  });
+
+  it('are for guests a share of them, whoever asks at once', async () => {
+    const [one, other] = await Promise.all([process(), process()]);
+    const tenant = newTenant(6);
+    const kinds = Array.from({ length: 12 }, () => 'guest' as const);
+    const guests = await Promise.all(kinds.map((kind, i) => open(i % 2 ? one : other, tenant, kind)));
+    expect(granted(guests)).toHaveLength(3);
+    expect(guests.find(({ refusal }) => refusal)?.refusal?.detail.metadata).toMatchObject({ max: '3' });
+    // What is left is for tokens, also if guests ask at the same time.
+    const asked = [...kinds, ...kinds.map(() => 'token' as const)];
+    const both = await Promise.all(asked.map((kind) => open(one, tenant, kind)));
+    expect(granted(both.slice(0, kinds.length))).toHaveLength(0);
+    expect(granted(both.slice(kinds.length))).toHaveLength(3);
+    await Promise.all([...guests, ...both].map((stream) => stream.close()));
+    await until(tenant, 0);
   });
 
   it('are free again when a stream ends, on every process', async () => {

@@ -1,4 +1,5 @@
-import { ProtocolError } from '@baton/a2a';
+import { type CallContext, ProtocolError } from '@baton/a2a';
+import { guestLimits } from '@baton/config';
 import { StreamCountStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
@@ -47,8 +48,12 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
    * Does `work` in a slot of the tenant. The slot is free again when `caller` is aborted. Throws `limit-exceeded` if no
    * slot is free, before any work is done.
    */
-  async during(tenantId: string, caller: AbortSignal, work: () => Promise<void>): Promise<void> {
-    const leave = await this.enter(tenantId);
+  async during(
+    context: Pick<CallContext, 'tenantId' | 'principal'>,
+    caller: AbortSignal,
+    work: () => Promise<void>,
+  ): Promise<void> {
+    const leave = await this.enter(context);
     caller.addEventListener('abort', leave, { once: true });
     try {
       await work();
@@ -58,8 +63,12 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** @returns a function that frees the slot; further calls do nothing */
-  private async enter(tenantId: string): Promise<() => void> {
-    const { openStreams } = await this.limits.of(tenantId);
+  private async enter({
+    tenantId,
+    principal,
+  }: Pick<CallContext, 'tenantId' | 'principal'>): Promise<() => void> {
+    const limits = await this.limits.of(tenantId);
+    const { openStreams } = principal.kind === 'guest' ? guestLimits(limits) : limits;
     const streams = this.streamsOf(tenantId);
     if (openStreams === null) streams.add();
     else if (!(await streams.claim(openStreams))) {
@@ -194,9 +203,11 @@ class TenantStreams {
 
   /** @returns whether to continue */
   private async writeOnce(): Promise<boolean> {
-    const claims = this.claims;
     const held = this.open;
-    this.claims = [];
+    // Guests may open fewer. A batch has one maximum.
+    const max = this.claims[0]?.max;
+    const claims = this.claims.filter((claim) => claim.max === max);
+    this.claims = this.claims.filter((claim) => claim.max !== max);
     try {
       const granted = await this.ask(held, claims);
       this.open += granted;

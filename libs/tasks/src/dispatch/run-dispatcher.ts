@@ -1,4 +1,4 @@
-import { Environment } from '@baton/config';
+import { Environment, guestLimits } from '@baton/config';
 import { DispatchStore, type Grant, type SlotUsage, type RunQuota } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
@@ -51,9 +51,11 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   /**
    * The quota of a new run. While no dispatch slot is free, a tenant without a run in flight still gets one: its run
    * waits for the next worker slot, not for the tasks of others.
+   * @param isGuest guests may use a share of the tenant's limits
    */
-  async quotaFor(tenantId: string): Promise<RunQuota> {
-    const { runsAtOnce, tasksWaiting, storedBytes: maxStoredBytes } = await this.limits.of(tenantId);
+  async quotaFor(tenantId: string, isGuest = false): Promise<RunQuota> {
+    const limits = await this.limits.of(tenantId);
+    const { runsAtOnce, tasksWaiting, storedBytes: maxStoredBytes } = isGuest ? guestLimits(limits) : limits;
     const isFree = this.slots.take();
     if (this.slots.age > FULL_MS || this.slots.isRunningLow) this.refill();
     const exact = runsAtOnce !== null || tasksWaiting !== null;

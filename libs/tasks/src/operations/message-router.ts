@@ -60,6 +60,7 @@ export class MessageAcceptance {
   ): Promise<AcceptedTurn | EarlierTurn> {
     const { tenantId, agent, extensions, traceparent, profile, principal } = call;
     const owner = principal.key;
+    const isGuest = principal.kind === 'guest';
     assertEnabled(agent);
     const said = { ...message, metadata: withApprover(message.metadata) };
     const task = newTask(said, {
@@ -67,7 +68,17 @@ export class MessageAcceptance {
       metadata: request.metadata,
     });
     const created = await this.intake.createTask(
-      { tenantId, owner, agent, task, extensions, traceparent, alias: alias && { profile, ...alias }, key },
+      {
+        tenantId,
+        owner,
+        isGuest,
+        agent,
+        task,
+        extensions,
+        traceparent,
+        alias: alias && { profile, ...alias },
+        key,
+      },
       // Subscribing does not need the row.
       () => this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
     );
@@ -97,12 +108,13 @@ export class MessageAcceptance {
         'does not match the task, which is in another context',
       );
     }
-    const { tenantId, agent, extensions, traceparent } = call;
+    const { tenantId, agent, extensions, traceparent, principal } = call;
+    const isGuest = principal.kind === 'guest';
     assertEnabled(agent);
     const metadata = withApprover(message.metadata, approverFor(call, stored));
     const said = { ...withMessageId(message), taskId, contextId, metadata };
     const continued = await this.intake.continueTask(
-      { tenantId, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
+      { tenantId, isGuest, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
       async (sequence) => ({
         watch: await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal),
         snapshot: await this.tasks.get(tenantId, taskId, { memory: call.memory }),

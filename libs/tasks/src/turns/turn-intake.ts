@@ -27,6 +27,7 @@ export type TaskRequest = Pick<
 > & {
   agent: Agent;
   extensions?: readonly string[];
+  isGuest?: boolean;
 };
 
 /** The next message of an interrupted task. */
@@ -35,6 +36,7 @@ export type TurnRequest = Pick<NextTurn, 'tenantId' | 'message' | 'traceparent' 
   /** Unset: the task belongs to `agent`. */
   agentId?: string;
   extensions?: readonly string[];
+  isGuest?: boolean;
   /** The tenant's limits of waiting tasks and stored bytes do not apply. */
   isUnlimited?: boolean;
 };
@@ -48,7 +50,7 @@ export type ContinuedTurn<T> = { ok: true; opened: T } | Exclude<NextTurnResult,
 /** Which part of the dispatcher a new turn needs. The command line has one that knows no limits. */
 export interface RunSlots {
   /** What a new run of the tenant may take; undefined = no limits. */
-  quotaFor(tenantId: string): Promise<RunQuota | undefined>;
+  quotaFor(tenantId: string, isGuest?: boolean): Promise<RunQuota | undefined>;
   /** Put a new run on the queue if it has a slot. Never rejects. */
   enqueue(run: RunJob, dispatched: boolean): Promise<void>;
 }
@@ -75,10 +77,10 @@ export class TurnIntake {
     request: TaskRequest,
     open: () => Promise<T> = nothing,
   ): Promise<CreatedTurn<T>> {
-    const { agent, extensions = [], ...input } = request;
+    const { agent, extensions = [], isGuest, ...input } = request;
     const { tenantId, task } = input;
     const runId = uuid();
-    const quota = await this.slots.quotaFor(tenantId);
+    const quota = await this.slots.quotaFor(tenantId, isGuest);
     const [opened, { created, dispatched, ...earlier }] = await Promise.all([
       open(),
       this.tasks.create({
@@ -124,11 +126,11 @@ export class TurnIntake {
     request: TurnRequest,
     open: (sequence: number) => Promise<T> = nothing,
   ): Promise<ContinuedTurn<T>> {
-    const { agent, agentId = agent.id, extensions = [], isUnlimited = false, ...input } = request;
+    const { agent, agentId = agent.id, extensions = [], isGuest, isUnlimited = false, ...input } = request;
     const { tenantId, message } = input;
     const { taskId } = message;
     const runId = uuid();
-    const limited = await this.slots.quotaFor(tenantId);
+    const limited = await this.slots.quotaFor(tenantId, isGuest);
     const quota = limited && isUnlimited ? { ...limited, maxWaiting: null, maxStoredBytes: null } : limited;
     const continued = await this.tasks
       .continue({
