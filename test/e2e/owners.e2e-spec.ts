@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
-import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
+import { OpenIdProvider } from '../support/open-id-provider.js';
+import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { type Answer, exchange, type Wired } from '../support/wire.js';
 
@@ -325,5 +326,69 @@ describe('a token', () => {
     const path = `/v1/requests/${run.json.request_id as string}`;
     expect((await rest(author, 'GET', path)).status).toBe(200);
     expect((await rest(await token('agents:call'), 'GET', path)).status).toBe(404);
+  });
+});
+
+describe('a user of an OpenID provider', () => {
+  let openId: OpenIdProvider;
+  beforeAll(async () => {
+    openId = await OpenIdProvider.start();
+    const of = ['--tenant', tenant.slug, '--audience', 'baton', '--allow-http'];
+    await stack.baton('issuers', 'add', openId.url, ...of, '--grant', 'tasks:read if groups=staff');
+  });
+  afterAll(() => openId.stop());
+
+  it('sees, lists and continues its own tasks alone, with each of its tokens', async () => {
+    openId.terms.claims = { carol: { groups: ['staff'] } };
+    const [ada, bob] = [await openId.userToken('ada'), await openId.userToken('bob')];
+    const { task } = (await tokenCaller(ada).call('SendMessage', sendParams('hi', ASKING))).result!;
+    const id = task.id as string;
+    await expectHidden(tokenCaller(bob), id);
+    await expectHidden(tokenCaller(await token('agents:call')), id);
+    expect((await rest(bob, 'GET', '/v1/requests')).json).toMatchObject({ requests: [] });
+    expect((await rest(ada, 'GET', `/v1/requests/${id}`)).json).toMatchObject({
+      owner: expect.stringMatching(/^user:[\w-]{43}$/),
+    });
+    const carol = await openId.userToken('carol');
+    expect((await tokenCaller(carol).call('GetTask', { id })).result!.id).toBe(id);
+    expect((await tokenCaller(carol).call('CancelTask', { id })).error?.message).toContain('tasks:write');
+    await openId.rotate();
+    const again = tokenCaller(await openId.userToken('ada'));
+    expect((await again.call('SendMessage', sendParams('here', { taskId: id }))).result!.task.id).toBe(id);
+  });
+
+  it('may do what its token says, at this server and tenant alone', async () => {
+    const machine = await openId.machineToken();
+    expect((await rest(machine, 'GET', '/v1/requests')).status).toBe(200);
+    const forbidden = await rest(machine, 'PUT', '/v1/secrets/x', { value: 'y' });
+    expect([forbidden.status, forbidden.text]).toEqual([403, expect.stringContaining('secrets:write')]);
+    const [header, payload] = machine.split('.');
+    for (const forged of [`${header!}.${payload!}.AAAA`, `${machine.slice(0, -6)}AAAAAA`]) {
+      const refused = await rest(forged, 'GET', '/v1/requests');
+      expect([refused.status, refused.text]).toEqual([
+        401,
+        expect.stringContaining('not signed by an issuer'),
+      ]);
+    }
+    openId.terms.audience = 'another-server';
+    const elsewhere = await rest(await openId.machineToken(), 'GET', '/v1/requests');
+    expect([elsewhere.status, elsewhere.text]).toEqual([401, expect.stringContaining('audience')]);
+    openId.terms.audience = 'baton';
+  });
+
+  it('loses its streams when its token expires, and goes on with the next one', async () => {
+    openId.terms.seconds = 3;
+    const ada = await openId.userToken('ada');
+    openId.terms.seconds = 300;
+    const params = sendParams('slow', { metadata: { echo: { chunks: 30, delayMs: 400 } } });
+    const frames: Frame[] = [];
+    for await (const frame of tokenCaller(ada).stream('SendStreamingMessage', params)) frames.push(frame);
+    expect(frames.pop()!.data.error).toMatchObject({ message: 'the token has expired' });
+    expect((await rest(ada, 'GET', '/v1/requests')).status).toBe(401);
+    const { id } = frames[0]!.data.result!.task as { id: string };
+    const next = tokenCaller(await openId.userToken('ada'));
+    for await (const frame of next.stream('SubscribeToTask', { id }, frames.at(-1)!.id)) frames.push(frame);
+    expect(frames.map((frame) => frame.id)).toEqual(frames.map((_, i) => i + 1));
+    expect(frames.at(-1)!.data.result!.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
   });
 });
