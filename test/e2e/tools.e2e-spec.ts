@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
 import { type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
@@ -23,6 +24,9 @@ const ENV = {
   MCP_STDIO_ALLOW: `${process.execPath} ${STDIO_SERVER}`,
 };
 
+/** The secret of the MCP server. */
+const TOKEN = 's3cret-of-the-desk-4711';
+
 const folder = mkdtempSync(join(tmpdir(), 'baton-tools-'));
 let stack: Stack;
 let provider: ModelProvider;
@@ -35,11 +39,11 @@ beforeAll(async () => {
   [stack, provider, server] = await Promise.all([
     Stack.start({ driver: DRIVERS[0]!, workers: 1, env: ENV }),
     ModelProvider.start(),
-    startMcpServer({ tools: [], authorization: 'Bearer s3cret' }),
+    startMcpServer({ tools: [], authorization: `Bearer ${TOKEN}` }),
   ]);
   const { slug, token } = await stack.createTenant();
   const secret = join(folder, 'secret');
-  writeFileSync(secret, 's3cret');
+  writeFileSync(secret, TOKEN);
   await stack.baton(
     'secrets',
     'set',
@@ -99,6 +103,23 @@ const clerk = (...others: object[]) => ({
 async function replaceWorker(): Promise<void> {
   const [worker] = stack.workers.splice(0);
   await Promise.all([worker?.kill(), stack.addWorker()]);
+}
+
+/** Every row of every table of the database, and the logs of all processes. */
+async function everything(): Promise<[where: string, text: string][]> {
+  const client = new Client({ connectionString: stack.database.url });
+  await client.connect();
+  await client.query(`SET baton.tenant = 'system'`);
+  const tables = await client.query<{ name: string }>(
+    `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public'`,
+  );
+  const found: [string, string][] = [...stack.apis, ...stack.workers].map(({ kind, log }) => [kind, log()]);
+  for (const { name } of tables.rows) {
+    const { rows } = await client.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
+    found.push([name, rows.map(({ row }) => row).join('\n')]);
+  }
+  await client.end();
+  return found;
 }
 
 const callsOf = (tool: string): number => server.calls.filter((call) => call.tool === tool).length;
@@ -179,6 +200,23 @@ describe('an agent with tools', () => {
     expect((await send('no, not today', id)).status.state).toBe('TASK_STATE_COMPLETED');
     expect(callsOf('sign')).toBe(0);
     expect(JSON.stringify(provider.requests[1]?.body)).toContain('no, not today');
+  });
+
+  it('stores and logs no secret, whatever a tool and a model say of it', async () => {
+    server.tools = [textTool('quote', `I was sent Bearer ${TOKEN}`)];
+    const spelled = Buffer.from(`Bearer ${TOKEN}`).toString('base64');
+    provider.reply(
+      { calls: [{ name: 'desk_quote', input: { header: `Bearer ${TOKEN}` } }] },
+      { text: ['It has ', TOKEN.slice(0, 5), TOKEN.slice(5), ` or ${spelled}.`] },
+    );
+    const task = await send('What were you sent?');
+    expect(JSON.stringify(task)).toContain('It has [secret]');
+    const found = await everything();
+    for (const spelling of [TOKEN, spelled, Buffer.from(TOKEN).toString('hex')]) {
+      expect(JSON.stringify(task)).not.toContain(spelling);
+      expect(found.filter(([, text]) => text.includes(spelling)).map(([where]) => where)).toEqual([]);
+    }
+    expect(found.length).toBeGreaterThan(10);
   });
 
   it('leaves no program behind when its worker is killed', async () => {

@@ -1,4 +1,4 @@
-export { createLogger, type LogContext, Logger, NestLogger } from './logger.js';
+export { createLogger, hideInLogs, type LogContext, Logger, NestLogger } from './logger.js';
 export { counter, gauge, histogram, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { Silence } from './silence.js';

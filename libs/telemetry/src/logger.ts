@@ -1,5 +1,6 @@
 import type { Environment } from '@baton/config';
 import type { LoggerService } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import pino from 'pino';
 
 /** What a line is about; child loggers carry these ids into every line they write. */
@@ -14,6 +15,23 @@ export interface LogContext {
 // Redaction has no "at any depth": two levels cover a field, and a field of headers or of an error's cause.
 const SECRET_FIELDS = ['authorization', 'Authorization', 'token', 'secret', 'password', 'masterKey'];
 const REDACTED = SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
+
+/** Values that no line of this process may show, and what removes each. A value that is not used any more is forgotten. */
+const hidden = new LRUCache<string, (line: string) => string>({ max: 2_000, ttl: 25 * 3_600_000 });
+
+/**
+ * Removes a secret from all lines of this process, whoever writes them, for a day and an hour: a turn may take a day.
+ * @param redact removes the value, in all spellings that a line may have, from the JSON text of a line
+ */
+export function hideInLogs(value: string, redact: (line: string) => string): void {
+  hidden.set(value, redact);
+}
+
+function withoutHidden(line: string): string {
+  let clean = line;
+  for (const redact of hidden.values()) clean = redact(clean);
+  return clean;
+}
 
 /** Structured log: one JSON object a line on standard output. Inject it by class. */
 export class Logger {
@@ -70,7 +88,7 @@ export function createLogger(
     formatters: { level: (label) => ({ level: label }) },
     redact: { paths: REDACTED, censor: '[redacted]' },
   };
-  return new Logger(pino(options, destination));
+  return new Logger(pino(options, { write: (line) => void destination.write(withoutHidden(line)) }));
 }
 
 /** Lets Nest write into our log. Its notes on modules and routes are `debug`: they say nothing to an operator. */

@@ -151,7 +151,7 @@ export class RunExecutor {
     writer.allow(new EventAllowance(limits, run.logged));
     const turn = await this.turns.turnOf(run, agent, signal);
     const stop = AbortSignal.any([signal, writer.refusal]);
-    const outputs = runtime.run(turn, stop)[Symbol.asyncIterator]();
+    const outputs = turn.secrets.scrub(turn, runtime.run(turn, stop));
     try {
       for (;;) {
         const next = await untilStopped(outputs.next(), stop);
@@ -163,7 +163,7 @@ export class RunExecutor {
       throw error;
     } finally {
       // A runtime that does not end must not block the worker.
-      const windUp = Promise.resolve(outputs.return?.()).catch(() => undefined);
+      const windUp = outputs.return().catch(() => undefined);
       if (signal.aborted) await Promise.race([windUp, timeout(WIND_UP_MS)]);
     }
   }

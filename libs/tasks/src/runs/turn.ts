@@ -47,6 +47,7 @@ export class TurnBuilder {
   async turnOf(run: ClaimedRun, agent: Agent, signal: AbortSignal): Promise<Turn> {
     const { tenantId, runId, attempt, message, extensions, snapshot, runsAlone } = run;
     const { task } = snapshot;
+    const secrets = new TurnSecrets(this.secrets, tenantId);
     return {
       tenantId,
       runId,
@@ -56,8 +57,8 @@ export class TurnBuilder {
       message,
       referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
       earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
-      journal: new RunJournal(this.journals, run, signal),
-      secrets: new TurnSecrets(this.secrets, tenantId),
+      journal: secrets.journal(new RunJournal(this.journals, run, signal)),
+      secrets,
       extensions,
       traceparent: run.traceparent ?? undefined,
       runsAlone,

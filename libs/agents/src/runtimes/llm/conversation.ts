@@ -121,9 +121,11 @@ export class Conversation {
 
   /** Appends an entry. It is durable when this resolves. */
   async add(entry: LlmEntry): Promise<void> {
-    await this.turn.journal.append(entry);
+    // What a model or a tool quotes of a secret must not go to another model or tool.
+    const clean = this.turn.secrets.redactor.value(entry);
+    await this.turn.journal.append(clean);
     const position = (this.entries.at(-1)?.position ?? 0) + 1;
-    this.take({ ...entry, runId: this.turn.runId, position });
+    this.take({ ...clean, runId: this.turn.runId, position });
   }
 
   /** Adds this turn's message as a prompt, unless an earlier attempt has added it. */

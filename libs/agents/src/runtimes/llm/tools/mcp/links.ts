@@ -52,12 +52,17 @@ function kindsOf({ transport }: RemoteMcpServer): HttpKind[] {
 function stdioLink(
   config: StdioMcpServer,
   env: Record<string, string>,
-  { environment, log }: LinkPorts,
+  { environment, log, secrets }: LinkPorts,
 ): () => Link {
   const { command, args } = config;
   const reason = whyNotAllowed({ command, args, env }, environment.mcpStdioAllow);
   if (reason !== undefined) throw new Error(reason);
-  const onStderr = (text: string): void => log.debug('MCP server says', { text: text.slice(0, MAX_SAID) });
+  let held = '';
+  const onStderr = (said: string): void => {
+    const { ready: text, held: rest } = secrets.redactor.split(held + said);
+    held = rest;
+    log.debug('MCP server says', { text: text.slice(0, MAX_SAID) });
+  };
   return () => {
     const transport = new StdioProcess({ command, args, env }, onStderr);
     // The SDK closes only an open transport. A crashed server may have left child processes.

@@ -4,12 +4,11 @@ import type { Logger, Metrics } from '@baton/telemetry';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import pLimit from 'p-limit';
 import type { Outbound } from '@baton/outbound';
-import type { Redactor } from '../../../../outbound/redactor.js';
 import type { Turn } from '../../../../runtime.js';
 import type { TurnSecrets } from '../../../../turn-secrets.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
-import type { AgentTool, OpenTools, ToolResult } from '../agent-tool.js';
+import type { AgentTool, OpenTools } from '../agent-tool.js';
 import { linksTo } from './links.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
 import { McpConnection, ToolListExcess, serverFailure } from './mcp-connection.js';
@@ -76,7 +75,8 @@ async function openServer(
       log.debug('MCP connection', { reason: serverFailure(error, secrets.redactor) });
     const { connectTimeout, timeout } = config;
     connection = new McpConnection({ links, connectTimeout, timeout, onError });
-    const tools = (await connection.listTools(signal)).filter((tool) => isUsable(tool, config));
+    const listed = (await connection.listTools(signal)).filter((tool) => isUsable(tool, config));
+    const tools = secrets.redactor.value(listed);
     for (const tool of tools) assertBounds(tool);
     const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
     const onExcess = (): void => metrics.limitExceeded.inc({ limit: 'toolResult' });
@@ -163,8 +163,8 @@ function agentTool(
           signal,
         });
         if (result.content.length > MAX_BLOCKS) onExcess();
-        const output = toolOutput(name, result, config.resultLimit, maxFileBytes);
-        return output.ok ? output : withoutSecrets(output, secrets.redactor);
+        // Before it is cut: a part of a secret would not be recognized.
+        return toolOutput(name, secrets.redactor.value(result), config.resultLimit, maxFileBytes);
       } catch (error) {
         signal.throwIfAborted();
         return {
@@ -174,11 +174,4 @@ function agentTool(
       }
     },
   };
-}
-
-/** A failing tool may quote its input. */
-function withoutSecrets(output: ToolResult, redactor: Redactor): ToolResult {
-  const { text, content, ...rest } = output;
-  const clean = redactor.text(text ?? (typeof content === 'string' ? content : JSON.stringify(content)));
-  return { ...rest, content: clean, text: clean };
 }
