@@ -391,4 +391,19 @@ describe('a user of an OpenID provider', () => {
     expect(frames.map((frame) => frame.id)).toEqual(frames.map((_, i) => i + 1));
     expect(frames.at(-1)!.data.result!.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
   });
+
+  it('loses its streams when its provider is no longer trusted', async () => {
+    const trusted = JSON.parse(await stack.baton('issuers', 'list', '--json')) as { id: string }[];
+    const ada = await openId.userToken('ada');
+    const params = sendParams('slow', { metadata: { echo: { chunks: 30, delayMs: 400 } } });
+    const frames: Frame[] = [];
+    for await (const frame of tokenCaller(ada).stream('SendStreamingMessage', params)) {
+      frames.push(frame);
+      if (frames.length === 3)
+        await stack.baton('issuers', 'remove', trusted[0]!.id, '--tenant', tenant.slug);
+    }
+    const message = 'the issuer of the token is no longer trusted';
+    expect(frames.pop()!.data.error).toMatchObject({ message });
+    expect((await rest(ada, 'GET', '/v1/requests')).status).toBe(401);
+  });
 });

@@ -1,15 +1,18 @@
 import { ProtocolError } from '@baton/a2a';
 import type { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
+import type { JwtService } from './issuers/jwt.service.js';
 import type { LimitsService } from './limits.service.js';
 import { OpenCalls } from './open-calls.js';
 import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
-import type { Caller, TokenService } from './token.service.js';
+import type { Caller, RefusedToken, TokenService } from './token.service.js';
 
 let tokens: TokensInMemory;
 let control: ControlInMemory;
 let service: TokenService;
 let open: OpenCalls;
+/** Callers whose issuer is no longer trusted. */
+let untrusted: Map<Caller, RefusedToken>;
 /** Ids of suspended tenants. */
 let suspended: Set<string>;
 
@@ -19,12 +22,14 @@ beforeEach(async () => {
   control = new ControlInMemory();
   service = tokenService(tokens, control);
   suspended = new Set();
+  untrusted = new Map();
+  const jwts = { refused: async () => untrusted } as Partial<JwtService> as JwtService;
   const limits = {
     assertActive: async (tenantId: string): Promise<void> => {
       if (suspended.has(tenantId)) throw new ProtocolError('tenant-suspended', 'the tenant is suspended');
     },
   } as Partial<LimitsService> as LimitsService;
-  open = new OpenCalls(service, limits, control as unknown as Messaging, Logger.silent());
+  open = new OpenCalls(service, jwts, limits, control as unknown as Messaging, Logger.silent());
   await service.onModuleInit();
   await open.onModuleInit();
 });
@@ -140,6 +145,18 @@ describe('open calls', () => {
       short.leave();
     }
     expect(reads).not.toHaveBeenCalled();
+  });
+
+  it('end when the issuer of their token is no longer trusted', async () => {
+    const principal = { kind: 'user', key: 'user:ada' } as const;
+    const ada: Caller = { tenantId: 'acme', principal, scopes: [], issuer: { url: 'https://id', id: 'i1' } };
+    const [ours, theirs] = [calls(ada), calls({ ...ada })];
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(ours.reasons).toEqual([]);
+    untrusted.set(ada, 'untrusted');
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(ours.reasons).toEqual(['unauthenticated: the issuer of the token is no longer trusted']);
+    expect(theirs.reasons).toEqual([]);
   });
 
   it('go on while the database is away, and end when it is back', async () => {

@@ -2,6 +2,7 @@ import { ProtocolError } from '@baton/a2a';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
 import { type Caller, type RefusedToken, TokenService, unauthenticated } from './token.service.js';
 
@@ -19,7 +20,8 @@ interface OpenCall {
 /**
  * The calls that this process is answering. It ends them when their tenant is suspended, and when their token expires, is
  * revoked or loses rights: at once when a control message says so, otherwise at the next tick. A tick reads the tokens of
- * all calls that are open for longer in one statement, and nothing if there are none.
+ * all calls that are open for longer in one statement, and nothing if there are none. It also ends the calls of users whose
+ * issuer is no longer trusted.
  */
 @Injectable()
 export class OpenCalls implements OnModuleInit, OnModuleDestroy {
@@ -34,6 +36,7 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
 
   constructor(
     private readonly tokens: TokenService,
+    private readonly jwts: JwtService,
     private readonly limits: LimitsService,
     private readonly messaging: Messaging,
     logger: Logger,
@@ -119,8 +122,10 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
 
   private async endRefused(callers: readonly Caller[]): Promise<void> {
     for (let i = 0; i < callers.length; i += CALLERS_AT_ONCE) {
-      const refused = await this.tokens.refused(callers.slice(i, i + CALLERS_AT_ONCE));
-      if (refused.size > 0) this.endAll(({ caller }) => refused.get(caller));
+      const some = callers.slice(i, i + CALLERS_AT_ONCE);
+      for (const refused of [await this.tokens.refused(some), await this.jwts.refused(some)]) {
+        if (refused.size > 0) this.endAll(({ caller }) => refused.get(caller));
+      }
     }
   }
 

@@ -24,13 +24,15 @@ export interface Caller {
   readonly expiresAt?: Date | undefined;
   /** By which `TokenService.refused` knows the token, to end its open calls. Unset: it cannot be revoked. */
   readonly credential?: string;
+  /** Who issued its token, if not Baton: its open calls end when the issuer is no longer trusted. */
+  readonly issuer?: { readonly url: string; readonly id: string };
   /** The agents that exist for it; a verified token has only their slugs. Unset: all of its tenant. */
   readonly agents?: AllowedAgents;
   /** The limit of the token itself, besides that of its tenant. Unset: none. */
   readonly requestsPerSecond?: number;
 }
 
-export type RefusedToken = 'unknown' | 'expired' | 'revoked' | 'rotated' | 'changed';
+export type RefusedToken = 'unknown' | 'expired' | 'revoked' | 'rotated' | 'changed' | 'untrusted';
 
 const REASONS: Record<RefusedToken, string> = {
   unknown: 'the token is not known',
@@ -38,6 +40,7 @@ const REASONS: Record<RefusedToken, string> = {
   revoked: 'the token was revoked',
   rotated: 'the token was rotated: use its new secret',
   changed: 'the token has fewer rights now: send the request again',
+  untrusted: 'the issuer of the token is no longer trusted',
 };
 
 /** The error for a token that is not good. */

@@ -10,6 +10,7 @@ CREATE TABLE "issuers" (
     "subject_claim" TEXT NOT NULL DEFAULT 'sub',
     "scopes" TEXT[],
     "grants" JSON NOT NULL DEFAULT '[]',
+    "agents" TEXT[],
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
     CONSTRAINT "issuers_pkey" PRIMARY KEY ("tenant_id","id")

@@ -1,4 +1,4 @@
-import { TENANT_SCOPES } from '@baton/a2a';
+import { SLUG, TENANT_SCOPES } from '@baton/a2a';
 import type { ClaimGrant, TrustedIssuer } from '@baton/database';
 import { IssuerError, readIssuerKeys } from '@baton/identity';
 import { Outbound, failureReason } from '@baton/outbound';
@@ -8,12 +8,14 @@ import { printJson, printTable } from '../output.js';
 import { announce, requireTenant, withPlatform } from '../platform.js';
 import { parseScopes } from './tokens.js';
 
-const TITLES = ['issuer', 'audience', 'tenant', 'scopes', 'grants', 'id'];
+const TITLES = ['issuer', 'audience', 'tenant', 'scopes', 'grants', 'agents', 'id'];
 const NONE = 'No issuers are trusted yet: npx baton issuers add <url> --tenant <slug> --audience <audience>';
 /** `tasks:read,tasks:write if groups=staff`. Scopes have no blank. */
 const GRANT = /^(\S+) +if +([^\s=]+)=(.+)$/;
 const CLAIM = /^([^\s=]+)=(.+)$/;
-const MAX_TEXT = 512;
+/** The index over issuer, audience and value has entries of at most 2704 bytes. */
+const MAX_TEXT = 255;
+const MAX_AGENTS = 100;
 const MAX_GRANTS = 100;
 
 interface AddOptions extends JsonOption {
@@ -23,6 +25,7 @@ interface AddOptions extends JsonOption {
   subject: string;
   scopes: string;
   grant: string[];
+  agents?: string;
   jwksUrl?: string;
   allowHttp?: boolean;
   check: boolean;
@@ -56,6 +59,7 @@ export function addIssuerCommands(program: Command, cli: Cli): void {
       (rule: string, rules: string[]) => [...rules, rule],
       [] as string[],
     )
+    .option('--agents <slugs>', 'the only agents that exist for its users, comma-separated (default: all)')
     .option('--jwks-url <url>', 'URL of its keys, if it has no discovery document')
     .option('--allow-http', 'allow URLs without https, for tests (default: no)')
     .option('--no-check', 'do not read its keys first')
@@ -108,10 +112,22 @@ function textOf(option: string, text: string): string {
   throw new OperatorError(`${option}: give a text of 1 to ${String(MAX_TEXT)} characters.`);
 }
 
+/** The slugs of `--agents`. An agent need not exist yet. Throws OperatorError. */
+function parseAgents(text: string): string[] {
+  const slugs = [...new Set(text.split(',').map((slug) => slug.trim()))];
+  const wrong = slugs.find((slug) => !SLUG.test(slug));
+  if (wrong === undefined && slugs.length <= MAX_AGENTS) return slugs;
+  throw new OperatorError(
+    wrong === undefined
+      ? `--agents: give at most ${String(MAX_AGENTS)} agents.`
+      : `--agents: "${wrong}" is not the slug of an agent, such as helper.`,
+  );
+}
+
 /** A URL as it is written, because tokens must have the same text. Throws OperatorError. */
 function urlOf(what: string, text: string, allowHttp: boolean | undefined): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !['https:', 'http:'].includes(url.protocol) || !/^[\x21-\x7e]{1,2048}$/.test(text)) {
+  if (!url || !['https:', 'http:'].includes(url.protocol) || !/^[\x21-\x7e]{1,1024}$/.test(text)) {
     throw new OperatorError(`${what}: "${text}" is not a URL such as https://id.example.com.`);
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
@@ -138,6 +154,7 @@ async function addIssuer({ source, terminal }: Cli, url: string, options: AddOpt
     subjectClaim: textOf('--subject', options.subject),
     scopes: options.scopes === 'none' ? [] : parseScopes(options.scopes),
     grants: options.grant.map(parseGrant),
+    agents: options.agents === undefined ? [] : parseAgents(options.agents),
   };
   await withPlatform(source, async ({ environment, tenants, issuers }) => {
     const { id: tenantId, slug } = await requireTenant(tenants, options.tenant);
@@ -197,10 +214,10 @@ async function listIssuers({ source, terminal }: Cli, { tenant, json }: ListOpti
     const slugs = new Map(all.map(({ id, slug }) => [id, slug]));
     return found.map((issuer) => ({ ...issuer, tenant: slugs.get(issuer.tenantId) ?? '' }));
   });
-  const rows = records.map(({ issuer, audience, selector, tenant: slug, scopes, grants, id }) => {
+  const rows = records.map(({ issuer, audience, selector, tenant: slug, scopes, grants, agents, id }) => {
     const selected = selector ? ` (${selector.claim}=${selector.value})` : '';
     const rules = grants.map((grant) => `${grant.scopes.join(',')} if ${grant.claim}=${grant.value}`);
-    return [issuer, `${audience}${selected}`, slug, scopes.join(','), rules.join('; '), id];
+    return [issuer, `${audience}${selected}`, slug, scopes.join(','), rules.join('; '), agents.join(','), id];
   });
   if (json) printJson(terminal, records);
   else printTable(terminal, TITLES, rows, NONE);

@@ -32,6 +32,7 @@ const entry = (more: Partial<NewIssuer> = {}): NewIssuer => ({
   subjectClaim: 'sub',
   scopes: ['agents:call'],
   grants: [{ claim: 'groups', value: 'staff', scopes: ['tasks:read'] }],
+  agents: ['desk'],
   ...more,
 });
 

@@ -71,6 +71,8 @@ export interface TrustedIssuer {
   /** What each of its users may do. */
   scopes: Scope[];
   grants: ClaimGrant[];
+  /** Slugs of the agents that exist for its users; none = all. */
+  agents: string[];
   createdAt: Date;
 }
 

@@ -13,6 +13,7 @@ export const trust = (more: Partial<TrustedIssuer> = {}): TrustedIssuer => ({
   subjectClaim: 'sub',
   scopes: ['agents:call'],
   grants: [],
+  agents: [],
   createdAt: new Date(0),
   ...more,
 });

@@ -64,6 +64,7 @@ describe('tokens of an issuer that a tenant trusts', () => {
       principal: { kind: 'user', key: expect.stringMatching(/^user:[\w-]{43}$/) as string },
       scopes: ['agents:call'],
       expiresAt: new Date(exp * 1000),
+      issuer: { url: issuer.url, id: 'i1' },
     });
     const again = await service.verify(await issuer.token({ jti: 'another' }));
     expect(again.principal).toEqual(caller.principal);
@@ -132,6 +133,13 @@ describe('tokens of an issuer that a tenant trusts', () => {
     await service.verify(await issuer.token({ nbf: now() + 20 }));
   });
 
+  it('reach the agents that the issuer is for', async () => {
+    rows = [trust({ agents: ['desk'] })];
+    expect(await service.verify(await issuer.token())).toMatchObject({
+      agents: { slugs: ['desk'], ids: [] },
+    });
+  });
+
   it('select one tenant by their audience', async () => {
     rows = [trust(), trust({ id: 'i2', tenantId: 'other', audience: 'other' })];
     expect(await service.verify(await issuer.token())).toMatchObject({ tenantId: 'acme' });
@@ -160,9 +168,15 @@ describe('tokens of an issuer that a tenant trusts', () => {
   it('are refused from the moment on at which their issuer is removed', async () => {
     const token = await issuer.token();
     await service.verify(token);
+    const callers = [
+      await service.verify(token),
+      { tenantId: 'acme', principal: { kind: 'token', key: 't' }, scopes: [] } as const,
+    ];
+    expect(await service.refused(callers)).toEqual(new Map());
     rows = [];
     await control.publishControl({ type: 'issuers-changed', tenantId: 'acme', issuer: issuer.url });
     expect(await refusal(token)).toBe(UNTRUSTED);
+    expect(await service.refused(callers)).toEqual(new Map([[callers[0], 'untrusted']]));
     rows = [trust({ scopes: ['admin'] })];
     await control.publishControl({ type: 'issuers-changed', tenantId: 'acme', issuer: issuer.url });
     expect(await service.verify(token)).toMatchObject({ scopes: ['admin'] });

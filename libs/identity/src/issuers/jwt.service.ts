@@ -14,7 +14,7 @@ import {
   jwtVerify,
 } from 'jose';
 import { LRUCache } from 'lru-cache';
-import type { Caller } from '../token.service.js';
+import type { Caller, RefusedToken } from '../token.service.js';
 import { hasValue, scopesOf, userPrincipal } from './claims.js';
 import { IssuerError, IssuerKeys, readIssuerKeys } from './issuer-keys.js';
 
@@ -96,6 +96,18 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     if (selected.length > 1)
       throw refused('the token is for several tenants or audiences that are trusted here');
     return callerOf(row, claims);
+  }
+
+  /** The callers whose issuer is no longer trusted. */
+  async refused(callers: readonly Caller[]): Promise<Map<Caller, RefusedToken>> {
+    const refused = new Map<Caller, RefusedToken>();
+    for (const caller of callers) {
+      const { issuer } = caller;
+      if (!issuer) continue;
+      const trusted = await this.cache.get(issuer.url);
+      if (!trusted?.some(({ id }) => id === issuer.id)) refused.set(caller, 'untrusted');
+    }
+    return refused;
   }
 
   /** The claims of a token whose signature, issuer and times are good. */
@@ -189,5 +201,9 @@ function callerOf(row: TrustedIssuer, claims: JWTPayload): Caller {
   if (exp > MAX_TIME) throw refused('the token has no valid exp');
   const expiresAt = new Date(exp * 1000);
   if (expiresAt.getTime() <= Date.now()) throw refused(EXPIRED);
-  return { tenantId: row.tenantId, principal, scopes: scopesOf(row, claims), expiresAt };
+  return {
+    ...{ tenantId: row.tenantId, principal, scopes: scopesOf(row, claims), expiresAt },
+    issuer: { url: row.issuer, id: row.id },
+    ...(row.agents.length > 0 && { agents: { slugs: row.agents, ids: [] } }),
+  };
 }
