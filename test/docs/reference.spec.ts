@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERRORS, SCOPES } from '../../libs/a2a/src/index.js';
+import { AUDIT_ACTIONS } from '../../libs/database/src/audit/audit-records.js';
 
 const ROOT = join(__dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -37,6 +38,17 @@ describe('docs/calling/errors.md', () => {
     const errors = Object.values(ERRORS).map(({ code, http, reason }) => `${code} ${http} ${reason}`);
     expect([...new Set(rows)].sort()).toEqual([...new Set(errors)].sort());
     expect(rows.length).toBe(new Set(rows).size);
+  });
+});
+
+describe('docs/operating/audit.md', () => {
+  it('has every action and its meaning, and no other', () => {
+    const table = read('docs/operating/audit.md').split('## Actions')[1]!.split('\n## ')[0]!;
+    const rows = [...table.matchAll(/^\| `([\w.-]+)` +\| (.*?) +\|$/gm)].map(([, name, text]) => [
+      name,
+      text,
+    ]);
+    expect(rows).toEqual(Object.entries(AUDIT_ACTIONS));
   });
 });
 

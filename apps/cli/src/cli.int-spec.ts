@@ -61,8 +61,8 @@ describe('tenants', () => {
     );
     await json('tokens create --tenant debtor --name ci');
     expect(await baton('tenants delete debtor --yes')).toEqual({
-      ...{ code: 0, err: 'api_tokens: 1 rows deleted' },
-      out: `Tenant debtor (${id}) is deleted: 1 rows, 0 running tasks canceled.`,
+      ...{ code: 0, err: 'api_tokens: 1 rows deleted\naudit_records: 2 rows deleted' },
+      out: `Tenant debtor (${id}) is deleted: 3 rows, 0 running tasks canceled.`,
     });
     expect((await received(4)).map(({ type }) => type)).toEqual([
       ...['tenant-suspended', 'limits-changed', 'tenant-suspended', 'tenant-suspended'],
@@ -214,7 +214,7 @@ describe('tokens', () => {
     expect(await refusal('tokens list --tenant nobody')).toMatch(/^There is no tenant "nobody": /);
     expect(await refusal('tokens create')).toMatch(/^Required option '--tenant <slug>' not specified\./);
     expect(await refusal('tokens create --tenant holder --scopes root')).toBe(
-      '--scopes: there is no scope "root": choose from agents:call, tasks:read, tasks:write, tasks:approve, agents:read, agents:write, secrets:write, schedules:write, admin.',
+      '--scopes: there is no scope "root": choose from agents:call, tasks:read, tasks:write, tasks:approve, agents:read, agents:write, secrets:write, schedules:write, audit:read, admin.',
     );
     expect(await refusal('tokens create --tenant holder --expires soon')).toMatch(
       /^--expires: "soon" is neither/,

@@ -27,7 +27,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/hosts.js')).addHostCommands(...args),
   },
   secrets: {
-    summary: 'encrypted secrets of a tenant: set, list, remove, rotate',
+    summary: 'encrypted secrets of a tenant: set, list, origins, remove, rotate',
     add: async (...args) => (await import('./commands/secrets.js')).addSecretCommands(...args),
   },
   schedules: {
@@ -41,6 +41,10 @@ const COMMANDS: Readonly<
   'dead-letters': {
     summary: 'runs that used up their attempts: list, show, redeliver',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
+  },
+  audit: {
+    summary: 'who changed what, of one tenant or of all',
+    add: async (...args) => (await import('./commands/audit.js')).addAuditCommand(...args),
   },
   backup: {
     summary: 'write the whole database to a file',
@@ -64,6 +68,9 @@ const COMMANDS: Readonly<
   },
 };
 
+/** The names of all commands and groups. */
+export const COMMAND_NAMES: readonly string[] = Object.keys(COMMANDS);
+
 /**
  * Run one command. Never rejects: an error is one sentence on the error stream.
  *
@@ -85,7 +92,8 @@ export async function run(args: readonly string[], cli: Cli): Promise<number> {
   }
 }
 
-async function buildProgram(args: readonly string[], cli: Cli): Promise<Command> {
+/** @param args only the commands that are named in it have their options */
+export async function buildProgram(args: readonly string[], cli: Cli): Promise<Command> {
   const program = createProgram(cli);
   for (const [name, { summary, add }] of Object.entries(COMMANDS)) {
     if (args.includes(name)) await add(program, cli);

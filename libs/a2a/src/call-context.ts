@@ -11,7 +11,7 @@ export const TENANT_SCOPES = [
   'secrets:write',
   'schedules:write',
 ] as const;
-export const SCOPES = [...TENANT_SCOPES, 'admin'] as const;
+export const SCOPES = [...TENANT_SCOPES, 'audit:read', 'admin'] as const;
 /** What a token may do. `admin` includes all others. */
 export type Scope = (typeof SCOPES)[number];
 
@@ -60,6 +60,8 @@ export interface CallContext {
   /** Whether the operation reads tasks or acts on them (`OPERATIONS`); see `task-reach.ts`. */
   access: 'read' | 'write';
   requestId: string;
+  /** IP address of the caller, for the audit log. */
+  address?: string;
   /** The agent the path names, resolved in the caller's tenant. */
   agent: Agent;
   /** The profile of the path (`spec`, …). */

@@ -289,6 +289,11 @@ const worker = group('Worker', {
     90,
     'Days that Baton remembers a deleted task, to tell callers that it was deleted.',
   ),
+  auditRetentionDays: setting(
+    days,
+    365,
+    'Days that records of the audit log stay (docs/operating/audit.md). Retention deletes older ones.',
+  ),
   executorMemoryMb: setting(
     integer(32, 65_536),
     512,
@@ -322,6 +327,12 @@ const worker = group('Worker', {
 
 const everyProcess = group('Every process', {
   logLevel: setting(logLevel, 'info', 'Log level: fatal, error, warn, info, debug, trace or silent.'),
+  auditStdout: setting(
+    flag,
+    false,
+    'Also print each record of the audit log as a line of JSON on standard output, whatever LOG_LEVEL ' +
+      '(docs/operating/audit.md).',
+  ),
   agentsDir: optional(
     path,
     'Folder of the agents in code: one folder per agent, with an agent.yaml and a module ' +

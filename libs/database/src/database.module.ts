@@ -3,6 +3,8 @@ import { Logger } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 import { AgentStore } from './catalog/agent.store.js';
+import { type AuditRecord, auditJson } from './audit/audit-records.js';
+import { AuditStore } from './tenants/audit.store.js';
 import { CatalogClient } from './connection/catalog-client.js';
 import { Database } from './connection/database.js';
 import { DeadLetterStore } from './runs/dead-letter.store.js';
@@ -26,12 +28,17 @@ import { WorkerStore } from './dispatch/worker.store.js';
 import { UsageStore } from './tenants/usage.store.js';
 
 const STORES = [
-  DeadLetterStore,
+  ...[AuditStore, DeadLetterStore],
   ...[JournalStore, RetentionStore, TenantRemovalStore, TenantStore, UsageStore, TokenUsageStore],
   IssuerStore,
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],
 ];
+
+/** One line of JSON for programs that collect standard output. */
+const printAuditRecord = (record: AuditRecord): void => {
+  process.stdout.write(`${JSON.stringify({ type: 'audit', ...auditJson(record) })}\n`);
+};
 
 /** The stores of a process and their connections. The connections are closed last. */
 @Global()
@@ -39,15 +46,22 @@ const STORES = [
   providers: [
     {
       provide: Database,
-      useFactory: ({ databaseUrl, databasePoolSize, allowRlsBypass }: Environment) =>
-        new Database({ url: databaseUrl, poolSize: databasePoolSize, allowRlsBypass }),
+      useFactory: ({ databaseUrl, databasePoolSize, allowRlsBypass, auditStdout }: Environment) =>
+        new Database({
+          url: databaseUrl,
+          poolSize: databasePoolSize,
+          allowRlsBypass,
+          onAudit: auditStdout ? printAuditRecord : undefined,
+        }),
       inject: [Environment],
     },
     {
       provide: CatalogClient,
       // Readers of the catalog cache what they read: a quarter of the other pool is enough.
-      useFactory: ({ databaseUrl, databasePoolSize }: Environment) =>
-        new CatalogClient(databaseUrl, Math.max(2, Math.ceil(databasePoolSize / 4))),
+      useFactory: ({ databaseUrl, databasePoolSize, auditStdout }: Environment) => {
+        const poolSize = Math.max(2, Math.ceil(databasePoolSize / 4));
+        return new CatalogClient(databaseUrl, poolSize, auditStdout ? printAuditRecord : undefined);
+      },
       inject: [Environment],
     },
     {

@@ -1,4 +1,6 @@
 export * from './catalog/catalog-records.js';
+export * from './audit/audit-records.js';
+export { type AuditQuery, AuditStore } from './tenants/audit.store.js';
 export * from './tasks/records.js';
 export * from './tenants/tenant-records.js';
 export type { RunKey, RunToEnqueue } from './dispatch/run-key.js';

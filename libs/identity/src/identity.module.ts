@@ -2,6 +2,7 @@ import { Environment } from '@baton/config';
 import { SecretStore } from '@baton/database';
 import { OutboundModule } from '@baton/outbound';
 import { Global, Module } from '@nestjs/common';
+import { AuditLog } from './audit-log.js';
 import { BearerStrategy } from './bearer.js';
 import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
@@ -11,12 +12,12 @@ import { TokenService } from './token.service.js';
 
 // Each expects the stores and Messaging to be provided globally. A worker needs no tokens.
 
-/** Provides TokenService, JwtService, OpenCalls, and what BearerGuard needs. */
+/** Provides TokenService, JwtService, OpenCalls, AuditLog, and what BearerGuard needs. */
 @Global()
 @Module({
   imports: [OutboundModule],
-  providers: [TokenService, JwtService, OpenCalls, BearerStrategy],
-  exports: [TokenService, JwtService, OpenCalls],
+  providers: [TokenService, JwtService, OpenCalls, BearerStrategy, AuditLog],
+  exports: [TokenService, JwtService, OpenCalls, AuditLog],
 })
 export class IdentityModule {}
 

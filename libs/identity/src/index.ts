@@ -1,3 +1,4 @@
+export { AuditLog } from './audit-log.js';
 export { BearerGuard, callerOf } from './bearer.js';
 export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
 export { IssuerError, readIssuerKeys } from './issuers/issuer-keys.js';

@@ -1,6 +1,6 @@
 import { defaultOrigins, mayReceive, originRefusal, parseOrigins } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
+import { type Actor, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { SecretBox, SecretError } from './secret-box.js';
 
@@ -35,7 +35,13 @@ export class Secrets {
    * @param origins the destinations that may receive it. Default: those of the replaced secret; for a new one its
    * provider's, if it has the name of a provider, else none
    */
-  async set(tenantId: string, name: string, value: string, origins?: readonly string[]): Promise<SecretInfo> {
+  async set(
+    tenantId: string,
+    name: string,
+    value: string,
+    origins?: readonly string[],
+    by?: Actor,
+  ): Promise<SecretInfo> {
     assertName(name);
     const bytes = Buffer.byteLength(value);
     if (bytes === 0 || bytes > MAX_VALUE_BYTES) {
@@ -46,7 +52,7 @@ export class Secrets {
     }
     const id = { tenantId, name };
     const own = origins && validOrigins(origins);
-    return this.store.put(id, this.box.seal(id, value), own, defaultOrigins(name));
+    return this.store.put(id, this.box.seal(id, value), own, defaultOrigins(name), by);
   }
 
   /**
@@ -57,9 +63,10 @@ export class Secrets {
     tenantId: string,
     name: string,
     origins: readonly string[],
+    by?: Actor,
   ): Promise<SecretInfo | undefined> {
     const own = validOrigins(origins);
-    return NAME.test(name) ? this.store.setOrigins({ tenantId, name }, own) : undefined;
+    return NAME.test(name) ? this.store.setOrigins({ tenantId, name }, own, by) : undefined;
   }
 
   /**
@@ -82,9 +89,9 @@ export class Secrets {
   }
 
   /** @returns whether there was such a secret */
-  async remove(tenantId: string, name: string): Promise<boolean> {
+  async remove(tenantId: string, name: string, by?: Actor): Promise<boolean> {
     // Postgres has no text with U+0000; nothing else is a name that was ever taken.
-    return NAME.test(name) && this.store.remove({ tenantId, name });
+    return NAME.test(name) && this.store.remove({ tenantId, name }, by);
   }
 
   /**

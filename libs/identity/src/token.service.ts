@@ -1,6 +1,6 @@
 import { type AllowedAgents, type Principal, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type ApiToken, type FoundToken, type TokenRights, TokenStore } from '@baton/database';
+import { type Actor, type ApiToken, type FoundToken, type TokenRights, TokenStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
@@ -99,9 +99,10 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 
   /** A new token. Its secret is returned only here: the database stores its SHA-256. */
-  async issue(issued: NewToken): Promise<IssuedToken> {
+  async issue(issued: NewToken, by?: Actor): Promise<IssuedToken> {
     const { secret, stored } = newSecret();
-    const token = await this.tokens.create({ agents: [], requestsPerSecond: null, ...issued, ...stored });
+    const rights = { agents: [], requestsPerSecond: null, ...issued };
+    const token = await this.tokens.create({ ...rights, ...stored }, by);
     return { secret, token };
   }
 
@@ -145,8 +146,13 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 
   /** Changes what a token may do. Undefined if the tenant has no such token, or it was revoked. */
-  async change(tenantId: string, id: string, rights: Partial<TokenRights>): Promise<ApiToken | undefined> {
-    const token = await this.tokens.change(tenantId, id, rights);
+  async change(
+    tenantId: string,
+    id: string,
+    rights: Partial<TokenRights>,
+    by?: Actor,
+  ): Promise<ApiToken | undefined> {
+    const token = await this.tokens.change(tenantId, id, rights, by);
     if (token) await this.announce(token);
     return token;
   }
@@ -162,17 +168,18 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     tenantId: string,
     id: string,
     { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: Date | null },
+    by?: Actor,
   ): Promise<IssuedToken | undefined> {
     const { secret, stored } = newSecret();
-    const token = await this.tokens.rotate(tenantId, id, stored, { overlapMs, expiresAt });
+    const token = await this.tokens.rotate(tenantId, id, stored, { overlapMs, expiresAt }, by);
     if (!token) return undefined;
     await this.announce(token);
     return { secret, token };
   }
 
   /** Revokes a token by id or prefix. Undefined if the tenant has no such token. */
-  async revoke(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
-    const token = await this.tokens.revoke(tenantId, idOrPrefix);
+  async revoke(tenantId: string, idOrPrefix: string, by?: Actor): Promise<ApiToken | undefined> {
+    const token = await this.tokens.revoke(tenantId, idOrPrefix, by);
     if (token) await this.announce(token);
     return token;
   }

@@ -178,6 +178,7 @@ export class CallResolver {
         agents,
         access,
         requestId: request.id,
+        address: request.ip,
         agent,
         profile: profile.name,
         rules: rulesFor(profile, codec),

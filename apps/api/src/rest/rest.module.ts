@@ -5,17 +5,18 @@ import { CoreModule } from '../core/core.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { AgentVersionsController } from './agents/agent-versions.controller.js';
 import { AgentSchemaController, AgentsController } from './agents/agents.controller.js';
+import { AuditController } from './audit/audit.controller.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { RequestsController } from './requests/requests.controller.js';
 import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
 
-/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets and schedules. */
+/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets, schedules and audit log. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
     ...[RequestsController, DeadLettersController, SecretsController, SchedulesController],
-    ...[AgentsController, AgentVersionsController, AgentSchemaController],
+    ...[AgentsController, AgentVersionsController, AgentSchemaController, AuditController],
   ],
 })
 export class RestModule {}

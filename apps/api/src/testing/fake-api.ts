@@ -2,6 +2,7 @@ import { type Agent, type Operations, ProtocolError, type Scope, tokenPrincipal 
 import { ConfigModule, loadEnvironment, NO_LIMITS, type TenantLimits } from '@baton/config';
 import {
   AgentStore,
+  AuditStore,
   Database,
   type HostBinding,
   HostStore,
@@ -262,6 +263,8 @@ function fakesModule({
       },
     },
     { provide: StreamCountStore, useValue: counts },
+    // The audit log is tested on a real database: rest/audit/audit.int-spec.ts.
+    { provide: AuditStore, useValue: { list: async () => [] } },
     { provide: SecretStore, useValue: secretStore() },
     { provide: WorkerStore, useValue: { load: () => database.load() } },
     { provide: RunStore, useValue: { countByState: () => database.countByState() } },

@@ -1,13 +1,15 @@
 import { type Agent, parseAgentDocument } from '@baton/a2a';
 import { agentSchema, BUILTIN_AGENTS } from '@baton/agents';
 import { ComputePool } from '@baton/compute';
-import type { Tenant } from '@baton/database';
+import { OPERATOR_ACTOR, type Tenant } from '@baton/database';
 import { Catalog } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import type { Cli } from '../cli.js';
 import { oneLine, printJson, printTable } from '../output.js';
 import { requireTenant, UNTOLD, withMessaging, withPlatform } from '../platform.js';
 import { ofFile, readAgentFile } from './files.js';
+
+const AUTHOR = { by: 'operator', actor: OPERATOR_ACTOR } as const;
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
 
@@ -48,7 +50,7 @@ export async function createAgent(cli: Cli, { tenant, file, json, slug }: Create
   const raw = await readAgentFile(file);
   const document = await ofFile(file, () => parseAgentDocument(raw));
   const { entry } = await asOperator(cli, tenant, (catalog, { id: tenantId }) =>
-    ofFile(file, () => catalog.create({ tenantId, by: 'operator' }, { ...document, ...(slug && { slug }) })),
+    ofFile(file, () => catalog.create({ ...AUTHOR, tenantId }, { ...document, ...(slug && { slug }) })),
   );
   if (json) printJson(cli.terminal, recordOf(entry));
   else {
@@ -61,7 +63,7 @@ export async function createAgent(cli: Cli, { tenant, file, json, slug }: Create
 /** Take an agent out of the catalog of a tenant. */
 export async function removeAgent(cli: Cli, name: string, { tenant, json }: OperatorOptions): Promise<void> {
   const agent = await asOperator(cli, tenant, (catalog, { id: tenantId }) =>
-    catalog.remove({ tenantId, by: 'operator' }, name),
+    catalog.remove({ ...AUTHOR, tenantId }, name),
   );
   if (json) printJson(cli.terminal, recordOf(agent));
   else cli.terminal.out(`Agent ${agent.slug} is removed from the catalog of ${tenant}.`);

@@ -1,9 +1,14 @@
 import type { Environment } from '@baton/config';
 import {
+  AuditStore,
+  type AuditAction,
   type Backup,
   backUp,
   BackupError,
+  Database,
   type Manifest,
+  OPERATOR_ACTOR,
+  PLATFORM,
   restoreBackup,
   verifyBackup,
 } from '@baton/database';
@@ -27,11 +32,13 @@ export function addBackupCommand(program: Command, cli: Cli): void {
 
 async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise<void> {
   const { source, terminal } = cli;
-  const { databaseUrl } = findEnvironment(source);
+  const environment = findEnvironment(source);
+  const { databaseUrl } = environment;
   const write = (out: Writable): Promise<Backup> => backUp(databaseUrl, out, (line) => terminal.err(line));
   const backup = await (file === '-' ? write(standardOutput(cli)) : intoFile(file, write));
   const { manifest } = backup;
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
+  await record(cli, environment, 'backup.create', manifest);
   if (json && file !== '-') printJson(terminal, backup);
   terminal.err(
     `The backup is complete: ${rows} rows of ${manifest.tables.length} tables, as of ${manifest.createdAt}. ` +
@@ -42,6 +49,29 @@ async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise
       `Its secrets are encrypted with the master key ${manifest.masterKeyIds.join(', ')}, which is not in the backup. ` +
         'Keep BATON_MASTER_KEY in another safe place: without it the secrets are lost.',
     );
+  }
+}
+
+/** Writes into the audit log. A role that may only read makes a backup, too, and leaves no record. */
+async function record(
+  { terminal }: Cli,
+  { databaseUrl: url, allowRlsBypass }: Environment,
+  action: AuditAction,
+  { createdAt, release }: Manifest,
+): Promise<void> {
+  const database = new Database({ url, poolSize: 1, allowRlsBypass });
+  try {
+    await new AuditStore(database).write(PLATFORM, {
+      action,
+      target: { kind: 'database', name: 'backup' },
+      by: OPERATOR_ACTOR,
+      detail: { createdAt, release },
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    terminal.err(`The audit log has no record of this: ${reason}`);
+  } finally {
+    await database.close();
   }
 }
 
@@ -107,6 +137,7 @@ async function restore(cli: Cli, file: string, { force = false, json }: RestoreF
     report: (line) => terminal.err(line),
   });
   const { manifest, interruptedRuns, migrated } = restored;
+  await record(cli, environment, 'backup.restore', manifest);
   if (json) printJson(terminal, restored);
   else terminal.out(`Restored. ${describe(manifest)}`);
   if (migrated.length > 0) terminal.err(`Migrated to this release: ${migrated.join(', ')}.`);

@@ -1,5 +1,5 @@
 import { BUILTIN_AGENTS } from '@baton/agents';
-import { type DeadLetter, DeadLetterStore, TaskStore, RunStore } from '@baton/database';
+import { type DeadLetter, DeadLetterStore, OPERATOR_ACTOR, TaskStore, RunStore } from '@baton/database';
 import { DeadLetters, TurnIntake } from '@baton/tasks';
 import type { RunJob } from '@baton/messaging';
 import type { Command } from 'commander';
@@ -180,7 +180,7 @@ async function redeliverOne(
   { tenantId, runId }: DeadLetter,
   again: boolean,
 ): Promise<string> {
-  const redelivered = await deadLetters.redeliver(tenantId, runId, again);
+  const redelivered = await deadLetters.redeliver(tenantId, runId, again, undefined, OPERATOR_ACTOR);
   if (redelivered.ok) return redelivered.taskId;
   if (redelivered.reason === 'redelivered') {
     throw new OperatorError(

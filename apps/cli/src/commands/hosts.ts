@@ -1,4 +1,4 @@
-import { hostName } from '@baton/database';
+import { hostName, OPERATOR_ACTOR } from '@baton/database';
 import type { Command } from 'commander';
 import { domainToASCII } from 'node:url';
 import { requireAgent } from '../agent-options.js';
@@ -67,7 +67,10 @@ async function bindHost({ source, terminal }: Cli, text: string, options: BindOp
   await withPlatform(source, async ({ environment, tenants, agents, hosts }) => {
     const tenant = await requireTenant(tenants, options.tenant);
     const { slug: agent } = await requireAgent(agents, tenant, options.agent);
-    const bound = await hosts.bind({ host, tenantId: tenant.id, agent, public: options.public ?? false });
+    const bound = await hosts.bind(
+      { host, tenantId: tenant.id, agent, public: options.public ?? false },
+      OPERATOR_ACTOR,
+    );
     if (!bound) {
       throw new OperatorError(
         `"${host}" is bound to another tenant: npx baton hosts unbind ${host} frees it, npx baton hosts list shows whose it is.`,
@@ -103,7 +106,7 @@ async function listHosts({ source, terminal }: Cli, { tenant, json }: ListOption
 async function unbindHost({ source, terminal }: Cli, text: string, { json }: JsonOption): Promise<void> {
   const host = parseHost(text);
   await withPlatform(source, async ({ environment, hosts }) => {
-    const binding = await hosts.unbind(host);
+    const binding = await hosts.unbind(host, OPERATOR_ACTOR);
     if (!binding) {
       throw new OperatorError(`"${host}" is not bound: npx baton hosts list shows the bound hosts.`);
     }

@@ -1,5 +1,5 @@
 import { SLUG, TENANT_SCOPES } from '@baton/a2a';
-import type { ClaimGrant, TrustedIssuer } from '@baton/database';
+import { type ClaimGrant, OPERATOR_ACTOR, type TrustedIssuer } from '@baton/database';
 import { IssuerError, readIssuerKeys } from '@baton/identity';
 import { Outbound, failureReason } from '@baton/outbound';
 import type { Command } from 'commander';
@@ -159,7 +159,7 @@ async function addIssuer({ source, terminal }: Cli, url: string, options: AddOpt
   await withPlatform(source, async ({ environment, tenants, issuers }) => {
     const { id: tenantId, slug } = await requireTenant(tenants, options.tenant);
     if (options.check) await checkKeys(entry, environment.outboundAllow);
-    const result = await issuers.add({ ...entry, tenantId });
+    const result = await issuers.add({ ...entry, tenantId }, OPERATOR_ACTOR);
     if ('conflict' in result) {
       const whose = (await tenants.byId(result.conflict.tenantId))?.slug ?? '';
       throw new OperatorError(conflictOf(entry, result.conflict, whose));
@@ -230,7 +230,7 @@ async function removeIssuer(
 ): Promise<void> {
   await withPlatform(source, async ({ environment, tenants, issuers }) => {
     const { id: tenantId } = await requireTenant(tenants, tenant);
-    const removed = await issuers.remove(tenantId, id);
+    const removed = await issuers.remove(tenantId, id, OPERATOR_ACTOR);
     if (!removed) {
       throw new OperatorError(
         `Tenant "${tenant}" trusts no issuer of that id: npx baton issuers list --tenant ${tenant} shows ids.`,

@@ -1,10 +1,10 @@
-import type { SecretInfo } from '@baton/database';
+import { AuditStore, OPERATOR_ACTOR, PLATFORM, type SecretInfo } from '@baton/database';
 import { Secrets } from '@baton/identity';
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
-import { requireTenant, withPlatform } from '../platform.js';
+import { requireTenant, withDatabase, withPlatform } from '../platform.js';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['name', 'key', 'created (utc)', 'updated (utc)', 'may be sent to'];
@@ -95,7 +95,7 @@ async function setSecret(
 ): Promise<void> {
   const value = await readValue(cli, file);
   const info = await withSecrets(cli, tenant, (secrets, tenantId) =>
-    secrets.set(tenantId, name, value, origin),
+    secrets.set(tenantId, name, value, origin, OPERATOR_ACTOR),
   );
   if (json) return void printJson(cli.terminal, info);
   cli.terminal.out(`Secret ${name} of ${tenant} is set, encrypted with the key ${info.keyId}.`);
@@ -109,7 +109,7 @@ async function setOrigins(
   { tenant, json }: TenantOption,
 ): Promise<void> {
   const info = await withSecrets(cli, tenant, (secrets, tenantId) =>
-    secrets.setOrigins(tenantId, name, origins),
+    secrets.setOrigins(tenantId, name, origins, OPERATOR_ACTOR),
   );
   if (!info) throw noSuchSecret(tenant, name);
   if (json) printJson(cli.terminal, info);
@@ -144,16 +144,25 @@ async function listSecrets(cli: Cli, { tenant, json }: TenantOption): Promise<vo
 }
 
 async function removeSecret(cli: Cli, name: string, { tenant, json }: TenantOption): Promise<void> {
-  const removed = await withSecrets(cli, tenant, (secrets, tenantId) => secrets.remove(tenantId, name));
+  const removed = await withSecrets(cli, tenant, (secrets, tenantId) =>
+    secrets.remove(tenantId, name, OPERATOR_ACTOR),
+  );
   if (!removed) throw noSuchSecret(tenant, name);
   if (json) printJson(cli.terminal, { name, removed });
   else cli.terminal.out(`Secret ${name} of ${tenant} is removed.`);
 }
 
 async function rotateSecrets({ source, terminal }: Cli, { json }: JsonOption): Promise<void> {
-  const rotation = await withPlatform(source, ({ environment, secrets }) =>
-    new Secrets(secrets, environment).rotate(),
-  );
+  const rotation = await withDatabase(source, async ({ environment, secrets, database }) => {
+    const done = await new Secrets(secrets, environment).rotate();
+    await new AuditStore(database).write(PLATFORM, {
+      action: 'secret.rotate',
+      target: { kind: 'database', name: 'secrets' },
+      by: OPERATOR_ACTOR,
+      detail: { keyId: done.keyId, rotated: done.rotated, failed: done.failures.length },
+    });
+    return done;
+  });
   const { keyId, rotated, failures } = rotation;
   if (json) printJson(terminal, rotation);
   else terminal.out(`${rotated} secrets were encrypted again; the key in use is ${keyId}.`);

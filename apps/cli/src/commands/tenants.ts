@@ -1,6 +1,6 @@
 import { SLUG } from '@baton/a2a';
 import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
-import type { Tenant } from '@baton/database';
+import { OPERATOR_ACTOR, type Tenant } from '@baton/database';
 import type { TenantLifecycle } from '@baton/tasks';
 import type { Command } from 'commander';
 import type { Writable } from 'node:stream';
@@ -12,6 +12,7 @@ import {
   type Platform,
   requireTenant,
   unknownTenant,
+  withDatabase,
   withPlatform,
 } from '../platform.js';
 
@@ -34,7 +35,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     .option(...JSON_OPTION)
     .action(async (slug: string, options: JsonOption) => {
       assertSlug(slug);
-      print(await withPlatform(source, ({ tenants }) => tenants.create(slug)), options);
+      print(await withPlatform(source, ({ tenants }) => tenants.create(slug, OPERATOR_ACTOR)), options);
     });
 
   tenants
@@ -85,7 +86,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
     .action(async (slug: string, { reason, stop = false, json }: SuspendOptions) => {
       assertReason(reason);
       const suspended = await useLifecycle(cli, (lifecycle) =>
-        lifecycle.suspend(slug, { ...(reason !== undefined && { reason }), stop }),
+        lifecycle.suspend(slug, { ...(reason !== undefined && { reason }), stop }, OPERATOR_ACTOR),
       );
       if (json) return void printJson(terminal, { ...suspended, tenant: recordOf(suspended.tenant) });
       const stopped = stop ? `; canceled tasks: ${suspended.canceledTasks}` : '';
@@ -98,7 +99,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
     .argument('<slug>', 'slug of the tenant')
     .option(...JSON_OPTION)
     .action(async (slug: string, { json }: JsonOption) => {
-      const tenant = await useLifecycle(cli, (lifecycle) => lifecycle.resume(slug));
+      const tenant = await useLifecycle(cli, (lifecycle) => lifecycle.resume(slug, OPERATOR_ACTOR));
       if (json) printJson(terminal, recordOf(tenant));
       else terminal.out(`Tenant ${slug} is resumed.`);
     });
@@ -116,7 +117,11 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
         );
       }
       const deleted = await useLifecycle(cli, (lifecycle) =>
-        lifecycle.delete(slug, (table, rows) => terminal.err(`${table}: ${rows} rows deleted`)),
+        lifecycle.delete(
+          slug,
+          (table, rows) => terminal.err(`${table}: ${rows} rows deleted`),
+          OPERATOR_ACTOR,
+        ),
       );
       if (json) return void printJson(terminal, deleted);
       const rows = Object.values(deleted.rows).reduce((sum, count) => sum + count, 0);
@@ -143,10 +148,16 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
     .option('--skip-running', 'leave out tasks that are running or queued')
     .option(...JSON_OPTION)
     .action(async (slug: string, file: string, { skipRunning = false, json }: ExportOptions) => {
-      const { exportTenant } = await import('@baton/database');
+      const { AuditStore, exportTenant } = await import('@baton/database');
       const { intoFile, standardOutput } = await import('./backup.js');
-      const written = await withPlatform(source, async ({ tenants, environment }) => {
+      const written = await withDatabase(source, async ({ tenants, environment, database }) => {
         const { id } = await requireTenant(tenants, slug);
+        // Before a row has left.
+        await new AuditStore(database).write(id, {
+          action: 'tenant.export',
+          target: { kind: 'tenant', name: slug },
+          by: OPERATOR_ACTOR,
+        });
         const write = (out: Writable) => exportTenant(environment.databaseUrl, id, out, { skipRunning });
         return file === '-' ? write(standardOutput(cli)) : intoFile(file, write);
       });
@@ -168,7 +179,7 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
       const { importTenant } = await import('@baton/database');
       const { opener } = await import('./backup.js');
       const { databaseUrl } = findEnvironment(source);
-      const imported = await importTenant(databaseUrl, slug, opener(cli, file)());
+      const imported = await importTenant(databaseUrl, slug, opener(cli, file)(), OPERATOR_ACTOR);
       if (json) printJson(terminal, imported);
       else terminal.out(`Tenant ${slug} (${imported.id}) is imported: ${countsOf(imported.records)}.`);
       const { secrets, pausedSchedules } = imported;
@@ -220,9 +231,8 @@ async function setTenant({ tenants, agents }: Platform, slug: string, settings: 
   const agent =
     defaultAgent === undefined ? undefined : await requireAgent(agents, { id, slug }, defaultAgent);
   const model = indexModel === undefined ? {} : readIndexModel(indexModel, indexModelUrl);
-  return (
-    (await tenants.set(slug, { ...(agent && { defaultAgent: agent.slug }), ...model })) ?? unknownTenant(slug)
-  );
+  const changes = { ...(agent && { defaultAgent: agent.slug }), ...model };
+  return (await tenants.set(slug, changes, OPERATOR_ACTOR)) ?? unknownTenant(slug);
 }
 
 function assertSlug(slug: string): void {
@@ -312,7 +322,7 @@ async function changeLimits(
   slug: string,
   { values, defaults }: LimitChange,
 ): Promise<Tenant> {
-  return (await tenants.setLimits(slug, values, defaults)) ?? unknownTenant(slug);
+  return (await tenants.setLimits(slug, values, defaults, OPERATOR_ACTOR)) ?? unknownTenant(slug);
 }
 
 function limitsOf({ limits: set }: Tenant, { environment }: Platform): Record<LimitName, Limit> {

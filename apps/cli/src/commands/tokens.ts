@@ -1,5 +1,5 @@
 import { type Scope, SCOPES, TENANT_SCOPES } from '@baton/a2a';
-import type { ApiToken } from '@baton/database';
+import { type ApiToken, OPERATOR_ACTOR } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { Logger } from '@baton/telemetry';
 import type { Command } from 'commander';
@@ -70,12 +70,10 @@ async function createToken({ source, terminal }: Cli, options: CreateOptions): P
   const { secret, token } = await withPlatform(source, async ({ environment, tenants, tokens }) => {
     const { id: tenantId } = await requireTenant(tenants, tenant);
     return withMessaging(environment, (messaging) =>
-      new TokenService(tokens, messaging, Logger.silent(), environment).issue({
-        tenantId,
-        name,
-        scopes,
-        expiresAt,
-      }),
+      new TokenService(tokens, messaging, Logger.silent(), environment).issue(
+        { tenantId, name, scopes, expiresAt },
+        OPERATOR_ACTOR,
+      ),
     );
   });
   if (json) {
@@ -105,7 +103,7 @@ async function revokeToken(
     const { id: tenantId } = await requireTenant(tenants, tenant);
     await withMessaging(environment, async (messaging, answers) => {
       const service = new TokenService(tokens, messaging, Logger.silent(), environment);
-      const token = await service.revoke(tenantId, idOrPrefix);
+      const token = await service.revoke(tenantId, idOrPrefix, OPERATOR_ACTOR);
       if (!token) throw noSuchToken(tenant);
       if (json) printJson(terminal, recordOf(token));
       else printTable(terminal, TITLES, [rowOf(token)], '');

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { escapeIdentifier } from 'pg';
 import { z } from 'zod';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { auditValues, RECORD } from '../audit/audit-sql.js';
 import { tenantScope } from '../connection/row-security.js';
 import { plainError } from '../connection/transient.js';
 import { BackupError } from './archive.js';
@@ -58,11 +60,12 @@ export async function importTenant(
   databaseUrl: string,
   slug: string,
   input: AsyncIterable<Uint8Array>,
+  by: Actor = PLATFORM_ACTOR,
 ): Promise<TenantImport> {
   const id = randomUUID();
   try {
     return await BackupSession.open(databaseUrl, (session) =>
-      session.transact('READ WRITE', () => load(session, { id, slug }, input), tenantScope(id)),
+      session.transact('READ WRITE', () => load(session, { id, slug, by }, input), tenantScope(id)),
     );
   } catch (error) {
     throw explain(error);
@@ -71,7 +74,7 @@ export async function importTenant(
 
 async function load(
   session: BackupSession,
-  { id, slug }: { id: string; slug: string },
+  { id, slug, by }: { id: string; slug: string; by: Actor },
   input: AsyncIterable<Uint8Array>,
 ): Promise<TenantImport> {
   const lines = readLines(input);
@@ -94,6 +97,10 @@ async function load(
       await writer?.flush();
       assertComplete(endSchema.parse(line).records, records);
       const paused = await session.query(PAUSE_SCHEDULES, [id]);
+      const target = { kind: 'tenant', name: slug } as const;
+      await session.query(RECORD.text, [
+        ...auditValues(id, { action: 'tenant.import', target, by, detail: { release, records } }),
+      ]);
       return { id, slug, records, secrets, pausedSchedules: paused.length };
     }
     if (!writer || writer.kind !== line.kind) {

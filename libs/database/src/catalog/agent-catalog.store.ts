@@ -2,7 +2,8 @@ import { type AgentDefinition, isUuid } from '@baton/a2a';
 import { CATALOG_LIMITS } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { CatalogClient, NameTakenError } from '../connection/catalog-client.js';
+import { type Actor, type AuditAction, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { CatalogClient, type Change, NameTakenError } from '../connection/catalog-client.js';
 import { Prisma } from '../generated/client.js';
 import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';
 
@@ -30,7 +31,10 @@ export class AgentCatalogStore {
   constructor(private readonly catalog: CatalogClient) {}
 
   /** Rejects with `NameTakenError` if the slug is taken, and with `CatalogFullError` if there are too many agents. */
-  async create({ tenantId, slug, definition, enabled, by }: NewAgent): Promise<CatalogEntry> {
+  async create(
+    { tenantId, slug, definition, enabled, by }: NewAgent,
+    actor: Actor = PLATFORM_ACTOR,
+  ): Promise<CatalogEntry> {
     await this.purge(tenantId);
     const made = await this.write(
       tenantId,
@@ -40,7 +44,7 @@ export class AgentCatalogStore {
         WHERE (SELECT count(*) FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL) < ${maxAgents}
         ON CONFLICT (tenant_id, slug) WHERE deleted_at IS NULL DO NOTHING
         RETURNING *`,
-      by,
+      { by, action: 'agent.create', actor },
       // A lock: the count is exact only if nobody else creates an agent meanwhile.
       'agents are made',
     );
@@ -65,6 +69,7 @@ export class AgentCatalogStore {
   async change(
     { tenantId, id, version }: AgentKey,
     { definition, enabled, by }: AgentContent,
+    actor: Actor = PLATFORM_ACTOR,
   ): Promise<CatalogEntry | undefined> {
     const changed = await this.write(
       tenantId,
@@ -73,7 +78,7 @@ export class AgentCatalogStore {
           version = version + 1, updated_at = now()
         WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND version = ${version} AND deleted_at IS NULL
         RETURNING *`,
-      by,
+      { by, action: 'agent.update', actor },
     );
     const oldest = version + 1 - maxVersions;
     if (changed && oldest > 0) {
@@ -88,14 +93,18 @@ export class AgentCatalogStore {
    * Take an agent out of the catalog. Its row stays for its tasks and its slug is free again.
    * @returns false if it has changed meanwhile, or is deleted
    */
-  async remove({ tenantId, id, version }: AgentKey): Promise<boolean> {
-    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.catalogAgent.updateMany({
+  async remove({ tenantId, id, version }: AgentKey, actor: Actor = PLATFORM_ACTOR): Promise<boolean> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const [removed] = await prisma.catalogAgent.updateManyAndReturn({
         where: { tenantId, id, version, deletedAt: null },
         data: { deletedAt: new Date() },
-      }),
-    );
-    return count > 0;
+        select: { slug: true },
+      });
+      if (!removed) return false;
+      const target = { kind: 'agent', name: removed.slug } as const;
+      await record({ action: 'agent.delete', target, by: actor, detail: { id, version } });
+      return true;
+    });
   }
 
   /** Lists versions, newest first: at most `limit`, only those before the version `before`. */
@@ -117,21 +126,24 @@ export class AgentCatalogStore {
   private async write(
     tenantId: string,
     statement: Prisma.Sql,
-    by: string,
+    { by, action, actor }: { by: string; action: AuditAction; actor: Actor },
     alone?: string,
   ): Promise<CatalogEntry | undefined> {
-    const [row] = await this.catalog.inTenant(
-      tenantId,
-      (prisma) => prisma.$queryRaw<EntryRow[]>`
+    const write: Change<CatalogEntry | undefined> = async (prisma, record) => {
+      const [row] = await prisma.$queryRaw<EntryRow[]>`
         WITH written AS (${statement}),
         kept AS (
           INSERT INTO agent_versions (${VERSION_COLUMNS})
           SELECT tenant_id, id, version, definition, enabled, ${by} FROM written
         )
-        SELECT ${ENTRY} FROM written`,
-      alone,
-    );
-    return row && entryOf(row);
+        SELECT ${ENTRY} FROM written`;
+      if (!row) return undefined;
+      const { id, slug, version, enabled } = row;
+      const target = { kind: 'agent', name: slug } as const;
+      await record({ action, target, by: actor, detail: { id, version, enabled } });
+      return entryOf(row);
+    };
+    return this.catalog.change(tenantId, write, alone);
   }
 
   /** Removes the rows of deleted agents without tasks. */

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { PrismaClient } from '../generated/client.js';
 import type { HostBinding } from './catalog-records.js';
@@ -23,17 +24,21 @@ export class HostStore {
   }
 
   /** Bind the host, or change its binding. Undefined: it is bound to another tenant. Nothing changes. */
-  async bind({ host, tenantId, agent, public: open }: HostBinding): Promise<HostBinding | undefined> {
+  async bind(
+    { host, tenantId, agent, public: open }: HostBinding,
+    by: Actor = PLATFORM_ACTOR,
+  ): Promise<HostBinding | undefined> {
     const binding = { host: hostName(host), tenantId, agent, public: open };
-    // The first caller gets the name: `create` with a taken name does nothing.
-    await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.hostBinding.createMany({ data: binding, skipDuplicates: true }),
-    );
-    const where = { host: binding.host, tenantId };
-    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.hostBinding.updateMany({ where, data: { agent, public: open } }),
-    );
-    return count > 0 ? binding : undefined;
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      // The first caller gets the name: `create` with a taken name does nothing.
+      await prisma.hostBinding.createMany({ data: binding, skipDuplicates: true });
+      const where = { host: binding.host, tenantId };
+      const { count } = await prisma.hostBinding.updateMany({ where, data: { agent, public: open } });
+      if (count === 0) return undefined;
+      const target = { kind: 'host', name: binding.host } as const;
+      await record({ action: 'host.bind', target, by, detail: { agent, public: open } });
+      return binding;
+    });
   }
 
   /** By name; of one tenant, or of all. */
@@ -48,14 +53,16 @@ export class HostStore {
   }
 
   /** @returns the binding there was */
-  async unbind(host: string): Promise<HostBinding | undefined> {
+  async unbind(host: string, by: Actor = PLATFORM_ACTOR): Promise<HostBinding | undefined> {
     const binding = await this.find(host);
     if (!binding) return undefined;
-    const where = { host: binding.host, tenantId: binding.tenantId };
-    const { count } = await this.catalog.inTenant(binding.tenantId, (prisma) =>
-      prisma.hostBinding.deleteMany({ where }),
-    );
-    return count > 0 ? binding : undefined;
+    const { tenantId, host: name, agent } = binding;
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const { count } = await prisma.hostBinding.deleteMany({ where: { host: name, tenantId } });
+      if (count === 0) return undefined;
+      await record({ action: 'host.unbind', target: { kind: 'host', name }, by, detail: { agent } });
+      return binding;
+    });
   }
 }
 

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { Secret } from '../generated/client.js';
 import type { BoundSecret, SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
@@ -19,29 +20,42 @@ export class SecretStore {
     sealed: SealedSecret,
     origins: string[] | undefined,
     otherwise: string[],
+    by: Actor = PLATFORM_ACTOR,
   ): Promise<SecretInfo> {
     const data = columnsOf(sealed);
-    const row = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.secret.upsert({
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const row = await prisma.secret.upsert({
         where: { tenantId_name: { tenantId, name } },
         create: { tenantId, name, ...data, origins: origins ?? otherwise },
         update: { ...data, ...(origins && { origins }), updatedAt: new Date() },
         select: INFO,
-      }),
-    );
-    return infoOf(row);
+      });
+      await record({
+        action: 'secret.set',
+        target: { kind: 'secret', name },
+        by,
+        detail: { origins: row.origins },
+      });
+      return infoOf(row);
+    });
   }
 
   /** Set the destinations that may receive a secret. @returns undefined if there is no such secret */
-  async setOrigins({ tenantId, name }: SecretKey, origins: string[]): Promise<SecretInfo | undefined> {
-    const [row] = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.secret.updateManyAndReturn({
+  async setOrigins(
+    { tenantId, name }: SecretKey,
+    origins: string[],
+    by: Actor = PLATFORM_ACTOR,
+  ): Promise<SecretInfo | undefined> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const [row] = await prisma.secret.updateManyAndReturn({
         where: { tenantId, name },
         data: { origins, updatedAt: new Date() },
         select: INFO,
-      }),
-    );
-    return row && infoOf(row);
+      });
+      if (!row) return undefined;
+      await record({ action: 'secret.origins', target: { kind: 'secret', name }, by, detail: { origins } });
+      return infoOf(row);
+    });
   }
 
   async find({ tenantId, name }: SecretKey): Promise<BoundSecret | undefined> {
@@ -71,11 +85,12 @@ export class SecretStore {
   }
 
   /** @returns whether there was such a secret */
-  async remove({ tenantId, name }: SecretKey): Promise<boolean> {
-    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.secret.deleteMany({ where: { tenantId, name } }),
-    );
-    return count > 0;
+  async remove({ tenantId, name }: SecretKey, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const { count } = await prisma.secret.deleteMany({ where: { tenantId, name } });
+      if (count > 0) await record({ action: 'secret.delete', target: { kind: 'secret', name }, by });
+      return count > 0;
+    });
   }
 
   /**

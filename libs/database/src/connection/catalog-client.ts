@@ -1,6 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Pool } from 'pg';
-import { type Prisma, PrismaClient } from '../generated/client.js';
+import type { AuditListener, AuditRecord, NewAuditRecord } from '../audit/audit-records.js';
+import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
+import { Prisma, PrismaClient } from '../generated/client.js';
 import { setScope, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
 
@@ -14,6 +16,19 @@ export class NameTakenError extends Error {
   override readonly name = 'NameTakenError';
 }
 
+/** For the error of an insert: throws `NameTakenError` if a unique name is taken. */
+export const explainTaken =
+  (taken: string) =>
+  (error: unknown): never => {
+    throw (error as { code?: string }).code === 'P2002' ? new NameTakenError(taken, { cause: error }) : error;
+  };
+
+/** A change of the catalog. @param record writes a record of the audit log in the same transaction */
+export type Change<T> = (
+  prisma: Prisma.TransactionClient,
+  record: (record: NewAuditRecord) => Promise<void>,
+) => Promise<T>;
+
 /**
  * Prisma for tenants, tokens and agents, on connections of its own. A query for one tenant runs in that tenant's scope
  * (`inTenant`). The others run across tenants, in the scope of the connection: a token is found before its tenant is known,
@@ -24,7 +39,11 @@ export class CatalogClient {
   private readonly pool: Pool;
 
   /** @param poolSize maximum number of connections */
-  constructor(databaseUrl: string, poolSize = POOL_SIZE) {
+  constructor(
+    databaseUrl: string,
+    poolSize = POOL_SIZE,
+    private readonly onAudit?: AuditListener,
+  ) {
     this.pool = new Pool({
       connectionString: databaseUrl,
       max: poolSize,
@@ -77,17 +96,41 @@ export class CatalogClient {
     return result;
   }
 
-  /** Like `run`, for an insert: rejects with `NameTakenError` if a unique name is taken. */
-  async insert<T>(taken: string, query: (prisma: PrismaClient) => Promise<T>): Promise<T> {
-    return this.run(query).catch((error: unknown) => {
-      throw (error as { code?: string }).code === 'P2002'
-        ? new NameTakenError(taken, { cause: error })
-        : error;
-    });
+  /**
+   * A change as the tenant, and its record in the audit log, in one transaction. `work` calls `record` for what it has
+   * changed; without a call there is no record.
+   * @param alone as `inTenant` has it
+   */
+  async change<T>(tenantId: string, work: Change<T>, alone?: string): Promise<T> {
+    return this.transact(tenantScope(tenantId), tenantId, work, alone);
+  }
+
+  /** Like `change`, for a change that must see the rows of other tenants. @param tenantId whose record it is */
+  async changeAcross<T>(tenantId: string, work: Change<T>): Promise<T> {
+    return this.transact(SYSTEM_SCOPE, tenantId, work);
   }
 
   async close(): Promise<void> {
     await this.prisma.$disconnect();
     if (!this.pool.ending) await this.pool.end();
+  }
+
+  private async transact<T>(scope: string, tenantId: string, work: Change<T>, alone?: string): Promise<T> {
+    const records: AuditRecord[] = [];
+    const result = await this.run((client) =>
+      client.$transaction(async (prisma) => {
+        await prisma.$executeRaw`SELECT set_config('baton.tenant', ${scope}, true)`;
+        if (alone !== undefined) {
+          await prisma.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${alone} ${tenantId}`}, 0))`;
+        }
+        return work(prisma, async (record) => {
+          const values = auditValues(tenantId, record);
+          const rows = await prisma.$queryRawUnsafe<AuditRow[]>(RECORD.text, ...values);
+          records.push(...rows.map(auditRecordOf));
+        });
+      }),
+    );
+    if (this.onAudit) records.forEach(this.onAudit);
+    return result;
   }
 }

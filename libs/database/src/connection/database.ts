@@ -6,6 +6,13 @@ import {
   type QueryResult,
   type QueryResultRow,
 } from 'pg';
+import {
+  type AuditListener,
+  type AuditRecord,
+  type NewAuditRecord,
+  PLATFORM,
+} from '../audit/audit-records.js';
+import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { migrationNames } from './migrations-folder.js';
 import { assertBound, setScope, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
@@ -17,6 +24,7 @@ export interface DatabaseOptions {
   /** Also accept a role that row-level security does not bind. */
   allowRlsBypass?: boolean;
   timeouts?: DatabaseTimeouts;
+  onAudit?: AuditListener | undefined;
 }
 
 /** In milliseconds. */
@@ -44,6 +52,8 @@ export type Values = readonly unknown[];
 /** Executes statements of a transaction, one after the other. */
 export interface Transaction {
   query<Row extends QueryResultRow>(statement: Statement, values: Values): Promise<Row[]>;
+  /** Writes a record of the audit log: of the tenant of the transaction, or of the platform if it is across tenants. */
+  record(record: NewAuditRecord): Promise<void>;
 }
 
 const MIGRATIONS_EXIST: Statement = { text: `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found` };
@@ -65,9 +75,11 @@ const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, ans
 export class Database {
   private readonly pool: Pool;
   private isBound: boolean;
+  private readonly onAudit: AuditListener | undefined;
 
-  constructor({ url, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS }: DatabaseOptions) {
+  constructor({ url, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS, onAudit }: DatabaseOptions) {
     this.isBound = allowRlsBypass;
+    this.onAudit = onAudit;
     this.pool = new Pool({
       // A connection keeps its plans. A plan made while a table is small would later read the whole large table.
       ...withOptions(url, '-c enable_seqscan=off'),
@@ -165,12 +177,22 @@ export class Database {
       const begun = client.query(begin(scope));
       // The following statements report its failure.
       begun.catch(() => undefined);
+      const query: Transaction['query'] = async (statement, values) =>
+        (await client.query<never>({ ...statement, values: [...values] })).rows;
+      const records: AuditRecord[] = [];
       const result = await work({
-        query: async (statement, values) =>
-          (await client.query<never>({ ...statement, values: [...values] })).rows,
+        query,
+        record: async (record) => {
+          const rows = await query<AuditRow>(
+            RECORD,
+            auditValues(scope === SYSTEM_SCOPE ? PLATFORM : scope, record),
+          );
+          records.push(...rows.map(auditRecordOf));
+        },
       });
       await begun;
       assertCommitted(await client.query('COMMIT'));
+      if (this.onAudit) records.forEach(this.onAudit);
       return result;
     } catch (error) {
       await client.query('ROLLBACK').catch(() => undefined);

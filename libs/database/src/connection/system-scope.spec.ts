@@ -8,6 +8,7 @@ const USERS: Readonly<Record<string, string>> = {
   'connection/row-security.ts': 'defines the scope',
   'connection/database.ts': 'offers it to the stores; reads which migrations were applied',
   'connection/catalog-client.ts': 'offers it to the stores of the catalog',
+  'tenants/audit.store.ts': 'operators read the audit log of all tenants',
   'backup/session.ts': 'a backup has the rows of all tenants',
   'catalog/agent.store.ts': "the operator's agents, which belong to no tenant",
   'runs/dead-letter.store.ts': 'operators see the dead letters of all tenants, and name one by its run alone',
@@ -25,6 +26,7 @@ const USERS: Readonly<Record<string, string>> = {
     'an issuer is looked up before the tenant of its token is known; operators list all',
   'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'tasks/task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
+  'tenants/tenant-removal.store.ts': 'the record of a deletion outlives the tenant',
   'tenants/tenant.store.ts': 'operators create, list and find tenants by their slug',
   'tenants/usage.store.ts': 'which tenants are to be counted',
   'tenants/token.store.ts': 'a token is looked up before its tenant is known',
@@ -32,7 +34,7 @@ const USERS: Readonly<Record<string, string>> = {
 };
 
 const SYSTEM =
-  /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE)\b|\bcatalog\.(run|insert)\(|\.prisma\b|'system'/;
+  /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE)\b|\bcatalog\.(run|changeAcross)\(|\.prisma\b|'system'/;
 
 const sourcesBelow = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })

@@ -1,6 +1,7 @@
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
+import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
@@ -133,6 +134,19 @@ WITH expired AS (
 SELECT count(*)::int AS keys FROM gone`,
 };
 
+/** $1 days $2 limit */
+const DROP_AUDIT: Statement = {
+  text: `
+WITH old AS (
+  SELECT tenant_id, id FROM audit_records
+  WHERE at < now() - $1::float8 * interval '1 day' ORDER BY at, id LIMIT $2
+), gone AS (
+  DELETE FROM audit_records a USING old o WHERE a.tenant_id = o.tenant_id AND a.id = o.id
+  RETURNING 1
+)
+SELECT count(*)::int AS "auditRecords" FROM gone`,
+};
+
 /** $1 tenant $2 task */
 const FIND_TOMBSTONE: Statement = {
   name: 'tombstone-find',
@@ -186,6 +200,15 @@ export class RetentionStore {
   /** Delete at most `limit` keys of messages that have expired. */
   async dropKeys(limit: number): Promise<DeletedRows> {
     return this.deleted(DROP_KEYS, [limit]);
+  }
+
+  /** Delete at most `limit` records of the audit log that are older than that many days. */
+  async dropAudit(days: number, limit: number): Promise<DeletedRows> {
+    const [, [row] = []] = await this.database.systemQueries([
+      [MAY_DELETE_AUDIT, []],
+      [DROP_AUDIT, [days, limit]],
+    ]);
+    return (row as DeletedRows | undefined) ?? {};
   }
 
   /** The tombstone of a deleted task. Undefined: there is none for this tenant. */

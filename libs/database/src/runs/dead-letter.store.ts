@@ -1,5 +1,6 @@
 import { isUuid, Message, type OwnTasks } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
 import type { DeadLetter, DeadMessage } from '../tasks/records.js';
 
@@ -81,7 +82,8 @@ const CONFIRM: Statement = {
   name: 'dead-letter-confirm',
   text: `
 UPDATE dead_letters SET redelivered_at = now()
-WHERE tenant_id = $1 AND run_id = $2 AND redelivered_task_id = $3 AND redelivered_at IS NULL`,
+WHERE tenant_id = $1 AND run_id = $2 AND redelivered_task_id = $3 AND redelivered_at IS NULL
+RETURNING run_id`,
 };
 
 /** Runs that used up their attempts. They are written where such a run is failed. */
@@ -162,8 +164,13 @@ export class DeadLetterStore {
   }
 
   /** The task of the redelivery is there. */
-  async confirm(tenantId: string, runId: string, taskId: string): Promise<void> {
-    await this.database.tenantQuery(tenantId, CONFIRM, [tenantId, runId, taskId]);
+  async confirm(tenantId: string, runId: string, taskId: string, by: Actor = PLATFORM_ACTOR): Promise<void> {
+    await this.database.inTenant(tenantId, async (transaction) => {
+      const rows = await transaction.query(CONFIRM, [tenantId, runId, taskId]);
+      if (rows.length === 0) return;
+      const target = { kind: 'run', name: runId } as const;
+      await transaction.record({ action: 'dead-letter.redeliver', target, by, detail: { taskId } });
+    });
   }
 }
 

@@ -100,7 +100,7 @@ RETURNING ${SCHEDULE}`,
 /** $1 tenant $2 id */
 export const REMOVE: Statement = {
   name: 'schedule-remove',
-  text: 'DELETE FROM schedules WHERE tenant_id = $1 AND id = $2 RETURNING id',
+  text: 'DELETE FROM schedules WHERE tenant_id = $1 AND id = $2 RETURNING name',
 };
 
 /** The lease of a schedule: nobody else takes it within $1 ms. */

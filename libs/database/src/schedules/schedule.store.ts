@@ -1,5 +1,6 @@
 import { isUuid, Message } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { NameTakenError } from '../connection/catalog-client.js';
 import { Database } from '../connection/database.js';
 import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
@@ -33,10 +34,22 @@ export class ScheduleStore {
       ...spec
     }: ScheduleSpec & Pick<Schedule, 'tenantId' | 'id' | 'nextAt'> & Partial<Pick<Schedule, 'owner'>>,
     maxSchedules: number,
+    by: Actor = PLATFORM_ACTOR,
   ): Promise<Schedule> {
     const values = [tenantId, id, maxSchedules, ...specValues(spec, nextAt), owner];
-    const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.CREATE, values);
-    if (row) return scheduleOf(row);
+    const made = await this.database.inTenant(tenantId, async (transaction) => {
+      const [row] = await transaction.query<sql.ScheduleRow>(sql.CREATE, values);
+      if (!row) return undefined;
+      const { name, agent } = spec;
+      await transaction.record({
+        action: 'schedule.create',
+        target: targetOf(name),
+        by,
+        detail: { id, agent },
+      });
+      return scheduleOf(row);
+    });
+    if (made) return made;
     if (await this.findNamed(tenantId, spec.name)) throw nameTaken(spec);
     throw new TooManySchedulesError();
   }
@@ -67,11 +80,18 @@ export class ScheduleStore {
     { tenantId, id, version }: ScheduleKey,
     spec: ScheduleSpec,
     nextAt: Date | null,
+    by: Actor = PLATFORM_ACTOR,
   ): Promise<Schedule | undefined> {
     const values = [tenantId, id, version, ...specValues(spec, nextAt)];
     try {
-      const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.CHANGE, values);
-      return row && scheduleOf(row);
+      return await this.database.inTenant(tenantId, async (transaction) => {
+        const [row] = await transaction.query<sql.ScheduleRow>(sql.CHANGE, values);
+        if (!row) return undefined;
+        const { name, agent, paused } = spec;
+        const detail = { id, agent, paused };
+        await transaction.record({ action: 'schedule.update', target: targetOf(name), by, detail });
+        return scheduleOf(row);
+      });
     } catch (error) {
       if ((error as { code?: unknown }).code !== '23505') throw error;
       throw nameTaken(spec);
@@ -79,9 +99,18 @@ export class ScheduleStore {
   }
 
   /** @returns whether there was one */
-  async remove(tenantId: string, id: string): Promise<boolean> {
-    const rows = await this.database.tenantQuery(tenantId, sql.REMOVE, [tenantId, id]);
-    return rows.length > 0;
+  async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
+    return this.database.inTenant(tenantId, async (transaction) => {
+      const [removed] = await transaction.query<{ name: string }>(sql.REMOVE, [tenantId, id]);
+      if (!removed) return false;
+      await transaction.record({
+        action: 'schedule.delete',
+        target: targetOf(removed.name),
+        by,
+        detail: { id },
+      });
+      return true;
+    });
   }
 
   /**
@@ -129,11 +158,20 @@ export class ScheduleStore {
 
   /** Store the outcome of a run on demand. */
   async note(
-    { tenantId, id }: Pick<Schedule, 'tenantId' | 'id'>,
+    { tenantId, id, name }: Pick<Schedule, 'tenantId' | 'id' | 'name'>,
     { dueAt, outcome, reason }: Omit<Firing, 'at'>,
     taskId: string | null,
+    by: Actor = PLATFORM_ACTOR,
   ): Promise<void> {
-    await this.database.tenantQuery(tenantId, sql.NOTE, [tenantId, id, dueAt, outcome, reason, taskId]);
+    await this.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query(sql.NOTE, [tenantId, id, dueAt, outcome, reason, taskId]);
+      await transaction.record({
+        action: 'schedule.run',
+        target: targetOf(name),
+        by,
+        detail: { id, taskId },
+      });
+    });
   }
 
   private async findNamed(tenantId: string, name: string): Promise<Schedule | undefined> {
@@ -145,6 +183,8 @@ export class ScheduleStore {
     return row && scheduleOf(row);
   }
 }
+
+const targetOf = (name: string) => ({ kind: 'schedule', name }) as const;
 
 const nameTaken = ({ name }: ScheduleSpec): NameTakenError =>
   new NameTakenError(`The schedule "${name}" already exists`);

@@ -1,5 +1,6 @@
 import { type OwnTasks, TaskState } from '@baton/a2a';
-import type { Database, Values } from '../connection/database.js';
+import type { Actor } from '../audit/audit-records.js';
+import type { Database, Transaction, Values } from '../connection/database.js';
 import type { CancelResult } from './records.js';
 import { ReadBudget } from './task-content.js';
 import type { TaskReader } from './task-reader.js';
@@ -14,6 +15,8 @@ interface Cancel {
   metadata?: object | undefined;
   /** The task must be one of these; unset = whosever it is. */
   own?: OwnTasks | undefined;
+  /** Who cancels; a record is written unless it is the owner. Unset = the platform cancels. */
+  by?: Actor | undefined;
 }
 
 type Canceled = [changed: CanceledRow | undefined, row: TaskRow | undefined];
@@ -44,11 +47,19 @@ export async function cancelTask(
   };
 }
 
-async function cancelAsItIs(
-  database: Database,
-  { tenantId, taskId }: Cancel,
-  values: Values,
-): Promise<Canceled> {
+async function cancelAsItIs(database: Database, cancel: Cancel, values: Values): Promise<Canceled> {
+  const { tenantId, taskId, by, own } = cancel;
+  if (by && !own) {
+    return database.inTenant(tenantId, async (transaction) => {
+      const [, [changed], [row]] = await Promise.all([
+        transaction.query(LOCK, [tenantId, taskId]),
+        transaction.query<CanceledRow>(CANCEL, [...values, null]),
+        transaction.query<TaskRow>(GET, [tenantId, taskId, null]),
+      ]);
+      await recordCancel(transaction, cancel, changed);
+      return [changed, row];
+    });
+  }
   const [, [changed] = [], [row] = []] = await database.tenantQueries(tenantId, [
     [LOCK, [tenantId, taskId]],
     [CANCEL, [...values, null]],
@@ -60,15 +71,27 @@ async function cancelAsItIs(
 /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
 async function cancelWithMetadata(
   database: Database,
-  { tenantId, taskId }: Cancel,
+  cancel: Cancel,
   values: Values,
   metadata: object,
 ): Promise<Canceled> {
+  const { tenantId, taskId } = cancel;
   return database.inTenant(tenantId, async (transaction) => {
     const [task] = await transaction.query<MetadataRow>(READ_METADATA, [tenantId, taskId]);
     const merged = JSON.stringify({ ...task?.metadata, ...metadata });
     const [changed] = await transaction.query<CanceledRow>(CANCEL, [...values, merged]);
     const [row] = await transaction.query<TaskRow>(GET, [tenantId, taskId, null]);
+    await recordCancel(transaction, cancel, changed);
     return [changed, row];
   });
+}
+
+async function recordCancel(
+  transaction: Transaction,
+  { taskId, by }: Cancel,
+  changed: CanceledRow | undefined,
+): Promise<void> {
+  if (!by || !changed || changed.sequence === null || changed.owner === by.key) return;
+  const detail = { owner: changed.owner };
+  await transaction.record({ action: 'task.cancel', target: { kind: 'task', name: taskId }, by, detail });
 }

@@ -9,6 +9,7 @@ import type {
   TaskState,
   Truncation,
 } from '@baton/a2a';
+import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { RunKey, RunToEnqueue } from '../dispatch/run-key.js';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
@@ -108,6 +109,8 @@ export interface NextTurn {
   key?: MessageKey;
   quota?: RunQuota;
   retry?: RunRetry;
+  /** Written with the turn. */
+  record?: NewAuditRecord;
 }
 
 /** `repeated`: the key names an earlier turn, and nothing was written. */
@@ -256,7 +259,10 @@ export interface Tombstone {
 
 /** How many rows of each kind were deleted. */
 export type DeletedRows = Partial<
-  Record<'tasks' | 'events' | 'messages' | 'runs' | 'keys' | 'aliases' | 'tombstones', number>
+  Record<
+    'tasks' | 'events' | 'messages' | 'runs' | 'keys' | 'aliases' | 'tombstones' | 'auditRecords',
+    number
+  >
 >;
 
 /** ListTasks (A2A 1.0 §3.1.4). */

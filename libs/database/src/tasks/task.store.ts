@@ -10,6 +10,7 @@ import {
   TaskState,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import type { Actor } from '../audit/audit-records.js';
 import { Database, type Values } from '../connection/database.js';
 import { cancelTask } from './cancel-task.js';
 import type {
@@ -122,6 +123,7 @@ export class TaskStore {
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
     const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, quota, retry } = input;
+    const { record } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
@@ -129,7 +131,7 @@ export class TaskStore {
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const keyed = key ? [...values, ...keyValues(key)] : values;
     const row = await acceptTurn<sql.ContinuedRow>(this.database, {
-      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said] },
+      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said], record },
       isWritten: ({ sequence }) => sequence !== null,
     });
     if (!row) return { ok: false, reason: 'not-found' };
@@ -230,12 +232,13 @@ export class TaskStore {
    * @param agentId null = whichever agent the task belongs to
    * @param options.metadata keys merged into the task's metadata, if it is canceled by this call
    * @param options.own the task must be one of these; unset = whosever it is
+   * @param options.by who cancels; unset = the platform does
    */
   async cancel(
     tenantId: string,
     agentId: string | null,
     taskId: string,
-    options: { metadata?: object | undefined; own?: OwnTasks | undefined } = {},
+    options: { metadata?: object | undefined; own?: OwnTasks | undefined; by?: Actor | undefined } = {},
   ): Promise<CancelResult> {
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     return cancelTask(this.database, this.reader, { tenantId, agentId, taskId, ...options });

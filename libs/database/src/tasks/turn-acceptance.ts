@@ -1,5 +1,6 @@
 import type { RunRetry } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
+import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
 import { LOCK_TENANTS } from '../dispatch/dispatch.store.js';
 import { BEGIN_USAGE, countSlice, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
@@ -45,6 +46,8 @@ interface Acceptance<Row> {
   isWritten: (row: Row) => boolean;
   /** Set if the turn begins a child. */
   child?: (NewChild & { taskId: string }) | undefined;
+  /** For the audit log. */
+  record?: NewAuditRecord | undefined;
 }
 
 /**
@@ -62,7 +65,7 @@ export async function acceptTurn<Row extends QueryResultRow>(
   const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
   const calls = quota.exact ? [lock, write] : [write];
   const { maxStoredBytes = null } = quota;
-  if (maxStoredBytes === null && !acceptance.child) {
+  if (maxStoredBytes === null && !acceptance.child && !acceptance.record) {
     const answers = await database.tenantQueries(tenantId, calls);
     return answers.at(-1)?.[0] as Row | undefined;
   }
@@ -79,7 +82,7 @@ export async function acceptTurn<Row extends QueryResultRow>(
 
 async function acceptInSteps<Row extends QueryResultRow>(
   database: Database,
-  { tenantId, taskId, stored, isWritten, child }: Acceptance<Row>,
+  { tenantId, taskId, stored, isWritten, child, record }: Acceptance<Row>,
   calls: readonly [Statement, Values][],
   maxStoredBytes: number | null,
 ): Promise<Row | undefined> {
@@ -91,6 +94,7 @@ async function acceptInSteps<Row extends QueryResultRow>(
     if (!row || !isWritten(row)) return row;
     if (child) await addChild(transaction, tenantId, child);
     if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, taskId, stored, maxStoredBytes);
+    if (record) await transaction.record(record);
     return row;
   });
 }

@@ -1,5 +1,6 @@
 import { isUuid, type Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { Issuer as IssuerRow } from '../generated/client.js';
 import type { ClaimGrant, TrustedIssuer } from './tenant-records.js';
@@ -15,24 +16,25 @@ export class IssuerStore {
    */
   async add(
     issuer: Omit<TrustedIssuer, 'id' | 'createdAt'>,
+    by: Actor = PLATFORM_ACTOR,
   ): Promise<{ added: TrustedIssuer } | { conflict: TrustedIssuer }> {
     const { selector, grants, ...rest } = issuer;
     const { claim: tenantClaim, value: tenantValue } = selector ?? NO_SELECTOR;
     const { issuer: url, audience, jwksUrl } = issuer;
     const sameAudience = { audience, OR: [{ tenantClaim: { not: tenantClaim } }, { tenantValue }] };
     const otherKeys = jwksUrl === null ? { NOT: { jwksUrl: null } } : otherUrl(jwksUrl);
-    return this.catalog.run((prisma) =>
-      prisma.$transaction(async (transaction) => {
-        // Those who add rows of the same issuer at once see each other's.
-        await transaction.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`issuers ${url}`}, 0))`;
-        const conflict = await transaction.issuer.findFirst({
-          where: { issuer: url, OR: [sameAudience, otherKeys] },
-        });
-        if (conflict) return { conflict: issuerOf(conflict) };
-        const data = { ...rest, tenantClaim, tenantValue, grants: grants.map((grant) => ({ ...grant })) };
-        return { added: issuerOf(await transaction.issuer.create({ data })) };
-      }),
-    );
+    return this.catalog.changeAcross(rest.tenantId, async (prisma, record) => {
+      // Those who add rows of the same issuer at once see each other's.
+      await prisma.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`issuers ${url}`}, 0))`;
+      const conflict = await prisma.issuer.findFirst({
+        where: { issuer: url, OR: [sameAudience, otherKeys] },
+      });
+      if (conflict) return { conflict: issuerOf(conflict) };
+      const data = { ...rest, tenantClaim, tenantValue, grants: grants.map((grant) => ({ ...grant })) };
+      const added = issuerOf(await prisma.issuer.create({ data }));
+      await record({ action: 'issuer.add', target: targetOf(added), by, detail: detailOf(added) });
+      return { added };
+    });
   }
 
   /** All rows of an issuer, of any tenant. */
@@ -50,17 +52,25 @@ export class IssuerStore {
   }
 
   /** Undefined: the tenant has no such issuer. */
-  async remove(tenantId: string, id: string): Promise<TrustedIssuer | undefined> {
+  async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<TrustedIssuer | undefined> {
     if (!isUuid(id)) return undefined;
-    const found = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.issuer.findUnique({ where: { tenantId_id: { tenantId, id } } }),
-    );
-    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.issuer.deleteMany({ where: { tenantId, id } }),
-    );
-    return found && count > 0 ? issuerOf(found) : undefined;
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const found = await prisma.issuer.findUnique({ where: { tenantId_id: { tenantId, id } } });
+      const { count } = await prisma.issuer.deleteMany({ where: { tenantId, id } });
+      if (!found || count === 0) return undefined;
+      const removed = issuerOf(found);
+      await record({ action: 'issuer.remove', target: targetOf(removed), by, detail: detailOf(removed) });
+      return removed;
+    });
   }
 }
+
+const targetOf = ({ id }: TrustedIssuer) => ({ kind: 'issuer', name: id }) as const;
+
+/** For the audit log. */
+const detailOf = ({ issuer, audience, selector, scopes, grants }: TrustedIssuer) => ({
+  ...{ issuer, audience, selector, scopes, grants },
+});
 
 const NO_SELECTOR = { claim: '', value: '' };
 

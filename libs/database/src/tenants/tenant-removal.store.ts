@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { escapeIdentifier, type QueryResultRow } from 'pg';
+import { escapeIdentifier } from 'pg';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement } from '../connection/database.js';
+import type { Tenant } from './tenant-records.js';
 
 /**
  * The tables with rows of tenants, from the catalog of the database: a table of a later migration is deleted without a
@@ -29,7 +32,7 @@ RETURNING 1`,
 const DELETE_RATES: Statement = { text: 'DELETE FROM rate_counters WHERE strpos(key, $1) > 0' };
 
 /** $1 tenant */
-const DELETE_TENANT: Statement = { text: 'DELETE FROM tenants WHERE id = $1' };
+const DELETE_TENANT: Statement = { text: 'DELETE FROM tenants WHERE id = $1 RETURNING id' };
 
 /** Tasks with a run that is not over: $1 tenant $2 after this task $3 limit */
 const ACTIVE_TASKS: Statement = {
@@ -63,15 +66,21 @@ export class TenantRemovalStore {
   /** Delete at most `limit` rows of the tenant. @returns how many */
   async deleteSlice(tenantId: string, table: string, limit: number): Promise<number> {
     const values = [tenantId, limit];
-    const rows = await this.database.tenantQuery<QueryResultRow>(tenantId, deleteSlice(table), values);
+    const [, rows = []] = await this.database.tenantQueries(tenantId, [
+      [MAY_DELETE_AUDIT, []],
+      [deleteSlice(table), values],
+    ]);
     return rows.length;
   }
 
   /** Delete the tenant itself. Everything of it must be deleted before, because this is one transaction. */
-  async deleteTenant(tenantId: string): Promise<void> {
-    await this.database.tenantQueries(tenantId, [
-      [DELETE_RATES, [tenantId]],
-      [DELETE_TENANT, [tenantId]],
-    ]);
+  async deleteTenant({ id, slug }: Pick<Tenant, 'id' | 'slug'>, by: Actor = PLATFORM_ACTOR): Promise<void> {
+    // Its own audit log is gone. The record is the platform's.
+    await this.database.inSystem(async (transaction) => {
+      await transaction.query(DELETE_RATES, [id]);
+      const deleted = await transaction.query(DELETE_TENANT, [id]);
+      if (deleted.length === 0) return;
+      await transaction.record({ action: 'tenant.delete', target: { kind: 'tenant', name: slug }, by });
+    });
   }
 }

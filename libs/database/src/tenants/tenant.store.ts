@@ -1,7 +1,9 @@
 import { isUuid } from '@baton/a2a';
 import type { LimitName, LimitOverrides } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { CatalogClient } from '../connection/catalog-client.js';
+import { randomUUID } from 'node:crypto';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { CatalogClient, explainTaken } from '../connection/catalog-client.js';
 import type { Tenant as TenantRow } from '../generated/client.js';
 import type { Tenant } from './tenant-records.js';
 
@@ -11,11 +13,14 @@ export class TenantStore {
   constructor(private readonly catalog: CatalogClient) {}
 
   /** Rejects with `NameTakenError` if the slug is taken. */
-  async create(slug: string): Promise<Tenant> {
-    const taken = `The tenant '${slug}' already exists`;
-    return this.catalog.insert(taken, async (prisma) =>
-      tenantOf(await prisma.tenant.create({ data: { slug } })),
-    );
+  async create(slug: string, by: Actor = PLATFORM_ACTOR): Promise<Tenant> {
+    const id = randomUUID();
+    const created = this.catalog.change(id, async (prisma, record) => {
+      const tenant = await prisma.tenant.create({ data: { id, slug } });
+      await record({ action: 'tenant.create', target: targetOf(slug), by });
+      return tenantOf(tenant);
+    });
+    return created.catch(explainTaken(`The tenant '${slug}' already exists`));
   }
 
   async list(): Promise<Tenant[]> {
@@ -46,11 +51,15 @@ export class TenantStore {
   async set(
     slug: string,
     data: Partial<Pick<Tenant, 'defaultAgent' | 'indexModel' | 'indexModelUrl'>>,
+    by: Actor = PLATFORM_ACTOR,
   ): Promise<Tenant | undefined> {
-    const [tenant] = await this.catalog.run((prisma) =>
-      prisma.tenant.updateManyAndReturn({ where: { slug }, data }),
-    );
-    return tenant && tenantOf(tenant);
+    const found = await this.bySlug(slug);
+    if (!found) return undefined;
+    return this.catalog.change(found.id, async (prisma, record) => {
+      const [tenant] = await prisma.tenant.updateManyAndReturn({ where: { id: found.id }, data });
+      if (tenant) await record({ action: 'tenant.update', target: targetOf(slug), by, detail: data });
+      return tenant && tenantOf(tenant);
+    });
   }
 
   /**
@@ -58,23 +67,34 @@ export class TenantStore {
    * @param reason what its callers are told
    * @returns undefined if there is no such tenant
    */
-  async suspend(slug: string, reason: string | null): Promise<Tenant | undefined> {
-    await this.catalog.run(
-      (prisma) => prisma.$executeRaw`
+  async suspend(
+    slug: string,
+    reason: string | null,
+    by: Actor = PLATFORM_ACTOR,
+  ): Promise<Tenant | undefined> {
+    const found = await this.bySlug(slug);
+    if (!found) return undefined;
+    await this.catalog.change(found.id, async (prisma, record) => {
+      const count = await prisma.$executeRaw`
         UPDATE tenants SET suspended_at = coalesce(suspended_at, now()), suspended_reason = ${reason}
-        WHERE slug = ${slug} AND deleting_at IS NULL`,
-    );
+        WHERE id = ${found.id}::uuid AND deleting_at IS NULL`;
+      const target = targetOf(slug);
+      if (count > 0) await record({ action: 'tenant.suspend', target, by, detail: { reason } });
+    });
     return this.bySlug(slug);
   }
 
   /** End the suspension, unless the tenant is being deleted. @returns undefined if there is no such tenant */
-  async resume(slug: string): Promise<Tenant | undefined> {
-    await this.catalog.run((prisma) =>
-      prisma.tenant.updateMany({
-        where: { slug, deletingAt: null },
+  async resume(slug: string, by: Actor = PLATFORM_ACTOR): Promise<Tenant | undefined> {
+    const found = await this.bySlug(slug);
+    if (!found) return undefined;
+    await this.catalog.change(found.id, async (prisma, record) => {
+      const { count } = await prisma.tenant.updateMany({
+        where: { id: found.id, deletingAt: null },
         data: { suspendedAt: null, suspendedReason: null },
-      }),
-    );
+      });
+      if (count > 0) await record({ action: 'tenant.resume', target: targetOf(slug), by });
+    });
     return this.bySlug(slug);
   }
 
@@ -96,15 +116,22 @@ export class TenantStore {
     slug: string,
     values: LimitOverrides,
     defaults: readonly LimitName[] = [],
+    by: Actor = PLATFORM_ACTOR,
   ): Promise<Tenant | undefined> {
     const json = JSON.stringify(values);
-    await this.catalog.run(
-      (prisma) => prisma.$executeRaw`
+    const found = await this.bySlug(slug);
+    if (!found) return undefined;
+    await this.catalog.change(found.id, async (prisma, record) => {
+      await prisma.$executeRaw`
         UPDATE tenants SET limits = ((limits::jsonb || ${json}::jsonb) - ${[...defaults]}::text[])::json
-        WHERE slug = ${slug}`,
-    );
+        WHERE id = ${found.id}::uuid`;
+      const detail = { set: values, reset: defaults };
+      await record({ action: 'limits.change', target: targetOf(slug), by, detail });
+    });
     return this.bySlug(slug);
   }
 }
+
+const targetOf = (name: string) => ({ kind: 'tenant', name }) as const;
 
 const tenantOf = ({ limits, ...row }: TenantRow): Tenant => ({ ...row, limits: limits as LimitOverrides });

@@ -1,5 +1,6 @@
 import { isUuid, type Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import { type ApiToken as ApiTokenRow, Prisma } from '../generated/client.js';
 import type { ApiToken, FoundToken, TokenRights } from './tenant-records.js';
@@ -19,10 +20,15 @@ export type TokenPosition = Pick<ApiToken, 'createdAt' | 'id'>;
 export class TokenStore {
   constructor(private readonly catalog: CatalogClient) {}
 
-  async create(input: TokenRights & StoredSecret & { tenantId: string }): Promise<ApiToken> {
-    return tokenOf(
-      await this.catalog.inTenant(input.tenantId, (prisma) => prisma.apiToken.create({ data: input })),
-    );
+  async create(
+    input: TokenRights & StoredSecret & { tenantId: string },
+    by: Actor = PLATFORM_ACTOR,
+  ): Promise<ApiToken> {
+    return this.catalog.change(input.tenantId, async (prisma, record) => {
+      const token = tokenOf(await prisma.apiToken.create({ data: input }));
+      await record({ action: 'token.create', target: targetOf(token.id), by, detail: detailOf(token) });
+      return token;
+    });
   }
 
   /** Also finds revoked and expired tokens, and those whose former secret it is: the caller decides about them. */
@@ -73,11 +79,20 @@ export class TokenStore {
   }
 
   /** @returns undefined if it is gone or revoked */
-  async change(tenantId: string, id: string, rights: Partial<TokenRights>): Promise<ApiToken | undefined> {
-    const [row] = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.apiToken.updateManyAndReturn({ where: { tenantId, id, revokedAt: null }, data: rights }),
-    );
-    return row && tokenOf(row);
+  async change(
+    tenantId: string,
+    id: string,
+    rights: Partial<TokenRights>,
+    by: Actor = PLATFORM_ACTOR,
+  ): Promise<ApiToken | undefined> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const where = { tenantId, id, revokedAt: null };
+      const [row] = await prisma.apiToken.updateManyAndReturn({ where, data: rights });
+      if (!row) return undefined;
+      const token = tokenOf(row);
+      await record({ action: 'token.update', target: targetOf(id), by, detail: detailOf(token) });
+      return token;
+    });
   }
 
   /**
@@ -90,16 +105,19 @@ export class TokenStore {
     id: string,
     { hash, prefix }: StoredSecret,
     { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: Date | null },
+    by: Actor = PLATFORM_ACTOR,
   ): Promise<ApiToken | undefined> {
     const expiry = expiresAt === undefined ? Prisma.sql`expires_at` : Prisma.sql`${expiresAt}::timestamptz`;
-    const changed = await this.catalog.inTenant(
-      tenantId,
-      (prisma) => prisma.$executeRaw`
+    const changed = await this.catalog.change(tenantId, async (prisma, record) => {
+      const count = await prisma.$executeRaw`
         UPDATE api_tokens SET hash = ${hash}, prefix = ${prefix}, previous_hash = hash, previous_prefix = prefix,
           previous_until = least(now() + ${overlapMs}::double precision * interval '1 ms', expires_at),
           expires_at = ${expiry}
-        WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND revoked_at IS NULL`,
-    );
+        WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND revoked_at IS NULL`;
+      const detail = { prefix, overlapMs, ...(expiresAt !== undefined && { expiresAt }) };
+      if (count > 0) await record({ action: 'token.rotate', target: targetOf(id), by, detail });
+      return count;
+    });
     return changed === 0 ? undefined : this.find(tenantId, id);
   }
 
@@ -107,11 +125,21 @@ export class TokenStore {
    * Finds by id or prefix within the tenant; undefined if there is none. Several of one prefix are all
    * revoked. The time of an earlier revocation stays.
    */
-  async revoke(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
+  async revoke(
+    tenantId: string,
+    idOrPrefix: string,
+    by: Actor = PLATFORM_ACTOR,
+  ): Promise<ApiToken | undefined> {
     const where = named(tenantId, idOrPrefix);
-    await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.apiToken.updateMany({ where: { ...where, revokedAt: null }, data: { revokedAt: new Date() } }),
-    );
+    await this.catalog.change(tenantId, async (prisma, record) => {
+      const revoked = await prisma.apiToken.updateManyAndReturn({
+        where: { ...where, revokedAt: null },
+        data: { revokedAt: new Date() },
+      });
+      for (const { id, name, prefix } of revoked) {
+        await record({ action: 'token.revoke', target: targetOf(id), by, detail: { name, prefix } });
+      }
+    });
     const rows = await this.catalog.inTenant(tenantId, (prisma) =>
       prisma.apiToken.findMany({ where, orderBy: { revokedAt: 'desc' }, take: 1 }),
     );
@@ -139,6 +167,13 @@ const named = (tenantId: string, idOrPrefix: string): Prisma.ApiTokenWhereInput 
   isUuid(idOrPrefix)
     ? { tenantId, id: idOrPrefix }
     : { tenantId, OR: [{ prefix: idOrPrefix }, { previousPrefix: idOrPrefix }] };
+
+const targetOf = (id: string) => ({ kind: 'token', name: id }) as const;
+
+/** What a token may do, for the audit log. */
+const detailOf = ({ name, prefix, scopes, agents, requestsPerSecond, expiresAt }: ApiToken) => ({
+  ...{ name, prefix, scopes, agents, requestsPerSecond, expiresAt },
+});
 
 /** The hashes stay in the database. */
 const tokenOf = ({ hash: _, previousHash: __, scopes, ...row }: ApiTokenRow): ApiToken => ({

@@ -15,6 +15,7 @@ import {
 import { BUILTIN_AGENTS, assertSchemas, secretUses } from '@baton/agents';
 import { ComputePool } from '@baton/compute';
 import {
+  type Actor,
   AgentCatalogStore,
   AgentStore,
   type AgentVersion,
@@ -47,6 +48,8 @@ export interface Viewer {
 export interface Author extends Viewer {
   /** `token:<id>` or `operator`. */
   by: string;
+  /** The same, for the audit log. Unset = a process of Baton. */
+  actor?: Actor;
 }
 
 export interface WriteOptions {
@@ -95,7 +98,7 @@ export class Catalog {
 
   /** Make an agent. Throws `invalid-params`, `forbidden`, and `conflict` if its slug is taken. */
   async create(
-    { tenantId, agents, by }: Author,
+    { tenantId, agents, by, actor }: Author,
     document: AgentDocument,
     { dryRun, check }: WriteOptions = {},
   ): Promise<CatalogWrite> {
@@ -109,7 +112,7 @@ export class Catalog {
     const draft = { slug, origin: 'catalog' as const, version: 1, definition, ...statusOf(!enabled) };
     if (dryRun) return { outcome: 'created', entry: draft };
     const entry = await this.entries
-      .create({ tenantId, slug, definition, enabled, by })
+      .create({ tenantId, slug, definition, enabled, by }, actor)
       .catch(explainRefusal(slug));
     await this.announce(tenantId);
     return { outcome: 'created', entry };
@@ -149,7 +152,7 @@ export class Catalog {
 
   /** Delete an agent from the catalog. Its running tasks finish. */
   async remove(
-    { tenantId, agents }: Author,
+    { tenantId, agents, actor }: Author,
     name: string,
     { check }: WriteOptions = {},
   ): Promise<CatalogEntry> {
@@ -158,7 +161,7 @@ export class Catalog {
       check?.(current);
       const tenant = await this.tenants.byId(tenantId);
       if (tenant?.defaultAgent === current.slug) throw isDefaultAgent(current.slug, tenant.slug);
-      if (await this.entries.remove({ tenantId, id: current.id, version: current.version })) {
+      if (await this.entries.remove({ tenantId, id: current.id, version: current.version }, actor)) {
         await this.announce(tenantId);
         return current;
       }
@@ -180,7 +183,7 @@ export class Catalog {
   }
 
   private async change(
-    { tenantId, agents, by }: Author,
+    { tenantId, agents, by, actor }: Author,
     name: string,
     edit: (current: CatalogEntry) => AgentDocument,
     { dryRun, check }: WriteOptions,
@@ -196,7 +199,7 @@ export class Catalog {
       // A stored agent can always be disabled, even if its runtime's rules have changed since.
       if (!isSame(next, { ...current, status: next.status })) await this.assertRunnable(tenantId, definition);
       if (dryRun) return { outcome: 'updated', entry: next };
-      const entry = await this.entries.change({ tenantId, ...current }, { definition, enabled, by });
+      const entry = await this.entries.change({ tenantId, ...current }, { definition, enabled, by }, actor);
       if (!entry) continue;
       await this.announce(tenantId);
       return { outcome: 'updated', entry };

@@ -7,7 +7,7 @@ import {
   canSee,
   visibleTasks,
 } from '@baton/a2a';
-import { type DeadLetter, DeadLetterStore, type DeadMessage } from '@baton/database';
+import { type Actor, type DeadLetter, DeadLetterStore, type DeadMessage } from '@baton/database';
 import { Inject, Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
@@ -53,10 +53,17 @@ export class DeadLetters {
    * calls, and a call after a crash, make one task.
    * @param again also if it was redelivered before
    * @param caller must reach the task that died; unset = an operator asks
+   * @param by for the audit log
    * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room, `forbidden` for a task that the caller may
    * only see
    */
-  async redeliver(tenantId: string, runId: string, again: boolean, caller?: Reacher): Promise<Redelivered> {
+  async redeliver(
+    tenantId: string,
+    runId: string,
+    again: boolean,
+    caller?: Reacher,
+    by?: Actor,
+  ): Promise<Redelivered> {
     const found = await this.letters.find(tenantId, runId);
     if (!found || (caller && !canSee(caller, found))) return { ok: false, reason: 'not-found' };
     if (caller) assertWritable(caller, found.owner);
@@ -71,7 +78,7 @@ export class DeadLetters {
     const taskId = letter.redeliveredTaskId;
     const task = taskOf(letter, said, taskId);
     await this.intake.ensureTask({ tenantId, owner: letter.owner, agent, task, extensions: said.extensions });
-    await this.letters.confirm(tenantId, runId, taskId);
+    await this.letters.confirm(tenantId, runId, taskId, by);
     return { ok: true, taskId, letter };
   }
 }

@@ -1,6 +1,7 @@
 import { type CallContext, ProtocolError, TaskState } from '@baton/a2a';
 import { type Approver, approvalsOf, asksForApproval } from '@baton/agents';
-import type { StoredTask } from '@baton/database';
+import type { NewAuditRecord, StoredTask } from '@baton/database';
+import { actorOf } from '../core/actor.js';
 
 /**
  * Who answers a task that waits for approval; undefined if it does not. Its agent says on which terms: they stand in the
@@ -31,4 +32,18 @@ export function approverFor(
     throw new ProtocolError('forbidden', 'The task waits for the approval of somebody other than its owner');
   }
   return { principal: principal.key, at: new Date().toISOString() };
+}
+
+/** What the audit log says of an answer to a task that waits for approval. Its words stay in the task. */
+export function approvalRecord(
+  call: Pick<CallContext, 'principal' | 'address' | 'requestId'>,
+  { task: { id, status }, owner }: Pick<StoredTask, 'task' | 'owner'>,
+): NewAuditRecord {
+  const calls = approvalsOf(status)?.map(({ callId, tool }) => ({ callId, tool }));
+  return {
+    action: 'approval.given',
+    target: { kind: 'task', name: id },
+    by: actorOf(call),
+    detail: { owner, calls: calls?.slice(0, 10) },
+  };
 }

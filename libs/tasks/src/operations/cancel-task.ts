@@ -8,6 +8,7 @@ import {
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { TurnEnds } from '../turns/turn-ends.js';
+import { actorOf } from '../core/actor.js';
 import { TaskFinder } from './task-finder.js';
 
 /** CancelTask (A2A 1.0 §3.1.5). */
@@ -29,6 +30,7 @@ export class CancelOperation {
     const result = await this.turnEnds.cancel(tenantId, agentId, taskId, {
       metadata,
       own: writableTasks(call),
+      by: actorOf(call),
     });
     if (!result.ok && result.reason === 'not-found') {
       // Says also why a task that the caller sees is not canceled.

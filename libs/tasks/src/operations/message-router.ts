@@ -18,7 +18,7 @@ import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@
 import { Injectable } from '@nestjs/common';
 import { Relay, type TaskWatch } from '../relay/relay.js';
 import { TurnIntake, newTask, withMessageId } from '../turns/turn-intake.js';
-import { approverFor } from './approval-rights.js';
+import { approvalRecord, approverFor } from './approval-rights.js';
 import { TaskFinder } from './task-finder.js';
 import { pushNotSupported } from './push-not-supported.js';
 
@@ -111,10 +111,15 @@ export class MessageAcceptance {
     const { tenantId, agent, extensions, traceparent, principal } = call;
     const isGuest = principal.kind === 'guest';
     assertEnabled(agent);
-    const metadata = withApprover(message.metadata, approverFor(call, stored));
+    const approver = approverFor(call, stored);
+    const metadata = withApprover(message.metadata, approver);
     const said = { ...withMessageId(message), taskId, contextId, metadata };
+    const record = approver && approvalRecord(call, stored);
     const continued = await this.intake.continueTask(
-      { tenantId, isGuest, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
+      {
+        ...{ tenantId, isGuest, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
+        ...(record && { record }),
+      },
       async (sequence) => ({
         watch: await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal),
         snapshot: await this.tasks.get(tenantId, taskId, { memory: call.memory }),

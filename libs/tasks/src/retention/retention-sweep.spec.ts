@@ -24,6 +24,7 @@ class FakeStore {
   purge = async (): Promise<DeletedRows> => this.batch('purge');
   dropKeys = async (): Promise<DeletedRows> => this.batch('keys');
   forget = async (days: number): Promise<DeletedRows> => this.batch(`forget after ${days}`);
+  dropAudit = async (days: number): Promise<DeletedRows> => this.batch(`audit after ${days}`);
 
   private async batch(kind: string): Promise<DeletedRows> {
     this.asked.push(kind);
@@ -43,7 +44,7 @@ describe('the retention sweep', () => {
     limits = { strict: 7, lax: null };
     const all = async () =>
       Object.entries(limits).map(([tenantId, retentionDays]) => ({ tenantId, limits: { retentionDays } }));
-    const environment = { tombstoneDays: 90, retentionSweepMs: 60_000 };
+    const environment = { tombstoneDays: 90, auditRetentionDays: 365, retentionSweepMs: 60_000 };
     sweep = new RetentionSweep(store as never, { all } as never, environment as never, metrics, {
       warn: () => undefined,
     } as never);
@@ -54,7 +55,7 @@ describe('the retention sweep', () => {
     expect(await sweep.runOnce()).toBe(true);
     expect(store.asked).toEqual([
       ...['expire', 'expire', 'expire', 'purge', 'purge'],
-      ...['keys', 'forget after 90'],
+      ...['keys', 'forget after 90', 'audit after 365'],
     ]);
     const { body } = await metrics.render();
     expect(body).toContain('baton_retention_deleted_total{kind="tasks"} 3');
@@ -69,7 +70,7 @@ describe('the retention sweep', () => {
   it('brings to its end what was begun, also when every tenant keeps everything by now', async () => {
     limits = { strict: null };
     await sweep.runOnce();
-    expect(store.asked).toEqual(['purge', 'keys', 'forget after 90']);
+    expect(store.asked).toEqual(['purge', 'keys', 'forget after 90', 'audit after 365']);
   });
 
   it('leaves it to the worker that is at it', async () => {

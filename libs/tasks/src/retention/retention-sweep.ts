@@ -28,6 +28,7 @@ export class RetentionSweep extends RepeatedWork {
   private readonly events = new BatchSize(MAX_EVENTS);
   private readonly keys = new BatchSize(MAX_KEYS);
   private readonly tombstones = new BatchSize(MAX_TASKS);
+  private readonly audit = new BatchSize(MAX_KEYS);
 
   constructor(
     private readonly store: RetentionStore,
@@ -52,8 +53,9 @@ export class RetentionSweep extends RepeatedWork {
       // Always: an earlier sweep may have left logs of invisible tasks.
       await this.inBatches(this.events, stillAlone, (size) => this.store.purge(size));
       await this.inBatches(this.keys, stillAlone, (size) => this.store.dropKeys(size));
-      const days = this.environment.tombstoneDays;
-      await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(days, size));
+      const { tombstoneDays, auditRetentionDays } = this.environment;
+      await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(tombstoneDays, size));
+      await this.inBatches(this.audit, stillAlone, (size) => this.store.dropAudit(auditRetentionDays, size));
     });
   }
 

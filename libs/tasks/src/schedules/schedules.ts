@@ -1,6 +1,7 @@
 import { isAllowed, isAllowedName, ProtocolError } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
 import {
+  type Actor,
   NameTakenError,
   type Schedule,
   type ScheduleSpec,
@@ -51,17 +52,17 @@ export class Schedules {
   }
 
   /**
-   * @param owner key of the principal that its tasks belong to; unset = they belong to the schedule
+   * @param by who creates it, and owns its tasks; unset = they belong to the schedule
    * @throws ProtocolError `invalid-params` that names the field, `conflict` for a name that is taken
    */
-  async create(viewer: Viewer, spec: ScheduleSpec, owner?: string): Promise<Schedule> {
+  async create(viewer: Viewer, spec: ScheduleSpec, by?: Actor): Promise<Schedule> {
     const { tenantId } = viewer;
     const now = new Date();
     await assertTimes(this.pool, tenantId, spec, now);
     await this.assertAgent(viewer, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
     const made = await this.store
-      .create({ tenantId, owner, id: uuid(), nextAt, ...spec }, MAX_SCHEDULES)
+      .create({ tenantId, owner: by?.key, id: uuid(), nextAt, ...spec }, MAX_SCHEDULES, by)
       .catch(explainRefusal);
     await this.updateTicks(made);
     return made;
@@ -71,7 +72,12 @@ export class Schedules {
    * Change the given members. A firing that is under way is not affected.
    * @throws ProtocolError as `create` and `find` do
    */
-  async change(viewer: Viewer, idOrName: string, patch: Partial<ScheduleSpec>): Promise<Schedule> {
+  async change(
+    viewer: Viewer,
+    idOrName: string,
+    patch: Partial<ScheduleSpec>,
+    by?: Actor,
+  ): Promise<Schedule> {
     const { tenantId } = viewer;
     if (patch.agent !== undefined) await this.assertAgent(viewer, patch.agent);
     for (let look = 0; look < MAX_LOOKS; look++) {
@@ -81,7 +87,7 @@ export class Schedules {
       const isNew = WHEN.some((member) => patch[member] !== undefined);
       if (isNew && !spec.paused) await assertTimes(this.pool, tenantId, spec, now);
       const nextAt = isNew ? nextTimeOf(spec, found.fired, now) : found.nextAt;
-      const changed = await this.store.change(found, spec, nextAt).catch(explainRefusal);
+      const changed = await this.store.change(found, spec, nextAt, by).catch(explainRefusal);
       if (!changed) continue;
       if (isNew) await this.updateTicks(changed);
       return changed;
@@ -90,9 +96,9 @@ export class Schedules {
   }
 
   /** Delete the schedule. Its tasks stay. Throws `not-found`. */
-  async remove(viewer: Viewer, idOrName: string): Promise<void> {
+  async remove(viewer: Viewer, idOrName: string, by?: Actor): Promise<void> {
     const { id } = await this.find(viewer, idOrName);
-    await this.store.remove(viewer.tenantId, id);
+    await this.store.remove(viewer.tenantId, id, by);
     await this.updateTicks({ id, nextAt: null });
   }
 
@@ -102,11 +108,11 @@ export class Schedules {
    * @returns the id of the task
    * @throws ProtocolError if the agent or a limit of the tenant does not allow it
    */
-  async run(viewer: Viewer, idOrName: string): Promise<{ schedule: Schedule; taskId: string }> {
+  async run(viewer: Viewer, idOrName: string, by?: Actor): Promise<{ schedule: Schedule; taskId: string }> {
     const schedule = await this.find(viewer, idOrName);
     const [now, taskId] = [new Date(), uuid()];
     await this.firing.fire({ ...schedule, pendingAt: null }, now, taskId);
-    await this.store.note(schedule, { dueAt: now, outcome: 'started', reason: null }, taskId);
+    await this.store.note(schedule, { dueAt: now, outcome: 'started', reason: null }, taskId, by);
     return { schedule, taskId };
   }
 

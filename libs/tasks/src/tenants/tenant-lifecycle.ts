@@ -1,6 +1,6 @@
 import { ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { ScheduleStore, type Tenant, TenantRemovalStore, TenantStore } from '@baton/database';
+import { type Actor, ScheduleStore, type Tenant, TenantRemovalStore, TenantStore } from '@baton/database';
 import { type ControlMessage, Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
@@ -53,15 +53,19 @@ export class TenantLifecycle {
    * @param reason what its callers are told; undefined = that they should ask the operator
    * @throws ProtocolError `not-found`, `conflict` if the tenant is being deleted
    */
-  async suspend(slug: string, { reason, stop }: { reason?: string; stop: boolean }): Promise<Suspended> {
-    const tenant = assertStays(await this.tenants.suspend(slug, reason ?? null), slug);
+  async suspend(
+    slug: string,
+    { reason, stop }: { reason?: string; stop: boolean },
+    by?: Actor,
+  ): Promise<Suspended> {
+    const tenant = assertStays(await this.tenants.suspend(slug, reason ?? null, by), slug);
     await this.inform({ type: 'tenant-suspended', tenantId: tenant.id });
     return { tenant, canceledTasks: stop ? await this.cancelTasks(tenant.id) : 0 };
   }
 
   /** End the suspension. @throws ProtocolError `not-found`, `conflict` if the tenant is being deleted */
-  async resume(slug: string): Promise<Tenant> {
-    const tenant = assertStays(await this.tenants.resume(slug), slug);
+  async resume(slug: string, by?: Actor): Promise<Tenant> {
+    const tenant = assertStays(await this.tenants.resume(slug, by), slug);
     await this.inform({ type: 'limits-changed', tenantId: tenant.id });
     return tenant;
   }
@@ -72,7 +76,11 @@ export class TenantLifecycle {
    * @param report called after each table with rows, with the rows that were deleted
    * @throws ProtocolError `not-found`
    */
-  async delete(slug: string, report?: (table: string, rows: number) => void): Promise<DeletedTenant> {
+  async delete(
+    slug: string,
+    report?: (table: string, rows: number) => void,
+    by?: Actor,
+  ): Promise<DeletedTenant> {
     const tenant = assertFound(await this.tenants.markDeleting(slug), slug);
     const { id } = tenant;
     const since = performance.now();
@@ -92,7 +100,7 @@ export class TenantLifecycle {
     do {
       await this.cancelTasks(id);
     } while (await this.deleteRows(id, count));
-    await retryTransient(() => this.removal.deleteTenant(id));
+    await retryTransient(() => this.removal.deleteTenant(tenant, by));
     await this.inform({ type: 'tenant-suspended', tenantId: id });
     await this.inform({ type: 'catalog-changed', tenantId: id });
     this.logger.info('tenant deleted', { tenantId: id, slug, canceledTasks, rows });

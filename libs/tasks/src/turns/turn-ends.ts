@@ -1,5 +1,6 @@
 import { type OwnTasks, type TaskState, isTerminal, serializePayload } from '@baton/a2a';
 import {
+  type Actor,
   type CancelResult,
   type CanceledTask,
   type ClaimedRun,
@@ -59,12 +60,13 @@ export class TurnEnds {
    * @param agentId null = whichever agent the task belongs to
    * @param options.metadata keys merged into the task's metadata
    * @param options.own the task must be one of these; unset = whosever it is
+   * @param options.by who cancels, for the audit log; unset = the platform does
    */
   async cancel(
     tenantId: string,
     agentId: string | null,
     taskId: string,
-    options: { metadata?: object | undefined; own?: OwnTasks | undefined } = {},
+    options: { metadata?: object | undefined; own?: OwnTasks | undefined; by?: Actor } = {},
   ): Promise<CancelResult> {
     const result = await this.tasks.cancel(tenantId, agentId, taskId, options);
     if (result.ok) await this.publishCancel(tenantId, taskId, result);

@@ -31,7 +31,7 @@ export type TaskRequest = Pick<
 };
 
 /** The next message of an interrupted task. */
-export type TurnRequest = Pick<NextTurn, 'tenantId' | 'message' | 'traceparent' | 'key'> & {
+export type TurnRequest = Pick<NextTurn, 'tenantId' | 'message' | 'traceparent' | 'key' | 'record'> & {
   agent: Agent;
   /** Unset: the task belongs to `agent`. */
   agentId?: string;

@@ -2,6 +2,7 @@ import { type Agent, ProtocolError, writeAgentDefinition } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import type { AgentVersion, Author, CatalogEntry, CatalogWrite, WriteOptions } from '@baton/tasks';
 import type { FastifyRequest } from 'fastify';
+import { actorOf } from '../../access/actor.js';
 import { readFlag } from '../query.js';
 
 type Shown = Omit<Agent, 'id'> & Partial<Pick<CatalogEntry, 'id' | 'createdAt' | 'updatedAt'>>;
@@ -53,7 +54,7 @@ const standingOf = ({ id, slug, origin, version, status }: Shown): Record<string
 /** The author of a change, as versions name it. */
 export function authorOf(request: FastifyRequest): Author {
   const { tenantId, agents, principal } = callerOf(request);
-  return { tenantId, agents, by: principal.key };
+  return { tenantId, agents, by: principal.key, actor: actorOf(request) };
 }
 
 /** The ETag of one version of one agent. */

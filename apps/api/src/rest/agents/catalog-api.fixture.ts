@@ -4,6 +4,7 @@ import { TenantStore } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { randomBytes } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../../test/support/index.js';
 import { ApiModule } from '../../api.module.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from '../../server.js';
@@ -19,6 +20,7 @@ beforeAll(async () => {
   database = await createDatabase();
   const environment = loadEnvironment({
     ...{ DATABASE_URL: database.url, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', API_GRACE_MS: '200' },
+    BATON_MASTER_KEY: randomBytes(32).toString('base64'),
   });
   app = await NestFactory.create(ApiModule.use(environment), createFastifyAdapter(environment), {
     ...{ bodyParser: false, logger: false, abortOnError: false },

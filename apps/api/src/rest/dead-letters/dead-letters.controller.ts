@@ -3,6 +3,7 @@ import { callerOf } from '@baton/identity';
 import { type DeadLetter, DeadLetters, refusalOf } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
+import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { logContextOf } from '../../http/requests.js';
 import { readFlag, readLimit } from '../query.js';
@@ -45,7 +46,8 @@ export class DeadLettersController {
     const caller = callerOf(request);
     logContextOf(request).runId = runId;
     const isAgain = readFlag('again', again);
-    const redelivered = await this.deadLetters.redeliver(caller.tenantId, runId, isAgain, caller);
+    const by = actorOf(request);
+    const redelivered = await this.deadLetters.redeliver(caller.tenantId, runId, isAgain, caller, by);
     if (!redelivered.ok) throw refusalOf(redelivered);
     return { run_id: runId, request_id: redelivered.taskId, agent_id: redelivered.letter.agentId };
   }

@@ -166,6 +166,7 @@ export class RequestsController {
       agents,
       access,
       requestId: request.id,
+      address: request.ip,
       agent,
       profile: PROFILE,
       rules: { ...SPEC_RULES, taskScope: 'tenant' },

@@ -2,6 +2,7 @@ import { callerOf } from '@baton/identity';
 import { Schedules } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { logContextOf } from '../../http/requests.js';
@@ -43,9 +44,8 @@ export class SchedulesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Json> {
-    const caller = callerOf(request);
     const spec = decodeNewSchedule(await this.bodies.json(request));
-    const made = await this.schedules.create(caller, spec, caller.principal.key);
+    const made = await this.schedules.create(callerOf(request), spec, actorOf(request));
     reply.status(201).header('location', `/v1/schedules/${made.id}`);
     return encodeScheduleWithMessage(made);
   }
@@ -61,14 +61,15 @@ export class SchedulesController {
   @Patch(':id')
   async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
     const patch = decodeSchedulePatch(await this.bodies.json(request));
-    return encodeScheduleWithMessage(await this.schedules.change(callerOf(request), id, patch));
+    const by = actorOf(request);
+    return encodeScheduleWithMessage(await this.schedules.change(callerOf(request), id, patch, by));
   }
 
   @RequireScope('schedules:write')
   @Delete(':id')
   @HttpCode(204)
   async remove(@Param('id') id: string, @Req() request: FastifyRequest): Promise<void> {
-    await this.schedules.remove(callerOf(request), id);
+    await this.schedules.remove(callerOf(request), id, actorOf(request));
   }
 
   /** 201 with the new task. */
@@ -76,7 +77,7 @@ export class SchedulesController {
   @Post(':id/run')
   @HttpCode(201)
   async run(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
-    const { schedule, taskId } = await this.schedules.run(callerOf(request), id);
+    const { schedule, taskId } = await this.schedules.run(callerOf(request), id, actorOf(request));
     logContextOf(request).taskId = taskId;
     return { schedule_id: schedule.id, request_id: taskId };
   }

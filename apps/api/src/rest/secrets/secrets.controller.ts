@@ -4,6 +4,7 @@ import { callerOf, SecretError, type SecretInfo, Secrets } from '@baton/identity
 import { Controller, Delete, Get, HttpCode, Param, Patch, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { pageOf, readLimit } from '../query.js';
@@ -41,7 +42,9 @@ export class SecretsController {
     const { tenantId } = callerOf(request);
     if (!this.environment.masterKey) throw new ProtocolError('not-configured', NO_MASTER_KEY);
     const { value, origins } = parseFields(body, await this.bodies.json(request), '', 'the body');
-    return encodeSecret(await this.secrets.set(tenantId, name, value, origins).catch(explain));
+    return encodeSecret(
+      await this.secrets.set(tenantId, name, value, origins, actorOf(request)).catch(explain),
+    );
   }
 
   /** Sets the `origins` that may receive the secret. The value stays. */
@@ -52,7 +55,7 @@ export class SecretsController {
   ): Promise<Record<string, unknown>> {
     const { tenantId } = callerOf(request);
     const { origins } = parseFields(change, await this.bodies.json(request), '', 'the body');
-    const secret = await this.secrets.setOrigins(tenantId, name, origins).catch(explain);
+    const secret = await this.secrets.setOrigins(tenantId, name, origins, actorOf(request)).catch(explain);
     if (secret) return encodeSecret(secret);
     throw new ProtocolError('not-found', `Secret not found: ${name}`);
   }
@@ -61,7 +64,7 @@ export class SecretsController {
   @HttpCode(204)
   async remove(@Param('name') name: string, @Req() request: FastifyRequest): Promise<void> {
     const { tenantId } = callerOf(request);
-    if (await this.secrets.remove(tenantId, name)) return;
+    if (await this.secrets.remove(tenantId, name, actorOf(request))) return;
     throw new ProtocolError('not-found', `Secret not found: ${name}`);
   }
 }

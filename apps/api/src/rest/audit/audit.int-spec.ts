@@ -1,0 +1,294 @@
+import { type Scope, TaskState } from '@baton/a2a';
+import { Database } from '@baton/database';
+import { TokenService } from '@baton/identity';
+import { randomUUID } from 'node:crypto';
+import { REST_ROUTES } from '../../testing/routes.js';
+import { app, ECHO, Tenant, url } from '../agents/catalog-api.fixture.js';
+
+interface Answer {
+  status: number;
+  json: Record<string, unknown>;
+  requestId: string | null;
+}
+
+/** A caller with a token of its own. */
+class Caller {
+  private constructor(
+    readonly tenantId: string,
+    readonly principal: string,
+    private readonly token: string,
+  ) {}
+
+  static async create(tenantId: string, ...scopes: Scope[]): Promise<Caller> {
+    const input = { tenantId, name: 'walker', scopes, expiresAt: null };
+    const { secret, token } = await app.get(TokenService, { strict: false }).issue(input);
+    return new Caller(tenantId, `token:${token.id}`, secret);
+  }
+
+  async ask(method: string, path: string, body?: unknown): Promise<Answer> {
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${this.token}`, 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const json = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>;
+    return { status: response.status, json, requestId: response.headers.get('x-request-id') };
+  }
+
+  async records(query = ''): Promise<Record<string, unknown>[]> {
+    const { json } = await this.ask('GET', `/v1/audit?${query}`);
+    return json.records as Record<string, unknown>[];
+  }
+
+  /** Sends a message to `echo`, which nobody executes here. */
+  async send(message: object = {}) {
+    const { json } = await this.ask('POST', '/agents/echo', {
+      ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+      params: {
+        message: {
+          messageId: randomUUID(),
+          role: 'ROLE_USER',
+          parts: [{ text: 'my secret words' }],
+          ...message,
+        },
+        configuration: { returnImmediately: true },
+      },
+    });
+    return json as { result?: { task: { id: string } }; error?: unknown };
+  }
+}
+
+const sql = (text: string) => app.get(Database, { strict: false }).systemQuery({ text }, []);
+
+let tenantId: string;
+let admin: Caller;
+let owner: Caller;
+
+beforeAll(async () => {
+  tenantId = (await Tenant.create()).id;
+  admin = await Caller.create(tenantId, 'admin');
+  owner = await Caller.create(tenantId, 'agents:call');
+});
+
+const taskOf = async (caller: Caller): Promise<string> => (await caller.send()).result?.task.id ?? '';
+
+/** A run that has used up its attempts. */
+async function deadRun(): Promise<string> {
+  const taskId = await taskOf(owner);
+  const [run] = (await sql(`SELECT id::text FROM runs WHERE task_id = '${taskId}'`)) as { id: string }[];
+  await sql(
+    `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+     VALUES ('${tenantId}', '${run?.id ?? ''}', '${taskId}', 'echo', 'died', 3)`,
+  );
+  return run?.id ?? '';
+}
+
+const agent = async (): Promise<string> => {
+  const slug = `agent-${randomUUID().slice(0, 8)}`;
+  await admin.ask('POST', '/v1/agents', { ...ECHO, slug });
+  return slug;
+};
+const schedule = async (): Promise<string> => {
+  const name = `schedule-${randomUUID().slice(0, 8)}`;
+  await admin.ask('POST', '/v1/schedules', { name, agent: 'echo', text: 'hi', cron: '0 8 * * *' });
+  return name;
+};
+
+interface Step {
+  path: string;
+  body?: unknown;
+  action: string;
+  target: string | RegExp;
+}
+
+/**
+ * How each route that writes is called, and what the audit log then says. A route that is not in here fails the test
+ * below: every change has its record.
+ */
+const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
+  'POST /v1/agents': async () => ({
+    ...{ path: '/v1/agents', body: { ...ECHO, slug: 'new' }, action: 'agent.create', target: 'new' },
+  }),
+  'PUT /v1/agents/:agent': async () => {
+    const target = await agent();
+    const body = { ...ECHO, description: 'Another' };
+    return { path: `/v1/agents/${target}`, body, action: 'agent.update', target };
+  },
+  'PATCH /v1/agents/:agent': async () => {
+    const target = await agent();
+    return { path: `/v1/agents/${target}`, body: { enabled: false }, action: 'agent.update', target };
+  },
+  'DELETE /v1/agents/:agent': async () => {
+    const target = await agent();
+    return { path: `/v1/agents/${target}`, action: 'agent.delete', target };
+  },
+  'POST /v1/agents/:agent/versions/:version/restore': async () => {
+    const target = await agent();
+    await admin.ask('PATCH', `/v1/agents/${target}`, { description: 'Another' });
+    return { path: `/v1/agents/${target}/versions/1/restore`, action: 'agent.update', target };
+  },
+  'PUT /v1/secrets/:name': async () => ({
+    ...{ path: '/v1/secrets/key', body: { value: 'the value itself' }, action: 'secret.set', target: 'key' },
+  }),
+  'PATCH /v1/secrets/:name': async () => {
+    await admin.ask('PUT', '/v1/secrets/bound', { value: 'the value itself' });
+    const body = { origins: ['https://api.example.com'] };
+    return { path: '/v1/secrets/bound', body, action: 'secret.origins', target: 'bound' };
+  },
+  'DELETE /v1/secrets/:name': async () => {
+    await admin.ask('PUT', '/v1/secrets/gone', { value: 'the value itself' });
+    return { path: '/v1/secrets/gone', action: 'secret.delete', target: 'gone' };
+  },
+  'POST /v1/schedules': async () => ({
+    path: '/v1/schedules',
+    body: { name: 'daily', agent: 'echo', text: 'my secret words', cron: '0 8 * * *' },
+    ...{ action: 'schedule.create', target: 'daily' },
+  }),
+  'PATCH /v1/schedules/:id': async () => {
+    const target = await schedule();
+    return { path: `/v1/schedules/${target}`, body: { paused: true }, action: 'schedule.update', target };
+  },
+  'DELETE /v1/schedules/:id': async () => {
+    const target = await schedule();
+    return { path: `/v1/schedules/${target}`, action: 'schedule.delete', target };
+  },
+  'POST /v1/schedules/:id/run': async () => {
+    const target = await schedule();
+    return { path: `/v1/schedules/${target}/run`, action: 'schedule.run', target };
+  },
+  'POST /v1/requests/:id/cancel': async () => {
+    const target = await taskOf(owner);
+    return { path: `/v1/requests/${target}/cancel`, action: 'task.cancel', target };
+  },
+  'POST /v1/dead-letters/:runId/redeliver': async () => {
+    const target = await deadRun();
+    return { path: `/v1/dead-letters/${target}/redeliver`, action: 'dead-letter.redeliver', target };
+  },
+};
+
+const writing = REST_ROUTES.filter(({ method }) => method !== 'GET').map(
+  ({ method, path }) => `${method} ${path}`,
+);
+
+describe('every route that writes', () => {
+  it('has a row in the table above', () => {
+    expect([...writing].sort()).toEqual(Object.keys(WRITES).sort());
+  });
+
+  it.each(writing)('%s writes one record, which says who, what and in which request', async (route) => {
+    const [method = ''] = route.split(' ');
+    const { path, body, action, target } = (await WRITES[route]?.()) ?? { path: '', action: '', target: '' };
+    const before = await admin.records('limit=100');
+    const { status, requestId } = await admin.ask(method, path, body);
+    expect(status).toBeGreaterThanOrEqual(200);
+    expect(status).toBeLessThan(300);
+    const known = new Set(before.map(({ id }) => id));
+    const written = (await admin.records('limit=100')).filter(({ id }) => !known.has(id));
+    expect(written).toEqual([
+      {
+        ...{ id: expect.any(String), at: expect.any(String), tenant_id: tenantId },
+        actor: { kind: 'token', key: admin.principal, name: expect.stringMatching(/^walker \(baton_/) },
+        ...{ source: 'loopback', request_id: requestId, action, outcome: 'ok', detail: expect.any(Object) },
+        target: { kind: expect.any(String), name: target },
+      },
+    ]);
+    expect(JSON.stringify(written)).not.toMatch(/the value itself|my secret words/);
+  });
+
+  it('writes none for a dry run, for what changes nothing, and for what is refused', async () => {
+    const slug = await agent();
+    const before = await admin.records();
+    await admin.ask('PATCH', `/v1/agents/${slug}?dryRun=true`, { description: 'Another' });
+    await admin.ask('PATCH', `/v1/agents/${slug}`, {});
+    await admin.ask('DELETE', '/v1/secrets/none');
+    await admin.ask('POST', '/v1/schedules', { name: 'BAD' });
+    expect(await admin.records()).toEqual(before);
+  });
+});
+
+describe('a task', () => {
+  it('canceled by its owner is no matter of the log; by somebody else it is, over A2A too', async () => {
+    const cancel = (caller: Caller, id: string) =>
+      caller.ask('POST', '/agents/echo', { jsonrpc: '2.0', id: 1, method: 'CancelTask', params: { id } });
+    const [own, others] = [await taskOf(owner), await taskOf(owner)];
+    expect((await cancel(owner, own)).json).toHaveProperty('result');
+    expect((await cancel(admin, own)).json).toHaveProperty('error');
+    expect((await cancel(admin, others)).json).toHaveProperty('result');
+    const mine = await taskOf(admin);
+    expect((await cancel(admin, mine)).json).toHaveProperty('result');
+    const names = (await admin.records('action=task.cancel')).map(({ target }) => target);
+    expect(names).toContainEqual({ kind: 'task', name: others });
+    expect(names).not.toContainEqual({ kind: 'task', name: own });
+    expect(names).not.toContainEqual({ kind: 'task', name: mine });
+    const [record] = await admin.records('action=task.cancel&limit=1');
+    expect(record).toMatchObject({ actor: { key: admin.principal }, detail: { owner: owner.principal } });
+  });
+
+  it('that waits for approval has a record of who answered it, and none of a refused answer', async () => {
+    const taskId = await taskOf(owner);
+    const approval = { callId: 'c-1', tool: 'pay', input: { card: 'my secret words' } };
+    const status = {
+      ...{ state: 'TASK_STATE_INPUT_REQUIRED', timestamp: new Date().toISOString() },
+      message: { messageId: 'q', role: 'ROLE_AGENT', parts: [{ data: { approval } }] },
+    };
+    await sql(`UPDATE runs SET state = 'succeeded', finished_at = now() WHERE task_id = '${taskId}'`);
+    await sql(
+      `UPDATE tasks SET state = ${TaskState.TASK_STATE_INPUT_REQUIRED}, active_run_id = NULL,
+         status = '${JSON.stringify(status)}' WHERE id = '${taskId}'`,
+    );
+    expect(await owner.send({ taskId })).toMatchObject({ error: expect.anything() });
+    expect(await admin.records('action=approval')).toEqual([]);
+    expect(await admin.send({ taskId, parts: [{ text: 'yes' }] })).toHaveProperty('result');
+    const records = await admin.records('action=approval');
+    expect(records).toMatchObject([
+      {
+        ...{ action: 'approval.given', target: { kind: 'task', name: taskId } },
+        actor: { key: admin.principal },
+        detail: { owner: owner.principal, calls: [{ callId: 'c-1', tool: 'pay' }] },
+      },
+    ]);
+    expect(JSON.stringify(records)).not.toContain('my secret words');
+  });
+});
+
+describe('GET /v1/audit', () => {
+  it('is for those with audit:read or admin, and shows nothing of others', async () => {
+    const { id } = await Tenant.create();
+    const auditor = await Caller.create(id, 'audit:read');
+    expect((await auditor.records()).map(({ action }) => action)).toEqual([
+      'token.create',
+      'token.create',
+      'tenant.create',
+    ]);
+    const { status, json } = await owner.ask('GET', '/v1/audit');
+    expect([status, json]).toMatchObject([
+      403,
+      { error: { message: expect.stringContaining('audit:read') } },
+    ]);
+  });
+
+  it('is read page by page', async () => {
+    const all = await admin.records('limit=100');
+    const pages: unknown[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { json } = await admin.ask('GET', `/v1/audit?limit=7${cursor === '' ? '' : `&cursor=${cursor}`}`);
+      pages.push(...(json.records as unknown[]));
+      cursor = json.next_cursor as string | null;
+    }
+    expect(pages.slice(0, all.length)).toEqual(all);
+  });
+
+  it.each([
+    ['action=agent.paint', 'action'],
+    ['action=agent&action=secret', 'action'],
+    ['from=yesterday', 'from'],
+    ['until=2026-01-01', 'until'],
+    ['until=2026-13-01T00:00:00Z', 'until'],
+    ['cursor=x', 'cursor'],
+    ['limit=0', 'limit'],
+  ])('refuses ?%s and names the field', async (query, field) => {
+    const { status, json } = await admin.ask('GET', `/v1/audit?${query}`);
+    expect([status, json]).toMatchObject([400, { error: { fields: [{ field }] } }]);
+  });
+});

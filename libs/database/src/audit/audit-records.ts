@@ -1,0 +1,121 @@
+import type { Principal } from '@baton/a2a';
+
+/** Every action that the audit log knows, and what it means, for docs/operating/audit.md. */
+export const AUDIT_ACTIONS = {
+  'tenant.create': 'A tenant was created.',
+  'tenant.update': 'Settings of a tenant were changed.',
+  'tenant.suspend': 'A tenant was suspended.',
+  'tenant.resume': 'The suspension of a tenant ended.',
+  'tenant.delete': "A tenant was deleted, with its records. This one is the platform's.",
+  'tenant.export': 'The export of a tenant was begun.',
+  'tenant.import': 'A tenant was made of the export of another one.',
+  'limits.change': 'Limits of a tenant were set, or reset to the default.',
+  'token.create': 'A token was issued.',
+  'token.update': 'The rights of a token were changed. `detail` has the new ones.',
+  'token.rotate': 'A token got another secret.',
+  'token.revoke': 'A token was revoked.',
+  'secret.set': 'A secret was set. The record has no value.',
+  'secret.origins': 'The destinations that may receive a secret were set.',
+  'secret.delete': 'A secret was removed.',
+  'secret.rotate': 'All secrets were encrypted again with the newest master key.',
+  'agent.create': 'An agent was added to the catalog.',
+  'agent.update': 'An agent was changed, enabled, disabled or restored. `detail` has the new version.',
+  'agent.delete': 'An agent was removed from the catalog.',
+  'schedule.create': 'A schedule was created.',
+  'schedule.update': 'A schedule was changed, paused or resumed. `detail` has the new state.',
+  'schedule.delete': 'A schedule was removed.',
+  'schedule.run': 'A task was created from a schedule on demand.',
+  'host.bind': 'A host name was bound to an agent.',
+  'host.unbind': 'The binding of a host name was removed.',
+  'issuer.add': 'An OpenID provider was trusted.',
+  'issuer.remove': 'An OpenID provider is no longer trusted.',
+  'approval.given': 'A message answered a task that waited for approval. The task has the answer.',
+  'task.cancel': 'Somebody other than its owner canceled a task.',
+  'dead-letter.redeliver': 'The message of a dead run was sent again.',
+  'backup.create': 'A backup of the whole database was written.',
+  'backup.restore': 'A backup was restored into this database.',
+} as const;
+
+export type AuditAction = keyof typeof AUDIT_ACTIONS;
+
+/** The tenant of records about the platform itself. No tenant has this id. */
+export const PLATFORM = '00000000-0000-0000-0000-000000000000';
+
+/** Who acts, and from where. */
+export interface Actor {
+  kind: Principal['kind'] | 'platform' | 'unknown';
+  /** Key of the principal. */
+  key: string;
+  /** IP address of the caller. Only its network is stored. */
+  address?: string;
+  /** Where a caller without an address is, such as `command line`. */
+  source?: string;
+  requestId?: string;
+}
+
+/** A process of Baton itself, on behalf of nobody. */
+export const PLATFORM_ACTOR: Actor = { kind: 'platform', key: 'platform' };
+
+/** The operator at the command line. */
+export const OPERATOR_ACTOR: Actor = { kind: 'operator', key: 'operator', source: 'command line' };
+
+export type AuditOutcome = 'ok' | 'refused';
+
+/** What is acted on. Never a secret value. */
+export interface AuditTarget {
+  kind:
+    | 'tenant'
+    | 'token'
+    | 'issuer'
+    | 'secret'
+    | 'agent'
+    | 'schedule'
+    | 'host'
+    | 'task'
+    | 'run'
+    | 'database'
+    | 'route';
+  /** Name or id. */
+  name: string;
+}
+
+/** A record to write. */
+export interface NewAuditRecord {
+  action: AuditAction;
+  target: AuditTarget;
+  by: Actor;
+  outcome?: AuditOutcome;
+  /** Facts about the change. Never a secret value, and no text of a message. */
+  detail?: Readonly<Record<string, unknown>>;
+}
+
+/** A record as it is stored. */
+export interface AuditRecord {
+  tenantId: string;
+  id: string;
+  at: Date;
+  actor: { kind: Actor['kind']; key: string; name: string | null };
+  source: string | null;
+  requestId: string | null;
+  action: string;
+  target: { kind: string; name: string };
+  outcome: AuditOutcome;
+  detail: Record<string, unknown>;
+}
+
+/** Called with each record after the transaction that wrote it. */
+export type AuditListener = (record: AuditRecord) => void;
+
+/** A record as programs get it: over HTTP, from the command line and on standard output. */
+export const auditJson = ({ tenantId, at, requestId, ...record }: AuditRecord) => ({
+  id: record.id,
+  at: at.toISOString(),
+  tenant_id: tenantId === PLATFORM ? null : tenantId,
+  actor: record.actor,
+  source: record.source,
+  request_id: requestId,
+  action: record.action,
+  target: record.target,
+  outcome: record.outcome,
+  detail: record.detail,
+});

@@ -1,0 +1,83 @@
+import ipaddr from 'ipaddr.js';
+import { randomUUID } from 'node:crypto';
+import type { Actor, AuditOutcome, AuditRecord, NewAuditRecord } from './audit-records.js';
+
+/** Longest name of a target. Callers choose some of them. */
+const MAX_NAME = 256;
+const MAX_DETAIL_BYTES = 4_096;
+/** Bits of an address that are stored: enough to tell networks apart, too few for one person. */
+const IPV4_BITS = 24;
+const IPV6_BITS = 48;
+
+export interface AuditRow {
+  tenant_id: string;
+  id: string;
+  at: Date;
+  actor_kind: Actor['kind'];
+  actor: string;
+  actor_name: string | null;
+  source: string | null;
+  request_id: string | null;
+  action: string;
+  target_kind: string;
+  target: string;
+  outcome: AuditOutcome;
+  detail: Record<string, unknown>;
+}
+
+/** The columns of an AuditRow. */
+export const AUDIT_COLUMNS =
+  'tenant_id::text, id::text, at, actor_kind, actor, actor_name, source, request_id, action, target_kind, target, outcome, detail';
+
+/** Writes a record with the name that the token has now. The values are those of `auditValues`. */
+export const RECORD = {
+  name: 'audit-record',
+  text: `
+INSERT INTO audit_records (tenant_id, id, actor_kind, actor, actor_name, source, request_id, action, target_kind, target, outcome, detail)
+VALUES ($1::uuid, $2::uuid, $3::text, $4::text, (
+    SELECT left(name, 200) || ' (' || prefix || ')' FROM api_tokens
+    WHERE tenant_id = $1::uuid AND id = substring($4::text FROM '^token:([0-9a-f-]{36})$')::uuid
+  ), $5::text, $6::text, $7::text, $8::text, $9::text, $10::text, $11::json)
+RETURNING ${AUDIT_COLUMNS}`,
+};
+
+/** Lets this transaction delete records: a trigger refuses it to all others. */
+export const MAY_DELETE_AUDIT = { text: `SET LOCAL baton.audit = 'delete'` };
+
+/** The values of `RECORD`. */
+export function auditValues(
+  tenantId: string,
+  { action, target, by, outcome = 'ok', detail = {} }: NewAuditRecord,
+): readonly unknown[] {
+  const source = by.source ?? (by.address === undefined ? null : sourceOf(by.address));
+  return [
+    ...[tenantId, randomUUID(), by.kind, by.key, source, by.requestId ?? null],
+    ...[action, target.kind, storable(target.name).slice(0, MAX_NAME), outcome, detailJson(detail)],
+  ];
+}
+
+export const auditRecordOf = (row: AuditRow): AuditRecord => ({
+  ...{ tenantId: row.tenant_id, id: row.id, at: row.at },
+  actor: { kind: row.actor_kind, key: row.actor, name: row.actor_name },
+  ...{ source: row.source, requestId: row.request_id, action: row.action },
+  target: { kind: row.target_kind, name: row.target },
+  ...{ outcome: row.outcome, detail: row.detail },
+});
+
+/** `loopback`, or the network of an address, such as 192.0.2.0/24: enough for an audit, and no personal data. */
+export function sourceOf(ip: string): string {
+  if (!ipaddr.isValid(ip)) return 'unknown';
+  const address = ipaddr.process(ip);
+  if (address.range() === 'loopback') return 'loopback';
+  return address instanceof ipaddr.IPv6
+    ? `${ipaddr.IPv6.networkAddressFromCIDR(`${address.toString()}/${IPV6_BITS}`).toString()}/${IPV6_BITS}`
+    : `${ipaddr.IPv4.networkAddressFromCIDR(`${address.toString()}/${IPV4_BITS}`).toString()}/${IPV4_BITS}`;
+}
+
+function detailJson(detail: object): string {
+  const json = storable(JSON.stringify(detail));
+  return Buffer.byteLength(json) <= MAX_DETAIL_BYTES ? json : '{"truncated":true}';
+}
+
+/** Postgres has no text with U+0000. */
+const storable = (text: string): string => text.replaceAll(/\0|\\u0000/g, '');
