@@ -14,13 +14,13 @@ describe('issuers', () => {
     expect((await baton('issuers list')).err).toMatch(/^No issuers are trusted yet: npx baton issuers add /);
     const received = await listen();
     const added = await json<{ id: string; tenantId: string }>(
-      `issuers add https://id.example.com --tenant landlord ${UNSEEN} --claim org=o1 --subject oid --scopes agents:call,tasks:read --agents echo,desk`,
+      `issuers add https://id.example.com --tenant landlord ${UNSEEN} --claim org=o1 --subject oid --scopes agents:call,tasks:read --agents echo,desk --requests-per-second 7`,
     );
     expect(added).toEqual({
       ...{ id: added.id, tenantId: added.tenantId, tenant: 'landlord' },
       ...{ issuer: 'https://id.example.com', audience: 'baton', selector: { claim: 'org', value: 'o1' } },
       ...{ jwksUrl: null, subjectClaim: 'oid', scopes: ['agents:call', 'tasks:read'], grants: [] },
-      agents: ['echo', 'desk'],
+      ...{ agents: ['echo', 'desk'], requestsPerSecond: 7 },
       createdAt: expect.any(String) as string,
     });
     expect(await json('issuers list')).toEqual([added]);
@@ -62,6 +62,7 @@ describe('issuers', () => {
     ['https://id.example.com', ' --scopes everything', /no scope "everything"/],
     ['https://id.example.com', ' --claim org', /^--claim: "org" is not a claim/],
     ['https://id.example.com', ' --agents echo,De/sk', /^--agents: "De\/sk" is not the slug/],
+    ['https://id.example.com', ' --requests-per-second 0', /^--requests-per-second: "0" is not a number/],
     ['https://id.example.com', ' --grant admin', /^--grant: "admin" is not a rule/],
     ['https://id.example.com', ' --jwks-url http://x.example.com', /^--jwks-url: .* not encrypted/],
   ])('are refused for %s%s', async (url, more, reason) => {

@@ -11,6 +11,7 @@ CREATE TABLE "issuers" (
     "scopes" TEXT[],
     "grants" JSON NOT NULL DEFAULT '[]',
     "agents" TEXT[],
+    "requests_per_second" INTEGER,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
     CONSTRAINT "issuers_pkey" PRIMARY KEY ("tenant_id","id")

@@ -26,6 +26,7 @@ interface AddOptions extends JsonOption {
   scopes: string;
   grant: string[];
   agents?: string;
+  requestsPerSecond?: string;
   jwksUrl?: string;
   allowHttp?: boolean;
   check: boolean;
@@ -60,6 +61,7 @@ export function addIssuerCommands(program: Command, cli: Cli): void {
       [] as string[],
     )
     .option('--agents <slugs>', 'the only agents that exist for its users, comma-separated (default: all)')
+    .option('--requests-per-second <n>', 'limit of each of its users (default: that of the tenant)')
     .option('--jwks-url <url>', 'URL of its keys, if it has no discovery document')
     .option('--allow-http', 'allow URLs without https, for tests (default: no)')
     .option('--no-check', 'do not read its keys first')
@@ -124,6 +126,12 @@ function parseAgents(text: string): string[] {
   );
 }
 
+/** The number of `--requests-per-second`. Throws OperatorError. */
+function parseRate(text: string): number {
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw new OperatorError(`--requests-per-second: "${text}" is not a number from 1 to 999999.`);
+}
+
 /** A URL as it is written, because tokens must have the same text. Throws OperatorError. */
 function urlOf(what: string, text: string, allowHttp: boolean | undefined): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -155,6 +163,7 @@ async function addIssuer({ source, terminal }: Cli, url: string, options: AddOpt
     scopes: options.scopes === 'none' ? [] : parseScopes(options.scopes),
     grants: options.grant.map(parseGrant),
     agents: options.agents === undefined ? [] : parseAgents(options.agents),
+    requestsPerSecond: options.requestsPerSecond === undefined ? null : parseRate(options.requestsPerSecond),
   };
   await withPlatform(source, async ({ environment, tenants, issuers }) => {
     const { id: tenantId, slug } = await requireTenant(tenants, options.tenant);

@@ -33,6 +33,7 @@ const entry = (more: Partial<NewIssuer> = {}): NewIssuer => ({
   scopes: ['agents:call'],
   grants: [{ claim: 'groups', value: 'staff', scopes: ['tasks:read'] }],
   agents: ['desk'],
+  requestsPerSecond: 7,
   ...more,
 });
 

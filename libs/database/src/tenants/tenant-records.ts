@@ -73,6 +73,8 @@ export interface TrustedIssuer {
   grants: ClaimGrant[];
   /** Slugs of the agents that exist for its users; none = all. */
   agents: string[];
+  /** What each of its users may send; null = as much as the tenant. */
+  requestsPerSecond: number | null;
   createdAt: Date;
 }
 

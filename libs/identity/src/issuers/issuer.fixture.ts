@@ -14,6 +14,7 @@ export const trust = (more: Partial<TrustedIssuer> = {}): TrustedIssuer => ({
   scopes: ['agents:call'],
   grants: [],
   agents: [],
+  requestsPerSecond: null,
   createdAt: new Date(0),
   ...more,
 });

@@ -56,7 +56,7 @@ describe('tokens of a real OpenID provider', () => {
     const result = await issuers.add({
       ...{ tenantId: acme, issuer, audience, selector: null, jwksUrl: null, subjectClaim: 'sub' },
       ...{ scopes: ['agents:call'], grants: [{ claim: 'groups', value: 'staff', scopes: ['tasks:read'] }] },
-      agents: [],
+      ...{ agents: [], requestsPerSecond: null },
     });
     if ('conflict' in result) throw new Error('the issuer is there already');
     return result.added;

@@ -133,10 +133,11 @@ describe('tokens of an issuer that a tenant trusts', () => {
     await service.verify(await issuer.token({ nbf: now() + 20 }));
   });
 
-  it('reach the agents that the issuer is for', async () => {
-    rows = [trust({ agents: ['desk'] })];
+  it('have the agents and the limit that the issuer gives to each of its users', async () => {
+    rows = [trust({ agents: ['desk'], requestsPerSecond: 7 })];
     expect(await service.verify(await issuer.token())).toMatchObject({
       agents: { slugs: ['desk'], ids: [] },
+      requestsPerSecond: 7,
     });
   });
 

@@ -205,5 +205,6 @@ function callerOf(row: TrustedIssuer, claims: JWTPayload): Caller {
     ...{ tenantId: row.tenantId, principal, scopes: scopesOf(row, claims), expiresAt },
     issuer: { url: row.issuer, id: row.id },
     ...(row.agents.length > 0 && { agents: { slugs: row.agents, ids: [] } }),
+    ...(row.requestsPerSecond !== null && { requestsPerSecond: row.requestsPerSecond }),
   };
 }
