@@ -23,6 +23,12 @@ export class AllowList {
     }
   }
 
+  /** Whether an entry names this host, whatever its address. */
+  allowsName(host: string, port: string): boolean {
+    const name = plainHost(host);
+    return this.hosts.some((allowed) => allowed.host === name && (allowed.port ?? port) === port);
+  }
+
   /**
    * @param address the address of the connection
    * @param host the URL's host name, or its address without brackets

@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { Metrics } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import { Module } from '@nestjs/common';
 import { Outbound } from './outbound.js';
 
@@ -8,8 +8,9 @@ import { Outbound } from './outbound.js';
   providers: [
     {
       provide: Outbound,
-      useFactory: ({ outboundAllow }: Environment, metrics: Metrics) => new Outbound(outboundAllow, metrics),
-      inject: [Environment, Metrics],
+      useFactory: ({ outboundAllow }: Environment, metrics: Metrics, logger: Logger) =>
+        new Outbound(outboundAllow, metrics, undefined, logger),
+      inject: [Environment, Metrics, Logger],
     },
   ],
   exports: [Outbound],

@@ -1,5 +1,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createLogger } from '@baton/telemetry';
+import { failureReason } from './failure-reason.js';
 import type { Resolve } from './guarded-connect.js';
 import { Outbound } from './outbound.js';
 import { outboundUrl } from './outbound-url.js';
@@ -101,6 +103,30 @@ describe('the way out', () => {
     const refused = outbound([], named(['10.1.2.3'])).fetch('http://internal.example/');
     await expect(refused).rejects.toThrow('"internal.example" is not at a public address');
     await expect(refused).rejects.not.toThrow('10.1.2.3');
+  });
+
+  it('answers alike for a private name and for none, and tells the operator which', async () => {
+    const none = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
+    let lines = '';
+    const log = createLogger({ logLevel: 'info' }, 'worker', { write: (line) => void (lines += line) });
+    const resolve: Resolve = (name) =>
+      ['none.example', 'away.example'].includes(name)
+        ? Promise.reject(none)
+        : Promise.resolve(name === 'empty.example' ? [] : [{ address: '10.1.2.3', family: 4 }]);
+    const guard = new Outbound(['away.example:80'], undefined, resolve, log);
+    opened.push(guard);
+    const reasonOf = async (host: string) => {
+      const error: unknown = await guard.fetch(`http://${host}/`).catch((reason: unknown) => reason);
+      return [(error as Error).name, failureReason(error)?.replaceAll(host, 'x')];
+    };
+    const internal = await reasonOf('internal.example');
+    expect(internal).toEqual(['OutboundRefused', expect.stringContaining('"x" is not at a public address')]);
+    expect(await reasonOf('none.example')).toEqual(internal);
+    expect(await reasonOf('empty.example')).toEqual(internal);
+    expect(lines).toMatch(/"host":"internal.example","reason":"none of its addresses is public"/);
+    expect(lines).toMatch(/"host":"none.example","reason":"the name does not exist"/);
+    // A name of the operator's may come back.
+    await expect(guard.fetch('http://away.example/')).rejects.toMatchObject({ cause: none });
   });
 
   it('asks for the address of a name once, and connects to the one that was checked', async () => {

@@ -1,4 +1,4 @@
-import type { Metrics } from '@baton/telemetry';
+import type { Logger, Metrics } from '@baton/telemetry';
 import type { OnApplicationShutdown } from '@nestjs/common';
 import type * as undici from 'undici';
 import type { RequestInit, Response } from 'undici';
@@ -37,11 +37,13 @@ export class Outbound implements OnApplicationShutdown {
   /**
    * @param allow `Environment.outboundAllow`
    * @param resolve finds the addresses of a host name. Default: the system's resolver
+   * @param log gets the reasons of refusals that a tenant is not told
    */
   constructor(
     allow: readonly string[],
     private readonly metrics?: Metrics,
     private readonly resolve?: Resolve,
+    private readonly log?: Logger,
   ) {
     this.allowed = new AllowList(allow);
   }
@@ -53,7 +55,9 @@ export class Outbound implements OnApplicationShutdown {
 
   /** Loads undici with the first call, because it is large. */
   private open(): Promise<Client> {
-    this.opened ??= openClient(this.allowed, this.resolve);
+    const onRefused = (host: string, reason: string): void =>
+      this.log?.info('outbound call refused', { host, reason });
+    this.opened ??= openClient(this.allowed, this.resolve, onRefused);
     return this.opened;
   }
 
@@ -102,12 +106,16 @@ interface Client {
   Response: typeof undici.Response;
 }
 
-async function openClient(allowed: AllowList, resolve?: Resolve): Promise<Client> {
+async function openClient(
+  allowed: AllowList,
+  resolve: Resolve | undefined,
+  onRefused: (host: string, reason: string) => void,
+): Promise<Client> {
   const [{ Agent, Response, fetch }, { guardedConnect }] = await Promise.all([
     import('undici'),
     import('./guarded-connect.js'),
   ]);
-  const connect = guardedConnect(allowed, resolve);
+  const connect = guardedConnect(allowed, resolve, onRefused);
   const agent = new Agent({ connect, headersTimeout: ANSWER_MS, bodyTimeout: SILENCE_MS });
   return { agent, fetch, Response };
 }
