@@ -314,6 +314,26 @@ describe('a token', () => {
     });
   });
 
+  it('writes no metadata in the name of the platform', async () => {
+    const forged = { 'baton.parent': { taskId: 'x' }, 'baton.schedule': { id: 'x' }, 'baton.usage': {} };
+    const said = sendParams('hi', { metadata: { ...forged, mine: 1 } });
+    const parts = said.message.parts.map((part: object) => ({ ...part, metadata: { ...forged, mine: 2 } }));
+    const params = { ...said, message: { ...said.message, parts }, metadata: { ...forged, mine: 3 } };
+    const author = await token('agents:call', 'schedules:write');
+    const { result } = await tokenCaller(author).call('SendMessage', params);
+    const message = { parts, metadata: { ...forged, mine: 1 } };
+    const schedule = { name: `forged-${randomUUID()}`, agent: 'echo', cron: '@yearly', message };
+    expect((await rest(author, 'POST', '/v1/schedules', schedule)).status).toBe(201);
+    const run = await rest(author, 'POST', `/v1/schedules/${encodeURIComponent(schedule.name)}/run`);
+    for (const id of [result!.task.id as string, run.json.request_id as string]) {
+      const { task } = (await rest(author, 'GET', `/v1/requests/${id}`)).json;
+      expect(task.history[0].metadata).toEqual({ mine: 1 });
+      expect(task.history[0].parts[0].metadata).toEqual({ mine: 2 });
+      expect(Object.keys(task.metadata)).toEqual(id === result!.task.id ? ['mine'] : ['baton.schedule']);
+      expect(task.metadata['baton.schedule']).not.toEqual({ id: 'x' });
+    }
+  });
+
   it('owns the tasks of the schedules that it has made', async () => {
     const author = await token('agents:call', 'schedules:write');
     const schedule = { name: `report-${randomUUID()}`, agent: 'echo', cron: '@yearly', text: 'hi' };

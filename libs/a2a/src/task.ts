@@ -1,4 +1,4 @@
-import { type Task, TaskState, taskStateToJSON } from './model.js';
+import { type Part, type Task, TaskState, taskStateToJSON } from './model.js';
 
 const TERMINAL: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_COMPLETED,
@@ -68,3 +68,20 @@ export function withoutTruncation(metadata: Record<string, unknown>): Record<str
   const { [TRUNCATED]: _note, ...rest } = metadata;
   return rest;
 }
+
+type Metadata = Record<string, unknown>;
+
+/** Metadata that callers and agents have written, without the keys that the platform alone writes: `baton.…`. */
+export function withoutReserved(
+  metadata: Metadata | undefined,
+  kept: readonly string[] = [],
+): Metadata | undefined {
+  const isReserved = (key: string): boolean => key.startsWith('baton.') && !kept.includes(key);
+  if (!metadata || !Object.keys(metadata).some(isReserved)) return metadata;
+  const own = Object.entries(metadata).filter(([key]) => !isReserved(key));
+  return own.length > 0 ? Object.fromEntries(own) : undefined;
+}
+
+/** The same for each part. */
+export const partsWithoutReserved = (parts: readonly Part[]): Part[] =>
+  parts.map((part) => (part.metadata ? { ...part, metadata: withoutReserved(part.metadata) } : part));

@@ -4,6 +4,7 @@ import {
   ProtocolError,
   type Task,
   TaskState,
+  withoutReserved,
   writableTasks,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
@@ -26,7 +27,7 @@ export class CancelOperation {
     const agentId = rules.taskScope === 'tenant' ? null : call.agent.id;
     // The statement that cancels knows one agent or all.
     if (call.agents && agentId === null) await this.finder.find(call, request.id, { artifacts: false });
-    const metadata = rules.cancelMetadata === 'kept' ? request.metadata : undefined;
+    const metadata = rules.cancelMetadata === 'kept' ? withoutReserved(request.metadata) : undefined;
     const result = await this.turnEnds.cancel(tenantId, agentId, taskId, {
       metadata,
       own: writableTasks(call),

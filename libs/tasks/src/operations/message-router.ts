@@ -10,9 +10,11 @@ import {
   type TaskSnapshot,
   TaskState,
   ownTasks,
+  partsWithoutReserved,
   turnOfAlias,
+  withoutReserved,
 } from '@baton/a2a';
-import { withApprover } from '@baton/agents';
+import { SENT_BY_AGENT, withApprover } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -62,10 +64,10 @@ export class MessageAcceptance {
     const owner = principal.key;
     const isGuest = principal.kind === 'guest';
     assertEnabled(agent);
-    const said = { ...message, metadata: withApprover(message.metadata) };
+    const said = fromCaller(message);
     const task = newTask(said, {
       contextId: message.contextId || undefined,
-      metadata: request.metadata,
+      metadata: withoutReserved(request.metadata),
     });
     const created = await this.intake.createTask(
       {
@@ -111,9 +113,10 @@ export class MessageAcceptance {
     const { tenantId, agent, extensions, traceparent, principal } = call;
     const isGuest = principal.kind === 'guest';
     assertEnabled(agent);
+    const own = fromCaller(message);
     const approver = approverFor(call, stored);
-    const metadata = withApprover(message.metadata, approver);
-    const said = { ...withMessageId(message), taskId, contextId, metadata };
+    const metadata = withApprover(own.metadata, approver);
+    const said = { ...withMessageId(own), taskId, contextId, metadata };
     const record = approver && approvalRecord(call, stored);
     const continued = await this.intake.continueTask(
       {
@@ -281,6 +284,16 @@ const usedOtherwise = ({ idempotencyKey }: CallContext): ProtocolError =>
   );
 
 /** Throws if the agent takes no new messages. */
+/**
+ * The message without metadata that only the platform writes. `baton.sender` stays: another Baton says with it that an
+ * agent has sent the message, which takes rights away.
+ */
+const fromCaller = (message: Message): Message => ({
+  ...message,
+  metadata: withoutReserved(message.metadata, Object.keys(SENT_BY_AGENT)),
+  parts: partsWithoutReserved(message.parts),
+});
+
 function assertEnabled({ slug, status }: Agent): void {
   if (status === undefined) return;
   throw new ProtocolError(

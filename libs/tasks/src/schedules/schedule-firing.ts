@@ -1,4 +1,12 @@
-import { type Agent, ProtocolError, Role, type Task, schedulePrincipal } from '@baton/a2a';
+import {
+  type Agent,
+  ProtocolError,
+  Role,
+  type Task,
+  partsWithoutReserved,
+  schedulePrincipal,
+  withoutReserved,
+} from '@baton/a2a';
 import type { Schedule } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { v5 as uuidOf } from 'uuid';
@@ -51,7 +59,11 @@ export class ScheduleFiring {
 
 function taskOf(schedule: Schedule, dueAt: Date, id: string): Task {
   const { id: scheduleId, name, message } = schedule;
-  const said = { ...message, messageId: '', role: Role.ROLE_USER };
+  const said = {
+    ...message,
+    ...{ messageId: '', role: Role.ROLE_USER },
+    ...{ metadata: withoutReserved(message.metadata), parts: partsWithoutReserved(message.parts) },
+  };
   return newTask(said, {
     id,
     contextId: schedule.context === 'same' ? scheduleId : undefined,

@@ -1,5 +1,6 @@
 import { type TaskStatus, endsTurn, StreamResponse } from '@baton/a2a';
 import type { Logger } from '@baton/telemetry';
+import { fromAgent } from '../../agent-metadata.js';
 import type { AgentOutput, Turn } from '../../runtime.js';
 import { type ErrorDetail, type FromAgent, type ToAgent, WINDOW, AgentError } from './protocol.js';
 
@@ -89,8 +90,9 @@ class Conversation {
     this.stream.close();
   }
 
-  /** Replaces the ids of the output by those of this task. */
-  own(output: AgentOutput): AgentOutput {
+  /** Replaces the ids of the output by those of this task, and drops metadata that only the platform writes. */
+  own(said: AgentOutput): AgentOutput {
+    const output = fromAgent(said);
     const { id: taskId, contextId } = this.turn.task;
     const { value } = output;
     const written = output.$case === 'task' ? output.value.id : (value as { taskId: string }).taskId;

@@ -1,4 +1,5 @@
 import { type Message, Role, TaskState, type TaskStatus, endsTurn } from '@baton/a2a';
+import { fromAgent } from '../../agent-metadata.js';
 import type { AgentOutput, Turn } from '../../runtime.js';
 import { ArtifactMirror } from './artifact-mirror.js';
 import type { Redactor } from '../../outbound/redactor.js';
@@ -23,6 +24,10 @@ export class TaskRelay {
 
   /** Translates one event. A remote task is a full snapshot: this task's artifacts are corrected to match it. */
   relay(said: Said, isReply: boolean): AgentOutput[] {
+    return this.translate(said, isReply).map(fromAgent);
+  }
+
+  private translate(said: Said, isReply: boolean): AgentOutput[] {
     switch (said.$case) {
       case 'artifactUpdate':
         return this.mirror.chunk(said.value);

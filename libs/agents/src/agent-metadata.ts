@@ -1,0 +1,57 @@
+import {
+  type Artifact,
+  EVENT_KIND,
+  type Message,
+  USAGE,
+  partsWithoutReserved,
+  withoutReserved,
+} from '@baton/a2a';
+import type { AgentOutput } from './runtime.js';
+
+/** What agents report under the platform's own keys: the kind of an artifact, and the tokens that they have used. */
+const REPORTED = [EVENT_KIND, USAGE];
+
+/**
+ * The output of an agent in code, or elsewhere, without metadata that only the platform writes, such as who has approved
+ * a call or which schedule has made a task.
+ */
+export function fromAgent(output: AgentOutput): AgentOutput {
+  switch (output.$case) {
+    case 'message':
+      return { ...output, value: ownMessage(output.value) };
+    case 'statusUpdate': {
+      const { status, metadata } = output.value;
+      const own = status?.message ? { ...status, message: ownMessage(status.message) } : status;
+      return {
+        ...output,
+        value: { ...output.value, status: own, metadata: withoutReserved(metadata, REPORTED) },
+      };
+    }
+    case 'artifactUpdate': {
+      const { artifact, metadata } = output.value;
+      const own = artifact && ownArtifact(artifact);
+      return {
+        ...output,
+        value: { ...output.value, artifact: own, metadata: withoutReserved(metadata, REPORTED) },
+      };
+    }
+    case 'task': {
+      const { status, artifacts, metadata } = output.value;
+      const own = status?.message ? { ...status, message: ownMessage(status.message) } : status;
+      const value = { ...output.value, status: own, artifacts: artifacts.map(ownArtifact) };
+      return { ...output, value: { ...value, metadata: withoutReserved(metadata, REPORTED) } };
+    }
+  }
+}
+
+const ownMessage = (message: Message): Message => ({
+  ...message,
+  metadata: withoutReserved(message.metadata, REPORTED),
+  parts: partsWithoutReserved(message.parts),
+});
+
+const ownArtifact = (artifact: Artifact): Artifact => ({
+  ...artifact,
+  metadata: withoutReserved(artifact.metadata, REPORTED),
+  parts: partsWithoutReserved(artifact.parts),
+});
