@@ -68,9 +68,7 @@ export class IssuerStore {
 const targetOf = ({ id }: TrustedIssuer) => ({ kind: 'issuer', name: id }) as const;
 
 /** For the audit log. */
-const detailOf = ({ issuer, audience, selector, scopes, grants }: TrustedIssuer) => ({
-  ...{ issuer, audience, selector, scopes, grants },
-});
+const detailOf = ({ id: _, tenantId: __, createdAt: ___, ...rights }: TrustedIssuer) => rights;
 
 const NO_SELECTOR = { claim: '', value: '' };
 
