@@ -61,8 +61,8 @@ describe('tenants', () => {
     );
     await json('tokens create --tenant debtor --name ci');
     expect(await baton('tenants delete debtor --yes')).toEqual({
-      ...{ code: 0, err: 'api_tokens: 1 rows deleted\naudit_records: 2 rows deleted' },
-      out: `Tenant debtor (${id}) is deleted: 3 rows, 0 running tasks canceled.`,
+      ...{ code: 0, err: 'api_tokens: 1 rows deleted\naudit_records: 4 rows deleted' },
+      out: `Tenant debtor (${id}) is deleted: 5 rows, 0 running tasks canceled.`,
     });
     expect((await received(4)).map(({ type }) => type)).toEqual([
       ...['tenant-suspended', 'limits-changed', 'tenant-suspended', 'tenant-suspended'],

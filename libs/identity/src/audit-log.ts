@@ -1,14 +1,51 @@
-import { AUDIT_ACTIONS, type AuditQuery, auditJson, type AuditRecord, AuditStore } from '@baton/database';
+import {
+  type Actor,
+  AUDIT_ACTIONS,
+  type AuditQuery,
+  auditJson,
+  type AuditRecord,
+  AuditStore,
+  PLATFORM,
+} from '@baton/database';
+import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 
 const KNOWN: ReadonlySet<string> = new Set(
   Object.keys(AUDIT_ACTIONS).flatMap((action) => [action, action.slice(0, action.indexOf('.'))]),
 );
 
+const MINUTE_MS = 60_000;
+/** Records of refusals that a process writes a minute: of one caller, and of all. */
+const MAX_OF_CALLER = 5;
+const MAX_OF_ALL = 60;
+/** Callers that are counted at the same time. */
+const MAX_CALLERS = 10_000;
+
+/** A request that was refused. */
+export interface Refusal {
+  action: 'signin.refused' | 'access.refused';
+  /** Unset: the caller is nobody's. */
+  tenantId?: string;
+  by: Actor;
+  /** Method and path as the route declares it. */
+  route: string;
+  reason: string;
+}
+
 /** The audit log for callers of the API. */
 @Injectable()
 export class AuditLog {
-  constructor(private readonly store: AuditStore) {}
+  /** Refusals of each caller in this minute. */
+  private readonly refusals = new LRUCache<string, number>({ max: MAX_CALLERS, ttl: MINUTE_MS });
+  private minute = 0;
+  private written = 0;
+  private left = 0;
+
+  constructor(
+    private readonly store: AuditStore,
+    private readonly logger: Logger,
+  ) {}
 
   /** Whether there is such an action, or the first word of one. */
   static knows(action: string): boolean {
@@ -27,5 +64,36 @@ export class AuditLog {
     const found = await this.store.list({ ...query, tenantId, limit: limit + 1 });
     const page = found.slice(0, limit);
     return { records: page.map(auditJson), last: found.length > limit ? page.at(-1) : undefined };
+  }
+
+  /**
+   * Record a refused request, without waiting for it. Strangers cannot fill the log: a process writes few of them a minute,
+   * and the next record says how many it has left out.
+   */
+  refuse({ action, tenantId = PLATFORM, by, route, reason }: Refusal): void {
+    if (!this.hasRoom(`${tenantId} ${by.key} ${by.address ?? ''}`)) {
+      this.left += 1;
+      return;
+    }
+    const leftOut = this.left;
+    this.left = 0;
+    const detail = { reason, ...(leftOut > 0 && { leftOut }) };
+    this.store
+      .write(tenantId, { action, target: { kind: 'route', name: route }, by, outcome: 'refused', detail })
+      .catch((err: unknown) => this.logger.warn('a refused request has no record in the audit log', { err }));
+  }
+
+  private hasRoom(caller: string): boolean {
+    const minute = Math.floor(performance.now() / MINUTE_MS);
+    if (minute !== this.minute) {
+      this.minute = minute;
+      this.written = 0;
+      this.refusals.clear();
+    }
+    const own = (this.refusals.get(caller) ?? 0) + 1;
+    if (own > MAX_OF_CALLER || this.written >= MAX_OF_ALL) return false;
+    this.refusals.set(caller, own);
+    this.written += 1;
+    return true;
   }
 }

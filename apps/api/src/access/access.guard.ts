@@ -1,11 +1,12 @@
 import { ProtocolError, type Scope } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { BearerGuard, type Caller, LimitsService } from '@baton/identity';
+import { AuditLog, BearerGuard, type Caller, callerOf, LimitsService } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
 import { logContextOf } from '../http/requests.js';
+import { actorOf } from './actor.js';
 import { guestOf } from './guests.js';
 import { HostBindings } from './host-bindings.js';
 import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
@@ -53,6 +54,7 @@ export class AccessGuard extends BearerGuard {
     private readonly rates: RequestRates,
     private readonly environment: Environment,
     private readonly unauthenticated: UnauthenticatedLimit,
+    private readonly audit: AuditLog,
     private readonly agents: AgentDirectory,
   ) {
     super();
@@ -70,7 +72,7 @@ export class AccessGuard extends BearerGuard {
       else await this.authenticateAtHost(access, request, context);
     } catch (error) {
       const isRefused = error instanceof ProtocolError && error.kind === 'unauthenticated';
-      if (isRefused) this.unauthenticated.refuse(request);
+      if (isRefused) this.refuse(request, error);
       else await this.unauthenticated.forgive(request, admission);
       throw error;
     }
@@ -83,12 +85,32 @@ export class AccessGuard extends BearerGuard {
     await this.limits.assertActive(tenantId);
     await this.rates.countRequest(request.user);
     const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(SCOPES, route);
-    if (enough) requireScope(enough, scopes);
+    if (enough) this.assertScope(enough, scopes, request);
     const { agents } = request.user;
     if (agents) {
       request.user = { ...request.user, agents: await this.agents.allowed(tenantId, agents.slugs) };
     }
     return true;
+  }
+
+  /** A bad token counts, and is in the audit log. A request without one is nobody who signs in. */
+  private refuse(request: FastifyRequest, { message: reason }: Error): void {
+    this.unauthenticated.refuse(request);
+    if (request.headers.authorization === undefined) return;
+    const by = { kind: 'unknown', key: 'unknown', address: request.ip, requestId: request.id } as const;
+    this.audit.refuse({ action: 'signin.refused', by, route: routeOf(request), reason });
+  }
+
+  private assertScope(enough: readonly Scope[], scopes: readonly Scope[], request: FastifyRequest): void {
+    try {
+      requireScope(enough, scopes);
+    } catch (error) {
+      const { tenantId } = callerOf(request);
+      const reason = error instanceof Error ? error.message : String(error);
+      const refused = { action: 'access.refused', tenantId, route: routeOf(request), reason } as const;
+      this.audit.refuse({ ...refused, by: actorOf(request) });
+      throw error;
+    }
   }
 
   /** A token that is sent must be valid, whatever the host. */
@@ -113,6 +135,8 @@ export class AccessGuard extends BearerGuard {
     else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
   }
 }
+
+const routeOf = ({ method, routeOptions }: FastifyRequest): string => `${method} ${routeOptions.url ?? ''}`;
 
 /** What a caller without a token may do, for the tenant of the host. It reaches only its own tasks. */
 const GUEST_SCOPES: readonly Scope[] = ['agents:call'];

@@ -264,7 +264,7 @@ function fakesModule({
     },
     { provide: StreamCountStore, useValue: counts },
     // The audit log is tested on a real database: rest/audit/audit.int-spec.ts.
-    { provide: AuditStore, useValue: { list: async () => [] } },
+    { provide: AuditStore, useValue: { list: async () => [], write: async () => undefined } },
     { provide: SecretStore, useValue: secretStore() },
     { provide: WorkerStore, useValue: { load: () => database.load() } },
     { provide: RunStore, useValue: { countByState: () => database.countByState() } },

@@ -1,5 +1,5 @@
 import { type Scope, TaskState } from '@baton/a2a';
-import { Database } from '@baton/database';
+import { AuditStore, Database, PLATFORM } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
 import { REST_ROUTES } from '../../testing/routes.js';
@@ -249,6 +249,47 @@ describe('a task', () => {
       },
     ]);
     expect(JSON.stringify(records)).not.toContain('my secret words');
+  });
+});
+
+describe('a refused request', () => {
+  const store = () => app.get(AuditStore, { strict: false });
+  const refusedIn = async (query: { tenantId: string; action: string }) => {
+    for (;;) {
+      const records = await store().list({ ...query, limit: 10 });
+      if (records.length > 0) return records;
+    }
+  };
+
+  it('with a bad token is in the log of the platform, without the token', async () => {
+    const secret = `baton_${'x'.repeat(43)}`;
+    await fetch(`${url}/v1/agents`, { headers: { authorization: `Bearer ${secret}` } });
+    await fetch(`${url}/v1/agents`);
+    const records = await refusedIn({ tenantId: PLATFORM, action: 'signin.refused' });
+    expect(records).toMatchObject([
+      {
+        ...{ actor: { kind: 'unknown', key: 'unknown' }, source: 'loopback', outcome: 'refused' },
+        ...{
+          target: { kind: 'route', name: 'GET /v1/agents' },
+          detail: { reason: 'the token is not known' },
+        },
+      },
+    ]);
+    expect(JSON.stringify(records)).not.toContain('xxxx');
+  });
+
+  it('without the scope is in the log of its tenant', async () => {
+    const { id } = await Tenant.create();
+    const caller = await Caller.create(id, 'agents:call');
+    expect((await caller.ask('DELETE', '/v1/agents/echo')).status).toBe(403);
+    const records = await refusedIn({ tenantId: id, action: 'access.refused' });
+    expect(records).toMatchObject([
+      {
+        ...{ actor: { key: caller.principal }, outcome: 'refused' },
+        target: { kind: 'route', name: 'DELETE /v1/agents/:agent' },
+        detail: { reason: 'the token lacks the scope agents:write' },
+      },
+    ]);
   });
 });
 
