@@ -54,15 +54,25 @@ class Failures {
 const THIS_CONTEXT = {};
 
 const { compileFunction } = vm;
-vm.compileFunction = (code, parameters, options) =>
-  options?.parsingContext === THIS_CONTEXT
-    ? compileFunction(code, parameters, { ...options, parsingContext: undefined })
-    : compileFunction(code, parameters, options);
+/** What was compiled, by the file's path. */
+const compiled = new Map();
+vm.compileFunction = (code, parameters, options) => {
+  if (options?.parsingContext !== THIS_CONTEXT) return compileFunction(code, parameters, options);
+  const { filename } = options;
+  const known = compiled.get(filename);
+  if (known?.code === code && known.parameters === parameters.join()) return known.compiled;
+  const result = compileFunction(code, parameters, { ...options, parsingContext: undefined });
+  // A dynamic import belongs to the file of tests that was running when its code was compiled.
+  if (!code.includes('import('))
+    compiled.set(filename, { code, parameters: parameters.join(), compiled: result });
+  return result;
+};
 
 /**
  * Runs tests in the worker's own context rather than in one per file. Together with `runtime.js`, which takes packages
  * from the worker's own module cache, this loads Nest, Prisma and the SDKs once per worker: Jest's isolation of
- * them took more time than most files of tests. The project's own modules stay apart for each file.
+ * them took more time than most files of tests. The project's own modules are evaluated anew for each file, and compiled
+ * only once: in one context the compiled code can be called again.
  */
 module.exports = class {
   constructor({ projectConfig }) {

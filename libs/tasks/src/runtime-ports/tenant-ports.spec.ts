@@ -2,7 +2,10 @@ import { TokensExceeded } from '@baton/agents';
 import { Logger, Metrics } from '@baton/telemetry';
 import { TenantTokens } from './tenant-ports.js';
 
-function tokensOf(tokensPerDay: number | null, answers: { hasRoom?: boolean; fails?: boolean } = {}) {
+function tokensOf(
+  tokensPerDay: number | null,
+  answers: { hasRoom?: boolean; fails?: boolean; isGone?: boolean } = {},
+) {
   const asked: unknown[][] = [];
   const store = {
     reserve: (...values: unknown[]) => {
@@ -14,7 +17,10 @@ function tokensOf(tokensPerDay: number | null, answers: { hasRoom?: boolean; fai
       return answers.fails ? Promise.reject(new Error('no')) : Promise.resolve();
     },
   };
-  const limits = { of: () => Promise.resolve({ tokensPerDay }) };
+  const limits = {
+    of: () => Promise.resolve({ tokensPerDay }),
+    isGone: () => Promise.resolve(answers.isGone ?? false),
+  };
   const metrics = new Metrics();
   const tokens = new TenantTokens(store as never, limits as never, metrics, Logger.silent());
   const reserve = () => tokens.reserve('tenant-1', 'run-1', 100, 5000, new AbortController().signal);
@@ -48,5 +54,11 @@ describe('the tokens of a tenant', () => {
     await tokens.record('tenant-1', 'run-1', spent);
     expect(asked).toEqual([['tenant-1', 'run-1', spent]]);
     await tokensOf(null, { fails: true }).tokens.record('tenant-1', 'run-1', spent);
+  });
+
+  it('are not noted for a tenant that is being deleted', async () => {
+    const { tokens, asked } = tokensOf(null, { isGone: true });
+    await tokens.record('tenant-1', 'run-1', { inputTokens: 1, outputTokens: 2 });
+    expect(asked).toEqual([]);
   });
 });
