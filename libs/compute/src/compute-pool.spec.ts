@@ -171,7 +171,7 @@ it('threads keep no process alive, and none starts before there is work', () => 
       filename: ${JSON.stringify(`${__dirname}/compute-thread.js`)}, minThreads: 0, maxThreads: 2, idleTimeout: 600000, env: {},
     });
     if (threads.threads.length > 0) throw new Error('started');
-    const started = new Int32Array(new SharedArrayBuffer(4));
+    const started = new Int32Array(new SharedArrayBuffer(8));
     const work = { kind: 'check', schema: '{"type":"object"}', value: '1' };
     threads.run({ work, started }).then(({ problem }) => console.log(problem));`;
   expect(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' }).trim()).toBe(

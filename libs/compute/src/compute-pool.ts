@@ -1,5 +1,6 @@
 import { ProtocolError } from '@baton/a2a';
 import type { Metrics } from '@baton/telemetry';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Piscina } from 'piscina';
 
@@ -18,7 +19,7 @@ export interface WorkResult {
 export interface ComputeOptions {
   /** Maximum number of threads, at least 2: a tenant never has all of them. */
   threads: number;
-  /** Maximum duration of one piece of work, in milliseconds. */
+  /** Maximum CPU time of one piece of work, in milliseconds. It may last ten times as long on a busy machine. */
   timeoutMs: number;
   metrics?: Metrics;
 }
@@ -56,6 +57,8 @@ const IDLE_MS = 30_000;
 /** Maximum time for a thread to start, on a very busy machine. */
 const START_MS = 60_000;
 const LOOK_MS = 50;
+/** How much longer than its CPU time a piece of work may take. */
+const MAX_SLOWNESS = 10;
 /** Maximum number of waiting pieces of work of one tenant. */
 const MAX_WAITING = 256;
 
@@ -162,7 +165,7 @@ export class ComputePool {
 
   private async compute(work: Work): Promise<WorkResult> {
     this.threads ??= startThreads(this.options.threads);
-    const started = new Int32Array(new SharedArrayBuffer(4));
+    const started = new Int32Array(new SharedArrayBuffer(8));
     const deadline = new Deadline(started, this.options.timeoutMs);
     try {
       return (await this.threads.run({ work, started }, { signal: deadline.signal })) as WorkResult;
@@ -189,20 +192,38 @@ export class ComputePool {
   }
 }
 
-/** Aborts when work that has begun takes too long; the start of its thread is not counted. */
+/**
+ * Aborts when work that has begun takes too long. What counts is the CPU time of its thread: on a machine that is busy with
+ * other things, work would otherwise be refused that has hardly run. The start of the thread does not count.
+ */
 class Deadline {
   private readonly controller = new AbortController();
   private timer: NodeJS.Timeout;
+  private readonly asked = performance.now();
+  /** Set at the first look after the work has begun. */
+  private begun: { at: number; cpuMs: number | undefined } | undefined;
 
-  constructor(started: Int32Array, timeoutMs: number) {
-    const asked = performance.now();
-    const look = (): void => {
-      if (Atomics.load(started, 0) === 1) this.timer = setTimeout(abort, timeoutMs);
-      else if (performance.now() - asked > START_MS) abort();
-      else this.timer = setTimeout(look, LOOK_MS);
-    };
-    const abort = (): void => this.controller.abort();
-    this.timer = setTimeout(look, LOOK_MS);
+  /** @param started see `compute` in compute-thread.ts */
+  constructor(
+    private readonly started: Int32Array,
+    private readonly timeoutMs: number,
+  ) {
+    this.timer = setTimeout(this.look, LOOK_MS);
+  }
+
+  private readonly look = (): void => {
+    if (this.isOver()) this.controller.abort();
+    else this.timer = setTimeout(this.look, LOOK_MS);
+  };
+
+  private isOver(): boolean {
+    const now = performance.now();
+    if (Atomics.load(this.started, 0) === 0) return now - this.asked > START_MS;
+    const cpuMs = cpuTimeOf(Atomics.load(this.started, 1));
+    this.begun ??= { at: now, cpuMs };
+    const tookMs = now - this.begun.at;
+    if (cpuMs === undefined || this.begun.cpuMs === undefined) return tookMs > this.timeoutMs;
+    return cpuMs - this.begun.cpuMs >= this.timeoutMs || tookMs > MAX_SLOWNESS * this.timeoutMs;
   }
 
   get signal(): AbortSignal {
@@ -211,6 +232,19 @@ class Deadline {
 
   clear(): void {
     clearTimeout(this.timer);
+  }
+}
+
+/** CPU time of a thread of this process so far, in milliseconds; undefined where only the clock is known. */
+function cpuTimeOf(thread: number): number | undefined {
+  if (thread === 0) return undefined;
+  try {
+    // proc(5): the fields behind the name, which may contain blanks, are `state`, …, utime (12th) and stime, in 1/100 s.
+    const line = readFileSync(`/proc/self/task/${String(thread)}/stat`, 'latin1');
+    const fields = line.slice(line.lastIndexOf(') ') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { CronExpressionParser } from 'cron-parser';
+import { readlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import type { Work, WorkResult } from './compute-pool.js';
 
@@ -15,7 +16,10 @@ const MAX_KEPT = 262_144;
 /** The priority of the thread, as Linux counts it: threads that answer callers go first. */
 const NICE = 5;
 
-if (process.platform === 'linux') setPriority(NICE);
+const isLinux = process.platform === 'linux';
+if (isLinux) setPriority(NICE);
+/** The number of this thread in /proc/self/task; 0 where there is none. */
+const THREAD = isLinux ? Number(readlinkSync('/proc/thread-self').split('/').at(-1)) : 0;
 
 /** Tenants and tool servers write the schemas: so nothing is printed, and unknown keywords and formats are ignored. */
 const OPTIONS: Options = { strict: false, logger: false, allErrors: true, validateFormats: false };
@@ -26,8 +30,9 @@ type Compiled = { validate: ValidateFunction } | { problem: string };
 const compiled = new Map<string, Compiled>();
 let kept = 0;
 
-/** One piece of work. `started` is set when it begins: until then it has used no time of its own. */
+/** One piece of work. `started` is set when it begins, to 1 and the thread: until then it has used no time of its own. */
 export default function compute({ work, started }: { work: Work; started: Int32Array }): WorkResult {
+  Atomics.store(started, 1, THREAD);
   Atomics.store(started, 0, 1);
   switch (work.kind) {
     case 'compile': {

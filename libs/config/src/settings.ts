@@ -398,7 +398,8 @@ const everyProcess = group('Every process', {
   computeTimeoutMs: setting(
     integer(10, 60_000),
     2000,
-    'Maximum duration of one such computation, in ms. Then its thread is terminated.',
+    'Maximum CPU time of one such computation, in ms. Then its thread is terminated. On a busy machine it may last ten ' +
+      'times as long. Where the operating system does not tell the CPU time of threads, this is the maximum duration.',
   ),
 });
 
