@@ -22,6 +22,8 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY package.json ./
 COPY prisma prisma
+# The volume with the master key gets the owner of this folder.
+RUN mkdir /keys && chown node:node /keys
 USER node
 EXPOSE 8080
 CMD ["node", "dist/apps/api/src/main.js"]

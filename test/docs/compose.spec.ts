@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parse } from 'yaml';
@@ -21,6 +23,8 @@ interface Service {
   restart: string;
   healthcheck?: object;
   networks?: string[];
+  command?: string[];
+  depends_on?: Record<string, { condition: string }>;
 }
 
 const { services, networks } = parse(text, { merge: true }) as {
@@ -78,6 +82,21 @@ const OTHERS: Readonly<Variables> = {
   PUBLIC_URL: 'https://agents.example.com',
 };
 
+/** The volume `keys`, filled by the service that makes the master key. */
+const keys = mkdtempSync(join(tmpdir(), 'baton-keys-'));
+function makeKey(): string {
+  const [, flag = '', script = ''] = services['master-key']?.command ?? [];
+  execFileSync(process.execPath, [flag, script.replaceAll('/keys/', `${keys}/`)]);
+  return readFileSync(join(keys, 'master-key'), 'utf8');
+}
+/** The environment of a container, on this machine. */
+const onThisMachine = (container: Variables): Variables => ({
+  ...container,
+  BATON_MASTER_KEY_FILE: container.BATON_MASTER_KEY_FILE?.replace('/keys/', `${keys}/`) ?? '',
+});
+beforeAll(makeKey);
+afterAll(() => rmSync(keys, { recursive: true }));
+
 describe('docker-compose.yml', () => {
   const dotenv = {
     ...Object.fromEntries(SETTING_NAMES.map((name) => [name, `value of ${name}`])),
@@ -105,13 +124,14 @@ describe('docker-compose.yml', () => {
 
   it('lets a limit of .env be in force, and a mistyped one be noticed', () => {
     const container = containerOf('api', { LIMIT_RUNS_AT_ONCE: '3', LIMIT_RUN_AT_ONCE: '3' });
-    expect(loadEnvironment(container).defaultLimits.runsAtOnce).toBe(3);
+    expect(loadEnvironment(onThisMachine(container)).defaultLimits.runsAtOnce).toBe(3);
     expect(container.LIMIT_RUN_AT_ONCE).toBe('3');
   });
 
   it('has limits unless they are lifted', () => {
     const limitsOf = (dotenv: Variables) =>
-      loadEnvironment({ ...containerOf('api', dotenv), DATABASE_URL: 'postgres://x/y' }).defaultLimits;
+      loadEnvironment({ ...onThisMachine(containerOf('api', dotenv)), DATABASE_URL: 'postgres://x/y' })
+        .defaultLimits;
     expect(limitsOf({})).toMatchObject({ requestsPerSecond: 100, tokensPerDay: 10_000_000 });
     expect(limitsOf({ LIMIT_TOKENS_PER_DAY: 'none' })).toMatchObject({
       ...{ requestsPerSecond: 100, tokensPerDay: null },
@@ -159,9 +179,10 @@ describe('docker-compose.yml', () => {
         'redis://redis:6379',
       ]);
       const defaults = loadEnvironment({ DATABASE_URL: 'postgres://x/y' });
-      const { defaultLimits, ...others } = loadEnvironment({ ...container, DATABASE_URL });
-      const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...rest } =
-        others;
+      const { defaultLimits, ...others } = loadEnvironment({ ...onThisMachine(container), DATABASE_URL });
+      expect([others.masterKey?.length, others.masterKeyFile]).toEqual([32, join(keys, 'master-key')]);
+      const { masterKey: _key, masterKeyFile: _file, ...plain } = others;
+      const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...rest } = plain;
       expect(defaults).toMatchObject(rest);
       const limits = LIMIT_NAMES.map((name) => [name, limitRule(name).compose ?? limitRule(name).default]);
       expect(defaultLimits).toEqual(Object.fromEntries(limits));
@@ -172,6 +193,20 @@ describe('docker-compose.yml', () => {
       );
     }
     expect(SETTING_NAMES).toContain('PUBLIC_URL');
+  });
+
+  it('makes a master key at the first start, and keeps it', () => {
+    const key = makeKey();
+    expect(key).toMatch(/^[A-Za-z0-9+/]{43}=\n$/);
+    expect(makeKey()).toBe(key);
+    for (const service of OURS) {
+      expect(services[service]?.volumes).toContain('keys:/keys:ro');
+      expect(containerOf(service, {}).BATON_MASTER_KEY_FILE).toBe('/keys/master-key');
+    }
+    expect(services['master-key']).toMatchObject({ network_mode: 'none', volumes: ['keys:/keys'] });
+    expect(services.migrate?.depends_on).toMatchObject({
+      'master-key': { condition: 'service_completed_successfully' },
+    });
   });
 
   it('publishes the port of the API and no other', () => {

@@ -2,6 +2,7 @@ import {
   type Environment,
   type EnvironmentSource,
   loadEnvironment,
+  type LocalEnvironment,
   loadLocalEnvironment,
 } from '@baton/config';
 import {
@@ -18,7 +19,7 @@ import {
 } from '@baton/database';
 import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError, readStateFile } from './cli.js';
 import type { Terminal } from './output.js';
@@ -93,15 +94,17 @@ export function findEnvironment(source: EnvironmentSource): Environment {
     ...source,
     DATABASE_URL: databaseUrl,
     REDIS_URL: local.redisUrl ?? ownRedisUrl,
-    ...ownMasterKey(source, local.home, databaseUrl === running?.databaseUrl),
+    ...ownMasterKey(local, databaseUrl === running?.databaseUrl),
   });
 }
 
 /** The key that `npm start` has made for its platform, where no other is given. */
-function ownMasterKey(source: EnvironmentSource, home: string, isOwn: boolean): EnvironmentSource {
+function ownMasterKey(
+  { home, hasMasterKey }: Pick<LocalEnvironment, 'home' | 'hasMasterKey'>,
+  isOwn: boolean,
+): EnvironmentSource {
   const file = join(home, 'master-key');
-  if (!isOwn || source.BATON_MASTER_KEY?.trim() || !existsSync(file)) return {};
-  return { BATON_MASTER_KEY: readFileSync(file, 'utf8').trim() };
+  return isOwn && !hasMasterKey && existsSync(file) ? { BATON_MASTER_KEY_FILE: file } : {};
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { LIMITS, type TenantLimits } from './limits.js';
+import { type MasterKeySource, readMasterKeys } from './master-key.js';
 import {
   environmentName,
   isBatonSecret,
@@ -72,6 +73,7 @@ function readProcess(source: EnvironmentSource) {
     ...api,
     ...worker,
     ...everyProcess,
+    ...masterKeysOf(everyProcess),
     host: api.host ?? '0.0.0.0',
     /** The URL under which callers reach the API, without a slash at the end. */
     publicUrl: api.publicUrl ?? `http://localhost:${api.port}`,
@@ -79,6 +81,14 @@ function readProcess(source: EnvironmentSource) {
     /** The limits of tenants without their own. */
     defaultLimits,
   };
+}
+
+function masterKeysOf(source: MasterKeySource): ReturnType<typeof readMasterKeys> {
+  try {
+    return readMasterKeys(source);
+  } catch (error) {
+    throw new EnvironmentError([(error as Error).message]);
+  }
 }
 
 type ProcessSettings = Readonly<ReturnType<typeof readProcess>>;
@@ -126,7 +136,7 @@ export type LocalEnvironment = ReturnType<typeof loadLocalEnvironment>;
 
 /** As loadEnvironment, for a machine where Baton can run its own services: DATABASE_URL may be missing. */
 export function loadLocalEnvironment(source: EnvironmentSource = processEnvironment()) {
-  const { masterKey, ...local } = readSettings(LOCAL_GROUPS, source).local;
+  const { masterKey, masterKeyFile, masterKeyCommand, ...local } = readSettings(LOCAL_GROUPS, source).local;
   // If there is no master key, `npm start` makes one and keeps it.
-  return { ...local, hasMasterKey: masterKey !== undefined };
+  return { ...local, hasMasterKey: (masterKey ?? masterKeyFile ?? masterKeyCommand) !== undefined };
 }

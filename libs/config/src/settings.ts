@@ -343,8 +343,20 @@ const everyProcess = group('Every process', {
   masterKey: optional(
     masterKey,
     'Key that encrypts the secrets of tenants: base64 of 32 bytes (`openssl rand -base64 32`). `npm ' +
-      'start` makes one.',
+      'start` and `docker compose` make one.',
     { env: 'BATON_MASTER_KEY', secret: true },
+  ),
+  masterKeyFile: optional(
+    path,
+    'File with that key on its first line, if BATON_MASTER_KEY is not set. Further lines are earlier keys ' +
+      '(docs/operating/security.md).',
+    { env: 'BATON_MASTER_KEY_FILE' },
+  ),
+  masterKeyCommand: optional(
+    text,
+    'Command of the shell that prints the same, if neither is set. It runs once in each process ' +
+      '(docs/operating/security.md).',
+    { env: 'BATON_MASTER_KEY_COMMAND', secret: true },
   ),
   previousMasterKeys: setting(
     masterKeys,
@@ -474,6 +486,8 @@ export const LOCAL_GROUPS = {
     databaseUrl: { ...services.settings.databaseUrl, value: postgresUrl.optional() },
     redisUrl: services.settings.redisUrl,
     masterKey: everyProcess.settings.masterKey,
+    masterKeyFile: everyProcess.settings.masterKeyFile,
+    masterKeyCommand: everyProcess.settings.masterKeyCommand,
     agentsDir: everyProcess.settings.agentsDir,
   }),
 };

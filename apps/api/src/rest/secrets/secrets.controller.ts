@@ -70,7 +70,7 @@ export class SecretsController {
 }
 
 const NO_MASTER_KEY =
-  'this installation stores no secrets: its operator must set BATON_MASTER_KEY for every process';
+  'this installation stores no secrets: its operator must set BATON_MASTER_KEY (or _FILE, _COMMAND) for every process';
 
 function explain(error: unknown): never {
   if (!(error instanceof SecretError)) throw error;
