@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { TENANT_SCOPES } from '../../libs/a2a/src/call-context.js';
 import { type BatonProcess, startProcess } from '../support/baton-process.js';
 import type { ApiAddress, Credentials } from './caller.js';
 
@@ -12,6 +13,9 @@ const RETRY_MS = 250;
 const START_MS = 90_000;
 /** A process that can't be started so often, faults or not, has a reason that does not pass. */
 const MAX_TRIES = 100;
+
+/** What its callers do needs most scopes. */
+const ALL = ['--scopes', TENANT_SCOPES.join(',')];
 
 /** The Baton processes of a run. One that ends is replaced, as a supervisor would do. */
 export class Cluster {
@@ -61,7 +65,7 @@ export class Cluster {
   /** A tenant with a token, made as an operator makes them. */
   async createTenant(slug: string, mark: string): Promise<Credentials> {
     await this.baton('tenants', 'create', slug);
-    const made = await this.baton('tokens', 'create', '--tenant', slug, '--json');
+    const made = await this.baton('tokens', 'create', '--tenant', slug, '--json', ...ALL);
     return { tenant: slug, token: (JSON.parse(made) as { token: string }).token, mark };
   }
 

@@ -182,6 +182,34 @@ describe('tenants', () => {
     expect(answer.result).toMatchObject({ task: { id: ids[1], status: { state: 'TASK_STATE_COMPLETED' } } });
   });
 
+  it('manage their tokens over HTTP, with the commands of operators', async () => {
+    const { slug, token } = await stack.createTenant('admin');
+    const [{ url }, other] = [stack.apis[0]!, new URL(stack.apis[1]!.url).origin];
+    const tokens = (...args: string[]) =>
+      stack.baton('tokens', ...args, '--url', url, '--token', token, '--json');
+    const made = JSON.parse(await tokens('create', '--agents', 'echo')) as Record<string, string>;
+    const caller = (secret: string, api = 0) => new RawCaller(stack.url(api), secret);
+    const sent = sendParams('before', { metadata: { echo: { askInput: true } } });
+    const { id } = (await caller(made.token!).call('SendMessage', sent)).result!.task as { id: string };
+    const rotated = JSON.parse(await tokens('rotate', made.prefix!, '--overlap', '1h')) as typeof made;
+    for (const secret of [made.token!, rotated.token!]) {
+      expect((await caller(secret, 1).call('SendMessage', sent)).result?.task.id).toBe(id);
+      const index = await fetch(`${other}/agents/index/.well-known/agent-card.json`, {
+        headers: { authorization: `Bearer ${secret}` },
+      });
+      expect(index.status).toBe(404);
+    }
+    const shown = JSON.parse(await tokens('show', made.prefix!)) as { running: { tasks: object[] } };
+    expect(shown).toMatchObject({ id: made.id, running: { tasks: [{ id, agentId: 'echo' }] } });
+    expect(JSON.parse(await tokens('revoke', made.id!, '--stop'))).toMatchObject({
+      ...{ state: 'revoked', canceledTasks: 1, running: { tasks: [] } },
+    });
+    const reader = caller(await stack.createToken(slug, 'tasks:read'));
+    expect((await reader.call('GetTask', { id })).result?.status.state).toBe('TASK_STATE_CANCELED');
+    const listed = JSON.parse(await tokens('list')) as { id: string; lastUsedAt: string | null }[];
+    expect(listed.find((each) => each.id === made.id)!.lastUsedAt).not.toBeNull();
+  });
+
   it('get back what they sent, whatever characters it has', async () => {
     const { token } = await stack.createTenant();
     const text = 'NUL \u0000, lone \ud800, emoji 😀, "quotes" \\ and </script>';

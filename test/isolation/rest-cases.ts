@@ -112,6 +112,29 @@ const REST: Readonly<Record<string, RestRequest>> = {
     body: () => ({ origins: [] }),
   },
   'DELETE /v1/secrets/:name': { scope: 'secrets:write', kinds: ['secretName'], path: '/v1/secrets/<id>' },
+  'GET /v1/tokens': { scope: 'admin', kinds: ['pageToken'], path: '/v1/tokens?cursor=<id>', anyName: true },
+  'POST /v1/tokens': {
+    scope: 'admin',
+    kinds: ['agentSlug', 'installedSlug'],
+    path: '/v1/tokens',
+    // Refused with the same error for any agent, so that nothing is made.
+    body: (agent) => ({ name: 'mine', agents: [agent], requests_per_second: 0 }),
+    anyName: true,
+  },
+  'GET /v1/tokens/:id': { scope: 'admin', kinds: ['tokenId'], path: '/v1/tokens/<id>' },
+  'PATCH /v1/tokens/:id': {
+    scope: 'admin',
+    kinds: ['tokenId'],
+    path: '/v1/tokens/<id>',
+    body: { name: 'mine' },
+  },
+  'POST /v1/tokens/:id/rotate': {
+    scope: 'admin',
+    kinds: ['tokenId'],
+    path: '/v1/tokens/<id>/rotate',
+    body: {},
+  },
+  'DELETE /v1/tokens/:id': { scope: 'admin', kinds: ['tokenId'], path: '/v1/tokens/<id>?stop=true' },
   'GET /v1/schedules': {
     scope: 'tasks:read',
     kinds: ['scheduleName'],

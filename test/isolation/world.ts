@@ -32,6 +32,7 @@ export interface Owned {
   secretName: string;
   scheduleId: string;
   scheduleName: string;
+  tokenId: string;
   tenantSlug: string;
   tenantId: string;
   host: string;
@@ -195,7 +196,7 @@ export class World {
       ...{ pageToken: page.nextPageToken as string, tenantSlug: slugs.owner, tenantId: tenant!.id },
       deadRun: dead!.run_id,
       secretName: await this.makeSecret(),
-      ...{ scheduleId: schedule.id, scheduleName: schedule.name },
+      ...{ scheduleId: schedule.id, scheduleName: schedule.name, tokenId: await this.makeToken() },
     };
   }
 
@@ -213,6 +214,14 @@ export class World {
     const answer = await this.send({ method: 'PUT', path: `/v1/secrets/${name}`, headers, body });
     if (answer.status !== 200) throw new Error(`PUT /v1/secrets: ${answer.text}`);
     return name;
+  }
+
+  /** A token of the owner's that nobody uses. @returns its id */
+  async makeToken(): Promise<string> {
+    const headers = callHeaders(this.tokens.owner);
+    const answer = await this.send({ method: 'POST', path: '/v1/tokens', headers, body: { name: MARK } });
+    if (answer.status !== 201) throw new Error(`POST /v1/tokens: ${answer.text}`);
+    return answer.json.id as string;
   }
 
   /** A schedule of the owner's, which is not due soon. */

@@ -20,7 +20,15 @@ interface Shown {
 
 /** Commands that change nothing in the database. */
 const READS = [
-  ...['tenants list', 'tokens list', 'agents list', 'agents schema', 'hosts list', 'secrets list'],
+  ...[
+    'tenants list',
+    'tokens list',
+    'tokens show',
+    'agents list',
+    'agents schema',
+    'hosts list',
+    'secrets list',
+  ],
   'issuers list',
   ...['tasks show', 'dead-letters list', 'dead-letters show', 'audit', 'config check'],
 ];
@@ -134,6 +142,13 @@ const WRITES: Readonly<Record<string, () => Promise<{ line: string; input?: stri
     line: 'tokens create --tenant walk --name ci --scopes agents:call',
     record: { action: 'token.create', detail: { name: 'ci', scopes: ['agents:call'], expiresAt: null } },
   }),
+  'tokens rotate': async () => {
+    const { id } = JSON.parse(await must('tokens create --tenant walk --json')) as { id: string };
+    return {
+      line: `tokens rotate ${id} --tenant walk --overlap 0`,
+      record: { action: 'token.rotate', target: { kind: 'token', name: id }, detail: { overlapMs: 0 } },
+    };
+  },
   'tokens revoke': async () => {
     const { id } = JSON.parse(await must('tokens create --tenant walk --json')) as { id: string };
     return {

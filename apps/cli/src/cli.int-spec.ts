@@ -1,12 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Role, TENANT_SCOPES, TaskState, textPart } from '@baton/a2a';
+import { Message, Role, TaskState, textPart } from '@baton/a2a';
 import {
   AgentStore,
   CatalogClient,
   Database,
   DeadLetterStore,
+  ScheduleStore,
   TaskStore,
   TenantStore,
   TokenStore,
@@ -179,9 +180,17 @@ describe('tokens', () => {
 
   beforeAll(() => json('tenants create holder'));
 
+  async function scheduleStore(slug: string) {
+    const catalog = new CatalogClient(database.url);
+    const { id: tenantId } = (await new TenantStore(catalog).bySlug(slug))!;
+    await catalog.close();
+    const tables = new Database({ url: database.url, poolSize: 1 });
+    return { tenantId, store: new ScheduleStore(tables), close: () => tables.close() };
+  }
+
   it('are shown once, stored as a hash and listed without their secret', async () => {
     const issued = await json<Token>('tokens create --tenant holder --name ci --expires 30d');
-    expect(issued).toMatchObject({ scopes: [...TENANT_SCOPES], state: 'active', name: 'ci' });
+    expect(issued).toMatchObject({ scopes: ['agents:call'], agents: [], state: 'active', name: 'ci' });
     expect(Date.parse(issued.expiresAt ?? '') - Date.now()).toBeGreaterThan(29 * 86_400_000);
     const catalog = new CatalogClient(database.url);
     const hash = createHash('sha256').update(issued.token).digest('hex');
@@ -212,7 +221,7 @@ describe('tokens', () => {
 
   it('are refused with a remedy: unknown tenant, scope, time or token', async () => {
     expect(await refusal('tokens list --tenant nobody')).toMatch(/^There is no tenant "nobody": /);
-    expect(await refusal('tokens create')).toMatch(/^Required option '--tenant <slug>' not specified\./);
+    expect(await refusal('tokens create')).toMatch(/^No server is configured: give --url and --token, /);
     expect(await refusal('tokens create --tenant holder --scopes root')).toBe(
       '--scopes: there is no scope "root": choose from agents:call, tasks:read, tasks:write, tasks:approve, agents:read, agents:write, secrets:write, schedules:write, audit:read, admin.',
     );
@@ -221,8 +230,80 @@ describe('tokens', () => {
     );
     const { token } = await json<Token>('tokens create --tenant holder');
     const message = await refusal(`tokens revoke --tenant holder ${token}`);
-    expect(message).toMatch(/^Tenant "holder" has no such token: /);
+    expect(message).toBe(
+      'There is no such token: npx baton tokens list --tenant holder shows ids and prefixes.',
+    );
     expect(message).not.toContain(token);
+  });
+
+  it('have rights besides scopes, which are shown', async () => {
+    const { id } = await json<Token>(
+      'tokens create --tenant holder --agents echo,index --requests-per-second 5 --scopes agents:call,tasks:read',
+    );
+    const shown = await json<Token>(`tokens show --tenant holder ${id}`);
+    expect(shown).toMatchObject({
+      ...{ agents: ['echo', 'index'], requestsPerSecond: 5, lastUsedAt: null, previousPrefix: null },
+      running: { tasks: [], schedules: [], hasMore: false },
+    });
+    const { out } = await baton(`tokens show --tenant holder ${id}`);
+    expect(out).toMatch(/^agents +echo, index\nrequests a second +5$/m);
+    for (const [option, message] of [
+      ['--agents Echo', '--agents: "Echo" is not the slug of an agent.'],
+      ['--agents ,', '--agents: give 1 to 100 slugs, or leave it out for all agents.'],
+      ['--requests-per-second 0', '--requests-per-second: "0" is not a whole number from 1 to 100000.'],
+    ]) {
+      expect(await refusal(`tokens create --tenant holder ${option}`)).toBe(message);
+    }
+  });
+
+  it('get a new secret, beside which the one before is good for a while', async () => {
+    const { id, prefix, token } = await json<Token>('tokens create --tenant holder --expires 30d');
+    const received = await listen();
+    const rotated = await json<Token>(`tokens rotate --tenant holder ${prefix} --overlap 2h`);
+    expect(rotated).toMatchObject({ id, previousPrefix: prefix, state: 'active' });
+    expect(rotated.token).not.toBe(token);
+    expect(await received(1)).toMatchObject([{ type: 'token-revoked', tokenId: id }]);
+    const { err } = await baton(`tokens rotate --tenant holder ${id} --overlap 0`);
+    expect(err).toContain('The secret before is refused now.');
+    expect(await refusal(`tokens rotate --tenant holder ${id} --overlap 31d`)).toMatch(
+      /^--overlap: "31d" is/,
+    );
+    await json(`tokens revoke --tenant holder ${id}`);
+    expect(await refusal(`tokens rotate --tenant holder ${id}`)).toBe(
+      'The token was revoked: create another.',
+    );
+  });
+
+  it('that are revoked leave their schedules, unless they are stopped', async () => {
+    const { id } = await json<Token>('tokens create --tenant holder');
+    const { tenantId, store, close } = await scheduleStore('holder');
+    const message = Message.fromJSON({ messageId: 'm', parts: [{ text: 'hi' }] });
+    const spec = {
+      ...{ name: `of-${id.slice(0, 8)}`, agent: 'echo', message, cron: '@yearly', at: null, timeZone: 'UTC' },
+      ...({
+        overlap: 'skip',
+        missed: 'skip',
+        context: 'new',
+        startsAt: null,
+        endsAt: null,
+        maxCount: null,
+      } as const),
+      ...{ paused: false, nextAt: new Date(Date.now() + 86_400_000) },
+    };
+    const schedule = { tenantId, id: randomUUID(), owner: `token:${id}`, ...spec };
+    await store.create(schedule, 10);
+    await store.create({ ...schedule, id: randomUUID(), name: 'of-another', owner: 'token:another' }, 10);
+    const left = { running: { schedules: [{ name: spec.name, agent: 'echo' }] }, state: 'revoked' };
+    expect(await json(`tokens revoke --tenant holder ${id}`)).toMatchObject(left);
+    const { out, err } = await baton(`tokens revoke --tenant holder ${id}`);
+    expect(out).toContain(`schedule ${spec.name}`);
+    expect(err).toBe('These go on without the token. To stop them, run the command again with --stop.');
+    expect(await json(`tokens revoke --tenant holder ${id} --stop`)).toMatchObject({
+      ...{ running: { schedules: [] }, canceledTasks: 0, pausedSchedules: 1 },
+    });
+    expect((await store.find(tenantId, spec.name))?.paused).toBe(true);
+    expect((await store.find(tenantId, 'of-another'))?.paused).toBe(false);
+    await close();
   });
 
   it("of another tenant can't be revoked", async () => {

@@ -10,7 +10,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
   },
   tokens: {
-    summary: 'bearer tokens of a tenant: create, list, revoke',
+    summary: 'bearer tokens of a tenant: create, list, show, rotate, revoke',
     add: async (...args) => (await import('./commands/tokens.js')).addTokenCommands(...args),
   },
   issuers: {

@@ -1,6 +1,6 @@
 import type { Agent } from './agent.js';
 
-/** What a tenant may want to do itself; a token has all of these unless its maker names some. */
+/** What a tenant may want to do itself. */
 export const TENANT_SCOPES = [
   'agents:call',
   'tasks:read',

@@ -40,7 +40,7 @@ export { type WorkerLoad, type WorkerProcess, WorkerStore } from './dispatch/wor
 export { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 export { TenantStore } from './tenants/tenant.store.js';
 export { IssuerStore } from './tenants/issuer.store.js';
-export { TokenStore } from './tenants/token.store.js';
+export { type TokenPosition, TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore, CatalogFullError } from './catalog/agent-catalog.store.js';
 export { AgentStore } from './catalog/agent.store.js';
 export { SecretStore } from './catalog/secret.store.js';

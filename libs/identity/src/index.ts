@@ -6,11 +6,15 @@ export { LimitsService } from './limits.service.js';
 export { OpenCalls } from './open-calls.js';
 export {
   type Caller,
+  type IssuedToken,
+  MAX_TOKEN_AGENTS,
+  MAX_TOKEN_REQUESTS_PER_SECOND,
   type NewToken,
   type RefusedToken,
   TokenService,
+  tokenState,
   type Verification,
 } from './token.service.js';
 export { SecretBox, SecretError } from './secret-box.js';
 export { Secrets } from './secrets.js';
-export type { SecretInfo } from '@baton/database';
+export type { ApiToken, SecretInfo, TokenRights } from '@baton/database';

@@ -1,6 +1,13 @@
 import { type AllowedAgents, type Principal, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type Actor, type ApiToken, type FoundToken, type TokenRights, TokenStore } from '@baton/database';
+import {
+  type Actor,
+  type ApiToken,
+  type FoundToken,
+  type TokenPosition,
+  type TokenRights,
+  TokenStore,
+} from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
@@ -11,6 +18,12 @@ import { TokenUses } from './token-uses.js';
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Of a secret, to recognise it by: enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
 const PREFIX_LENGTH = 'baton_'.length + 6;
+
+/** Maximum length of a token's list of agents, each of which is looked up for a request. */
+export const MAX_TOKEN_AGENTS = 100;
+export const MAX_TOKEN_REQUESTS_PER_SECOND = 100_000;
+/** Maximum number of tokens of a tenant that were not revoked. */
+const MAX_TOKENS = 1_000;
 
 const MAX_UNKNOWN = 10_000;
 const UNKNOWN_MS = 60_000;
@@ -98,8 +111,15 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     await this.uses.flush();
   }
 
-  /** A new token. Its secret is returned only here: the database stores its SHA-256. */
+  /**
+   * A new token. Its secret is returned only here: the database stores its SHA-256.
+   * @throws ProtocolError `conflict` if the tenant has too many
+   */
   async issue(issued: NewToken, by?: Actor): Promise<IssuedToken> {
+    if ((await this.tokens.count(issued.tenantId)) >= MAX_TOKENS) {
+      const remedy = 'revoke those that nobody uses';
+      throw new ProtocolError('conflict', `the tenant has the maximum of ${MAX_TOKENS} tokens: ${remedy}`);
+    }
     const { secret, stored } = newSecret();
     const rights = { agents: [], requestsPerSecond: null, ...issued };
     const token = await this.tokens.create({ ...rights, ...stored }, by);
@@ -143,6 +163,19 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     }
     if (stale.size > 0) this.cache.forget((hash) => stale.has(hash));
     return refused;
+  }
+
+  /** The tokens of a tenant, also those that are no longer good, the newest first. @param page unset = all */
+  async list(
+    tenantId: string,
+    page?: { limit: number; after?: TokenPosition | undefined },
+  ): Promise<ApiToken[]> {
+    return this.tokens.list(tenantId, page);
+  }
+
+  /** By id or prefix. */
+  async find(tenantId: string, idOrPrefix: string): Promise<ApiToken | undefined> {
+    return this.tokens.find(tenantId, idOrPrefix);
   }
 
   /** Changes what a token may do. Undefined if the tenant has no such token, or it was revoked. */
@@ -213,8 +246,20 @@ function endOf({ expiresAt, secretUntil }: Pick<FoundToken, 'expiresAt' | 'secre
   return secretUntil < expiresAt ? secretUntil : expiresAt;
 }
 
+/** Whether a token is good, for people. */
+export function tokenState(
+  token: Pick<ApiToken, 'revokedAt' | 'expiresAt'>,
+): 'revoked' | 'expired' | 'active' {
+  const reason = refusalOf(token);
+  return reason === 'revoked' || reason === 'expired' ? reason : 'active';
+}
+
 /** Why a token is not good now. */
-function refusalOf({ revokedAt, expiresAt, secretUntil }: FoundToken): RefusedToken | undefined {
+function refusalOf({
+  revokedAt,
+  expiresAt,
+  secretUntil,
+}: Pick<FoundToken, 'revokedAt' | 'expiresAt' | 'secretUntil'>): RefusedToken | undefined {
   const now = Date.now();
   if (revokedAt) return 'revoked';
   if (expiresAt && expiresAt.getTime() <= now) return 'expired';

@@ -9,6 +9,7 @@ export { PlatformReadiness } from './platform/platform-readiness.js';
 export { WorkerWatch } from './platform/worker-watch.js';
 export { ActiveRuns } from './runs/active-runs.js';
 export { Schedules } from './schedules/schedules.js';
+export { type OpenWork, PrincipalWork, type StoppedWork } from './tenants/principal-work.js';
 export { type DeletedTenant, type Suspended, TenantLifecycle } from './tenants/tenant-lifecycle.js';
 export { TurnEnds } from './turns/turn-ends.js';
 export { TurnIntake } from './turns/turn-intake.js';

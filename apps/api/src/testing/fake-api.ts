@@ -33,6 +33,7 @@ import {
   OperationTable,
   PlatformGauges,
   PlatformReadiness,
+  PrincipalWork,
   RequestListing,
   Schedules,
   TasksModule,
@@ -336,6 +337,8 @@ function tasksModule({
       // What is told of dead letters is tested where there are some: test/e2e.
       { provide: DeadLetters, useValue: { list: async () => [] } },
       { provide: Schedules, useValue: schedules },
+      // What becomes of tokens is tested on a real database: rest/tokens/tokens.int-spec.ts.
+      { provide: PrincipalWork, useValue: {} },
       {
         provide: RequestListing,
         useValue: {
@@ -360,6 +363,7 @@ function tasksModule({
       RequestListing,
       ArtifactPages,
       DeadLetters,
+      PrincipalWork,
       Schedules,
     ],
   })

@@ -1,140 +1,236 @@
-import { type Scope, SCOPES, TENANT_SCOPES } from '@baton/a2a';
-import { type ApiToken, OPERATOR_ACTOR } from '@baton/database';
-import { TokenService } from '@baton/identity';
-import { Logger } from '@baton/telemetry';
+import { type Scope, SCOPES, SLUG } from '@baton/a2a';
+import { MAX_TOKEN_AGENTS, MAX_TOKEN_REQUESTS_PER_SECOND, tokenState } from '@baton/identity';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, printJson, printTable } from '../output.js';
-import { requireTenant, withMessaging, withPlatform } from '../platform.js';
+import { formatTime, printFields, printJson, printTable } from '../output.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { type DeskOptions, type RunningWork, type ShownToken, withTokenDesk } from '../token-desk.js';
 
-const TITLES = ['prefix', 'name', 'scopes', 'expires (utc)', 'state', 'created (utc)', 'id'];
+const TITLES = ['prefix', 'name', 'scopes', 'agents', 'expires (utc)', 'state', 'last used (utc)', 'id'];
+const WORK_TITLES = ['still there', 'agent', 'state', 'id'];
+/** The least with which a token is of use. */
+const DEFAULT_SCOPES: Scope = 'agents:call';
+/** Of the longest name of a field. */
+const FIELD_WIDTH = 18;
+const MAX_OVERLAP_MS = 30 * 86_400_000;
 
-interface TenantOption extends JsonOption {
-  tenant: string;
-}
+type Options = DeskOptions & JsonOption;
 
-interface CreateOptions extends TenantOption {
+interface CreateOptions extends Options {
   name: string;
   scopes: string;
+  agents?: string;
+  requestsPerSecond?: string;
   expires?: string;
 }
 
 /** `baton tokens …`: the bearer tokens of a tenant. */
 export function addTokenCommands(program: Command, cli: Cli): void {
   const tokens = program.command('tokens').description('bearer tokens of a tenant');
+  const command = (name: string): Command =>
+    tokens
+      .command(name)
+      .option('--tenant <slug>', 'as the operator: tenant of the token')
+      .option(...URL_OPTION)
+      .option(...TOKEN_OPTION)
+      .option(...JSON_OPTION);
+  const expiry = '30d, 12h, 45m, or the last valid day, such as 2026-12-31';
 
-  tokens
-    .command('create')
+  command('create')
     .description('create a token; its secret is shown only once')
-    .requiredOption('--tenant <slug>', 'tenant of the token')
     .option('--name <name>', 'purpose of the token', 'cli')
-    .option('--scopes <scopes>', `comma-separated: ${SCOPES.join(', ')}`, TENANT_SCOPES.join(','))
-    .option('--expires <when>', '30d, 12h, 45m, or the last valid day, such as 2026-12-31 (default: never)')
-    .option(...JSON_OPTION)
+    .option('--scopes <scopes>', `comma-separated: ${SCOPES.join(', ')}`, DEFAULT_SCOPES)
+    .option('--agents <slugs>', 'comma-separated: the agents that exist for it (default: all)')
+    .option('--requests-per-second <n>', 'its own limit (default: that of the tenant)')
+    .option('--expires <when>', `${expiry} (default: never)`)
     .action((options: CreateOptions) => createToken(cli, options));
 
-  tokens
-    .command('list')
+  command('list')
     .description('list the tokens, newest first')
-    .requiredOption('--tenant <slug>', 'tenant of the tokens')
-    .option(...JSON_OPTION)
-    .action((options: TenantOption) => listTokens(cli, options));
+    .action((options: Options) => listTokens(cli, options));
 
-  tokens
-    .command('revoke')
-    .description('revoke a token for good; every process refuses it within a second')
-    .requiredOption('--tenant <slug>', 'tenant of the token')
+  command('show')
+    .description('show a token, and which of its tasks and schedules go on by themselves')
     .argument('<token>', 'id or prefix of the token')
-    .option(...JSON_OPTION)
-    .action((idOrPrefix: string, options: TenantOption) => revokeToken(cli, idOrPrefix, options));
+    .action((name: string, options: Options) => showToken(cli, name, options));
+
+  command('rotate')
+    .description('give a token a new secret; the one before stays good for a while')
+    .argument('<token>', 'id or prefix of the token')
+    .option('--overlap <time>', 'how long: 30d, 12h, 45m, or 0', '1h')
+    .option('--expires <when>', `${expiry} (default: as before)`)
+    .action((name: string, options: Options & { overlap: string; expires?: string }) =>
+      rotateToken(cli, name, options),
+    );
+
+  command('revoke')
+    .description('revoke a token for good; every process refuses it within a second')
+    .argument('<token>', 'id or prefix of the token')
+    .option('--stop', 'also cancel its tasks and pause its schedules')
+    .action((name: string, options: Options & { stop?: boolean }) => revokeToken(cli, name, options));
 }
 
 /** The scopes of a comma-separated list. Throws OperatorError that names the first unknown one. */
 export function parseScopes(text: string, option = '--scopes'): Scope[] {
-  const names = text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
+  const names = listOf(text);
   const unknown = names.find((name) => !SCOPES.includes(name as Scope));
   if (unknown !== undefined || names.length === 0) {
     const reason = unknown === undefined ? 'no scope is given' : `there is no scope "${unknown}"`;
     throw new OperatorError(`${option}: ${reason}: choose from ${SCOPES.join(', ')}.`);
   }
-  return [...new Set(names as Scope[])];
+  return names as Scope[];
 }
 
-async function createToken({ source, terminal }: Cli, options: CreateOptions): Promise<void> {
-  const { tenant, name, json } = options;
-  const scopes = parseScopes(options.scopes);
-  const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires, new Date());
-  const { secret, token } = await withPlatform(source, async ({ environment, tenants, tokens }) => {
-    const { id: tenantId } = await requireTenant(tenants, tenant);
-    return withMessaging(environment, (messaging) =>
-      new TokenService(tokens, messaging, Logger.silent(), environment).issue(
-        { tenantId, name, scopes, expiresAt },
-        OPERATOR_ACTOR,
-      ),
-    );
-  });
+/** Throws OperatorError. */
+function parseAgents(text: string): string[] {
+  const slugs = listOf(text);
+  const wrong = slugs.find((slug) => !SLUG.test(slug));
+  if (wrong !== undefined) throw new OperatorError(`--agents: "${wrong}" is not the slug of an agent.`);
+  if (slugs.length > 0 && slugs.length <= MAX_TOKEN_AGENTS) return slugs;
+  throw new OperatorError(`--agents: give 1 to ${MAX_TOKEN_AGENTS} slugs, or leave it out for all agents.`);
+}
+
+const listOf = (text: string): string[] => [
+  ...new Set(
+    text
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== ''),
+  ),
+];
+
+function parseRate(text: string): number {
+  const rate = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (rate >= 1 && rate <= MAX_TOKEN_REQUESTS_PER_SECOND) return rate;
+  throw new OperatorError(
+    `--requests-per-second: "${text}" is not a whole number from 1 to ${MAX_TOKEN_REQUESTS_PER_SECOND}.`,
+  );
+}
+
+async function createToken(cli: Cli, options: CreateOptions): Promise<void> {
+  const { name, scopes, agents, requestsPerSecond, expires } = options;
+  const wanted = {
+    ...{ name, scopes: parseScopes(scopes) },
+    ...(agents !== undefined && { agents: parseAgents(agents) }),
+    ...(requestsPerSecond !== undefined && { requestsPerSecond: parseRate(requestsPerSecond) }),
+    expiresAt: expires === undefined ? null : parseExpiry(expires, new Date()),
+  };
+  const { secret, token } = await withTokenDesk(cli, options, (desk) => desk.create(wanted));
+  printSecret(cli, options, secret, token);
+}
+
+function printSecret({ terminal }: Cli, { tenant, json }: Options, secret: string, token: ShownToken): void {
   if (json) {
-    printJson(terminal, { token: secret, tenant, ...recordOf(token) });
+    printJson(terminal, { token: secret, ...(tenant !== undefined && { tenant }), ...recordOf(token) });
   } else {
     terminal.out(secret);
     terminal.err('This is the only time the token is shown: keep it safe now.');
   }
 }
 
-async function listTokens({ source, terminal }: Cli, { tenant, json }: TenantOption): Promise<void> {
-  const tokens = await withPlatform(source, async ({ tenants, tokens }) =>
-    tokens.list((await requireTenant(tenants, tenant)).id),
+async function listTokens(cli: Cli, { json, ...options }: Options): Promise<void> {
+  const tokens = await withTokenDesk(cli, options, (desk) => desk.list());
+  const where = options.tenant === undefined ? '' : ` --tenant ${options.tenant}`;
+  if (json) printJson(cli.terminal, tokens.map(recordOf));
+  else printTable(cli.terminal, TITLES, tokens.map(rowOf), `No tokens yet: npx baton tokens create${where}`);
+}
+
+async function showToken(cli: Cli, name: string, { json, ...options }: Options): Promise<void> {
+  const { token, running } = await withTokenDesk(cli, options, (desk) => desk.show(name));
+  if (json) {
+    printJson(cli.terminal, { ...recordOf(token), running });
+    return;
+  }
+  const { previousPrefix, previousUntil } = token;
+  const fields: [string, string][] = [
+    ['id', token.id],
+    ['name', token.name],
+    ['state', tokenState(token)],
+    ['prefix', token.prefix],
+    ['scopes', token.scopes.join(', ')],
+    ['agents', token.agents.join(', ') || 'all'],
+    ['requests a second', token.requestsPerSecond?.toString() ?? 'as the tenant'],
+    ['created (utc)', formatTime(token.createdAt)],
+    ['last used (utc)', formatTime(token.lastUsedAt)],
+    ['expires (utc)', formatTime(token.expiresAt)],
+  ];
+  if (previousPrefix !== null && previousUntil) {
+    fields.push(['secret before', `${previousPrefix}, good until ${formatTime(previousUntil)} (UTC)`]);
+  }
+  printFields(cli.terminal, fields, FIELD_WIDTH);
+  printWork(cli, running);
+}
+
+async function rotateToken(
+  cli: Cli,
+  name: string,
+  { overlap, expires, ...options }: Options & { overlap: string; expires?: string },
+): Promise<void> {
+  const rotation = {
+    overlapMs: parseOverlap(overlap),
+    ...(expires !== undefined && { expiresAt: parseExpiry(expires, new Date()) }),
+  };
+  const { secret, token } = await withTokenDesk(cli, options, (desk) => desk.rotate(name, rotation));
+  printSecret(cli, options, secret, token);
+  if (options.json) return;
+  const until = rotation.overlapMs > 0 ? token.previousUntil : null;
+  cli.terminal.err(
+    until
+      ? `The secret before is good until ${formatTime(until)} (UTC).`
+      : 'The secret before is refused now.',
   );
-  const none = `No tokens yet: npx baton tokens create --tenant ${tenant}`;
-  if (json) printJson(terminal, tokens.map(recordOf));
-  else printTable(terminal, TITLES, tokens.map(rowOf), none);
+}
+
+/** Throws OperatorError. */
+function parseOverlap(text: string): number {
+  const now = new Date(0);
+  const end = text === '0' ? now : afterDuration(text, now);
+  if (end && end.getTime() <= MAX_OVERLAP_MS) return end.getTime();
+  throw new OperatorError(
+    `--overlap: "${text}" is not a duration up to 30d: give one such as 12h, 45m or 0.`,
+  );
 }
 
 async function revokeToken(
-  { source, terminal }: Cli,
-  idOrPrefix: string,
-  options: TenantOption,
+  cli: Cli,
+  name: string,
+  { stop = false, json, ...options }: Options & { stop?: boolean },
 ): Promise<void> {
-  const { tenant, json } = options;
-  await withPlatform(source, async ({ environment, tenants, tokens }) => {
-    const { id: tenantId } = await requireTenant(tenants, tenant);
-    await withMessaging(environment, async (messaging, answers) => {
-      const service = new TokenService(tokens, messaging, Logger.silent(), environment);
-      const token = await service.revoke(tenantId, idOrPrefix, OPERATOR_ACTOR);
-      if (!token) throw noSuchToken(tenant);
-      if (json) printJson(terminal, recordOf(token));
-      else printTable(terminal, TITLES, [rowOf(token)], '');
-      if (!answers) terminal.err(untold(environment.tokenCacheMs));
-    });
-  });
+  const { token, running, stopped } = await withTokenDesk(cli, options, (desk) => desk.revoke(name, stop));
+  if (json) {
+    printJson(cli.terminal, { ...recordOf(token), running, ...stopped });
+    return;
+  }
+  printTable(cli.terminal, TITLES, [rowOf(token)], '');
+  if (stopped) {
+    const { canceledTasks, pausedSchedules } = stopped;
+    cli.terminal.err(`Canceled ${canceledTasks} tasks and paused ${pausedSchedules} schedules.`);
+  }
+  printWork(cli, running);
+  if (!stop && running.tasks.length + running.schedules.length > 0) {
+    cli.terminal.err('These go on without the token. To stop them, run the command again with --stop.');
+  }
 }
 
-/** The message does not repeat the argument: it may be a whole secret. */
-const noSuchToken = (tenant: string): OperatorError =>
-  new OperatorError(
-    `Tenant "${tenant}" has no such token: npx baton tokens list --tenant ${tenant} shows ids and prefixes.`,
-  );
-
-const untold = (cacheMs: number): string =>
-  `The token is revoked, but messaging does not answer: processes may accept it for another ${cacheMs / 1000} s.`;
-
-function stateOf({ revokedAt, expiresAt }: ApiToken): 'revoked' | 'expired' | 'active' {
-  if (revokedAt) return 'revoked';
-  return expiresAt && expiresAt <= new Date() ? 'expired' : 'active';
+function printWork({ terminal }: Cli, { tasks, schedules, hasMore }: RunningWork): void {
+  const rows = [
+    ...tasks.map(({ id, agentId, state }) => ['task', agentId, state, id]),
+    ...schedules.map(({ id, name, agent }) => [`schedule ${name}`, agent, 'active', id]),
+  ];
+  if (rows.length > 0) printTable(terminal, WORK_TITLES, rows, '');
+  if (hasMore) terminal.err(`There are more tasks than these ${tasks.length}.`);
 }
 
-const recordOf = (token: ApiToken) => ({ ...token, state: stateOf(token) });
+const recordOf = (token: ShownToken) => ({ ...token, state: tokenState(token) });
 
-const rowOf = (token: ApiToken): string[] => [
+const rowOf = (token: ShownToken): string[] => [
   token.prefix,
   token.name,
   token.scopes.join(','),
+  token.agents.join(',') || 'all',
   formatTime(token.expiresAt),
-  stateOf(token),
-  formatTime(token.createdAt),
+  tokenState(token),
+  formatTime(token.lastUsedAt),
   token.id,
 ];
 

@@ -53,8 +53,18 @@ export class TokenStore {
     return found;
   }
 
+  /** Those that were not revoked. */
+  async count(tenantId: string): Promise<number> {
+    return this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.apiToken.count({ where: { tenantId, revokedAt: null } }),
+    );
+  }
+
   /** Newest first. @param page unset = all */
-  async list(tenantId: string, page?: { limit: number; after?: TokenPosition }): Promise<ApiToken[]> {
+  async list(
+    tenantId: string,
+    page?: { limit: number; after?: TokenPosition | undefined },
+  ): Promise<ApiToken[]> {
     const after = page?.after;
     const older = after && [
       { createdAt: { lt: after.createdAt } },

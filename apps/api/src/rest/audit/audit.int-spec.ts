@@ -95,6 +95,14 @@ const schedule = async (): Promise<string> => {
   return name;
 };
 
+const token = async (): Promise<string> => {
+  const { json } = await admin.ask('POST', '/v1/tokens', { name: 'ci' });
+  return json.id as string;
+};
+const UUID = /^[\da-f-]{36}$/;
+const nameOf = (target: string | RegExp): unknown =>
+  typeof target === 'string' ? target : expect.stringMatching(target);
+
 interface Step {
   path: string;
   body?: unknown;
@@ -157,6 +165,21 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await schedule();
     return { path: `/v1/schedules/${target}/run`, action: 'schedule.run', target };
   },
+  'POST /v1/tokens': async () => ({
+    ...{ path: '/v1/tokens', body: { name: 'ci' }, action: 'token.create', target: UUID },
+  }),
+  'PATCH /v1/tokens/:id': async () => {
+    const target = await token();
+    return { path: `/v1/tokens/${target}`, body: { agents: ['echo'] }, action: 'token.update', target };
+  },
+  'POST /v1/tokens/:id/rotate': async () => {
+    const target = await token();
+    return { path: `/v1/tokens/${target}/rotate`, body: {}, action: 'token.rotate', target };
+  },
+  'DELETE /v1/tokens/:id': async () => {
+    const target = await token();
+    return { path: `/v1/tokens/${target}?stop=true`, action: 'token.revoke', target };
+  },
   'POST /v1/requests/:id/cancel': async () => {
     const target = await taskOf(owner);
     return { path: `/v1/requests/${target}/cancel`, action: 'task.cancel', target };
@@ -190,7 +213,7 @@ describe('every route that writes', () => {
         ...{ id: expect.any(String), at: expect.any(String), tenant_id: tenantId },
         actor: { kind: 'token', key: admin.principal, name: expect.stringMatching(/^walker \(baton_/) },
         ...{ source: 'loopback', request_id: requestId, action, outcome: 'ok', detail: expect.any(Object) },
-        target: { kind: expect.any(String), name: target },
+        target: { kind: expect.any(String), name: nameOf(target) },
       },
     ]);
     expect(JSON.stringify(written)).not.toMatch(/the value itself|my secret words/);

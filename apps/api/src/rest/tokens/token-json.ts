@@ -1,0 +1,157 @@
+import { ProtocolError, type Scope, SCOPES, SLUG, parseFields, stateName } from '@baton/a2a';
+import {
+  type ApiToken,
+  type Caller,
+  MAX_TOKEN_AGENTS,
+  MAX_TOKEN_REQUESTS_PER_SECOND,
+  type TokenRights,
+  tokenState,
+} from '@baton/identity';
+import type { OpenWork } from '@baton/tasks';
+import { z } from 'zod';
+
+const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z, or null';
+/** How long the former secret of a rotated token stays good, unless the request says. */
+const OVERLAP_SECONDS = 3_600;
+const MAX_OVERLAP_SECONDS = 30 * 86_400;
+
+const members = {
+  name: z
+    .string()
+    .trim()
+    .min(1, { error: 'give it a name that says what it is for' })
+    .max(100)
+    .regex(/^\P{Cc}*$/u, { error: 'must have no control characters' }),
+  scopes: z
+    .array(z.enum(SCOPES, { error: `choose from ${SCOPES.join(', ')}` }))
+    .min(1, { error: 'name at least one scope' })
+    .max(SCOPES.length),
+  agents: z
+    .array(z.string().regex(SLUG, { error: 'must be the slug of an agent' }))
+    .min(1, { error: 'name at least one agent, or give null for all' })
+    .max(MAX_TOKEN_AGENTS)
+    .nullable(),
+  requests_per_second: z.int().min(1).max(MAX_TOKEN_REQUESTS_PER_SECOND).nullable(),
+  expires_at: z.iso
+    .datetime({ offset: true, error: TIME })
+    .transform((text) => new Date(text))
+    .refine((time) => time > new Date(), { error: 'must be in the future' })
+    .nullable(),
+};
+/** `agents:call` is the least with which a token is of use. */
+const newToken = z.strictObject({ ...members, scopes: members.scopes.default(['agents:call']) }).partial({
+  agents: true,
+  requests_per_second: true,
+  expires_at: true,
+});
+const patch = z.strictObject(members).partial();
+const rotation = z.strictObject({
+  overlap_seconds: z.int().min(0).max(MAX_OVERLAP_SECONDS).default(OVERLAP_SECONDS),
+  expires_at: members.expires_at.optional(),
+});
+
+type Given = Partial<z.output<typeof newToken>>;
+
+/** Reads a new token. What is left out is what the caller itself has. Throws `invalid-params`, `forbidden`. */
+export function decodeNewToken(body: unknown, caller: Caller): TokenRights {
+  const given = parseFields(newToken, body, '', 'the body');
+  const rights = {
+    ...{ agents: [...(caller.agents?.slugs ?? [])], requestsPerSecond: caller.requestsPerSecond ?? null },
+    ...{ expiresAt: endOf(caller) ?? null, name: given.name, scopes: given.scopes },
+    ...rightsOf(given),
+  };
+  assertGives(caller, rights);
+  return rights;
+}
+
+/** Reads a change of a token. Throws `invalid-params`, `forbidden`. */
+export function decodeTokenPatch(body: unknown, caller: Caller): Partial<TokenRights> {
+  const rights = rightsOf(parseFields(patch, body, '', 'the body'));
+  assertGives(caller, rights);
+  return rights;
+}
+
+/** Reads a rotation. Throws `invalid-params`, `forbidden`. */
+export function decodeRotation(
+  body: unknown,
+  token: TokenRights,
+  caller: Caller,
+): { overlapMs: number; expiresAt?: Date | null } {
+  const { overlap_seconds: seconds, expires_at: expiresAt } = parseFields(rotation, body, '', 'the body');
+  const end = expiresAt === undefined ? {} : { expiresAt };
+  if (expiresAt === undefined && token.expiresAt && token.expiresAt <= new Date()) {
+    throw ProtocolError.invalidParams('expires_at', 'is required: the token has expired');
+  }
+  // Whoever rotates a token has all that it may do.
+  assertGives(caller, { ...token, ...end });
+  return { overlapMs: seconds * 1000, ...end };
+}
+
+function rightsOf(given: Given): Partial<TokenRights> {
+  const { name, scopes, agents, requests_per_second: requestsPerSecond, expires_at: expiresAt } = given;
+  return {
+    ...(name !== undefined && { name }),
+    ...(scopes && { scopes: [...new Set(scopes)] }),
+    ...(agents !== undefined && { agents: [...new Set(agents)] }),
+    ...(requestsPerSecond !== undefined && { requestsPerSecond }),
+    ...(expiresAt !== undefined && { expiresAt }),
+  };
+}
+
+/** Throws `forbidden` for a right that the caller does not have itself. */
+function assertGives(caller: Caller, rights: Partial<TokenRights>): void {
+  const { scopes = [], agents, requestsPerSecond, expiresAt } = rights;
+  const lacking = scopes.find((scope) => !has(caller, scope));
+  if (lacking) throw exceeds('scopes', `yours lacks ${lacking}`);
+  if (agents && !reaches(caller, agents)) {
+    throw exceeds('agents', `choose from yours: ${caller.agents?.slugs.join(', ') ?? ''}`);
+  }
+  const max = caller.requestsPerSecond;
+  if (max !== undefined && requestsPerSecond !== undefined && (requestsPerSecond ?? Infinity) > max) {
+    throw exceeds('requests_per_second', `yours has ${String(max)}`);
+  }
+  const end = endOf(caller);
+  if (end && expiresAt !== undefined && (expiresAt ?? NEVER) > end) {
+    throw exceeds('expires_at', `yours expires at ${end.toISOString()}`);
+  }
+}
+
+const NEVER = new Date(8.64e15);
+
+const exceeds = (field: string, why: string): ProtocolError =>
+  new ProtocolError('forbidden', `${field}: a token cannot give what it lacks: ${why}`);
+
+const has = ({ scopes }: Caller, scope: Scope): boolean => scopes.includes('admin') || scopes.includes(scope);
+
+/** When what the caller gives has to end. People sign in again: theirs is not bound to their session. */
+const endOf = ({ principal, expiresAt }: Caller): Date | undefined =>
+  principal.kind === 'token' ? expiresAt : undefined;
+
+/** Whether all agents of a token exist for the caller. Others do not, and nor do their tokens. @param agents empty = all */
+export const reaches = ({ agents }: Caller, of: readonly string[]): boolean =>
+  !agents || (of.length > 0 && of.every((slug) => agents.slugs.includes(slug)));
+
+export const encodeToken = (token: ApiToken): Record<string, unknown> => ({
+  id: token.id,
+  name: token.name,
+  prefix: token.prefix,
+  state: tokenState(token),
+  scopes: token.scopes,
+  agents: token.agents.length > 0 ? token.agents : null,
+  requests_per_second: token.requestsPerSecond,
+  expires_at: token.expiresAt?.toISOString() ?? null,
+  last_used_at: token.lastUsedAt?.toISOString() ?? null,
+  previous_prefix: token.previousPrefix,
+  previous_until: token.previousUntil?.toISOString() ?? null,
+  revoked_at: token.revokedAt?.toISOString() ?? null,
+  created_at: token.createdAt.toISOString(),
+});
+
+/** What goes on without the token. */
+export const encodeOpenWork = ({ tasks, hasMore, schedules }: OpenWork): Record<string, unknown> => ({
+  tasks: tasks.map(({ id, agentId, state }) => ({
+    ...{ request_id: id, agent_id: agentId, state: stateName(state) },
+  })),
+  more_tasks: hasMore,
+  schedules: schedules.map(({ id, name, agent }) => ({ schedule_id: id, name, agent })),
+});
