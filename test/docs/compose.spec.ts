@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parse } from 'yaml';
 import { LIMIT_NAMES, limitRule, loadEnvironment } from '../../libs/config/src/index.js';
-import { SETTING_NAMES } from '../../libs/config/src/settings.js';
+import { SECRET_FILE_NAMES, SETTING_NAMES } from '../../libs/config/src/settings.js';
 
 const ROOT = join(__dirname, '../..');
 const text = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');
@@ -53,8 +53,9 @@ function containerOf(name: string, dotenv: Variables, shell: Variables = {}): Va
 
 /** Settings that the compose file decides itself, with what each container gets in their place. */
 const DECIDED: Readonly<Variables> = {
-  DATABASE_URL: 'postgresql://baton:secret1@postgres:5432/baton',
-  REDIS_URL: 'redis://redis:6379',
+  // In files, which `credentials` makes.
+  DATABASE_URL: '',
+  REDIS_URL: '',
   HOST: '0.0.0.0',
   PORT: '8080',
   MANAGEMENT_HOST: '0.0.0.0',
@@ -64,7 +65,7 @@ const DECIDED: Readonly<Variables> = {
 /** Settings of this machine: its command line, its passwords and what Compose itself does with them. */
 const OUTSIDE = new Set([
   ...['BATON_HOME', 'WORKERS', 'BATON_URL', 'BATON_TOKEN', 'POSTGRES_PASSWORD', 'BATON_DATABASE_PASSWORD'],
-  ...['WORKER_PORT', 'BATON_AGENTS_DIR'],
+  ...['WORKER_PORT', 'BATON_AGENTS_DIR', 'AGENTS_OFFLINE'],
 ]);
 
 /** A value of each setting that is not its default. */
@@ -119,12 +120,14 @@ describe('docker-compose.yml', () => {
 
   it('names no setting that there is not', () => {
     const names = OURS.flatMap((service) => Object.keys(services[service]?.environment ?? {}));
-    expect(names.filter((name) => !SETTING_NAMES.includes(name))).toEqual([]);
+    const known = [...SETTING_NAMES, ...SECRET_FILE_NAMES];
+    expect(names.filter((name) => !known.includes(name))).toEqual([]);
   });
 
   it('lets a limit of .env be in force, and a mistyped one be noticed', () => {
     const container = containerOf('api', { LIMIT_RUNS_AT_ONCE: '3', LIMIT_RUN_AT_ONCE: '3' });
-    expect(loadEnvironment(onThisMachine(container)).defaultLimits.runsAtOnce).toBe(3);
+    const environment = loadEnvironment({ ...onThisMachine(container), DATABASE_URL: 'postgres://x/y' });
+    expect(environment.defaultLimits.runsAtOnce).toBe(3);
     expect(container.LIMIT_RUN_AT_ONCE).toBe('3');
   });
 
@@ -153,9 +156,10 @@ describe('docker-compose.yml', () => {
       expect([service, services[service]?.networks]).toEqual([service, ['datastores']]);
     }
     // Callers come in at one, and agents call models and tools from the other.
-    for (const service of ['api', 'worker']) {
-      expect([service, services[service]?.networks]).toEqual([service, ['datastores', 'default']]);
-    }
+    expect(services.api?.networks).toEqual(['datastores', 'default']);
+    expect(services.worker?.networks).toEqual(['datastores', 'agents']);
+    // AGENTS_OFFLINE=true leaves the workers no way out.
+    expect(networks.agents).toEqual({ internal: '${AGENTS_OFFLINE:-false}' });
   });
 
   it('keeps the passwords of this machine out of the containers that run agents', () => {
@@ -163,9 +167,62 @@ describe('docker-compose.yml', () => {
     expect({ BATON_DATABASE_PASSWORD, POSTGRES_PASSWORD, BATON_TOKEN }).toEqual({
       ...{ BATON_DATABASE_PASSWORD: '', POSTGRES_PASSWORD: '', BATON_TOKEN: '' },
     });
-    expect(containerOf('postgres', dotenv)).toMatchObject({
+    expect(containerOf('credentials', dotenv)).toMatchObject({
       ...{ BATON_DATABASE_PASSWORD: 'secret1', POSTGRES_PASSWORD: 'secret2' },
     });
+  });
+
+  it('has no password of its own: they are made before anything else starts, and each sees only what it needs', () => {
+    expect(text).not.toMatch(/PASSWORD:-[^}]/);
+    const mounted = (name: string) =>
+      services[name]?.volumes?.filter((volume) => volume.includes('credentials:'));
+    expect(mounted('postgres')).toEqual(['postgres-credentials:/run/credentials:ro']);
+    expect(mounted('redis')).toEqual(['redis-credentials:/run/credentials:ro']);
+    for (const service of OURS) {
+      expect([service, mounted(service)]).toEqual([service, ['baton-credentials:/run/credentials:ro']]);
+    }
+    for (const service of ['postgres', 'redis']) {
+      expect(services[service]?.depends_on).toEqual({
+        credentials: { condition: 'service_completed_successfully' },
+      });
+    }
+    expect(services.credentials).toMatchObject({ network_mode: 'none', cap_drop: ['ALL'], read_only: true });
+  });
+
+  it('makes passwords once, and takes those that are set', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'baton-credentials-'));
+    const make = (environment: Variables = {}): Variables => {
+      execFileSync('bash', [join(ROOT, 'docker/make-credentials.sh'), folder], {
+        env: { PATH: process.env.PATH, ...environment },
+      });
+      const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) =>
+        file.isFile(),
+      );
+      return Object.fromEntries(
+        files.map(({ parentPath, name }) => [name, readFileSync(join(parentPath, name), 'utf8')]),
+      );
+    };
+    for (const name of ['postgres', 'redis', 'baton']) mkdirSync(join(folder, name));
+    try {
+      const first = make();
+      expect(make()).toEqual(first);
+      const secret = /^[A-Za-z0-9]{40}$/;
+      const { 'superuser-password': superuser, 'baton-password': role, password: redis = '' } = first;
+      for (const password of [superuser, role, redis]) expect(password).toMatch(secret);
+      expect(new Set([superuser, role, redis]).size).toBe(3);
+      expect(first['redis.conf']).toContain(`requirepass ${redis}\n`);
+      const environment = loadEnvironment({
+        DATABASE_URL: first['database-url'],
+        REDIS_URL: first['redis-url'],
+      });
+      expect(environment.databaseUrl).toBe(`postgresql://baton:${role ?? ''}@postgres:5432/baton`);
+      expect(environment.redisUrl).toBe(`redis://:${redis}@redis:6379`);
+      const second = make({ BATON_DATABASE_PASSWORD: 'given' });
+      expect(second).toMatchObject({ 'baton-password': 'given', 'superuser-password': superuser });
+      expect(second['database-url']).toBe('postgresql://baton:given@postgres:5432/baton');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it.each([
@@ -174,19 +231,19 @@ describe('docker-compose.yml', () => {
   ])('runs with the defaults %s', (_, variables) => {
     for (const service of OURS) {
       const { DATABASE_URL, REDIS_URL, ...container } = containerOf(service, variables);
-      expect([DATABASE_URL, REDIS_URL]).toEqual([
-        'postgresql://baton:baton@postgres:5432/baton',
-        'redis://redis:6379',
-      ]);
+      expect([DATABASE_URL, REDIS_URL]).toEqual(['', '']);
       const defaults = loadEnvironment({ DATABASE_URL: 'postgres://x/y' });
-      const { defaultLimits, ...others } = loadEnvironment({ ...onThisMachine(container), DATABASE_URL });
+      const { defaultLimits, ...others } = loadEnvironment({
+        ...onThisMachine(container),
+        DATABASE_URL: 'postgres://x/y',
+      });
       expect([others.masterKey?.length, others.masterKeyFile]).toEqual([32, join(keys, 'master-key')]);
       const { masterKey: _key, masterKeyFile: _file, ...plain } = others;
       const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...rest } = plain;
       expect(defaults).toMatchObject(rest);
       const limits = LIMIT_NAMES.map((name) => [name, limitRule(name).compose ?? limitRule(name).default]);
       expect(defaultLimits).toEqual(Object.fromEntries(limits));
-      expect([databaseUrl, redisUrl]).toEqual([DATABASE_URL, undefined]);
+      expect([databaseUrl, redisUrl]).toEqual(['postgres://x/y', undefined]);
       expect([managementHost, managementPort]).toEqual(['0.0.0.0', 9090]);
       expect([workerPort, agentsDir]).toEqual(
         service === 'worker' ? [8081, '/agents'] : [undefined, undefined],

@@ -5,7 +5,7 @@ import {
   loadEnvironment,
   loadLocalEnvironment,
 } from './environment.js';
-import { SETTING_NAMES } from './settings.js';
+import { SECRET_FILE_NAMES, SETTING_NAMES } from './settings.js';
 
 /** Prefixes of Baton's names. (`REDIS_`, `LOG_` or `MAX_` may belong to another program.) */
 const OWN_PREFIX =
@@ -34,7 +34,7 @@ export interface SettingsReport {
  * like ours or are two letters or fewer away from one of ours.
  */
 export function unknownSettings(source: EnvironmentSource): string[] {
-  const known = new Set(SETTING_NAMES);
+  const known = new Set([...SETTING_NAMES, ...SECRET_FILE_NAMES]);
   return Object.keys(source)
     .filter((name) => !known.has(name) && looksLikeOurs(name, source[name] ?? ''))
     .sort()

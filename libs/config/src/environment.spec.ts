@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { EnvironmentError, loadEnvironment, loadLocalEnvironment } from './environment.js';
+import { EnvironmentError, loadEnvironment, loadLocalEnvironment, withSecretFiles } from './environment.js';
 import { isBatonSecret, SETTING_NAMES } from './settings.js';
 
 const DATABASE_URL = 'postgres://baton:hunter2@db:5432/baton';
@@ -16,6 +17,26 @@ function problems(source: Record<string, string>): readonly string[] {
   }
   return [];
 }
+
+describe('a secret in a file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-secrets-'));
+  const file = join(folder, 'url');
+  beforeAll(() => writeFileSync(file, `${DATABASE_URL}\n`));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('is read where the secret itself has no value', () => {
+    const source = withSecretFiles({ DATABASE_URL: '', DATABASE_URL_FILE: file, PORT: '1' });
+    expect(source).toMatchObject({ DATABASE_URL, PORT: '1' });
+    expect(withSecretFiles({ DATABASE_URL: 'own', DATABASE_URL_FILE: file }).DATABASE_URL).toBe('own');
+  });
+
+  it('that can’t be read is named with the reason; other settings are in no file', () => {
+    expect(() => withSecretFiles({ CARD_SIGNING_KEY_FILE: join(folder, 'none') })).toThrow(
+      /^CARD_SIGNING_KEY_FILE: .*none cannot be read \(ENOENT\): name a file that this user can read\.$/,
+    );
+    expect(withSecretFiles({ LOG_LEVEL_FILE: file })).toEqual({ LOG_LEVEL_FILE: file });
+  });
+});
 
 describe('environment', () => {
   it('needs only DATABASE_URL', () => {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { LIMITS, type TenantLimits } from './limits.js';
 import { type MasterKeySource, readMasterKeys } from './master-key.js';
 import {
@@ -6,6 +6,7 @@ import {
   isBatonSecret,
   LOCAL_GROUPS,
   PROCESS_GROUPS,
+  SECRET_FILE_NAMES,
   type Setting,
   type SettingGroup,
 } from './settings.js';
@@ -23,10 +24,32 @@ export class EnvironmentError extends Error {
   }
 }
 
-/** `process.env` with `.env` of the working folder. A variable that is already set wins over `.env`. */
+/**
+ * `process.env` with `.env` of the working folder, and secrets from their files. A variable that is already set wins over
+ * `.env`. Throws EnvironmentError for a file that can't be read.
+ */
 export function processEnvironment(): EnvironmentSource {
   if (existsSync('.env')) process.loadEnvFile('.env');
-  return process.env;
+  return withSecretFiles(process.env);
+}
+
+/** With the secrets that are in files: `DATABASE_URL_FILE` names the one of `DATABASE_URL`, unless that has a value. */
+export function withSecretFiles(source: EnvironmentSource): EnvironmentSource {
+  const read: EnvironmentSource = {};
+  const problems: string[] = [];
+  for (const fileName of SECRET_FILE_NAMES) {
+    const name = fileName.slice(0, -'_FILE'.length);
+    const file = source[fileName]?.trim();
+    if (!file || source[name]?.trim()) continue;
+    try {
+      read[name] = readFileSync(file, 'utf8').trim();
+    } catch (error) {
+      const reason = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
+      problems.push(`${fileName}: ${file} cannot be read (${reason}): name a file that this user can read.`);
+    }
+  }
+  if (problems.length > 0) throw new EnvironmentError(problems);
+  return { ...source, ...read };
 }
 
 type Groups = Readonly<Record<string, SettingGroup>>;

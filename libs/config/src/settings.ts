@@ -449,14 +449,20 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
   postgresPassword: optional(
     text,
     'Password of the superuser in the Postgres of `docker compose`: letters and digits. Used when the ' +
-      'database is created. Default: postgres.',
+      'database is created. Default: a random one, made at the first start.',
     { secret: true },
   ),
   batonDatabasePassword: optional(
     text,
     'Password of the role `baton` in the Postgres of `docker compose`: letters and digits. Used when ' +
-      'the database is created. Default: baton.',
+      'the database is created. Default: a random one, made at the first start.',
     { secret: true },
+  ),
+  agentsOffline: setting(
+    flag,
+    false,
+    'With `docker compose`: the workers reach Postgres and Redis only, so agents call nothing outside ' +
+      '(docs/operating/hardening.md).',
   ),
   batonUrl: optional(
     text,
@@ -508,6 +514,11 @@ export const SETTING_NAMES: readonly string[] = named.map(({ name }) => name);
 const SECRET_NAMES: ReadonlySet<string> = new Set(
   named.filter(({ secret }) => secret).map(({ name }) => name),
 );
+
+/** Each secret may be in a file, which this variable names: `DATABASE_URL_FILE`. The master key has a setting for it. */
+export const SECRET_FILE_NAMES: readonly string[] = [...SECRET_NAMES]
+  .map((name) => `${name}_FILE`)
+  .filter((name) => !SETTING_NAMES.includes(name));
 
 /** Names with Baton's prefix that look like a secret: a setting of another version of Baton, or a mistyped one. */
 const SECRET_PATTERN = /^BATON_(.*_)?(KEY|PASSWORD|SECRET|TOKEN)S?(_|$)/;
