@@ -87,6 +87,11 @@ const REST: Readonly<Record<string, RestRequest>> = {
     kinds: AGENTS,
     path: '/v1/agents/<id>/versions/1',
   },
+  'DELETE /v1/agents/:agent/versions/:version': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/versions/1',
+  },
   'POST /v1/agents/:agent/versions/:version/restore': {
     scope: 'agents:write',
     kinds: AGENTS,

@@ -35,6 +35,7 @@ const READS = [
 /** Commands that only call the server, which writes the record: apps/api/src/rest/audit/audit.int-spec.ts. */
 const OVER_HTTP = [
   ...['agents apply', 'agents show', 'agents enable', 'agents disable', 'agents versions', 'agents restore'],
+  'agents erase',
   ...['schedules list', 'schedules create', 'schedules show', 'schedules pause', 'schedules resume'],
   ...['schedules run', 'schedules remove', 'send', 'watch'],
 ];

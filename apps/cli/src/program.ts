@@ -19,7 +19,7 @@ const COMMANDS: Readonly<
   },
   agents: {
     summary:
-      'agents of a tenant: apply, list, show, enable, disable, versions, restore, remove, create, schema',
+      'agents of a tenant: apply, list, show, enable, disable, versions, restore, erase, remove, create, schema',
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
   hosts: {

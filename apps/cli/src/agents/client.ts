@@ -23,6 +23,8 @@ export interface ShownVersion {
   enabled: boolean;
   created_at: string;
   created_by: string;
+  /** When its contents were erased. */
+  erased_at: string | null;
 }
 
 /** What a write did, or would do. */
@@ -76,6 +78,10 @@ export class AgentsClient {
 
   restore(name: string, version: string): Promise<Written> {
     return this.api.call('POST', `${pathOf(name)}/versions/${encodeURIComponent(version)}/restore`);
+  }
+
+  async eraseVersion(name: string, version: string): Promise<void> {
+    await this.api.call('DELETE', `${pathOf(name)}/versions/${encodeURIComponent(version)}`);
   }
 
   async remove(name: string): Promise<void> {

@@ -72,8 +72,13 @@ export async function showAgent(cli: Cli, name: string, options: ServerOptions):
 
 export async function listVersions(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   const versions = await clientOf(cli, options).versions(name);
-  const rows = versions.map(({ version, enabled, created_at: at, created_by: by }) => [
-    ...[String(version), enabled ? 'yes' : 'no', formatTime(new Date(at)), by],
+  const rows = versions.map(({ version, enabled, created_at: at, created_by: by, erased_at: erased }) => [
+    ...[
+      String(version),
+      enabled ? 'yes' : 'no',
+      formatTime(new Date(at)),
+      erased === null ? by : `${by} (contents erased)`,
+    ],
   ]);
   if (options.json) printJson(cli.terminal, versions);
   else printTable(cli.terminal, VERSION_TITLES, rows, '');
@@ -91,6 +96,17 @@ export async function restoreVersion(
     options,
     `has the contents of version ${version} again`,
   );
+}
+
+export async function eraseVersion(
+  cli: Cli,
+  name: string,
+  version: string,
+  options: ServerOptions,
+): Promise<void> {
+  await clientOf(cli, options).eraseVersion(name, version);
+  if (options.json) printJson(cli.terminal, { slug: name, version: Number(version), erased: true });
+  else cli.terminal.out(`The contents of version ${version} of agent ${name} are erased.`);
 }
 
 export async function setEnabled(

@@ -20,6 +20,7 @@ export const AUDIT_ACTIONS = {
   'secret.rotate': 'All secrets were encrypted again with the newest master key.',
   'agent.create': 'An agent was added to the catalog.',
   'agent.update': 'An agent was changed, enabled, disabled or restored. `detail` has the new version.',
+  'agent.erase': 'The contents of an earlier version were erased. `detail` has the version.',
   'agent.delete': 'An agent was removed from the catalog.',
   'schedule.create': 'A schedule was created.',
   'schedule.update': 'A schedule was changed, paused or resumed. `detail` has the new state.',

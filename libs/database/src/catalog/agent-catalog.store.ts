@@ -116,10 +116,31 @@ export class AgentCatalogStore {
         take: limit,
       }),
     );
-    return rows.map(({ version, definition, enabled, createdBy: by, createdAt }) => ({
-      ...{ version, enabled, by, createdAt },
+    return rows.map(({ version, definition, enabled, createdBy: by, createdAt, erasedAt }) => ({
+      ...{ version, enabled, by, createdAt, erasedAt },
       definition: definition as unknown as AgentDefinition,
     }));
+  }
+
+  /**
+   * Erase the definition of an earlier version. The version stays in the history.
+   * @returns false if it is the present version, was erased before, or does not exist
+   */
+  async eraseVersion(
+    { tenantId, id, version }: AgentKey,
+    slug: string,
+    actor: Actor = PLATFORM_ACTOR,
+  ): Promise<boolean> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const { count } = await prisma.agentVersion.updateMany({
+        where: { tenantId, agentId: id, version, erasedAt: null, agent: { version: { gt: version } } },
+        data: { definition: {}, erasedAt: new Date() },
+      });
+      if (count === 0) return false;
+      const target = { kind: 'agent', name: slug } as const;
+      await record({ action: 'agent.erase', target, by: actor, detail: { id, version } });
+      return true;
+    });
   }
 
   /** Runs a statement that writes an agent and returns it, and stores the result as a version. */

@@ -63,6 +63,8 @@ export interface AgentKey {
 export interface AgentVersion extends AgentContent {
   version: number;
   createdAt: Date;
+  /** Its definition was erased then. What is left is no definition. */
+  erasedAt: Date | null;
 }
 
 /** A host name and the agent for calls that name no agent. */

@@ -51,3 +51,12 @@ export const isDefaultAgent = (slug: string, tenant: string): ProtocolError =>
 /** Other writers were always faster. */
 export const outrun = (name: string): ProtocolError =>
   new ProtocolError('conflict', `"${name}" is being changed by somebody else: try again`);
+
+export const versionErased = (name: string, version: number): ProtocolError =>
+  new ProtocolError('conflict', `version ${version} of "${name}" was erased: its contents no longer exist`);
+
+export const presentVersion = (name: string, version: number): ProtocolError =>
+  new ProtocolError(
+    'conflict',
+    `version ${version} is what "${name}" is now: change the agent first, then erase the version`,
+  );

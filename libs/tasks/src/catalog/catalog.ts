@@ -32,8 +32,10 @@ import {
   explainRefusal,
   isDefaultAgent,
   outrun,
+  presentVersion,
   slugFixed,
   slugTaken,
+  versionErased,
 } from './catalog-errors.js';
 import { mergePatch } from './merge-patch.js';
 
@@ -139,15 +141,30 @@ export class Catalog {
     return this.change(author, name, edit, options);
   }
 
-  /** Make a new version with the contents of an earlier one. Throws `not-found`. */
+  /** Make a new version with the contents of an earlier one. Throws `not-found`, and `conflict` if it was erased. */
   async restore(
     author: Author,
     name: string,
     number: number,
     options: WriteOptions = {},
   ): Promise<CatalogWrite> {
-    const { definition } = await this.version(author, name, number);
+    const { definition, erasedAt } = await this.version(author, name, number);
+    if (erasedAt) throw versionErased(name, number);
     return this.change(author, name, () => ({ definition }), options);
+  }
+
+  /**
+   * Erase the contents of an earlier version, for instance a token that stood in a header. The version stays in the
+   * history. Throws `not-found`, and `conflict` for the present version.
+   */
+  async eraseVersion(author: Author, name: string, number: number): Promise<void> {
+    const { id, slug, version } = await this.own(author, name);
+    const { erasedAt } = await this.version(author, name, number);
+    if (erasedAt) return;
+    const key = { tenantId: author.tenantId, id, version: number };
+    if (number >= version || !(await this.entries.eraseVersion(key, slug, author.actor))) {
+      throw presentVersion(slug, number);
+    }
   }
 
   /** Delete an agent from the catalog. Its running tasks finish. */

@@ -37,12 +37,13 @@ export const encodeVersionSummary = (version: AgentVersion): Record<string, unkn
   enabled: version.enabled,
   created_at: version.createdAt.toISOString(),
   created_by: version.by,
+  erased_at: version.erasedAt?.toISOString() ?? null,
 });
 
-/** A version with its definition. */
+/** A version with its definition, which is null if it was erased. */
 export const encodeVersion = (version: AgentVersion): Record<string, unknown> => ({
   ...encodeVersionSummary(version),
-  definition: writeAgentDefinition(version.definition),
+  definition: version.erasedAt ? null : writeAgentDefinition(version.definition),
 });
 
 const standingOf = ({ id, slug, origin, version, status }: Shown): Record<string, unknown> => ({

@@ -194,6 +194,7 @@ describe('agents that are not a tenant’s own', () => {
       ['DELETE', '', undefined],
       ['GET', '/versions', undefined],
       ['POST', '/versions/1/restore', undefined],
+      ['DELETE', '/versions/1', undefined],
     ] as const) {
       const [theirs, none] = [`/${String(id)}`, '/5f0c954e-9b3d-4f6d-8f2e-0123456789ab'];
       const answers = [

@@ -1,7 +1,7 @@
 import { ProtocolError } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, Catalog } from '@baton/tasks';
-import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RequireScope } from '../../access/access.guard.js';
 import {
@@ -48,6 +48,18 @@ export class AgentVersionsController {
   ): Promise<Record<string, unknown>> {
     const number = readVersion('version', version);
     return encodeVersion(await this.catalog.version(callerOf(request), name, number));
+  }
+
+  /** 204: erases the contents of an earlier version. It stays in the list, with `erased_at`. */
+  @RequireScope('agents:write')
+  @Delete(':version')
+  @HttpCode(204)
+  async erase(
+    @Param('agent') name: string,
+    @Param('version') version: string,
+    @Req() request: FastifyRequest,
+  ): Promise<void> {
+    await this.catalog.eraseVersion(authorOf(request), name, readVersion('version', version));
   }
 
   /** Makes the agent what it was at that version, as a new version. */

@@ -1,6 +1,6 @@
 import { AgentCatalogStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
-import { app, ECHO, Tenant } from './catalog-api.fixture.js';
+import { app, ECHO, sql, Tenant } from './catalog-api.fixture.js';
 
 describe('an agent of a tenant', () => {
   it('is made, shown, listed, called and deleted', async () => {
@@ -103,6 +103,34 @@ describe('an agent of a tenant', () => {
       expect((await tenant.ask(path.endsWith('e') ? 'POST' : 'GET', path)).status).toBe(404);
     }
     expect((await tenant.ask('GET', '/mine/versions/x')).status).toBe(400);
+  });
+
+  it('has versions whose contents are erased, such as a token in a header', async () => {
+    const tenant = await Tenant.create();
+    const remote = { card: 'https://crm.example', headers: { Authorization: 'Bearer hunter2' } };
+    const agent = { name: 'Far', description: 'Far', runtime: 'remote-a2a' };
+    await tenant.ask('PUT', '/far', { ...agent, config: remote });
+    const early = await tenant.ask('DELETE', '/far/versions/1');
+    expect([early.status, early.text]).toEqual([409, expect.stringContaining('change the agent first')]);
+    await tenant.ask('PUT', '/far', { ...agent, config: { card: 'https://crm.example' } });
+    const reader = await tenant.with('agents:read');
+    expect((await reader.ask('DELETE', '/far/versions/1')).status).toBe(403);
+    for (let i = 0; i < 2; i++) expect((await tenant.ask('DELETE', '/far/versions/1')).status).toBe(204);
+    const list = await tenant.ask('GET', '/far/versions');
+    expect(list.json).toMatchObject({
+      versions: [
+        { version: 2, erased_at: null },
+        { version: 1, erased_at: expect.any(String) as string },
+      ],
+    });
+    const shown = await tenant.ask('GET', '/far/versions/1');
+    expect(shown.json).toMatchObject({ version: 1, definition: null });
+    const restored = await tenant.ask('POST', '/far/versions/1/restore');
+    expect([restored.status, restored.text]).toEqual([409, expect.stringContaining('was erased')]);
+    const { rows } = await sql(`SELECT v::text FROM agent_versions v UNION SELECT a::text FROM agents a`);
+    expect(JSON.stringify(rows)).not.toContain('hunter2');
+    expect((await tenant.ask('DELETE', '/far/versions/9')).status).toBe(404);
+    expect((await tenant.ask('GET', '/far')).json).toMatchObject({ version: 2 });
   });
 
   it('is not overwritten by who has seen an older version', async () => {

@@ -96,6 +96,7 @@ describe('a token with a list of agents', () => {
     ['GET', '/v1/agents/<agent>/versions'],
     ['GET', '/v1/agents/<agent>/versions/1'],
     ['POST', '/v1/agents/<agent>/versions/1/restore'],
+    ['DELETE', '/v1/agents/<agent>/versions/1'],
     ['GET', '/agents/<agent>/.well-known/agent-card.json'],
     ['GET', '/agents/<agent>/.well-known/agent.json'],
     ['GET', '/v1/a2a/agents/<agent>/agent-card.json'],

@@ -5,6 +5,7 @@ import { TokenService } from '@baton/identity';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../../test/support/index.js';
 import { ApiModule } from '../../api.module.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from '../../server.js';
@@ -32,6 +33,16 @@ afterAll(async () => {
   await shutDown(app);
   await database.drop();
 });
+
+/** A statement about all tenants. */
+export async function sql(text: string) {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`SET baton.tenant = 'system'`);
+  const { rows } = await client.query<Record<string, unknown>>(text);
+  await client.end();
+  return { rows };
+}
 
 /** A tenant’s way to the API. */
 export class Tenant {

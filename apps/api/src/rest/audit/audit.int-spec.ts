@@ -131,6 +131,11 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await agent();
     return { path: `/v1/agents/${target}`, action: 'agent.delete', target };
   },
+  'DELETE /v1/agents/:agent/versions/:version': async () => {
+    const target = await agent();
+    await admin.ask('PATCH', `/v1/agents/${target}`, { description: 'Another' });
+    return { path: `/v1/agents/${target}/versions/1`, action: 'agent.erase', target };
+  },
   'POST /v1/agents/:agent/versions/:version/restore': async () => {
     const target = await agent();
     await admin.ask('PATCH', `/v1/agents/${target}`, { description: 'Another' });
