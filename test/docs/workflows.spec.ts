@@ -1,0 +1,128 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+
+const ROOT = join(__dirname, '../..');
+const FOLDER = join(ROOT, '.github/workflows');
+
+interface Step {
+  uses?: string;
+  run?: string;
+  with?: Record<string, unknown>;
+}
+interface Job {
+  needs?: string;
+  permissions?: Record<string, string>;
+  steps: Step[];
+}
+interface Workflow {
+  on: Record<string, unknown>;
+  permissions: Record<string, string>;
+  jobs: Record<string, Job>;
+}
+
+const read = (name: string): Workflow => parse(readFileSync(join(FOLDER, name), 'utf8')) as Workflow;
+const names = readdirSync(FOLDER);
+
+describe.each(names)('the workflow %s', (name) => {
+  const { permissions, jobs } = read(name);
+  const steps = Object.values(jobs).flatMap((job) => job.steps);
+
+  it('may only read, unless a job says otherwise', () => {
+    expect(permissions).toEqual({ contents: 'read' });
+    const writing = Object.entries(jobs).filter(([, job]) => job.permissions);
+    expect(writing.map(([job]) => job)).toEqual(name === 'release.yml' ? ['release'] : []);
+  });
+
+  it('takes actions of known publishers only, each with a version', () => {
+    const used = steps.flatMap(({ uses }) => uses ?? []);
+    expect(used.filter((action) => !/^(actions|docker)\/[\w-]+@v\d+$/.test(action))).toEqual([]);
+  });
+
+  it('runs files and scripts that there are', () => {
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    const runs = steps.flatMap(({ run }) => run ?? []).join('\n');
+    for (const [, file = ''] of runs.matchAll(/(?:^|\s)(\.ci\/\w+)/g)) {
+      expect(() => execFileSync('bash', ['-n', join(ROOT, file)])).not.toThrow();
+    }
+    const called = [...runs.matchAll(/npm run (?:--silent )?([\w:]+)/g)].map(([, script = '']) => script);
+    expect(called.filter((script) => !(script in scripts))).toEqual([]);
+  });
+});
+
+describe('the release', () => {
+  const { on, jobs } = read('release.yml');
+
+  it('is made of a tag, after all tests, and only its job may publish and sign', () => {
+    expect(on).toEqual({ push: { tags: ['v*.*.*'] } });
+    expect(jobs.test?.steps.at(-1)?.run).toBe('.ci/run');
+    expect(jobs.release).toMatchObject({
+      needs: 'test',
+      permissions: { contents: 'write', packages: 'write', 'id-token': 'write', attestations: 'write' },
+    });
+  });
+
+  it('signs the provenance of everything that it publishes: image, archive and bill of materials', () => {
+    const steps = jobs.release?.steps ?? [];
+    const signed = steps.filter(({ uses }) => uses?.startsWith('actions/attest-build-provenance@'));
+    expect(signed.map((step) => step.with?.['subject-digest'] ?? step.with?.['subject-path'])).toEqual([
+      '${{ steps.image.outputs.digest }}',
+      'baton-*.tgz\nbaton-sbom.cdx.json\n',
+    ]);
+    const bills = steps.filter(({ uses }) => uses?.startsWith('actions/attest-sbom@'));
+    expect(bills).toMatchObject([{ with: { 'sbom-path': 'baton-sbom.cdx.json' } }]);
+  });
+
+  it('has a bill of materials with the packages of production, and no others', () => {
+    const text = execFileSync('npm', ['run', '--silent', 'sbom'], {
+      ...{ cwd: ROOT, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024, stdio: ['ignore', 'pipe', 'ignore'] },
+    });
+    const bill = JSON.parse(text) as { bomFormat: string; components: { name: string }[] };
+    const packages = new Set(bill.components.map(({ name }) => name));
+    expect(bill.bomFormat).toBe('CycloneDX');
+    expect([packages.has('fastify'), packages.has('jest'), packages.has('oxlint')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+});
+
+describe('the audit of dependencies', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-audit-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const audit = (report: unknown) => {
+    const file = join(folder, 'report.json');
+    writeFileSync(file, typeof report === 'string' ? report : JSON.stringify(report));
+    const { status, stdout } = spawnSync(join(ROOT, '.ci/audit'), [file], { encoding: 'utf8' });
+    return { status, stdout };
+  };
+  const found = (severity: string) => ({
+    metadata: { vulnerabilities: { total: 1 } },
+    vulnerabilities: { left: { name: 'left', severity, range: '<1.0.0' } },
+  });
+
+  it('fails for grave vulnerabilities, and names them', () => {
+    expect(audit(found('critical'))).toEqual({
+      status: 1,
+      stdout: 'critical: left <1.0.0\n1 packages with grave vulnerabilities, 1 vulnerabilities in all\n',
+    });
+    expect(audit(found('high')).status).toBe(1);
+    expect(audit(found('moderate')).status).toBe(0);
+    expect(audit({ metadata: { vulnerabilities: { total: 0 } }, vulnerabilities: {} }).status).toBe(0);
+  });
+
+  it('only warns if the registry does not answer', () => {
+    for (const report of ['', '{"error":{"code":"E405"}}', '{"message":"not found"}']) {
+      expect(audit(report)).toEqual({
+        status: 0,
+        stdout: '::warning::npm audit got no answer from the registry: nothing is known.\n',
+      });
+    }
+  });
+});
