@@ -31,6 +31,7 @@ const READS = [
   ],
   'issuers list',
   ...['tasks show', 'dead-letters list', 'dead-letters show', 'audit', 'config check'],
+  'master-key vault',
 ];
 /** Commands that only call the server, which writes the record: apps/api/src/rest/audit/audit.int-spec.ts. */
 const OVER_HTTP = [

@@ -54,6 +54,10 @@ const COMMANDS: Readonly<
     summary: 'restore a backup into an empty database',
     add: async (...args) => (await import('./commands/backup.js')).addRestoreCommand(...args),
   },
+  'master-key': {
+    summary: 'the master key from a key store: vault',
+    add: async (...args) => (await import('./commands/master-key.js')).addMasterKeyCommands(...args),
+  },
   config: {
     summary: 'the settings of this environment: check',
     add: async (...args) => (await import('./commands/config.js')).addConfigCommands(...args),
