@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -64,6 +64,19 @@ describe('the release', () => {
       needs: 'test',
       permissions: { contents: 'write', packages: 'write', 'id-token': 'write', attestations: 'write' },
     });
+  });
+
+  it('puts into the archive what is built, and only what there is', () => {
+    const run =
+      jobs.release?.steps.map((step) => step.run ?? '').find((text) => text.startsWith('tar ')) ?? '';
+    const files = run
+      .replace(/^tar -czf "[^"]*" /, '')
+      .trim()
+      .split(' ');
+    expect(files).toEqual(
+      expect.arrayContaining(['dist', 'bin', 'prisma', 'package.json', 'package-lock.json']),
+    );
+    expect(files.filter((file) => file !== 'dist' && !existsSync(join(ROOT, file)))).toEqual([]);
   });
 
   it('signs the provenance of everything that it publishes: image, archive and bill of materials', () => {

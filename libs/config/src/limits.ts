@@ -183,9 +183,10 @@ export type LimitName = keyof typeof LIMITS;
 
 type Value<Rule extends LimitRule> = Rule extends { required: true } ? number : number | null;
 
-/** Limits of every tenant's catalog of agents. An operator can not change them. */
+/** Limits of every tenant's catalog of agents and secrets. An operator can not change them. */
 export const CATALOG_LIMITS = {
   maxAgents: 1_000,
+  maxSecrets: 1_000,
   /** Versions that are kept per agent. The oldest ones are deleted. */
   maxVersions: 100,
 } as const;

@@ -43,7 +43,7 @@ export { IssuerStore } from './tenants/issuer.store.js';
 export { type TokenPosition, TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore, CatalogFullError } from './catalog/agent-catalog.store.js';
 export { AgentStore } from './catalog/agent.store.js';
-export { SecretStore } from './catalog/secret.store.js';
+export { SecretStore, TooManySecretsError } from './catalog/secret.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore, TooManySchedulesError } from './schedules/schedule.store.js';
 export { HostStore, hostName } from './catalog/host.store.js';

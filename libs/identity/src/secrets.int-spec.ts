@@ -59,6 +59,25 @@ describe('secrets', () => {
     expect(await secrets(one).get(acme, 'openai', [])).toBeUndefined();
   });
 
+  it('are 1,000 at most, also if they are set at once; one that is there can be replaced', async () => {
+    await sql(
+      `INSERT INTO secrets (tenant_id, name, key_id, nonce, ciphertext)
+       SELECT '${acme}', 'secret-' || n, 'k', '', '' FROM generate_series(1, 999) n`,
+    );
+    const set = (name: string) => secrets(one).set(acme, name, VALUE);
+    const outcomes = await Promise.allSettled([set('one'), set('two'), set('three')]);
+    const refused = outcomes.filter((each) => each.status === 'rejected');
+    expect(refused).toHaveLength(2);
+    for (const { reason } of refused) {
+      expect(reason).toMatchObject({
+        ...{ name: 'SecretError', field: 'name' },
+        message: 'The tenant has 1000 secrets already: remove one that no agent uses.',
+      });
+    }
+    expect(await set('secret-1')).toMatchObject({ name: 'secret-1' });
+    expect(await secrets(one).set(other, 'one', VALUE)).toMatchObject({ name: 'one' });
+  });
+
   it('are nowhere in the database in the clear', async () => {
     await secrets(one).set(acme, 'openai', VALUE);
     const [row] = await sql('SELECT row_to_json(s)::text AS row, ciphertext FROM secrets s');

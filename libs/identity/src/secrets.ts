@@ -1,6 +1,12 @@
 import { defaultOrigins, mayReceive, originRefusal, parseOrigins } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type Actor, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
+import {
+  type Actor,
+  type SecretInfo,
+  type SecretKey,
+  SecretStore,
+  TooManySecretsError,
+} from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { SecretBox, SecretError } from './secret-box.js';
 
@@ -31,7 +37,8 @@ export class Secrets {
   }
 
   /**
-   * Set a secret. Replaces an existing one. Throws `SecretError` for an invalid name, value or origin.
+   * Set a secret. Replaces an existing one. Throws `SecretError` for an invalid name, value or origin, and if there are
+   * too many.
    * @param origins the destinations that may receive it. Default: those of the replaced secret; for a new one its
    * provider's, if it has the name of a provider, else none
    */
@@ -52,7 +59,7 @@ export class Secrets {
     }
     const id = { tenantId, name };
     const own = origins && validOrigins(origins);
-    return this.store.put(id, this.box.seal(id, value), own, defaultOrigins(name), by);
+    return this.store.put(id, this.box.seal(id, value), own, defaultOrigins(name), by).catch(explainFull);
   }
 
   /**
@@ -139,3 +146,8 @@ function assertName(name: string): void {
     'name',
   );
 }
+
+const explainFull = (error: unknown): never => {
+  if (!(error instanceof TooManySecretsError)) throw error;
+  throw new SecretError(`${error.message}: remove one that no agent uses.`, 'name');
+};

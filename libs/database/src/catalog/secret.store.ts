@@ -1,8 +1,16 @@
+import { CATALOG_LIMITS } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { CatalogClient } from '../connection/catalog-client.js';
+import { CatalogClient, type Change } from '../connection/catalog-client.js';
 import type { Secret } from '../generated/client.js';
 import type { BoundSecret, SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
+
+const { maxSecrets } = CATALOG_LIMITS;
+
+/** The tenant has the maximum number of secrets. */
+export class TooManySecretsError extends Error {
+  override readonly name = 'TooManySecretsError';
+}
 
 const INFO = { name: true, keyId: true, origins: true, createdAt: true, updatedAt: true };
 
@@ -14,6 +22,7 @@ export class SecretStore {
   /**
    * Store a secret. Replaces the one with the same name.
    * @param origins the destinations that may receive it. Default: those of the replaced secret, else `otherwise`
+   * @throws TooManySecretsError
    */
   async put(
     { tenantId, name }: SecretKey,
@@ -23,7 +32,9 @@ export class SecretStore {
     by: Actor = PLATFORM_ACTOR,
   ): Promise<SecretInfo> {
     const data = columnsOf(sealed);
-    return this.catalog.change(tenantId, async (prisma, record) => {
+    const put: Change<SecretInfo> = async (prisma, record) => {
+      const others = await prisma.secret.count({ where: { tenantId, name: { not: name } } });
+      if (others >= maxSecrets) throw new TooManySecretsError(`The tenant has ${maxSecrets} secrets already`);
       const row = await prisma.secret.upsert({
         where: { tenantId_name: { tenantId, name } },
         create: { tenantId, name, ...data, origins: origins ?? otherwise },
@@ -37,7 +48,9 @@ export class SecretStore {
         detail: { origins: row.origins },
       });
       return infoOf(row);
-    });
+    };
+    // One after the other, so that the count is exact.
+    return this.catalog.change(tenantId, put, 'secrets are set');
   }
 
   /** Set the destinations that may receive a secret. @returns undefined if there is no such secret */
