@@ -65,7 +65,7 @@ const DECIDED: Readonly<Variables> = {
 /** Settings of this machine: its command line, its passwords and what Compose itself does with them. */
 const OUTSIDE = new Set([
   ...['BATON_HOME', 'WORKERS', 'BATON_URL', 'BATON_TOKEN', 'POSTGRES_PASSWORD', 'BATON_DATABASE_PASSWORD'],
-  ...['WORKER_PORT', 'BATON_AGENTS_DIR', 'AGENTS_OFFLINE'],
+  ...['WORKER_PORT', 'BATON_AGENTS_DIR', 'AGENTS_OFFLINE', 'BATON_ADMIN_URL', 'BATON_OPERATOR_TOKEN'],
 ]);
 
 /** A value of each setting that is not its default. */

@@ -5,6 +5,7 @@ import { LimitsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
+import { AdminModule } from './admin/admin.module.js';
 import { CardsModule } from './cards/cards.controller.js';
 import { JsonRpcModule } from './json-rpc/json-rpc.controller.js';
 import { HealthModule } from './health/health.controller.js';
@@ -25,6 +26,7 @@ import { RestModule } from './rest/rest.module.js';
     JsonRpcModule,
     CardsModule,
     RestModule,
+    AdminModule,
     HealthModule,
   ],
 })

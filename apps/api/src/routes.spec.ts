@@ -80,7 +80,9 @@ it('what is for operators is on the management port alone, however its path is s
     ...[path, `${path}/`, `/${path}`, `${path}?x`, `/%${path.charCodeAt(1).toString(16)}${path.slice(2)}`],
   ];
   const statusOf = async (url: string): Promise<number> => (await rawRequest(url, {})).status;
-  const own = MANAGEMENT_ROUTES.map(({ path }) => path).filter((path) => !OPEN.includes(path));
+  const own = MANAGEMENT_ROUTES.filter(({ access }) => access === 'public')
+    .map(({ path }) => path)
+    .filter((path) => !OPEN.includes(path));
   expect(own).toContain('/metrics');
   for (const path of own.flatMap(spellings)) {
     expect([path, await statusOf(api.url + path)]).toEqual([path, 404]);
@@ -88,5 +90,28 @@ it('what is for operators is on the management port alone, however its path is s
   }
   for (const path of ['/', '/agents/echo', '/v1/agents', '/agent.schema.json']) {
     expect([path, await statusOf(api.managementUrl + path)]).toEqual([path, 404]);
+  }
+});
+
+it('the API of operators is on the management port alone, and refuses everybody but operators', async () => {
+  const routes = MANAGEMENT_ROUTES.filter(({ access }) => access !== 'public');
+  expect(routes.every(({ access, path }) => access === 'operator' && path.startsWith('/v1/admin/'))).toBe(
+    true,
+  );
+  expect(routes.length).toBeGreaterThan(15);
+  for (const { method, path } of routes) {
+    const at = (url: string, headers: Record<string, string> = {}) =>
+      rawRequest(url + path.replaceAll(/:\w+/g, 'x'), { method, headers });
+    expect([path, (await at(api.url, { authorization: 'Bearer admin' })).status]).toEqual([path, 404]);
+    for (const token of [
+      'Bearer admin',
+      'Basic admin',
+      `Bearer baton_operator_${'x'.repeat(43)}`,
+      undefined,
+    ]) {
+      const answer = await at(api.managementUrl, token === undefined ? {} : { authorization: token });
+      expect([path, answer.status]).toEqual([path, 401]);
+      expect(answer.headers['www-authenticate']).toMatch(/^Bearer/);
+    }
   }
 });

@@ -29,7 +29,7 @@ const READS = [
     'hosts list',
     'secrets list',
   ],
-  'issuers list',
+  ...['issuers list', 'operator-tokens list', 'tenants usage'],
   ...['tasks show', 'dead-letters list', 'dead-letters show', 'audit', 'config check'],
   'master-key vault',
 ];
@@ -128,6 +128,18 @@ const WRITES: Readonly<Record<string, () => Promise<{ line: string; input?: stri
     line: 'tenants delete another --yes',
     record: { action: 'tenant.delete', tenant_id: null, target: { kind: 'tenant', name: 'another' } },
   }),
+  'operator-tokens create': async () => ({
+    line: 'operator-tokens create --name ops',
+    record: { action: 'operator-token.create', tenant_id: null, detail: { name: 'ops' } },
+  }),
+  'operator-tokens revoke': async () => {
+    const [token] = JSON.parse(await must('operator-tokens list --json')) as { id: string }[];
+    const name = token?.id ?? '';
+    return {
+      line: `operator-tokens revoke ${name}`,
+      record: { action: 'operator-token.revoke', tenant_id: null, target: { kind: 'token', name } },
+    };
+  },
   'issuers add': async () => ({
     line: 'issuers add https://idp.example --tenant walk --audience baton --no-check',
     record: { action: 'issuer.add', detail: { issuer: 'https://idp.example', audience: 'baton' } },

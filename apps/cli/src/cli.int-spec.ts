@@ -65,11 +65,13 @@ describe('tenants', () => {
       ...{ code: 0, err: 'api_tokens: 1 rows deleted\naudit_records: 4 rows deleted' },
       out: `Tenant debtor (${id}) is deleted: 5 rows, 0 running tasks canceled.`,
     });
-    expect((await received(4)).map(({ type }) => type)).toEqual([
-      ...['tenant-suspended', 'limits-changed', 'tenant-suspended', 'tenant-suspended'],
+    expect((await received(5)).map(({ type }) => type)).toEqual([
+      ...['tenant-suspended', 'limits-changed', 'tenant-suspended', 'tenant-suspended', 'catalog-changed'],
     ]);
     for (const command of ['suspend debtor', 'resume debtor', 'delete debtor --yes']) {
-      expect(await refusal(`tenants ${command}`)).toBe('There is no tenant "debtor".');
+      expect(await refusal(`tenants ${command}`)).toBe(
+        'There is no tenant "debtor": npx baton tenants list shows all tenants.',
+      );
     }
     expect(await refusal(`tenants suspend debtor --reason ${'x'.repeat(201)}`)).toMatch(/^--reason must be/);
   });

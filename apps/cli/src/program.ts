@@ -6,7 +6,7 @@ const COMMANDS: Readonly<
   Record<string, { summary: string; add: (program: Command, cli: Cli) => Promise<void> }>
 > = {
   tenants: {
-    summary: 'tenants: create, list, set, limits, suspend, resume, delete, export, import',
+    summary: 'tenants: create, list, set, limits, usage, suspend, resume, delete, export, import',
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
   },
   tokens: {
@@ -16,6 +16,10 @@ const COMMANDS: Readonly<
   issuers: {
     summary: 'OpenID providers that a tenant trusts: add, list, remove',
     add: async (...args) => (await import('./commands/issuers.js')).addIssuerCommands(...args),
+  },
+  'operator-tokens': {
+    summary: 'tokens for the API of operators: create, list, revoke',
+    add: async (...args) => (await import('./commands/operator-tokens.js')).addOperatorTokenCommands(...args),
   },
   agents: {
     summary:

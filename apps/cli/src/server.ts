@@ -1,6 +1,7 @@
 import { createParser } from 'eventsource-parser';
 import { type EnvironmentSource, loadLocalEnvironment } from '@baton/config';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { type Cli, OperatorError, readStateFile } from './cli.js';
 
 /** Options of every command that calls a server with a tenant's token. */
@@ -22,7 +23,7 @@ export const TOKEN_OPTION = [
 export class ApiClient {
   private readonly fetch: typeof fetch;
 
-  private constructor(private readonly target: Target) {
+  constructor(private readonly target: Target) {
     this.fetch = createFetch(target.token);
   }
 
@@ -52,6 +53,15 @@ export class ApiClient {
       method,
       headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** Sends a stream as the body. */
+  send(method: string, path: string, body: Readable, contentType: string): Promise<Response> {
+    const { url } = this.target;
+    return this.fetch(new URL(`v1/${path}`, url.endsWith('/') ? url : `${url}/`), {
+      ...{ method, headers: { 'content-type': contentType } },
+      ...{ body: Readable.toWeb(body) as ReadableStream, duplex: 'half' },
     });
   }
 
@@ -87,7 +97,7 @@ export function findTarget(source: EnvironmentSource, options: { url?: string; t
       'No server is configured: give --url and --token, or start Baton with `npm start` here.',
     );
   }
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+  if (!isHttpUrl(url)) {
     throw new OperatorError(`--url: "${url}" is not an http(s) URL: give one such as http://localhost:8080.`);
   }
   const ownToken = source.BATON_TOKEN?.trim();
@@ -97,6 +107,9 @@ export function findTarget(source: EnvironmentSource, options: { url?: string; t
   }
   return { url, token };
 }
+
+export const isHttpUrl = (url: string): boolean =>
+  URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 
 const isSameServer = (url: string, demoUrl: unknown): boolean =>
   typeof demoUrl === 'string' && URL.canParse(demoUrl) && new URL(demoUrl).origin === new URL(url).origin;

@@ -127,7 +127,7 @@ const api = group('API', {
   managementHost: setting(
     text,
     '127.0.0.1',
-    'Address of the management port. Never open it to callers: it asks for no token.',
+    'Address of the management port. Never open it to callers: only `/v1/admin` asks for a token.',
   ),
   trustedProxies: setting(
     networks,
@@ -468,6 +468,15 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
     text,
     'URL of the server that `npx baton send`, `agents`, `schedules` and similar commands call. Default: ' +
       'that of `npm start`.',
+  ),
+  batonAdminUrl: optional(
+    text,
+    'URL of a management port. `npx baton tenants` then calls it, and needs no DATABASE_URL.',
+  ),
+  batonOperatorToken: optional(
+    text,
+    'Token of an operator for BATON_ADMIN_URL, from `npx baton operator-tokens create`.',
+    { secret: true },
   ),
   batonToken: optional(text, 'Token for these commands. Default: the demo token of `npm start`.', {
     secret: true,

@@ -20,6 +20,7 @@ import { ScheduleStore } from './schedules/schedule.store.js';
 import { SecretStore } from './catalog/secret.store.js';
 import { StreamCountStore } from './tenants/stream-count.store.js';
 import { TaskStore } from './tasks/task.store.js';
+import { OperatorTokenStore } from './tenants/operator-token.store.js';
 import { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 import { TenantStore } from './tenants/tenant.store.js';
 import { TokenStore } from './tenants/token.store.js';
@@ -29,7 +30,15 @@ import { UsageStore } from './tenants/usage.store.js';
 
 const STORES = [
   ...[AuditStore, DeadLetterStore],
-  ...[JournalStore, RetentionStore, TenantRemovalStore, TenantStore, UsageStore, TokenUsageStore],
+  ...[
+    JournalStore,
+    RetentionStore,
+    OperatorTokenStore,
+    TenantRemovalStore,
+    TenantStore,
+    UsageStore,
+    TokenUsageStore,
+  ],
   IssuerStore,
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],

@@ -28,7 +28,7 @@ export {
   TooManyWaitingError,
 } from './tasks/turn-acceptance.js';
 export { type TokenReservation, TokenUsageStore } from './tenants/token-usage.store.js';
-export { UsageStore } from './tenants/usage.store.js';
+export { type TenantUsage, UsageStore } from './tenants/usage.store.js';
 export { type JournalRecord, JournalStore } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore } from './runs/dead-letter.store.js';
@@ -36,7 +36,13 @@ export type { RunError, RunErrorRecord } from './runs/run-sql.js';
 export { RunStore } from './runs/run.store.js';
 export { type StreamClaim, StreamCountStore } from './tenants/stream-count.store.js';
 export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.store.js';
-export { type WorkerLoad, type WorkerProcess, WorkerStore } from './dispatch/worker.store.js';
+export {
+  type KnownWorker,
+  type WorkerLoad,
+  type WorkerProcess,
+  WorkerStore,
+} from './dispatch/worker.store.js';
+export { type OperatorToken, OperatorTokenStore } from './tenants/operator-token.store.js';
 export { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 export { TenantStore } from './tenants/tenant.store.js';
 export { IssuerStore } from './tenants/issuer.store.js';

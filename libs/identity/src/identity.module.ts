@@ -7,17 +7,18 @@ import { BearerStrategy } from './bearer.js';
 import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
 import { OpenCalls } from './open-calls.js';
+import { OperatorTokens } from './operator-tokens.js';
 import { Secrets } from './secrets.js';
 import { TokenService } from './token.service.js';
 
 // Each expects the stores and Messaging to be provided globally. A worker needs no tokens.
 
-/** Provides TokenService, JwtService, OpenCalls, AuditLog, and what BearerGuard needs. */
+/** Provides TokenService, JwtService, OpenCalls, AuditLog, OperatorTokens, and what BearerGuard needs. */
 @Global()
 @Module({
   imports: [OutboundModule],
-  providers: [TokenService, JwtService, OpenCalls, BearerStrategy, AuditLog],
-  exports: [TokenService, JwtService, OpenCalls, AuditLog],
+  providers: [TokenService, JwtService, OpenCalls, BearerStrategy, AuditLog, OperatorTokens],
+  exports: [TokenService, JwtService, OpenCalls, AuditLog, OperatorTokens],
 })
 export class IdentityModule {}
 

@@ -15,6 +15,7 @@ export {
   tokenState,
   type Verification,
 } from './token.service.js';
+export { OperatorTokens } from './operator-tokens.js';
 export { SecretBox, SecretError } from './secret-box.js';
 export { Secrets } from './secrets.js';
 export type { ApiToken, SecretInfo, TokenRights } from '@baton/database';

@@ -11,6 +11,12 @@ export { ActiveRuns } from './runs/active-runs.js';
 export { Schedules } from './schedules/schedules.js';
 export { type OpenWork, PrincipalWork, type StoppedWork } from './tenants/principal-work.js';
 export { type DeletedTenant, type Suspended, TenantLifecycle } from './tenants/tenant-lifecycle.js';
+export {
+  type LimitInForce,
+  type LimitsInForce,
+  type TenantChange,
+  TenantSettings,
+} from './tenants/tenant-settings.js';
 export { TurnEnds } from './turns/turn-ends.js';
 export { TurnIntake } from './turns/turn-intake.js';
 export { TasksModule, WorkerTasksModule } from './tasks.module.js';
@@ -18,6 +24,9 @@ export { TasksModule, WorkerTasksModule } from './tasks.module.js';
 // What the use cases take and return, for those who call them.
 export type {
   AgentVersion,
+  ApiToken,
+  HostBinding,
+  Tenant,
   CatalogEntry,
   DeadLetter,
   TaskRelations,
@@ -25,3 +34,4 @@ export type {
   Schedule,
 } from '@baton/database';
 export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';
+export { OperatorDesk } from './tenants/operator-desk.js';

@@ -8,17 +8,19 @@ import { RetentionSweep } from './retention/retention-sweep.js';
 import { UsageCount } from './retention/usage-count.js';
 import { RunsModule } from './runs/runs.module.js';
 import { ScheduleClockModule, SchedulesModule } from './schedules/schedules.module.js';
+import { OperatorDesk } from './tenants/operator-desk.js';
 import { PrincipalWork } from './tenants/principal-work.js';
 import { TenantLifecycle } from './tenants/tenant-lifecycle.js';
+import { TenantSettings } from './tenants/tenant-settings.js';
 import { TurnsModule } from './turns/turns.module.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
 @Module({
   imports: [CatalogModule, OperationsModule, PlatformModule, SchedulesModule, TurnsModule],
-  providers: [DeadLetters, PrincipalWork, TenantLifecycle],
+  providers: [DeadLetters, PrincipalWork, TenantLifecycle, TenantSettings, OperatorDesk],
   exports: [
     ...[CatalogModule, DeadLetters, OperationsModule, PlatformModule, PrincipalWork, SchedulesModule],
-    TenantLifecycle,
+    ...[TenantLifecycle, TenantSettings, OperatorDesk],
   ],
 })
 export class TasksModule {}

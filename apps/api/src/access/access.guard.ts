@@ -1,18 +1,18 @@
 import { ProtocolError, type Scope } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { AuditLog, BearerGuard, type Caller, callerOf, LimitsService } from '@baton/identity';
+import { AuditLog, BearerGuard, type Caller, callerOf, LimitsService, OperatorTokens } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
 import { logContextOf } from '../http/requests.js';
-import { actorOf } from './actor.js';
+import { actorOf, type OperatorRequest } from './actor.js';
 import { guestOf } from './guests.js';
 import { HostBindings } from './host-bindings.js';
 import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
 
 /** Who may call a route without a token. A route that declares nothing requires one. */
-export type Access = 'public' | 'optional-token' | 'guests';
+export type Access = 'public' | 'optional-token' | 'guests' | 'operator';
 
 export const ACCESS = Symbol('who may call without a token');
 const SCOPES = Symbol('scopes of which the token needs one');
@@ -28,6 +28,9 @@ export const OptionalToken = () => SetMetadata(ACCESS, 'optional-token' satisfie
  * tenant.
  */
 export const AllowGuests = () => SetMetadata(ACCESS, 'guests' satisfies Access);
+
+/** For operators, with a token of theirs. Tokens of tenants are refused. */
+export const OperatorOnly = () => SetMetadata(ACCESS, 'operator' satisfies Access);
 
 /** The token needs one of these scopes, or `admin`. */
 export const RequireScope = (...scopes: readonly Scope[]) => SetMetadata(SCOPES, scopes);
@@ -56,6 +59,7 @@ export class AccessGuard extends BearerGuard {
     private readonly unauthenticated: UnauthenticatedLimit,
     private readonly audit: AuditLog,
     private readonly agents: AgentDirectory,
+    private readonly operators: OperatorTokens,
   ) {
     super();
   }
@@ -69,6 +73,7 @@ export class AccessGuard extends BearerGuard {
     const admission = await this.unauthenticated.admit(request);
     try {
       if (access === undefined) await super.canActivate(context);
+      else if (access === 'operator') await this.authenticateOperator(request);
       else await this.authenticateAtHost(access, request, context);
     } catch (error) {
       const isRefused = error instanceof ProtocolError && error.kind === 'unauthenticated';
@@ -76,8 +81,9 @@ export class AccessGuard extends BearerGuard {
       else await this.unauthenticated.forgive(request, admission);
       throw error;
     }
-    if (!request.user) return true;
+    if (!request.user && access !== 'operator') return true;
     await this.unauthenticated.accept(request, admission);
+    if (!request.user) return true;
     const { tenantId, scopes } = request.user;
     const log = logContextOf(request);
     log.tenantId = tenantId;
@@ -111,6 +117,16 @@ export class AccessGuard extends BearerGuard {
       this.audit.refuse({ ...refused, by: actorOf(request) });
       throw error;
     }
+  }
+
+  private async authenticateOperator(request: OperatorRequest): Promise<void> {
+    const [, secret] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
+    request.operator = secret === undefined ? undefined : await this.operators.verify(secret);
+    if (request.operator) return;
+    throw new ProtocolError(
+      'unauthenticated',
+      'a token of an operator is required: npx baton operator-tokens create makes one',
+    );
   }
 
   /** A token that is sent must be valid, whatever the host. */

@@ -1,8 +1,18 @@
-import type { Actor } from '@baton/database';
+import type { Actor, OperatorToken } from '@baton/database';
 import { callerOf } from '@baton/identity';
 import type { FastifyRequest } from 'fastify';
 
 /** Who sends the request, for the audit log. */
 export function actorOf(request: FastifyRequest): Actor {
   return { ...callerOf(request).principal, address: request.ip, requestId: request.id };
+}
+
+/** A request with the operator that the guard has found. */
+export type OperatorRequest = FastifyRequest & { operator?: OperatorToken };
+
+/** The operator who sends the request, for the audit log. Throws if the route is not for operators, which is a bug. */
+export function operatorActorOf(request: OperatorRequest): Actor {
+  if (!request.operator) throw new Error('operatorActorOf: the route is not for operators');
+  const key = `operator:${request.operator.id}`;
+  return { kind: 'operator', key, address: request.ip, requestId: request.id };
 }

@@ -1,5 +1,5 @@
 import { EnvelopeError, ProtocolError, parseJsonBody } from '@baton/a2a';
-import { Environment } from '@baton/config';
+import { Environment, NO_LIMITS } from '@baton/config';
 import { callerOf, LimitsService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
@@ -34,19 +34,19 @@ export class BodyReader {
 
   /**
    * The text of a body that must be JSON, within a limit of the installation and that of the caller's tenant.
-   * @param size which limit of the installation holds
+   * @param size which limit of the installation holds; `operator`: that of small bodies, and no tenant's
    * @param mediaTypes the accepted media types
    * @throws ProtocolError `media-type`, `too-large`, `request-timeout`, or `parse` if it is not UTF-8
    * @throws CallerLeft if the connection breaks before the end
    */
   async text(
     request: FastifyRequest,
-    size: 'standard' | 'small',
+    size: 'standard' | 'small' | 'operator',
     mediaTypes: readonly string[] = RPC_TYPES,
   ): Promise<string> {
     const { bodyLimitBytes, smallBodyLimitBytes, requestTimeoutMs: ms } = this.environment;
-    const bytes = size === 'small' ? smallBodyLimitBytes : bodyLimitBytes;
-    const { bodyBytes } = await this.limits.of(callerOf(request).tenantId);
+    const bytes = size === 'standard' ? bodyLimitBytes : smallBodyLimitBytes;
+    const { bodyBytes } = size === 'operator' ? NO_LIMITS : await this.limits.of(callerOf(request).tenantId);
     const isOfTenant = bodyBytes !== null && bodyBytes < bytes;
     assertMediaType(request.raw, mediaTypes);
     const body = await readBody(
@@ -60,6 +60,11 @@ export class BodyReader {
   /** The parsed body of a request to the REST API. */
   async json(request: FastifyRequest, mediaTypes = ['application/json']): Promise<unknown> {
     return parseJsonBody(await this.text(request, 'small', mediaTypes));
+  }
+
+  /** The parsed body of an operator's request. */
+  async ofOperator(request: FastifyRequest): Promise<unknown> {
+    return parseJsonBody(await this.text(request, 'operator', ['application/json']));
   }
 }
 

@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const MANAGEMENT = 'management';
+const IMPORT_MS = 3_600_000;
 
 /** Requests that came in on the management port. */
 const requests = new WeakSet<IncomingMessage>();
@@ -63,6 +64,8 @@ export class ManagementPort implements OnApplicationShutdown {
       requests.add(request);
       fastify.routing(request, response);
     });
+    // The import of a tenant is one long request.
+    server.requestTimeout = IMPORT_MS;
     this.server = server;
     server.listen(managementPort, managementHost);
     await once(server, 'listening');

@@ -5,7 +5,9 @@ import {
   AuditStore,
   Database,
   type HostBinding,
+  DeadLetterStore,
   HostStore,
+  OperatorTokenStore,
   IssuerStore,
   RunStore,
   type SecretInfo,
@@ -31,12 +33,15 @@ import {
   Catalog,
   DeadLetters,
   OperationTable,
+  OperatorDesk,
   PlatformGauges,
   PlatformReadiness,
   PrincipalWork,
   RequestListing,
   Schedules,
   TasksModule,
+  TenantLifecycle,
+  TenantSettings,
   WorkerWatch,
 } from '@baton/tasks';
 import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
@@ -49,6 +54,7 @@ import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
 import { HealthModule } from '../health/health.controller.js';
 import { HttpModule } from '../http/http.module.js';
 import { AccessModule } from '../access/access.module.js';
+import { AdminModule } from '../admin/admin.module.js';
 import { RestModule } from '../rest/rest.module.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from '../server.js';
 
@@ -160,6 +166,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       JsonRpcModule,
       CardsModule,
       RestModule,
+      AdminModule,
       HealthModule,
     ],
   })
@@ -241,9 +248,10 @@ function fakesModule({
   counts,
   listeners,
 }: Fakes): new () => object {
-  const unused = [TaskStore, TenantStore, TokenStore, IssuerStore, AgentStore];
+  const unused = [...[TaskStore, TenantStore, TokenStore, IssuerStore, AgentStore, DeadLetterStore]];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
+    { provide: OperatorTokenStore, useValue: { byHash: async () => undefined } },
     {
       provide: Database,
       useValue: { ping: () => database.ping(), pendingMigrations: () => database.pendingMigrations() },
@@ -353,6 +361,8 @@ function tasksModule({
       },
       // The catalog is tested on a real database: rest/agents/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },
+      // The API of operators is tested on a real database: admin/admin.int-spec.ts.
+      ...[OperatorDesk, TenantLifecycle, TenantSettings].map((provide) => ({ provide, useValue: {} })),
       ...[PlatformGauges, PlatformReadiness, WorkerWatch],
     ],
     exports: [
@@ -365,6 +375,9 @@ function tasksModule({
       DeadLetters,
       PrincipalWork,
       Schedules,
+      OperatorDesk,
+      TenantLifecycle,
+      TenantSettings,
     ],
   })
   class FakeTasksModule {}

@@ -1,6 +1,7 @@
 import { RequestMethod, type Type } from '@nestjs/common';
 import { FASTIFY_ROUTE_CONSTRAINTS_METADATA } from '@nestjs/platform-fastify/constants.js';
 import { ACCESS, type Access } from '../access/access.guard.js';
+import { AdminModule } from '../admin/admin.module.js';
 import { CardsModule } from '../cards/cards.controller.js';
 import { HealthModule } from '../health/health.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
@@ -47,9 +48,13 @@ export const CARD_PATHS: readonly string[] = routesOfModule(CardsModule)
   .filter(names)
   .map(({ path }) => path);
 /** Every route that a controller declares, at either port. */
-const ALL_ROUTES: readonly Route[] = [RestModule, JsonRpcModule, CardsModule, HealthModule].flatMap(
-  routesOfModule,
-);
+const ALL_ROUTES: readonly Route[] = [
+  RestModule,
+  AdminModule,
+  JsonRpcModule,
+  CardsModule,
+  HealthModule,
+].flatMap(routesOfModule);
 /** Those of the public port. */
 export const ROUTES: readonly Route[] = ALL_ROUTES.filter(({ isManagement }) => !isManagement);
 /** Those of the management port. */

@@ -1,55 +1,52 @@
-import { SLUG } from '@baton/a2a';
+import { ProtocolError, SLUG } from '@baton/a2a';
 import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
-import { OPERATOR_ACTOR, type Tenant } from '@baton/database';
-import type { TenantLifecycle } from '@baton/tasks';
+import type { Tenant } from '@baton/database';
+import type { LimitInForce, TenantChange } from '@baton/tasks';
 import type { Command } from 'commander';
 import type { Writable } from 'node:stream';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, printJson, printTable } from '../output.js';
 import {
-  announce,
-  findEnvironment,
-  type Platform,
-  requireTenant,
-  unknownTenant,
-  withDatabase,
-  withPlatform,
-} from '../platform.js';
+  ADMIN_URL_OPTION,
+  OPERATOR_TOKEN_OPTION,
+  type OperatorOptions,
+  type TenantOperations,
+  withTenants,
+} from '../operator/tenant-operations.js';
+import { formatTime, printFields, printJson, printTable } from '../output.js';
+import { unknownTenant } from '../platform.js';
 
 /** Characters of the reason of a suspension. */
 const MAX_REASON = 200;
 const TITLES = ['slug', 'default agent', 'created (utc)', 'state', 'id'];
 
+/** The options of every command here. */
+type Common = JsonOption & OperatorOptions;
+
 /** `baton tenants …`: the customers or teams that Baton serves. */
 export function addTenantCommands(program: Command, cli: Cli): void {
-  const { source, terminal } = cli;
+  const { terminal } = cli;
   const tenants = program.command('tenants').description('tenants; each is isolated from all others');
 
   const print = (tenant: Tenant, { json }: JsonOption) =>
     json ? printJson(terminal, recordOf(tenant)) : printTable(terminal, TITLES, [rowOf(tenant)], '');
 
-  tenants
-    .command('create')
+  withCommon(tenants.command('create'))
     .description('create a tenant')
     .argument('<slug>', 'name: lower-case letters, digits and hyphens')
-    .option(...JSON_OPTION)
-    .action(async (slug: string, options: JsonOption) => {
+    .action(async (slug: string, options: Common) => {
       assertSlug(slug);
-      print(await withPlatform(source, ({ tenants }) => tenants.create(slug, OPERATOR_ACTOR)), options);
+      print(await use(cli, options, slug, (operations) => operations.create(slug)), options);
     });
 
-  tenants
-    .command('list')
+  withCommon(tenants.command('list'))
     .description('list the tenants')
-    .option(...JSON_OPTION)
-    .action(async ({ json }: JsonOption) => {
-      const all = await withPlatform(source, ({ tenants }) => tenants.list());
-      if (json) printJson(terminal, all.map(recordOf));
+    .action(async (options: Common) => {
+      const all = await withTenants(cli, options, (operations) => operations.list());
+      if (options.json) printJson(terminal, all.map(recordOf));
       else printTable(terminal, TITLES, all.map(rowOf), 'No tenants yet: npx baton tenants create <slug>');
     });
 
-  tenants
-    .command('set')
+  withCommon(tenants.command('set'))
     .description('change settings of a tenant')
     .argument('<slug>', 'slug of the tenant')
     .option('--default-agent <agent>', 'agent that answers calls that name no agent')
@@ -58,17 +55,92 @@ export function addTenantCommands(program: Command, cli: Cli): void {
       'model with which the agent `index` routes: provider/model, none, or default (INDEX_MODEL)',
     )
     .option('--index-model-url <url>', 'URL of that model, if not the usual one of its provider')
-    .option(...JSON_OPTION)
-    .action(async (slug: string, options: JsonOption & Settings) => {
-      print(await withPlatform(source, (platform) => setTenant(platform, slug, options)), options);
+    .action(async (slug: string, options: Common & TenantChange) => {
+      const { defaultAgent, indexModel, indexModelUrl } = options;
+      if (defaultAgent === undefined && indexModel === undefined) {
+        throw new OperatorError(
+          'Name what to change: --default-agent <agent> or --index-model <provider/model>.',
+        );
+      }
+      const change = {
+        ...(defaultAgent !== undefined && { defaultAgent }),
+        ...(indexModel !== undefined && { indexModel }),
+        ...(indexModelUrl !== undefined && { indexModelUrl }),
+      };
+      const changed = use(cli, options, slug, (operations) => operations.change(slug, change));
+      print(await changed.catch(nameOptions(slug, change)), options);
     });
 
+  addUsageCommand(tenants, cli);
   addLifecycleCommands(tenants, cli);
   addArchiveCommands(tenants, cli);
   addLimitsCommand(tenants, cli);
 }
 
-interface SuspendOptions extends JsonOption {
+const withCommon = (command: Command): Command =>
+  command
+    .option(...ADMIN_URL_OPTION)
+    .option(...OPERATOR_TOKEN_OPTION)
+    .option(...JSON_OPTION);
+
+/** Like `withTenants`, for one tenant: says how to find the slug if there is none. */
+async function use<T>(
+  cli: Cli,
+  options: OperatorOptions,
+  slug: string,
+  work: (operations: TenantOperations) => Promise<T>,
+): Promise<T> {
+  return withTenants(cli, options, work).catch((error: unknown) => {
+    if (error instanceof ProtocolError && error.kind === 'not-found') unknownTenant(slug);
+    if (error instanceof ProtocolError && error.kind === 'conflict' && error.message.endsWith('exists')) {
+      throw new OperatorError(`${error.message}: choose another slug.`);
+    }
+    throw error;
+  });
+}
+
+/** Names the options instead of the fields of the API. */
+const nameOptions =
+  (slug: string, { defaultAgent }: TenantChange) =>
+  (error: unknown): never => {
+    if (!(error instanceof ProtocolError) || error.kind !== 'invalid-params') throw error;
+    if (error.message.startsWith('default_agent:')) {
+      throw new OperatorError(
+        `Tenant "${slug}" has no agent "${defaultAgent ?? ''}": npx baton agents list --tenant ${slug} shows its agents.`,
+      );
+    }
+    const named = error.message
+      .replace('index_model:', '--index-model')
+      .replace('index_model_url:', '--index-model-url');
+    throw new OperatorError(`${named}.`);
+  };
+
+/** `baton tenants usage …` */
+function addUsageCommand(tenants: Command, cli: Cli): void {
+  withCommon(tenants.command('usage'))
+    .description('what a tenant uses: runs, stored bytes, tokens of models')
+    .argument('<slug>', 'slug of the tenant')
+    .action(async (slug: string, options: Common) => {
+      const usage = await use(cli, options, slug, (operations) => operations.usage(slug));
+      if (options.json) return void printJson(cli.terminal, usage);
+      const { storedBytes, queuedRuns, runningRuns, suspendedRuns, deadLetters, days } = usage;
+      printFields(
+        cli.terminal,
+        [
+          ['stored bytes', storedBytes === null ? 'not counted: no limit is set' : String(storedBytes)],
+          ['runs', `${queuedRuns} queued, ${runningRuns} running, ${suspendedRuns} suspended`],
+          ['dead letters', String(deadLetters)],
+          ...days.map(
+            ({ day, inputTokens, outputTokens }) =>
+              [day, `${inputTokens} input tokens, ${outputTokens} output tokens`] as const,
+          ),
+        ],
+        14,
+      );
+    });
+}
+
+interface SuspendOptions extends Common {
   reason?: string;
   stop?: boolean;
 }
@@ -76,52 +148,44 @@ interface SuspendOptions extends JsonOption {
 /** `baton tenants suspend|resume|delete …` */
 function addLifecycleCommands(tenants: Command, cli: Cli): void {
   const { terminal } = cli;
-  tenants
-    .command('suspend')
+  withCommon(tenants.command('suspend'))
     .description('refuse all calls of a tenant and fire none of its schedules; its running tasks go on')
     .argument('<slug>', 'slug of the tenant')
     .option('--reason <text>', 'what its callers are told')
     .option('--stop', 'also cancel its running and queued tasks')
-    .option(...JSON_OPTION)
-    .action(async (slug: string, { reason, stop = false, json }: SuspendOptions) => {
+    .action(async (slug: string, options: SuspendOptions) => {
+      const { reason, stop = false, json } = options;
       assertReason(reason);
-      const suspended = await useLifecycle(cli, (lifecycle) =>
-        lifecycle.suspend(slug, { ...(reason !== undefined && { reason }), stop }, OPERATOR_ACTOR),
+      const suspended = await use(cli, options, slug, (operations) =>
+        operations.suspend(slug, { ...(reason !== undefined && { reason }), stop }),
       );
       if (json) return void printJson(terminal, { ...suspended, tenant: recordOf(suspended.tenant) });
       const stopped = stop ? `; canceled tasks: ${suspended.canceledTasks}` : '';
       terminal.out(`Tenant ${slug} is suspended${stopped}.`);
     });
 
-  tenants
-    .command('resume')
+  withCommon(tenants.command('resume'))
     .description('end the suspension of a tenant')
     .argument('<slug>', 'slug of the tenant')
-    .option(...JSON_OPTION)
-    .action(async (slug: string, { json }: JsonOption) => {
-      const tenant = await useLifecycle(cli, (lifecycle) => lifecycle.resume(slug, OPERATOR_ACTOR));
-      if (json) printJson(terminal, recordOf(tenant));
+    .action(async (slug: string, options: Common) => {
+      const tenant = await use(cli, options, slug, (operations) => operations.resume(slug));
+      if (options.json) printJson(terminal, recordOf(tenant));
       else terminal.out(`Tenant ${slug} is resumed.`);
     });
 
-  tenants
-    .command('delete')
+  withCommon(tenants.command('delete'))
     .description('DELETE a tenant and everything of it; run it again if it was interrupted')
     .argument('<slug>', 'slug of the tenant')
     .option('--yes', 'really delete it')
-    .option(...JSON_OPTION)
-    .action(async (slug: string, { yes, json }: JsonOption & { yes?: boolean }) => {
+    .action(async (slug: string, options: Common & { yes?: boolean }) => {
+      const { yes, json } = options;
       if (!yes) {
         throw new OperatorError(
           `This deletes all tokens, agents, secrets, schedules and tasks of "${slug}" for good: add --yes.`,
         );
       }
-      const deleted = await useLifecycle(cli, (lifecycle) =>
-        lifecycle.delete(
-          slug,
-          (table, rows) => terminal.err(`${table}: ${rows} rows deleted`),
-          OPERATOR_ACTOR,
-        ),
+      const deleted = await use(cli, options, slug, (operations) =>
+        operations.delete(slug, (table, rows) => terminal.err(`${table}: ${rows} rows deleted`)),
       );
       if (json) return void printJson(terminal, deleted);
       const rows = Object.values(deleted.rows).reduce((sum, count) => sum + count, 0);
@@ -131,34 +195,25 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
     });
 }
 
-interface ExportOptions extends JsonOption {
+interface ExportOptions extends Common {
   skipRunning?: boolean;
 }
 
 /** `baton tenants export|import …` */
 function addArchiveCommands(tenants: Command, cli: Cli): void {
-  const { terminal, source } = cli;
-  tenants
-    .command('export')
+  const { terminal } = cli;
+  withCommon(tenants.command('export'))
     .description(
       'write the agents, schedules and tasks of a tenant to a file: NDJSON, without tokens and secrets',
     )
     .argument('<slug>', 'slug of the tenant')
     .argument('<file>', 'new file, such as acme.ndjson; - writes to standard output')
     .option('--skip-running', 'leave out tasks that are running or queued')
-    .option(...JSON_OPTION)
-    .action(async (slug: string, file: string, { skipRunning = false, json }: ExportOptions) => {
-      const { AuditStore, exportTenant } = await import('@baton/database');
+    .action(async (slug: string, file: string, options: ExportOptions) => {
+      const { skipRunning = false, json } = options;
       const { intoFile, standardOutput } = await import('./backup.js');
-      const written = await withDatabase(source, async ({ tenants, environment, database }) => {
-        const { id } = await requireTenant(tenants, slug);
-        // Before a row has left.
-        await new AuditStore(database).write(id, {
-          action: 'tenant.export',
-          target: { kind: 'tenant', name: slug },
-          by: OPERATOR_ACTOR,
-        });
-        const write = (out: Writable) => exportTenant(environment.databaseUrl, id, out, { skipRunning });
+      const written = await use(cli, options, slug, async (operations) => {
+        const write = (out: Writable) => operations.export(slug, out, { skipRunning });
         return file === '-' ? write(standardOutput(cli)) : intoFile(file, write);
       });
       if (json && file !== '-') printJson(terminal, written);
@@ -168,19 +223,16 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
       }
     });
 
-  tenants
-    .command('import')
+  withCommon(tenants.command('import'))
     .description('make a new tenant of the export of another one; its schedules are paused')
     .argument('<slug>', 'slug of the new tenant')
     .argument('<file>', 'file made by `baton tenants export`; - reads standard input')
-    .option(...JSON_OPTION)
-    .action(async (slug: string, file: string, { json }: JsonOption) => {
+    .action(async (slug: string, file: string, options: Common) => {
       assertSlug(slug);
-      const { importTenant } = await import('@baton/database');
       const { opener } = await import('./backup.js');
-      const { databaseUrl } = findEnvironment(source);
-      const imported = await importTenant(databaseUrl, slug, opener(cli, file)(), OPERATOR_ACTOR);
-      if (json) printJson(terminal, imported);
+      const input = opener(cli, file)();
+      const imported = await withTenants(cli, options, (operations) => operations.import(slug, input));
+      if (options.json) printJson(terminal, imported);
       else terminal.out(`Tenant ${slug} (${imported.id}) is imported: ${countsOf(imported.records)}.`);
       const { secrets, pausedSchedules } = imported;
       if (pausedSchedules > 0) {
@@ -200,39 +252,9 @@ const countsOf = (records: Record<string, number>): string => {
   return counts.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'no records';
 };
 
-/** Loaded only here: the other commands start faster without the use cases. */
-async function useLifecycle<T>(cli: Cli, work: (lifecycle: TenantLifecycle) => Promise<T>): Promise<T> {
-  const { withTenantLifecycle } = await import('../tenant-lifecycle.js');
-  return withTenantLifecycle(cli, work);
-}
-
 function assertReason(reason: string | undefined): void {
   if (reason === undefined || (reason.trim() !== '' && reason.length <= MAX_REASON)) return;
   throw new OperatorError(`--reason must be 1 to ${MAX_REASON} characters long.`);
-}
-
-interface Settings {
-  defaultAgent?: string;
-  indexModel?: string;
-  indexModelUrl?: string;
-}
-
-async function setTenant({ tenants, agents }: Platform, slug: string, settings: Settings): Promise<Tenant> {
-  const { defaultAgent, indexModel, indexModelUrl } = settings;
-  if (defaultAgent === undefined && indexModel === undefined) {
-    throw new OperatorError(
-      'Name what to change: --default-agent <agent> or --index-model <provider/model>.',
-    );
-  }
-  const { id } = await requireTenant(tenants, slug);
-  // Loaded here only: the other commands start faster without the agents.
-  const { requireAgent } = await import('../agent-options.js');
-  const { readIndexModel } = await import('../agent-options.js');
-  const agent =
-    defaultAgent === undefined ? undefined : await requireAgent(agents, { id, slug }, defaultAgent);
-  const model = indexModel === undefined ? {} : readIndexModel(indexModel, indexModelUrl);
-  const changes = { ...(agent && { defaultAgent: agent.slug }), ...model };
-  return (await tenants.set(slug, changes, OPERATOR_ACTOR)) ?? unknownTenant(slug);
 }
 
 function assertSlug(slug: string): void {
@@ -255,22 +277,11 @@ const rowOf = ({ slug, defaultAgent, createdAt, suspendedAt, deletingAt, id }: T
 
 const LIMIT_TITLES = ['limit', 'value', 'from', 'what'];
 
-type Options = JsonOption & Partial<Record<LimitName, string>> & { default?: string[] };
-
-/** One limit as it is in force. */
-interface Limit {
-  /** null = no limit. */
-  value: number | null;
-  /** `set` for this tenant, the `default` of the environment, or `none` if neither is set. */
-  from: 'set' | 'default' | 'none';
-  /** Of `storedBytes` while its tasks are being counted: how many are counted. Until then it refuses nothing. */
-  countedTasks?: number;
-}
+type Options = Common & Partial<Record<LimitName, string>> & { default?: string[] };
 
 /** `baton tenants limits …`: the limits of a tenant. */
 function addLimitsCommand(tenants: Command, cli: Cli): void {
-  const command = tenants
-    .command('limits')
+  const command = withCommon(tenants.command('limits'))
     .description('show or change the limits of a tenant')
     .argument('<slug>', 'slug of the tenant');
   for (const name of LIMIT_NAMES) {
@@ -279,33 +290,23 @@ function addLimitsCommand(tenants: Command, cli: Cli): void {
   }
   command
     .option('--default <limits...>', 'reset these limits to the default, such as open-streams')
-    .option(...JSON_OPTION)
     .action((slug: string, options: Options) => limits(cli, slug, options));
 }
 
-async function limits({ source, terminal }: Cli, slug: string, options: Options): Promise<void> {
-  const change = readChange(options);
-  await withPlatform(source, async (platform) => {
-    const isChange = Object.keys(change.values).length + change.defaults.length > 0;
-    const tenant = isChange
-      ? await changeLimits(platform, slug, change)
-      : await requireTenant(platform.tenants, slug);
-    const all = limitsOf(tenant, platform);
-    const countedTasks = await platform.tenants.countedTasks(tenant.id);
-    if (all.storedBytes.value !== null && countedTasks !== undefined)
-      Object.assign(all.storedBytes, { countedTasks });
-    if (options.json) printJson(terminal, all);
-    else
-      printTable(
-        terminal,
-        LIMIT_TITLES,
-        LIMIT_NAMES.map((name) => limitRow(name, all[name])),
-        '',
-      );
-    if (isChange) {
-      await announce(terminal, platform.environment, { type: 'limits-changed', tenantId: tenant.id });
-    }
-  });
+async function limits(cli: Cli, slug: string, options: Options): Promise<void> {
+  const { values, defaults } = readChange(options);
+  const isChange = Object.keys(values).length + defaults.length > 0;
+  const all = await use(cli, options, slug, (operations) =>
+    isChange ? operations.changeLimits(slug, values, defaults) : operations.limits(slug),
+  );
+  if (options.json) printJson(cli.terminal, all);
+  else
+    printTable(
+      cli.terminal,
+      LIMIT_TITLES,
+      LIMIT_NAMES.map((name) => limitRow(name, all[name])),
+      '',
+    );
 }
 
 function readChange(options: Options): LimitChange {
@@ -317,24 +318,7 @@ function readChange(options: Options): LimitChange {
   return { values, defaults: parseDefaults(options.default ?? [], values) };
 }
 
-async function changeLimits(
-  { tenants }: Platform,
-  slug: string,
-  { values, defaults }: LimitChange,
-): Promise<Tenant> {
-  return (await tenants.setLimits(slug, values, defaults, OPERATOR_ACTOR)) ?? unknownTenant(slug);
-}
-
-function limitsOf({ limits: set }: Tenant, { environment }: Platform): Record<LimitName, Limit> {
-  const limitOf = (name: LimitName): Limit => {
-    const [own, fallback] = [set[name], environment.defaultLimits[name]];
-    if (own !== undefined) return { value: own, from: 'set' };
-    return { value: fallback, from: fallback === null ? 'none' : 'default' };
-  };
-  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, limitOf(name)])) as Record<LimitName, Limit>;
-}
-
-const limitRow = (name: LimitName, { value, from, countedTasks }: Limit): string[] => [
+const limitRow = (name: LimitName, { value, from, countedTasks }: LimitInForce): string[] => [
   optionOf(name).slice('--'.length),
   value === null ? 'none' : String(value),
   from,

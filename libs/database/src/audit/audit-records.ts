@@ -14,6 +14,8 @@ export const AUDIT_ACTIONS = {
   'token.update': 'The rights of a token were changed. `detail` has the new ones.',
   'token.rotate': 'A token got another secret.',
   'token.revoke': 'A token was revoked.',
+  'operator-token.create': 'A token of an operator was issued.',
+  'operator-token.revoke': 'A token of an operator was revoked.',
   'secret.set': 'A secret was set. The record has no value.',
   'secret.origins': 'The destinations that may receive a secret were set.',
   'secret.delete': 'A secret was removed.',

@@ -13,6 +13,7 @@ import { Database } from './database.js';
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   'public._prisma_migrations': 'which migrations were applied',
   'public.installed_agents': "the operator's agents, for all tenants or for those that the row names",
+  'public.operator_tokens': 'tokens of operators, which only the scope system sees',
   'public.rate_counters': 'numbers of the last second, by a key; only the messaging connections use them',
   'public.workers': 'the worker processes, which only the scope system sees',
 };

@@ -30,6 +30,7 @@ const USERS: Readonly<Record<string, string>> = {
   'tenants/tenant.store.ts': 'operators create, list and find tenants by their slug',
   'tenants/usage.store.ts': 'which tenants are to be counted',
   'tenants/token.store.ts': 'a token is looked up before its tenant is known',
+  'tenants/operator-token.store.ts': 'tokens of operators belong to no tenant',
   'dispatch/worker.store.ts': 'workers, which run the tasks of all tenants',
 };
 

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
 import { WAITING } from './dispatch.store.js';
 
@@ -58,6 +59,22 @@ export interface WorkerLoad {
   oldestWaitingSeconds: number;
 }
 
+const LIST: Statement = {
+  text: `
+SELECT id, host, pid, concurrency, started_at AS "startedAt", seen_at AS "seenAt",
+  (SELECT count(*)::int FROM runs WHERE state = 'running' AND worker_id = w.id) AS running
+FROM workers w ORDER BY started_at, id`,
+};
+
+/** A worker as Postgres knows it. */
+export interface KnownWorker extends WorkerProcess {
+  startedAt: Date;
+  /** Last sign of life. A worker that died is forgotten after an hour. */
+  seenAt: Date;
+  /** Runs that it executes. */
+  running: number;
+}
+
 /** The live workers and their slots. */
 @Injectable()
 export class WorkerStore {
@@ -77,6 +94,11 @@ export class WorkerStore {
   async load(liveMs: number): Promise<WorkerLoad> {
     const [row] = await this.database.systemQuery<{ live: number; oldest: number | null }>(LOAD, [liveMs]);
     return { liveWorkers: row?.live ?? 0, oldestWaitingSeconds: row?.oldest ?? 0 };
+  }
+
+  /** All that have given a sign of life in the last hour, the oldest first. */
+  async list(): Promise<KnownWorker[]> {
+    return this.database.systemQuery<KnownWorker & QueryResultRow>(LIST, []);
   }
 
   /** Forget the workers that died long ago. */

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
 
 // What a task stores are the bytes of its messages and events as JSON. Those of a turn that is running are
@@ -112,6 +113,31 @@ DELETE FROM tenant_usage WHERE tenant_id IN (
 )`,
 };
 
+/** $1 tenant */
+const REPORT: Statement = {
+  text: `
+SELECT (SELECT stored_bytes::float8 FROM tenant_usage WHERE tenant_id = $1 AND is_counted) AS "storedBytes",
+  (SELECT count(*)::int FROM runs WHERE tenant_id = $1 AND state = 'queued') AS "queuedRuns",
+  (SELECT count(*)::int FROM runs WHERE tenant_id = $1 AND state = 'running') AS "runningRuns",
+  (SELECT count(*)::int FROM runs WHERE tenant_id = $1 AND state = 'suspended') AS "suspendedRuns",
+  (SELECT count(*)::int FROM dead_letters WHERE tenant_id = $1) AS "deadLetters",
+  (SELECT coalesce(json_agg(json_build_object('day', day, 'inputTokens', input_tokens, 'outputTokens', output_tokens)
+    ORDER BY day DESC), '[]') FROM token_usage WHERE tenant_id = $1 AND day > current_date - 31) AS days`,
+};
+
+/** What a tenant uses. */
+export interface TenantUsage {
+  /** Null: nothing is counted, because the tenant has no limit of it. */
+  storedBytes: number | null;
+  queuedRuns: number;
+  runningRuns: number;
+  /** Runs that wait for other tasks. */
+  suspendedRuns: number;
+  deadLetters: number;
+  /** Tokens of models by day (UTC), the last 31 days with some, the latest first. */
+  days: { day: string; inputTokens: number; outputTokens: number }[];
+}
+
 /** Tasks that are summed up at a time. Meanwhile the turns of their tenant wait: some milliseconds. */
 const SLICE_TASKS = 2_000;
 /** Longer than any count is old: one that has ended is not begun again. */
@@ -131,6 +157,12 @@ export class UsageStore {
     await this.database.systemQuery(DROP_USAGE, [limited]);
     const rows = await this.database.systemQuery<{ tenant_id: string }>(DUE, [limited, seconds]);
     return rows.map(({ tenant_id }) => tenant_id);
+  }
+
+  async report(tenantId: string): Promise<TenantUsage> {
+    const [row] = await this.database.tenantQuery<TenantUsage & QueryResultRow>(tenantId, REPORT, [tenantId]);
+    if (!row) throw new Error('a SELECT without FROM has one row');
+    return row;
   }
 
   /**

@@ -1,0 +1,246 @@
+import { TENANT_SCOPES } from '@baton/a2a';
+import { loadEnvironment } from '@baton/config';
+import { AuditStore, OperatorTokenStore } from '@baton/database';
+import { OperatorTokens } from '@baton/identity';
+import { NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { ApiModule } from '../api.module.js';
+import { createFastifyAdapter, listen, prepareApi, shutDown } from '../server.js';
+
+type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
+
+let database: TestDatabase;
+let app: NestFastifyApplication;
+let url: string;
+let managementUrl: string;
+let operator: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const environment = loadEnvironment({
+    ...{ DATABASE_URL: database.url, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', API_GRACE_MS: '200' },
+    ...{ MANAGEMENT_PORT: '0', UNAUTHENTICATED_PER_SECOND: '0' },
+  });
+  app = await NestFactory.create(ApiModule.use(environment), createFastifyAdapter(environment), {
+    ...{ bodyParser: false, logger: false, abortOnError: false },
+  });
+  prepareApi(app);
+  const listening = await listen(app);
+  url = listening.url;
+  managementUrl = listening.managementUrl!;
+  operator = (await app.get(OperatorTokens, { strict: false }).issue('ops', null)).secret;
+});
+afterAll(async () => {
+  await shutDown(app);
+  await database.drop();
+});
+
+async function ask(method: string, path: string, body?: object, token = operator) {
+  const response = await fetch(`${managementUrl}/v1/admin/${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, json: (text === '' ? {} : JSON.parse(text)) as Json };
+}
+
+describe('tokens of operators', () => {
+  it('count at once when they are revoked or expired', async () => {
+    const tokens = app.get(OperatorTokens, { strict: false });
+    const { secret, token } = await tokens.issue('other', new Date(Date.now() + 60_000));
+    const { secret: expired } = await tokens.issue('expired', new Date(Date.now() - 1));
+    expect((await ask('GET', 'workers', undefined, secret)).status).toBe(200);
+    expect((await ask('GET', 'workers', undefined, expired)).status).toBe(401);
+    await app.get(OperatorTokenStore, { strict: false }).revoke(token.prefix);
+    expect((await ask('GET', 'workers', undefined, secret)).status).toBe(401);
+  });
+
+  it('are no tokens of tenants, and the other way round', async () => {
+    await ask('POST', 'tenants', { slug: 'apart' });
+    const made = await ask('POST', 'tenants/apart/tokens', { name: 'ci', scopes: ['admin'] });
+    expect((await ask('GET', 'tenants', undefined, made.json.secret as string)).status).toBe(401);
+    const response = await fetch(`${url}/v1/requests`, { headers: { authorization: `Bearer ${operator}` } });
+    expect(response.status).toBe(401);
+  });
+});
+
+describe('/v1/admin/tenants', () => {
+  it('creates, lists, changes, suspends, resumes and deletes', async () => {
+    const created = await ask('POST', 'tenants', { slug: 'acme' });
+    expect(created).toMatchObject({ status: 201, json: { slug: 'acme', suspended_at: null } });
+    expect((await ask('POST', 'tenants', { slug: 'acme' })).status).toBe(409);
+    expect((await ask('POST', 'tenants', { slug: 'Not A Slug' })).json.error.fields).toMatchObject([
+      { field: 'slug' },
+    ]);
+    expect((await ask('GET', 'tenants?limit=100')).json.tenants).toContainEqual(created.json);
+    expect((await ask('PATCH', 'tenants/acme', { default_agent: 'echo' })).json.default_agent).toBe('echo');
+    expect((await ask('PATCH', 'tenants/acme', { default_agent: 'nobody' })).status).toBe(400);
+    expect((await ask('PATCH', 'tenants/acme', { index_model: 'gpt' })).json.error.message).toMatch(
+      /^index_model: must/,
+    );
+
+    const { secret } = (await ask('POST', 'tenants/acme/tokens', { name: 'ci', scopes: [...TENANT_SCOPES] }))
+      .json;
+    const list = () =>
+      fetch(`${url}/v1/requests`, { headers: { authorization: `Bearer ${String(secret)}` } });
+    expect((await list()).status).toBe(200);
+    const suspended = await ask('POST', 'tenants/acme/suspend', { reason: 'unpaid bill', stop: true });
+    expect(suspended.json).toMatchObject({ canceled_tasks: 0, tenant: { suspended_reason: 'unpaid bill' } });
+    expect((await list()).status).toBe(403);
+    expect((await ask('POST', 'tenants/acme/resume')).json.suspended_at).toBeNull();
+    expect((await list()).status).toBe(200);
+
+    expect((await ask('DELETE', 'tenants/acme?confirm=other')).status).toBe(400);
+    expect((await ask('DELETE', 'tenants/acme?confirm=acme')).json).toMatchObject({
+      ...{ id: created.json.id, slug: 'acme', rows: { api_tokens: 1 } },
+    });
+    expect((await list()).status).toBe(401);
+    for (const path of ['tenants/acme', 'tenants/acme/tokens', 'tenants/acme/limits', 'tenants/acme/usage']) {
+      expect([path, (await ask('GET', path)).status]).toEqual([path, 404]);
+    }
+  });
+
+  it('shows and changes limits, and what is used', async () => {
+    await ask('POST', 'tenants', { slug: 'limited' });
+    const change = { requestsPerSecond: 10, openStreams: null, retentionDays: 0.5 };
+    expect((await ask('PATCH', 'tenants/limited/limits', change)).json.limits).toMatchObject({
+      requestsPerSecond: { value: 10, from: 'set' },
+      openStreams: { value: null, from: 'set' },
+      retentionDays: { value: 0.5, from: 'set' },
+      weight: { value: 1, from: 'default' },
+    });
+    const reset = await ask('PATCH', 'tenants/limited/limits', { requestsPerSecond: 'default' });
+    expect(reset.json.limits.requestsPerSecond).toEqual({ value: null, from: 'none' });
+    for (const wrong of [
+      { weight: null },
+      { requestsPerSecond: 0.5 },
+      { nothing: 1 },
+      { openStreams: '5' },
+    ]) {
+      expect([wrong, (await ask('PATCH', 'tenants/limited/limits', wrong)).status]).toEqual([wrong, 400]);
+    }
+    expect((await ask('GET', 'tenants/limited/usage')).json).toEqual({
+      ...{
+        stored_bytes: null,
+        queued_runs: 0,
+        running_runs: 0,
+        suspended_runs: 0,
+        dead_letters: 0,
+        days: [],
+      },
+    });
+  });
+
+  it('lists and revokes tokens, and never shows a secret again', async () => {
+    await ask('POST', 'tenants', { slug: 'keys' });
+    const body = { name: 'ci', scopes: ['agents:call'], expires_at: '2100-01-01T00:00:00Z' };
+    const { json } = await ask('POST', 'tenants/keys/tokens', body);
+    const { secret, ...token } = json;
+    expect(secret).toMatch(/^baton_/);
+    expect((await ask('GET', 'tenants/keys/tokens')).json).toEqual({ tokens: [token] });
+    expect((await ask('DELETE', `tenants/keys/tokens/${String(token.id)}`)).json.revoked_at).not.toBeNull();
+    const { id } = (await ask('GET', 'tenants/keys')).json as { id: string };
+    const records = await app.get(AuditStore, { strict: false }).list({ tenantId: id, limit: 10 });
+    const actor = { kind: 'operator', key: expect.stringMatching(/^operator:[-\da-f]{36}$/) as string };
+    expect(records).toMatchObject(
+      ['token.revoke', 'token.create', 'tenant.create'].map((action) => ({ action, actor })),
+    );
+    expect((await ask('DELETE', 'tenants/keys/tokens/nothing')).status).toBe(404);
+    expect((await ask('POST', 'tenants/keys/tokens', { name: 'x', scopes: ['all'] })).status).toBe(400);
+  });
+
+  it('exports a tenant as a stream, and imports it', async () => {
+    await ask('POST', 'tenants', { slug: 'source' });
+    const headers = { authorization: `Bearer ${operator}` };
+    const exported = await fetch(`${managementUrl}/v1/admin/tenants/source/export`, { headers });
+    expect(exported.headers.get('content-type')).toBe('application/x-ndjson');
+    const file = await exported.text();
+    const put = (slug: string, type: string, body: string) =>
+      fetch(`${managementUrl}/v1/admin/tenants/${slug}/import`, {
+        ...{ method: 'POST', headers: { ...headers, 'content-type': type }, body },
+      });
+    const imported = await put('target', 'application/x-ndjson', file);
+    expect([imported.status, await imported.json()]).toMatchObject([201, { slug: 'target', secrets: [] }]);
+    expect((await put('target', 'application/x-ndjson', file)).status).toBe(409);
+    expect((await put('half', 'application/x-ndjson', file.split('\n')[0]!)).status).toBe(409);
+    expect((await put('json', 'application/json', file)).status).toBe(415);
+    expect((await ask('GET', 'tenants/half')).status).toBe(404);
+  });
+});
+
+describe('hosts, workers and dead letters', () => {
+  it('are bound, listed and unbound', async () => {
+    await ask('POST', 'tenants', { slug: 'host-a' });
+    await ask('POST', 'tenants', { slug: 'host-b' });
+    const binding = { tenant: 'host-a', agent: 'echo', public: true };
+    const bound = { host: 'agents.example.com', ...binding };
+    expect(await ask('PUT', 'hosts/Agents.example.com', binding)).toEqual({ status: 200, json: bound });
+    expect((await ask('GET', 'hosts')).json).toEqual({ hosts: [bound] });
+    expect((await ask('PUT', 'hosts/agents.example.com', { ...binding, tenant: 'host-b' })).status).toBe(409);
+    expect((await ask('PUT', 'hosts/agents.example.com', { ...binding, agent: 'nobody' })).status).toBe(400);
+    expect((await ask('PUT', 'hosts/a%20b', binding)).status).toBe(400);
+    expect((await ask('DELETE', 'hosts/agents.example.com')).status).toBe(204);
+    expect((await ask('DELETE', 'hosts/agents.example.com')).status).toBe(404);
+    expect((await ask('GET', 'workers')).json).toEqual({ workers: [] });
+    expect((await ask('GET', 'dead-letters')).json).toEqual({ dead_letters: [] });
+    expect((await ask('GET', 'dead-letters?tenant=host-a')).json).toEqual({ dead_letters: [] });
+    expect((await ask('GET', 'dead-letters?tenant=nobody')).status).toBe(404);
+    expect((await ask('POST', `dead-letters/${crypto.randomUUID()}/redeliver`)).status).toBe(404);
+  });
+});
+
+describe('npx baton tenants with --url', () => {
+  /** What an operator without DATABASE_URL sees. */
+  async function baton(...args: string[]) {
+    const { run } = await import('../../../cli/src/program.js');
+    const [out, err]: [string[], string[]] = [[], []];
+    const terminal = {
+      out: (text: string) => void out.push(text),
+      err: (text: string) => void err.push(text),
+    };
+    const home = mkdtempSync(join(tmpdir(), 'baton-remote-'));
+    const source = { BATON_HOME: home, BATON_ADMIN_URL: managementUrl, BATON_OPERATOR_TOKEN: operator };
+    const code = await run(args, { source, terminal, stdin: () => Readable.from([]) });
+    return { code, out: out.join('\n'), err: err.join('\n') };
+  }
+  const json = async (...args: string[]): Promise<Json> => {
+    const { code, out, err } = await baton('tenants', ...args, '--json');
+    expect([code, err]).toEqual([0, '']);
+    return JSON.parse(out) as Json;
+  };
+
+  it('needs no database', async () => {
+    const made = await json('create', 'remote');
+    expect(made).toMatchObject({ slug: 'remote', defaultAgent: 'index', suspendedAt: null });
+    expect(await json('list')).toContainEqual(made);
+    expect(await json('set', 'remote', '--default-agent', 'echo')).toMatchObject({ defaultAgent: 'echo' });
+    expect(await json('limits', 'remote', '--open-streams', '5')).toMatchObject({
+      openStreams: { value: 5, from: 'set' },
+    });
+    expect(await json('limits', 'remote', '--default', 'open-streams')).toMatchObject({
+      openStreams: { value: null, from: 'none' },
+    });
+    expect(await json('usage', 'remote')).toMatchObject({ queuedRuns: 0, days: [] });
+    expect(await json('suspend', 'remote', '--reason', 'unpaid')).toMatchObject({ canceledTasks: 0 });
+    expect(await json('resume', 'remote')).toMatchObject({ suspendedAt: null });
+    const file = join(mkdtempSync(join(tmpdir(), 'baton-remote-')), 'remote.ndjson');
+    expect((await baton('tenants', 'export', 'remote', file)).code).toBe(0);
+    expect(readFileSync(file, 'utf8')).toMatch(/^\{"kind":"baton-tenant".*\n(.*\n)*\{"kind":"end".*\n$/);
+    expect((await baton('tenants', 'import', 'remote-copy', file)).out).toMatch(/^Tenant remote-copy \(/);
+    const deleted = await baton('tenants', 'delete', 'remote-copy', '--yes', '--json');
+    expect(JSON.parse(deleted.out)).toMatchObject({ slug: 'remote-copy', rows: { audit_records: 1 } });
+    const gone = await baton('tenants', 'resume', 'remote-copy');
+    expect(gone).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('404: There is no tenant "remote-copy"'),
+    });
+    const refused = await baton('tenants', 'list', '--token', 'baton_operator_wrong');
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('refuses the token') });
+  });
+});

@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { TasksModule } from '@baton/tasks';
+import { HttpModule } from '../http/http.module.js';
+import { AdminHostsController, AdminPlatformController } from './platform.controller.js';
+import { AdminTenantsController } from './tenants.controller.js';
+import { AdminTokensController } from './tokens.controller.js';
+
+/** The API of operators on the management port: `/v1/admin/…`, over all tenants. */
+@Module({
+  imports: [HttpModule, TasksModule],
+  controllers: [AdminTenantsController, AdminTokensController, AdminHostsController, AdminPlatformController],
+})
+export class AdminModule {}
