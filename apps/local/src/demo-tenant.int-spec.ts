@@ -37,6 +37,7 @@ describe('the tenant of npm start', () => {
         bodyBytes: null,
       },
       ...{ storedBytes: null, tokensPerDay: null, retentionDays: null },
+      ...{ guestRequestsPerSecond: null, guestMessagesPerDay: null },
     };
     expect(await prepare()).toEqual(none);
     const tenants = new TenantStore(catalog);

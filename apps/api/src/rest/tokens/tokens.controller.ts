@@ -75,8 +75,9 @@ export class TokensController {
   @Patch(':id')
   async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
     const caller = callerOf(request);
+    const body = await this.bodies.json(request);
     const token = await this.find(caller, id);
-    const rights = decodeTokenPatch(await this.bodies.json(request), caller);
+    const rights = decodeTokenPatch(body, caller);
     const by = actorOf(request);
     return encodeToken(assertGood(await this.tokens.change(caller.tenantId, token.id, rights, by)));
   }
@@ -86,8 +87,9 @@ export class TokensController {
   @HttpCode(200)
   async rotate(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
     const caller = callerOf(request);
+    const body = await this.bodies.json(request);
     const token = await this.find(caller, id);
-    const rotation = decodeRotation(await this.bodies.json(request), token, caller);
+    const rotation = decodeRotation(body, token, caller);
     const by = actorOf(request);
     const issued = assertGood(await this.tokens.rotate(caller.tenantId, token.id, rotation, by));
     return { ...encodeToken(issued.token), secret: issued.secret };
