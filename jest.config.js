@@ -46,7 +46,7 @@ module.exports = {
     {
       ...base,
       displayName: 'unit',
-      testMatch: ['<rootDir>/{libs,apps,test/docs,test/chaos,test/fuzz}/**/*.spec.ts'],
+      testMatch: ['<rootDir>/{libs,apps,test/docs,test/chaos,test/fuzz,test/isolation}/**/*.spec.ts'],
     },
     {
       ...base,

@@ -15,7 +15,7 @@ import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
 export type Access = 'public' | 'optional-token' | 'guests' | 'operator';
 
 export const ACCESS = Symbol('who may call without a token');
-const SCOPES = Symbol('scopes of which the token needs one');
+export const SCOPES = Symbol('scopes of which the token needs one');
 
 /** Open to everybody. Ignores the token, and counts no requests. */
 export const Public = () => SetMetadata(ACCESS, 'public' satisfies Access);

@@ -16,6 +16,9 @@ import { LRUCache } from 'lru-cache';
 import { requestedVersion } from '../core/call-headers.js';
 import { vary } from '../http/answer-headers.js';
 
+/** Whoever may know of an agent may read its card: who reads agents or tasks, or calls agents. */
+export const CARD_SCOPES = ['agents:read', 'tasks:read', 'agents:call'] as const;
+
 /** How long caches may keep a card, in seconds. */
 const MAX_AGE = 60;
 

@@ -15,11 +15,8 @@ import { AgentFinder } from '../core/request-context.js';
 import { CoreModule } from '../core/core.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { PublicUrl } from '../http/public-url.js';
-import { CardSheets, cardFormFor, sendCard } from './card-sheets.js';
+import { CARD_SCOPES, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 import { RootCardsController } from './root-cards.controller.js';
-
-/** Whoever may know of an agent may read its card: who reads agents or tasks, or calls agents. */
-const CARD_SCOPES = ['agents:read', 'tasks:read', 'agents:call'] as const;
 
 /** The card of one agent, for callers of its tenant (A2A 1.0 §8). */
 @RequireScope(...CARD_SCOPES)

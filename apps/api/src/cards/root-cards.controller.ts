@@ -9,11 +9,11 @@ import {
 import { callerOf } from '@baton/identity';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { OptionalToken } from '../access/access.guard.js';
+import { OptionalToken, RequireScope } from '../access/access.guard.js';
 import { HostBindings } from '../access/host-bindings.js';
 import { PublicUrl } from '../http/public-url.js';
 import { AgentFinder } from '../core/request-context.js';
-import { type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
+import { CARD_SCOPES, type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 
 const FLAT_CARD = '/.well-known/agent.json';
 
@@ -57,6 +57,7 @@ interface RootAgent {
  * token get the card of their default agent. Everybody else gets the server's card.
  */
 @OptionalToken()
+@RequireScope(...CARD_SCOPES)
 @Controller()
 export class RootCardsController {
   constructor(

@@ -1,6 +1,7 @@
+import type { Scope } from '@baton/a2a';
 import { RequestMethod, type Type } from '@nestjs/common';
 import { FASTIFY_ROUTE_CONSTRAINTS_METADATA } from '@nestjs/platform-fastify/constants.js';
-import { ACCESS, type Access } from '../access/access.guard.js';
+import { ACCESS, type Access, SCOPES } from '../access/access.guard.js';
 import { AdminModule } from '../admin/admin.module.js';
 import { CardsModule } from '../cards/cards.controller.js';
 import { HealthModule } from '../health/health.controller.js';
@@ -13,6 +14,8 @@ export interface Route {
   path: string;
   /** Undefined: only for callers with a token. */
   access: Access | undefined;
+  /** The token needs one of these; undefined: the route asks for none. */
+  scopes: readonly Scope[] | undefined;
   /** Served on the management port, not on the public one. */
   isManagement: boolean;
 }
@@ -27,13 +30,13 @@ function routesOf(controller: Type): Route[] {
     const method = Reflect.getMetadata('method', handler) as RequestMethod | undefined;
     if (method === undefined) return [];
     const path = Reflect.getMetadata('path', handler) as string;
-    const access = [handler, controller].map(
-      (each) => Reflect.getMetadata(ACCESS, each) as Access | undefined,
-    );
+    const declared = (name: symbol): unknown =>
+      Reflect.getMetadata(name, handler) ?? Reflect.getMetadata(name, controller);
     return bases.map((base) => ({
       method: RequestMethod[method],
       path: `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1'),
-      access: access[0] ?? access[1],
+      access: declared(ACCESS) as Access | undefined,
+      scopes: declared(SCOPES) as readonly Scope[] | undefined,
       isManagement: Reflect.getMetadata(FASTIFY_ROUTE_CONSTRAINTS_METADATA, handler) !== undefined,
     }));
   });

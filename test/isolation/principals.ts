@@ -1,0 +1,217 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { OpenIdProvider } from '../support/open-id-provider.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+import {
+  type Answer,
+  exchange,
+  type Headers,
+  type Watch,
+  type Wired,
+  type WireRequest,
+} from '../support/wire.js';
+import { type Column, SCOPE_COLUMNS } from './rights.js';
+import { callHeaders, message, rpc } from './world.js';
+
+export const AGENT = 'echo';
+const HOST = 'open.example';
+const ASKING = { metadata: { echo: { askInput: true } } };
+
+/** Whose task it is that a column asks for. */
+const GROUPS = ['own', 'user', 'guest'] as const;
+export type Group = (typeof GROUPS)[number];
+
+export const groupOf = (column: Column): Group =>
+  GROUPS.find((group) => column === group || column === `${group} 2`) ?? 'own';
+
+/** What is asked for. */
+export interface Things {
+  task: string;
+  deadRun: string;
+  agent: string;
+  secret: string;
+  schedule: string;
+  token: string;
+}
+
+/** How one principal calls. A column may have several, which are all alike. */
+type Credentials = Readonly<{ token?: string; guest?: string }>;
+
+/** A tenant with every kind of principal, on one API and one worker, and an OpenID provider. */
+export class Principals {
+  /** What each group has. Agent, secret, schedule and token are the tenant's. */
+  readonly things = {} as Record<Group, Things>;
+  private readonly credentials = new Map<Column, readonly Credentials[]>();
+  private made = 0;
+
+  private constructor(
+    readonly stack: Stack,
+    private readonly openId: OpenIdProvider,
+  ) {}
+
+  static async start(): Promise<Principals> {
+    const openId = await OpenIdProvider.start();
+    const env = {
+      OUTBOUND_ALLOW: '127.0.0.1',
+      BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+    };
+    const stack = await Stack.start({ driver: 'postgres', apis: 1, workers: 1, env });
+    const principals = new Principals(stack, openId);
+    try {
+      await principals.makeCallers();
+      await principals.makeThings();
+      return principals;
+    } catch (error) {
+      await principals.stop();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.stack.stop(), this.openId.stop()]);
+  }
+
+  /** The ways in which a column calls: one, but for `bad`. */
+  waysOf(column: Column): readonly Credentials[] {
+    const ways = this.credentials.get(column);
+    if (!ways) throw new Error(`Nobody is "${column}".`);
+    return ways;
+  }
+
+  /** Sends a request. @param isRoot it is for the root of the public host, where tokens are those of tenants, too */
+  async ask(
+    { token, guest }: Credentials,
+    request: Omit<WireRequest, 'headers'>,
+    {
+      isRoot = false,
+      isManagement = false,
+      watch,
+    }: { isRoot?: boolean; isManagement?: boolean; watch?: Watch },
+  ): Promise<Answer> {
+    const isAtHost = guest !== undefined || (isRoot && token !== undefined);
+    const headers: Headers = callHeaders(token, { host: isAtHost ? HOST : undefined, 'baton-guest': guest });
+    const [api] = this.stack.apis;
+    return exchange(isManagement ? api!.managementUrl : api!.url, { ...request, headers }, watch);
+  }
+
+  /** A new task of the group, which asks for input. */
+  async makeTask(group: Group): Promise<string> {
+    const isGuest = group === 'guest';
+    const body = rpc('SendMessage', message({ text: 'hi', ...ASKING }));
+    const request = { method: 'POST', path: isGuest ? '/' : `/agents/${AGENT}`, body };
+    const answer = await this.ask(this.waysOf(group)[0]!, request, { isRoot: isGuest });
+    const { result } = answer.json as { result?: { task: { id: string } } };
+    if (!result) throw new Error(answer.text);
+    return result.task.id;
+  }
+
+  /** Another thing of the tenant of the same kind, which can be changed. */
+  async makeThing(kind: Exclude<keyof Things, 'task' | 'deadRun'>): Promise<string> {
+    const name = `thing-${(this.made += 1)}`;
+    const makers = {
+      agent: async () => {
+        await this.must('PUT', `/v1/agents/${name}`, { name, description: name, runtime: 'echo' });
+        // Only what is no longer in force can be erased.
+        return this.must('PATCH', `/v1/agents/${name}`, { description: 'changed' });
+      },
+      secret: () => this.must('PUT', `/v1/secrets/${name}`, { value: 'value' }),
+      schedule: () => this.must('POST', '/v1/schedules', { name, agent: AGENT, cron: '@yearly', text: 'hi' }),
+      token: () => this.must('POST', '/v1/tokens', { name }),
+    };
+    const { id } = await makers[kind]();
+    return kind === 'agent' || kind === 'secret' ? name : id!;
+  }
+
+  /** All things as the tenant's administrator sees them. */
+  async shown(): Promise<unknown[]> {
+    const { agent, schedule, token, secret } = this.things.own;
+    const tasks = GROUPS.map((group) => `/v1/requests/${this.things[group].task}`);
+    const paths = [...tasks, `/v1/agents/${agent}`, `/v1/schedules/${schedule}`, `/v1/tokens/${token}`];
+    const { secrets } = await this.must('GET', '/v1/secrets?limit=100');
+    return [
+      ...(await Promise.all(paths.map((path) => this.must('GET', path)))),
+      (secrets as { name: string }[]).find(({ name }) => name === secret),
+    ];
+  }
+
+  /** A request of the tenant's administrator, which must succeed. */
+  async must(method: string, path: string, body?: object): Promise<Wired> {
+    const request = { method, path, ...(body && { body }) };
+    const answer = await this.ask(this.waysOf('admin')[0]!, request, {});
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.text}`);
+    return answer.json;
+  }
+
+  private async makeCallers(): Promise<void> {
+    const { stack, openId } = this;
+    const [{ slug, token: admin }, foreign, suspended] = (await Promise.all(
+      [0, 1, 2].map(() => stack.createTenant('admin')),
+    )) as [TestTenant, TestTenant, TestTenant];
+    const set = (column: Column, ...ways: Credentials[]): void => void this.credentials.set(column, ways);
+    set('admin', { token: admin });
+    for (const [column, scope] of Object.entries(SCOPE_COLUMNS)) {
+      if (scope !== 'admin') set(column as Column, { token: await stack.createToken(slug, scope) });
+    }
+    set('own', { token: await stack.createToken(slug, 'agents:call') });
+    set('reader', { token: await stack.createToken(slug, 'tasks:read', 'agents:call') });
+    const limited = { name: 'limited', scopes: ['admin'], agents: ['index'] };
+    set('limited', { token: (await this.must('POST', '/v1/tokens', limited)).secret! });
+    set('guest', { guest: randomUUID() });
+    set('guest 2', { guest: randomUUID() });
+    set('nobody', {});
+    const operator = await stack.baton('operator-tokens', 'create', '--json');
+    set('operator', { token: (JSON.parse(operator) as { token: string }).token });
+    set('foreign', { token: foreign.token });
+    set('suspended', { token: suspended.token });
+    const [revoked, expired] = [
+      await stack.createToken(slug, 'admin'),
+      await stack.createToken(slug, 'admin'),
+    ];
+    const issuer = ['--tenant', slug, '--audience', 'baton', '--allow-http'];
+    await stack.baton('issuers', 'add', openId.url, ...issuer);
+    const users = [await openId.userToken('ada'), await openId.userToken('bob')];
+    set('user', { token: users[0]! });
+    set('user 2', { token: users[1]! });
+    const bad = [revoked, expired, `baton_${'g'.repeat(43)}`, `${users[0]!.slice(0, -6)}AAAAAA`];
+    set('bad', ...bad.map((token) => ({ token })));
+    await stack.baton('hosts', 'bind', HOST, '--tenant', slug, '--agent', AGENT, '--public');
+    const unlimited = ['--guest-requests-per-second', 'none', '--guest-messages-per-day', 'none'];
+    await stack.baton('tenants', 'limits', slug, ...unlimited);
+    await stack.baton('tenants', 'set', foreign.slug, '--default-agent', AGENT);
+    await stack.baton('tenants', 'suspend', suspended.slug, '--reason', 'unpaid bill');
+    await stack.baton('tokens', 'revoke', '--tenant', slug, prefixOf(revoked));
+    await this.sql(
+      `UPDATE api_tokens SET expires_at = now() - interval '1 day' WHERE prefix = '${prefixOf(expired)}'`,
+    );
+  }
+
+  private async makeThings(): Promise<void> {
+    const shared = {
+      agent: await this.makeThing('agent'),
+      secret: await this.makeThing('secret'),
+      schedule: await this.makeThing('schedule'),
+      token: await this.makeThing('token'),
+    };
+    for (const group of GROUPS) {
+      const task = await this.makeTask(group);
+      const [dead] = await this.sql<{ run_id: string }>(
+        `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+         SELECT tenant_id, id, task_id, '${AGENT}', 'test', 3 FROM runs WHERE task_id = '${task}' RETURNING run_id`,
+      );
+      this.things[group] = { ...shared, task, deadRun: dead!.run_id };
+    }
+  }
+
+  private async sql<Row extends object>(text: string): Promise<Row[]> {
+    const client = new Client({ connectionString: this.stack.database.url });
+    await client.connect();
+    try {
+      await client.query(`SET baton.tenant = 'system'`);
+      return (await client.query<Row>(text)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+}
+
+const prefixOf = (token: string): string => token.slice(0, 'baton_'.length + 6);

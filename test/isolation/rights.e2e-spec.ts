@@ -1,0 +1,248 @@
+import pLimit from 'p-limit';
+import { randomUUID } from 'node:crypto';
+import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../../apps/api/src/testing/routes.js';
+import { errorWire } from '../../libs/a2a/src/json-rpc.js';
+import { OPERATIONS } from '../../libs/a2a/src/operation.js';
+import { rpcPaths } from '../../libs/a2a/src/profiles/index.js';
+import type { Answer, WireRequest } from '../support/wire.js';
+import { METHODS, type Named } from './methods.js';
+import { AGENT, type Group, groupOf, Principals, type Things } from './principals.js';
+import {
+  type Cell,
+  type Column,
+  COLUMNS,
+  readRights,
+  type Rights,
+  type RpcMethod,
+  rpcMethods,
+} from './rights.js';
+import { rpc } from './world.js';
+
+/** Calls that are on their way at the same time. */
+const limit = pLimit(4);
+const tables = readRights();
+const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
+const isRpc = ({ path }: Route): boolean => rpcPaths().some((rpc) => rpc.path === path);
+
+/** The path of a route with what is asked for in place of its names. */
+function pathOf({ path }: Route, { task, schedule, token, agent, secret, deadRun }: Things): string {
+  const ids: Record<string, string> = { requests: task, schedules: schedule, tokens: token };
+  const names: Record<string, string> = { agent, name: secret, runId: deadRun, version: '1', card: 'any' };
+  return path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    const value = name === 'id' ? ids[path.split('/')[2]!] : names[name];
+    if (value === undefined) throw new Error(`${path}: say what ":${name}" stands for`);
+    return value;
+  });
+}
+
+const agentOf = (name: string) => ({ name, description: name, runtime: 'echo' });
+/** What a route needs besides its path. */
+const BODIES: Readonly<Record<string, (things: Things) => object>> = {
+  'POST /v1/agents': () => ({ ...agentOf('new'), slug: `new-${randomUUID().slice(0, 8)}` }),
+  'PUT /v1/agents/:agent': () => agentOf('put'),
+  'PATCH /v1/agents/:agent': () => ({ description: 'patched' }),
+  'PUT /v1/secrets/:name': () => ({ value: 'value' }),
+  'PATCH /v1/secrets/:name': () => ({ origins: [] }),
+  'POST /v1/schedules': () => ({ name: `new-${randomUUID()}`, agent: AGENT, cron: '@yearly', text: 'hi' }),
+  'PATCH /v1/schedules/:id': () => ({ paused: true }),
+  'POST /v1/tokens': () => ({ name: 'new', scopes: ['agents:call'] }),
+  'PATCH /v1/tokens/:id': () => ({ name: 'patched' }),
+  'POST /v1/tokens/:id/rotate': () => ({}),
+};
+const QUERIES: Readonly<Record<string, string>> = {
+  'GET /v1/audit': '?action=secret',
+  'POST /v1/dead-letters/:runId/redeliver': '?again=true',
+};
+
+/** What a list shows of the things of each group, by its row. */
+const LISTED: Readonly<Record<string, (things: Things) => string>> = {
+  listTasks: ({ task }) => task,
+  'GET /v1/requests': ({ task }) => task,
+  'GET /v1/dead-letters': ({ deadRun }) => deadRun,
+  'GET /v1/agents': ({ agent }) => agent,
+  'GET /v1/secrets': ({ secret }) => secret,
+  'GET /v1/schedules': ({ schedule }) => schedule,
+  'GET /v1/tokens': ({ token }) => token,
+  // It has a record of each that was made.
+  'GET /v1/audit': ({ secret }) => `"${secret}"`,
+};
+const isList = (row: string): boolean => row in LISTED;
+
+let principals: Principals;
+let before: unknown[];
+let walked = 0;
+/** As many calls as there have been at the least. */
+const FLOOR = 2_900;
+beforeAll(async () => {
+  principals = await Principals.start();
+  before = await principals.shown();
+});
+afterAll(() => principals.stop());
+
+type Way = ReturnType<Principals['waysOf']>[number];
+type RpcError = { code: number; message: string };
+
+/** What came of a call, in the words of the table, or the answer where it has none. */
+function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod): string {
+  const { status, text } = answer;
+  if (status === 401) return '401';
+  if (status === 403) return refusalOf(text, method);
+  const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true;
+  const error = method && !isStream ? (answer.json as { error?: RpcError }).error : undefined;
+  if (method && error) return errorOf(method, error) ?? text;
+  if (status === 404 || status === 400) return String(status);
+  if (status >= 300) return `${status} ${text}`;
+  return isList(row) ? listedIn(text, row, groupOf(column)) : 'yes';
+}
+
+function refusalOf(text: string, method: RpcMethod | undefined): string {
+  if (text.includes('the tenant is suspended: unpaid bill')) return 'off';
+  if (text.includes('the token lacks the scope tasks:write: without it')) return 'tasks:write';
+  if (text.includes('the token may write only the agents index')) return 'agents';
+  const scopes = method ? OPERATIONS[method.operation].scopes.join(' or ') : '';
+  return text.includes(`the token lacks the scope ${scopes}`) ? '-' : text;
+}
+
+function errorOf({ profile }: RpcMethod, { code, message }: RpcError): Cell | undefined {
+  const isOf = (kind: Parameters<typeof errorWire>[0]): boolean =>
+    errorWire(kind, profile.errors).code === code;
+  const isAgent = isOf('agent-not-found') && /agent not found/i.test(message);
+  // No agent has either: whoever is told so was let in.
+  const isMissing = isOf('push-not-supported') || isOf('extended-card-not-configured');
+  if (isMissing && !isAgent) return 'yes';
+  return isAgent || isOf('task-not-found') ? '404' : undefined;
+}
+
+function listedIn(text: string, row: string, own: Group): string {
+  const groups = Object.entries(principals.things) as [Group, Things][];
+  const shown = groups.filter(([, things]) => text.includes(LISTED[row]!(things))).map(([group]) => group);
+  if (shown.length === groups.length) return 'all';
+  if (shown.length === 0) return 'none';
+  return String(shown) === own ? 'own' : `those of ${String(shown)}`;
+}
+
+/** What the request names: it is a thing of its own where the caller may change it. */
+async function thingsFor(request: string, isRead: boolean, column: Column, cell: Cell): Promise<Things> {
+  const group = groupOf(column);
+  const things = { ...principals.things[group] };
+  if (isRead || cell !== 'yes') return things;
+  if (/requests\/:id| to a task|^cancelTask/.test(request)) things.task = await principals.makeTask(group);
+  const [, kind] = /\/v1\/(agent|secret|schedule|token)s\/:/.exec(request) ?? [];
+  if (kind) things[kind as 'agent'] = await principals.makeThing(kind as 'agent');
+  return things;
+}
+
+/** Asks as every principal. @returns whatever the table says otherwise */
+async function compare(
+  row: string,
+  rights: Rights,
+  columns: readonly Column[],
+  ask: (column: Column, way: Way) => Promise<string>,
+): Promise<string[]> {
+  const ways = columns.flatMap((column) => principals.waysOf(column).map((way) => ({ column, way })));
+  const differences = await Promise.all(
+    ways.map(async ({ column, way }) => {
+      const cell = await limit(() => ask(column, way));
+      return cell === rights[column] ? [] : [`${row} by "${column}": ${cell} instead of ${rights[column]}`];
+    }),
+  );
+  walked += ways.length;
+  return differences.flat();
+}
+
+const cut = async (): Promise<boolean> => false;
+
+/** Operators are over all tenants, so what they ask for here is nobody's. */
+async function operatorCell({ method, path }: Route, way: Way): Promise<string> {
+  const request = { method, path: path.replaceAll(/:\w+/g, randomUUID()) };
+  const { status, text } = await principals.ask(way, request, { isManagement: true });
+  if (status === 401) return '401';
+  return status === 403 || status >= 500 ? text : 'in';
+}
+
+async function walkRoute(route: Route): Promise<string[]> {
+  const { method, path, isManagement } = route;
+  const row = nameOf(route);
+  const rights = tables.get(isManagement ? 'Routes of the management port' : 'Routes')!.get(row)!;
+  return compare(row, rights, COLUMNS, async (column, way) => {
+    if (route.access === 'operator') return operatorCell(route, way);
+    const things = await thingsFor(row, method === 'GET', column, rights[column]);
+    const body = BODIES[row]?.(things);
+    const request = { method, path: pathOf(route, things) + (QUERIES[row] ?? ''), ...(body && { body }) };
+    const isRoot = path.startsWith('/.well-known/');
+    const watch = path.endsWith('/events') ? { watch: cut } : {};
+    return cellOf(await principals.ask(way, request, { isManagement, isRoot, ...watch }), row, column);
+  });
+}
+
+async function walkMethod(rpcMethod: RpcMethod): Promise<string[]> {
+  const { path, row, method, version, operation } = rpcMethod;
+  const { access, streaming } = OPERATIONS[operation];
+  const rights = tables.get('Operations')!.get(row)!;
+  const isRoot = path === '/';
+  // Guests may call only the root of a host.
+  const expected = isRoot ? rights : { ...rights, guest: '401' as const, 'guest 2': '401' as const };
+  // A send costs a run: at other paths one token shows that they lead to the operation.
+  const isMain = isRoot || path === '/agents/:agent';
+  const columns = COLUMNS.filter(
+    (column) => isMain || access === 'read' || column === 'own' || expected[column] !== 'yes',
+  );
+  return compare(`POST ${path} ${method} (${version}): ${row}`, expected, columns, async (column, way) => {
+    const { task } = await thingsFor(row, access === 'read', column, expected[column]);
+    const request = requestOf(rpcMethod, task);
+    const watch = streaming ? { watch: cut } : {};
+    return cellOf(await principals.ask(way, request, { isRoot, ...watch }), row, column, rpcMethod);
+  });
+}
+
+function requestOf(
+  { path, method, operation, namesTask }: RpcMethod,
+  task: string,
+): Omit<WireRequest, 'headers'> {
+  const named: Named = namesTask ? { taskId: task, alias: task } : { alias: randomUUID() };
+  // Where no path names the agent, a task does, if there is one.
+  const isByTask = namesTask && !/listTasks|push|Card/.test(operation);
+  if (path === '/a2a' && !isByTask) named.agent = AGENT;
+  return { method: 'POST', path: path.replace(':agent', AGENT), body: rpc(method, METHODS[method]!(named)) };
+}
+
+const ALL_ROUTES = [...ROUTES.filter((route) => !isRpc(route)), ...MANAGEMENT_ROUTES];
+
+/** One method for each operation of a path. In 0.1 callers choose the ids of their tasks, so it has one of its own. */
+const METHODS_OF_ROWS = [
+  ...new Map(
+    rpcMethods().map((each) => [`${each.path} ${each.row} ${each.version === '0.1' ? '0.1' : ''}`, each]),
+  ).values(),
+];
+
+/** What each of them finds, one after the other. */
+async function all<T>(walks: readonly T[], walk: (each: T) => Promise<string[]>): Promise<string[]> {
+  const found: string[] = [];
+  for (const each of walks) found.push(...(await walk(each)));
+  return found;
+}
+
+describe('every kind of principal gets what the table of rights says', () => {
+  const listRoutes = ALL_ROUTES.filter((route) => isList(nameOf(route)));
+  const listMethods = METHODS_OF_ROWS.filter(({ row }) => isList(row));
+
+  it('from lists, before there is more than a page', async () => {
+    expect(await all(listRoutes, walkRoute)).toEqual([]);
+    expect(await all(listMethods, walkMethod)).toEqual([]);
+  });
+
+  it('from every other route', async () => {
+    const routes = ALL_ROUTES.filter((route) => !listRoutes.includes(route));
+    expect(await all(routes, walkRoute)).toEqual([]);
+  });
+
+  it('from every operation, at every path', async () => {
+    const methods = METHODS_OF_ROWS.filter((method) => !listMethods.includes(method));
+    expect(await all(methods, walkMethod)).toEqual([]);
+    expect(walked).toBeGreaterThanOrEqual(FLOOR);
+  });
+
+  it('and what nobody was to change is as it was', async () => {
+    expect(await principals.shown()).toEqual(before);
+  });
+});
