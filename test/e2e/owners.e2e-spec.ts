@@ -287,6 +287,25 @@ describe('a token', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
+  it('has ids of tasks of its own, and learns nothing of what another has said under the same', async () => {
+    const [one, other] = [await token('agents:call'), await token()];
+    const said = async (bearer: string, text: string): Promise<string> => {
+      const message = { role: 'user', parts: [{ type: 'text', text }] };
+      const params = { id: 'main', message, metadata: { agent: 'recall' } };
+      const answer = await rest(bearer, 'POST', '/a2a', {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tasks/send',
+        params,
+      });
+      return answer.json.result.artifacts[0].parts[0].text as string;
+    };
+    expect(await said(one, 'my card is 4711')).toBe('my card is 4711');
+    // Whatever it may do: a name is the name of a task of its own.
+    expect(await said(other, 'what is my card?')).toBe('what is my card?');
+    expect(await said(one, 'what is my card?')).toBe('my card is 4711 | what is my card?');
+  });
+
   it('approves with tasks:approve alone, not for itself where the agent says so, and it is known who did', async () => {
     const asks = async (caller: RawCaller) =>
       (await caller.call('SendMessage', sendParams('pay'))).result!.task.id as string;
