@@ -82,5 +82,5 @@ function guardedLookup(find: Resolve): LookupFunction {
 const refusal = (host: string): OutboundRefused =>
   new OutboundRefused(
     `"${host}" is not at a public address, so agents may not call it. The operator of this server can allow it ` +
-      'with OUTBOUND_ALLOW. Check the spelling of its name',
+      `with OUTBOUND_ALLOW${isIP(host) ? '' : '. Check the spelling of its name'}`,
   );
