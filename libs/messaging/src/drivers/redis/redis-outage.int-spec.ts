@@ -127,6 +127,8 @@ withRedis('messaging when Redis fails', () => {
       const spend = (messaging: Messaging) =>
         Promise.all(Array.from({ length: 5 }, () => messaging.spend('a', 3, 60)));
       const allowed = (all: Spending[]) => all.filter((spending) => spending.allowed).length;
+      // Then both have noticed. What is sent before is sent again when Redis is back, and counts there.
+      await Promise.allSettled([api.ping(), worker.ping()]);
       const alone = await inTime(1_000, Promise.all([spend(api), spend(worker)]));
       expect(alone.map(allowed)).toEqual([3, 3]);
       const back = Promise.all([connectionBack(api), connectionBack(worker)]);
