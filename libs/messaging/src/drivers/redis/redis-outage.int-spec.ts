@@ -42,8 +42,19 @@ withRedis('messaging when Redis fails', () => {
     if (!accepted) await enqueueWhenBack(run);
   };
 
-  const connectionBack = (messaging: Messaging): Promise<void> =>
-    new Promise((resolve) => void messaging.onReconnect(resolve));
+  /** Both connections: the one that listens, and then the one that sends, which may come back later. */
+  const connectionBack = async (messaging: Messaging): Promise<void> => {
+    await new Promise<void>((resolve) => void messaging.onReconnect(resolve));
+    await answering(messaging);
+  };
+
+  const answering = async (messaging: Messaging): Promise<void> => {
+    const answered = await messaging.ping().then(
+      () => true,
+      () => new Promise<boolean>((resolve) => setTimeout(resolve, 20, false)),
+    );
+    if (!answered) await answering(messaging);
+  };
 
   it('gives out new runs after FLUSHALL, to a worker that was waiting for one', async () => {
     worker.consumeRuns(10, async (job) => runs.push(job));
