@@ -13,11 +13,14 @@ beforeEach(() => {
 });
 afterEach(() => jest.restoreAllMocks());
 
+const REFUSED = {
+  action: 'signin.refused',
+  ...{ route: 'GET /v1/agents', reason: 'the token is not known' },
+} as const;
 const refuse = (address: string): void =>
-  log.refuse({
-    ...{ action: 'signin.refused', route: 'GET /v1/agents', reason: 'the token is not known' },
-    by: { kind: 'unknown', key: 'unknown', address },
-  });
+  log.refuse({ ...REFUSED, by: { kind: 'unknown', key: 'unknown', address } });
+const refuseToken = (tenantId: string, key: string, address: string): void =>
+  log.refuse({ ...REFUSED, tenantId, by: { kind: 'token', key, address } });
 
 describe('refused requests', () => {
   it('are recorded as the platform’s, with route and reason', () => {
@@ -39,6 +42,21 @@ describe('refused requests', () => {
     expect(written).toHaveLength(5);
     refuse('192.0.2.2');
     expect(written[5]?.record.detail).toMatchObject({ leftOut: 95 });
+  });
+
+  it('of one token are few, wherever it is sent from', () => {
+    for (let i = 0; i < 100; i++) refuseToken('acme', 'token:1', `198.51.100.${i}`);
+    expect(written.map(({ tenantId }) => tenantId)).toEqual(['acme', 'acme', 'acme', 'acme', 'acme']);
+  });
+
+  it('of a tenant have room of their own, which is bounded, and say nothing of others', () => {
+    for (let i = 0; i < 1_000; i++) refuse(`198.51.100.${i}`);
+    for (let i = 0; i < 1_000; i++) refuseToken('acme', `token:${i}`, '192.0.2.1');
+    refuseToken('other', 'token:1', '192.0.2.1');
+    const of = (tenant: string) => written.filter(({ tenantId }) => tenantId === tenant);
+    expect(of('acme')).toHaveLength(60);
+    expect(of('other')).toHaveLength(1);
+    expect(of('other')[0]?.record.detail).toEqual({ reason: 'the token is not known' });
   });
 
   it('of many callers are bounded, and recorded again in the next minute', () => {

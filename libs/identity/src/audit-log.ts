@@ -16,11 +16,12 @@ const KNOWN: ReadonlySet<string> = new Set(
 );
 
 const MINUTE_MS = 60_000;
-/** Records of refusals that a process writes a minute: of one caller, and of all. */
+/** Records of refusals that a process writes a minute: of one caller, and into the log of one tenant or of the platform. */
 const MAX_OF_CALLER = 5;
-const MAX_OF_ALL = 60;
-/** Callers that are counted at the same time. */
+const MAX_OF_LOG = 60;
+/** Callers, and logs, that are counted at the same time. */
 const MAX_CALLERS = 10_000;
+const MAX_LOGS = 1_000;
 
 /** A request that was refused. */
 export interface Refusal {
@@ -38,9 +39,9 @@ export interface Refusal {
 export class AuditLog {
   /** Refusals of each caller in this minute. */
   private readonly refusals = new LRUCache<string, number>({ max: MAX_CALLERS, ttl: MINUTE_MS });
+  /** By tenant: what was written this minute, and what was left out since the last record. */
+  private readonly logs = new LRUCache<string, { written: number; left: number }>({ max: MAX_LOGS });
   private minute = 0;
-  private written = 0;
-  private left = 0;
 
   constructor(
     private readonly store: AuditStore,
@@ -67,33 +68,41 @@ export class AuditLog {
   }
 
   /**
-   * Record a refused request, without waiting for it. Strangers cannot fill the log: a process writes few of them a minute,
-   * and the next record says how many it has left out.
+   * Record a refused request, without waiting for it. Nobody can fill a log: a process writes few of them a minute, and the
+   * next record says how many it has left out. A token is one caller, wherever it is sent from. Each tenant's log has room
+   * of its own, so strangers do not keep out what matters to a tenant.
    */
   refuse({ action, tenantId = PLATFORM, by, route, reason }: Refusal): void {
-    if (!this.hasRoom(`${tenantId} ${by.key} ${by.address ?? ''}`)) {
-      this.left += 1;
+    const log = this.logOf(tenantId);
+    if (!this.hasRoom(log, `${tenantId} ${by.kind === 'unknown' ? (by.address ?? '') : by.key}`)) {
+      log.left += 1;
       return;
     }
-    const leftOut = this.left;
-    this.left = 0;
+    const leftOut = log.left;
+    log.left = 0;
     const detail = { reason, ...(leftOut > 0 && { leftOut }) };
     this.store
       .write(tenantId, { action, target: { kind: 'route', name: route }, by, outcome: 'refused', detail })
       .catch((err: unknown) => this.logger.warn('a refused request has no record in the audit log', { err }));
   }
 
-  private hasRoom(caller: string): boolean {
+  private logOf(tenantId: string): { written: number; left: number } {
     const minute = Math.floor(performance.now() / MINUTE_MS);
     if (minute !== this.minute) {
       this.minute = minute;
-      this.written = 0;
       this.refusals.clear();
+      for (const log of this.logs.values()) log.written = 0;
     }
+    const log = this.logs.get(tenantId) ?? { written: 0, left: 0 };
+    this.logs.set(tenantId, log);
+    return log;
+  }
+
+  private hasRoom(log: { written: number }, caller: string): boolean {
     const own = (this.refusals.get(caller) ?? 0) + 1;
-    if (own > MAX_OF_CALLER || this.written >= MAX_OF_ALL) return false;
+    if (own > MAX_OF_CALLER || log.written >= MAX_OF_LOG) return false;
     this.refusals.set(caller, own);
-    this.written += 1;
+    log.written += 1;
     return true;
   }
 }

@@ -3,7 +3,7 @@ import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AuthGuard, PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-http-bearer';
 import { JwtService, isJwt } from './issuers/jwt.service.js';
-import { type Caller, TokenService, unauthenticated } from './token.service.js';
+import { type Caller, RefusedTokenError, TokenService } from './token.service.js';
 
 /** The caller that a guard has found. Throws if the route has no guard, which is a bug. */
 export function callerOf(request: object): Caller {
@@ -35,7 +35,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
     if (isJwt(secret)) return this.jwts.verify(secret);
     const verification = await this.tokens.verify(secret);
     if (verification.ok) return verification.caller;
-    throw unauthenticated(verification.reason);
+    throw new RefusedTokenError(verification.reason, verification.holder);
   }
 }
 
@@ -62,17 +62,19 @@ export class BearerGuard extends AuthGuard('bearer') {
   ): C {
     if (caller) return caller;
     const reply = context.switchToHttp().getResponse<Reply>();
-    const refuse = (attributes: string, reason: string): ProtocolError => {
-      reply.header('www-authenticate', `Bearer realm="baton"${attributes}`);
-      return new ProtocolError('unauthenticated', reason);
-    };
+    const explain = (attributes: string): void =>
+      void reply.header('www-authenticate', `Bearer realm="baton"${attributes}`);
     if (error instanceof ProtocolError && error.kind === 'unauthenticated') {
-      throw refuse(`, error="invalid_token", error_description="${error.message}"`, error.message);
+      explain(`, error="invalid_token", error_description="${error.message}"`);
     }
     if (error) throw error;
-    if (typeof challenge === 'string') {
-      throw refuse('', 'a bearer token is required: send "Authorization: Bearer <token>"');
-    }
-    throw refuse(', error="invalid_request"', 'the Authorization header must be "Bearer" and one token');
+    const isMissing = typeof challenge === 'string';
+    explain(isMissing ? '' : ', error="invalid_request"');
+    throw new ProtocolError(
+      'unauthenticated',
+      isMissing
+        ? 'a bearer token is required: send "Authorization: Bearer <token>"'
+        : 'the Authorization header must be "Bearer" and one token',
+    );
   }
 }

@@ -11,6 +11,7 @@ export {
   MAX_TOKEN_REQUESTS_PER_SECOND,
   type NewToken,
   type RefusedToken,
+  RefusedTokenError,
   TokenService,
   tokenState,
   type Verification,

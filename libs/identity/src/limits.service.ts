@@ -68,6 +68,11 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     return (await this.cache.get(tenantId))?.state === 'gone';
   }
 
+  /** Read the tenant again: this process has changed it, and the news may come back later than the next request. */
+  forget(tenantId: string): void {
+    this.cache.forget((key) => key === tenantId);
+  }
+
   /** The limits of every tenant that stays, as they are in the database. */
   async all(): Promise<{ tenantId: string; limits: TenantLimits }[]> {
     const tenants = await this.tenants.list();

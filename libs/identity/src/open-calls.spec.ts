@@ -4,7 +4,7 @@ import { Logger } from '@baton/telemetry';
 import type { JwtService } from './issuers/jwt.service.js';
 import type { LimitsService } from './limits.service.js';
 import { OpenCalls } from './open-calls.js';
-import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
+import { ControlInMemory, refusedAs, tokenService, TokensInMemory } from './token.fixture.js';
 import type { Caller, RefusedToken, TokenService } from './token.service.js';
 
 let tokens: TokensInMemory;
@@ -91,7 +91,7 @@ describe('open calls', () => {
     expect((await service.verify(secret)).ok).toBe(true);
     await jest.advanceTimersByTimeAsync(1_000);
     expect(reasons).toEqual(['unauthenticated: the token was revoked']);
-    expect(await service.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+    expect(await service.verify(secret)).toEqual(refusedAs('revoked', { id, tenantId: 'acme' }));
   });
 
   it('end when the token expires, also one of another kind that the database does not know', async () => {

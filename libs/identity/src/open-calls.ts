@@ -4,7 +4,7 @@ import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
-import { type Caller, type RefusedToken, TokenService, unauthenticated } from './token.service.js';
+import { type Caller, type RefusedToken, RefusedTokenError, TokenService } from './token.service.js';
 
 /** A call ends within twice this time after its token, even if the control message about it is lost. */
 const CHECK_MS = 400;
@@ -132,7 +132,7 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
   private endAll(reasonOf: (call: OpenCall) => RefusedToken | undefined): void {
     this.endCalls((call) => {
       const reason = reasonOf(call);
-      return reason !== undefined && unauthenticated(reason);
+      return reason !== undefined && new RefusedTokenError(reason);
     });
   }
 

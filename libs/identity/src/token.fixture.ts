@@ -2,7 +2,7 @@ import { loadEnvironment } from '@baton/config';
 import type { ApiToken, FoundToken, TokenRights, TokenStore } from '@baton/database';
 import type { ControlMessage, Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { TokenService } from './token.service.js';
+import { type RefusedToken, TokenService, type Verification } from './token.service.js';
 
 type Row = ApiToken & { hash: string; previousHash?: string };
 
@@ -107,3 +107,12 @@ export function tokenService(
     environment,
   );
 }
+
+/** What `verify` says of a token that was good once. */
+export const refusedAs = (
+  reason: RefusedToken,
+  { id, tenantId }: Pick<ApiToken, 'id' | 'tenantId'>,
+): Verification => ({
+  ...{ ok: false, reason },
+  holder: { tenantId, principal: { kind: 'token', key: `token:${id}` } },
+});

@@ -4,6 +4,7 @@ import { createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, createRedisUrl, DRIVERS, type TestDatabase } from '../../../test/support/index.js';
+import { refusedAs } from './token.fixture.js';
 import { TokenService } from './token.service.js';
 
 /** What one process has: connections of its own, and a cache that would hold a token far longer than a test. */
@@ -74,9 +75,9 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
   });
 
   it('a token that has expired is refused by both', async () => {
-    const { secret } = await issue('expired', new Date(Date.now() - 1));
+    const { secret, token } = await issue('expired', new Date(Date.now() - 1));
     for (const { tokens } of [one, other]) {
-      expect(await tokens.verify(secret)).toEqual({ ok: false, reason: 'expired' });
+      expect(await tokens.verify(secret)).toEqual(refusedAs('expired', token));
     }
   });
 
@@ -84,9 +85,9 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
     const { tenant, secret, token } = await issue('revoked');
     expect((await other.tokens.verify(secret)).ok).toBe(true);
     expect((await one.tokens.revoke(tenant.id, token.prefix))?.id).toBe(token.id);
-    expect(await one.tokens.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+    expect(await one.tokens.verify(secret)).toEqual(refusedAs('revoked', token));
     while ((await other.tokens.verify(secret)).ok) await delay(5);
-    expect(await other.tokens.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+    expect(await other.tokens.verify(secret)).toEqual(refusedAs('revoked', token));
   });
 
   it('another tenant can not revoke it', async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
+import { ControlInMemory, refusedAs, tokenService, TokensInMemory } from './token.fixture.js';
 import type { Caller, TokenService } from './token.service.js';
 
 const guess = () => `baton_${randomBytes(32).toString('base64url')}`;
@@ -90,10 +90,10 @@ describe('tokens', () => {
   it('expire even while they are cached', async () => {
     jest.useFakeTimers({ doNotFake: ['performance', 'nextTick', 'setImmediate', 'queueMicrotask'] });
     const { one } = await setUp();
-    const { secret } = await issue(one, new Date(Date.now() + 500));
+    const { secret, token } = await issue(one, new Date(Date.now() + 500));
     expect((await one.verify(secret)).ok).toBe(true);
     jest.setSystemTime(Date.now() + 500);
-    expect(await one.verify(secret)).toEqual({ ok: false, reason: 'expired' });
+    expect(await one.verify(secret)).toEqual(refusedAs('expired', token));
   });
 
   it('are refused at once in every process after they were revoked in one', async () => {
@@ -105,7 +105,7 @@ describe('tokens', () => {
     ]);
     await one.revoke('acme', token.id);
     for (const service of [one, other]) {
-      expect(await service.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+      expect(await service.verify(secret)).toEqual(refusedAs('revoked', token));
     }
   });
 
@@ -120,7 +120,7 @@ describe('tokens', () => {
     expect((await one.revoke('acme', token.id))?.revokedAt).toBeInstanceOf(Date);
     const since = performance.now();
     while (performance.now() - since < 2000 && (await other.verify(secret)).ok) await setImmediate();
-    expect(await other.verify(secret)).toEqual({ ok: false, reason: 'revoked' });
+    expect(await other.verify(secret)).toEqual(refusedAs('revoked', token));
   });
 
   it("can't be revoked by another tenant", async () => {
@@ -140,9 +140,9 @@ describe('tokens', () => {
     expect(await callerOf(other, first.secret)).not.toHaveProperty('expiresAt');
     expect((await callerOf(other, secret)).expiresAt).toEqual(new Date(Date.now() + 1_000));
     jest.setSystemTime(Date.now() + 1_000);
-    expect(await other.verify(secret)).toEqual({ ok: false, reason: 'rotated' });
+    expect(await other.verify(secret)).toEqual(refusedAs('rotated', token));
     const second = (await one.rotate('acme', token.id, { overlapMs: 0 }))!;
-    expect(await other.verify(first.secret)).toEqual({ ok: false, reason: 'rotated' });
+    expect(await other.verify(first.secret)).toEqual(refusedAs('rotated', token));
     expect(await other.verify(secret)).toEqual({ ok: false, reason: 'unknown' });
     expect(await callerOf(other, second.secret)).toMatchObject({ principal });
   });

@@ -56,11 +56,21 @@ const REASONS: Record<RefusedToken, string> = {
   untrusted: 'the issuer of the token is no longer trusted',
 };
 
-/** The error for a token that is not good. */
-export const unauthenticated = (reason: RefusedToken): ProtocolError =>
-  new ProtocolError('unauthenticated', REASONS[reason]);
+/** Whose token it is that is not good. */
+export type Holder = Pick<Caller, 'tenantId' | 'principal'>;
 
-export type Verification = { ok: true; caller: Caller } | { ok: false; reason: RefusedToken };
+/** `unauthenticated`, for a token that was good once. The holder is for the audit log: the caller is not told. */
+export class RefusedTokenError extends ProtocolError {
+  constructor(
+    reason: RefusedToken,
+    readonly holder?: Holder,
+  ) {
+    super('unauthenticated', REASONS[reason]);
+  }
+}
+
+export type Verification =
+  { ok: true; caller: Caller } | { ok: false; reason: RefusedToken; holder?: Holder };
 
 export interface NewToken extends Pick<TokenRights, 'name' | 'scopes' | 'expiresAt'> {
   tenantId: string;
@@ -137,7 +147,9 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     }
     // On every call: a token may expire while it is cached.
     const reason = refusalOf(token);
-    if (reason) return { ok: false, reason };
+    if (reason) {
+      return { ok: false, reason, holder: { tenantId: token.tenantId, principal: tokenPrincipal(token.id) } };
+    }
     this.uses.note(token);
     return { ok: true, caller: callerOf(token, hash) };
   }

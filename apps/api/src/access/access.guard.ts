@@ -1,6 +1,14 @@
 import { ProtocolError, type Scope } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { AuditLog, BearerGuard, type Caller, callerOf, LimitsService, OperatorTokens } from '@baton/identity';
+import {
+  AuditLog,
+  BearerGuard,
+  type Caller,
+  callerOf,
+  LimitsService,
+  OperatorTokens,
+  RefusedTokenError,
+} from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
@@ -99,12 +107,17 @@ export class AccessGuard extends BearerGuard {
     return true;
   }
 
-  /** A bad token counts, and is in the audit log. A request without one is nobody who signs in. */
-  private refuse(request: FastifyRequest, { message: reason }: Error): void {
+  /**
+   * A bad token counts, and is in the audit log: in that of its tenant if it was good once. A request without one is nobody
+   * who signs in.
+   */
+  private refuse(request: FastifyRequest, error: Error): void {
     this.unauthenticated.refuse(request);
     if (request.headers.authorization === undefined) return;
-    const by = { kind: 'unknown', key: 'unknown', address: request.ip, requestId: request.id } as const;
-    this.audit.refuse({ action: 'signin.refused', by, route: routeOf(request), reason });
+    const { tenantId, principal = NOBODY } = (error instanceof RefusedTokenError && error.holder) || {};
+    const by = { ...principal, address: request.ip, requestId: request.id };
+    const refused = { action: 'signin.refused', by, route: routeOf(request), reason: error.message } as const;
+    this.audit.refuse({ ...refused, ...(tenantId !== undefined && { tenantId }) });
   }
 
   private assertScope(enough: readonly Scope[], scopes: readonly Scope[], request: FastifyRequest): void {
@@ -151,6 +164,8 @@ export class AccessGuard extends BearerGuard {
     else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
   }
 }
+
+const NOBODY = { kind: 'unknown', key: 'unknown' } as const;
 
 const routeOf = ({ method, routeOptions }: FastifyRequest): string => `${method} ${routeOptions.url ?? ''}`;
 

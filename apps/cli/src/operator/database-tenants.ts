@@ -16,6 +16,9 @@ import type { Cli } from '../cli.js';
 import { UNTOLD, withDatabase, withMessaging } from '../platform.js';
 import type { TenantOperations } from './tenant-operations.js';
 
+/** A command serves no requests, so it knows nothing that could be stale. */
+const NOTHING_IN_USE = { forget: () => undefined };
+
 type Channels = Pick<Messaging, 'publishTask' | 'publishControl' | 'stopTicks'>;
 
 /** Every process reads Postgres again within a second or two. */
@@ -49,6 +52,7 @@ export async function withDatabaseTenants<T>(
         new UsageStore(database),
         new AuditStore(database),
         channels,
+        NOTHING_IN_USE,
         environment,
       );
     const lifecycle = (channels: Channels): TenantLifecycle => {
@@ -57,7 +61,9 @@ export async function withDatabaseTenants<T>(
       const [tasks, tree] = [new TaskStore(database), new TaskTreeStore(database)];
       const turnEnds = new TurnEnds(tasks, tree, channels, slots, logger);
       const [removal, schedules] = [new TenantRemovalStore(database), new ScheduleStore(database)];
-      return new TenantLifecycle(tenants, removal, schedules, turnEnds, channels, environment, logger);
+      return new TenantLifecycle(
+        ...([tenants, removal, schedules, turnEnds, channels, NOTHING_IN_USE, environment, logger] as const),
+      );
     };
     return work({
       create: (slug) => settings().create(slug, OPERATOR_ACTOR),

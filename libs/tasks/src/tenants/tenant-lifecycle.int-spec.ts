@@ -1,6 +1,7 @@
 import { Role, TaskState, textPart } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
 import { ScheduleStore, TaskStore, type Tenant, TenantRemovalStore, TenantStore } from '@baton/database';
+import { LimitsService } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import type { INestApplicationContext } from '@nestjs/common';
@@ -66,10 +67,11 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     const schedules = worker.get(ScheduleStore, { strict: false });
     const turnEnds = worker.get(TurnEnds, { strict: false });
     const messaging = worker.get(Messaging, { strict: false });
+    const limits = worker.get(LimitsService, { strict: false });
     const environment = { tokenCacheMs: 60_000 };
     lifecycle = new TenantLifecycle(
       ...[tenants, removal, schedules, turnEnds],
-      ...[messaging, environment, Logger.silent()],
+      ...[messaging, limits, environment, Logger.silent()],
     );
     tenant = await tenants.create('acme');
     other = await tenants.create('other');

@@ -1,6 +1,7 @@
 import { ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type Actor, ScheduleStore, type Tenant, TenantRemovalStore, TenantStore } from '@baton/database';
+import { LimitsService } from '@baton/identity';
 import { type ControlMessage, Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
@@ -43,6 +44,7 @@ export class TenantLifecycle {
     private readonly schedules: ScheduleStore,
     @Inject(TurnEnds) private readonly turnEnds: Pick<TurnEnds, 'cancel'>,
     @Inject(Messaging) private readonly messaging: Pick<Messaging, 'publishControl' | 'stopTicks'>,
+    @Inject(LimitsService) private readonly limits: Pick<LimitsService, 'forget'>,
     @Inject(Environment) private readonly environment: Pick<Environment, 'tokenCacheMs'>,
     private readonly logger: Logger,
   ) {}
@@ -159,7 +161,8 @@ export class TenantLifecycle {
   }
 
   /** @returns whether the message is out; every process learns of it within TOKEN_CACHE_MS in any case */
-  private async inform(message: ControlMessage): Promise<boolean> {
+  private async inform(message: ControlMessage & { tenantId: string }): Promise<boolean> {
+    this.limits.forget(message.tenantId);
     try {
       await this.messaging.publishControl(message);
       return true;

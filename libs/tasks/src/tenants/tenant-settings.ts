@@ -11,6 +11,7 @@ import {
   type TenantUsage,
   UsageStore,
 } from '@baton/database';
+import { LimitsService } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { Inject, Injectable } from '@nestjs/common';
 
@@ -44,6 +45,7 @@ export class TenantSettings {
     private readonly usages: UsageStore,
     private readonly audit: AuditStore,
     @Inject(Messaging) private readonly messaging: Pick<Messaging, 'publishControl'>,
+    @Inject(LimitsService) private readonly limitsInUse: Pick<LimitsService, 'forget'>,
     @Inject(Environment) private readonly environment: Pick<Environment, 'defaultLimits'>,
   ) {}
 
@@ -99,6 +101,7 @@ export class TenantSettings {
   ): Promise<LimitsInForce> {
     const { id } = await this.find(slug);
     const tenant = (await this.tenants.setLimits(slug, values, defaults, by)) ?? (await this.find(slug));
+    this.limitsInUse.forget(id);
     // A process that does not hear of it reads the limits again within TOKEN_CACHE_MS.
     await this.messaging.publishControl({ type: 'limits-changed', tenantId: id }).catch(() => undefined);
     return this.limitsOf(tenant);

@@ -306,6 +306,36 @@ describe('a refused request', () => {
     expect(JSON.stringify(records)).not.toContain('xxxx');
   });
 
+  it('with a token that is no longer good is in the log of its tenant', async () => {
+    const { id } = await Tenant.create();
+    const tokens = app.get(TokenService, { strict: false });
+    const given = { tenantId: id, name: 'old', scopes: ['admin' as const] };
+    const revoked = await tokens.issue({ ...given, expiresAt: null });
+    await tokens.revoke(id, revoked.token.id);
+    const expired = await tokens.issue({ ...given, expiresAt: new Date(Date.now() - 1) });
+    const asked = await Promise.all(
+      [revoked, expired].map(({ secret }) =>
+        fetch(`${url}/v1/agents`, { headers: { authorization: `Bearer ${secret}` } }),
+      ),
+    );
+    expect(asked.map(({ status }) => status)).toEqual([401, 401]);
+    let records = await refusedIn({ tenantId: id, action: 'signin.refused' });
+    while (records.length < 2) records = await refusedIn({ tenantId: id, action: 'signin.refused' });
+    const reasons = {
+      [revoked.token.id]: 'the token was revoked',
+      [expired.token.id]: 'the token has expired',
+    };
+    const expected = Object.entries(reasons).map(([token, reason]) =>
+      expect.objectContaining({
+        actor: expect.objectContaining({ kind: 'token', key: `token:${token}` }) as object,
+        ...{ source: 'loopback', outcome: 'refused', detail: { reason } },
+        target: { kind: 'route', name: 'GET /v1/agents' },
+      }),
+    );
+    expect(records).toEqual(expect.arrayContaining(expected));
+    expect(records).toHaveLength(2);
+  });
+
   it('without the scope is in the log of its tenant', async () => {
     const { id } = await Tenant.create();
     const caller = await Caller.create(id, 'agents:call');
