@@ -49,7 +49,7 @@ class ChunkExecutor implements AgentExecutor {
 const publish = (bus: Parameters<AgentExecutor['execute']>[1], { $case, value }: AgentOutput): void =>
   bus.publish((AgentEvent[$case] as (data: unknown) => Parameters<typeof bus.publish>[0])(value));
 
-const outbound = new Outbound(['127.0.0.1']);
+const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] });
 const connector = new RemoteConnector(outbound);
 let elsewhere: RemoteAgent;
 beforeAll(async () => {

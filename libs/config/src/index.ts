@@ -1,4 +1,5 @@
 export { ConfigModule } from './config.module.js';
+export { type EgressPattern, parseEgressPattern } from './egress-pattern.js';
 export {
   Environment,
   EnvironmentError,

@@ -4,6 +4,7 @@ import {
   commandLines,
   days,
   destinations,
+  egressPatterns,
   flag,
   integer,
   logLevel,
@@ -85,6 +86,11 @@ const redisUrl = url(
 
 const publicUrl = url(['http:', 'https:'], 'set it to the http(s) URL that callers use').transform((value) =>
   value.replace(/\/+$/, ''),
+);
+
+const proxyUrl = url(
+  ['http:', 'https:'],
+  'set it to the http(s) URL of a proxy such as http://user:password@proxy:3128',
 );
 
 const services = group('Services', {
@@ -382,6 +388,24 @@ const everyProcess = group('Every process', {
     'Private addresses that agents may call, separated by commas: networks and hosts, such as ' +
       '10.0.0.0/8, ollama:11434 (docs/agents/remote-agents.md). By default agents call public addresses ' +
       'only. `npm start` allows its own machine.',
+  ),
+  outboundDeny: setting(
+    egressPatterns,
+    '',
+    'Destinations that no agent may call, separated by commas: names, names below one, addresses and networks, ' +
+      'such as *.example.com, 192.0.2.0/24 (docs/operating/egress.md). It wins over OUTBOUND_ALLOW.',
+  ),
+  outboundProxy: optional(
+    proxyUrl,
+    'Proxy for all calls of agents, such as http://user:password@proxy:3128 (docs/operating/egress.md). ' +
+      'Postgres, Redis and telemetry do not use it. Default: no proxy.',
+    { secret: true },
+  ),
+  outboundProxyResolves: setting(
+    flag,
+    false,
+    'The proxy resolves names, not Baton. Then Baton cannot check the addresses of names ' +
+      '(docs/operating/egress.md).',
   ),
   taskReadBytes: setting(
     integer(65_536, 268_435_456),

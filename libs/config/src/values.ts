@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { EGRESS_PATTERN_REMEDY, parseEgressPattern } from './egress-pattern.js';
 
 // The kinds of values that a setting can have. Each reads text. Its error says what to set instead, and never holds the
 // value, which may be a secret.
@@ -92,6 +93,16 @@ function isDestination(entry: string): boolean {
 /** Networks and hosts. */
 export const destinations = list.refine((entries) => entries.every(isDestination), {
   error: 'set it to networks and hosts, separated by commas, such as 10.0.0.0/8, ollama:11434',
+});
+
+/** Patterns of destinations, in their plain form. */
+export const egressPatterns = list.transform((entries, context): string[] => {
+  const patterns = entries.map((entry) => parseEgressPattern(entry)?.text);
+  const known = patterns.filter((pattern) => pattern !== undefined);
+  if (known.length < patterns.length) {
+    context.addIssue({ code: 'custom', message: `with commas between them, ${EGRESS_PATTERN_REMEDY}` });
+  }
+  return known;
 });
 
 /** Addresses and networks. */

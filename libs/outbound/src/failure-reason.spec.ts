@@ -4,7 +4,7 @@ import { failureReason } from './failure-reason.js';
 import { Outbound } from './outbound.js';
 
 describe('why a call failed', () => {
-  const outbound = new Outbound(['127.0.0.1']);
+  const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] });
   afterAll(() => outbound.onApplicationShutdown());
 
   const reasonOf = (url: string) =>

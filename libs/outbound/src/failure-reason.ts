@@ -11,6 +11,7 @@ const REASONS: Record<string, string> = {
   UND_ERR_CONNECT_TIMEOUT: 'it did not answer in time',
   UND_ERR_HEADERS_TIMEOUT: 'it did not answer in time',
   UND_ERR_BODY_TIMEOUT: 'it stopped in the middle of its answer',
+  ERR_OUTBOUND_PROXY: 'the proxy of this server opened no connection to it',
   CERT_HAS_EXPIRED: 'its certificate has expired',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is not one that is trusted',
   SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not one that is trusted',

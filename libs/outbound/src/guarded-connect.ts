@@ -2,8 +2,10 @@ import { lookup as systemLookup } from 'node:dns';
 import { type LookupFunction, isIP } from 'node:net';
 import { promisify } from 'node:util';
 import { buildConnector } from 'undici';
-import type { AllowList } from './allow-list.js';
+import { type AllowList, plainHost } from './allow-list.js';
+import { type EgressList, type TenantEgress, portOf } from './egress.js';
 import { OutboundRefused } from './failure-reason.js';
+import { type Proxy, ProxyError } from './proxy.js';
 import { isPublicAddress, reachedAddress } from './public-address.js';
 
 /** An address of a host. */
@@ -15,72 +17,157 @@ export interface ResolvedAddress {
 /** Finds all addresses of a host name. */
 export type Resolve = (hostname: string) => Promise<ResolvedAddress[]>;
 
+/** Where connections may lead, and by which way. */
+export interface ConnectRules {
+  /** Addresses of the operator's that are not public. */
+  allowed: AllowList;
+  /** What the operator denies everybody. */
+  denied: EgressList;
+  /** The lists of the tenant. */
+  egress: TenantEgress;
+  resolve?: Resolve | undefined;
+  proxy?: Proxy | undefined;
+  /** The proxy resolves names. Then their addresses are not known here. */
+  proxyResolves?: boolean;
+  /** Called with the host and the real reason, for the operator. */
+  onRefused?: (host: string, reason: string) => void;
+}
+
 const CONNECT_TIMEOUT_MS = 10_000;
+/** Addresses of one host that a proxy is asked for, one after another. */
+const MAX_TUNNELS = 4;
+/** Names of the machine that resolves them (RFC 6761, section 6.3). */
+const LOCALHOST = /^(.+\.)?localhost$/;
 
 /** Resolves names with the system: hosts file, then DNS. */
 const resolveWithSystem: Resolve = (hostname) => promisify(systemLookup)(hostname, { all: true });
 
 /**
  * Makes connections for undici, only to allowed addresses. A name is resolved once, and the socket connects to the
- * checked addresses. That prevents DNS rebinding. Addresses that are not allowed are skipped. If none is left, the
- * connection fails with OutboundRefused. A name that does not exist fails with the same error, so that tenants can not
- * find out which names the operator's network has.
- *
- * @param onRefused called with the host and the real reason, for the operator
+ * checked addresses, also through a proxy. That prevents DNS rebinding. Addresses that are not allowed are skipped. If
+ * none is left, the connection fails with OutboundRefused. A name that does not exist, and whatever the operator denies,
+ * fails with the same error as a private address, so that tenants can not find out which names the operator's network
+ * has. The lists of the tenant have errors of their own: it learns nothing about addresses that it may not know.
  */
-export function guardedConnect(
-  allowed: AllowList,
-  resolve = resolveWithSystem,
-  onRefused: (host: string, reason: string) => void = () => undefined,
-): buildConnector.connector {
+export function guardedConnect(rules: ConnectRules): buildConnector.connector {
+  const { proxy } = rules;
   return (options, callback) => {
-    const { hostname, protocol } = options;
-    const port = options.port || (protocol === 'https:' ? '443' : '80');
-    const mayReach = ({ address }: { address: string }): boolean => {
-      const reached = reachedAddress(address);
-      return isPublicAddress(reached) || allowed.allows(reached, hostname, port);
-    };
-    // Sockets look up only names. An address in the URL is checked here.
-    if (isIP(hostname) && !mayReach({ address: hostname })) {
-      onRefused(hostname, 'the address is not public');
-      callback(refusal(hostname), null);
+    const host = new GuardedHost(rules, options.hostname, portOf(options.protocol, options.port));
+    const refusal = host.refusal();
+    if (refusal) return callback(refusal, null);
+    if (!proxy) {
+      const lookup = guardedLookup(() => host.addresses());
+      buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup })(options, callback);
       return;
     }
-    const find: Resolve = async (name) => {
-      const found = await resolve(name).catch((error: unknown) => {
-        // What the operator has named is no secret, and may be away for a moment.
-        if ((error as NodeJS.ErrnoException).code !== 'ENOTFOUND' || allowed.allowsName(name, port))
-          throw error;
-        onRefused(name, 'the name does not exist');
-        return undefined;
-      });
-      const addresses = found?.filter(mayReach) ?? [];
-      if (found && addresses.length === 0) onRefused(name, 'none of its addresses is public');
-      return addresses;
-    };
-    const lookup = guardedLookup(find);
-    buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup })(options, callback);
+    host.tunnel(proxy).then(
+      (socket) => {
+        if (options.protocol !== 'https:') return callback(null, socket.setNoDelay(true));
+        buildConnector({ timeout: CONNECT_TIMEOUT_MS })({ ...options, httpSocket: socket }, callback);
+      },
+      (error: unknown) => callback(error as Error, null),
+    );
   };
 }
 
-/** @param find the addresses of a name that may be called */
-function guardedLookup(find: Resolve): LookupFunction {
-  return (hostname, options, callback) => {
-    find(hostname).then(
+/** The host of one connection. */
+class GuardedHost {
+  constructor(
+    private readonly rules: ConnectRules,
+    private readonly host: string,
+    private readonly port: string,
+  ) {}
+
+  /** Why it may not be called, as far as that can be said without its addresses. */
+  refusal(): OutboundRefused | undefined {
+    const { host, port } = this;
+    const { allowed, denied, egress } = this.rules;
+    if (denied.hasName(host, port)) return this.refuse('OUTBOUND_DENY names it');
+    // Sockets look up only names. An address in the URL is checked here.
+    if (isIP(host)) {
+      const reason = this.whyNotReachable({ address: host });
+      return reason === undefined ? egress.refusalOfHost(host, port) : this.refuse(reason);
+    }
+    if (this.isResolvedElsewhere && LOCALHOST.test(plainHost(host)) && !allowed.allowsName(host, port))
+      return this.refuse('it would be the machine of the proxy');
+    return egress.refusalOfHost(host, port, !this.isResolvedElsewhere);
+  }
+
+  /** Its addresses that may be called, at least one. Rejects with OutboundRefused. */
+  async addresses(): Promise<ResolvedAddress[]> {
+    const { host, port } = this;
+    const { resolve = resolveWithSystem, allowed, egress } = this.rules;
+    const found = await resolve(host).catch((error: unknown) => {
+      // What the operator has named is no secret, and may be away for a moment.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOTFOUND' || allowed.allowsName(host, port))
+        throw error;
+      throw this.refuse('the name does not exist');
+    });
+    const reasons = found.map((each) => this.whyNotReachable(each));
+    const reachable = found.filter((_, i) => reasons[i] === undefined);
+    if (reachable.length === 0) throw this.refuse(reasons[0] ?? 'its name has no address');
+    // Only now, because a tenant may not learn which private address a name has.
+    const refusals = reachable.map(({ address }) =>
+      egress.refusalOfAddress(reachedAddress(address), host, port),
+    );
+    const usable = reachable.filter((_, i) => refusals[i] === undefined);
+    if (usable.length === 0 && refusals[0]) throw refusals[0];
+    return usable;
+  }
+
+  /** A connection through the proxy. Rejects with OutboundRefused or ProxyError. */
+  async tunnel(proxy: Proxy) {
+    const { host, port } = this;
+    const signal = AbortSignal.timeout(CONNECT_TIMEOUT_MS);
+    const isKnown = this.isResolvedElsewhere || isIP(host) !== 0;
+    const targets = isKnown ? [{ address: host }] : await this.addresses();
+    let failure: unknown;
+    for (const { address } of targets.slice(0, MAX_TUNNELS)) {
+      try {
+        return await proxy.tunnel(address, port, signal);
+      } catch (error) {
+        failure = error;
+      }
+    }
+    if (failure instanceof ProxyError) this.rules.onRefused?.(host, failure.message);
+    throw failure;
+  }
+
+  private get isResolvedElsewhere(): boolean {
+    return this.rules.proxy !== undefined && this.rules.proxyResolves === true;
+  }
+
+  /** Why the operator allows nobody to call the host at this address. */
+  private whyNotReachable({ address }: { address: string }): string | undefined {
+    const { host, port } = this;
+    const reached = reachedAddress(address);
+    if (this.rules.denied.hasAddress(reached, port)) return 'OUTBOUND_DENY has its address';
+    const isReachable = isPublicAddress(reached) || this.rules.allowed.allows(reached, host, port);
+    if (isReachable) return undefined;
+    return isIP(host) ? 'the address is not public' : 'none of its addresses is public';
+  }
+
+  /** The message shows no address, and is the same for a name that does not exist. */
+  private refuse(reason: string): OutboundRefused {
+    const { host } = this;
+    this.rules.onRefused?.(host, reason);
+    return new OutboundRefused(
+      `"${host}" is not at a public address, so agents may not call it. The operator of this server can allow it ` +
+        `with OUTBOUND_ALLOW${isIP(host) ? '' : '. Check the spelling of its name'}`,
+    );
+  }
+}
+
+/** A lookup for sockets with addresses that were checked. */
+function guardedLookup(find: () => Promise<ResolvedAddress[]>): LookupFunction {
+  return (_hostname, options, callback) => {
+    find().then(
       (addresses) => {
         const [first] = addresses;
-        if (!first) callback(refusal(hostname), '');
-        else if (options.all) callback(null, addresses);
+        if (options.all || !first) callback(null, addresses);
         else callback(null, first.address, first.family);
       },
       (error: unknown) => callback(error as NodeJS.ErrnoException, ''),
     );
   };
 }
-
-/** The message shows no address, and is the same for a name that does not exist. */
-const refusal = (host: string): OutboundRefused =>
-  new OutboundRefused(
-    `"${host}" is not at a public address, so agents may not call it. The operator of this server can allow it ` +
-      `with OUTBOUND_ALLOW${isIP(host) ? '' : '. Check the spelling of its name'}`,
-  );

@@ -3,13 +3,13 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Module } from '@nestjs/common';
 import { Outbound } from './outbound.js';
 
-/** Provides Outbound, with the addresses that the operator allows. */
+/** Provides Outbound, with what the operator has set. */
 @Module({
   providers: [
     {
       provide: Outbound,
-      useFactory: ({ outboundAllow }: Environment, metrics: Metrics, logger: Logger) =>
-        new Outbound(outboundAllow, metrics, undefined, logger),
+      useFactory: (environment: Environment, metrics: Metrics, logger: Logger) =>
+        new Outbound(environment, metrics, undefined, logger),
       inject: [Environment, Metrics, Logger],
     },
   ],

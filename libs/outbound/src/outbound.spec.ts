@@ -57,7 +57,7 @@ describe('the way out', () => {
   });
 
   function outbound(allow: string[], resolve?: Resolve): Outbound {
-    const made = new Outbound(allow, undefined, resolve);
+    const made = new Outbound({ outboundAllow: allow }, undefined, resolve);
     opened.push(made);
     return made;
   }
@@ -113,7 +113,7 @@ describe('the way out', () => {
       ['none.example', 'away.example'].includes(name)
         ? Promise.reject(none)
         : Promise.resolve(name === 'empty.example' ? [] : [{ address: '10.1.2.3', family: 4 }]);
-    const guard = new Outbound(['away.example:80'], undefined, resolve, log);
+    const guard = new Outbound({ outboundAllow: ['away.example:80'] }, undefined, resolve, log);
     opened.push(guard);
     const reasonOf = async (host: string) => {
       const error: unknown = await guard.fetch(`http://${host}/`).catch((reason: unknown) => reason);

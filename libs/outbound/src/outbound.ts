@@ -1,9 +1,12 @@
+import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { OnApplicationShutdown } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import type * as undici from 'undici';
 import type { RequestInit, Response } from 'undici';
 import { AllowList } from './allow-list.js';
-import type { Resolve } from './guarded-connect.js';
+import { EgressList, type EgressLists, NO_EGRESS_LISTS, TenantEgress } from './egress.js';
+import type { ConnectRules, Resolve } from './guarded-connect.js';
 import { type BodyBounds, limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
 import { OutboundRefused } from './failure-reason.js';
@@ -25,64 +28,105 @@ export interface OutboundLimits extends Partial<BodyBounds> {
   limit?: string;
 }
 
-/**
- * The guard for all calls to addresses that a tenant wrote: model providers, MCP servers, remote agents. It allows
- * public addresses and those of OUTBOUND_ALLOW, and no others (docs/agents/remote-agents.md). Connecting may take 10 s.
- * An answer must start within 15 minutes and may pause for 5 minutes. Proxies of the environment are ignored.
- */
-export class Outbound implements OnApplicationShutdown {
-  private readonly allowed: AllowList;
-  private opened: Promise<Client> | undefined;
+/** Where calls may lead, and by which way: these settings of the environment. */
+export type OutboundSettings = Pick<Environment, 'outboundAllow'> &
+  Partial<Pick<Environment, 'outboundDeny' | 'outboundProxy' | 'outboundProxyResolves'>>;
 
-  /**
-   * @param allow `Environment.outboundAllow`
-   * @param resolve finds the addresses of a host name. Default: the system's resolver
-   * @param log gets the reasons of refusals that a tenant is not told
-   */
-  constructor(
-    allow: readonly string[],
-    private readonly metrics?: Metrics,
-    private readonly resolve?: Resolve,
-    private readonly log?: Logger,
-  ) {
-    this.allowed = new AllowList(allow);
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    const client = await this.opened;
-    await client?.agent.destroy();
-  }
-
-  /** Loads undici with the first call, because it is large. */
-  private open(): Promise<Client> {
-    const onRefused = (host: string, reason: string): void =>
-      this.log?.info('outbound call refused', { host, reason });
-    this.opened ??= openClient(this.allowed, this.resolve, onRefused);
-    return this.opened;
-  }
-
+/** Calls to addresses that a tenant wrote. */
+export interface OutboundCalls {
   /**
    * Works like the global `fetch`. Rejects with OutboundRefused for a URL that is not http(s), that has a user name or
    * password, that is not at an allowed address, or that redirects to another origin or more than 5 times.
    */
+  readonly fetch: Fetch;
+  /** A `fetch` with limits. It rejects with OutboundRefused if an answer is too large, or its body does. */
+  fetchWithin(limits: OutboundLimits): Fetch;
+}
+
+/** Sets of lists whose connections are kept apart. A set that is pushed out ends its connections when they are idle. */
+const MAX_CLIENTS = 1_000;
+
+/**
+ * The guard for all calls to addresses that a tenant wrote: model providers, MCP servers, remote agents. It allows
+ * public addresses and those of OUTBOUND_ALLOW, and no others (docs/agents/remote-agents.md), and of these what the lists
+ * of the tenant leave (docs/operating/egress.md). Connecting may take 10 s. An answer must start within 15 minutes and may
+ * pause for 5 minutes. There is a proxy only if OUTBOUND_PROXY names one.
+ */
+export class Outbound implements OutboundCalls, OnApplicationShutdown {
+  private readonly operator: Pick<ConnectRules, 'allowed' | 'denied'>;
+  /** By the lists of tenants: a connection that one tenant may have must not serve another one. */
+  private readonly clients = new LRUCache<string, Promise<Client>>({ max: MAX_CLIENTS });
+
+  /**
+   * @param resolve finds the addresses of a host name. Default: the system's resolver
+   * @param log gets the reasons of refusals that a tenant is not told
+   */
+  constructor(
+    private readonly settings: OutboundSettings,
+    private readonly metrics?: Metrics,
+    private readonly resolve?: Resolve,
+    private readonly log?: Logger,
+  ) {
+    this.operator = {
+      allowed: new AllowList(settings.outboundAllow),
+      denied: new EgressList(settings.outboundDeny ?? []),
+    };
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.all([...this.clients.values()].map(async (client) => (await client).agent.destroy()));
+  }
+
+  /**
+   * The calls of one tenant.
+   * @param lists asked before each request, so that a change counts at once
+   */
+  forTenant(lists: () => Promise<EgressLists>): OutboundCalls {
+    const fetchWithin = (limits: OutboundLimits): Fetch => this.fetchOf(limits, lists);
+    return { fetch: fetchWithin({}), fetchWithin };
+  }
+
+  /** A call of no tenant: only what the operator has set holds. */
   readonly fetch: Fetch = this.fetchWithin({});
 
-  /** A `fetch` with limits. It rejects with OutboundRefused if an answer is too large, or its body does. */
+  /** The same with limits. */
   fetchWithin(limits: OutboundLimits): Fetch {
-    const guarded = (input: Parameters<Fetch>[0], init?: RequestInit) => this.follow(input, init, limits);
+    return this.fetchOf(limits, () => Promise.resolve(NO_EGRESS_LISTS));
+  }
+
+  private fetchOf(limits: OutboundLimits, lists: () => Promise<EgressLists>): Fetch {
+    const guarded = async (input: Parameters<Fetch>[0], init?: RequestInit) =>
+      this.follow(input, init, limits, lists);
     // The types of undici and of Node's built-in copy differ only in names.
     return guarded as unknown as Fetch;
+  }
+
+  /** Loads undici with the first call, because it is large. */
+  private open(lists: EgressLists): Promise<Client> {
+    const key = JSON.stringify([lists.allow, lists.deny]);
+    let client = this.clients.get(key);
+    if (!client) {
+      const { outboundProxy: proxy, outboundProxyResolves: proxyResolves = false } = this.settings;
+      const onRefused = (host: string, reason: string): void =>
+        this.log?.info('outbound call refused', { host, reason });
+      const egress = new TenantEgress(lists);
+      const rules = { ...this.operator, egress, resolve: this.resolve, proxyResolves, onRefused };
+      client = openClient(rules, proxy);
+      this.clients.set(key, client);
+    }
+    return client;
   }
 
   private async follow(
     input: Parameters<Fetch>[0],
     init: RequestInit | undefined,
     limits: OutboundLimits,
+    lists: () => Promise<EgressLists>,
   ): Promise<Response> {
     let { url, request } = firstRequest(input, init, limits.timeoutMs);
     for (let redirects = 0; ; redirects++) {
       checkOutboundUrl(url);
-      const client = await this.open();
+      const client = await this.open(await lists());
       const response = await call(client, url, request);
       const next = request.redirect === 'manual' ? undefined : nextRequest(url, request, response);
       const { maxBytes, limit } = limits;
@@ -106,16 +150,14 @@ interface Client {
   Response: typeof undici.Response;
 }
 
-async function openClient(
-  allowed: AllowList,
-  resolve: Resolve | undefined,
-  onRefused: (host: string, reason: string) => void,
-): Promise<Client> {
-  const [{ Agent, Response, fetch }, { guardedConnect }] = await Promise.all([
+async function openClient(rules: ConnectRules, proxyUrl: string | undefined): Promise<Client> {
+  const [{ Agent, Response, fetch }, { guardedConnect }, { Proxy }] = await Promise.all([
     import('undici'),
     import('./guarded-connect.js'),
+    import('./proxy.js'),
   ]);
-  const connect = guardedConnect(allowed, resolve, onRefused);
+  const proxy = proxyUrl === undefined ? undefined : new Proxy(proxyUrl);
+  const connect = guardedConnect({ ...rules, proxy });
   const agent = new Agent({ connect, headersTimeout: ANSWER_MS, bodyTimeout: SILENCE_MS });
   return { agent, fetch, Response };
 }

@@ -1,4 +1,5 @@
 import { SLUG, TENANT_SCOPES } from '@baton/a2a';
+import type { Environment } from '@baton/config';
 import { type ClaimGrant, OPERATOR_ACTOR, type TrustedIssuer } from '@baton/database';
 import { IssuerError, readIssuerKeys } from '@baton/identity';
 import { Outbound, failureReason } from '@baton/outbound';
@@ -167,7 +168,7 @@ async function addIssuer({ source, terminal }: Cli, url: string, options: AddOpt
   };
   await withPlatform(source, async ({ environment, tenants, issuers }) => {
     const { id: tenantId, slug } = await requireTenant(tenants, options.tenant);
-    if (options.check) await checkKeys(entry, environment.outboundAllow);
+    if (options.check) await checkKeys(entry, environment);
     const result = await issuers.add({ ...entry, tenantId }, OPERATOR_ACTOR);
     if ('conflict' in result) {
       const whose = (await tenants.byId(result.conflict.tenantId))?.slug ?? '';
@@ -183,9 +184,9 @@ async function addIssuer({ source, terminal }: Cli, url: string, options: AddOpt
 /** Throws OperatorError unless the issuer has keys, because a wrong URL would only show when a user is refused. */
 async function checkKeys(
   entry: Pick<TrustedIssuer, 'issuer' | 'jwksUrl'>,
-  allow: readonly string[],
+  environment: Environment,
 ): Promise<void> {
-  const outbound = new Outbound(allow);
+  const outbound = new Outbound(environment);
   try {
     const { keys } = await readIssuerKeys(outbound, entry);
     if (keys.length === 0) throw new IssuerError('it has no keys');

@@ -13,7 +13,7 @@ export class Elsewhere {
   private readonly outbound: Outbound;
 
   constructor(allow = ['127.0.0.1']) {
-    this.outbound = new Outbound(allow);
+    this.outbound = new Outbound({ outboundAllow: allow });
   }
 
   async start(options: Partial<RemoteAgentOptions> = {}): Promise<RemoteAgent> {

@@ -41,7 +41,7 @@ describe('tokens of a real OpenID provider', () => {
 
   /** A process with caches of its own. */
   async function start(allow = ['127.0.0.1']): Promise<JwtService> {
-    const outbound = new Outbound(allow);
+    const outbound = new Outbound({ outboundAllow: allow });
     const environment = loadEnvironment({ DATABASE_URL: database.url, TOKEN_CACHE_MS: '3600000' });
     const service = new JwtService(issuers, messaging, outbound, Logger.silent(), environment);
     await service.onModuleInit();

@@ -170,7 +170,7 @@ describe('an MCP server that offers too much', () => {
 
 describe('files at URLs', () => {
   const metrics = new Metrics();
-  const outbound = new Outbound(['127.0.0.1'], metrics);
+  const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, metrics);
   let server: Server;
   let [open, most] = [0, 0];
   let size = 10;

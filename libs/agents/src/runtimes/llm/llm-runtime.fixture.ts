@@ -36,7 +36,7 @@ export class LlmBench {
   readonly tools: AgentTool[] = [];
   /** Generous: what it checks is quick, on whatever machine. */
   private readonly pool = new ComputePool({ threads: 2, timeoutMs: 30_000 });
-  private readonly outbound = new Outbound(['127.0.0.1'], this.metrics);
+  private readonly outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, this.metrics);
   readonly runtime: LlmRuntime;
 
   private constructor(readonly provider: ModelProvider) {

@@ -115,6 +115,7 @@ function isUnreached(error: unknown): boolean {
 
 const UNREACHED = new Set([
   ...['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'],
+  'ERR_OUTBOUND_PROXY',
 ]);
 
 function causeOf<T extends Error>(error: unknown, type: abstract new (...args: never[]) => T): T | undefined {

@@ -20,7 +20,7 @@ export class McpBench {
   /** MCP_STDIO_ALLOW of the worker. */
   stdioAllow = '';
   readonly metrics = new Metrics();
-  private readonly outbound = new Outbound(['127.0.0.1'], this.metrics);
+  private readonly outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, this.metrics);
   private readonly cleanup: (() => Promise<void>)[] = [];
 
   /** A server that is stopped after the test. */
