@@ -30,7 +30,7 @@ const READS = [
     'secrets list',
   ],
   ...['issuers list', 'operator-tokens list', 'tenants usage'],
-  ...['tasks show', 'dead-letters list', 'dead-letters show', 'audit', 'config check'],
+  ...['tasks show', 'dead-letters list', 'dead-letters show', 'audit', 'config check', 'workers'],
   'master-key vault',
 ];
 /** Commands that only call the server, which writes the record: apps/api/src/rest/audit/audit.int-spec.ts. */

@@ -110,7 +110,7 @@ function ownMasterKey(
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 /** How long a command waits for messaging before it goes on without. */
-const START_MS = 3_000;
+export const START_MS = 3_000;
 
 /**
  * Do `work` with messaging to the running processes, which is closed after it.
@@ -149,13 +149,6 @@ export async function announce(
   });
   if (!told) terminal.err(UNTOLD);
 }
-
-/** Tell every process that the agents or hosts of the tenant have changed. */
-export const announceCatalog = (
-  terminal: Terminal,
-  environment: Environment,
-  tenantId: string,
-): Promise<void> => announce(terminal, environment, { type: 'catalog-changed', tenantId });
 
 /** The tenant of that slug. Throws OperatorError if there is none. */
 export async function requireTenant(tenants: TenantStore, slug: string): Promise<Tenant> {

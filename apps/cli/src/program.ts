@@ -46,6 +46,10 @@ const COMMANDS: Readonly<
     summary: 'runs that used up their attempts: list, show, redeliver',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
   },
+  workers: {
+    summary: 'the workers and how busy they are',
+    add: async (...args) => (await import('./commands/workers.js')).addWorkersCommand(...args),
+  },
   audit: {
     summary: 'who changed what, of one tenant or of all',
     add: async (...args) => (await import('./commands/audit.js')).addAuditCommand(...args),

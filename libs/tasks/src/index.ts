@@ -10,10 +10,14 @@ export { WorkerWatch } from './platform/worker-watch.js';
 export { ActiveRuns } from './runs/active-runs.js';
 export { Schedules } from './schedules/schedules.js';
 export { type OpenWork, PrincipalWork, type StoppedWork } from './tenants/principal-work.js';
+export { BoundHosts, type HostTarget } from './tenants/bound-hosts.js';
+export { OperatorDesk } from './tenants/operator-desk.js';
+export { OperatorLetters, type ShownLetter } from './tenants/operator-letters.js';
 export { type DeletedTenant, type Suspended, TenantLifecycle } from './tenants/tenant-lifecycle.js';
 export {
   type LimitInForce,
   type LimitsInForce,
+  type OfTenant,
   type TenantChange,
   TenantSettings,
 } from './tenants/tenant-settings.js';
@@ -30,8 +34,8 @@ export type {
   CatalogEntry,
   DeadLetter,
   TaskRelations,
+  KnownWorker,
   RunErrorRecord,
   Schedule,
 } from '@baton/database';
 export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';
-export { OperatorDesk } from './tenants/operator-desk.js';

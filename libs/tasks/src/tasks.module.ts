@@ -8,7 +8,9 @@ import { RetentionSweep } from './retention/retention-sweep.js';
 import { UsageCount } from './retention/usage-count.js';
 import { RunsModule } from './runs/runs.module.js';
 import { ScheduleClockModule, SchedulesModule } from './schedules/schedules.module.js';
+import { BoundHosts } from './tenants/bound-hosts.js';
 import { OperatorDesk } from './tenants/operator-desk.js';
+import { OperatorLetters } from './tenants/operator-letters.js';
 import { PrincipalWork } from './tenants/principal-work.js';
 import { TenantLifecycle } from './tenants/tenant-lifecycle.js';
 import { TenantSettings } from './tenants/tenant-settings.js';
@@ -17,10 +19,13 @@ import { TurnsModule } from './turns/turns.module.js';
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
 @Module({
   imports: [CatalogModule, OperationsModule, PlatformModule, SchedulesModule, TurnsModule],
-  providers: [DeadLetters, PrincipalWork, TenantLifecycle, TenantSettings, OperatorDesk],
+  providers: [
+    ...[DeadLetters, PrincipalWork],
+    ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts],
+  ],
   exports: [
     ...[CatalogModule, DeadLetters, OperationsModule, PlatformModule, PrincipalWork, SchedulesModule],
-    ...[TenantLifecycle, TenantSettings, OperatorDesk],
+    ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts],
   ],
 })
 export class TasksModule {}

@@ -1,9 +1,10 @@
 import { TENANT_SCOPES } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
-import { AuditStore, OperatorTokenStore } from '@baton/database';
-import { OperatorTokens } from '@baton/identity';
+import { AuditStore, Database, OperatorTokenStore, WorkerStore } from '@baton/database';
+import { OperatorTokens, TokenService } from '@baton/identity';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -179,23 +180,37 @@ describe('hosts, workers and dead letters', () => {
     await ask('POST', 'tenants', { slug: 'host-a' });
     await ask('POST', 'tenants', { slug: 'host-b' });
     const binding = { tenant: 'host-a', agent: 'echo', public: true };
-    const bound = { host: 'agents.example.com', ...binding };
+    const { id: tenantId } = (await ask('GET', 'tenants/host-a')).json as { id: string };
+    const bound = { host: 'agents.example.com', tenant_id: tenantId, ...binding };
     expect(await ask('PUT', 'hosts/Agents.example.com', binding)).toEqual({ status: 200, json: bound });
     expect((await ask('GET', 'hosts')).json).toEqual({ hosts: [bound] });
+    expect((await ask('GET', 'hosts?tenant=host-a')).json).toEqual({ hosts: [bound] });
+    expect((await ask('GET', 'hosts?tenant=host-b')).json).toEqual({ hosts: [] });
+    expect((await ask('GET', 'hosts?tenant=nobody')).status).toBe(404);
     expect((await ask('PUT', 'hosts/agents.example.com', { ...binding, tenant: 'host-b' })).status).toBe(409);
     expect((await ask('PUT', 'hosts/agents.example.com', { ...binding, agent: 'nobody' })).status).toBe(400);
-    expect((await ask('PUT', 'hosts/a%20b', binding)).status).toBe(400);
-    expect((await ask('DELETE', 'hosts/agents.example.com')).status).toBe(204);
+    for (const wrong of ['a%20b', 'https%3A%2F%2Fa.example', 'x%2541.com', 'a'.repeat(254)]) {
+      expect([wrong, (await ask('PUT', `hosts/${wrong}`, binding)).status]).toEqual([wrong, 400]);
+      expect([wrong, (await ask('DELETE', `hosts/${wrong}`)).status]).toEqual([wrong, 400]);
+    }
+    const { tenant: _, ...unbound } = bound;
+    expect(await ask('DELETE', 'hosts/agents.example.com:443')).toEqual({ status: 200, json: unbound });
     expect((await ask('DELETE', 'hosts/agents.example.com')).status).toBe(404);
+    const named = await ask('PUT', 'hosts/B%C3%BCcher.example', binding);
+    expect(named.json).toEqual({ ...bound, host: 'xn--bcher-kva.example' });
+    expect((await ask('DELETE', 'hosts/b%C3%BCcher.example')).json.host).toBe('xn--bcher-kva.example');
     expect((await ask('GET', 'workers')).json).toEqual({ workers: [] });
     expect((await ask('GET', 'dead-letters')).json).toEqual({ dead_letters: [] });
     expect((await ask('GET', 'dead-letters?tenant=host-a')).json).toEqual({ dead_letters: [] });
     expect((await ask('GET', 'dead-letters?tenant=nobody')).status).toBe(404);
-    expect((await ask('POST', `dead-letters/${crypto.randomUUID()}/redeliver`)).status).toBe(404);
+    for (const run of [randomUUID(), 'nothing']) {
+      expect((await ask('GET', `dead-letters/${run}`)).status).toBe(404);
+      expect((await ask('POST', `dead-letters/${run}/redeliver`)).status).toBe(404);
+    }
   });
 });
 
-describe('npx baton tenants with --url', () => {
+describe('npx baton with --url needs no database', () => {
   /** What an operator without DATABASE_URL sees. */
   async function baton(...args: string[]) {
     const { run } = await import('../../../cli/src/program.js');
@@ -209,13 +224,118 @@ describe('npx baton tenants with --url', () => {
     const code = await run(args, { source, terminal, stdin: () => Readable.from([]) });
     return { code, out: out.join('\n'), err: err.join('\n') };
   }
-  const json = async (...args: string[]): Promise<Json> => {
-    const { code, out, err } = await baton('tenants', ...args, '--json');
+  const must = async (...args: string[]): Promise<Json> => {
+    const { code, out, err } = await baton(...args, '--json');
     expect([code, err]).toEqual([0, '']);
     return JSON.parse(out) as Json;
   };
+  const refusal = async (...args: string[]): Promise<string> => {
+    const { code, err } = await baton(...args);
+    expect(code).toBe(1);
+    return err;
+  };
 
-  it('needs no database', async () => {
+  it('for hosts', async () => {
+    const { id: tenantId } = await must('tenants', 'create', 'remote-hosts');
+    const bind = ['hosts', 'bind', '--tenant', 'remote-hosts', '--agent'];
+    const bound = { host: 'xn--bcher-kva.example', tenantId, tenant: 'remote-hosts', agent: 'echo' };
+    expect(await must(...bind, 'echo', 'Bücher.example:443')).toEqual({ ...bound, public: false });
+    expect(await must('hosts', 'list', '--tenant', 'remote-hosts')).toEqual([{ ...bound, public: false }]);
+    expect((await baton('hosts', 'list')).out).toMatch(/\nxn--bcher-kva\.example +remote-hosts +echo/);
+    expect(await refusal(...bind, 'nobody', 'x.example')).toMatch(
+      /^Tenant "remote-hosts" has no agent "nobody"/,
+    );
+    expect(await refusal(...bind, 'echo', 'https://x.example')).toMatch(
+      /^"https:\/\/x\.example" cannot be a host: give the name alone/,
+    );
+    expect(await refusal('hosts', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
+    await must('tenants', 'create', 'remote-squatter');
+    expect(
+      await refusal('hosts', 'bind', 'bücher.example', '--tenant', 'remote-squatter', '--agent', 'echo'),
+    ).toMatch(/is bound to another tenant: npx baton hosts unbind/);
+    expect(await must('hosts', 'unbind', 'bücher.example')).toMatchObject({ host: bound.host, tenantId });
+    expect(await refusal('hosts', 'unbind', 'bücher.example')).toMatch(/is not bound: npx baton hosts list/);
+  });
+
+  it('for workers', async () => {
+    expect((await baton('workers')).err).toBe('No worker has given a sign of life in the last hour.');
+    const worker = { id: randomUUID(), host: 'w-1', pid: 7, concurrency: 4 };
+    await app.get(WorkerStore, { strict: false }).seen(worker);
+    const time = expect.stringMatching(/^\d{4}-.*Z$/) as string;
+    expect(await must('workers')).toEqual([{ ...worker, running: 0, startedAt: time, seenAt: time }]);
+    expect((await baton('workers')).out).toMatch(/\nw-1 +7 +0 +4 /);
+    await app.get(WorkerStore, { strict: false }).remove(worker.id);
+  });
+
+  it('for dead letters', async () => {
+    const { id: tenantId } = await must('tenants', 'create', 'remote-dead');
+    const tokens = app.get(TokenService, { strict: false });
+    const caller = { tenantId: tenantId as string, name: 'caller', scopes: [...TENANT_SCOPES] };
+    const { secret } = await tokens.issue({ ...caller, expiresAt: null });
+    const sent = await fetch(`${url}/agents/echo`, {
+      ...{
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+        params: {
+          message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'a bitter pill' }] },
+          configuration: { returnImmediately: true },
+        },
+      }),
+    });
+    const taskId = ((await sent.json()) as Json).result.task.id as string;
+    const error = {
+      attempt: 3,
+      at: '2026-11-22T08:00:00.000Z',
+      name: 'TypeError',
+      message: 'x',
+      stack: 'at y',
+    };
+    const sql = (text: string) => app.get(Database, { strict: false }).systemQuery({ text }, []);
+    const [row] = await sql(
+      `UPDATE runs SET error_detail = '${JSON.stringify(error)}' WHERE task_id = '${taskId}' RETURNING id::text AS id`,
+    );
+    const runId = row!.id as string;
+    await sql(
+      `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+       VALUES ('${tenantId as string}', '${runId}', '${taskId}', 'echo', 'died', 3)`,
+    );
+    const letter = {
+      runId,
+      taskId,
+      tenantId,
+      tenant: 'remote-dead',
+      agentId: 'echo',
+      attempts: 3,
+      reason: 'died',
+    };
+    expect(await must('dead-letters', 'list')).toMatchObject([{ ...letter, redeliveredAt: null }]);
+    expect(await must('dead-letters', 'show', runId)).toMatchObject({
+      ...{ ...letter, message: { parts: [{ content: { $case: 'text', value: 'a bitter pill' } }] } },
+      error: { ...error, runId, output: [] },
+    });
+    expect((await baton('dead-letters', 'show', runId)).out).toMatch(/\nmessage +a bitter pill\n[^]*\nat y$/);
+    const [made] = (await must('dead-letters', 'redeliver', '--all', '--tenant', 'remote-dead')) as Json[];
+    expect(made).toEqual({ runId, taskId: expect.not.stringMatching(taskId) as string });
+    expect(await must('dead-letters', 'list', '--tenant', 'remote-dead')).toMatchObject([
+      { redeliveredAt: expect.any(String) as string, redeliveredTaskId: made!.taskId as string },
+    ]);
+    expect(await refusal('dead-letters', 'redeliver', runId)).toBe(
+      `Run ${runId} was redelivered before, as task ${made!.taskId as string}: add --again to redeliver it once more.`,
+    );
+    expect(await must('dead-letters', 'redeliver', runId, '--again')).toHaveLength(1);
+    const all = ['dead-letters', 'redeliver', '--all', '--tenant', 'remote-dead'];
+    expect((await baton(...all)).err).toBe('There is nothing to redeliver.');
+    expect(await refusal('dead-letters', 'show', randomUUID())).toMatch(/^There is no dead letter of run "/);
+    expect(await refusal('dead-letters', 'list', '--tenant', 'nobody')).toMatch(
+      /^There is no tenant "nobody"/,
+    );
+  });
+
+  it('for tenants', async () => {
+    const json = (...args: string[]) => must('tenants', ...args);
     const made = await json('create', 'remote');
     expect(made).toMatchObject({ slug: 'remote', defaultAgent: 'index', suspendedAt: null });
     expect(await json('list')).toContainEqual(made);

@@ -1,6 +1,6 @@
-import { parseFields } from '@baton/a2a';
-import { type DeadLetter, type HostBinding, OperatorDesk } from '@baton/tasks';
-import { Controller, Delete, Get, HttpCode, Param, Post, Put, Query, Req } from '@nestjs/common';
+import { Message, parseFields } from '@baton/a2a';
+import { BoundHosts, type DeadLetter, type HostBinding, OperatorDesk, OperatorLetters } from '@baton/tasks';
+import { Controller, Delete, Get, Param, Post, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
@@ -8,6 +8,7 @@ import { OperatorOnly } from '../access/access.guard.js';
 import { BodyReader } from '../http/body.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { readFlag } from '../rest/query.js';
+import { encodeRunError } from '../rest/requests/request-json.js';
 
 type Json = Record<string, unknown>;
 
@@ -23,27 +24,29 @@ const hostBody = z.strictObject({
 @Controller('v1/admin/hosts')
 export class AdminHostsController {
   constructor(
-    private readonly desk: OperatorDesk,
+    private readonly hosts: BoundHosts,
     private readonly bodies: BodyReader,
   ) {}
 
-  /** By name: `{hosts: [{host, tenant, agent, public}]}`. */
+  /** By name: `{hosts: [{host, tenant, tenant_id, agent, public}]}`. `?tenant=` names one tenant. */
   @Get()
-  async list(): Promise<Json> {
-    return { hosts: (await this.desk.listHosts()).map(encodeHost) };
+  async list(@Query('tenant') slug?: string): Promise<Json> {
+    const bound = await this.hosts.list(slug);
+    return { hosts: bound.map((host) => ({ ...encodeHost(host), tenant: host.tenant })) };
   }
 
   /** Binds the name to an agent of a tenant, or changes its binding. */
   @Put(':host')
   async bind(@Param('host') host: string, @Req() request: FastifyRequest): Promise<Json> {
     const body = parseFields(hostBody, await this.bodies.ofOperator(request), '', 'the body');
-    return encodeHost(await this.desk.bindHost(host, body, operatorActorOf(request)));
+    const bound = await this.hosts.bind(host, body, operatorActorOf(request));
+    return { ...encodeHost(bound), tenant: bound.tenant };
   }
 
+  /** Answers with the binding there was. */
   @Delete(':host')
-  @HttpCode(204)
-  async unbind(@Param('host') host: string, @Req() request: FastifyRequest): Promise<void> {
-    await this.desk.unbindHost(host, operatorActorOf(request));
+  async unbind(@Param('host') host: string, @Req() request: FastifyRequest): Promise<Json> {
+    return encodeHost(await this.hosts.unbind(host, operatorActorOf(request)));
   }
 }
 
@@ -52,7 +55,10 @@ export class AdminHostsController {
 @OnManagementPort()
 @Controller('v1/admin')
 export class AdminPlatformController {
-  constructor(private readonly desk: OperatorDesk) {}
+  constructor(
+    private readonly desk: OperatorDesk,
+    private readonly letters: OperatorLetters,
+  ) {}
 
   /** Those that have given a sign of life in the last hour: `{workers}`. */
   @Get('workers')
@@ -69,7 +75,18 @@ export class AdminPlatformController {
   /** The latest first, at most 1,000: `{dead_letters}`. `?tenant=` names one tenant. */
   @Get('dead-letters')
   async listLetters(@Query('tenant') slug?: string): Promise<Json> {
-    return { dead_letters: (await this.desk.listLetters(slug)).map(encodeLetter) };
+    return { dead_letters: (await this.letters.list(slug)).map(encodeLetter) };
+  }
+
+  /** With its `message` in the JSON of A2A 1.0, and the `error` of its agent's code; either may be null. */
+  @Get('dead-letters/:runId')
+  async showLetter(@Param('runId') runId: string): Promise<Json> {
+    const { message, error, ...letter } = await this.letters.show(runId);
+    return {
+      ...encodeLetter(letter),
+      message: message && Message.toJSON(message),
+      error: error && { name: error.name, ...encodeRunError(error, true) },
+    };
   }
 
   /** 201 with the new task. Refused if it was redelivered before, unless `?again=true`. */
@@ -80,17 +97,18 @@ export class AdminPlatformController {
     @Query('again') again?: string,
   ): Promise<Json> {
     const by = operatorActorOf(request);
-    const { taskId, agentId } = await this.desk.redeliver(runId, readFlag('again', again), by);
+    const { taskId, agentId } = await this.letters.redeliver(runId, readFlag('again', again), by);
     return { run_id: runId, request_id: taskId, agent_id: agentId };
   }
 }
 
-const encodeHost = ({ host, agent, tenant, public: open }: HostBinding & { tenant: string }): Json => ({
-  ...{ host, tenant, agent, public: open },
+const encodeHost = ({ host, agent, tenantId, public: open }: HostBinding): Json => ({
+  ...{ host, tenant_id: tenantId, agent, public: open },
 });
 
 const encodeLetter = ({ tenant, ...letter }: DeadLetter & { tenant: string }): Json => ({
-  ...{ run_id: letter.runId, tenant, request_id: letter.taskId, agent_id: letter.agentId },
+  ...{ run_id: letter.runId, tenant, tenant_id: letter.tenantId },
+  ...{ request_id: letter.taskId, agent_id: letter.agentId, owner: letter.owner },
   ...{ reason: letter.reason, attempts: letter.attempts, died_at: letter.diedAt.toISOString() },
   redelivered_at: letter.redeliveredAt?.toISOString() ?? null,
   redelivered_as: letter.redeliveredAt && letter.redeliveredTaskId,

@@ -33,7 +33,9 @@ import {
   Catalog,
   DeadLetters,
   OperationTable,
+  BoundHosts,
   OperatorDesk,
+  OperatorLetters,
   PlatformGauges,
   PlatformReadiness,
   PrincipalWork,
@@ -318,6 +320,9 @@ function secretStore(): Pick<SecretStore, 'put' | 'setOrigins' | 'list' | 'remov
   };
 }
 
+/** The use cases of the API of operators. */
+const OPERATORS = [OperatorDesk, OperatorLetters, BoundHosts, TenantLifecycle, TenantSettings];
+
 function tasksModule({
   operations,
   agents,
@@ -362,7 +367,7 @@ function tasksModule({
       // The catalog is tested on a real database: rest/agents/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },
       // The API of operators is tested on a real database: admin/admin.int-spec.ts.
-      ...[OperatorDesk, TenantLifecycle, TenantSettings].map((provide) => ({ provide, useValue: {} })),
+      ...OPERATORS.map((provide) => ({ provide, useValue: {} })),
       ...[PlatformGauges, PlatformReadiness, WorkerWatch],
     ],
     exports: [
@@ -375,9 +380,7 @@ function tasksModule({
       DeadLetters,
       PrincipalWork,
       Schedules,
-      OperatorDesk,
-      TenantLifecycle,
-      TenantSettings,
+      ...OPERATORS,
     ],
   })
   class FakeTasksModule {}

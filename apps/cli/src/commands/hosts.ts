@@ -1,25 +1,19 @@
-import { hostName, OPERATOR_ACTOR } from '@baton/database';
 import type { Command } from 'commander';
-import { domainToASCII } from 'node:url';
-import { requireAgent } from '../agent-options.js';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, type JsonOption, OperatorError } from '../cli.js';
+import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
+import { refusalOf, withOperations } from '../operator/platform-operations.js';
 import { printJson, printTable } from '../output.js';
-import { announceCatalog, requireTenant, withPlatform } from '../platform.js';
+import { unknownTenant } from '../platform.js';
 
 const TITLES = ['host', 'tenant', 'agent', 'public'];
 const NONE = 'No hosts are bound yet: npx baton hosts bind <host> --tenant <slug> --agent <agent>';
 
-/** Characters that no host name has. `domainToASCII` would end the name there. */
-const FOREIGN = /[^\p{L}\p{M}\p{N}._\-[\]:]/u;
+type Options = JsonOption & OperatorOptions;
 
-interface BindOptions extends JsonOption {
+interface BindOptions extends Options {
   tenant: string;
   agent: string;
   public?: boolean;
-}
-
-interface ListOptions extends JsonOption {
-  tenant?: string;
 }
 
 /** `baton hosts …`: the agents that answer at a host name. */
@@ -28,90 +22,76 @@ export function addHostCommands(program: Command, cli: Cli): void {
     .command('hosts')
     .description('host names bound to an agent, for callers that name no agent');
 
-  hosts
-    .command('bind')
+  withOperatorOptions(hosts.command('bind'))
     .description('bind a host name to an agent; replaces an earlier binding')
     .argument('<host>', 'host name that callers use, such as agents.example.com')
     .requiredOption('--tenant <slug>', 'tenant of the agent')
     .requiredOption('--agent <agent>', 'slug or id of the agent')
     .option('--public', 'allow callers without a token (default: no)')
-    .option(...JSON_OPTION)
     .action((host: string, options: BindOptions) => bindHost(cli, host, options));
 
-  hosts
-    .command('list')
+  withOperatorOptions(hosts.command('list'))
     .description('list the bound hosts')
     .option('--tenant <slug>', 'only of this tenant')
-    .option(...JSON_OPTION)
-    .action((options: ListOptions) => listHosts(cli, options));
+    .action((options: Options & { tenant?: string }) => listHosts(cli, options));
 
-  hosts
-    .command('unbind')
+  withOperatorOptions(hosts.command('unbind'))
     .description('remove the binding of a host name')
     .argument('<host>', 'bound host name')
-    .option(...JSON_OPTION)
-    .action((host: string, options: JsonOption) => unbindHost(cli, host, options));
+    .action((host: string, options: Options) => unbindHost(cli, host, options));
 }
 
-/** The host name as it is stored. Throws OperatorError unless it can be a name or an address. */
-export function parseHost(text: string): string {
-  const name = FOREIGN.test(text) ? '' : domainToASCII(hostName(text));
-  if (name !== '' && name.length <= 253) return name;
-  throw new OperatorError(
-    `"${text}" cannot be a host: give the name alone, such as agents.example.com, without https:// and path.`,
+async function bindHost(cli: Cli, host: string, options: BindOptions): Promise<void> {
+  const { tenant, agent, public: open = false, json } = options;
+  const bound = await withOperations(cli, options, (operations) =>
+    operations.bindHost(host, { tenant, agent, public: open }),
+  ).catch(explainRefusal(host, options));
+  const who = open ? 'everybody, also without a token' : `callers with a token of ${bound.tenant}`;
+  if (json) printJson(cli.terminal, bound);
+  else
+    cli.terminal.out(`Host ${bound.host} is bound to agent ${bound.agent} of ${bound.tenant}, for ${who}.`);
+}
+
+async function listHosts(cli: Cli, options: Options & { tenant?: string }): Promise<void> {
+  const { tenant, json } = options;
+  const records = await withOperations(cli, options, (operations) => operations.listHosts(tenant)).catch(
+    explainRefusal('', options),
   );
+  if (json) return void printJson(cli.terminal, records);
+  const rows = records.map(({ host, tenant: slug, agent, public: open }) => [
+    ...[host, slug, agent, open ? 'yes' : ''],
+  ]);
+  printTable(cli.terminal, TITLES, rows, NONE);
 }
 
-async function bindHost({ source, terminal }: Cli, text: string, options: BindOptions): Promise<void> {
-  const host = parseHost(text);
-  await withPlatform(source, async ({ environment, tenants, agents, hosts }) => {
-    const tenant = await requireTenant(tenants, options.tenant);
-    const { slug: agent } = await requireAgent(agents, tenant, options.agent);
-    const bound = await hosts.bind(
-      { host, tenantId: tenant.id, agent, public: options.public ?? false },
-      OPERATOR_ACTOR,
-    );
-    if (!bound) {
+async function unbindHost(cli: Cli, host: string, options: Options): Promise<void> {
+  const binding = await withOperations(cli, options, (operations) => operations.unbindHost(host)).catch(
+    explainRefusal(host, options),
+  );
+  if (options.json) printJson(cli.terminal, binding);
+  else cli.terminal.out(`Host ${binding.host} is no longer bound to agent ${binding.agent}.`);
+}
+
+/** Says what to do, in the words of the command. */
+const explainRefusal =
+  (host: string, { tenant, agent }: Options & { tenant?: string; agent?: string }) =>
+  (error: unknown): never => {
+    const { status, reason = '' } = refusalOf(error) ?? {};
+    if (status === 404 && tenant !== undefined) unknownTenant(tenant);
+    if (status === 404) {
+      throw new OperatorError(`"${host}" is not bound: npx baton hosts list shows the bound hosts.`);
+    }
+    if (status === 409) {
       throw new OperatorError(
         `"${host}" is bound to another tenant: npx baton hosts unbind ${host} frees it, npx baton hosts list shows whose it is.`,
       );
     }
-    const who = bound.public ? 'everybody, also without a token' : `callers with a token of ${tenant.slug}`;
-    if (options.json) printJson(terminal, { ...bound, tenant: tenant.slug });
-    else terminal.out(`Host ${host} is bound to agent ${agent} of ${tenant.slug}, for ${who}.`);
-    await announceCatalog(terminal, environment, tenant.id);
-  });
-}
-
-async function listHosts({ source, terminal }: Cli, { tenant, json }: ListOptions): Promise<void> {
-  const records = await withPlatform(source, async ({ tenants, hosts }) => {
-    if (tenant !== undefined) {
-      const { id, slug } = await requireTenant(tenants, tenant);
-      return (await hosts.list(id)).map((binding) => ({ ...binding, tenant: slug }));
+    if (reason.startsWith('agent: ')) {
+      const slug = tenant ?? '';
+      throw new OperatorError(
+        `Tenant "${slug}" has no agent "${agent ?? ''}": npx baton agents list --tenant ${slug} shows its agents.`,
+      );
     }
-    const [bindings, all] = await Promise.all([hosts.list(), tenants.list()]);
-    const slugs = new Map(all.map(({ id, slug }) => [id, slug]));
-    return bindings.map((binding) => ({ ...binding, tenant: slugs.get(binding.tenantId) ?? '' }));
-  });
-  const rows = records.map((record) => [
-    record.host,
-    record.tenant,
-    record.agent,
-    record.public ? 'yes' : '',
-  ]);
-  if (json) printJson(terminal, records);
-  else printTable(terminal, TITLES, rows, NONE);
-}
-
-async function unbindHost({ source, terminal }: Cli, text: string, { json }: JsonOption): Promise<void> {
-  const host = parseHost(text);
-  await withPlatform(source, async ({ environment, hosts }) => {
-    const binding = await hosts.unbind(host, OPERATOR_ACTOR);
-    if (!binding) {
-      throw new OperatorError(`"${host}" is not bound: npx baton hosts list shows the bound hosts.`);
-    }
-    if (json) printJson(terminal, binding);
-    else terminal.out(`Host ${host} is no longer bound to agent ${binding.agent}.`);
-    await announceCatalog(terminal, environment, binding.tenantId);
-  });
-}
+    if (reason.startsWith('host: ')) throw new OperatorError(`${reason.slice('host: '.length)}.`);
+    throw error;
+  };

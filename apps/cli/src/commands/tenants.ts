@@ -4,14 +4,9 @@ import type { Tenant } from '@baton/database';
 import type { LimitInForce, TenantChange } from '@baton/tasks';
 import type { Command } from 'commander';
 import type { Writable } from 'node:stream';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import {
-  ADMIN_URL_OPTION,
-  OPERATOR_TOKEN_OPTION,
-  type OperatorOptions,
-  type TenantOperations,
-  withTenants,
-} from '../operator/tenant-operations.js';
+import { type Cli, type JsonOption, OperatorError } from '../cli.js';
+import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
+import { type TenantOperations, withTenants } from '../operator/tenant-operations.js';
 import { formatTime, printFields, printJson, printTable } from '../output.js';
 import { unknownTenant } from '../platform.js';
 
@@ -30,7 +25,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   const print = (tenant: Tenant, { json }: JsonOption) =>
     json ? printJson(terminal, recordOf(tenant)) : printTable(terminal, TITLES, [rowOf(tenant)], '');
 
-  withCommon(tenants.command('create'))
+  withOperatorOptions(tenants.command('create'))
     .description('create a tenant')
     .argument('<slug>', 'name: lower-case letters, digits and hyphens')
     .action(async (slug: string, options: Common) => {
@@ -38,7 +33,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
       print(await use(cli, options, slug, (operations) => operations.create(slug)), options);
     });
 
-  withCommon(tenants.command('list'))
+  withOperatorOptions(tenants.command('list'))
     .description('list the tenants')
     .action(async (options: Common) => {
       const all = await withTenants(cli, options, (operations) => operations.list());
@@ -46,7 +41,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
       else printTable(terminal, TITLES, all.map(rowOf), 'No tenants yet: npx baton tenants create <slug>');
     });
 
-  withCommon(tenants.command('set'))
+  withOperatorOptions(tenants.command('set'))
     .description('change settings of a tenant')
     .argument('<slug>', 'slug of the tenant')
     .option('--default-agent <agent>', 'agent that answers calls that name no agent')
@@ -76,12 +71,6 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   addArchiveCommands(tenants, cli);
   addLimitsCommand(tenants, cli);
 }
-
-const withCommon = (command: Command): Command =>
-  command
-    .option(...ADMIN_URL_OPTION)
-    .option(...OPERATOR_TOKEN_OPTION)
-    .option(...JSON_OPTION);
 
 /** Like `withTenants`, for one tenant: says how to find the slug if there is none. */
 async function use<T>(
@@ -117,7 +106,7 @@ const nameOptions =
 
 /** `baton tenants usage …` */
 function addUsageCommand(tenants: Command, cli: Cli): void {
-  withCommon(tenants.command('usage'))
+  withOperatorOptions(tenants.command('usage'))
     .description('what a tenant uses: runs, stored bytes, tokens of models')
     .argument('<slug>', 'slug of the tenant')
     .action(async (slug: string, options: Common) => {
@@ -148,7 +137,7 @@ interface SuspendOptions extends Common {
 /** `baton tenants suspend|resume|delete …` */
 function addLifecycleCommands(tenants: Command, cli: Cli): void {
   const { terminal } = cli;
-  withCommon(tenants.command('suspend'))
+  withOperatorOptions(tenants.command('suspend'))
     .description('refuse all calls of a tenant and fire none of its schedules; its running tasks go on')
     .argument('<slug>', 'slug of the tenant')
     .option('--reason <text>', 'what its callers are told')
@@ -164,7 +153,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
       terminal.out(`Tenant ${slug} is suspended${stopped}.`);
     });
 
-  withCommon(tenants.command('resume'))
+  withOperatorOptions(tenants.command('resume'))
     .description('end the suspension of a tenant')
     .argument('<slug>', 'slug of the tenant')
     .action(async (slug: string, options: Common) => {
@@ -173,7 +162,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
       else terminal.out(`Tenant ${slug} is resumed.`);
     });
 
-  withCommon(tenants.command('delete'))
+  withOperatorOptions(tenants.command('delete'))
     .description('DELETE a tenant and everything of it; run it again if it was interrupted')
     .argument('<slug>', 'slug of the tenant')
     .option('--yes', 'really delete it')
@@ -202,7 +191,7 @@ interface ExportOptions extends Common {
 /** `baton tenants export|import …` */
 function addArchiveCommands(tenants: Command, cli: Cli): void {
   const { terminal } = cli;
-  withCommon(tenants.command('export'))
+  withOperatorOptions(tenants.command('export'))
     .description(
       'write the agents, schedules and tasks of a tenant to a file: NDJSON, without tokens and secrets',
     )
@@ -223,7 +212,7 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
       }
     });
 
-  withCommon(tenants.command('import'))
+  withOperatorOptions(tenants.command('import'))
     .description('make a new tenant of the export of another one; its schedules are paused')
     .argument('<slug>', 'slug of the new tenant')
     .argument('<file>', 'file made by `baton tenants export`; - reads standard input')
@@ -281,7 +270,7 @@ type Options = Common & Partial<Record<LimitName, string>> & { default?: string[
 
 /** `baton tenants limits …`: the limits of a tenant. */
 function addLimitsCommand(tenants: Command, cli: Cli): void {
-  const command = withCommon(tenants.command('limits'))
+  const command = withOperatorOptions(tenants.command('limits'))
     .description('show or change the limits of a tenant')
     .argument('<slug>', 'slug of the tenant');
   for (const name of LIMIT_NAMES) {

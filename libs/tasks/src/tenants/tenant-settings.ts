@@ -36,6 +36,9 @@ export interface TenantChange {
   indexModelUrl?: string;
 }
 
+/** A thing of a tenant, with the tenant's slug. */
+export type OfTenant<T> = T & { tenant: string };
+
 /** Tenants and what is set for them, for operators. Every method throws ProtocolError `not-found` for an unknown slug. */
 @Injectable()
 export class TenantSettings {
@@ -58,6 +61,12 @@ export class TenantSettings {
     const tenant = await this.tenants.bySlug(slug);
     if (tenant) return tenant;
     throw new ProtocolError('not-found', `There is no tenant "${slug.slice(0, 100)}"`);
+  }
+
+  /** Things of several tenants, with the slugs of these. */
+  async named<T extends { tenantId: string }>(things: readonly T[]): Promise<OfTenant<T>[]> {
+    const slugs = new Map((await this.tenants.list()).map(({ id, slug }) => [id, slug]));
+    return things.map((thing) => ({ ...thing, tenant: slugs.get(thing.tenantId) ?? '' }));
   }
 
   /** @throws ProtocolError `invalid-params`, `conflict` if the slug is taken */

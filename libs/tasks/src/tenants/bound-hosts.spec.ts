@@ -1,4 +1,4 @@
-import { parseHost } from './hosts.js';
+import { parseHost } from './bound-hosts.js';
 
 it.each([
   ['agents.example.com', 'agents.example.com'],
@@ -23,6 +23,8 @@ it.each([
   'me@x.com',
   'x%41.com',
   'a'.repeat(254),
+  '\0',
+  'bücher.example/x',
 ])('%j is no host', (text) => {
   expect(() => parseHost(text)).toThrow('cannot be a host');
 });

@@ -1,0 +1,35 @@
+import type { Command } from 'commander';
+import { type Cli, JSON_OPTION, OperatorError } from '../cli.js';
+import { isHttpUrl, type Target } from '../server.js';
+
+/** Options of every command that can use the API of operators. */
+export interface OperatorOptions {
+  url?: string;
+  token?: string;
+}
+
+/** A command of operators, which works over the API of a management port as well. */
+export const withOperatorOptions = (command: Command): Command =>
+  command
+    .option('--url <url>', 'URL of a management port (default: BATON_ADMIN_URL, or else the database)')
+    .option('--token <token>', 'token of an operator, for --url (default: BATON_OPERATOR_TOKEN)')
+    .option(...JSON_OPTION);
+
+/** The management port that the options or the environment name; undefined = work on the database. */
+export function findAdminTarget(
+  { source }: Pick<Cli, 'source'>,
+  options: OperatorOptions,
+): Target | undefined {
+  const url = options.url ?? source.BATON_ADMIN_URL?.trim();
+  if (!url) return undefined;
+  if (!isHttpUrl(url)) {
+    throw new OperatorError(
+      `--url: "${url}" is not an http(s) URL: give that of a management port, such as http://localhost:9090.`,
+    );
+  }
+  const token = options.token ?? source.BATON_OPERATOR_TOKEN?.trim();
+  if (token) return { url, token };
+  throw new OperatorError(
+    `There is no token for ${url}: give --token or BATON_OPERATOR_TOKEN, from npx baton operator-tokens create.`,
+  );
+}

@@ -1,0 +1,58 @@
+import { BUILTIN_AGENTS } from '@baton/agents';
+import {
+  AuditStore,
+  DeadLetterStore,
+  OPERATOR_ACTOR,
+  RunStore,
+  TaskStore,
+  UsageStore,
+  WorkerStore,
+} from '@baton/database';
+import type { RunJob } from '@baton/messaging';
+import { BoundHosts, DeadLetters, OperatorLetters, TenantSettings, TurnIntake } from '@baton/tasks';
+import type { Cli } from '../cli.js';
+import { withDatabase } from '../platform.js';
+import { NOTHING_IN_USE, withChannels } from './channels.js';
+import type { PlatformOperations } from './platform-operations.js';
+
+/** The use cases of the API, on the database. */
+export async function withDatabaseOperations<T>(
+  { source, terminal }: Pick<Cli, 'source' | 'terminal'>,
+  work: (operations: PlatformOperations) => Promise<T>,
+): Promise<T> {
+  return withDatabase(source, ({ database, tenants, agents, hosts, environment }) =>
+    withChannels(terminal, environment, (channels) => {
+      const settings = new TenantSettings(
+        ...([tenants, agents, new UsageStore(database), new AuditStore(database)] as const),
+        ...([channels, NOTHING_IN_USE, environment] as const),
+      );
+      const directory = {
+        find: async (tenantId: string, name: string) =>
+          BUILTIN_AGENTS.find(({ id, slug }) => id === name || slug === name) ?? agents.find(tenantId, name),
+      };
+      // The limits of tenants do not apply to the operator.
+      const slots = {
+        quotaFor: async () => undefined,
+        enqueue: async (run: RunJob, dispatched: boolean) => {
+          if (dispatched) await channels.enqueueRuns([run]);
+        },
+      };
+      const boundHosts = new BoundHosts(settings, hosts, directory, channels);
+      const letters = new DeadLetterStore(database);
+      const intake = new TurnIntake(new TaskStore(database), slots, environment);
+      const operatorLetters = new OperatorLetters(
+        ...([settings, letters, new RunStore(database)] as const),
+        new DeadLetters(letters, directory, intake),
+      );
+      return work({
+        listHosts: (tenant) => boundHosts.list(tenant),
+        bindHost: (host, target) => boundHosts.bind(host, target, OPERATOR_ACTOR),
+        unbindHost: (host) => boundHosts.unbind(host, OPERATOR_ACTOR),
+        listLetters: (tenant) => operatorLetters.list(tenant),
+        showLetter: (runId) => operatorLetters.show(runId),
+        redeliver: (runId, again) => operatorLetters.redeliver(runId, again, OPERATOR_ACTOR),
+        listWorkers: () => new WorkerStore(database).list(),
+      });
+    }),
+  );
+}

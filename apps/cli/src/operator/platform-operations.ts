@@ -1,0 +1,49 @@
+import { ProtocolError } from '@baton/a2a';
+import type { DeadLetter, HostBinding, KnownWorker } from '@baton/database';
+import type { HostTarget, OfTenant, ShownLetter } from '@baton/tasks';
+import type { Cli } from '../cli.js';
+import { RefusedError } from '../server.js';
+import { findAdminTarget, type OperatorOptions } from './admin-target.js';
+
+/** What operators do with hosts, dead letters and workers: over the API of a management port, or on the database. */
+export interface PlatformOperations {
+  /** @param tenant slug; unset = of all */
+  listHosts(tenant?: string): Promise<OfTenant<HostBinding>[]>;
+  bindHost(host: string, target: HostTarget): Promise<OfTenant<HostBinding>>;
+  /** @returns the binding there was */
+  unbindHost(host: string): Promise<HostBinding>;
+  /** @param tenant slug; unset = of all */
+  listLetters(tenant?: string): Promise<OfTenant<DeadLetter>[]>;
+  showLetter(runId: string): Promise<ShownLetter>;
+  /** @returns the new task */
+  redeliver(runId: string, again: boolean): Promise<{ taskId: string }>;
+  listWorkers(): Promise<KnownWorker[]>;
+}
+
+/** Do `work` on the platform that the options name. */
+export async function withOperations<T>(
+  cli: Cli,
+  options: OperatorOptions,
+  work: (operations: PlatformOperations) => Promise<T>,
+): Promise<T> {
+  const target = findAdminTarget(cli, options);
+  if (target) {
+    const { RemoteOperations } = await import('./remote-operations.js');
+    return work(new RemoteOperations(target));
+  }
+  // Loaded only here: the other commands start faster without the use cases.
+  const { withDatabaseOperations } = await import('./database-operations.js');
+  return withDatabaseOperations(cli, work);
+}
+
+const STATUS: Partial<Record<string, number>> = { 'not-found': 404, 'task-not-found': 404, conflict: 409 };
+
+/**
+ * Why the use case refuses, wherever it runs, and the status of HTTP that says so; 400 for what is not allowed. Undefined
+ * for every other error.
+ */
+export function refusalOf(error: unknown): { status: number; reason: string } | undefined {
+  if (error instanceof RefusedError) return error;
+  if (!(error instanceof ProtocolError)) return undefined;
+  return { status: STATUS[error.kind] ?? 400, reason: error.message };
+}

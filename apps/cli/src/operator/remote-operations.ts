@@ -1,0 +1,111 @@
+import { Message } from '@baton/a2a';
+import type { DeadLetter, HostBinding, KnownWorker, RunErrorRecord } from '@baton/database';
+import type { HostTarget, OfTenant, ShownLetter } from '@baton/tasks';
+import { ApiClient, type Target } from '../server.js';
+import type { PlatformOperations } from './platform-operations.js';
+
+interface HostJson {
+  host: string;
+  tenant_id: string;
+  agent: string;
+  public: boolean;
+}
+interface LetterJson {
+  run_id: string;
+  tenant: string;
+  tenant_id: string;
+  request_id: string;
+  agent_id: string;
+  owner: string | null;
+  reason: string;
+  attempts: number;
+  died_at: string;
+  redelivered_at: string | null;
+  redelivered_as: string | null;
+}
+interface RunErrorJson extends Pick<RunErrorRecord, 'attempt' | 'at' | 'name' | 'message'> {
+  run_id: string;
+  stack: string | null;
+  output: string[];
+}
+interface ShownLetterJson extends LetterJson {
+  message: object | null;
+  error: RunErrorJson | null;
+}
+type WorkerJson = Pick<KnownWorker, 'id' | 'host' | 'pid' | 'concurrency' | 'running'> & {
+  started_at: string;
+  seen_at: string;
+};
+
+/** The API of operators, over all tenants: `/v1/admin`. Every error is an OperatorError. */
+export class RemoteOperations implements PlatformOperations {
+  private readonly api: ApiClient;
+
+  constructor(target: Target) {
+    this.api = new ApiClient(target);
+  }
+
+  async listHosts(tenant?: string): Promise<OfTenant<HostBinding>[]> {
+    const { hosts } = await this.api.call<{ hosts: OfTenant<HostJson>[] }>('GET', ofTenant('hosts', tenant));
+    return hosts.map((host) => ({ ...hostOf(host), tenant: host.tenant }));
+  }
+
+  async bindHost(host: string, target: HostTarget): Promise<OfTenant<HostBinding>> {
+    const bound = await this.api.call<OfTenant<HostJson>>('PUT', pathOf('hosts', host), target);
+    return { ...hostOf(bound), tenant: bound.tenant };
+  }
+
+  async unbindHost(host: string): Promise<HostBinding> {
+    return hostOf(await this.api.call<HostJson>('DELETE', pathOf('hosts', host)));
+  }
+
+  async listLetters(tenant?: string): Promise<OfTenant<DeadLetter>[]> {
+    const path = ofTenant('dead-letters', tenant);
+    return (await this.api.call<{ dead_letters: LetterJson[] }>('GET', path)).dead_letters.map(letterOf);
+  }
+
+  async showLetter(runId: string): Promise<ShownLetter> {
+    const path = pathOf('dead-letters', runId);
+    const { message, error, ...letter } = await this.api.call<ShownLetterJson>('GET', path);
+    return {
+      ...letterOf(letter),
+      message: message && Message.fromJSON(message),
+      error: error && errorOf(error),
+    };
+  }
+
+  async redeliver(runId: string, again: boolean): Promise<{ taskId: string }> {
+    const path = `${pathOf('dead-letters', runId)}/redeliver${again ? '?again=true' : ''}`;
+    const { request_id: taskId } = await this.api.call<{ request_id: string }>('POST', path);
+    return { taskId };
+  }
+
+  async listWorkers(): Promise<KnownWorker[]> {
+    const { workers } = await this.api.call<{ workers: WorkerJson[] }>('GET', 'admin/workers');
+    return workers.map(({ started_at: started, seen_at: seen, ...worker }) => ({
+      ...{ ...worker, startedAt: new Date(started), seenAt: new Date(seen) },
+    }));
+  }
+}
+
+const pathOf = (kind: string, name: string): string => `admin/${kind}/${encodeURIComponent(name)}`;
+
+const ofTenant = (kind: string, slug: string | undefined): string =>
+  `admin/${kind}${slug === undefined ? '' : `?tenant=${encodeURIComponent(slug)}`}`;
+
+const hostOf = ({ host, tenant_id: tenantId, agent, public: open }: HostJson): HostBinding => ({
+  ...{ host, tenantId, agent, public: open },
+});
+
+const letterOf = (letter: LetterJson): OfTenant<DeadLetter> => ({
+  ...{ runId: letter.run_id, tenant: letter.tenant, tenantId: letter.tenant_id, taskId: letter.request_id },
+  ...{ agentId: letter.agent_id, owner: letter.owner, reason: letter.reason, attempts: letter.attempts },
+  diedAt: new Date(letter.died_at),
+  redeliveredAt: letter.redelivered_at === null ? null : new Date(letter.redelivered_at),
+  redeliveredTaskId: letter.redelivered_as,
+});
+
+const errorOf = ({ run_id: runId, stack, ...error }: RunErrorJson): RunErrorRecord => ({
+  ...{ ...error, runId },
+  ...(stack !== null && { stack }),
+});
