@@ -293,8 +293,8 @@ describe('tokens', () => {
       ...{ paused: false, nextAt: new Date(Date.now() + 86_400_000) },
     };
     const schedule = { tenantId, id: randomUUID(), owner: `token:${id}`, ...spec };
-    await store.create(schedule, 10);
-    await store.create({ ...schedule, id: randomUUID(), name: 'of-another', owner: 'token:another' }, 10);
+    await store.create(schedule);
+    await store.create({ ...schedule, id: randomUUID(), name: 'of-another', owner: 'token:another' });
     const left = { running: { schedules: [{ name: spec.name, agent: 'echo' }] }, state: 'revoked' };
     expect(await json(`tokens revoke --tenant holder ${id}`)).toMatchObject(left);
     const { out, err } = await baton(`tokens revoke --tenant holder ${id}`);

@@ -47,12 +47,12 @@ export async function withPlatform<T>(
     return await work({
       environment,
       tenants: new TenantStore(catalog),
-      tokens: new TokenStore(catalog),
+      tokens: new TokenStore(catalog, environment),
       agents: new AgentStore(catalog),
-      entries: new AgentCatalogStore(catalog),
+      entries: new AgentCatalogStore(catalog, environment),
       hosts: new HostStore(catalog),
       issuers: new IssuerStore(catalog),
-      secrets: new SecretStore(catalog),
+      secrets: new SecretStore(catalog, environment),
     });
   } finally {
     await catalog.close();

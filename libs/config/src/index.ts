@@ -11,7 +11,7 @@ export {
 } from './environment.js';
 export { type SettingsReport, settingsReport, unknownSettings } from './check-settings.js';
 export {
-  CATALOG_LIMITS,
+  DEFAULT_LIMITS,
   LIMIT_NAMES,
   type LimitName,
   type LimitOverrides,

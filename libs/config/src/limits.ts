@@ -74,11 +74,43 @@ export const LIMITS = {
     max: MAX_LIMIT,
   },
   storedBytes: {
-    counts: "bytes that the tenant's tasks take in the database",
-    description: "Maximum bytes that the tenant's tasks take in the database.",
+    counts: 'bytes that the tenant keeps in the database',
+    description: 'Maximum bytes of the tasks, agents, secrets and schedules that the tenant keeps.',
     exceeded: '429, `Retry-After: 60`',
     default: null,
     compose: 10_737_418_240,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  agents: {
+    counts: "agents of the tenant's own",
+    description: "Maximum agents of the tenant's own.",
+    exceeded: '429, `Retry-After: 60`',
+    default: 1_000,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  secrets: {
+    counts: 'secrets',
+    description: 'Maximum secrets.',
+    exceeded: '429, `Retry-After: 60`',
+    default: 1_000,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  schedules: {
+    counts: 'schedules',
+    description: 'Maximum schedules.',
+    exceeded: '429, `Retry-After: 60`',
+    default: 1_000,
+    min: 1,
+    max: MAX_LIMIT,
+  },
+  tokens: {
+    counts: 'tokens that were not revoked',
+    description: 'Maximum tokens that were not revoked.',
+    exceeded: '429, `Retry-After: 60`',
+    default: 1_000,
     min: 1,
     max: MAX_LIMIT,
   },
@@ -183,14 +215,6 @@ export type LimitName = keyof typeof LIMITS;
 
 type Value<Rule extends LimitRule> = Rule extends { required: true } ? number : number | null;
 
-/** Limits of every tenant's catalog of agents and secrets. An operator can not change them. */
-export const CATALOG_LIMITS = {
-  maxAgents: 1_000,
-  maxSecrets: 1_000,
-  /** Versions that are kept per agent. The oldest ones are deleted. */
-  maxVersions: 100,
-} as const;
-
 /** The limits in force for one tenant; null = no limit. */
 export type TenantLimits = { [Name in LimitName]: Value<(typeof LIMITS)[Name]> };
 
@@ -202,6 +226,11 @@ export const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
 
 /** The declaration of a limit. */
 export const limitRule = (name: LimitName): LimitRule => LIMITS[name];
+
+/** The limits of tenants where neither the tenant nor the environment says otherwise. */
+export const DEFAULT_LIMITS = Object.fromEntries(
+  LIMIT_NAMES.map((name) => [name, LIMITS[name].default]),
+) as TenantLimits;
 
 /** No limits, except the required ones. */
 export const NO_LIMITS = Object.fromEntries(

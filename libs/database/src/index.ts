@@ -28,6 +28,7 @@ export {
   TooManyWaitingError,
 } from './tasks/turn-acceptance.js';
 export { type TokenReservation, TokenUsageStore } from './tenants/token-usage.store.js';
+export { LimitReachedError } from './tenants/tenant-room.js';
 export { type TenantUsage, UsageStore } from './tenants/usage.store.js';
 export { type JournalRecord, JournalStore } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
@@ -47,9 +48,9 @@ export { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 export { TenantStore } from './tenants/tenant.store.js';
 export { IssuerStore } from './tenants/issuer.store.js';
 export { type TokenPosition, TokenStore } from './tenants/token.store.js';
-export { AgentCatalogStore, CatalogFullError } from './catalog/agent-catalog.store.js';
+export { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 export { AgentStore } from './catalog/agent.store.js';
-export { SecretStore, TooManySecretsError } from './catalog/secret.store.js';
+export { SecretStore } from './catalog/secret.store.js';
 export * from './schedules/schedule-records.js';
-export { ScheduleStore, TooManySchedulesError } from './schedules/schedule.store.js';
+export { ScheduleStore } from './schedules/schedule.store.js';
 export { HostStore, hostName } from './catalog/host.store.js';

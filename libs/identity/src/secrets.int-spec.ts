@@ -70,8 +70,9 @@ describe('secrets', () => {
     expect(refused).toHaveLength(2);
     for (const { reason } of refused) {
       expect(reason).toMatchObject({
-        ...{ name: 'SecretError', field: 'name' },
-        message: 'The tenant has 1000 secrets already: remove one that no agent uses.',
+        kind: 'limit-exceeded',
+        message:
+          'the limit secrets of this tenant is reached, which is 1000: remove secrets that no agent uses, or ask the operator for more',
       });
     }
     expect(await set('secret-1')).toMatchObject({ name: 'secret-1' });

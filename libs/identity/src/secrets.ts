@@ -1,13 +1,8 @@
 import { defaultOrigins, mayReceive, originRefusal, parseOrigins } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import {
-  type Actor,
-  type SecretInfo,
-  type SecretKey,
-  SecretStore,
-  TooManySecretsError,
-} from '@baton/database';
+import { type Actor, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { explainLimit } from './limits.service.js';
 import { SecretBox, SecretError } from './secret-box.js';
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
@@ -37,8 +32,8 @@ export class Secrets {
   }
 
   /**
-   * Set a secret. Replaces an existing one. Throws `SecretError` for an invalid name, value or origin, and if there are
-   * too many.
+   * Set a secret. Replaces an existing one. Throws `SecretError` for an invalid name, value or origin, and ProtocolError
+   * `limit-exceeded` if a limit of the tenant leaves no room for it.
    * @param origins the destinations that may receive it. Default: those of the replaced secret; for a new one its
    * provider's, if it has the name of a provider, else none
    */
@@ -59,7 +54,7 @@ export class Secrets {
     }
     const id = { tenantId, name };
     const own = origins && validOrigins(origins);
-    return this.store.put(id, this.box.seal(id, value), own, defaultOrigins(name), by).catch(explainFull);
+    return this.store.put(id, this.box.seal(id, value), own, defaultOrigins(name), by).catch(explainLimit);
   }
 
   /**
@@ -73,7 +68,8 @@ export class Secrets {
     by?: Actor,
   ): Promise<SecretInfo | undefined> {
     const own = validOrigins(origins);
-    return NAME.test(name) ? this.store.setOrigins({ tenantId, name }, own, by) : undefined;
+    if (!NAME.test(name)) return undefined;
+    return this.store.setOrigins({ tenantId, name }, own, by).catch(explainLimit);
   }
 
   /**
@@ -146,8 +142,3 @@ function assertName(name: string): void {
     'name',
   );
 }
-
-const explainFull = (error: unknown): never => {
-  if (!(error instanceof TooManySecretsError)) throw error;
-  throw new SecretError(`${error.message}: remove one that no agent uses.`, 'name');
-};

@@ -19,10 +19,6 @@ export class TokensInMemory {
     return token;
   }
 
-  async count(tenantId: string): Promise<number> {
-    return this.rows.filter((row) => row.tenantId === tenantId && !row.revokedAt).length;
-  }
-
   async byHash(hash: string): Promise<FoundToken | undefined> {
     this.reads += 1;
     return (await this.byHashes([hash])).get(hash);

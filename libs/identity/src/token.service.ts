@@ -13,6 +13,7 @@ import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { createHash, randomBytes } from 'node:crypto';
+import { explainLimit } from './limits.service.js';
 import { TokenUses } from './token-uses.js';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
@@ -22,8 +23,6 @@ const PREFIX_LENGTH = 'baton_'.length + 6;
 /** Maximum length of a token's list of agents, each of which is looked up for a request. */
 export const MAX_TOKEN_AGENTS = 100;
 export const MAX_TOKEN_REQUESTS_PER_SECOND = 100_000;
-/** Maximum number of tokens of a tenant that were not revoked. */
-const MAX_TOKENS = 1_000;
 
 const MAX_UNKNOWN = 10_000;
 const UNKNOWN_MS = 60_000;
@@ -123,16 +122,12 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
 
   /**
    * A new token. Its secret is returned only here: the database stores its SHA-256.
-   * @throws ProtocolError `conflict` if the tenant has too many
+   * @throws ProtocolError `limit-exceeded` if the tenant has as many as it may have
    */
   async issue(issued: NewToken, by?: Actor): Promise<IssuedToken> {
-    if ((await this.tokens.count(issued.tenantId)) >= MAX_TOKENS) {
-      const remedy = 'revoke those that nobody uses';
-      throw new ProtocolError('conflict', `the tenant has the maximum of ${MAX_TOKENS} tokens: ${remedy}`);
-    }
     const { secret, stored } = newSecret();
     const rights = { agents: [], requestsPerSecond: null, ...issued };
-    const token = await this.tokens.create({ ...rights, ...stored }, by);
+    const token = await this.tokens.create({ ...rights, ...stored }, by).catch(explainLimit);
     return { secret, token };
   }
 

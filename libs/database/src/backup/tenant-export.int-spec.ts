@@ -167,7 +167,7 @@ it('schedules are paused, with new ids: two tenants must not tick for each other
     ...({ timeZone: 'UTC', overlap: 'skip', missed: 'skip', context: 'new' } as const),
     ...{ startsAt: null, endsAt: null, maxCount: null, paused: false },
   };
-  const { id } = await schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec }, 10);
+  const { id } = await schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec });
   const imported = await importTenant(target.url, 'elsewhere', pieces((await exported()).file));
   expect(imported.pausedSchedules).toBe(1);
   const there = new ScheduleStore(target.database);

@@ -1,20 +1,18 @@
 import { type AgentDefinition, isUuid } from '@baton/a2a';
-import { CATALOG_LIMITS } from '@baton/config';
-import { Injectable } from '@nestjs/common';
+import { DEFAULT_LIMITS, Environment } from '@baton/config';
+import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { type Actor, type AuditAction, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { CatalogClient, type Change, NameTakenError } from '../connection/catalog-client.js';
+import { CatalogClient, type Change, NameTakenError, transactionOf } from '../connection/catalog-client.js';
 import { Prisma } from '../generated/client.js';
+import { type Kept, keepInRoom } from '../tenants/tenant-room.js';
+import { VERSION_BYTES } from '../tenants/usage.store.js';
 import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';
 
-const { maxAgents, maxVersions } = CATALOG_LIMITS;
+/** Versions that are kept per agent. The oldest ones are deleted. */
+const MAX_VERSIONS = 100;
 /** How long a deleted agent without tasks stays: a send may be in progress when the agent is deleted. */
 const DELETED_HOURS = 1;
-
-/** The tenant has the maximum number of agents. */
-export class CatalogFullError extends Error {
-  override readonly name = 'CatalogFullError';
-}
 
 interface EntryRow extends Omit<CatalogEntry, 'origin' | 'definition' | 'status'> {
   definition: unknown;
@@ -23,14 +21,19 @@ interface EntryRow extends Omit<CatalogEntry, 'origin' | 'definition' | 'status'
 
 const ENTRY = Prisma.sql`id::text, slug, definition, version, enabled, created_at AS "createdAt",
   updated_at AS "updatedAt"`;
-const VERSION_COLUMNS = Prisma.sql`tenant_id, agent_id, version, definition, enabled, created_by`;
+const VERSION_COLUMNS = Prisma.sql`tenant_id, agent_id, version, definition, enabled, created_by, bytes`;
+const BYTES = Prisma.raw(VERSION_BYTES);
 
 /** The agents of tenants' catalogs, with their versions. Each write makes a new version. */
 @Injectable()
 export class AgentCatalogStore {
-  constructor(private readonly catalog: CatalogClient) {}
+  constructor(
+    private readonly catalog: CatalogClient,
+    @Inject(Environment)
+    private readonly environment: Pick<Environment, 'defaultLimits'> = { defaultLimits: DEFAULT_LIMITS },
+  ) {}
 
-  /** Rejects with `NameTakenError` if the slug is taken, and with `CatalogFullError` if there are too many agents. */
+  /** Rejects with `NameTakenError` if the slug is taken, and with `LimitReachedError` if a limit leaves no room for it. */
   async create(
     { tenantId, slug, definition, enabled, by }: NewAgent,
     actor: Actor = PLATFORM_ACTOR,
@@ -40,19 +43,15 @@ export class AgentCatalogStore {
       tenantId,
       Prisma.sql`
         INSERT INTO agents (id, tenant_id, slug, definition, enabled)
-        SELECT ${randomUUID()}::uuid, ${tenantId}::uuid, ${slug}, ${JSON.stringify(definition)}::json, ${enabled}
-        WHERE (SELECT count(*) FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL) < ${maxAgents}
+        VALUES (${randomUUID()}::uuid, ${tenantId}::uuid, ${slug}, ${JSON.stringify(definition)}::json, ${enabled})
         ON CONFLICT (tenant_id, slug) WHERE deleted_at IS NULL DO NOTHING
         RETURNING *`,
-      { by, action: 'agent.create', actor },
-      // A lock: the count is exact only if nobody else creates an agent meanwhile.
+      { by, action: 'agent.create', actor, kept: { added: 'agents' } },
+      // A lock: the number is exact only if nobody else creates an agent meanwhile.
       'agents are made',
     );
     if (made) return made;
-    if (await this.find(tenantId, slug)) {
-      throw new NameTakenError(`The tenant already has an agent '${slug}'`);
-    }
-    throw new CatalogFullError(`The tenant has ${maxAgents} agents already`);
+    throw new NameTakenError(`The tenant already has an agent '${slug}'`);
   }
 
   /** Finds an agent by slug or id. Never finds a deleted one. */
@@ -65,28 +64,27 @@ export class AgentCatalogStore {
     return row ? entryOf(row) : undefined;
   }
 
-  /** Make the next version. Undefined: the agent has changed meanwhile, or is deleted. */
+  /**
+   * Make the next version.
+   * @param isUnlimited also where the tenant has no room for it
+   * @returns undefined if the agent has changed meanwhile, or is deleted
+   * @throws LimitReachedError
+   */
   async change(
     { tenantId, id, version }: AgentKey,
     { definition, enabled, by }: AgentContent,
     actor: Actor = PLATFORM_ACTOR,
+    isUnlimited = false,
   ): Promise<CatalogEntry | undefined> {
-    const changed = await this.write(
+    return this.write(
       tenantId,
       Prisma.sql`
         UPDATE agents SET definition = ${JSON.stringify(definition)}::json, enabled = ${enabled},
           version = version + 1, updated_at = now()
         WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND version = ${version} AND deleted_at IS NULL
         RETURNING *`,
-      { by, action: 'agent.update', actor },
+      { by, action: 'agent.update', actor, kept: { isUnlimited } },
     );
-    const oldest = version + 1 - maxVersions;
-    if (changed && oldest > 0) {
-      await this.catalog.inTenant(tenantId, (prisma) =>
-        prisma.agentVersion.deleteMany({ where: { tenantId, agentId: id, version: { lte: oldest } } }),
-      );
-    }
-    return changed;
   }
 
   /**
@@ -132,53 +130,92 @@ export class AgentCatalogStore {
     actor: Actor = PLATFORM_ACTOR,
   ): Promise<boolean> {
     return this.catalog.change(tenantId, async (prisma, record) => {
-      const { count } = await prisma.agentVersion.updateMany({
-        where: { tenantId, agentId: id, version, erasedAt: null, agent: { version: { gt: version } } },
-        data: { definition: {}, erasedAt: new Date() },
-      });
-      if (count === 0) return false;
+      const [erased] = await prisma.$queryRaw<{ bytes: number }[]>`
+        WITH present AS (
+          SELECT ${BYTES} AS bytes FROM agent_versions
+          WHERE tenant_id = ${tenantId}::uuid AND agent_id = ${id}::uuid AND version = ${version}
+            AND erased_at IS NULL AND version < (
+              SELECT a.version FROM agents a WHERE a.tenant_id = ${tenantId}::uuid AND a.id = ${id}::uuid
+            )
+          FOR UPDATE
+        )
+        UPDATE agent_versions v SET definition = '{}', bytes = octet_length('{}'), erased_at = now() FROM present
+        WHERE v.tenant_id = ${tenantId}::uuid AND v.agent_id = ${id}::uuid AND v.version = ${version}
+        RETURNING v.bytes - present.bytes AS bytes`;
+      if (!erased) return false;
       const target = { kind: 'agent', name: slug } as const;
       await record({ action: 'agent.erase', target, by: actor, detail: { id, version } });
+      await this.keep(prisma, tenantId, erased);
       return true;
     });
   }
 
-  /** Runs a statement that writes an agent and returns it, and stores the result as a version. */
+  /** Removes the rows of deleted agents without tasks, some time after they were deleted. */
+  async purge(tenantId: string): Promise<void> {
+    await this.catalog.change(tenantId, async (prisma) => {
+      const [gone] = await prisma.$queryRaw<{ bytes: number }[]>`
+        WITH gone AS (
+          DELETE FROM agents a WHERE a.tenant_id = ${tenantId}::uuid
+            AND a.deleted_at < now() - make_interval(hours => ${DELETED_HOURS})
+            AND NOT EXISTS (
+              SELECT 1 FROM tasks t WHERE t.tenant_id = ${tenantId}::uuid AND t.agent_id = a.id::text
+            )
+          RETURNING a.id
+        )
+        SELECT coalesce(sum(${BYTES}), 0)::float8 AS bytes FROM agent_versions
+        WHERE tenant_id = ${tenantId}::uuid AND agent_id IN (SELECT id FROM gone)`;
+      await this.keep(prisma, tenantId, { bytes: -(gone?.bytes ?? 0) });
+    });
+  }
+
+  /**
+   * Runs a statement that writes an agent and returns it, and stores the result as a version. Versions that are too many
+   * make room.
+   */
   private async write(
     tenantId: string,
     statement: Prisma.Sql,
-    { by, action, actor }: { by: string; action: AuditAction; actor: Actor },
+    { by, action, actor, kept }: { by: string; action: AuditAction; actor: Actor; kept: Kept },
     alone?: string,
   ): Promise<CatalogEntry | undefined> {
     const write: Change<CatalogEntry | undefined> = async (prisma, record) => {
-      const [row] = await prisma.$queryRaw<EntryRow[]>`
+      const [row] = await prisma.$queryRaw<(EntryRow & { bytes: number })[]>`
         WITH written AS (${statement}),
         kept AS (
           INSERT INTO agent_versions (${VERSION_COLUMNS})
-          SELECT tenant_id, id, version, definition, enabled, ${by} FROM written
+          SELECT tenant_id, id, version, definition, enabled, ${by}, octet_length(definition::text) FROM written
+          RETURNING bytes
         )
-        SELECT ${ENTRY} FROM written`;
+        SELECT ${ENTRY}, kept.bytes FROM written, kept`;
       if (!row) return undefined;
       const { id, slug, version, enabled } = row;
       const target = { kind: 'agent', name: slug } as const;
       await record({ action, target, by: actor, detail: { id, version, enabled } });
+      const freed = version > MAX_VERSIONS ? await dropVersions(prisma, { tenantId, id, version }) : 0;
+      await this.keep(prisma, tenantId, { ...kept, bytes: row.bytes - freed });
       return entryOf(row);
     };
     return this.catalog.change(tenantId, write, alone);
   }
 
-  /** Removes the rows of deleted agents without tasks. */
-  private async purge(tenantId: string): Promise<void> {
-    await this.catalog.inTenant(
-      tenantId,
-      (prisma) => prisma.$executeRaw`
-        DELETE FROM agents a WHERE a.tenant_id = ${tenantId}::uuid
-          AND a.deleted_at < now() - make_interval(hours => ${DELETED_HOURS})
-          AND NOT EXISTS (
-            SELECT 1 FROM tasks t WHERE t.tenant_id = ${tenantId}::uuid AND t.agent_id = a.id::text
-          )`,
-    );
+  private async keep(prisma: Prisma.TransactionClient, tenantId: string, kept: Kept): Promise<void> {
+    await keepInRoom(transactionOf(prisma), tenantId, this.environment.defaultLimits, kept);
   }
+}
+
+/** Deletes the versions that are too many. @returns the bytes that they took */
+async function dropVersions(
+  prisma: Prisma.TransactionClient,
+  { tenantId, id, version }: AgentKey,
+): Promise<number> {
+  const [dropped] = await prisma.$queryRaw<{ bytes: number }[]>`
+    WITH dropped AS (
+      DELETE FROM agent_versions
+      WHERE tenant_id = ${tenantId}::uuid AND agent_id = ${id}::uuid AND version <= ${version - MAX_VERSIONS}
+      RETURNING ${BYTES} AS bytes
+    )
+    SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM dropped`;
+  return dropped?.bytes ?? 0;
 }
 
 function entryOf({ id, slug, version, enabled, createdAt, updatedAt, definition }: EntryRow): CatalogEntry {

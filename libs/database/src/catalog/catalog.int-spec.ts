@@ -157,7 +157,7 @@ describe('a tenant’s own agents', () => {
     );
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
     const [refused] = made.filter((one) => one.status === 'rejected');
-    expect(String(refused?.reason)).toMatch(/1000/);
+    expect(refused?.reason).toMatchObject({ name: 'LimitReachedError', limit: 'agents', max: 1000 });
   });
 
   it('are changed by one of many who have seen the same version', async () => {

@@ -1,28 +1,27 @@
-import { CATALOG_LIMITS } from '@baton/config';
-import { Injectable } from '@nestjs/common';
+import { DEFAULT_LIMITS, Environment } from '@baton/config';
+import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { CatalogClient, type Change } from '../connection/catalog-client.js';
-import type { Secret } from '../generated/client.js';
+import { CatalogClient, type Change, transactionOf } from '../connection/catalog-client.js';
+import { Prisma, type Secret } from '../generated/client.js';
+import { type Kept, keepInRoom } from '../tenants/tenant-room.js';
+import { SECRET_BYTES } from '../tenants/usage.store.js';
 import type { BoundSecret, SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
-
-const { maxSecrets } = CATALOG_LIMITS;
-
-/** The tenant has the maximum number of secrets. */
-export class TooManySecretsError extends Error {
-  override readonly name = 'TooManySecretsError';
-}
 
 const INFO = { name: true, keyId: true, origins: true, createdAt: true, updatedAt: true };
 
 /** Encrypted secrets of tenants. The values cannot be read without the master key. */
 @Injectable()
 export class SecretStore {
-  constructor(private readonly catalog: CatalogClient) {}
+  constructor(
+    private readonly catalog: CatalogClient,
+    @Inject(Environment)
+    private readonly environment: Pick<Environment, 'defaultLimits'> = { defaultLimits: DEFAULT_LIMITS },
+  ) {}
 
   /**
    * Store a secret. Replaces the one with the same name.
    * @param origins the destinations that may receive it. Default: those of the replaced secret, else `otherwise`
-   * @throws TooManySecretsError
+   * @throws LimitReachedError if there are too many, or if their bytes have no room
    */
   async put(
     { tenantId, name }: SecretKey,
@@ -33,8 +32,7 @@ export class SecretStore {
   ): Promise<SecretInfo> {
     const data = columnsOf(sealed);
     const put: Change<SecretInfo> = async (prisma, record) => {
-      const others = await prisma.secret.count({ where: { tenantId, name: { not: name } } });
-      if (others >= maxSecrets) throw new TooManySecretsError(`The tenant has ${maxSecrets} secrets already`);
+      const before = await lockedBytes(prisma, { tenantId, name });
       const row = await prisma.secret.upsert({
         where: { tenantId_name: { tenantId, name } },
         create: { tenantId, name, ...data, origins: origins ?? otherwise },
@@ -47,19 +45,25 @@ export class SecretStore {
         by,
         detail: { origins: row.origins },
       });
+      await this.keep(prisma, { tenantId, name }, before, before === undefined ? { added: 'secrets' } : {});
       return infoOf(row);
     };
-    // One after the other, so that the count is exact.
+    // One after the other, so that the number is exact.
     return this.catalog.change(tenantId, put, 'secrets are set');
   }
 
-  /** Set the destinations that may receive a secret. @returns undefined if there is no such secret */
+  /**
+   * Set the destinations that may receive a secret.
+   * @returns undefined if there is no such secret
+   * @throws LimitReachedError if their bytes have no room
+   */
   async setOrigins(
     { tenantId, name }: SecretKey,
     origins: string[],
     by: Actor = PLATFORM_ACTOR,
   ): Promise<SecretInfo | undefined> {
     return this.catalog.change(tenantId, async (prisma, record) => {
+      const before = await lockedBytes(prisma, { tenantId, name });
       const [row] = await prisma.secret.updateManyAndReturn({
         where: { tenantId, name },
         data: { origins, updatedAt: new Date() },
@@ -67,6 +71,7 @@ export class SecretStore {
       });
       if (!row) return undefined;
       await record({ action: 'secret.origins', target: { kind: 'secret', name }, by, detail: { origins } });
+      await this.keep(prisma, { tenantId, name }, before);
       return infoOf(row);
     });
   }
@@ -100,9 +105,12 @@ export class SecretStore {
   /** @returns whether there was such a secret */
   async remove({ tenantId, name }: SecretKey, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
     return this.catalog.change(tenantId, async (prisma, record) => {
-      const { count } = await prisma.secret.deleteMany({ where: { tenantId, name } });
-      if (count > 0) await record({ action: 'secret.delete', target: { kind: 'secret', name }, by });
-      return count > 0;
+      const before = await lockedBytes(prisma, { tenantId, name });
+      if (before === undefined) return false;
+      await prisma.secret.deleteMany({ where: { tenantId, name } });
+      await record({ action: 'secret.delete', target: { kind: 'secret', name }, by });
+      await this.keep(prisma, { tenantId, name }, before);
+      return true;
     });
   }
 
@@ -131,6 +139,29 @@ export class SecretStore {
     );
     return count > 0;
   }
+
+  /** @param before its bytes before the change; undefined = there was none */
+  private async keep(
+    prisma: Prisma.TransactionClient,
+    key: SecretKey,
+    before: number | undefined,
+    kept: Kept = {},
+  ): Promise<void> {
+    const bytes = ((await lockedBytes(prisma, key)) ?? 0) - (before ?? 0);
+    const { defaultLimits } = this.environment;
+    await keepInRoom(transactionOf(prisma), key.tenantId, defaultLimits, { ...kept, bytes });
+  }
+}
+
+/** What a secret takes. Whoever would change it meanwhile waits. Undefined: there is none. */
+async function lockedBytes(
+  prisma: Prisma.TransactionClient,
+  { tenantId, name }: SecretKey,
+): Promise<number | undefined> {
+  const [row] = await prisma.$queryRaw<{ bytes: number }[]>`
+    SELECT ${Prisma.raw(SECRET_BYTES)} AS bytes FROM secrets
+    WHERE tenant_id = ${tenantId}::uuid AND name = ${name} FOR UPDATE`;
+  return row?.bytes;
 }
 
 const originsOf = ({ origins }: Pick<Secret, 'origins'>): string[] | null => origins as string[] | null;

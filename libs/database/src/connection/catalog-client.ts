@@ -3,6 +3,7 @@ import { Pool } from 'pg';
 import type { AuditListener, AuditRecord, NewAuditRecord } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { Prisma, PrismaClient } from '../generated/client.js';
+import type { Transaction } from './database.js';
 import { setScope, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
 
@@ -22,6 +23,11 @@ export const explainTaken =
   (error: unknown): never => {
     throw (error as { code?: string }).code === 'P2002' ? new NameTakenError(taken, { cause: error }) : error;
   };
+
+/** A transaction of Prisma for statements of this library. They return no bigint, which JavaScript would get as one. */
+export const transactionOf = (prisma: Prisma.TransactionClient): Pick<Transaction, 'query'> => ({
+  query: ({ text }, values) => prisma.$queryRawUnsafe(text, ...values),
+});
 
 /** A change of the catalog. @param record writes a record of the audit log in the same transaction */
 export type Change<T> = (

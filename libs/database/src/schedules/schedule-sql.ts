@@ -1,5 +1,6 @@
 import type { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
+import { SCHEDULE_BYTES } from '../tenants/usage.store.js';
 import type { FiringOutcome, Missed, Overlap, ScheduleContext } from './schedule-records.js';
 
 export interface ScheduleRow {
@@ -31,6 +32,8 @@ export interface ScheduleRow {
   last_reason: string | null;
   last_task_id: string | null;
   last_task_state: TaskState | null;
+  /** What it takes. */
+  bytes: number;
   created_at: Date;
   updated_at: Date;
   now: Date;
@@ -61,15 +64,20 @@ const SPEC_VALUES = Object.values(SPEC)
   .join(', ');
 const NEXT_AT = `$${FIRST + Object.keys(SPEC).length - 1}::timestamptz`;
 
-/** $1 tenant $2 id $3 most of a tenant, then the spec, then the owner. No row: the name is taken. */
+/** Schedules of a tenant are made one after the other, so that their number is exact. $1 tenant */
+export const LOCK_CREATES: Statement = {
+  name: 'schedule-lock-creates',
+  text: `SELECT pg_advisory_xact_lock(hashtextextended('schedules are made ' || $1, 0))`,
+};
+
+/** $1 tenant $2 id $3 version, then the spec, then the owner. No row: the name is taken. */
 export const CREATE: Statement = {
-  name: 'schedule-create',
+  name: 'schedule-create-2',
   text: `
-INSERT INTO schedules AS s (tenant_id, id, ${SPEC_COLUMNS}, wake_at, owner)
-SELECT $1::uuid, $2::uuid, ${SPEC_VALUES}, ${NEXT_AT}, $${FIRST + Object.keys(SPEC).length}::text
-WHERE (SELECT count(*) FROM schedules WHERE tenant_id = $1) < $3::int
+INSERT INTO schedules AS s (tenant_id, id, version, ${SPEC_COLUMNS}, wake_at, owner)
+VALUES ($1::uuid, $2::uuid, $3::int, ${SPEC_VALUES}, ${NEXT_AT}, $${FIRST + Object.keys(SPEC).length}::text)
 ON CONFLICT (tenant_id, name) DO NOTHING
-RETURNING ${SCHEDULE}`,
+RETURNING ${SCHEDULE}, ${SCHEDULE_BYTES} AS bytes`,
 };
 
 /** By name, without their messages. $1 tenant */
@@ -88,19 +96,22 @@ WHERE s.tenant_id = $1 AND ($2::uuid IS NULL OR s.id = $2) AND ($3::text IS NULL
 
 /** $1 tenant $2 id $3 the version it was read at, then the spec. What is being fired stays so. */
 export const CHANGE: Statement = {
-  name: 'schedule-change',
+  name: 'schedule-change-2',
   text: `
+WITH present AS (
+  SELECT id, ${SCHEDULE_BYTES} AS bytes FROM schedules WHERE tenant_id = $1 AND id = $2 AND version = $3 FOR UPDATE
+)
 UPDATE schedules s SET (${SPEC_COLUMNS}) = ROW(${SPEC_VALUES}), version = s.version + 1, updated_at = now(),
   is_waiting = s.is_waiting AND s.next_at IS NOT DISTINCT FROM ${NEXT_AT},
   wake_at = CASE WHEN s.pending_at IS NULL THEN ${NEXT_AT} ELSE now() END
-WHERE s.tenant_id = $1 AND s.id = $2 AND s.version = $3
-RETURNING ${SCHEDULE}`,
+FROM present WHERE s.tenant_id = $1 AND s.id = present.id AND s.version = $3
+RETURNING ${SCHEDULE}, octet_length(s.message::text) - present.bytes AS bytes`,
 };
 
 /** $1 tenant $2 id */
 export const REMOVE: Statement = {
-  name: 'schedule-remove',
-  text: 'DELETE FROM schedules WHERE tenant_id = $1 AND id = $2 RETURNING name',
+  name: 'schedule-remove-2',
+  text: `DELETE FROM schedules WHERE tenant_id = $1 AND id = $2 RETURNING name, ${SCHEDULE_BYTES} AS bytes`,
 };
 
 /** The lease of a schedule: nobody else takes it within $1 ms. */

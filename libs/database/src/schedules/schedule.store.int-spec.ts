@@ -29,7 +29,7 @@ const spec = (overrides: Partial<ScheduleSpec> = {}): ScheduleSpec => ({
   ...overrides,
 });
 const make = (nextAt: Date | null, overrides: Partial<ScheduleSpec> = {}): Promise<Schedule> =>
-  schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec(overrides) }, 10);
+  schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec(overrides) });
 const read = async ({ id }: Schedule): Promise<Schedule> => (await schedules.find(tenantId, id))!;
 const started = (dueAt: Date) => ({ dueAt, outcome: 'started' as const, reason: null });
 
@@ -56,11 +56,14 @@ describe('schedules', () => {
   });
 
   it('are refused when the tenant has as many as it may have', async () => {
-    await make(null);
-    const another = schedules.create({ tenantId, id: randomUUID(), nextAt: null, ...spec({ name: 'b' }) }, 1);
-    await expect(another).rejects.toThrow(
-      expect.objectContaining({ name: 'TooManySchedulesError' }) as Error,
-    );
+    await sql(stores, `UPDATE tenants SET limits = '{"schedules": 2}' WHERE id = '${tenantId}'`);
+    const made = await Promise.allSettled(['a', 'b', 'c', 'd'].map((name) => make(null, { name })));
+    const refused = made.filter((one) => one.status === 'rejected');
+    expect(refused).toHaveLength(2);
+    for (const { reason } of refused) {
+      expect(reason).toMatchObject({ name: 'LimitReachedError', limit: 'schedules', max: 2 });
+    }
+    expect(await schedules.list(tenantId)).toHaveLength(2);
   });
 
   it('are changed only as they were read', async () => {

@@ -1,15 +1,12 @@
 import { isUuid, Message } from '@baton/a2a';
-import { Injectable } from '@nestjs/common';
+import { DEFAULT_LIMITS, Environment } from '@baton/config';
+import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { NameTakenError } from '../connection/catalog-client.js';
 import { Database } from '../connection/database.js';
+import { keepInRoom } from '../tenants/tenant-room.js';
 import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
 import * as sql from './schedule-sql.js';
-
-/** The tenant has the maximum number of schedules. */
-export class TooManySchedulesError extends Error {
-  override readonly name = 'TooManySchedulesError';
-}
 
 /** Identifies a schedule and the version that was read. */
 export type ScheduleKey = Pick<Schedule, 'tenantId' | 'id' | 'version'>;
@@ -19,12 +16,13 @@ export type ScheduleKey = Pick<Schedule, 'tenantId' | 'id' | 'version'>;
  */
 @Injectable()
 export class ScheduleStore {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @Inject(Environment)
+    private readonly environment: Pick<Environment, 'defaultLimits'> = { defaultLimits: DEFAULT_LIMITS },
+  ) {}
 
-  /**
-   * @param maxSchedules maximum number of schedules of a tenant
-   * @throws NameTakenError, TooManySchedulesError
-   */
+  /** @throws NameTakenError, LimitReachedError */
   async create(
     {
       tenantId,
@@ -33,11 +31,11 @@ export class ScheduleStore {
       owner = null,
       ...spec
     }: ScheduleSpec & Pick<Schedule, 'tenantId' | 'id' | 'nextAt'> & Partial<Pick<Schedule, 'owner'>>,
-    maxSchedules: number,
     by: Actor = PLATFORM_ACTOR,
   ): Promise<Schedule> {
-    const values = [tenantId, id, maxSchedules, ...specValues(spec, nextAt), owner];
+    const values = [tenantId, id, FIRST_VERSION, ...specValues(spec, nextAt), owner];
     const made = await this.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query(sql.LOCK_CREATES, [tenantId]);
       const [row] = await transaction.query<sql.ScheduleRow>(sql.CREATE, values);
       if (!row) return undefined;
       const { name, agent } = spec;
@@ -47,11 +45,13 @@ export class ScheduleStore {
         by,
         detail: { id, agent },
       });
+      const { defaultLimits } = this.environment;
+      const kept = { added: 'schedules', bytes: row.bytes } as const;
+      await keepInRoom(transaction, tenantId, defaultLimits, kept);
       return scheduleOf(row);
     });
     if (made) return made;
-    if (await this.findNamed(tenantId, spec.name)) throw nameTaken(spec);
-    throw new TooManySchedulesError();
+    throw nameTaken(spec);
   }
 
   /** By name, without their messages. */
@@ -74,7 +74,7 @@ export class ScheduleStore {
 
   /**
    * @returns undefined if it has changed since it was read, or is gone
-   * @throws NameTakenError
+   * @throws NameTakenError, LimitReachedError
    */
   async change(
     { tenantId, id, version }: ScheduleKey,
@@ -90,6 +90,7 @@ export class ScheduleStore {
         const { name, agent, paused } = spec;
         const detail = { id, agent, paused };
         await transaction.record({ action: 'schedule.update', target: targetOf(name), by, detail });
+        await keepInRoom(transaction, tenantId, this.environment.defaultLimits, { bytes: row.bytes });
         return scheduleOf(row);
       });
     } catch (error) {
@@ -101,7 +102,7 @@ export class ScheduleStore {
   /** @returns whether there was one */
   async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
     return this.database.inTenant(tenantId, async (transaction) => {
-      const [removed] = await transaction.query<{ name: string }>(sql.REMOVE, [tenantId, id]);
+      const [removed] = await transaction.query<{ name: string; bytes: number }>(sql.REMOVE, [tenantId, id]);
       if (!removed) return false;
       await transaction.record({
         action: 'schedule.delete',
@@ -109,6 +110,7 @@ export class ScheduleStore {
         by,
         detail: { id },
       });
+      await keepInRoom(transaction, tenantId, this.environment.defaultLimits, { bytes: -removed.bytes });
       return true;
     });
   }
@@ -183,6 +185,9 @@ export class ScheduleStore {
     return row && scheduleOf(row);
   }
 }
+
+/** What changes it names the one that it has read. */
+const FIRST_VERSION = 0;
 
 const targetOf = (name: string) => ({ kind: 'schedule', name }) as const;
 

@@ -1,9 +1,11 @@
 import { isUuid, type Scope } from '@baton/a2a';
-import { Injectable } from '@nestjs/common';
+import { DEFAULT_LIMITS, Environment } from '@baton/config';
+import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { CatalogClient } from '../connection/catalog-client.js';
+import { CatalogClient, type Change, transactionOf } from '../connection/catalog-client.js';
 import { type ApiToken as ApiTokenRow, Prisma } from '../generated/client.js';
 import type { ApiToken, FoundToken, TokenRights } from './tenant-records.js';
+import { keepInRoom } from './tenant-room.js';
 
 /** The secret of a token as the database has it. */
 export interface StoredSecret {
@@ -18,17 +20,26 @@ export type TokenPosition = Pick<ApiToken, 'createdAt' | 'id'>;
 /** Tokens. A secret is known by its hash alone. */
 @Injectable()
 export class TokenStore {
-  constructor(private readonly catalog: CatalogClient) {}
+  constructor(
+    private readonly catalog: CatalogClient,
+    @Inject(Environment)
+    private readonly environment: Pick<Environment, 'defaultLimits'> = { defaultLimits: DEFAULT_LIMITS },
+  ) {}
 
+  /** @throws LimitReachedError if the tenant has as many as it may have that were not revoked */
   async create(
     input: TokenRights & StoredSecret & { tenantId: string },
     by: Actor = PLATFORM_ACTOR,
   ): Promise<ApiToken> {
-    return this.catalog.change(input.tenantId, async (prisma, record) => {
+    const { tenantId } = input;
+    const create: Change<ApiToken> = async (prisma, record) => {
       const token = tokenOf(await prisma.apiToken.create({ data: input }));
       await record({ action: 'token.create', target: targetOf(token.id), by, detail: detailOf(token) });
+      await keepInRoom(transactionOf(prisma), tenantId, this.environment.defaultLimits, { added: 'tokens' });
       return token;
-    });
+    };
+    // One after the other, so that the number is exact.
+    return this.catalog.change(tenantId, create, 'tokens are made');
   }
 
   /** Also finds revoked and expired tokens, and those whose former secret it is: the caller decides about them. */
@@ -51,13 +62,6 @@ export class TokenStore {
       }
     }
     return found;
-  }
-
-  /** Those that were not revoked. */
-  async count(tenantId: string): Promise<number> {
-    return this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.apiToken.count({ where: { tenantId, revokedAt: null } }),
-    );
   }
 
   /** Newest first. @param page unset = all */

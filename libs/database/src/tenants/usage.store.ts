@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
-import { Database, type Statement } from '../connection/database.js';
+import { Database, type Statement, type Transaction } from '../connection/database.js';
 
-// What a task stores are the bytes of its messages and events as JSON. Those of a turn that is running are
+// What a task stores are the bytes of its messages, events and journal as JSON. Those of a turn that is running are
 // `open_bytes`; they are added to `stored_bytes`, and to the tenant's usage, in the statement that ends the turn.
+// Besides its tasks a tenant keeps a catalog: versions of agents, secrets and schedules (`catalog_bytes`, tenant-room.ts).
 // Only tenants with a limit have a row of usage. It is the last row that a transaction locks, and soon let go.
 
 /** Bytes of a parameter that is stored, known without reading it: it has a header of four. */
@@ -30,11 +31,11 @@ export interface RoomRow {
 
 /** Takes room for what is stored, if there is any: $1 tenant $2 bytes $3 most $4 task */
 export const TAKE_ROOM: Statement = {
-  name: 'usage-take-room-2',
+  name: 'usage-take-room-3',
   text: `
 WITH taken AS (
   UPDATE tenant_usage u SET ${addUsage('$2::bigint', '$4::uuid')}
-  WHERE tenant_id = $1 AND (NOT is_counted OR stored_bytes + $2::bigint <= $3::bigint)
+  WHERE tenant_id = $1 AND (NOT is_counted OR stored_bytes + coalesce(catalog_bytes, 0) + $2::bigint <= $3::bigint)
   RETURNING 1
 )
 SELECT EXISTS (SELECT FROM taken) AS taken, EXISTS (SELECT FROM tenant_usage WHERE tenant_id = $1) AS counted`,
@@ -58,10 +59,10 @@ interface CountRow {
  * count is due again
  */
 const LOCK_USAGE: Statement = {
-  name: 'usage-lock',
+  name: 'usage-lock-2',
   text: `
-SELECT counting_after,
-  NOT is_counted OR counting_after IS NOT NULL OR counted_at < now() - $2::int * interval '1 second' AS due
+SELECT counting_after, NOT is_counted OR counting_after IS NOT NULL OR catalog_bytes IS NULL
+  OR counted_at < now() - $2::int * interval '1 second' AS due
 FROM tenant_usage WHERE tenant_id = $1 FOR UPDATE`,
 };
 
@@ -93,13 +94,37 @@ FROM counted c WHERE u.tenant_id = $1
 RETURNING c.is_last, c.tasks`,
 };
 
+/** What a version of an agent takes. Only one that a process of an earlier release has written does not say it. */
+export const VERSION_BYTES = 'coalesce(bytes, octet_length(definition::text))';
+export const SECRET_BYTES = 'octet_length(ciphertext) + coalesce(octet_length(origins::text), 0)';
+export const SCHEDULE_BYTES = 'octet_length(message::text)';
+
+/**
+ * Sums up what the tenant keeps besides its tasks. The usage is locked: whoever has written and not committed yet waits
+ * for it, and adds to the sum. An index has the bytes of versions. $1 tenant
+ */
+export const COUNT_CATALOG: Statement = {
+  name: 'usage-count-catalog',
+  text: `
+UPDATE tenant_usage SET catalog_bytes = coalesce((
+  SELECT sum(bytes) FROM agent_versions WHERE tenant_id = $1 AND bytes >= 0
+), 0) + coalesce((
+  SELECT sum(${VERSION_BYTES}) FROM agent_versions WHERE tenant_id = $1 AND bytes IS NULL
+), 0) + coalesce((
+  SELECT sum(${SECRET_BYTES}) FROM secrets WHERE tenant_id = $1
+), 0) + coalesce((
+  SELECT sum(${SCHEDULE_BYTES}) FROM schedules WHERE tenant_id = $1
+), 0)
+WHERE tenant_id = $1`,
+};
+
 /** Tenants that have been counted longest ago: $1 tenants with a limit $2 age in seconds */
 const DUE: Statement = {
-  name: 'usage-due-2',
+  name: 'usage-due-3',
   text: `
 SELECT k.tenant_id FROM unnest($1::uuid[]) AS k(tenant_id)
 LEFT JOIN tenant_usage u ON u.tenant_id = k.tenant_id
-WHERE u.counted_at IS NULL OR NOT u.is_counted OR u.counting_after IS NOT NULL
+WHERE u.counted_at IS NULL OR NOT u.is_counted OR u.counting_after IS NOT NULL OR u.catalog_bytes IS NULL
   OR u.counted_at < now() - $2::int * interval '1 second'
 ORDER BY u.is_counted NULLS FIRST, u.counted_at`,
 };
@@ -116,7 +141,7 @@ DELETE FROM tenant_usage WHERE tenant_id IN (
 /** $1 tenant */
 const REPORT: Statement = {
   text: `
-SELECT (SELECT stored_bytes::float8 FROM tenant_usage WHERE tenant_id = $1 AND is_counted) AS "storedBytes",
+SELECT (SELECT (stored_bytes + coalesce(catalog_bytes, 0))::float8 FROM tenant_usage WHERE tenant_id = $1 AND is_counted) AS "storedBytes",
   (SELECT count(*)::int FROM runs WHERE tenant_id = $1 AND state = 'queued') AS "queuedRuns",
   (SELECT count(*)::int FROM runs WHERE tenant_id = $1 AND state = 'running') AS "runningRuns",
   (SELECT count(*)::int FROM runs WHERE tenant_id = $1 AND state = 'suspended') AS "suspendedRuns",
@@ -184,11 +209,23 @@ export async function countSlice(
   seconds = NEVER,
   sliceTasks = SLICE_TASKS,
 ): Promise<boolean> {
-  return database.inTenant(tenantId, async (transaction) => {
-    const [usage] = await transaction.query<CountRow>(LOCK_USAGE, [tenantId, seconds]);
-    if (!usage?.due) return true;
-    const values = [tenantId, usage.counting_after, sliceTasks];
-    const [counted] = await transaction.query<{ is_last: boolean }>(COUNT_SLICE, values);
-    return counted?.is_last ?? true;
-  });
+  return database.inTenant(tenantId, (transaction) =>
+    countSliceIn(transaction, tenantId, seconds, sliceTasks),
+  );
+}
+
+/** The same in a transaction, which holds the lock of the usage until it ends. With the last slice comes the catalog. */
+export async function countSliceIn(
+  transaction: Pick<Transaction, 'query'>,
+  tenantId: string,
+  seconds = NEVER,
+  sliceTasks = SLICE_TASKS,
+): Promise<boolean> {
+  const [usage] = await transaction.query<CountRow>(LOCK_USAGE, [tenantId, seconds]);
+  if (!usage?.due) return true;
+  const values = [tenantId, usage.counting_after, sliceTasks];
+  const [counted] = await transaction.query<{ is_last: boolean }>(COUNT_SLICE, values);
+  const isLast = counted?.is_last ?? true;
+  if (isLast) await transaction.query(COUNT_CATALOG, [tenantId]);
+  return isLast;
 }

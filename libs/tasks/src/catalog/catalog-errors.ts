@@ -1,6 +1,7 @@
 import { type AgentDefinition, ProtocolError } from '@baton/a2a';
 import { assertConfig } from '@baton/agents';
-import { CatalogFullError, NameTakenError } from '@baton/database';
+import { NameTakenError } from '@baton/database';
+import { explainLimit } from '@baton/identity';
 
 /** Throws `invalid-params` unless a runtime can run the definition from a catalog. */
 export function assertRunnable(definition: AgentDefinition): void {
@@ -29,10 +30,7 @@ export const explainRefusal =
   (slug: string) =>
   (error: unknown): never => {
     if (error instanceof NameTakenError) throw slugTaken(slug);
-    if (error instanceof CatalogFullError) {
-      throw new ProtocolError('conflict', `${error.message}: delete agents that you no longer need`);
-    }
-    throw error;
+    return explainLimit(error);
   };
 
 /** The slug is in the URLs that callers know. */

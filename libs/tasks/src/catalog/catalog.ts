@@ -23,6 +23,7 @@ import {
   SecretStore,
   TenantStore,
 } from '@baton/database';
+import { explainLimit } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -98,7 +99,10 @@ export class Catalog {
     throw new ProtocolError('agent-not-found', `Agent not found: ${name}`, { metadata: { agent: name } });
   }
 
-  /** Make an agent. Throws `invalid-params`, `forbidden`, and `conflict` if its slug is taken. */
+  /**
+   * Make an agent. Throws `invalid-params`, `forbidden`, `conflict` if its slug is taken, and `limit-exceeded` if a limit
+   * of the tenant leaves no room for it.
+   */
   async create(
     { tenantId, agents, by, actor }: Author,
     document: AgentDocument,
@@ -213,10 +217,14 @@ export class Catalog {
       const { status: _, ...kept } = current;
       const next = { ...kept, definition, ...statusOf(!enabled), version: current.version + 1 };
       if (isSame(next, current)) return { outcome: 'unchanged', entry: current };
-      // A stored agent can always be disabled, even if its runtime's rules have changed since.
-      if (!isSame(next, { ...current, status: next.status })) await this.assertRunnable(tenantId, definition);
+      // A stored agent can always be disabled, even if its runtime's rules have changed since, or if there is no room.
+      const isSwitched = isSame(next, { ...current, status: next.status });
+      if (!isSwitched) await this.assertRunnable(tenantId, definition);
       if (dryRun) return { outcome: 'updated', entry: next };
-      const entry = await this.entries.change({ tenantId, ...current }, { definition, enabled, by }, actor);
+      const content = { definition, enabled, by };
+      const entry = await this.entries
+        .change({ tenantId, ...current }, content, actor, isSwitched && !enabled)
+        .catch(explainLimit);
       if (!entry) continue;
       await this.announce(tenantId);
       return { outcome: 'updated', entry };

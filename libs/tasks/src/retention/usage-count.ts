@@ -1,4 +1,4 @@
-import { UsageStore } from '@baton/database';
+import { AgentCatalogStore, UsageStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -14,12 +14,14 @@ const REST = 5;
 
 /**
  * Counts the stored bytes of the tenants that have a limit for them, in slices. Every turn adds its bytes to the sum of
- * its tenant. The count adds the bytes from before the limit, and those of runs that died on every attempt.
+ * its tenant. The count adds the bytes from before the limit, and those of runs that died on every attempt. Deleted agents
+ * whose last task is gone make room first.
  */
 @Injectable()
 export class UsageCount extends RepeatedWork {
   constructor(
     private readonly store: UsageStore,
+    private readonly agents: AgentCatalogStore,
     private readonly limits: LimitsService,
     logger: Logger,
   ) {
@@ -32,6 +34,7 @@ export class UsageCount extends RepeatedWork {
     const limited = tenants.filter(({ limits }) => limits.storedBytes !== null);
     const ids = limited.map(({ tenantId }) => tenantId);
     const due = new Set(await this.store.due(ids, DUE_SECONDS));
+    for (const tenantId of due) await this.agents.purge(tenantId);
     while (due.size > 0) {
       for (const tenantId of due) {
         const since = performance.now();

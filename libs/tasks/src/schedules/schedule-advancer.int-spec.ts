@@ -68,7 +68,7 @@ function worker(): ScheduleAdvancer {
 async function due(overrides: Partial<Schedule> = {}, ago = 1_000): Promise<Schedule> {
   const nextAt = new Date(Date.now() - ago);
   const spec = scheduleOf({ tenantId, id: randomUUID(), cron: null, at: nextAt, nextAt, ...overrides });
-  return store.create(spec, 10);
+  return store.create(spec);
 }
 /** Takes what is due; whoever has it keeps it for no time at all. */
 const take = async (): Promise<DueSchedule> => (await store.takeDue(0, 0, 1))[0]!;

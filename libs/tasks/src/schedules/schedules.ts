@@ -1,13 +1,7 @@
 import { isAllowed, isAllowedName, ProtocolError } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
-import {
-  type Actor,
-  NameTakenError,
-  type Schedule,
-  type ScheduleSpec,
-  ScheduleStore,
-  TooManySchedulesError,
-} from '@baton/database';
+import { type Actor, NameTakenError, type Schedule, type ScheduleSpec, ScheduleStore } from '@baton/database';
+import { explainLimit } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -18,8 +12,6 @@ import { ScheduleFiring } from './schedule-firing.js';
 import { assertTimes, nextTime } from './schedule-times.js';
 import { ticksOf } from './ticks.js';
 
-/** Maximum number of schedules of a tenant. */
-const MAX_SCHEDULES = 1_000;
 /** Maximum number of tries to change a schedule while others change or fire it. */
 const MAX_LOOKS = 10;
 /** Members that say when the schedule fires. A change of one of them computes the next time again. */
@@ -53,7 +45,7 @@ export class Schedules {
 
   /**
    * @param by who creates it, and owns its tasks; unset = they belong to the schedule
-   * @throws ProtocolError `invalid-params` that names the field, `conflict` for a name that is taken
+   * @throws ProtocolError `invalid-params` that names the field, `conflict` for a name that is taken, `limit-exceeded`
    */
   async create(viewer: Viewer, spec: ScheduleSpec, by?: Actor): Promise<Schedule> {
     const { tenantId } = viewer;
@@ -62,7 +54,7 @@ export class Schedules {
     await this.assertAgent(viewer, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
     const made = await this.store
-      .create({ tenantId, owner: by?.key, id: uuid(), nextAt, ...spec }, MAX_SCHEDULES, by)
+      .create({ tenantId, owner: by?.key, id: uuid(), nextAt, ...spec }, by)
       .catch(explainRefusal);
     await this.updateTicks(made);
     return made;
@@ -152,8 +144,5 @@ function nextTimeOf(spec: ScheduleSpec, fired: number, now: Date): Date | null {
 
 const explainRefusal = (error: unknown): never => {
   if (error instanceof NameTakenError) throw new ProtocolError('conflict', `name: ${error.message}`);
-  if (error instanceof TooManySchedulesError) {
-    throw new ProtocolError('conflict', `you have the maximum of ${MAX_SCHEDULES} schedules: remove one`);
-  }
-  throw error;
+  return explainLimit(error);
 };

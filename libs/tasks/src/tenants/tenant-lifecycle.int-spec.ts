@@ -160,18 +160,15 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
   it('that is deleted is in no table, and not on the queue', async () => {
     const { id } = tenant;
     const nextAt = new Date(Date.now() + 3_600_000);
-    const schedule = await worker.get(ScheduleStore, { strict: false }).create(
-      {
-        ...{ tenantId: id, id: randomUUID(), name: 'report', agent: 'echo', cron: '0 0 * * *', at: null },
-        message: {
-          ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart('hi')] },
-          ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
-        },
-        ...{ timeZone: 'UTC', overlap: 'skip', missed: 'skip', context: 'new', startsAt: null, endsAt: null },
-        ...{ maxCount: null, paused: false, nextAt },
+    const schedule = await worker.get(ScheduleStore, { strict: false }).create({
+      ...{ tenantId: id, id: randomUUID(), name: 'report', agent: 'echo', cron: '0 0 * * *', at: null },
+      message: {
+        ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart('hi')] },
+        ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
       },
-      10,
-    );
+      ...{ timeZone: 'UTC', overlap: 'skip', missed: 'skip', context: 'new', startsAt: null, endsAt: null },
+      ...{ maxCount: null, paused: false, nextAt },
+    });
     await worker.get(Messaging, { strict: false }).setTicks(ticksOf(schedule));
     const running = await order(tenant);
     await begun(running);
