@@ -1,11 +1,12 @@
-import { type Scope, stateName, tokenPrincipal } from '@baton/a2a';
+import { ProtocolError, type Scope, stateName } from '@baton/a2a';
 import { type ApiToken, OPERATOR_ACTOR, ScheduleStore, TaskStore, TaskTreeStore } from '@baton/database';
 import { type IssuedToken, type NewToken, TokenService } from '@baton/identity';
-import { PrincipalWork, TurnEnds } from '@baton/tasks';
+import { type OpenWork, PrincipalWork, TenantTokens, TurnEnds } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import { type Cli, OperatorError } from './cli.js';
-import { requireTenant, withDatabase, withMessaging } from './platform.js';
-import { ApiClient, type TargetOptions } from './server.js';
+import { findAdminTarget } from './operator/admin-target.js';
+import { requireTenant, unknownTenant, withDatabase, withMessaging } from './platform.js';
+import { ApiClient, RefusedError, type TargetOptions } from './server.js';
 
 /** A token as commands show it. */
 export type ShownToken = Omit<ApiToken, 'tenantId'>;
@@ -40,16 +41,27 @@ export interface TokenDesk {
   revoke(name: string, stop: boolean): Promise<RevokedToken>;
 }
 
-/** Where the tokens are: with `tenant` the operator's way, through the database; else over HTTP with a token. */
+/**
+ * Where the tokens are: with `tenant` the operator's way, over the API of operators or on the database; else over HTTP with a
+ * token of the tenant.
+ */
 export type DeskOptions = TargetOptions & { tenant?: string };
 
 /** Do `work` with the tokens of one tenant. */
 export async function withTokenDesk<T>(
   cli: Cli,
-  { tenant, ...target }: DeskOptions,
+  { tenant, ...options }: DeskOptions,
   work: (desk: TokenDesk) => Promise<T>,
 ): Promise<T> {
-  if (tenant === undefined) return work(new HttpTokenDesk(ApiClient.of(cli, target)));
+  if (tenant === undefined) return work(new HttpTokenDesk(ApiClient.of(cli, options)));
+  const target = findAdminTarget(cli, options);
+  if (target) {
+    return work(new HttpTokenDesk(new ApiClient(target), tenant)).catch((error: unknown) => {
+      if (error instanceof RefusedError && error.reason.startsWith('There is no tenant'))
+        unknownTenant(tenant);
+      throw error;
+    });
+  }
   return withDatabase(cli.source, async ({ database, environment, tenants, tokens }) => {
     const { id } = await requireTenant(tenants, tenant);
     return withMessaging(environment, async (messaging, answers) => {
@@ -62,7 +74,8 @@ export async function withTokenDesk<T>(
       const turnEnds = new TurnEnds(tasks, new TaskTreeStore(database), channels, slots, logger);
       const principalWork = new PrincipalWork(tasks, schedules, turnEnds, channels, logger);
       const service = new TokenService(tokens, messaging, logger, environment);
-      const desk = new OperatorTokenDesk(id, tenant, service, principalWork);
+      const tenantTokens = new TenantTokens(service, principalWork);
+      const desk = new OperatorTokenDesk(id, tenant, service, tenantTokens);
       const done = await work(desk);
       if (desk.hasChanged && !answers) cli.terminal.err(untold(environment.tokenCacheMs));
       return done;
@@ -82,54 +95,53 @@ class OperatorTokenDesk implements TokenDesk {
   constructor(
     private readonly tenantId: string,
     private readonly slug: string,
-    private readonly tokens: TokenService,
-    private readonly work: PrincipalWork,
+    private readonly service: TokenService,
+    private readonly tokens: TenantTokens,
   ) {}
 
   async create(token: Omit<NewToken, 'tenantId'>): Promise<IssuedToken> {
-    return this.tokens.issue({ ...token, tenantId: this.tenantId }, OPERATOR_ACTOR);
+    return this.service.issue({ ...token, tenantId: this.tenantId }, OPERATOR_ACTOR);
   }
 
   async list(): Promise<ShownToken[]> {
-    return this.tokens.list(this.tenantId);
+    return this.service.list(this.tenantId);
   }
 
   async show(name: string): Promise<{ token: ShownToken; running: RunningWork }> {
     const token = await this.find(name);
-    return { token, running: await this.running(token.id) };
+    return { token, running: shownWork(await this.tokens.running(token)) };
   }
 
   async rotate(name: string, rotation: Rotation): Promise<IssuedToken> {
-    const { id, expiresAt } = await this.find(name);
-    if (!rotation.expiresAt && expiresAt && expiresAt <= new Date()) {
-      throw new OperatorError('The token has expired: say with --expires until when it is good again.');
-    }
-    const issued = await this.tokens.rotate(this.tenantId, id, rotation, OPERATOR_ACTOR);
+    const token = await this.find(name);
+    const issued = await this.tokens.rotate(token, rotation, OPERATOR_ACTOR).catch((error: unknown) => {
+      if (!(error instanceof ProtocolError)) throw error;
+      throw new OperatorError(
+        error.kind === 'invalid-params'
+          ? 'The token has expired: say with --expires until when it is good again.'
+          : 'The token was revoked: create another.',
+      );
+    });
     this.hasChanged = true;
-    if (issued) return issued;
-    throw new OperatorError('The token was revoked: create another.');
+    return issued;
   }
 
   async revoke(name: string, stop: boolean): Promise<RevokedToken> {
-    const token = await this.tokens.revoke(this.tenantId, name, OPERATOR_ACTOR);
-    if (!token) throw noSuchToken(`--tenant ${this.slug}`);
+    const revoked = await this.tokens.revoke(await this.find(name), stop, OPERATOR_ACTOR);
     this.hasChanged = true;
-    const { key } = tokenPrincipal(token.id);
-    const stopped = stop ? await this.work.stop(this.tenantId, key, OPERATOR_ACTOR) : undefined;
-    return { token, running: await this.running(token.id), ...(stopped && { stopped }) };
+    return { ...revoked, running: shownWork(revoked.running) };
   }
 
   private async find(name: string): Promise<ApiToken> {
-    const token = await this.tokens.find(this.tenantId, name);
+    const token = await this.service.find(this.tenantId, name);
     if (token) return token;
-    throw noSuchToken(`--tenant ${this.slug}`);
-  }
-
-  private async running(id: string): Promise<RunningWork> {
-    const { tasks, ...work } = await this.work.open(this.tenantId, tokenPrincipal(id).key);
-    return { ...work, tasks: tasks.map(({ state, ...task }) => ({ ...task, state: stateName(state) })) };
+    throw noSuchToken(this.slug);
   }
 }
+
+const shownWork = ({ tasks, ...work }: OpenWork): RunningWork => ({
+  ...{ ...work, tasks: tasks.map(({ state, ...task }) => ({ ...task, state: stateName(state) })) },
+});
 
 /** A token as the server writes it. */
 interface WireToken {
@@ -158,11 +170,20 @@ interface WireWork {
 }
 
 class HttpTokenDesk implements TokenDesk {
-  constructor(private readonly client: ApiClient) {}
+  /** Of the tokens, below `/v1`. */
+  private readonly path: string;
+
+  /** @param tenant for operators: its slug; unset = the tenant of the client's token */
+  constructor(
+    private readonly client: ApiClient,
+    private readonly tenant?: string,
+  ) {
+    this.path = tenant === undefined ? 'tokens' : `admin/tenants/${encodeURIComponent(tenant)}/tokens`;
+  }
 
   async create(token: Omit<NewToken, 'tenantId'>): Promise<{ secret: string; token: ShownToken }> {
     const { name, scopes, agents, requestsPerSecond, expiresAt } = token;
-    return this.issued('POST', 'tokens', {
+    return this.issued('POST', this.path, {
       ...{ name, scopes },
       ...(agents && { agents }),
       ...(requestsPerSecond !== undefined && { requests_per_second: requestsPerSecond }),
@@ -171,7 +192,7 @@ class HttpTokenDesk implements TokenDesk {
   }
 
   async list(): Promise<ShownToken[]> {
-    return (await this.client.list<WireToken>('tokens', 'tokens')).map(decodeToken);
+    return (await this.client.list<WireToken>(this.path, 'tokens')).map(decodeToken);
   }
 
   async show(name: string): Promise<{ token: ShownToken; running: RunningWork }> {
@@ -210,16 +231,16 @@ class HttpTokenDesk implements TokenDesk {
     const named = (await this.list()).find(
       ({ id, prefix, previousPrefix }) => id === name || prefix === name || previousPrefix === name,
     );
-    if (!named) throw noSuchToken('');
-    return `tokens/${named.id}`;
+    if (!named) throw noSuchToken(this.tenant);
+    return `${this.path}/${named.id}`;
   }
 }
 
 /** The message does not repeat the argument: it may be a whole secret. */
-const noSuchToken = (option: string): OperatorError =>
-  new OperatorError(
-    `There is no such token: npx baton tokens list ${option}`.trimEnd() + ' shows ids and prefixes.',
-  );
+const noSuchToken = (tenant: string | undefined): OperatorError => {
+  const option = tenant === undefined ? '' : ` --tenant ${tenant}`;
+  return new OperatorError(`There is no such token: npx baton tokens list${option} shows ids and prefixes.`);
+};
 
 const timeOf = (text: string | null): Date | null => (text === null ? null : new Date(text));
 

@@ -21,6 +21,7 @@ export {
   type TenantChange,
   TenantSettings,
 } from './tenants/tenant-settings.js';
+export { type RevokedToken, TenantTokens } from './tenants/tenant-tokens.js';
 export { TurnEnds } from './turns/turn-ends.js';
 export { TurnIntake } from './turns/turn-intake.js';
 export { TasksModule, WorkerTasksModule } from './tasks.module.js';

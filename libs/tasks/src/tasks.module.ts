@@ -14,18 +14,19 @@ import { OperatorLetters } from './tenants/operator-letters.js';
 import { PrincipalWork } from './tenants/principal-work.js';
 import { TenantLifecycle } from './tenants/tenant-lifecycle.js';
 import { TenantSettings } from './tenants/tenant-settings.js';
+import { TenantTokens } from './tenants/tenant-tokens.js';
 import { TurnsModule } from './turns/turns.module.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
 @Module({
   imports: [CatalogModule, OperationsModule, PlatformModule, SchedulesModule, TurnsModule],
   providers: [
-    ...[DeadLetters, PrincipalWork],
+    ...[DeadLetters, PrincipalWork, TenantTokens],
     ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts],
   ],
   exports: [
-    ...[CatalogModule, DeadLetters, OperationsModule, PlatformModule, PrincipalWork, SchedulesModule],
-    ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts],
+    ...[CatalogModule, DeadLetters, OperationsModule, PlatformModule, SchedulesModule],
+    ...[TenantLifecycle, TenantSettings, TenantTokens, OperatorDesk, OperatorLetters, BoundHosts],
   ],
 })
 export class TasksModule {}

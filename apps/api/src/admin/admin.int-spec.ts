@@ -144,7 +144,7 @@ describe('/v1/admin/tenants', () => {
     const { json } = await ask('POST', 'tenants/keys/tokens', body);
     const { secret, ...token } = json;
     expect(secret).toMatch(/^baton_/);
-    expect((await ask('GET', 'tenants/keys/tokens')).json).toEqual({ tokens: [token] });
+    expect((await ask('GET', 'tenants/keys/tokens')).json).toEqual({ tokens: [token], next_cursor: null });
     expect((await ask('DELETE', `tenants/keys/tokens/${String(token.id)}`)).json.revoked_at).not.toBeNull();
     const { id } = (await ask('GET', 'tenants/keys')).json as { id: string };
     const records = await app.get(AuditStore, { strict: false }).list({ tenantId: id, limit: 10 });
@@ -154,6 +154,64 @@ describe('/v1/admin/tenants', () => {
     );
     expect((await ask('DELETE', 'tenants/keys/tokens/nothing')).status).toBe(404);
     expect((await ask('POST', 'tenants/keys/tokens', { name: 'x', scopes: ['all'] })).status).toBe(400);
+  });
+
+  it('gives tokens agents, a rate and an end, changes and rotates them, and stops what they leave', async () => {
+    await ask('POST', 'tenants', { slug: 'rights' });
+    const least = await ask('POST', 'tenants/rights/tokens', { name: ' ci ' });
+    expect([least.status, least.json]).toMatchObject([
+      201,
+      { name: 'ci', scopes: ['agents:call'], agents: null, requests_per_second: null, expires_at: null },
+    ]);
+    const rights = {
+      ...{ name: 'desk', scopes: ['tasks:read', 'admin'], agents: ['echo'], requests_per_second: 7 },
+      expires_at: '2100-01-01T00:00:00.000Z',
+    };
+    const { secret, ...token } = (await ask('POST', 'tenants/rights/tokens', rights)).json;
+    expect(token).toMatchObject({ ...rights, state: 'active' });
+    const path = `tenants/rights/tokens/${token.id as string}`;
+    const none = { tasks: [], more_tasks: false, schedules: [] };
+    expect((await ask('GET', path)).json).toEqual({ ...token, running: none });
+    expect((await ask('GET', `tenants/rights/tokens/${token.prefix as string}`)).json.id).toBe(token.id);
+    const first = await ask('GET', 'tenants/rights/tokens?limit=1');
+    expect(first.json.tokens).toEqual([token]);
+    const next = await ask('GET', `tenants/rights/tokens?limit=1&cursor=${first.json.next_cursor as string}`);
+    expect(next.json).toMatchObject({ tokens: [{ id: least.json.id as string }], next_cursor: null });
+    const call = (with_: unknown) =>
+      fetch(`${url}/v1/requests`, { headers: { authorization: `Bearer ${String(with_)}` } });
+    expect((await call(secret)).status).toBe(200);
+    const change = { scopes: ['agents:write'], agents: null, requests_per_second: null, expires_at: null };
+    expect((await ask('PATCH', path, change)).json).toMatchObject({ ...change, name: 'desk' });
+    expect((await call(secret)).status).toBe(403);
+    const rotated = await ask('POST', `${path}/rotate`, { overlap_seconds: 0 });
+    expect(rotated).toMatchObject({ status: 200, json: { id: token.id as string } });
+    expect([(await call(secret)).status, (await call(rotated.json.secret)).status]).toEqual([401, 403]);
+    expect((await ask('DELETE', `${path}?stop=true`)).json).toMatchObject({
+      ...{ state: 'revoked', running: none, canceled_tasks: 0, paused_schedules: 0 },
+    });
+    expect((await ask('PATCH', path, { name: 'late' })).status).toBe(409);
+    expect((await ask('POST', `${path}/rotate`, {})).status).toBe(409);
+    for (const [wrong, field] of [
+      [{ name: '' }, 'name'],
+      [{ name: 'x', agents: ['De/sk'] }, 'agents[0]'],
+      [{ name: 'x', requests_per_second: 0 }, 'requests_per_second'],
+      [{ name: 'x', expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
+    ] as const) {
+      const { status, json } = await ask('POST', 'tenants/rights/tokens', wrong);
+      expect([status, json.error.fields[0].field]).toEqual([400, field]);
+    }
+    await ask('POST', 'tenants', { slug: 'strange' });
+    for (const [method, of] of [
+      ...([
+        ['GET', ''],
+        ['PATCH', ''],
+        ['DELETE', ''],
+      ] as const),
+      ['POST', '/rotate'] as const,
+    ]) {
+      const other = `tenants/strange/tokens/${least.json.id as string}${of}`;
+      expect((await ask(method, other, method === 'GET' ? undefined : {})).status).toBe(404);
+    }
   });
 
   it('exports a tenant as a stream, and imports it', async () => {
@@ -331,6 +389,42 @@ describe('npx baton with --url needs no database', () => {
     expect(await refusal('dead-letters', 'show', randomUUID())).toMatch(/^There is no dead letter of run "/);
     expect(await refusal('dead-letters', 'list', '--tenant', 'nobody')).toMatch(
       /^There is no tenant "nobody"/,
+    );
+  });
+
+  it('for tokens', async () => {
+    await must('tenants', 'create', 'remote-tokens');
+    const tokens = async (verb: string, ...args: string[]) =>
+      must('tokens', verb, '--tenant', 'remote-tokens', ...args);
+    const given = ['--name', 'desk', '--scopes', 'agents:call,tasks:read', '--agents', 'echo'];
+    const { token, ...made } = await tokens(
+      'create',
+      ...given,
+      '--requests-per-second',
+      '7',
+      '--expires',
+      '30d',
+    );
+    expect(token).toMatch(/^baton_/);
+    expect(made).toMatchObject({
+      ...{ tenant: 'remote-tokens', name: 'desk', scopes: ['agents:call', 'tasks:read'], agents: ['echo'] },
+      ...{ requestsPerSecond: 7, state: 'active' },
+    });
+    const { tenant: _, ...shown } = made;
+    expect(await tokens('list')).toEqual([shown]);
+    const running = { tasks: [], hasMore: false, schedules: [] };
+    expect(await tokens('show', made.prefix as string)).toEqual({ ...shown, running });
+    const rotated = await tokens('rotate', made.id as string, '--overlap', '12h');
+    expect(rotated).toMatchObject({ id: made.id as string, previousPrefix: made.prefix as string });
+    expect(await tokens('revoke', made.id as string, '--stop')).toMatchObject({
+      ...{ state: 'revoked', running, canceledTasks: 0, pausedSchedules: 0 },
+    });
+    expect(await refusal('tokens', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
+    expect(await refusal('tokens', 'show', '--tenant', 'remote-tokens', 'baton_none')).toBe(
+      'There is no such token: npx baton tokens list --tenant remote-tokens shows ids and prefixes.',
+    );
+    expect(await refusal('tokens', 'list', '--tenant', 'remote-tokens', '--token', 'baton_wrong')).toMatch(
+      /refuses the token/,
     );
   });
 

@@ -38,12 +38,12 @@ import {
   OperatorLetters,
   PlatformGauges,
   PlatformReadiness,
-  PrincipalWork,
   RequestListing,
   Schedules,
   TasksModule,
   TenantLifecycle,
   TenantSettings,
+  TenantTokens,
   WorkerWatch,
 } from '@baton/tasks';
 import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
@@ -351,7 +351,7 @@ function tasksModule({
       { provide: DeadLetters, useValue: { list: async () => [] } },
       { provide: Schedules, useValue: schedules },
       // What becomes of tokens is tested on a real database: rest/tokens/tokens.int-spec.ts.
-      { provide: PrincipalWork, useValue: {} },
+      { provide: TenantTokens, useValue: {} },
       {
         provide: RequestListing,
         useValue: {
@@ -378,7 +378,7 @@ function tasksModule({
       RequestListing,
       ArtifactPages,
       DeadLetters,
-      PrincipalWork,
+      TenantTokens,
       Schedules,
       ...OPERATORS,
     ],

@@ -31,8 +31,8 @@ export function addTokenCommands(program: Command, cli: Cli): void {
     tokens
       .command(name)
       .option('--tenant <slug>', 'as the operator: tenant of the token')
-      .option(...URL_OPTION)
-      .option(...TOKEN_OPTION)
+      .option('--url <url>', `${URL_OPTION[1]}; with --tenant: of a management port (BATON_ADMIN_URL)`)
+      .option('--token <token>', `${TOKEN_OPTION[1]}; with --tenant: of an operator (BATON_OPERATOR_TOKEN)`)
       .option(...JSON_OPTION);
   const expiry = '30d, 12h, 45m, or the last valid day, such as 2026-12-31';
 

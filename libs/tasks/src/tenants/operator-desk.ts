@@ -2,13 +2,11 @@ import { ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
   type Actor,
-  type ApiToken,
   BackupError,
   exportTenant,
   importTenant,
   type KnownWorker,
   type TenantImport,
-  TokenStore,
   WorkerStore,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -16,24 +14,18 @@ import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { TenantSettings } from './tenant-settings.js';
 
-/** What operators do over all tenants: workers, tokens, exports and imports. */
+/** What operators do over all tenants: workers, exports and imports. */
 @Injectable()
 export class OperatorDesk {
   constructor(
     private readonly settings: TenantSettings,
     private readonly workers: WorkerStore,
-    private readonly tokens: TokenStore,
     private readonly environment: Environment,
   ) {}
 
   /** Those that have given a sign of life in the last hour. */
   async listWorkers(): Promise<KnownWorker[]> {
     return this.workers.list();
-  }
-
-  /** Newest first. */
-  async listTokens(slug: string): Promise<ApiToken[]> {
-    return this.tokens.list((await this.settings.find(slug)).id);
   }
 
   /** The lines of an export. What fails after the first of them destroys the stream. @throws ProtocolError `conflict` */

@@ -1,4 +1,13 @@
-import { ProtocolError, type Scope, SCOPES, SLUG, parseFields, stateName } from '@baton/a2a';
+import {
+  ProtocolError,
+  type Scope,
+  SCOPES,
+  SLUG,
+  decodePageToken,
+  encodePageToken,
+  parseFields,
+  stateName,
+} from '@baton/a2a';
 import {
   type ApiToken,
   type Caller,
@@ -7,8 +16,9 @@ import {
   type TokenRights,
   tokenState,
 } from '@baton/identity';
-import type { OpenWork } from '@baton/tasks';
+import type { OpenWork, RevokedToken } from '@baton/tasks';
 import { z } from 'zod';
+import { readLimit } from '../query.js';
 
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z, or null';
 /** How long the former secret of a rotated token stays good, unless the request says. */
@@ -52,36 +62,37 @@ const rotation = z.strictObject({
 
 type Given = Partial<z.output<typeof newToken>>;
 
-/** Reads a new token. What is left out is what the caller itself has. Throws `invalid-params`, `forbidden`. */
-export function decodeNewToken(body: unknown, caller: Caller): TokenRights {
+/**
+ * Reads a new token. What is left out is what the caller itself has.
+ * @param caller gives only what it has; unset = an operator
+ * @throws ProtocolError `invalid-params`, `forbidden`
+ */
+export function decodeNewToken(body: unknown, caller?: Caller): TokenRights {
   const given = parseFields(newToken, body, '', 'the body');
   const rights = {
-    ...{ agents: [...(caller.agents?.slugs ?? [])], requestsPerSecond: caller.requestsPerSecond ?? null },
-    ...{ expiresAt: endOf(caller) ?? null, name: given.name, scopes: given.scopes },
+    ...{ agents: [...(caller?.agents?.slugs ?? [])], requestsPerSecond: caller?.requestsPerSecond ?? null },
+    ...{ expiresAt: (caller && endOf(caller)) ?? null, name: given.name, scopes: given.scopes },
     ...rightsOf(given),
   };
   assertGives(caller, rights);
   return rights;
 }
 
-/** Reads a change of a token. Throws `invalid-params`, `forbidden`. */
-export function decodeTokenPatch(body: unknown, caller: Caller): Partial<TokenRights> {
+/** Reads a change of a token. @param caller unset = an operator @throws ProtocolError `invalid-params`, `forbidden` */
+export function decodeTokenPatch(body: unknown, caller?: Caller): Partial<TokenRights> {
   const rights = rightsOf(parseFields(patch, body, '', 'the body'));
   assertGives(caller, rights);
   return rights;
 }
 
-/** Reads a rotation. Throws `invalid-params`, `forbidden`. */
+/** Reads a rotation. @param caller unset = an operator @throws ProtocolError `invalid-params`, `forbidden` */
 export function decodeRotation(
   body: unknown,
   token: TokenRights,
-  caller: Caller,
+  caller?: Caller,
 ): { overlapMs: number; expiresAt?: Date | null } {
   const { overlap_seconds: seconds, expires_at: expiresAt } = parseFields(rotation, body, '', 'the body');
   const end = expiresAt === undefined ? {} : { expiresAt };
-  if (expiresAt === undefined && token.expiresAt && token.expiresAt <= new Date()) {
-    throw ProtocolError.invalidParams('expires_at', 'is required: the token has expired');
-  }
   // Whoever rotates a token has all that it may do.
   assertGives(caller, { ...token, ...end });
   return { overlapMs: seconds * 1000, ...end };
@@ -98,8 +109,9 @@ function rightsOf(given: Given): Partial<TokenRights> {
   };
 }
 
-/** Throws `forbidden` for a right that the caller does not have itself. */
-function assertGives(caller: Caller, rights: Partial<TokenRights>): void {
+/** Throws `forbidden` for a right that the caller does not have itself. Operators have all. */
+function assertGives(caller: Caller | undefined, rights: Partial<TokenRights>): void {
+  if (!caller) return;
   const { scopes = [], agents, requestsPerSecond, expiresAt } = rights;
   const lacking = scopes.find((scope) => !has(caller, scope));
   if (lacking) throw exceeds('scopes', `yours lacks ${lacking}`);
@@ -145,6 +157,38 @@ export const encodeToken = (token: ApiToken): Record<string, unknown> => ({
   previous_until: token.previousUntil?.toISOString() ?? null,
   revoked_at: token.revokedAt?.toISOString() ?? null,
   created_at: token.createdAt.toISOString(),
+});
+
+/** Reads which page of a list of tokens is asked for. Throws `invalid-params`. */
+export function readTokenPage(
+  limitText: string | undefined,
+  cursor: string | undefined,
+): { limit: number; after: { createdAt: Date; id: string } | undefined } {
+  const limit = readLimit(limitText);
+  const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
+  return { limit, after: position && { createdAt: position.statusAt, id: position.taskId } };
+}
+
+/** A page. @param found one more than `limit`, if there is another page @param isShown unset = all are */
+export function encodeTokenPage(
+  found: readonly ApiToken[],
+  limit: number,
+  isShown: (token: ApiToken) => boolean = () => true,
+): Record<string, unknown> {
+  const page = found.slice(0, limit);
+  const last = found.length > limit ? page.at(-1) : undefined;
+  return {
+    tokens: page.filter(isShown).map(encodeToken),
+    next_cursor: last ? encodePageToken({ statusAt: last.createdAt, taskId: last.id }) : null,
+  };
+}
+
+export const encodeRevoked = ({ token, running, stopped }: RevokedToken): Record<string, unknown> => ({
+  ...encodeToken(token),
+  running: encodeOpenWork(running),
+  ...(stopped && {
+    ...{ canceled_tasks: stopped.canceledTasks, paused_schedules: stopped.pausedSchedules },
+  }),
 });
 
 /** What goes on without the token. */

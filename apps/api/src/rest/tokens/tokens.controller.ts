@@ -1,19 +1,22 @@
-import { ProtocolError, decodePageToken, encodePageToken, isUuid, tokenPrincipal } from '@baton/a2a';
+import { ProtocolError, isUuid } from '@baton/a2a';
 import { type ApiToken, type Caller, callerOf, TokenService } from '@baton/identity';
-import { PrincipalWork } from '@baton/tasks';
+import { TenantTokens } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
-import { readFlag, readLimit } from '../query.js';
+import { readFlag } from '../query.js';
 import {
   decodeNewToken,
   decodeRotation,
   decodeTokenPatch,
   encodeOpenWork,
+  encodeRevoked,
   encodeToken,
+  encodeTokenPage,
   reaches,
+  readTokenPage,
 } from './token-json.js';
 
 type Json = Record<string, unknown>;
@@ -23,8 +26,8 @@ type Json = Record<string, unknown>;
 @Controller('v1/tokens')
 export class TokensController {
   constructor(
-    private readonly tokens: TokenService,
-    private readonly work: PrincipalWork,
+    private readonly service: TokenService,
+    private readonly tokens: TenantTokens,
     private readonly bodies: BodyReader,
   ) {}
 
@@ -36,16 +39,9 @@ export class TokensController {
     @Query('cursor') cursor?: string,
   ): Promise<Json> {
     const caller = callerOf(request);
-    const limit = readLimit(limitText);
-    const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
-    const after = position && { createdAt: position.statusAt, id: position.taskId };
-    const found = await this.tokens.list(caller.tenantId, { limit: limit + 1, after });
-    const page = found.slice(0, limit);
-    const last = found.length > limit ? page.at(-1) : undefined;
-    return {
-      tokens: page.filter(({ agents }) => reaches(caller, agents)).map(encodeToken),
-      next_cursor: last ? encodePageToken({ statusAt: last.createdAt, taskId: last.id }) : null,
-    };
+    const { limit, after } = readTokenPage(limitText, cursor);
+    const found = await this.service.list(caller.tenantId, { limit: limit + 1, after });
+    return encodeTokenPage(found, limit, ({ agents }) => reaches(caller, agents));
   }
 
   /** 201 with the new token and its `secret`, which is never shown again. */
@@ -56,7 +52,7 @@ export class TokensController {
   ): Promise<Json> {
     const caller = callerOf(request);
     const rights = decodeNewToken(await this.bodies.json(request), caller);
-    const { secret, token } = await this.tokens.issue(
+    const { secret, token } = await this.service.issue(
       { tenantId: caller.tenantId, ...rights },
       actorOf(request),
     );
@@ -68,7 +64,7 @@ export class TokensController {
   @Get(':id')
   async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
     const token = await this.find(callerOf(request), id);
-    return { ...encodeToken(token), running: encodeOpenWork(await this.workOf(token)) };
+    return { ...encodeToken(token), running: encodeOpenWork(await this.tokens.running(token)) };
   }
 
   /** Changes only the given members. */
@@ -78,8 +74,7 @@ export class TokensController {
     const body = await this.bodies.json(request);
     const token = await this.find(caller, id);
     const rights = decodeTokenPatch(body, caller);
-    const by = actorOf(request);
-    return encodeToken(assertGood(await this.tokens.change(caller.tenantId, token.id, rights, by)));
+    return encodeToken(await this.tokens.change(token, rights, actorOf(request)));
   }
 
   /** The token with a new `secret`. The one before stays good for a while. */
@@ -90,8 +85,7 @@ export class TokensController {
     const body = await this.bodies.json(request);
     const token = await this.find(caller, id);
     const rotation = decodeRotation(body, token, caller);
-    const by = actorOf(request);
-    const issued = assertGood(await this.tokens.rotate(caller.tenantId, token.id, rotation, by));
+    const issued = await this.tokens.rotate(token, rotation, actorOf(request));
     return { ...encodeToken(issued.token), secret: issued.secret };
   }
 
@@ -103,28 +97,13 @@ export class TokensController {
     @Query('stop') stop?: string,
   ): Promise<Json> {
     const isStopped = readFlag('stop', stop);
-    const { id: tokenId, tenantId } = await this.find(callerOf(request), id);
-    const by = actorOf(request);
-    const token = await this.tokens.revoke(tenantId, tokenId, by);
-    if (!token) throw notFound(id);
-    const owner = tokenPrincipal(tokenId).key;
-    const stopped = isStopped ? await this.work.stop(tenantId, owner, by) : undefined;
-    return {
-      ...encodeToken(token),
-      running: encodeOpenWork(await this.workOf(token)),
-      ...(stopped && {
-        ...{ canceled_tasks: stopped.canceledTasks, paused_schedules: stopped.pausedSchedules },
-      }),
-    };
-  }
-
-  private workOf({ tenantId, id }: ApiToken) {
-    return this.work.open(tenantId, tokenPrincipal(id).key);
+    const token = await this.find(callerOf(request), id);
+    return encodeRevoked(await this.tokens.revoke(token, isStopped, actorOf(request)));
   }
 
   /** Throws `not-found`, also for a token that reaches agents which do not exist for the caller. */
   private async find(caller: Caller, id: string): Promise<ApiToken> {
-    const token = isUuid(id) ? await this.tokens.find(caller.tenantId, id) : undefined;
+    const token = isUuid(id) ? await this.service.find(caller.tenantId, id) : undefined;
     if (token && reaches(caller, token.agents)) return token;
     throw notFound(id);
   }
@@ -132,8 +111,3 @@ export class TokensController {
 
 const notFound = (id: string): ProtocolError =>
   new ProtocolError('not-found', `Token not found: ${isUuid(id) ? id : 'name it by its id'}`);
-
-function assertGood<T>(changed: T | undefined): T {
-  if (changed) return changed;
-  throw new ProtocolError('conflict', 'the token was revoked: create another');
-}
