@@ -85,17 +85,19 @@ const OTHERS: Readonly<Variables> = {
 
 /** The volume `keys`, filled by the service that makes the master key. */
 const keys = mkdtempSync(join(tmpdir(), 'baton-keys-'));
-function makeKey(): string {
+const KEY_FILES = ['master-key', 'database-system-key'];
+function makeKeys(): string[] {
   const [, flag = '', script = ''] = services['master-key']?.command ?? [];
   execFileSync(process.execPath, [flag, script.replaceAll('/keys/', `${keys}/`)]);
-  return readFileSync(join(keys, 'master-key'), 'utf8');
+  return KEY_FILES.map((name) => readFileSync(join(keys, name), 'utf8'));
 }
 /** The environment of a container, on this machine. */
 const onThisMachine = (container: Variables): Variables => ({
   ...container,
   BATON_MASTER_KEY_FILE: container.BATON_MASTER_KEY_FILE?.replace('/keys/', `${keys}/`) ?? '',
+  DATABASE_SYSTEM_KEY_FILE: container.DATABASE_SYSTEM_KEY_FILE?.replace('/keys/', `${keys}/`) ?? '',
 });
-beforeAll(makeKey);
+beforeAll(makeKeys);
 afterAll(() => rmSync(keys, { recursive: true }));
 
 describe('docker-compose.yml', () => {
@@ -252,13 +254,18 @@ describe('docker-compose.yml', () => {
     expect(SETTING_NAMES).toContain('PUBLIC_URL');
   });
 
-  it('makes a master key at the first start, and keeps it', () => {
-    const key = makeKey();
-    expect(key).toMatch(/^[A-Za-z0-9+/]{43}=\n$/);
-    expect(makeKey()).toBe(key);
+  it('makes a master key and a key of the database at the first start, and keeps them', () => {
+    const made = makeKeys();
+    const [key, systemKey] = made;
+    for (const each of made) expect(each).toMatch(/^[A-Za-z0-9+/]{43}=\n$/);
+    expect(systemKey).not.toBe(key);
+    expect(makeKeys()).toEqual(made);
     for (const service of OURS) {
       expect(services[service]?.volumes).toContain('keys:/keys:ro');
-      expect(containerOf(service, {}).BATON_MASTER_KEY_FILE).toBe('/keys/master-key');
+      expect(containerOf(service, {})).toMatchObject({
+        BATON_MASTER_KEY_FILE: '/keys/master-key',
+        DATABASE_SYSTEM_KEY_FILE: '/keys/database-system-key',
+      });
     }
     expect(services['master-key']).toMatchObject({ network_mode: 'none', volumes: ['keys:/keys'] });
     expect(services.migrate?.depends_on).toMatchObject({

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Client } from 'pg';
 import { waitUntil } from '../../apps/local/src/services/service-process.js';
 import { createDatabase, createRedisUrl, DRIVERS } from '../support/index.js';
 import { childrenOf, isRunning, LocalRun, temporaryHome } from '../support/local-run.js';
@@ -73,8 +74,29 @@ describe('npm start', () => {
   });
 
   it('keeps what is secret for its owner', () => {
-    for (const name of ['demo.json', 'runtime.json', 'master-key', 'logs/api.log', 'postgres/password']) {
+    const keys = ['master-key', 'database-system-key', 'postgres/password'];
+    for (const name of ['demo.json', 'runtime.json', 'logs/api.log', ...keys]) {
       expect([name, (statSync(join(home.path, name)).mode & 0o077).toString(8)]).toEqual([name, '0']);
+    }
+  });
+
+  it('lets nobody without its key work across tenants, whoever knows DATABASE_URL', async () => {
+    const { databaseUrl } = JSON.parse(readFileSync(join(home.path, 'runtime.json'), 'utf8')) as {
+      databaseUrl: string;
+    };
+    const client = new Client({ connectionString: databaseUrl });
+    await client.connect();
+    try {
+      await client.query(`SET baton.tenant = 'system'`);
+      await expect(client.query('SELECT FROM tasks')).rejects.toThrow('needs the key of this database');
+      const key = readFileSync(join(home.path, 'database-system-key'), 'utf8').trim();
+      await client.query(`SELECT set_config('baton.system_key', $1, false)`, [key]);
+      expect((await client.query('SELECT FROM tasks')).rowCount).toBeGreaterThan(0);
+      for (const log of ['api', 'worker-1']) {
+        expect(readFileSync(join(home.path, 'logs', `${log}.log`), 'utf8')).not.toContain(key);
+      }
+    } finally {
+      await client.end();
     }
   });
 

@@ -19,7 +19,7 @@ import {
 } from '@baton/database';
 import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError, readStateFile } from './cli.js';
 import type { Terminal } from './output.js';
@@ -42,7 +42,7 @@ export async function withPlatform<T>(
   work: (platform: Platform) => Promise<T>,
 ): Promise<T> {
   const environment = findEnvironment(source);
-  const catalog = new CatalogClient(environment.databaseUrl);
+  const catalog = new CatalogClient(environment.databaseUrl, { systemKey: environment.databaseSystemKey });
   try {
     return await work({
       environment,
@@ -65,8 +65,8 @@ export async function withDatabase<T>(
   work: (platform: Platform & { database: Database }) => Promise<T>,
 ): Promise<T> {
   return withPlatform(source, async (platform) => {
-    const { databaseUrl: url, allowRlsBypass } = platform.environment;
-    const database = new Database({ url, poolSize: 2, allowRlsBypass });
+    const { databaseUrl: url, databaseSystemKey: systemKey, allowRlsBypass } = platform.environment;
+    const database = new Database({ url, systemKey, poolSize: 2, allowRlsBypass });
     try {
       return await work({ ...platform, database });
     } finally {
@@ -94,17 +94,23 @@ export function findEnvironment(source: EnvironmentSource): Environment {
     ...source,
     DATABASE_URL: databaseUrl,
     REDIS_URL: local.redisUrl ?? ownRedisUrl,
-    ...ownMasterKey(local, databaseUrl === running?.databaseUrl),
+    ...ownKeys(local, databaseUrl === running?.databaseUrl),
   });
 }
 
-/** The key that `npm start` has made for its platform, where no other is given. */
-function ownMasterKey(
-  { home, hasMasterKey }: Pick<LocalEnvironment, 'home' | 'hasMasterKey'>,
+/** The keys that `npm start` has made for its platform, where no others are given. */
+function ownKeys(
+  { home, hasMasterKey, databaseSystemKey }: LocalEnvironment,
   isOwn: boolean,
 ): EnvironmentSource {
-  const file = join(home, 'master-key');
-  return isOwn && !hasMasterKey && existsSync(file) ? { BATON_MASTER_KEY_FILE: file } : {};
+  if (!isOwn) return {};
+  const masterKey = join(home, 'master-key');
+  const systemKey = join(home, 'database-system-key');
+  return {
+    ...(!hasMasterKey && existsSync(masterKey) && { BATON_MASTER_KEY_FILE: masterKey }),
+    ...(databaseSystemKey === undefined &&
+      existsSync(systemKey) && { DATABASE_SYSTEM_KEY: readFileSync(systemKey, 'utf8').trim() }),
+  };
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

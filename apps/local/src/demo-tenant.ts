@@ -18,7 +18,7 @@ const LIFTED = Object.fromEntries(
  * the first start and kept in `demo.json`; a token that is no longer good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
  */
 export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
-  const catalog = new CatalogClient(environment.databaseUrl);
+  const catalog = new CatalogClient(environment.databaseUrl, { systemKey: environment.databaseSystemKey });
   const log = Logger.silent();
   const { databaseUrl, redisUrl } = environment;
   const messaging = createMessaging({ databaseUrl, redisUrl, log });

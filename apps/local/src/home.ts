@@ -56,9 +56,9 @@ export class Home {
     return short.startsWith('..') ? this.file(...names) : short;
   }
 
-  /** The key made at the first start, as BATON_MASTER_KEY wants it. */
-  masterKey(): string {
-    const file = this.file('master-key');
+  /** A key made at the first start: `master-key` for BATON_MASTER_KEY, `database-system-key` for DATABASE_SYSTEM_KEY. */
+  key(name: 'master-key' | 'database-system-key'): string {
+    const file = this.file(name);
     if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
     return readFileSync(file, 'utf8').trim();
   }

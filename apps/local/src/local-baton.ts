@@ -1,6 +1,11 @@
 import getPort from 'get-port';
-import { type EnvironmentSource, loadEnvironment, type LocalEnvironment } from '@baton/config';
-import { migrate } from '@baton/database';
+import {
+  type Environment,
+  type EnvironmentSource,
+  loadEnvironment,
+  type LocalEnvironment,
+} from '@baton/config';
+import { ensureSystemKey, migrate } from '@baton/database';
 import { createServer } from 'node:net';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
 import { prepareDemo } from './demo-tenant.js';
@@ -56,7 +61,7 @@ export class LocalBaton {
       MANAGEMENT_PORT: managementPort,
     });
     const environment = loadEnvironment({ ...this.source, ...variables });
-    await orTell(migrate(environment.databaseUrl, { report: this.lateLines() }), postgres.remedy);
+    await orTell(this.migrate(environment), postgres.remedy);
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
     this.home.writeRuntime({ databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null });
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
@@ -90,6 +95,15 @@ export class LocalBaton {
     await Promise.all(row.map((supervisor) => supervisor.start()));
   }
 
+  private async migrate({ databaseUrl, databaseSystemKey: systemKey }: Environment): Promise<void> {
+    const isOwn = this.local.databaseUrl === undefined && systemKey !== undefined;
+    // A migration needs the key, which may be another one than before.
+    if (isOwn) await ensureSystemKey(databaseUrl, systemKey);
+    await migrate(databaseUrl, { report: this.lateLines(), systemKey });
+    // No process of another release uses a database of our own.
+    if (isOwn) await ensureSystemKey(databaseUrl, systemKey);
+  }
+
   private variables(
     databaseUrl: string,
     redisUrl: string,
@@ -101,7 +115,11 @@ export class LocalBaton {
       ...listeners,
       CORS_ORIGINS: this.source.CORS_ORIGINS?.trim() || ownOrigins(listeners.PORT),
       OUTBOUND_ALLOW: this.source.OUTBOUND_ALLOW?.trim() || OWN_MACHINE,
-      ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.masterKey() }),
+      ...(this.local.databaseUrl === undefined &&
+        this.local.databaseSystemKey === undefined && {
+          DATABASE_SYSTEM_KEY: this.home.key('database-system-key'),
+        }),
+      ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.key('master-key') }),
     };
   }
 

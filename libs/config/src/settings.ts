@@ -17,6 +17,7 @@ import {
   path,
   port,
   signingKey,
+  systemKey,
   text,
   url,
 } from './values.js';
@@ -100,6 +101,18 @@ const services = group('Services', {
       'and must not be a superuser (docs/operating/security.md). Single processes such as `npm run ' +
       'start:api` require it. Without it, `npm start` runs a Postgres of its own. `docker compose` always ' +
       'uses its own.',
+    { secret: true },
+  ),
+  databaseSystemKey: optional(
+    systemKey,
+    'Key that a process shows the database before it works across tenants: base64 of 32 bytes (`openssl ' +
+      'rand -base64 32`). A new database asks for the key that `npm run migrate` has. `npm start` and ' +
+      '`docker compose` make one (docs/operating/security.md).',
+    { secret: true },
+  ),
+  databaseSystemKeyPrevious: optional(
+    systemKey,
+    'An earlier key. `npm run migrate -- --system-key enforce` lets the database take both.',
     { secret: true },
   ),
   databasePoolSize: setting(integer(2, 1000), 16, 'Maximum connections to Postgres per process. At least 2.'),
@@ -523,6 +536,8 @@ export const LOCAL_GROUPS = {
     workers: local.settings.workers,
     port: api.settings.port,
     databaseUrl: { ...services.settings.databaseUrl, value: postgresUrl.optional() },
+    databaseSystemKey: services.settings.databaseSystemKey,
+    databaseSystemKeyPrevious: services.settings.databaseSystemKeyPrevious,
     redisUrl: services.settings.redisUrl,
     masterKey: everyProcess.settings.masterKey,
     masterKeyFile: everyProcess.settings.masterKeyFile,

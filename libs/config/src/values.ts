@@ -132,6 +132,11 @@ export const masterKeys = list
   })
   .transform((keys) => keys.map(decodeKey));
 
+/** The same form as a master key, but Postgres gets the text as it is. */
+export const systemKey = z
+  .string()
+  .regex(KEY, { error: 'set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`' });
+
 /** A private key: PEM (PKCS8; `\n` may be written out, as env files often do), or a JWK as JSON. */
 export const signingKey = z
   .string()

@@ -55,22 +55,25 @@ const printAuditRecord = (record: AuditRecord): void => {
   providers: [
     {
       provide: Database,
-      useFactory: ({ databaseUrl, databasePoolSize, allowRlsBypass, auditStdout }: Environment) =>
+      useFactory: (environment: Environment) =>
         new Database({
-          url: databaseUrl,
-          poolSize: databasePoolSize,
-          allowRlsBypass,
-          onAudit: auditStdout ? printAuditRecord : undefined,
+          url: environment.databaseUrl,
+          systemKey: environment.databaseSystemKey,
+          poolSize: environment.databasePoolSize,
+          allowRlsBypass: environment.allowRlsBypass,
+          onAudit: environment.auditStdout ? printAuditRecord : undefined,
         }),
       inject: [Environment],
     },
     {
       provide: CatalogClient,
       // Readers of the catalog cache what they read: a quarter of the other pool is enough.
-      useFactory: ({ databaseUrl, databasePoolSize, auditStdout }: Environment) => {
-        const poolSize = Math.max(2, Math.ceil(databasePoolSize / 4));
-        return new CatalogClient(databaseUrl, poolSize, auditStdout ? printAuditRecord : undefined);
-      },
+      useFactory: ({ databaseUrl, databaseSystemKey, databasePoolSize, auditStdout }: Environment) =>
+        new CatalogClient(databaseUrl, {
+          systemKey: databaseSystemKey,
+          poolSize: Math.max(2, Math.ceil(databasePoolSize / 4)),
+          onAudit: auditStdout ? printAuditRecord : undefined,
+        }),
       inject: [Environment],
     },
     {

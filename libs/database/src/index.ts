@@ -12,6 +12,7 @@ export { DatabaseUnavailableError, isTransient, isUnstorable } from './connectio
 export type { BeatNews, LeaseKey } from './runs/leases/lease-beat.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
 export { migrate } from './migrations/migrate.js';
+export { ensureSystemKey } from './migrations/system-key.js';
 export { exportTenant, type TenantExport } from './backup/tenant-export.js';
 export { importTenant, type TenantImport } from './backup/tenant-import.js';
 export { BackupError, type Manifest, verifyBackup } from './backup/archive.js';

@@ -1,6 +1,7 @@
-import { processEnvironment } from '@baton/config';
+import { loadLocalEnvironment } from '@baton/config';
 import { parseArgs } from 'node:util';
 import { migrate, pendingMigrations } from './migrations/migrate.js';
+import { enforceSystemKey, releaseSystemKey } from './migrations/system-key.js';
 
 const HELP = `Brings the database of DATABASE_URL up to date while the system is in use.
 
@@ -9,7 +10,9 @@ const HELP = `Brings the database of DATABASE_URL up to date while the system is
   --dry-run                 only list the pending migrations
   --lock-timeout <ms>       how long a statement may wait for a lock while others queue behind it (2000)
   --lock-patience <ms>      how long to retry a statement before the migration fails (600000)
-  --folder <path>           folder with the migrations (prisma/migrations)`;
+  --folder <path>           folder with the migrations (prisma/migrations)
+  --system-key enforce      then let only processes with DATABASE_SYSTEM_KEY work across tenants (docs/operating/security.md)
+  --system-key release      then ask no process for a key`;
 
 /** `npm run migrate`, for DATABASE_URL of the environment or of `.env`. Exit code 1 with one plain sentence if it can't. */
 async function main(): Promise<void> {
@@ -19,6 +22,7 @@ async function main(): Promise<void> {
       'lock-timeout': { type: 'string', default: '2000' },
       'lock-patience': { type: 'string', default: '600000' },
       folder: { type: 'string' },
+      'system-key': { type: 'string' },
       help: { type: 'boolean' },
     },
   });
@@ -26,12 +30,24 @@ async function main(): Promise<void> {
     console.log(HELP);
     return;
   }
-  const url = processEnvironment().DATABASE_URL?.trim();
+  const {
+    databaseUrl: url,
+    databaseSystemKey: systemKey,
+    databaseSystemKeyPrevious,
+  } = loadLocalEnvironment();
+  const keys = [systemKey, databaseSystemKeyPrevious].filter((key) => key !== undefined);
+  const order = values['system-key'];
+  if (order !== undefined && order !== 'enforce' && order !== 'release')
+    throw new Error(`--system-key ${order}: write enforce or release.`);
+  if (order === 'enforce' && systemKey === undefined)
+    throw new Error('DATABASE_SYSTEM_KEY is not set: set it to the key that every process has.');
   if (!url) throw new Error('DATABASE_URL is not set: name the Postgres to migrate.');
   if (values['dry-run']) return plan(url, values.folder);
   const begin = performance.now();
   const applied = await migrate(url, {
     ...(values.folder && { folder: values.folder }),
+    // The order below says what becomes of the key.
+    ...(order === undefined && { systemKey }),
     lockTimeoutMs: milliseconds('lock-timeout', values['lock-timeout']),
     lockPatienceMs: milliseconds('lock-patience', values['lock-patience']),
     report: (line) => console.log(line),
@@ -42,6 +58,14 @@ async function main(): Promise<void> {
       ? `Applied ${applied.length} migrations in ${seconds} s. The database is up to date.`
       : 'The database is up to date.',
   );
+  if (order === 'enforce') {
+    await enforceSystemKey(url, keys);
+    console.log(`The scope of all tenants now needs DATABASE_SYSTEM_KEY. Keys that open it: ${keys.length}.`);
+  }
+  if (order === 'release') {
+    await releaseSystemKey(url);
+    console.log('The scope of all tenants needs no key.');
+  }
 }
 
 async function plan(url: string, folder?: string): Promise<void> {

@@ -33,8 +33,7 @@ export function addBackupCommand(program: Command, cli: Cli): void {
 async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise<void> {
   const { source, terminal } = cli;
   const environment = findEnvironment(source);
-  const { databaseUrl } = environment;
-  const write = (out: Writable): Promise<Backup> => backUp(databaseUrl, out, (line) => terminal.err(line));
+  const write = (out: Writable): Promise<Backup> => backUp(environment, out, (line) => terminal.err(line));
   const backup = await (file === '-' ? write(standardOutput(cli)) : intoFile(file, write));
   const { manifest } = backup;
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
@@ -55,11 +54,11 @@ async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise
 /** Writes into the audit log. A role that may only read makes a backup, too, and leaves no record. */
 async function record(
   { terminal }: Cli,
-  { databaseUrl: url, allowRlsBypass }: Environment,
+  { databaseUrl: url, databaseSystemKey: systemKey, allowRlsBypass }: Environment,
   action: AuditAction,
   { createdAt, release }: Manifest,
 ): Promise<void> {
-  const database = new Database({ url, poolSize: 1, allowRlsBypass });
+  const database = new Database({ url, systemKey, poolSize: 1, allowRlsBypass });
   try {
     await new AuditStore(database).write(PLATFORM, {
       action,
@@ -130,7 +129,7 @@ async function check(cli: Cli, file: string, { json }: RestoreFlags): Promise<vo
 async function restore(cli: Cli, file: string, { force = false, json }: RestoreFlags): Promise<void> {
   const { source, terminal } = cli;
   const environment = findEnvironment(source);
-  const restored = await restoreBackup(environment.databaseUrl, {
+  const restored = await restoreBackup(environment, {
     open: opener(cli, file),
     canBeReadTwice: file !== '-' && statSync(file).isFile(),
     force,

@@ -38,6 +38,9 @@ export const AUDIT_ACTIONS = {
   'signin.refused':
     'A request with a bad token was refused. A token that was good once is in the log of its tenant.',
   'access.refused': 'A request was refused because its token lacks a scope.',
+  'system-key.enforce':
+    'The database asks for the key of the scope of all tenants. `detail` has how many keys it takes.',
+  'system-key.release': 'The database no longer asks for that key.',
   'backup.create': 'A backup of the whole database was written.',
   'backup.restore': 'A backup was restored into this database.',
 } as const;

@@ -25,7 +25,7 @@ beforeAll(async () => {
   testDatabase = await createDatabase();
   const onAudit = (record: AuditRecord) => void heard.push(record);
   database = new Database({ url: testDatabase.url, poolSize: 2, onAudit });
-  catalog = new CatalogClient(testDatabase.url, 2, onAudit);
+  catalog = new CatalogClient(testDatabase.url, { poolSize: 2, onAudit });
   audit = new AuditStore(database);
 });
 beforeEach(() => {

@@ -51,11 +51,11 @@ export async function emptyDatabase(): Promise<string> {
 }
 
 /** A backup and its file. */
-export async function collect(url = source.url) {
+export async function collect(url = source.url, databaseSystemKey?: string) {
   const out = new PassThrough();
   const written = buffer(out);
   written.catch(() => undefined);
-  const backup = await backUp(url, out, () => undefined);
+  const backup = await backUp({ databaseUrl: url, databaseSystemKey }, out, () => undefined);
   return { ...backup, file: await written };
 }
 
@@ -65,8 +65,11 @@ export const streamOf = (file: Buffer) =>
     await Promise.resolve();
   };
 
-export const restore = (url: string, file: Buffer, force = false) =>
-  restoreBackup(url, { open: streamOf(file), canBeReadTwice: true, force, report: () => undefined });
+export const restore = (url: string, file: Buffer, force = false, databaseSystemKey?: string) =>
+  restoreBackup(
+    { databaseUrl: url, databaseSystemKey },
+    { open: streamOf(file), canBeReadTwice: true, force, report: () => undefined },
+  );
 
 export const tableNames = async (of: Client): Promise<string[]> =>
   (

@@ -138,6 +138,19 @@ describe('a backup', () => {
     }
   });
 
+  it('of a database that asks for a key goes into one that asks for another one', async () => {
+    const [before, after] = ['A', 'B'].map((letter) => `${letter.repeat(43)}=`) as [string, string];
+    const { file } = await collect();
+    const first = await emptyDatabase();
+    await restore(first, file, false, before);
+    await expect(collect(first)).rejects.toThrow('The scope of all tenants needs the key of this database');
+    const second = await emptyDatabase();
+    await restore(second, (await collect(first, before)).file, false, after);
+    await expect(collect(second, before)).rejects.toThrow('needs the key');
+    const { manifest } = await collect(second, after);
+    expect(manifest.tables.find(({ name }) => name === 'tenants')?.rows).toBe(3);
+  });
+
   it('of an earlier release is migrated to this one', async () => {
     const names = migrationNames();
     const folder = mkdtempSync(join(tmpdir(), 'baton-earlier-'));

@@ -19,6 +19,13 @@ import { BackupSession, type Table } from './session.js';
 /** Called with each line of progress. */
 export type Report = (line: string) => void;
 
+/** The database that is backed up or restored. */
+export interface BackedUp {
+  databaseUrl: string;
+  /** Its key, if the scope of all tenants has one. */
+  databaseSystemKey?: string | undefined;
+}
+
 /** A backup that was made. */
 export interface Backup {
   manifest: Manifest;
@@ -46,11 +53,17 @@ const SEQUENCES = `SELECT relname AS name FROM pg_class
  * memory, whatever the size of the tables.
  * @throws BackupError with the remedy, if the backup would be incomplete
  */
-export async function backUp(databaseUrl: string, out: Writable, report: Report): Promise<Backup> {
+export async function backUp(
+  { databaseUrl, databaseSystemKey }: BackedUp,
+  out: Writable,
+  report: Report,
+): Promise<Backup> {
   const writer = new ArchiveWriter(out);
   try {
-    return await BackupSession.open(databaseUrl, (session) =>
-      session.transact('READ ONLY', () => writeAll(session, writer, report)),
+    return await BackupSession.open(
+      databaseUrl,
+      (session) => session.transact('READ ONLY', () => writeAll(session, writer, report)),
+      databaseSystemKey,
     );
   } catch (error) {
     const reason = plainError(error);

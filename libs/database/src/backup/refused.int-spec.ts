@@ -71,6 +71,6 @@ describe('a backup is refused', () => {
 
   it('when what it is written to fails', async () => {
     const full = new Writable({ write: (_chunk, _encoding, done) => done(new Error('no space left')) });
-    await expect(backUp(source.url, full, () => undefined)).rejects.toThrow('no space left');
+    await expect(backUp({ databaseUrl: source.url }, full, () => undefined)).rejects.toThrow('no space left');
   });
 });

@@ -9,6 +9,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { migrationNames, migrationsFolder } from '../connection/migrations-folder.js';
 import { plainError } from '../connection/transient.js';
 import { migrate } from '../migrations/migrate.js';
+import { enforceSystemKey } from '../migrations/system-key.js';
 import {
   ArchiveCheck,
   BackupError,
@@ -18,7 +19,7 @@ import {
   readArchive,
   verifyBackup,
 } from './archive.js';
-import { digestOf, partition, releaseOf, type Report } from './backup.js';
+import { type BackedUp, digestOf, partition, releaseOf, type Report } from './backup.js';
 import { BackupSession, type Table } from './session.js';
 
 export interface RestoreOptions {
@@ -57,19 +58,29 @@ const EXPIRE_LEASES = `UPDATE runs SET lease_expires_at = 'epoch' WHERE state = 
  * If anything fails, the database stays empty. No process of Baton may use the database meanwhile.
  * @throws BackupError with what to do
  */
-export async function restoreBackup(databaseUrl: string, options: RestoreOptions): Promise<Restored> {
+export async function restoreBackup(
+  { databaseUrl, databaseSystemKey }: BackedUp,
+  options: RestoreOptions,
+): Promise<Restored> {
   const { open, canBeReadTwice, report } = options;
   try {
     if (canBeReadTwice) {
       assertKnown(await verifyBackup(open()));
       report('The backup is complete.');
     }
-    return await BackupSession.open(databaseUrl, async (session) => {
-      await empty(session, options.force);
-      const restored = await load(session, databaseUrl, options);
-      await session.query('ANALYZE');
-      return { ...restored, migrated: await migrate(databaseUrl) };
-    });
+    const restored = await BackupSession.open(
+      databaseUrl,
+      async (session) => {
+        await empty(session, options.force);
+        const loaded = await load(session, databaseUrl, options);
+        await session.query('ANALYZE');
+        return { ...loaded, migrated: await migrate(databaseUrl) };
+      },
+      databaseSystemKey,
+    );
+    // The key is that of this database: the backup has none.
+    if (databaseSystemKey !== undefined) await enforceSystemKey(databaseUrl, [databaseSystemKey]);
+    return restored;
   } catch (error) {
     throw plainError(error);
   }

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { Client, escapeIdentifier, type QueryResultRow, type Submittable } from 'pg';
-import { setScope, SYSTEM_SCOPE } from '../connection/row-security.js';
+import { beginIn, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { BackupError } from './archive.js';
 
 /** A table of the database, and what decides whether a role sees all of it. */
@@ -44,16 +44,19 @@ const NOT_MONOTONIC = /\b(IS|COALESCE|CASE|NULLIF|EXISTS)\b/i;
 
 /**
  * A condition that is one CASE whose first branch lets the scope of all tenants see every row, as the migrations make it:
- * what its other branches ask of a row does not matter.
+ * what its other branches ask of a row does not matter. A session that has not shown the key gets an error and no rows.
  */
 const LETS_SYSTEM_SEE_ALL =
-  /^\s*CASE current_setting\('baton\.tenant'::text, true\)\s+WHEN 'system'::text THEN true\s(?:(?!\b(?:CASE|END)\b).)*\bEND\s*$/s;
+  /^\s*CASE current_setting\('baton\.tenant'::text, true\)\s+WHEN 'system'::text THEN (?:true|\( SELECT (?:\w+\.)?system_scope_granted\(\) AS system_scope_granted\))\s(?:(?!\b(?:CASE|END)\b).)*\bEND\s*$/s;
 
 /** One connection for a backup or a restore, in the scope of all tenants; or of one, for its export or import. */
 export class BackupSession {
   private readonly client: Client;
 
-  private constructor(databaseUrl: string) {
+  private constructor(
+    databaseUrl: string,
+    private readonly systemKey: string | undefined,
+  ) {
     this.client = new Client({
       connectionString: databaseUrl,
       application_name: 'baton-backup',
@@ -63,9 +66,16 @@ export class BackupSession {
     this.client.on('error', () => undefined);
   }
 
-  /** Does `work` on a connection, and closes it after it. */
-  static async open<T>(databaseUrl: string, work: (session: BackupSession) => Promise<T>): Promise<T> {
-    const session = new BackupSession(databaseUrl);
+  /**
+   * Does `work` on a connection, and closes it after it.
+   * @param systemKey DATABASE_SYSTEM_KEY, for work in the scope of all tenants
+   */
+  static async open<T>(
+    databaseUrl: string,
+    work: (session: BackupSession) => Promise<T>,
+    systemKey?: string,
+  ): Promise<T> {
+    const session = new BackupSession(databaseUrl, systemKey);
     try {
       await session.client.connect();
       return await work(session);
@@ -80,8 +90,10 @@ export class BackupSession {
     work: () => Promise<T>,
     scope: string = SYSTEM_SCOPE,
   ): Promise<T> {
-    await this.client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ ${mode}`);
-    await this.client.query(`${setScope(scope)}; ${SETTINGS}`);
+    for (const statement of beginIn(scope, this.systemKey, `ISOLATION LEVEL REPEATABLE READ ${mode}`)) {
+      await this.client.query(statement);
+    }
+    await this.client.query(SETTINGS);
     const result = await work();
     await this.client.query('COMMIT');
     return result;

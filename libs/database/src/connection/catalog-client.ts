@@ -1,10 +1,10 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { Pool } from 'pg';
+import { Pool, type PoolClient } from 'pg';
 import type { AuditListener, AuditRecord, NewAuditRecord } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { Prisma, PrismaClient } from '../generated/client.js';
 import type { Transaction } from './database.js';
-import { setScope, SYSTEM_SCOPE, tenantScope } from './row-security.js';
+import { systemScope, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
 
 /** Default size of the pool, as in the CLI. */
@@ -35,6 +35,26 @@ export type Change<T> = (
   record: (record: NewAuditRecord) => Promise<void>,
 ) => Promise<T>;
 
+export interface CatalogOptions {
+  /** DATABASE_SYSTEM_KEY: opens the scope of all tenants. */
+  systemKey?: string | undefined;
+  /** Maximum number of connections. */
+  poolSize?: number;
+  onAudit?: AuditListener | undefined;
+}
+
+/** Leaves the connection's scope for that of a tenant, which cannot read the key, until the transaction ends. */
+const enter = (tenantId: string): Prisma.Sql =>
+  Prisma.sql`set_config('baton.tenant', ${tenantId}, true), set_config('baton.system_key', '', true)`;
+
+/** With the protocol that takes one statement: behind a `;` nothing ends a tenant's transaction. */
+function takeOneStatement(client: PoolClient): void {
+  const query = client.query.bind(client) as (...given: unknown[]) => unknown;
+  const extended = (given: unknown) =>
+    typeof given === 'object' ? { ...given, queryMode: 'extended' } : given;
+  Object.assign(client, { query: (first: unknown, ...rest: unknown[]) => query(extended(first), ...rest) });
+}
+
 /**
  * Prisma for tenants, tokens and agents, on connections of its own. A query for one tenant runs in that tenant's scope
  * (`inTenant`). The others run across tenants, in the scope of the connection: a token is found before its tenant is known,
@@ -43,13 +63,10 @@ export type Change<T> = (
 export class CatalogClient {
   readonly prisma: PrismaClient;
   private readonly pool: Pool;
+  private readonly onAudit: AuditListener | undefined;
 
-  /** @param poolSize maximum number of connections */
-  constructor(
-    databaseUrl: string,
-    poolSize = POOL_SIZE,
-    private readonly onAudit?: AuditListener,
-  ) {
+  constructor(databaseUrl: string, { systemKey, poolSize = POOL_SIZE, onAudit }: CatalogOptions = {}) {
+    this.onAudit = onAudit;
     this.pool = new Pool({
       connectionString: databaseUrl,
       max: poolSize,
@@ -59,11 +76,14 @@ export class CatalogClient {
       statement_timeout: STATEMENT_TIMEOUT_MS,
       // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: async (client) => {
-        await client.query(setScope(SYSTEM_SCOPE, 'SESSION'));
+        await client.query(systemScope(systemKey, 'session'));
       },
     });
     this.pool.on('error', () => undefined);
-    this.pool.on('connect', (client) => client.on('error', () => undefined));
+    this.pool.on('connect', (client) => {
+      client.on('error', () => undefined);
+      takeOneStatement(client);
+    });
     this.prisma = new PrismaClient({
       adapter: new PrismaPg(this.pool),
       errorFormat: 'minimal',
@@ -89,12 +109,12 @@ export class CatalogClient {
     query: (prisma: PrismaClient) => Prisma.PrismaPromise<T>,
     alone?: string,
   ): Promise<T> {
-    const scope = tenantScope(tenantId);
+    tenantScope(tenantId);
     const [, result] = await this.run((prisma) =>
       prisma.$transaction([
         alone === undefined
-          ? prisma.$executeRaw`SELECT set_config('baton.tenant', ${scope}, true)`
-          : prisma.$executeRaw`SELECT set_config('baton.tenant', ${scope}, true),
+          ? prisma.$executeRaw`SELECT ${enter(tenantId)}`
+          : prisma.$executeRaw`SELECT ${enter(tenantId)},
               pg_advisory_xact_lock(hashtextextended(${`${alone} ${tenantId}`}, 0))`,
         query(prisma),
       ]),
@@ -108,12 +128,17 @@ export class CatalogClient {
    * @param alone as `inTenant` has it
    */
   async change<T>(tenantId: string, work: Change<T>, alone?: string): Promise<T> {
-    return this.transact(tenantScope(tenantId), tenantId, work, alone);
+    tenantScope(tenantId);
+    return this.transact(tenantId, work, async (prisma) => {
+      await prisma.$executeRaw`SELECT ${enter(tenantId)}`;
+      if (alone === undefined) return;
+      await prisma.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${alone} ${tenantId}`}, 0))`;
+    });
   }
 
   /** Like `change`, for a change that must see the rows of other tenants. @param tenantId whose record it is */
   async changeAcross<T>(tenantId: string, work: Change<T>): Promise<T> {
-    return this.transact(SYSTEM_SCOPE, tenantId, work);
+    return this.transact(tenantId, work);
   }
 
   async close(): Promise<void> {
@@ -121,14 +146,15 @@ export class CatalogClient {
     if (!this.pool.ending) await this.pool.end();
   }
 
-  private async transact<T>(scope: string, tenantId: string, work: Change<T>, alone?: string): Promise<T> {
+  private async transact<T>(
+    tenantId: string,
+    work: Change<T>,
+    begin?: (prisma: Prisma.TransactionClient) => Promise<void>,
+  ): Promise<T> {
     const records: AuditRecord[] = [];
     const result = await this.run((client) =>
       client.$transaction(async (prisma) => {
-        await prisma.$executeRaw`SELECT set_config('baton.tenant', ${scope}, true)`;
-        if (alone !== undefined) {
-          await prisma.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`${alone} ${tenantId}`}, 0))`;
-        }
+        await begin?.(prisma);
         return work(prisma, async (record) => {
           const values = auditValues(tenantId, record);
           const rows = await prisma.$queryRawUnsafe<AuditRow[]>(RECORD.text, ...values);

@@ -14,11 +14,13 @@ import {
 } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { migrationNames } from './migrations-folder.js';
-import { assertBound, setScope, SYSTEM_SCOPE, tenantScope } from './row-security.js';
+import { assertBound, beginIn, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
 
 export interface DatabaseOptions {
   url: string;
+  /** DATABASE_SYSTEM_KEY: opens the scope of all tenants. */
+  systemKey?: string | undefined;
   /** Maximum number of connections of this process to Postgres. */
   poolSize: number;
   /** Also accept a role that row-level security does not bind. */
@@ -76,9 +78,12 @@ export class Database {
   private readonly pool: Pool;
   private isBound: boolean;
   private readonly onAudit: AuditListener | undefined;
+  private readonly systemKey: string | undefined;
 
-  constructor({ url, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS, onAudit }: DatabaseOptions) {
+  constructor(options: DatabaseOptions) {
+    const { url, systemKey, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS, onAudit } = options;
     this.isBound = allowRlsBypass;
+    this.systemKey = systemKey;
     this.onAudit = onAudit;
     this.pool = new Pool({
       // A connection keeps its plans. A plan made while a table is small would later read the whole large table.
@@ -153,20 +158,21 @@ export class Database {
   /** Once is enough: every connection has the same role. */
   private async assertBound(client: ClientBase): Promise<void> {
     if (this.isBound) return;
-    await assertBound(client);
+    await assertBound(client, this.systemKey);
     this.isBound = true;
   }
 
   private async pipeline(scope: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
     const client = await this.connect();
+    const begin = beginIn(scope, this.systemKey);
     const sent = inOnePacket(client, () => [
-      client.query(begin(scope)),
-      ...calls.map(([statement, values]) => client.query({ ...statement, values: [...values] })),
+      ...begin.map((statement) => client.query(statement)),
+      ...calls.map(([statement, values]) => client.query(alone(statement, values))),
       client.query('COMMIT'),
     ]);
     const results = await Promise.allSettled(sent);
     release(client);
-    const [, ...answers] = results.map(resultOf);
+    const answers = results.map(resultOf).slice(begin.length);
     assertCommitted(answers.pop());
     return answers.map(({ rows }) => rows as QueryResultRow[]);
   }
@@ -174,11 +180,11 @@ export class Database {
   private async transact<T>(scope: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.connect();
     try {
-      const begun = client.query(begin(scope));
+      const begun = Promise.all(beginIn(scope, this.systemKey).map((statement) => client.query(statement)));
       // The following statements report its failure.
       begun.catch(() => undefined);
       const query: Transaction['query'] = async (statement, values) =>
-        (await client.query<never>({ ...statement, values: [...values] })).rows;
+        (await client.query<never>(alone(statement, values))).rows;
       const records: AuditRecord[] = [];
       const result = await work({
         query,
@@ -207,7 +213,12 @@ export class Database {
   }
 }
 
-const begin = (scope: string): string => `BEGIN; ${setScope(scope)}`;
+/** For the protocol that takes one statement: behind a `;` nothing can leave the scope. */
+const alone = (statement: Statement, values: Values) => ({
+  ...statement,
+  values: [...values],
+  queryMode: 'extended',
+});
 
 /**
  * Sends everything that `send` writes as one packet. One packet per statement would take half of this process's time.

@@ -1,4 +1,4 @@
-import type { ClientBase } from 'pg';
+import type { ClientBase, QueryConfig } from 'pg';
 
 /** The scope of work across tenants, such as the sweeper's. `system-scope.spec.ts` lists where it is used, and why. */
 export const SYSTEM_SCOPE = 'system';
@@ -13,11 +13,31 @@ export function tenantScope(tenantId: string): string {
 }
 
 /**
- * SQL that sets the scope: row-level security compares `baton.tenant` with the tenant of each row.
- * @param reach LOCAL: until the transaction ends. SESSION: as long as the connection lasts.
+ * The statement that enters the scope of all tenants. The key is a value and not part of the text: other sessions see the
+ * text in `pg_stat_activity`.
+ * @param systemKey DATABASE_SYSTEM_KEY
+ * @param reach how long it lasts
  */
-export const setScope = (scope: string, reach: 'LOCAL' | 'SESSION' = 'LOCAL'): string =>
-  `SET ${reach} baton.tenant = '${scope}'`;
+export function systemScope(
+  systemKey: string | undefined,
+  reach: 'transaction' | 'session' = 'transaction',
+): QueryConfig & { values: string[] } {
+  const isLocal = reach === 'transaction';
+  return {
+    name: `system-scope-${reach}`,
+    text: `SELECT set_config('baton.tenant', '${SYSTEM_SCOPE}', ${isLocal}), set_config('baton.system_key', $1, ${isLocal})`,
+    values: [systemKey ?? ''],
+  };
+}
+
+/**
+ * The statements that begin a transaction in a scope: row-level security compares `baton.tenant` with the tenant of each row.
+ * @param mode what follows BEGIN
+ */
+export const beginIn = (scope: string, systemKey: string | undefined, mode = ''): QueryConfig[] =>
+  scope === SYSTEM_SCOPE
+    ? [{ text: `BEGIN ${mode}` }, systemScope(systemKey)]
+    : [{ text: `BEGIN ${mode}; SET LOCAL baton.tenant = '${scope}'` }];
 
 /**
  * The role of DATABASE_URL is not bound by row-level security. The message is one plain sentence with the remedy,
@@ -29,7 +49,8 @@ export class RowSecurityError extends Error {
 
 /** `row_security_active` is false for whoever bypasses it, and for tables that do not have or force it. */
 const BOUND = `
-SELECT r.rolname AS role, r.rolsuper OR r.rolbypassrls AS bypasses, ARRAY(
+SELECT r.rolname AS role, r.rolsuper OR r.rolbypassrls AS bypasses,
+  to_regprocedure('system_scope_granted()') IS NOT NULL AS "hasKey", ARRAY(
   SELECT c.relname::text FROM pg_class c
   WHERE c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace
     AND (c.relname = 'tenants' OR EXISTS (SELECT 1 FROM pg_attribute a
@@ -42,13 +63,32 @@ FROM pg_roles r WHERE r.rolname = current_user`;
 interface BoundRow {
   role: string;
   bypasses: boolean;
+  /** The migration of the key was applied. */
+  hasKey: boolean;
   open: string[];
 }
 
-/** Rejects with `RowSecurityError` if the connection's role could see rows of other tenants. */
-export async function assertBound(client: ClientBase): Promise<void> {
+/** In one statement, after which the session has no key again. */
+const TRY_KEY = `SELECT CASE WHEN set_config('baton.system_key', $1, true) IS NOT NULL THEN system_scope_granted() END`;
+const REFUSED = '42501';
+
+/** Whether the database asks for a key before it opens the scope of all tenants, and not for this one. */
+export const isSystemKeyRefused = (client: ClientBase, systemKey: string | undefined): Promise<boolean> =>
+  client.query(TRY_KEY, [systemKey ?? '']).then(
+    () => false,
+    (error: unknown) => {
+      if ((error as { code?: unknown }).code === REFUSED) return true;
+      throw error;
+    },
+  );
+
+/**
+ * Rejects with `RowSecurityError` if the connection's role could see rows of other tenants, or if the scope of all tenants
+ * has another key.
+ */
+export async function assertBound(client: ClientBase, systemKey: string | undefined): Promise<void> {
   const { rows } = await client.query<BoundRow>(BOUND);
-  const [{ role, bypasses, open } = { role: '', bypasses: true, open: [] }] = rows;
+  const [{ role, bypasses, hasKey, open } = { role: '', bypasses: true, hasKey: false, open: [] }] = rows;
   if (bypasses) {
     throw new RowSecurityError(
       `The role "${role}" of DATABASE_URL bypasses row-level security, so the database does not isolate tenants: ` +
@@ -61,6 +101,12 @@ export async function assertBound(client: ClientBase): Promise<void> {
       `Row-level security does not bind the role "${role}" on ${open.join(', ')}, so the database does not ` +
         'isolate tenants: ENABLE and FORCE it on these tables as the migrations do, ' +
         'or set ALLOW_RLS_BYPASS=true to run without this protection.',
+    );
+  }
+  if (hasKey && (await isSystemKeyRefused(client, systemKey))) {
+    throw new RowSecurityError(
+      `DATABASE_SYSTEM_KEY is ${systemKey === undefined ? 'not set' : 'not the key of this database'}, so the database does ` +
+        'not open the scope of all tenants: set it to the key that `npm run migrate` has (docs/operating/security.md).',
     );
   }
 }

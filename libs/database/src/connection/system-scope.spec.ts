@@ -17,7 +17,7 @@ const USERS: Readonly<Record<string, string>> = {
   'catalog/host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
   'runs/leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
   'migrations/migration-session.ts': 'a migration changes the rows of all tenants',
-  'migrations/step-runner.ts': 'a backfill reads the rows of all tenants',
+  'migrations/system-key.ts': 'asks whether there are tenants, and writes the record of the platform',
   'retention/retention.store.ts': 'the tasks of all tenants that are over their retention',
   'runs/run.store.ts': 'the sweeper and gauges: runs of many tenants at once',
   'schedules/schedule.store.ts': 'the schedules of all tenants that are due',
@@ -35,7 +35,7 @@ const USERS: Readonly<Record<string, string>> = {
 };
 
 const SYSTEM =
-  /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE)\b|\bcatalog\.(run|changeAcross)\(|\.prisma\b|'system'/;
+  /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE|systemScope)\b|\bcatalog\.(run|changeAcross)\(|\.prisma\b|'system'/;
 
 const sourcesBelow = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })

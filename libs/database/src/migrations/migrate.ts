@@ -11,6 +11,7 @@ import { type Migration, readMigrations } from './migration-file.js';
 import { MigrationSession, type StepOptions } from './migration-session.js';
 import { loadSchemaEngine } from './schema-engine.js';
 import { StepRunner } from './step-runner.js';
+import { enforceIfUnused } from './system-key.js';
 
 export interface MigrateOptions extends Partial<StepOptions> {
   /** Default: `prisma/migrations` of this project. */
@@ -42,10 +43,23 @@ const LOCK_HOLDER = `SELECT l.pid FROM pg_locks l WHERE locktype = 'advisory' AN
 /**
  * Applies the pending migrations of `prisma/migrations` while the system is in use, and notes them in Prisma's own
  * table as `prisma migrate deploy` does. Safe to run in several processes at once: one works, the others wait for it.
- * After a failure or crash the next call goes on where this one stopped.
+ * After a failure or crash the next call goes on where this one stopped. A database without tenants then asks for the
+ * `systemKey`.
  * @returns the names of the migrations applied
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
+  const applied = await applyPending(databaseUrl, options);
+  const { systemKey, report } = options;
+  if (systemKey !== undefined && !(await enforceIfUnused(databaseUrl, systemKey))) {
+    report?.(
+      'DATABASE_SYSTEM_KEY is set, but the database does not ask for it yet. When every process has it, run ' +
+        '`npm run migrate -- --system-key enforce`.',
+    );
+  }
+  return applied;
+}
+
+async function applyPending(databaseUrl: string, options: MigrateOptions): Promise<string[]> {
   const report = options.report ?? (() => undefined);
   const sessions = [1, 2].map(() => openSession(databaseUrl));
   const [client, watch] = sessions as [Client, Client];

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, QueryResult } from 'pg';
-import { setScope, SYSTEM_SCOPE } from '../connection/row-security.js';
+import { beginIn, SYSTEM_SCOPE } from '../connection/row-security.js';
 
 export interface StepOptions {
+  /** DATABASE_SYSTEM_KEY: a migration changes the rows of all tenants. */
+  systemKey?: string | undefined;
   /** How long a statement waits for a lock while other sessions queue behind it. */
   lockTimeoutMs: number;
   /** How long it is tried again before the migration fails. */
@@ -98,11 +100,16 @@ export class MigrationSession {
     }
   }
 
+  /** Begins a transaction in the scope of all tenants. */
+  async begin(): Promise<void> {
+    for (const statement of beginIn(SYSTEM_SCOPE, this.options.systemKey)) await this.client.query(statement);
+  }
+
   private async attempt(lockTimeoutMs: number, queries: NextQuery[]): Promise<number> {
     const deadline = performance.now() + lockTimeoutMs;
     const rows: number[] = [];
     try {
-      await this.client.query(`BEGIN; ${setScope(SYSTEM_SCOPE)}`);
+      await this.begin();
       for (const next of queries) {
         const query = typeof next === 'function' ? next(rows.at(-1) ?? 0) : next;
         const left = Math.max(1, Math.round(deadline - performance.now()));

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { escapeIdentifier } from 'pg';
-import { setScope, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { changeIndex } from './index-build.js';
 import type { BackfillStep, Migration, MigrationStep } from './migration-file.js';
 import { type MigrationSession, type Query, seconds, StepLines } from './migration-session.js';
@@ -132,7 +131,7 @@ export class StepRunner {
     const after = lastKey ? `WHERE ${condition(table, key, lastKey, null)}` : '';
     const text = `SELECT ARRAY[${select}] AS key FROM ${escapeIdentifier(table)} ${after}
       ORDER BY ${columns.join()} OFFSET ${rows - 1} LIMIT 1`;
-    await this.session.client.query(`BEGIN; ${setScope(SYSTEM_SCOPE)}`);
+    await this.session.begin();
     const { rows: found } = await this.session.client.query<{ key: string[] }>(text, lastKey ?? []);
     await this.session.client.query('COMMIT');
     return found[0]?.key ?? null;

@@ -23,7 +23,7 @@ let slug: string;
 
 beforeAll(async () => {
   stores = await openStores();
-  catalog = new CatalogClient(stores.url, 8);
+  catalog = new CatalogClient(stores.url, { poolSize: 8 });
   tenants = new TenantStore(catalog);
   agents = new AgentCatalogStore(catalog);
   secrets = new SecretStore(catalog);

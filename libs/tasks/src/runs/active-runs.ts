@@ -37,9 +37,10 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     this.stopControl = await this.messaging.subscribeControl((message) => {
       if (message.type === 'run-canceled') this.stop(message.runId, 'canceled');
     });
-    const { databaseUrl, leaseMs, leaseHeartbeatMs: heartbeatMs, loopStallMs } = this.environment;
+    const { databaseUrl, databaseSystemKey: systemKey } = this.environment;
+    const { leaseMs, leaseHeartbeatMs: heartbeatMs, loopStallMs } = this.environment;
     this.leases = new LeaseKeeper(
-      { databaseUrl, workerId: this.worker.id, leaseMs, heartbeatMs, loopStallMs },
+      { databaseUrl, systemKey, workerId: this.worker.id, leaseMs, heartbeatMs, loopStallMs },
       (news) => this.onHeartbeat(news),
     );
   }

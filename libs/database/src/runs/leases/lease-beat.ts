@@ -14,6 +14,7 @@ export type LostLease = Pick<LeaseKey, 'runId' | 'attempt'>;
 
 export interface BeatOptions {
   databaseUrl: string;
+  systemKey?: string | undefined;
   workerId: string;
   leaseMs: number;
   heartbeatMs: number;
@@ -128,8 +129,9 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
  * An answer that takes longer than a lease is of no use: better a new connection. Whether row-level security binds
  * the role was asked when the process started, and heartbeats are for the runs of all tenants anyway.
  */
-const connectionOf = ({ databaseUrl, leaseMs }: BeatOptions): DatabaseOptions => ({
+const connectionOf = ({ databaseUrl, systemKey, leaseMs }: BeatOptions): DatabaseOptions => ({
   url: databaseUrl,
+  systemKey,
   poolSize: 1,
   allowRlsBypass: true,
   timeouts: { connectMs: leaseMs, statementMs: leaseMs, answerMs: leaseMs },

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import { Client } from 'pg';
+import { OPERATOR_ACTOR, PLATFORM } from '../audit/audit-records.js';
+import { auditValues, RECORD } from '../audit/audit-sql.js';
+import { beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
+import { plainError } from '../connection/transient.js';
+
+/**
+ * Whether a database asks for a key before it opens the scope of all tenants. `open`: it does not. `asks`: it does.
+ * `unknown`: it does not have the migration.
+ */
+type SystemKeyState = 'open' | 'asks' | 'unknown';
+
+/**
+ * From now on the database opens the scope of all tenants only to sessions that show one of the keys. It keeps their
+ * SHA-256. Only the owner of the tables may do this. Processes without a key fail from now on.
+ * @param keys the one that processes have; then others that are taken too, during a change
+ */
+export async function enforceSystemKey(databaseUrl: string, keys: readonly string[]): Promise<void> {
+  const hashes = keys.map((key) => `'\\x${createHash('sha256').update(key).digest('hex')}'::bytea`);
+  const shown = `pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('baton.system_key', true), 'UTF8'))`;
+  await define(
+    databaseUrl,
+    `CASE WHEN ${shown} IN (${hashes.join(', ')}) THEN true ELSE refuse_system_scope() END`,
+    { action: 'system-key.enforce', key: keys[0], detail: { keys: keys.length } },
+  );
+}
+
+/** The database no longer asks for a key. */
+export async function releaseSystemKey(databaseUrl: string): Promise<void> {
+  await define(databaseUrl, 'true', { action: 'system-key.release' });
+}
+
+/**
+ * For a database that nobody uses yet: it asks for the key from the beginning.
+ * @returns whether it asks for a key now
+ */
+export async function enforceIfUnused(databaseUrl: string, key: string): Promise<boolean> {
+  const isUnused = await inSession(databaseUrl, async (client) => {
+    if ((await stateOf(client)) !== 'open') return undefined;
+    for (const statement of beginIn(SYSTEM_SCOPE, key)) await client.query(statement);
+    const { rows } = await client.query('SELECT FROM tenants LIMIT 1');
+    await client.query('COMMIT');
+    return rows.length === 0;
+  });
+  if (isUnused) await enforceSystemKey(databaseUrl, [key]);
+  return isUnused !== false;
+}
+
+/** For a database that one installation has for itself: it asks for this key, whatever it asked for before. */
+export async function ensureSystemKey(databaseUrl: string, key: string): Promise<void> {
+  const isDone = await inSession(databaseUrl, async (client) => {
+    const state = await stateOf(client);
+    return state === 'unknown' || (state === 'asks' && !(await isSystemKeyRefused(client, key)));
+  });
+  if (!isDone) await enforceSystemKey(databaseUrl, [key]);
+}
+
+async function stateOf(client: Client): Promise<SystemKeyState> {
+  const { rows } = await client.query<{ found: boolean }>(
+    `SELECT to_regprocedure('system_scope_granted()') IS NOT NULL AS found`,
+  );
+  if (!rows[0]?.found) return 'unknown';
+  return (await isSystemKeyRefused(client, undefined)) ? 'asks' : 'open';
+}
+
+interface Change {
+  action: 'system-key.enforce' | 'system-key.release';
+  key?: string | undefined;
+  detail?: Record<string, unknown>;
+}
+
+async function define(
+  databaseUrl: string,
+  condition: string,
+  { action, key, detail }: Change,
+): Promise<void> {
+  await inSession(databaseUrl, async (client) => {
+    if ((await stateOf(client)) === 'unknown') {
+      throw new Error('the database has no place for a key yet: run `npm run migrate` first');
+    }
+    for (const statement of beginIn(SYSTEM_SCOPE, key)) await client.query(statement);
+    await client.query(
+      `CREATE OR REPLACE FUNCTION system_scope_granted() RETURNS boolean LANGUAGE sql STABLE RETURN ${condition}`,
+    );
+    const target = { kind: 'database', name: 'system key' } as const;
+    const values = auditValues(PLATFORM, { action, target, by: OPERATOR_ACTOR, ...(detail && { detail }) });
+    await client.query(RECORD.text, [...values]);
+    await client.query('COMMIT');
+  });
+}
+
+async function inSession<T>(databaseUrl: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: databaseUrl, application_name: 'baton-migrate' });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await work(client);
+  } catch (error) {
+    throw plainError(error);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
