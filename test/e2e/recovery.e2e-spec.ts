@@ -10,7 +10,7 @@ import { Stack, type StackOptions } from '../support/stack.js';
 import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
 
 const LEASE_MS = 3000;
-const CHUNKS = 60;
+const CHUNKS = 30;
 const AGENTS = { BATON_AGENTS_DIR: join(__dirname, '../agents') };
 /** SIGUSR2 makes a process stand still. */
 const FREEZES = {
@@ -57,7 +57,7 @@ class Follower {
 async function followMany(count: number) {
   let look: () => void = () => undefined;
   const seen = (): void => look();
-  const metadata = { echo: { chunks: CHUNKS, delayMs: 100 } };
+  const metadata = { echo: { chunks: CHUNKS, delayMs: 200 } };
   const echoes = Array.from({ length: count }, (_, i) => new Follower('echo', `run ${i}`, metadata, seen));
   const done = () => Promise.all(echoes.map((echo) => echo.done));
   /** Rejects when a task fails, or when all have completed and it still does not hold. */

@@ -19,7 +19,7 @@ const PRESENT = join(ROOT, 'dist');
 const CHUNKS = 4;
 const STREAMS = 3;
 /** The traffic goes on while processes start: it must leave them time for that. */
-const SEND_PAUSE_MS = 100;
+const SEND_PAUSE_MS = 250;
 const FINISHED_TASKS = 2_000;
 
 /** What a later release may bring for the tables with the most traffic: a column that is filled, and an index. */
@@ -111,7 +111,7 @@ class Traffic {
   }
 
   private async stream(): Promise<void> {
-    const params = sendParams('stream', { metadata: { echo: { chunks: CHUNKS, delayMs: 50 } } });
+    const params = sendParams('stream', { metadata: { echo: { chunks: CHUNKS, delayMs: 150 } } });
     const frames: Frame[] = [];
     let sent = 0;
     while (!completes(frames.at(-1))) {

@@ -1,6 +1,6 @@
 import { type Part, endsTurn } from '@baton/a2a';
 import { hideInLogs } from '@baton/telemetry';
-import { Redactor } from './outbound/redactor.js';
+import { NOTHING_SECRET, Redactor } from './outbound/redactor.js';
 import type { SecretReader } from './ports.js';
 import { type AgentOutput, artifactChunk, textPart, type Turn, type TurnJournal } from './runtime.js';
 
@@ -10,7 +10,7 @@ import { type AgentOutput, artifactChunk, textPart, type Turn, type TurnJournal 
  */
 export class TurnSecrets {
   /** Removes the values that the turn has read so far. */
-  redactor = new Redactor([]);
+  redactor: Redactor = NOTHING_SECRET;
   private readonly values = new Set<string>();
 
   constructor(

@@ -2,8 +2,14 @@ import { ProtocolError } from '@baton/a2a';
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AuthGuard, PassportStrategy } from '@nestjs/passport';
 import { Strategy } from 'passport-http-bearer';
-import { JwtService, isJwt } from './issuers/jwt.service.js';
+import { JwtService } from './issuers/jwt.service.js';
 import { type Caller, RefusedTokenError, TokenService } from './token.service.js';
+
+/** Three parts in base64url (RFC 7515 §7.1). No token of Baton has a dot. */
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
+/** Whether a bearer token has the form of a JWT. */
+export const isJwt = (token: string): boolean => JWT.test(token);
 
 /** The caller that a guard has found. Throws if the route has no guard, which is a bug. */
 export function callerOf(request: object): Caller {

@@ -9,12 +9,11 @@ import {
   TokenStore,
 } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { createHash, randomBytes } from 'node:crypto';
 import { explainLimit } from './limits.service.js';
-import { TokenUses } from './token-uses.js';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Of a secret, to recognise it by: enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
@@ -26,6 +25,12 @@ export const MAX_TOKEN_REQUESTS_PER_SECOND = 100_000;
 
 const MAX_UNKNOWN = 10_000;
 const UNKNOWN_MS = 60_000;
+
+/** How often a process stores the use of one token. */
+const EACH_USE_MS = 60_000;
+/** How long uses of several tokens are collected for one statement. */
+const COLLECT_USES_MS = 1_000;
+const MAX_USED_TOKENS = 10_000;
 
 /** Who calls, for which tenant, and what it may do. */
 export interface Caller {
@@ -296,3 +301,39 @@ const hashOf = (secret: string): string => createHash('sha256').update(secret).d
 
 /** The hex SHA-256 under which a secret is stored; undefined if it cannot be a secret of Baton. */
 const hashSecret = (secret: string): string | undefined => (FORM.test(secret) ? hashOf(secret) : undefined);
+
+/** When tokens were last used. A process stores it once a minute for each token, beside the requests. */
+class TokenUses {
+  private readonly noted = new LRUCache<string, true>({ max: MAX_USED_TOKENS, ttl: EACH_USE_MS });
+  private readonly waiting = new Map<string, { id: string; tenantId: string; at: Date }>();
+  private readonly failures: FailureLog;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly store: Pick<TokenStore, 'noteUses'>,
+    logger: Logger,
+  ) {
+    this.failures = new FailureLog('Storing when tokens are used', logger);
+  }
+
+  /** A request with this token has come in. */
+  note({ id, tenantId }: Pick<ApiToken, 'id' | 'tenantId'>): void {
+    if (this.noted.has(id)) return;
+    this.noted.set(id, true);
+    this.waiting.set(id, { id, tenantId, at: new Date() });
+    this.timer ??= setTimeout(() => void this.flush(), COLLECT_USES_MS).unref();
+  }
+
+  /** Stores what was noted. Never rejects: what fails is noted again with the next use after a minute. */
+  async flush(): Promise<void> {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    const uses = [...this.waiting.values()];
+    this.waiting.clear();
+    if (uses.length === 0) return;
+    await this.store.noteUses(uses).then(
+      () => this.failures.worked(),
+      (error: unknown) => this.failures.failed(error),
+    );
+  }
+}

@@ -7,7 +7,8 @@ import { Logger } from '@baton/telemetry';
 import { type CryptoKey, SignJWT, UnsecuredJWT, exportSPKI, importJWK } from 'jose';
 import { ControlInMemory } from '../token.fixture.js';
 import { FakeIssuer, trust } from './issuer.fixture.js';
-import { JwtService, isJwt } from './jwt.service.js';
+import { isJwt } from '../bearer.js';
+import { JwtService } from './jwt.service.js';
 
 const UNTRUSTED = 'the token is not signed by an issuer that is trusted here';
 const now = (): number => Math.floor(Date.now() / 1000);

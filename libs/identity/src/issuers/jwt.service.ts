@@ -18,8 +18,6 @@ import type { Caller, RefusedToken } from '../token.service.js';
 import { hasValue, scopesOf, userPrincipal } from './claims.js';
 import { IssuerError, IssuerKeys, readIssuerKeys } from './issuer-keys.js';
 
-/** Three parts in base64url (RFC 7515 §7.1). No token of Baton has a dot. */
-const FORM = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const MAX_LENGTH = 8192;
 /** What can be the URL of an issuer. Postgres refuses U+0000 in a text. */
 const ISSUER = /^[\x21-\x7e]{1,2048}$/;
@@ -40,9 +38,6 @@ const MAX_TIME = 8.64e12;
 const UNTRUSTED = 'the token is not signed by an issuer that is trusted here';
 
 const EXPIRED = 'the token has expired';
-
-/** Whether a bearer token has the form of a JWT. */
-export const isJwt = (token: string): boolean => FORM.test(token);
 
 /**
  * Verifies access tokens of the issuers that tenants trust (JWTs, RFC 7519 and RFC 9068). Issuers are set by operators:

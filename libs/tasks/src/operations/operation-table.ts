@@ -18,12 +18,12 @@ export class OperationTable {
     subscribe: SubscribeOperation,
   ) {
     this.operations = {
-      sendMessage: (call, request, signal) => send.sendMessage(call, request, signal),
-      sendStreamingMessage: (call, request, signal) => send.sendStreamingMessage(call, request, signal),
-      getTask: (call, request) => read.getTask(call, request),
-      listTasks: (call, request) => read.listTasks(call, request),
-      cancelTask: (call, request) => cancel.cancelTask(call, request),
-      subscribeToTask: (call, request, signal) => subscribe.subscribeToTask(call, request, signal),
+      sendMessage: send.sendMessage.bind(send),
+      sendStreamingMessage: send.sendStreamingMessage.bind(send),
+      getTask: read.getTask.bind(read),
+      listTasks: read.listTasks.bind(read),
+      cancelTask: cancel.cancelTask.bind(cancel),
+      subscribeToTask: subscribe.subscribeToTask.bind(subscribe),
       pushNotificationConfig: async () => {
         throw pushNotSupported();
       },
