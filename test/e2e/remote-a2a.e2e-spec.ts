@@ -177,6 +177,24 @@ describe('agents that live elsewhere', () => {
     expect(stateIn(frames.at(-1))).toBe('TASK_STATE_COMPLETED');
   });
 
+  it('are no longer called when the operator closes them to the tenant', async () => {
+    const { host } = new URL(remote('1.0').url);
+    const before = remote('1.0').asked.length;
+    const answer = async (): Promise<unknown> => {
+      const { result } = await callerOf('speaks-1-0').call('SendMessage', sendParams('count 1'));
+      const { state, message } = result!.task.status;
+      return state === 'TASK_STATE_FAILED' ? message.parts[0].text : state;
+    };
+    await stack.baton('tenants', 'egress', tenant.slug, '--deny', host);
+    expect(await answer()).toBe(
+      '"127.0.0.1" is in the list of destinations that this tenant may not call (egress_deny). The operator of ' +
+        'this server can change the list',
+    );
+    expect(remote('1.0').asked).toHaveLength(before);
+    await stack.baton('tenants', 'egress', tenant.slug, '--deny', 'none');
+    expect(await answer()).toBe('TASK_STATE_COMPLETED');
+  });
+
   it('may not be addresses of the operator’s network', async () => {
     const { result } = await callerOf('sly').call('SendMessage', sendParams('secrets, please'));
     const { state, message } = result!.task.status;

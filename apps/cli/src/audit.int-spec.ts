@@ -104,6 +104,10 @@ const WRITES: Readonly<Record<string, () => Promise<{ line: string; input?: stri
     line: 'tenants limits walk --open-streams 5 --default tasks-waiting',
     record: { action: 'limits.change', detail: { set: { openStreams: 5 }, reset: ['tasksWaiting'] } },
   }),
+  'tenants egress': async () => ({
+    line: 'tenants egress walk --deny evil.example',
+    record: { action: 'tenant.update', detail: { egressDeny: ['evil.example'] } },
+  }),
   'tenants suspend': async () => ({
     line: 'tenants suspend another --reason unpaid',
     record: {

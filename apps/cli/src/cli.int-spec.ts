@@ -29,6 +29,22 @@ describe('tenants', () => {
     );
   });
 
+  it('get lists of where their agents may call', async () => {
+    await json('tenants create fenced');
+    expect((await baton('tenants egress fenced')).out).toMatch(/^allow +all\ndeny +none$/);
+    const set = 'tenants egress fenced --allow *.Example.com 10.0.0.0/8 --deny evil.example.com,0x7f.1';
+    expect(await json(set)).toEqual({
+      ...{ allow: ['*.example.com', '10.0.0.0/8'], deny: ['evil.example.com', '127.0.0.1'] },
+    });
+    expect(await refusal('tenants egress fenced --deny a.example https://b.example')).toMatch(
+      /^--deny: "https:\/\/b\.example" is no destination: use host names/,
+    );
+    expect(await refusal('tenants egress nobody')).toMatch(/^There is no tenant "nobody"/);
+    expect(await json('tenants egress fenced --allow all')).toMatchObject({
+      ...{ allow: [], deny: ['evil.example.com', '127.0.0.1'] },
+    });
+  });
+
   it('get a model for their index, none, or that of the environment', async () => {
     await json('tenants create routed');
     const set = (line: string) => json(`tenants set routed --index-model ${line}`);

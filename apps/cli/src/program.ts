@@ -6,7 +6,7 @@ const COMMANDS: Readonly<
   Record<string, { summary: string; add: (program: Command, cli: Cli) => Promise<void> }>
 > = {
   tenants: {
-    summary: 'tenants: create, list, set, limits, usage, suspend, resume, delete, export, import',
+    summary: 'tenants: create, list, set, limits, egress, usage, suspend, resume, delete, export, import',
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
   },
   tokens: {

@@ -71,6 +71,8 @@ export const ERRORS = {
   'precondition-failed': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 412, reason: 'PRECONDITION_FAILED' },
   /** A secret would be sent to a place that may not receive it. */
   'secret-refused': { code: A2A_ERROR_CODE.INVALID_PARAMS, http: 422, reason: 'SECRET_REFUSED' },
+  /** An agent would call what the operator has closed to its tenant. */
+  'egress-refused': { code: A2A_ERROR_CODE.INVALID_PARAMS, http: 422, reason: 'EGRESS_REFUSED' },
   /** The operator has not set up what it needs. */
   'not-configured': { code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION, http: 501, reason: 'NOT_CONFIGURED' },
   'request-timeout': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 408, reason: 'REQUEST_TIMEOUT' },

@@ -1,4 +1,3 @@
-import { OutboundModule } from '@baton/outbound';
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import type { AgentRuntime } from './runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
@@ -22,7 +21,7 @@ export class AgentsModule {
     const classes = Object.values<Type<AgentRuntime>>(RUNTIMES);
     return {
       module: AgentsModule,
-      imports: [OutboundModule, ports],
+      imports: [ports],
       providers: [
         ...classes,
         ...TOOL_SOURCES,

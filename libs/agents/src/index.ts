@@ -16,5 +16,6 @@ export * from './runtime.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';
 export { AgentCrash, AgentError } from './runtimes/executor/protocol.js';
 export { RuntimeTable } from './runtimes.js';
+export { calledUrls } from './called-urls.js';
 export { type SecretUse, secretUses } from './secret-uses.js';
 export { TurnSecrets } from './turn-secrets.js';

@@ -50,7 +50,7 @@ const publish = (bus: Parameters<AgentExecutor['execute']>[1], { $case, value }:
   bus.publish((AgentEvent[$case] as (data: unknown) => Parameters<typeof bus.publish>[0])(value));
 
 const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] });
-const connector = new RemoteConnector(outbound);
+const connector = new RemoteConnector();
 let elsewhere: RemoteAgent;
 beforeAll(async () => {
   elsewhere = await RemoteAgent.start({ version: '1.0' });
@@ -64,7 +64,7 @@ function remote(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput> {
   const { definition, ...far } = agent('far', 'remote-a2a');
   const settled = { ...definition, config: { card: elsewhere.url } };
   const runtime = new RemoteA2aRuntime(connector, Logger.silent(), new Metrics());
-  return runtime.run({ ...turn, agent: { ...far, definition: settled } }, signal);
+  return runtime.run({ ...turn, outbound, agent: { ...far, definition: settled } }, signal);
 }
 
 /** Every runtime with a message that makes it say something. */
@@ -132,7 +132,7 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
   it('leaves the turn it was given as it was', async () => {
     const given = turn();
     // The journal is there to be written.
-    const dataOf = ({ earlierTasks: _, journal: _journal, secrets: _secrets, ...data }: Turn) => data;
+    const dataOf = ({ earlierTasks: _, journal: _j, secrets: _s, outbound: _o, ...data }: Turn) => data;
     const before = structuredClone(dataOf(given));
     await collect(run(given, never));
     expect(dataOf(given)).toEqual(before);
@@ -157,7 +157,7 @@ describe('the runtime table', () => {
     new EchoRuntime(),
     new ExecutorRuntime(none, Logger.silent()),
     indexOf(new FixedAgents([])),
-    new LlmRuntime(none, none, none, none, none, none),
+    new LlmRuntime(none, none, none, none, none),
     new RemoteA2aRuntime(connector, Logger.silent(), new Metrics()),
   ]);
 

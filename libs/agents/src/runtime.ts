@@ -8,6 +8,7 @@ import {
   type Task,
   TaskState,
 } from '@baton/a2a';
+import type { OutboundCalls } from '@baton/outbound';
 import type { TurnSecrets } from './turn-secrets.js';
 
 /** One entry of a journal. */
@@ -58,6 +59,8 @@ export interface Turn {
   journal: TurnJournal;
   /** The secrets of the tenant. */
   secrets: TurnSecrets;
+  /** The only way to call the addresses that a tenant wrote: it goes where the lists of the tenant allow. */
+  outbound: OutboundCalls;
   /** URIs of the extensions that the caller requested. */
   extensions: readonly string[];
   /** The trace of the caller's request (W3C Trace Context). Outbound calls continue it. */

@@ -13,6 +13,8 @@ export interface EgressPattern {
   port?: string;
 }
 
+/** Most patterns of one list of a tenant. */
+export const MAX_EGRESS_PATTERNS = 200;
 /** What a pattern must be, for errors. */
 export const EGRESS_PATTERN_REMEDY =
   'use host names (api.example.com), names below one (*.example.com), addresses and networks (10.0.0.0/8), each but ' +

@@ -1,5 +1,10 @@
 export { ConfigModule } from './config.module.js';
-export { type EgressPattern, parseEgressPattern } from './egress-pattern.js';
+export {
+  EGRESS_PATTERN_REMEDY,
+  type EgressPattern,
+  MAX_EGRESS_PATTERNS,
+  parseEgressPattern,
+} from './egress-pattern.js';
 export {
   Environment,
   EnvironmentError,

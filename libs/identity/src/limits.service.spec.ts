@@ -20,7 +20,8 @@ describe('the limits of a tenant', () => {
     const tenants = {
       byId: (id: string) => {
         reads += 1;
-        const state = { suspendedAt: null, suspendedReason: null, deletingAt: null, ...states[id] };
+        const lists = { egressAllow: [], egressDeny: [] };
+        const state = { suspendedAt: null, suspendedReason: null, deletingAt: null, ...lists, ...states[id] };
         return Promise.resolve(set[id] && { limits: set[id], ...state });
       },
     };
@@ -69,6 +70,17 @@ describe('the limits of a tenant', () => {
     await control.publishControl({ type: 'limits-changed', tenantId: 'acme' });
     await service.assertActive('acme');
     await expect(service.assertActive('unknown')).rejects.toMatchObject({ kind: 'unauthenticated' });
+  });
+
+  it('come with the lists of where its agents may call, which cost no further query', async () => {
+    await service.of('acme');
+    expect(await service.egress('acme')).toEqual({ allow: [], deny: [] });
+    states.acme = { egressAllow: ['*.example.com'], egressDeny: ['10.0.0.0/8'] };
+    expect(await service.egress('acme')).toEqual({ allow: [], deny: [] });
+    expect(reads).toBe(1);
+    await control.publishControl({ type: 'limits-changed', tenantId: 'acme' });
+    expect(await service.egress('acme')).toEqual({ allow: ['*.example.com'], deny: ['10.0.0.0/8'] });
+    delete states.acme;
   });
 
   it('are asked for again after TOKEN_CACHE_MS where nobody can be told', async () => {

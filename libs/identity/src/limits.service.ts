@@ -2,6 +2,7 @@ import { ProtocolError } from '@baton/a2a';
 import { Environment, type LimitName, type TenantLimits } from '@baton/config';
 import { LimitReachedError, type Tenant, TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
+import { type EgressLists, NO_EGRESS_LISTS } from '@baton/outbound';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 
 /** What every request needs to know of its tenant. */
@@ -11,6 +12,8 @@ interface TenantTerms {
   state: 'active' | 'suspended' | 'gone';
   /** Of the suspension. */
   reason: string | null;
+  /** Where its agents may call. */
+  egress: EgressLists;
 }
 
 /**
@@ -53,6 +56,11 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     return (await this.cache.get(tenantId))?.limits ?? this.defaults;
   }
 
+  /** Where the agents of a tenant may call. Rejects only when the database can't be asked. */
+  async egress(tenantId: string): Promise<EgressLists> {
+    return (await this.cache.get(tenantId))?.egress ?? NO_EGRESS_LISTS;
+  }
+
   /** Throws `tenant-suspended` with the operator's reason, or `unauthenticated` if the tenant is deleted. */
   async assertActive(tenantId: string): Promise<void> {
     const terms = await this.cache.get(tenantId);
@@ -87,6 +95,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
       limits: { ...this.defaults, ...tenant?.limits },
       state: stateOf(tenant),
       reason: tenant?.suspendedReason ?? null,
+      egress: tenant ? { allow: tenant.egressAllow, deny: tenant.egressDeny } : NO_EGRESS_LISTS,
     };
   }
 }

@@ -138,6 +138,34 @@ describe('/v1/admin/tenants', () => {
     });
   });
 
+  it('changes where agents may call, and names the pattern that is none', async () => {
+    const { id } = (await ask('POST', 'tenants', { slug: 'fenced' })).json as { id: string };
+    const patch = async (body: object) => {
+      const { status, json } = await ask('PATCH', 'tenants/fenced', body);
+      return status === 200 ? [json.egress_allow, json.egress_deny] : [status, json.error.fields];
+    };
+    expect(
+      await patch({ egress_allow: ['API.example.com.', 'api.example.com', '*.bücher.example:443'] }),
+    ).toEqual([['api.example.com', '*.xn--bcher-kva.example:443'], []]);
+    expect(await patch({ egress_deny: ['0x7f.1', '10.0.0.0/8'] })).toMatchObject([
+      ['api.example.com', '*.xn--bcher-kva.example:443'],
+      ['127.0.0.1', '10.0.0.0/8'],
+    ]);
+    const [record] = await app.get(AuditStore, { strict: false }).list({ tenantId: id, limit: 1 });
+    expect(record).toMatchObject({
+      ...{ action: 'tenant.update', actor: { kind: 'operator' } },
+      detail: { egressDeny: ['127.0.0.1', '10.0.0.0/8'] },
+    });
+    for (const [body, field] of [
+      [{ egress_allow: ['a.example', 'https://b.example'] }, 'egress_allow[1]'],
+      [{ egress_deny: Array<string>(201).fill('a.example') }, 'egress_deny'],
+      [{ egress_deny: 'a.example' }, 'egress_deny'],
+    ] as const) {
+      expect(await patch(body)).toMatchObject([400, [{ field }]]);
+    }
+    expect((await ask('GET', 'tenants/fenced')).json.egress_deny).toEqual(['127.0.0.1', '10.0.0.0/8']);
+  });
+
   it('lists and revokes tokens, and never shows a secret again', async () => {
     await ask('POST', 'tenants', { slug: 'keys' });
     const body = { name: 'ci', scopes: ['agents:call'], expires_at: '2100-01-01T00:00:00Z' };
@@ -440,6 +468,9 @@ describe('npx baton with --url needs no database', () => {
     expect(await json('limits', 'remote', '--default', 'open-streams')).toMatchObject({
       openStreams: { value: null, from: 'none' },
     });
+    const lists = { allow: ['*.example.com', '10.0.0.0/8'], deny: [] };
+    expect(await json('egress', 'remote', '--allow', '*.Example.com,10.0.0.0/8')).toEqual(lists);
+    expect(await json('egress', 'remote')).toEqual(lists);
     expect(await json('usage', 'remote')).toMatchObject({ queuedRuns: 0, days: [] });
     expect(await json('suspend', 'remote', '--reason', 'unpaid')).toMatchObject({ canceledTasks: 0 });
     expect(await json('resume', 'remote')).toMatchObject({ suspendedAt: null });

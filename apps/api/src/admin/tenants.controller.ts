@@ -16,7 +16,10 @@ const NDJSON = 'application/x-ndjson';
 
 const newTenantBody = z.strictObject({ slug: z.string() });
 const changeTenantBody = z
-  .strictObject({ default_agent: z.string(), index_model: z.string(), index_model_url: z.string() })
+  .strictObject({
+    ...{ default_agent: z.string(), index_model: z.string(), index_model_url: z.string() },
+    ...{ egress_allow: z.array(z.string()), egress_deny: z.array(z.string()) },
+  })
   .partial();
 const suspendBody = z.strictObject({
   reason: z.string().min(1).max(200).optional(),
@@ -74,7 +77,8 @@ export class AdminTenantsController {
     const body = parseFields(changeTenantBody, await this.bodies.ofOperator(request), '', 'the body');
     const change = {
       ...{ defaultAgent: body.default_agent, indexModel: body.index_model },
-      indexModelUrl: body.index_model_url,
+      ...{ indexModelUrl: body.index_model_url },
+      ...{ egressAllow: body.egress_allow, egressDeny: body.egress_deny },
     };
     const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
     return encodeTenant(await this.settings.change(slug, given, operatorActorOf(request)));
@@ -172,6 +176,7 @@ const timeOf = (date: Date | null): string | null => date?.toISOString() ?? null
 const encodeTenant = (tenant: Tenant): Json => ({
   ...{ id: tenant.id, slug: tenant.slug, default_agent: tenant.defaultAgent },
   ...{ index_model: tenant.indexModel, index_model_url: tenant.indexModelUrl },
+  ...{ egress_allow: tenant.egressAllow, egress_deny: tenant.egressDeny },
   ...{ suspended_at: timeOf(tenant.suspendedAt), suspended_reason: tenant.suspendedReason },
   ...{ deleting_at: timeOf(tenant.deletingAt), created_at: timeOf(tenant.createdAt) },
 });

@@ -70,6 +70,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   addLifecycleCommands(tenants, cli);
   addArchiveCommands(tenants, cli);
   addLimitsCommand(tenants, cli);
+  addEgressCommand(tenants, cli);
 }
 
 /** Like `withTenants`, for one tenant: says how to find the slug if there is none. */
@@ -349,4 +350,55 @@ function parseName(text: string): LimitName {
   if (found) return found;
   const known = LIMIT_NAMES.map((name) => optionOf(name).slice(2)).join(', ');
   throw new OperatorError(`--default: "${text}" is not a limit: choose from ${known}.`);
+}
+
+interface EgressOptions extends Common {
+  allow?: string[];
+  deny?: string[];
+}
+
+/** `baton tenants egress …`: where the agents of a tenant may call. */
+function addEgressCommand(tenants: Command, cli: Cli): void {
+  withOperatorOptions(tenants.command('egress'))
+    .description('show or change where the agents of a tenant may call')
+    .argument('<slug>', 'slug of the tenant')
+    .option('--allow <patterns...>', 'only these: api.example.com, *.example.com:443, 10.0.0.0/8; or all')
+    .option('--deny <patterns...>', 'never these, whatever --allow says; or none')
+    .action(async (slug: string, options: EgressOptions) => {
+      const change = {
+        ...(options.allow && { egressAllow: parsePatterns(options.allow, 'all') }),
+        ...(options.deny && { egressDeny: parsePatterns(options.deny, 'none') }),
+      };
+      const isChange = Object.keys(change).length > 0;
+      const tenant = await use(cli, options, slug, (operations) =>
+        isChange ? operations.change(slug, change) : operations.find(slug),
+      ).catch(nameLists);
+      const { egressAllow: allow, egressDeny: deny } = tenant;
+      if (options.json) return void printJson(cli.terminal, { allow, deny });
+      printFields(
+        cli.terminal,
+        [
+          ['allow', allow.join(', ') || 'all'],
+          ['deny', deny.join(', ') || 'none'],
+        ],
+        8,
+      );
+    });
+}
+
+/** Several patterns apart or with commas, or the word for an empty list. */
+function parsePatterns(texts: readonly string[], empty: 'all' | 'none'): string[] {
+  const patterns = texts
+    .flatMap((text) => text.split(','))
+    .map((text) => text.trim())
+    .filter(Boolean);
+  return patterns.length === 1 && patterns[0] === empty ? [] : patterns;
+}
+
+/** Names the options instead of the fields of the API. */
+function nameLists(error: unknown): never {
+  if (!(error instanceof ProtocolError) || error.kind !== 'invalid-params') throw error;
+  throw new OperatorError(
+    `${error.message.replace(/^egress_allow(\[\d+\])?/, '--allow').replace(/^egress_deny(\[\d+\])?/, '--deny')}.`,
+  );
 }

@@ -38,6 +38,7 @@ export async function withDatabaseTenants<T>(
       return work({
         create: (slug) => settings.create(slug, OPERATOR_ACTOR),
         list: () => settings.list(),
+        find: (slug) => settings.find(slug),
         change: (slug, change) => settings.change(slug, change, OPERATOR_ACTOR),
         limits: (slug) => settings.limits(slug),
         changeLimits: (...change) => settings.changeLimits(...change, OPERATOR_ACTOR),

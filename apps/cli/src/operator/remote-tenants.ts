@@ -13,6 +13,8 @@ interface TenantJson {
   default_agent: string;
   index_model: string | null;
   index_model_url: string | null;
+  egress_allow: string[];
+  egress_deny: string[];
   suspended_at: string | null;
   suspended_reason: string | null;
   deleting_at: string | null;
@@ -47,10 +49,15 @@ export class RemoteTenants implements TenantOperations {
     return (await this.api.list<TenantJson>('admin/tenants', 'tenants')).map(tenantOf);
   }
 
-  async change(slug: string, { defaultAgent, indexModel, indexModelUrl }: TenantChange): Promise<Tenant> {
+  async find(slug: string): Promise<Tenant> {
+    return tenantOf(await this.api.call('GET', pathOf(slug)));
+  }
+
+  async change(slug: string, change: TenantChange): Promise<Tenant> {
     const body = {
-      ...{ default_agent: defaultAgent, index_model: indexModel },
-      index_model_url: indexModelUrl,
+      ...{ default_agent: change.defaultAgent, index_model: change.indexModel },
+      ...{ index_model_url: change.indexModelUrl },
+      ...{ egress_allow: change.egressAllow, egress_deny: change.egressDeny },
     };
     return tenantOf(await this.api.call('PATCH', pathOf(slug), body));
   }
@@ -145,6 +152,7 @@ const dateOf = (text: string | null): Date | null => (text === null ? null : new
 const tenantOf = (json: TenantJson): Tenant => ({
   ...{ id: json.id, slug: json.slug, defaultAgent: json.default_agent, limits: {} },
   ...{ indexModel: json.index_model, indexModelUrl: json.index_model_url },
+  ...{ egressAllow: json.egress_allow, egressDeny: json.egress_deny },
   ...{ suspendedAt: dateOf(json.suspended_at), suspendedReason: json.suspended_reason },
   ...{ deletingAt: dateOf(json.deleting_at), createdAt: new Date(json.created_at) },
 });

@@ -9,6 +9,7 @@ import { findAdminTarget, type OperatorOptions } from './admin-target.js';
 export interface TenantOperations {
   create(slug: string): Promise<Tenant>;
   list(): Promise<Tenant[]>;
+  find(slug: string): Promise<Tenant>;
   change(slug: string, change: TenantChange): Promise<Tenant>;
   limits(slug: string): Promise<LimitsInForce>;
   changeLimits(slug: string, values: LimitOverrides, defaults: readonly LimitName[]): Promise<LimitsInForce>;

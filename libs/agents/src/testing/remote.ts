@@ -1,7 +1,7 @@
 import { RemoteAgent, type RemoteAgentOptions } from '../../../../test/support/remote-agent/remote-agent.js';
 import type { Disk } from '../../../../test/support/remote-agent/surviving-tasks.js';
 import { Logger, Metrics } from '@baton/telemetry';
-import { Outbound } from '@baton/outbound';
+import { type EgressLists, Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../runtime.js';
 import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from '../runtimes/remote-a2a/remote-connection.js';
@@ -10,6 +10,8 @@ import { agent, collect, summary, turnSecrets, turnWith, userMessage } from './t
 /** Remote agents of one test file, and the runtime that calls them. */
 export class Elsewhere {
   readonly started: RemoteAgent[] = [];
+  /** Where the tenant may call. */
+  lists: EgressLists = { allow: [], deny: [] };
   private readonly outbound: Outbound;
 
   constructor(allow = ['127.0.0.1']) {
@@ -39,8 +41,9 @@ export class Elsewhere {
 
   /** What the runtime says in a turn. */
   say(turn: Turn, signal = new AbortController().signal): AsyncIterable<AgentOutput> {
-    const connector = new RemoteConnector(this.outbound);
-    return new RemoteA2aRuntime(connector, Logger.silent(), new Metrics()).run(turn, signal);
+    const runtime = new RemoteA2aRuntime(new RemoteConnector(), Logger.silent(), new Metrics());
+    const outbound = this.outbound.forTenant(() => Promise.resolve(this.lists));
+    return runtime.run({ ...turn, outbound }, signal);
   }
 
   run(turn: Turn): Promise<AgentOutput[]> {

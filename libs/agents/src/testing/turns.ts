@@ -46,11 +46,16 @@ export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
     earlierTasks: async () => [],
     journal: new MemoryJournal(),
     secrets: turnSecrets({}),
+    outbound: NO_CALLS,
     extensions: [],
     traceparent: undefined,
     ...fields,
   };
 }
+
+/** For turns that call nothing. */
+const refuse = () => Promise.reject(new Error('this turn has no way to the outside'));
+const NO_CALLS = { fetch: refuse, fetchWithin: () => refuse };
 
 /** The secrets of a tenant. They may go anywhere, unless `reader` checks it. */
 export function turnSecrets(values: Readonly<Record<string, string>>, reader?: SecretReader): TurnSecrets {

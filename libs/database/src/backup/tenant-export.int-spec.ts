@@ -115,6 +115,8 @@ it('an imported tenant has the same tasks, logs, ids, agents and versions', asyn
   const rest = { skills: [], inputModes: [], outputModes: [], extensions: [] };
   const agent = { slug: 'helper', definition: { ...definition, ...rest }, enabled: true, by: 'operator' };
   const { id: agentId } = await agents.create({ tenantId, ...agent });
+  const lists = { egressAllow: ['*.example.com', '10.0.0.0/8'], egressDeny: ['evil.example.com'] };
+  await new TenantStore(catalog).set('acme', lists);
   const { file, records } = await exported();
   expect(records).toMatchObject({
     agent: 1,
@@ -133,6 +135,9 @@ it('an imported tenant has the same tasks, logs, ids, agents and versions', asyn
   ] as const) {
     const imported = await importTenant(into.url, slug, pieces(file));
     expect(imported).toMatchObject({ slug, secrets: [], pausedSchedules: 0 });
+    const text =
+      'SELECT egress_allow AS "egressAllow", egress_deny AS "egressDeny" FROM tenants WHERE slug = $1';
+    expect(await into.database.systemQuery({ text }, [slug])).toEqual([lists]);
     for (const id of ids) {
       const there = await read(into, imported.id, id);
       expect(there.events.length).toBeGreaterThan(1);
@@ -217,6 +222,7 @@ it('what is no whole export leaves nothing behind', async () => {
     [[...lines.slice(0, 3), ...lines.slice(4)].join('\n'), /lines of the kind \w+ instead of/],
     [file.replace('"version":1', '"version":2'), /which knows more/],
     [file.replace('"kind":"task"', '"kind":"new"'), /which knows more/],
+    [file.replace('"egressDeny":[]', '"egressDeny":["~evil"]'), /which knows more/],
     [file.replace('"agent_id"', '"agent"'), /which knows more/],
     [file.replace('"last_sequence":', '"last_sequence":"x'), /is not a JSON object/],
     [file.replace('"attempt":1', '"attempt":"x"'), /does not fit/],

@@ -1,3 +1,4 @@
+import { parseEgressPattern } from '@baton/config';
 import { randomUUID } from 'node:crypto';
 import { escapeIdentifier } from 'pg';
 import { z } from 'zod';
@@ -30,6 +31,9 @@ const headerSchema = z.object({
     indexModel: z.string().nullable(),
     indexModelUrl: z.string().nullable(),
     limits: z.record(z.string(), z.number().nullable()),
+    // Exports of earlier releases have no lists.
+    egressAllow: z.array(z.string()).default([]),
+    egressDeny: z.array(z.string()).default([]),
   }),
   secrets: z.array(z.string()),
 });
@@ -43,7 +47,8 @@ const LINE_FEED = 10;
 const MAX_ROWS = 200;
 const MAX_BATCH_BYTES = 1024 * 1024;
 const CREATE_TENANT = `
-INSERT INTO tenants (id, slug, default_agent, index_model, index_model_url, limits) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO tenants (id, slug, default_agent, index_model, index_model_url, limits, egress_allow, egress_deny)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (slug) DO NOTHING RETURNING id`;
 /** The queue ticks by the ids of schedules, which two tenants must not share. Whoever resumes one sets its next time. */
 const PAUSE_SCHEDULES = `
@@ -85,8 +90,11 @@ async function load(
   }
   const { version, release, tenant, secrets } = header.data;
   if (version > EXPORT_VERSION) throw newer(release);
-  const { defaultAgent, indexModel, indexModelUrl, limits } = tenant;
-  const settings = [defaultAgent, indexModel, indexModelUrl, JSON.stringify(limits)];
+  const { defaultAgent, indexModel, indexModelUrl, limits, egressAllow, egressDeny } = tenant;
+  const lists = [egressAllow, egressDeny];
+  // A pattern that is not understood must not get lost, because a list restricts.
+  if (!lists.flat().every((pattern) => parseEgressPattern(pattern))) throw newer(release);
+  const settings = [defaultAgent, indexModel, indexModelUrl, JSON.stringify(limits), ...lists];
   const created = await session.query(CREATE_TENANT, [id, slug, ...settings]);
   if (created.length === 0)
     throw new BackupError(`The tenant "${slug}" already exists: choose another slug.`);

@@ -12,6 +12,10 @@ export interface Tenant {
   indexModelUrl: string | null;
   /** The tenant's own values, which replace the defaults of the environment. */
   limits: LimitOverrides;
+  /** Patterns of the only destinations that its agents may call; empty = all. */
+  egressAllow: string[];
+  /** Patterns of the destinations that they may not call. */
+  egressDeny: string[];
   /** Since then its calls are refused, and its schedules do not fire. */
   suspendedAt: Date | null;
   /** What its callers are told. */

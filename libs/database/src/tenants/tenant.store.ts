@@ -50,7 +50,9 @@ export class TenantStore {
   /** Undefined: there is no such tenant. */
   async set(
     slug: string,
-    data: Partial<Pick<Tenant, 'defaultAgent' | 'indexModel' | 'indexModelUrl'>>,
+    data: Partial<
+      Pick<Tenant, 'defaultAgent' | 'indexModel' | 'indexModelUrl' | 'egressAllow' | 'egressDeny'>
+    >,
     by: Actor = PLATFORM_ACTOR,
   ): Promise<Tenant | undefined> {
     const found = await this.bySlug(slug);

@@ -12,7 +12,7 @@ import {
   slugOf,
   writeAgentDefinition,
 } from '@baton/a2a';
-import { BUILTIN_AGENTS, assertSchemas, secretUses } from '@baton/agents';
+import { BUILTIN_AGENTS, assertSchemas, calledUrls, secretUses } from '@baton/agents';
 import { ComputePool } from '@baton/compute';
 import {
   type Actor,
@@ -25,6 +25,7 @@ import {
 } from '@baton/database';
 import { explainLimit } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
+import { egressRefusal } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { isDeepStrictEqual } from 'node:util';
@@ -234,6 +235,7 @@ export class Catalog {
 
   private async assertRunnable(tenantId: string, definition: AgentDocument['definition']): Promise<void> {
     assertRunnable(definition);
+    await this.assertEgress(tenantId, definition);
     await this.assertSecrets(tenantId, definition);
     await assertSchemas(this.pool, tenantId, definition);
   }
@@ -254,6 +256,24 @@ export class Catalog {
     if (violations.length === 0) return;
     const message = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');
     throw new ProtocolError('secret-refused', message, { violations });
+  }
+
+  /**
+   * Throws `egress-refused` if the agent would call what the lists of the tenant refuse by its name. A run checks the
+   * addresses, too.
+   */
+  private async assertEgress(tenantId: string, definition: AgentDocument['definition']): Promise<void> {
+    const urls = calledUrls(definition);
+    const tenant = urls.length > 0 ? await this.tenants.byId(tenantId) : undefined;
+    if (!tenant) return;
+    const lists = { allow: tenant.egressAllow, deny: tenant.egressDeny };
+    const violations = urls.flatMap(({ field, url }) => {
+      const description = egressRefusal(lists, url);
+      return description === undefined ? [] : [{ field, description }];
+    });
+    if (violations.length === 0) return;
+    const message = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');
+    throw new ProtocolError('egress-refused', message, { violations });
   }
 
   /** An agent that the tenant may change. Throws `conflict` for others it can see. */

@@ -1,4 +1,5 @@
 import { AgentsModule } from '@baton/agents';
+import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
 import { AgentDirectoryModule } from '../catalog/catalog.module.js';
 import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
@@ -16,6 +17,7 @@ import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
 @Module({
   imports: [
     AgentDirectoryModule,
+    OutboundModule,
     RuntimePortsModule,
     TurnsModule,
     AgentsModule.withPorts(RuntimePortsModule),

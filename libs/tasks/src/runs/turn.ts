@@ -22,6 +22,8 @@ import {
   TurnSecrets,
 } from '@baton/agents';
 import { type ClaimedRun, JournalStore, TaskStore, type LoggedSize, type TurnOutcome } from '@baton/database';
+import { LimitsService } from '@baton/identity';
+import { Outbound } from '@baton/outbound';
 import { Injectable } from '@nestjs/common';
 import type { TenantLimits } from '@baton/config';
 import { isDeepStrictEqual } from 'node:util';
@@ -41,6 +43,8 @@ export class TurnBuilder {
     private readonly tasks: TaskStore,
     private readonly journals: JournalStore,
     private readonly secrets: SecretReader,
+    private readonly outbound: Outbound,
+    private readonly limits: LimitsService,
   ) {}
 
   /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
@@ -59,6 +63,7 @@ export class TurnBuilder {
       earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
       journal: secrets.journal(new RunJournal(this.journals, run, signal)),
       secrets,
+      outbound: this.outbound.forTenant(() => retryTransient(() => this.limits.egress(tenantId), { signal })),
       extensions,
       traceparent: run.traceparent ?? undefined,
       runsAlone,

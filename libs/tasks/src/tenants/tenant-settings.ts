@@ -1,6 +1,14 @@
 import { ProtocolError, SLUG } from '@baton/a2a';
 import { assertConfig, BUILTIN_AGENTS } from '@baton/agents';
-import { Environment, LIMIT_NAMES, type LimitName, type LimitOverrides } from '@baton/config';
+import {
+  EGRESS_PATTERN_REMEDY,
+  Environment,
+  LIMIT_NAMES,
+  type LimitName,
+  type LimitOverrides,
+  MAX_EGRESS_PATTERNS,
+  parseEgressPattern,
+} from '@baton/config';
 import {
   type Actor,
   AuditStore,
@@ -34,6 +42,10 @@ export interface TenantChange {
   /** `provider/model`, `none`, or `default` for what the environment says. */
   indexModel?: string;
   indexModelUrl?: string;
+  /** Patterns of the only destinations that its agents may call; empty = all. */
+  egressAllow?: readonly string[];
+  /** Patterns of the destinations that they may not call. */
+  egressDeny?: readonly string[];
 }
 
 /** A thing of a tenant, with the tenant's slug. */
@@ -86,15 +98,19 @@ export class TenantSettings {
     );
   }
 
-  /** @throws ProtocolError `invalid-params` that names the field */
+  /** In force at once. @throws ProtocolError `invalid-params` that names the field */
   async change(slug: string, change: TenantChange, by: Actor): Promise<Tenant> {
-    const { defaultAgent, indexModel, indexModelUrl } = change;
+    const { defaultAgent, indexModel, indexModelUrl, egressAllow, egressDeny } = change;
     const { id } = await this.find(slug);
     const data = {
       ...(defaultAgent !== undefined && { defaultAgent: await this.slugOfAgent(id, defaultAgent) }),
       ...(indexModel !== undefined && readIndexModel(indexModel, indexModelUrl)),
+      ...(egressAllow && { egressAllow: readPatterns('egress_allow', egressAllow) }),
+      ...(egressDeny && { egressDeny: readPatterns('egress_deny', egressDeny) }),
     };
-    return (await this.tenants.set(slug, data, by)) ?? this.find(slug);
+    const changed = (await this.tenants.set(slug, data, by)) ?? (await this.find(slug));
+    if (egressAllow ?? egressDeny) await this.announceTerms(id);
+    return changed;
   }
 
   async limits(slug: string): Promise<LimitsInForce> {
@@ -110,9 +126,7 @@ export class TenantSettings {
   ): Promise<LimitsInForce> {
     const { id } = await this.find(slug);
     const tenant = (await this.tenants.setLimits(slug, values, defaults, by)) ?? (await this.find(slug));
-    this.limitsInUse.forget(id);
-    // A process that does not hear of it reads the limits again within TOKEN_CACHE_MS.
-    await this.messaging.publishControl({ type: 'limits-changed', tenantId: id }).catch(() => undefined);
+    await this.announceTerms(id);
     return this.limitsOf(tenant);
   }
 
@@ -130,6 +144,13 @@ export class TenantSettings {
       by,
     });
     return tenant;
+  }
+
+  /** Every process reads again what the operator allows the tenant. */
+  private async announceTerms(tenantId: string): Promise<void> {
+    this.limitsInUse.forget(tenantId);
+    // A process that does not hear of it reads them again within TOKEN_CACHE_MS.
+    await this.messaging.publishControl({ type: 'limits-changed', tenantId }).catch(() => undefined);
   }
 
   private async limitsOf({ id, limits: set }: Tenant): Promise<LimitsInForce> {
@@ -165,4 +186,21 @@ function readIndexModel(model: string, url?: string): Pick<Tenant, 'indexModel' 
     throw new ProtocolError('invalid-params', named);
   }
   return { indexModel: model, indexModelUrl: url ?? null };
+}
+
+/** The patterns in their plain form. */
+function readPatterns(field: string, given: readonly string[]): string[] {
+  if (given.length > MAX_EGRESS_PATTERNS) {
+    throw ProtocolError.invalidParams(field, `must not have more than ${MAX_EGRESS_PATTERNS} patterns`);
+  }
+  const patterns = given.map((text, i) => {
+    const pattern = parseEgressPattern(text);
+    if (pattern) return pattern.text;
+    const shown = JSON.stringify(text.slice(0, 100));
+    throw ProtocolError.invalidParams(
+      `${field}[${i}]`,
+      `${shown} is no destination: ${EGRESS_PATTERN_REMEDY}`,
+    );
+  });
+  return [...new Set(patterns)];
 }

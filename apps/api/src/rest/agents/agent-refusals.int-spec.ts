@@ -141,6 +141,61 @@ describe('an agent that would send a secret elsewhere', () => {
   });
 });
 
+describe('an agent that would call what is closed to its tenant', () => {
+  let tenant: Tenant;
+  const about = { name: 'Outgoing', description: 'Calls' };
+  const llm = (config: object) => ({ ...about, runtime: 'llm', config });
+  const remote = (config: object) => ({ ...about, runtime: 'remote-a2a', config });
+  const open = { model: 'openai/m', baseUrl: 'https://models.example/v1' };
+  const evil = 'https://api.evil.example';
+  beforeAll(async () => {
+    tenant = await Tenant.create(['agents:write']);
+    const lists = { egressAllow: ['*.example', '10.0.0.0/8'], egressDeny: ['*.evil.example', '10.9.0.0/16'] };
+    await app.get(TenantStore, { strict: false }).set(tenant.slug, lists);
+  });
+
+  it.each<[string, object, string, string]>([
+    ['a model', llm({ ...open, baseUrl: `${evil}/v1` }), 'config.baseUrl', 'egress_deny'],
+    ['an address', llm({ ...open, baseUrl: 'http://0xa.9.0.1/v1' }), 'config.baseUrl', 'egress_deny'],
+    ['another address', llm({ ...open, baseUrl: 'http://192.0.2.1' }), 'config.baseUrl', 'egress_allow'],
+    [
+      'an MCP server',
+      llm({ ...open, tools: { mcp: [{ name: 'x', url: `${evil}/mcp` }] } }),
+      'config.tools.mcp[0].url',
+      'egress_deny',
+    ],
+    ['a card', remote({ card: evil }), 'config.card', 'egress_deny'],
+    [
+      'an origin of a card',
+      remote({ card: 'https://a.example', origins: ['https://b.example', evil] }),
+      'config.origins[1]',
+      'egress_deny',
+    ],
+  ])('is refused by the setting that does: %s', async (_what, body, field, list) => {
+    for (const [method, path] of [
+      ['PUT', '/outgoing'],
+      ['POST', '?dryRun=true'],
+    ] as const) {
+      const { status, json } = await tenant.ask(method, path, body);
+      expect([status, json.error]).toMatchObject([
+        422,
+        {
+          status: 'EGRESS_REFUSED',
+          message: expect.stringContaining(`${field}: `) as string,
+          fields: [{ field, description: expect.stringContaining(`(${list})`) as string }],
+        },
+      ]);
+    }
+    expect((await tenant.ask('GET', '/outgoing')).status).toBe(404);
+  });
+
+  it('is stored where the lists allow it, or where only its address can tell', async () => {
+    expect((await tenant.ask('PUT', '/inside', llm(open))).status).toBe(201);
+    expect((await tenant.ask('PUT', '/later', remote({ card: 'https://a.test' }))).status).toBe(201);
+    expect((await tenant.ask('PATCH', '/inside', { config: { baseUrl: evil } })).status).toBe(422);
+  });
+});
+
 describe('agents that are not a tenant’s own', () => {
   it('are shown without their settings and not changed', async () => {
     const tenant = await Tenant.create();

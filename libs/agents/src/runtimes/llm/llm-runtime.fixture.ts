@@ -42,7 +42,6 @@ export class LlmBench {
   private constructor(readonly provider: ModelProvider) {
     const source = { open: () => Promise.resolve({ tools: this.tools, close: () => Promise.resolve() }) };
     this.runtime = new LlmRuntime(
-      this.outbound,
       this.tokens,
       new ToolSources([source]),
       this.metrics,
@@ -82,7 +81,7 @@ export class LlmBench {
     const tested = agent('helper', 'llm');
     tested.definition.config = { model, baseUrl, ...config };
     const secrets = turnSecrets({ openai: KEY, anthropic: KEY, google: KEY, mine: KEY });
-    return firstTurn(message, { agent: tested, secrets, ...fields });
+    return firstTurn(message, { agent: tested, secrets, outbound: this.outbound, ...fields });
   }
 
   run(turn: Turn, signal = new AbortController().signal): Promise<AgentOutput[]> {

@@ -3,7 +3,6 @@ import { ComputePool } from '@baton/compute';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { Outbound } from '@baton/outbound';
 import {
   type AgentOutput,
   type AgentRuntime,
@@ -64,7 +63,6 @@ export class LlmRuntime implements AgentRuntime {
   private readonly modelMetrics: ModelMetrics;
 
   constructor(
-    private readonly outbound: Outbound,
     private readonly budget: TokenBudget,
     private readonly sources: ToolSources,
     private readonly metrics: Metrics,
@@ -115,7 +113,7 @@ export class LlmRuntime implements AgentRuntime {
       import('./providers.js'),
       import('./model-steps.js'),
     ]);
-    const answers = this.outbound.fetchWithin(ANSWER_BOUNDS);
+    const answers = turn.outbound.fetchWithin(ANSWER_BOUNDS);
     const model = await openModel(config, turn.secrets, answers);
     const { budget, modelMetrics: metrics, firstPauseMs } = this;
     const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs });
@@ -150,7 +148,7 @@ export class LlmRuntime implements AgentRuntime {
   /** Reads the messages for the model: the memory of earlier tasks, and this task so far. */
   private async context({ turn, config, conversation, signal }: OpenTurn) {
     const memory = await memoryOf(turn, config.memory);
-    const reader = new PromptReader(this.outbound);
+    const reader = new PromptReader(turn.outbound);
     const prompt = (at: number) => reader.prompt(turn.task.history[at] ?? turn.message, signal);
     return async () => [...memory, ...(await conversation.messages(prompt))];
   }

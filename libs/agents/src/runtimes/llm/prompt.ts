@@ -1,6 +1,6 @@
 import type { Message, Part } from '@baton/a2a';
 import type { UserModelMessage } from 'ai';
-import { type Outbound, failureReason } from '@baton/outbound';
+import { type OutboundCalls, failureReason } from '@baton/outbound';
 import { AgentFailure } from './agent-failure.js';
 
 type Content = Exclude<UserModelMessage['content'], string>[number];
@@ -21,7 +21,7 @@ export class PromptReader {
   private bytes = 0;
   private readonly read = new Map<Message, Promise<UserModelMessage>>();
 
-  constructor(private readonly outbound: Pick<Outbound, 'fetchWithin'>) {}
+  constructor(private readonly outbound: OutboundCalls) {}
 
   /** Downloads files at URLs once, through the outbound guard. Rejects with AgentFailure if that fails. */
   prompt(message: Message, signal: AbortSignal): Promise<UserModelMessage> {

@@ -50,6 +50,24 @@ describe('the connection to an agent elsewhere', () => {
     expect(answerIn(outputs)).toBe('hi');
   });
 
+  it('calls nothing that the lists of its tenant refuse, also where its card and its settings lead there', async () => {
+    const other = await elsewhere.start();
+    const remote = await elsewhere.start({ sendsTo: other.url });
+    const bench = new Elsewhere();
+    const say = async (deny: string[]) => {
+      bench.lists = { allow: [], deny };
+      return endOf(await bench.run(turnAt(remote.url, 'hi', { origins: [other.url] })));
+    };
+    const refused = { state: FAILED, text: expect.stringContaining('(egress_deny)') as string };
+    expect(await say([new URL(other.url).host])).toMatchObject(refused);
+    expect(remote.asked).not.toEqual([]);
+    expect(other.asked).toEqual([]);
+    const before = remote.asked.length;
+    expect(await say(['127.0.0.0/8'])).toMatchObject(refused);
+    expect([remote.asked.length, other.asked]).toEqual([before, []]);
+    await bench.close();
+  });
+
   it.each([
     ['http://169.254.169.254/', '"169.254.169.254" is not at a public address'],
     ['http://localhost:8080/', '"localhost" is not at a public address'],

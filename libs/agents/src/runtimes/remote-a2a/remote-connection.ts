@@ -10,7 +10,7 @@ import {
 } from '@a2a-js/sdk/client';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { Outbound, OutboundRefused, timeoutSignal } from '@baton/outbound';
+import { type OutboundCalls, OutboundRefused, timeoutSignal } from '@baton/outbound';
 import type { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
 import type { Turn } from '../../runtime.js';
@@ -40,15 +40,13 @@ export interface RemoteConnection {
 export class RemoteConnector {
   private readonly cards = new LRUCache<string, AgentCard>({ max: CARD_CACHE_SIZE, ttl: CARD_CACHE_MS });
 
-  constructor(private readonly outbound: Outbound) {}
-
   /** Throws RemoteFailure. A transient one may be retried. */
   async connect(turn: Turn, config: RemoteConfig, signal: AbortSignal): Promise<RemoteConnection> {
     const { host } = cardUrlOf(config);
     const { redactor, headers } = await headersOf(turn, config);
     const origins = originsOf(config);
-    const fetchImpl = remoteFetch(this.outbound, headers, origins);
-    const fetchCard = remoteFetch(this.outbound, headers, origins, MAX_CARD_BYTES);
+    const fetchImpl = remoteFetch(turn.outbound, headers, origins);
+    const fetchCard = remoteFetch(turn.outbound, headers, origins, MAX_CARD_BYTES);
     const card = await this.cardOf(turn, config, fetchCard, signal).catch((error: unknown) => {
       throw remoteFailure(error, host, redactor);
     });
@@ -186,7 +184,7 @@ const NOT_OF_THE_AGENT = new Set([401, 403, 407, 408, 413, 429, 502, 503, 504]);
  * @param origins the origins that may get the headers. A call of another one is refused
  */
 export function remoteFetch(
-  outbound: Outbound,
+  outbound: OutboundCalls,
   headers: Record<string, string>,
   origins: readonly string[],
   maxBytes = MAX_ANSWER_BYTES,

@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Outbound, OutboundRefused } from '@baton/outbound';
+import { type OutboundCalls, OutboundRefused } from '@baton/outbound';
 import type { TurnSecrets } from '../../../../turn-secrets.js';
 import {
   type McpServerConfig,
@@ -24,7 +24,7 @@ const MAX_SAID = 2_000;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export interface LinkPorts {
-  outbound: Outbound;
+  outbound: OutboundCalls;
   secrets: TurnSecrets;
   environment: Environment;
   log: Logger;

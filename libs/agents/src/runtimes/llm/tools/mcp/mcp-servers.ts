@@ -3,7 +3,6 @@ import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import pLimit from 'p-limit';
-import type { Outbound } from '@baton/outbound';
 import type { Turn } from '../../../../runtime.js';
 import type { TurnSecrets } from '../../../../turn-secrets.js';
 import { AgentFailure } from '../../agent-failure.js';
@@ -16,7 +15,6 @@ import { MAX_BLOCKS, namesForModel, toolOutput } from './tool-output.js';
 
 /** Dependencies of connections to MCP servers. */
 export interface McpPorts {
-  outbound: Outbound;
   environment: Environment;
   logger: Logger;
   metrics: Metrics;
@@ -63,10 +61,10 @@ export async function openServers(
 async function openServer(
   turn: Turn,
   config: McpServerConfig,
-  { outbound, environment, logger, metrics }: McpPorts,
+  { environment, logger, metrics }: McpPorts,
   signal: AbortSignal,
 ): Promise<OpenServer | undefined> {
-  const { tenantId, task, runId, secrets } = turn;
+  const { tenantId, task, runId, secrets, outbound } = turn;
   const log = logger.child({ tenantId, taskId: task.id, runId, mcpServer: config.name });
   let connection: McpConnection | undefined;
   try {

@@ -37,9 +37,9 @@ export class McpBench {
   ): Promise<OpenTools> {
     const DATABASE_URL = 'postgres://baton@db/baton';
     const environment = loadEnvironment({ DATABASE_URL, MCP_STDIO_ALLOW: this.stdioAllow });
-    const source = new McpTools(this.outbound, environment, Logger.silent(), this.metrics);
+    const source = new McpTools(environment, Logger.silent(), this.metrics);
     const config = llmConfig({ model, tools: { mcp: servers } });
-    const opened = await source.open(firstTurn('hi', { secrets }), config, never);
+    const opened = await source.open(firstTurn('hi', { secrets, outbound: this.outbound }), config, never);
     this.cleanup.push(() => opened.close());
     return opened;
   }

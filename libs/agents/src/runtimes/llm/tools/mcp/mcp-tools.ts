@@ -1,7 +1,6 @@
 import { Environment } from '@baton/config';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { Outbound } from '@baton/outbound';
 import type { Turn } from '../../../../runtime.js';
 import type { LlmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolSource } from '../agent-tool.js';
@@ -10,7 +9,6 @@ import type { OpenTools, ToolSource } from '../agent-tool.js';
 @Injectable()
 export class McpTools implements ToolSource {
   constructor(
-    private readonly outbound: Outbound,
     private readonly environment: Environment,
     private readonly logger: Logger,
     private readonly metrics: Metrics,
@@ -21,7 +19,7 @@ export class McpTools implements ToolSource {
     if (config.tools.mcp.length === 0) return { tools: [], close: () => Promise.resolve() };
     // The MCP SDK is large. A process loads it when an agent needs it.
     const { openServers } = await import('./mcp-servers.js');
-    const { outbound, environment, logger, metrics } = this;
-    return openServers(turn, config, { outbound, environment, logger, metrics }, signal);
+    const { environment, logger, metrics } = this;
+    return openServers(turn, config, { environment, logger, metrics }, signal);
   }
 }
