@@ -11,6 +11,7 @@ import { JsonRpcModule } from './json-rpc/json-rpc.controller.js';
 import { HealthModule } from './health/health.controller.js';
 import { AccessModule } from './access/access.module.js';
 import { HttpModule } from './http/http.module.js';
+import { OpenApiModule } from './openapi/openapi.controller.js';
 import { RestModule } from './rest/rest.module.js';
 
 /** The composition root of the API: HTTP and the use cases. Left out on purpose: runtimes; it executes nothing. */
@@ -27,6 +28,7 @@ import { RestModule } from './rest/rest.module.js';
     CardsModule,
     RestModule,
     AdminModule,
+    OpenApiModule,
     HealthModule,
   ],
 })

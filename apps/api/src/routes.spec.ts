@@ -2,32 +2,14 @@ import { rpcPaths } from '@baton/a2a';
 import type { FastifyInstance } from 'fastify';
 import { type FakeApi, startFakeApi } from './testing/fake-api.js';
 import { rawRequest } from './testing/raw-request.js';
-import { CARD_PATHS, MANAGEMENT_ROUTES, REST_ROUTES, ROUTES } from './testing/routes.js';
+import { CARD_PATHS, MANAGEMENT_ROUTES, pathsOf, REST_ROUTES, ROUTES } from './testing/routes.js';
 
 /** Paths that name nothing of a tenant's. */
 const OPEN = [
   ...['/', '/healthz', '/readyz', '/agents/.well-known/:card'],
-  ...['/agent.schema.json', '/v1/agent.schema.json'],
+  ...['/agent.schema.json', '/v1/agent.schema.json', '/v1/openapi.json'],
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
-
-/**
- * The paths of a tree as Fastify prints it: four characters a level, each line goes on where its parent ends. Those of the
- * management port have a constraint after their methods.
- */
-function pathsOf(tree: string): string[] {
-  const above: string[] = [];
-  return tree
-    .trimEnd()
-    .split('\n')
-    .flatMap((line) => {
-      const [, indent, segment] = /^([\s│├└─]*)(\S+)/.exec(line)!;
-      const level = indent!.length / 4;
-      const path = (above[level - 1] ?? '') + segment!;
-      above[level] = path;
-      return line.includes('"listener"') ? [] : [path];
-    });
-}
 
 let api: FakeApi;
 let paths: string[];
@@ -35,7 +17,8 @@ let paths: string[];
 beforeAll(async () => {
   api = await startFakeApi();
   const fastify: FastifyInstance = api.app.getHttpAdapter().getInstance();
-  paths = [...new Set(pathsOf(fastify.printRoutes({ commonPrefix: false })))];
+  const open = pathsOf(fastify).filter(({ isManagement }) => !isManagement);
+  paths = [...new Set(open.map(({ path }) => path))];
 });
 afterAll(() => api.close());
 

@@ -63,7 +63,7 @@ const isRuntime = (name: string): name is RuntimeName => Object.hasOwn(RUNTIME_C
 const OPTIONS = { io: 'input', unrepresentable: 'any' } as const;
 
 /** The JSON Schema (2020-12) of an agent file: the common fields, and `config` of each runtime. */
-export function agentSchema(): object {
+export function agentSchema(): { properties: Record<string, unknown>; [keyword: string]: unknown } {
   const { $schema, properties, ...file } = z.toJSONSchema(agentFile, OPTIONS);
   const runtimes = Object.keys(RUNTIME_CONFIGS);
   return {

@@ -32,6 +32,7 @@ export type {
   ApiToken,
   HostBinding,
   Tenant,
+  TenantUsage,
   CatalogEntry,
   DeadLetter,
   TaskRelations,

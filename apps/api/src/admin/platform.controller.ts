@@ -7,16 +7,36 @@ import { operatorActorOf } from '../access/actor.js';
 import { OperatorOnly } from '../access/access.guard.js';
 import { BodyReader } from '../http/body.js';
 import { OnManagementPort } from '../management/management-port.js';
-import { readFlag } from '../rest/query.js';
-import { encodeRunError } from '../rest/requests/request-json.js';
+import { textQuery } from '../openapi/query-pipe.js';
+import { Describe } from '../openapi/route.js';
+import { a2aSchema, timeSchema } from '../openapi/schemas.js';
+import {
+  AGAIN,
+  deadLetter,
+  encodeDeadLetter,
+  redelivery,
+} from '../rest/dead-letters/dead-letters.controller.js';
+import { encodeRunError, runError } from '../rest/requests/request-json.js';
 
-type Json = Record<string, unknown>;
+const TENANT = textQuery('Slug of the tenant; left out = all');
 
 const hostBody = z.strictObject({
   tenant: z.string(),
   agent: z.string(),
   public: z.boolean().default(false),
 });
+const hostAnswer = z
+  .object({
+    host: z.string(),
+    tenant_id: z.string(),
+    agent: z.string().describe('Slug of the agent'),
+    public: z.boolean().describe('Open to callers without a token'),
+  })
+  .meta({ id: 'Host' });
+const tenantHost = hostAnswer
+  .extend({ tenant: z.string().describe('Slug of the tenant') })
+  .meta({ id: 'TenantHost' });
+const hostList = z.object({ hosts: z.array(tenantHost) });
 
 /** Host names and the agents that they lead to. */
 @OperatorOnly()
@@ -28,27 +48,71 @@ export class AdminHostsController {
     private readonly bodies: BodyReader,
   ) {}
 
-  /** By name: `{hosts: [{host, tenant, tenant_id, agent, public}]}`. `?tenant=` names one tenant. */
+  @Describe({ id: 'listHosts', summary: 'Lists the bound host names', answer: hostList })
   @Get()
-  async list(@Query('tenant') slug?: string): Promise<Json> {
+  async list(@Query('tenant', TENANT) slug: string | undefined): Promise<z.infer<typeof hostList>> {
     const bound = await this.hosts.list(slug);
     return { hosts: bound.map((host) => ({ ...encodeHost(host), tenant: host.tenant })) };
   }
 
-  /** Binds the name to an agent of a tenant, or changes its binding. */
+  @Describe({
+    id: 'bindHost',
+    summary: 'Binds a host name to an agent of a tenant, or changes its binding',
+    body: hostBody,
+    answer: tenantHost,
+  })
   @Put(':host')
-  async bind(@Param('host') host: string, @Req() request: FastifyRequest): Promise<Json> {
+  async bind(
+    @Param('host') host: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof tenantHost>> {
     const body = parseFields(hostBody, await this.bodies.ofOperator(request), '', 'the body');
     const bound = await this.hosts.bind(host, body, operatorActorOf(request));
     return { ...encodeHost(bound), tenant: bound.tenant };
   }
 
-  /** Answers with the binding there was. */
+  @Describe({
+    id: 'unbindHost',
+    summary: 'Unbinds a host name, and answers with the binding there was',
+    answer: hostAnswer,
+  })
   @Delete(':host')
-  async unbind(@Param('host') host: string, @Req() request: FastifyRequest): Promise<Json> {
+  async unbind(
+    @Param('host') host: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof hostAnswer>> {
     return encodeHost(await this.hosts.unbind(host, operatorActorOf(request)));
   }
 }
+
+const workerList = z.object({
+  workers: z.array(
+    z.object({
+      id: z.string(),
+      host: z.string(),
+      pid: z.int(),
+      concurrency: z.int().describe('Maximum number of runs at a time'),
+      running: z.int(),
+      started_at: timeSchema,
+      seen_at: timeSchema.describe('The last sign of life'),
+    }),
+  ),
+});
+const tenantLetter = deadLetter
+  .extend({
+    tenant: z.string().describe('Slug of the tenant'),
+    tenant_id: z.string(),
+    owner: z
+      .string()
+      .nullable()
+      .describe('Key of the principal that made the task. Null: an earlier release did'),
+  })
+  .meta({ id: 'TenantDeadLetter' });
+const letterList = z.object({ dead_letters: z.array(tenantLetter) });
+const wholeLetter = tenantLetter.extend({
+  message: a2aSchema('The message').nullable(),
+  error: runError.extend({ name: z.string() }).nullable().describe("The error in the agent's code"),
+});
 
 /** Workers, and the runs of all tenants that used up their attempts. */
 @OperatorOnly()
@@ -60,9 +124,13 @@ export class AdminPlatformController {
     private readonly letters: OperatorLetters,
   ) {}
 
-  /** Those that have given a sign of life in the last hour: `{workers}`. */
+  @Describe({
+    id: 'listWorkers',
+    summary: 'Lists the workers that have given a sign of life in the last hour',
+    answer: workerList,
+  })
   @Get('workers')
-  async listWorkers(): Promise<Json> {
+  async listWorkers(): Promise<z.infer<typeof workerList>> {
     const workers = await this.desk.listWorkers();
     return {
       workers: workers.map(({ id, host, pid, concurrency, running, startedAt, seenAt }) => ({
@@ -72,44 +140,53 @@ export class AdminPlatformController {
     };
   }
 
-  /** The latest first, at most 1,000: `{dead_letters}`. `?tenant=` names one tenant. */
+  @Describe({
+    id: 'listDeadLetters',
+    summary: 'Lists runs that used up their attempts, the latest first, at most 1,000',
+    answer: letterList,
+  })
   @Get('dead-letters')
-  async listLetters(@Query('tenant') slug?: string): Promise<Json> {
+  async listLetters(@Query('tenant', TENANT) slug: string | undefined): Promise<z.infer<typeof letterList>> {
     return { dead_letters: (await this.letters.list(slug)).map(encodeLetter) };
   }
 
-  /** With its `message` in the JSON of A2A 1.0, and the `error` of its agent's code; either may be null. */
+  @Describe({
+    id: 'getDeadLetter',
+    summary: "Shows a dead run with its message and the error in its agent's code; either may be null",
+    answer: wholeLetter,
+  })
   @Get('dead-letters/:runId')
-  async showLetter(@Param('runId') runId: string): Promise<Json> {
+  async showLetter(@Param('runId') runId: string): Promise<z.infer<typeof wholeLetter>> {
     const { message, error, ...letter } = await this.letters.show(runId);
     return {
       ...encodeLetter(letter),
-      message: message && Message.toJSON(message),
+      message: message && (Message.toJSON(message) as Record<string, unknown>),
       error: error && { name: error.name, ...encodeRunError(error, true) },
     };
   }
 
-  /** 201 with the new task. Refused if it was redelivered before, unless `?again=true`. */
+  @Describe({
+    id: 'redeliverDeadLetter',
+    summary: 'Sends the message of a dead run again, as a new task',
+    answer: redelivery,
+  })
   @Post('dead-letters/:runId/redeliver')
   async redeliver(
     @Param('runId') runId: string,
     @Req() request: FastifyRequest,
-    @Query('again') again?: string,
-  ): Promise<Json> {
+    @Query('again', AGAIN) isAgain: boolean,
+  ): Promise<z.infer<typeof redelivery>> {
     const by = operatorActorOf(request);
-    const { taskId, agentId } = await this.letters.redeliver(runId, readFlag('again', again), by);
+    const { taskId, agentId } = await this.letters.redeliver(runId, isAgain, by);
     return { run_id: runId, request_id: taskId, agent_id: agentId };
   }
 }
 
-const encodeHost = ({ host, agent, tenantId, public: open }: HostBinding): Json => ({
+const encodeHost = ({ host, agent, tenantId, public: open }: HostBinding): z.infer<typeof hostAnswer> => ({
   ...{ host, tenant_id: tenantId, agent, public: open },
 });
 
-const encodeLetter = ({ tenant, ...letter }: DeadLetter & { tenant: string }): Json => ({
-  ...{ run_id: letter.runId, tenant, tenant_id: letter.tenantId },
-  ...{ request_id: letter.taskId, agent_id: letter.agentId, owner: letter.owner },
-  ...{ reason: letter.reason, attempts: letter.attempts, died_at: letter.diedAt.toISOString() },
-  redelivered_at: letter.redeliveredAt?.toISOString() ?? null,
-  redelivered_as: letter.redeliveredAt && letter.redeliveredTaskId,
+const encodeLetter = (letter: DeadLetter & { tenant: string }): z.infer<typeof tenantLetter> => ({
+  ...encodeDeadLetter(letter),
+  ...{ tenant: letter.tenant, tenant_id: letter.tenantId, owner: letter.owner },
 });

@@ -1,6 +1,6 @@
 import { parseFields, ProtocolError } from '@baton/a2a';
 import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
-import { OperatorDesk, type Tenant, TenantLifecycle, TenantSettings } from '@baton/tasks';
+import { OperatorDesk, TenantLifecycle, TenantSettings } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -8,11 +8,24 @@ import { operatorActorOf } from '../access/actor.js';
 import { OperatorOnly } from '../access/access.guard.js';
 import { BodyReader } from '../http/body.js';
 import { OnManagementPort } from '../management/management-port.js';
-import { pageOf, readFlag, readLimit } from '../rest/query.js';
-
-type Json = Record<string, unknown>;
+import { flagQuery, textQuery } from '../openapi/query-pipe.js';
+import { Describe } from '../openapi/route.js';
+import { CURSOR, LIMIT, pageOf } from '../rest/paging.js';
+import {
+  deletedTenant,
+  encodeTenant,
+  encodeUsage,
+  importedTenant,
+  limitsAnswer,
+  suspendedTenant,
+  tenantAnswer,
+  tenantList,
+  tenantUsage,
+} from './tenant-json.js';
 
 const NDJSON = 'application/x-ndjson';
+
+type Answer = z.infer<typeof tenantAnswer>;
 
 const newTenantBody = z.strictObject({ slug: z.string() });
 const changeTenantBody = z
@@ -41,6 +54,9 @@ const limitsBody = z
   )
   .partial();
 
+const CONFIRM = textQuery('The slug of the tenant again', { isRequired: true });
+const SKIP_RUNNING = flagQuery('Leave out tasks that have not ended');
+
 /** Tenants: create, change, suspend, resume, delete, export, import. */
 @OperatorOnly()
 @OnManagementPort()
@@ -53,27 +69,38 @@ export class AdminTenantsController {
     private readonly desk: OperatorDesk,
   ) {}
 
-  /** By slug: `{tenants, next_cursor}`. */
+  @Describe({ id: 'listTenants', summary: 'Lists the tenants by slug', answer: tenantList })
   @Get()
-  async list(@Query('limit') limit?: string, @Query('cursor') cursor?: string): Promise<Json> {
+  async list(
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof tenantList>> {
     const all = await this.settings.list();
-    const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit: readLimit(limit), cursor });
+    const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit, cursor });
     return { tenants: page.map(encodeTenant), next_cursor: nextCursor };
   }
 
+  @Describe({ id: 'createTenant', summary: 'Creates a tenant', body: newTenantBody, answer: tenantAnswer })
   @Post()
-  async create(@Req() request: FastifyRequest): Promise<Json> {
+  async create(@Req() request: FastifyRequest): Promise<Answer> {
     const { slug } = parseFields(newTenantBody, await this.bodies.ofOperator(request), '', 'the body');
     return encodeTenant(await this.settings.create(slug, operatorActorOf(request)));
   }
 
+  @Describe({ id: 'getTenant', summary: 'Shows a tenant', answer: tenantAnswer })
   @Get(':tenant')
-  async get(@Param('tenant') slug: string): Promise<Json> {
+  async get(@Param('tenant') slug: string): Promise<Answer> {
     return encodeTenant(await this.settings.find(slug));
   }
 
+  @Describe({
+    id: 'changeTenant',
+    summary: 'Changes the given settings of a tenant',
+    body: changeTenantBody,
+    answer: tenantAnswer,
+  })
   @Patch(':tenant')
-  async change(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Json> {
+  async change(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Answer> {
     const body = parseFields(changeTenantBody, await this.bodies.ofOperator(request), '', 'the body');
     const change = {
       ...{ defaultAgent: body.default_agent, indexModel: body.index_model },
@@ -84,29 +111,42 @@ export class AdminTenantsController {
     return encodeTenant(await this.settings.change(slug, given, operatorActorOf(request)));
   }
 
-  /** `{tenant, canceled_tasks}`. With `stop`, it answers when the runs are stopped. */
+  @Describe({
+    id: 'suspendTenant',
+    summary: 'Suspends a tenant. With `stop`, it answers when the runs are stopped',
+    body: suspendBody,
+    answer: suspendedTenant,
+  })
   @Post(':tenant/suspend')
   @HttpCode(200)
-  async suspend(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Json> {
+  async suspend(
+    @Param('tenant') slug: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof suspendedTenant>> {
     const { reason, stop } = parseFields(suspendBody, await this.bodies.ofOperator(request), '', 'the body');
     const options = { ...(reason !== undefined && { reason }), stop };
     const { tenant, canceledTasks } = await this.lifecycle.suspend(slug, options, operatorActorOf(request));
     return { tenant: encodeTenant(tenant), canceled_tasks: canceledTasks };
   }
 
+  @Describe({ id: 'resumeTenant', summary: 'Ends the suspension of a tenant', answer: tenantAnswer })
   @Post(':tenant/resume')
   @HttpCode(200)
-  async resume(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Json> {
+  async resume(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Answer> {
     return encodeTenant(await this.lifecycle.resume(slug, operatorActorOf(request)));
   }
 
-  /** Answers when everything is deleted: `{id, slug, canceled_tasks, rows}`. It goes on if the caller leaves. */
+  @Describe({
+    id: 'deleteTenant',
+    summary: 'Deletes a tenant, and answers when everything is deleted. It goes on if the caller leaves',
+    answer: deletedTenant,
+  })
   @Delete(':tenant')
   async delete(
     @Param('tenant') slug: string,
     @Req() request: FastifyRequest,
-    @Query('confirm') confirm?: string,
-  ): Promise<Json> {
+    @Query('confirm', CONFIRM) confirm: string | undefined,
+  ): Promise<z.infer<typeof deletedTenant>> {
     if (confirm !== slug) {
       throw ProtocolError.invalidParams('confirm', 'must be the slug of the tenant: this cannot be undone');
     }
@@ -118,14 +158,23 @@ export class AdminTenantsController {
     return { id, slug, canceled_tasks: canceledTasks, rows };
   }
 
+  @Describe({ id: 'getTenantLimits', summary: 'Shows the limits of a tenant', answer: limitsAnswer })
   @Get(':tenant/limits')
-  async limits(@Param('tenant') slug: string): Promise<Json> {
+  async limits(@Param('tenant') slug: string): Promise<z.infer<typeof limitsAnswer>> {
     return { limits: await this.settings.limits(slug) };
   }
 
-  /** Each limit is a number, null for none, or `default`. Others stay. */
+  @Describe({
+    id: 'changeTenantLimits',
+    summary: 'Changes the given limits of a tenant: a number, null for none, or `default`',
+    body: limitsBody,
+    answer: limitsAnswer,
+  })
   @Patch(':tenant/limits')
-  async changeLimits(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Json> {
+  async changeLimits(
+    @Param('tenant') slug: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof limitsAnswer>> {
     const body = parseFields(limitsBody, await this.bodies.ofOperator(request), '', 'the body');
     const entries = Object.entries(body) as [LimitName, number | null | 'default'][];
     const values = Object.fromEntries(entries.filter(([, value]) => value !== 'default')) as LimitOverrides;
@@ -133,35 +182,45 @@ export class AdminTenantsController {
     return { limits: await this.settings.changeLimits(slug, values, defaults, operatorActorOf(request)) };
   }
 
+  @Describe({
+    id: 'getTenantUsage',
+    summary: 'Shows what a tenant uses now, and what it has used of models in the last 31 days',
+    answer: tenantUsage,
+  })
   @Get(':tenant/usage')
-  async usage(@Param('tenant') slug: string): Promise<Json> {
-    const { storedBytes, queuedRuns, runningRuns, suspendedRuns, deadLetters, days } =
-      await this.settings.usage(slug);
-    return {
-      ...{ stored_bytes: storedBytes, queued_runs: queuedRuns, running_runs: runningRuns },
-      ...{ suspended_runs: suspendedRuns, dead_letters: deadLetters },
-      days: days.map(({ day, inputTokens, outputTokens }) => ({
-        ...{ day, input_tokens: inputTokens, output_tokens: outputTokens },
-      })),
-    };
+  async usage(@Param('tenant') slug: string): Promise<z.infer<typeof tenantUsage>> {
+    return encodeUsage(await this.settings.usage(slug));
   }
 
-  /** NDJSON. A file without its last line, of the kind `end`, is not complete. */
+  @Describe({
+    id: 'exportTenant',
+    summary: 'Exports a tenant as NDJSON. Without a last line of the kind `end` it is not complete',
+    answer: z.string(),
+    answerTypes: [NDJSON],
+  })
   @Get(':tenant/export')
   async export(
     @Param('tenant') slug: string,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
-    @Query('skip_running') skip?: string,
+    @Query('skip_running', SKIP_RUNNING) skipRunning: boolean,
   ): Promise<void> {
-    const skipRunning = readFlag('skip_running', skip);
     const out = await this.desk.export(slug, { skipRunning }, operatorActorOf(request));
     await reply.header('content-type', NDJSON).send(out);
   }
 
-  /** Makes a tenant of that slug from an export. 201 with `{id, slug, records, secrets, paused_schedules}`. */
+  @Describe({
+    id: 'importTenant',
+    summary: 'Makes a tenant of that slug from an export',
+    body: z.string(),
+    bodyTypes: [NDJSON],
+    answer: importedTenant,
+  })
   @Post(':tenant/import')
-  async import(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Json> {
+  async import(
+    @Param('tenant') slug: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof importedTenant>> {
     if (request.headers['content-type']?.split(';')[0]?.trim() !== NDJSON) {
       throw new ProtocolError('media-type', `send the export of a tenant as ${NDJSON}`);
     }
@@ -170,13 +229,3 @@ export class AdminTenantsController {
     return { id, slug, records, secrets, paused_schedules: pausedSchedules };
   }
 }
-
-const timeOf = (date: Date | null): string | null => date?.toISOString() ?? null;
-
-const encodeTenant = (tenant: Tenant): Json => ({
-  ...{ id: tenant.id, slug: tenant.slug, default_agent: tenant.defaultAgent },
-  ...{ index_model: tenant.indexModel, index_model_url: tenant.indexModelUrl },
-  ...{ egress_allow: tenant.egressAllow, egress_deny: tenant.egressDeny },
-  ...{ suspended_at: timeOf(tenant.suspendedAt), suspended_reason: tenant.suspendedReason },
-  ...{ deleting_at: timeOf(tenant.deletingAt), created_at: timeOf(tenant.createdAt) },
-});

@@ -3,11 +3,13 @@ import { TokenService } from '@baton/identity';
 import { type ApiToken, TenantSettings, TenantTokens } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
+import type { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
 import { OperatorOnly } from '../access/access.guard.js';
 import { BodyReader } from '../http/body.js';
 import { OnManagementPort } from '../management/management-port.js';
-import { readFlag } from '../rest/query.js';
+import { Describe } from '../openapi/route.js';
+import { CURSOR, LIMIT } from '../rest/paging.js';
 import {
   decodeNewToken,
   decodeRotation,
@@ -16,10 +18,17 @@ import {
   encodeRevoked,
   encodeToken,
   encodeTokenPage,
-  readTokenPage,
+  issuedToken,
+  newToken,
+  readTokenCursor,
+  revokedToken,
+  STOP,
+  tokenAnswer,
+  tokenPage,
+  tokenPatch,
+  tokenRotation,
+  tokenWithWork,
 } from '../rest/tokens/token-json.js';
-
-type Json = Record<string, unknown>;
 
 /** The tokens of a tenant, for operators: the same as at `/v1/tokens`, with any rights. A token is named by its id or prefix. */
 @OperatorOnly()
@@ -33,69 +42,101 @@ export class AdminTokensController {
     private readonly bodies: BodyReader,
   ) {}
 
-  /** Newest first: `{tokens, next_cursor}`; the cursor is null on the last page. */
+  @Describe({
+    id: 'listTokens',
+    summary: 'Lists the tokens of a tenant, the newest first',
+    answer: tokenPage,
+  })
   @Get()
   async list(
     @Param('tenant') slug: string,
-    @Query('limit') limitText?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Json> {
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof tokenPage>> {
     const { id } = await this.settings.find(slug);
-    const { limit, after } = readTokenPage(limitText, cursor);
+    const after = readTokenCursor(cursor);
     return encodeTokenPage(await this.service.list(id, { limit: limit + 1, after }), limit);
   }
 
-  /** 201 with the token, and `secret`, which is shown only here. */
+  @Describe({
+    id: 'createToken',
+    summary: 'Creates a token of a tenant. Its `secret` is never shown again',
+    body: newToken,
+    answer: issuedToken,
+  })
   @Post()
-  async create(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Json> {
+  async create(
+    @Param('tenant') slug: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof issuedToken>> {
     const { id: tenantId } = await this.settings.find(slug);
     const rights = decodeNewToken(await this.bodies.ofOperator(request));
     const { secret, token } = await this.service.issue({ tenantId, ...rights }, operatorActorOf(request));
     return { ...encodeToken(token), secret };
   }
 
-  /** The token, and what it has that goes on by itself. */
+  @Describe({
+    id: 'getToken',
+    summary: 'Shows a token, and its tasks and schedules that go on by themselves',
+    answer: tokenWithWork,
+  })
   @Get(':token')
-  async get(@Param('tenant') slug: string, @Param('token') name: string): Promise<Json> {
+  async get(
+    @Param('tenant') slug: string,
+    @Param('token') name: string,
+  ): Promise<z.infer<typeof tokenWithWork>> {
     const token = await this.find(slug, name);
     return { ...encodeToken(token), running: encodeOpenWork(await this.tokens.running(token)) };
   }
 
-  /** Changes only the given members. */
+  @Describe({
+    id: 'changeToken',
+    summary: 'Changes the given members of a token',
+    body: tokenPatch,
+    answer: tokenAnswer,
+  })
   @Patch(':token')
   async change(
     @Param('tenant') slug: string,
     @Param('token') name: string,
     @Req() request: FastifyRequest,
-  ): Promise<Json> {
+  ): Promise<z.infer<typeof tokenAnswer>> {
     const body = await this.bodies.ofOperator(request);
     const token = await this.find(slug, name);
     return encodeToken(await this.tokens.change(token, decodeTokenPatch(body), operatorActorOf(request)));
   }
 
-  /** The token with a new `secret`. The one before stays good for a while. */
+  @Describe({
+    id: 'rotateToken',
+    summary: 'Gives a token a new `secret`. The one before stays good for a while',
+    body: tokenRotation,
+    answer: issuedToken,
+  })
   @Post(':token/rotate')
   @HttpCode(200)
   async rotate(
     @Param('tenant') slug: string,
     @Param('token') name: string,
     @Req() request: FastifyRequest,
-  ): Promise<Json> {
+  ): Promise<z.infer<typeof issuedToken>> {
     const body = await this.bodies.ofOperator(request);
     const token = await this.find(slug, name);
     const issued = await this.tokens.rotate(token, decodeRotation(body, token), operatorActorOf(request));
     return { ...encodeToken(issued.token), secret: issued.secret };
   }
 
-  /** Revokes the token: what it leaves running, and with `?stop=true` what of it was stopped. */
+  @Describe({
+    id: 'revokeToken',
+    summary: 'Revokes a token, and shows what it leaves running and what of it was stopped',
+    answer: revokedToken,
+  })
   @Delete(':token')
   async revoke(
     @Param('tenant') slug: string,
     @Param('token') name: string,
     @Req() request: FastifyRequest,
-    @Query('stop') stop?: string,
-  ): Promise<Json> {
-    const isStopped = readFlag('stop', stop);
+    @Query('stop', STOP) isStopped: boolean,
+  ): Promise<z.infer<typeof revokedToken>> {
     const token = await this.find(slug, name);
     return encodeRevoked(await this.tokens.revoke(token, isStopped, operatorActorOf(request)));
   }

@@ -15,6 +15,8 @@ import { AgentFinder } from '../core/request-context.js';
 import { CoreModule } from '../core/core.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { PublicUrl } from '../http/public-url.js';
+import { Describe } from '../openapi/route.js';
+import { a2aSchema } from '../openapi/schemas.js';
 import { CARD_SCOPES, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 import { RootCardsController } from './root-cards.controller.js';
 
@@ -74,6 +76,7 @@ function profileCardController(card: ProfileCard): Type {
       private readonly publicUrl: PublicUrl,
     ) {}
 
+    @Describe({ id: 'getAgentCard', summary: 'The card of an agent', answer: a2aSchema('The card') })
     @Get()
     async card(
       @Param('agent') slugOrId: string,

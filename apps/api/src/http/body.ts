@@ -13,7 +13,8 @@ const MIN_DISCARDED_BYTES = 16 * 1024 * 1024;
 
 /** Number of small chunks that are joined into one. */
 const SMALL_CHUNKS = 256;
-const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
+/** Media types of JSON-RPC requests. */
+export const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
 const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
 
 /** The caller disconnected before its request was complete. It gets no answer. */

@@ -30,10 +30,12 @@ import { requestedVersion } from '../core/call-headers.js';
 import { CallRunner } from '../core/call-runner.js';
 import { CoreModule } from '../core/core.module.js';
 import { CallResolver, type Exchange } from '../core/request-context.js';
-import { BodyReader, CallerLeft } from '../http/body.js';
+import { BodyReader, CallerLeft, RPC_TYPES } from '../http/body.js';
 import { type ErrorFormat, Failures, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { logContextOf } from '../http/requests.js';
+import { Describe } from '../openapi/route.js';
+import { rpcAnswerSchema, rpcRequestSchema } from '../openapi/schemas.js';
 import type { SseEncoding } from '../streams/sse-stream.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -212,6 +214,17 @@ function controllerAt(path: RpcPath): Type {
   class JsonRpcController {
     constructor(private readonly handler: RpcHandler) {}
 
+    @Describe({
+      id: `callAgentAt${path.path.replaceAll(/:\w+|^\/v1/g, '').replaceAll(/\W+(\w?)/g, (_, first: string) => first.toUpperCase())}`,
+      summary:
+        "Calls an agent by JSON-RPC 2.0 (A2A). The method's operation says which scopes it needs. Methods that stream answer " +
+        'with server-sent events',
+      body: rpcRequestSchema(path.profiles.flatMap(({ methods }) => methods)),
+      bodyTypes: RPC_TYPES,
+      answer: rpcAnswerSchema,
+      answerTypes: ['application/json', 'text/event-stream'],
+      errors: rpcAnswerSchema,
+    })
     @Post()
     @RouteConfig(config)
     handle(

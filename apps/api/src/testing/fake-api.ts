@@ -57,6 +57,7 @@ import { HealthModule } from '../health/health.controller.js';
 import { HttpModule } from '../http/http.module.js';
 import { AccessModule } from '../access/access.module.js';
 import { AdminModule } from '../admin/admin.module.js';
+import { OpenApiModule } from '../openapi/openapi.controller.js';
 import { RestModule } from '../rest/rest.module.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from '../server.js';
 
@@ -169,6 +170,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       CardsModule,
       RestModule,
       AdminModule,
+      OpenApiModule,
       HealthModule,
     ],
   })

@@ -1,45 +1,35 @@
-import type { Scope } from '@baton/a2a';
-import { RequestMethod, type Type } from '@nestjs/common';
-import { FASTIFY_ROUTE_CONSTRAINTS_METADATA } from '@nestjs/platform-fastify/constants.js';
-import { ACCESS, type Access, SCOPES } from '../access/access.guard.js';
+import type { Type } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
 import { AdminModule } from '../admin/admin.module.js';
 import { CardsModule } from '../cards/cards.controller.js';
 import { HealthModule } from '../health/health.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
+import { OpenApiModule } from '../openapi/openapi.controller.js';
+import { type Route, routesOf } from '../openapi/route.js';
 import { RestModule } from '../rest/rest.module.js';
 
-/** A route as its controller declares it. */
-export interface Route {
-  method: string;
-  path: string;
-  /** Undefined: only for callers with a token. */
-  access: Access | undefined;
-  /** The token needs one of these; undefined: the route asks for none. */
-  scopes: readonly Scope[] | undefined;
-  /** Served on the management port, not on the public one. */
-  isManagement: boolean;
-}
+export type { Route } from '../openapi/route.js';
 
 const routesOfModule = (module: Type): Route[] =>
   (Reflect.getMetadata('controllers', module) as Type[]).flatMap(routesOf);
 
-function routesOf(controller: Type): Route[] {
-  const bases = [Reflect.getMetadata('path', controller) as string | string[]].flat();
-  return Object.values(Object.getOwnPropertyDescriptors(controller.prototype)).flatMap(({ value }) => {
-    const handler = value as object;
-    const method = Reflect.getMetadata('method', handler) as RequestMethod | undefined;
-    if (method === undefined) return [];
-    const path = Reflect.getMetadata('path', handler) as string;
-    const declared = (name: symbol): unknown =>
-      Reflect.getMetadata(name, handler) ?? Reflect.getMetadata(name, controller);
-    return bases.map((base) => ({
-      method: RequestMethod[method],
-      path: `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1'),
-      access: declared(ACCESS) as Access | undefined,
-      scopes: declared(SCOPES) as readonly Scope[] | undefined,
-      isManagement: Reflect.getMetadata(FASTIFY_ROUTE_CONSTRAINTS_METADATA, handler) !== undefined,
-    }));
-  });
+/**
+ * The paths of Fastify's own table, as it prints them: four characters a level, each line goes on where its parent ends. Those of
+ * the management port have a constraint after their methods.
+ */
+export function pathsOf(fastify: FastifyInstance): Pick<Route, 'path' | 'isManagement'>[] {
+  const above: string[] = [];
+  return fastify
+    .printRoutes({ commonPrefix: false })
+    .trimEnd()
+    .split('\n')
+    .map((line) => {
+      const [, indent, segment] = /^([\s│├└─]*)(\S+)/.exec(line)!;
+      const level = indent!.length / 4;
+      const path = (above[level - 1] ?? '') + segment!;
+      above[level] = path;
+      return { path, isManagement: line.includes('"listener"') };
+    });
 }
 
 const names = ({ access }: Route): boolean => access !== 'public';
@@ -53,6 +43,7 @@ export const CARD_PATHS: readonly string[] = routesOfModule(CardsModule)
 /** Every route that a controller declares, at either port. */
 const ALL_ROUTES: readonly Route[] = [
   RestModule,
+  OpenApiModule,
   AdminModule,
   JsonRpcModule,
   CardsModule,

@@ -1,20 +1,79 @@
 import { type Agent, ProtocolError, writeAgentDefinition } from '@baton/a2a';
+import { agentSchema } from '@baton/agents';
 import { callerOf } from '@baton/identity';
 import type { AgentVersion, Author, CatalogEntry, CatalogWrite, WriteOptions } from '@baton/tasks';
 import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
-import { readFlag } from '../query.js';
+import { flagQuery } from '../../openapi/query-pipe.js';
+import { generatedSchemas, timeSchema } from '../../openapi/schemas.js';
+import { nextCursor } from '../paging.js';
+
+/** The document of an agent of a catalog. `parseAgentDocument` and the runtimes validate it by what this is made of. */
+export const agentBody = z.record(z.string(), z.unknown()).register(generatedSchemas, {
+  id: 'AgentDocument',
+  generate: () => {
+    const { $schema: _, properties, ...rest } = agentSchema();
+    const { tenants: _tenants, ...own } = properties;
+    return { ...rest, properties: own };
+  },
+});
+/** A JSON merge patch (RFC 7396) of the document. The result is validated as a document. */
+export const agentPatch = z.record(z.string(), z.unknown());
+
+const definition = z
+  .record(z.string(), z.unknown())
+  .describe('As in the document, without what is the same when it is left out');
+
+const agentSummary = z
+  .object({
+    id: z.string().optional().describe('Left out in a dry run that would create it'),
+    slug: z.string(),
+    origin: z.enum(['catalog', 'installed', 'builtin']),
+    enabled: z.boolean(),
+    version: z.int().nullable(),
+    name: z.string(),
+    description: z.string(),
+    runtime: z.string(),
+  })
+  .meta({ id: 'AgentSummary' });
+export const agentList = z.object({ agents: z.array(agentSummary), next_cursor: nextCursor });
+export const agentAnswer = agentSummary
+  .omit({ name: true, description: true, runtime: true })
+  .extend({
+    created_at: timeSchema.optional(),
+    updated_at: timeSchema.optional(),
+    definition,
+  })
+  .meta({ id: 'Agent' });
+export const agentWrite = z
+  .object({ outcome: z.enum(['created', 'updated', 'unchanged']), dry_run: z.boolean(), agent: agentAnswer })
+  .meta({ id: 'AgentWrite' });
+
+const versionSummary = z
+  .object({
+    version: z.int(),
+    enabled: z.boolean(),
+    created_at: timeSchema,
+    created_by: z.string(),
+    erased_at: timeSchema.nullable(),
+  })
+  .meta({ id: 'AgentVersionSummary' });
+export const versionList = z.object({ versions: z.array(versionSummary), next_cursor: nextCursor });
+export const versionAnswer = versionSummary
+  .extend({ definition: definition.nullable().describe('Null: it was erased') })
+  .meta({ id: 'AgentVersion' });
 
 type Shown = Omit<Agent, 'id'> & Partial<Pick<CatalogEntry, 'id' | 'createdAt' | 'updatedAt'>>;
 
 /** An agent in a list. */
-export const encodeAgentSummary = (agent: Agent): Record<string, unknown> => {
+export const encodeAgentSummary = (agent: Agent): z.infer<typeof agentSummary> => {
   const { name, description, runtime } = agent.definition;
   return { ...standingOf(agent), name, description, runtime };
 };
 
 /** An agent with its definition. Tenants do not see the settings of an operator's agent. */
-export function encodeAgent(agent: Shown): Record<string, unknown> {
+export function encodeAgent(agent: Shown): z.infer<typeof agentAnswer> {
   const { config: _, ...shown } = writeAgentDefinition(agent.definition);
   return {
     ...standingOf(agent),
@@ -25,14 +84,17 @@ export function encodeAgent(agent: Shown): Record<string, unknown> {
 }
 
 /** The outcome of a write or of a dry run. */
-export const encodeWrite = ({ outcome, entry }: CatalogWrite, dryRun: boolean): Record<string, unknown> => ({
+export const encodeWrite = (
+  { outcome, entry }: CatalogWrite,
+  dryRun: boolean,
+): z.infer<typeof agentWrite> => ({
   outcome,
   dry_run: dryRun,
   agent: encodeAgent(entry),
 });
 
 /** A version in a list. */
-export const encodeVersionSummary = (version: AgentVersion): Record<string, unknown> => ({
+export const encodeVersionSummary = (version: AgentVersion): z.infer<typeof versionSummary> => ({
   version: version.version,
   enabled: version.enabled,
   created_at: version.createdAt.toISOString(),
@@ -41,12 +103,12 @@ export const encodeVersionSummary = (version: AgentVersion): Record<string, unkn
 });
 
 /** A version with its definition, which is null if it was erased. */
-export const encodeVersion = (version: AgentVersion): Record<string, unknown> => ({
+export const encodeVersion = (version: AgentVersion): z.infer<typeof versionAnswer> => ({
   ...encodeVersionSummary(version),
   definition: version.erasedAt ? null : writeAgentDefinition(version.definition),
 });
 
-const standingOf = ({ id, slug, origin, version, status }: Shown): Record<string, unknown> => ({
+const standingOf = ({ id, slug, origin, version, status }: Shown) => ({
   ...{ id, slug, origin },
   enabled: status === undefined,
   version: version ?? null,
@@ -61,18 +123,18 @@ export function authorOf(request: FastifyRequest): Author {
 /** The ETag of one version of one agent. */
 export const etagOf = ({ id, version }: Pick<CatalogEntry, 'id' | 'version'>): string => `"${id}.${version}"`;
 
+/** `?dryRun=` */
+export const DRY_RUN = flagQuery('Check the write and answer what it would do. Nothing changes');
+
 /**
- * The options of a write: `?dryRun=true`, and `If-Match` or `If-None-Match` (RFC 9110 §13.1), which keep two people
+ * The options of a write: whether it is a dry run, and `If-Match` or `If-None-Match` (RFC 9110 §13.1), which keep two people
  * from overwriting each other's work.
  */
-export function writeOptions(
-  { headers }: FastifyRequest,
-  dryRun: string | undefined,
-): Required<WriteOptions> {
+export function writeOptions({ headers }: FastifyRequest, dryRun: boolean): Required<WriteOptions> {
   const match = headers['if-match'];
   const noneMatch = headers['if-none-match'];
   return {
-    dryRun: readFlag('dryRun', dryRun),
+    dryRun,
     check: (current) => {
       if (match !== undefined) assertMatch(match, current);
       if (noneMatch !== undefined && current && isNamedIn(noneMatch, current)) {

@@ -3,16 +3,22 @@ import { callerOf } from '@baton/identity';
 import { AgentDirectory, Catalog } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
+import { Describe } from '../../openapi/route.js';
+import { CURSOR, LIMIT } from '../paging.js';
 import {
+  agentWrite,
   authorOf,
+  DRY_RUN,
   encodeVersion,
   encodeVersionSummary,
   encodeWrite,
   etagOf,
+  versionAnswer,
+  versionList,
   writeOptions,
 } from './agent-json.js';
-import { readLimit } from '../query.js';
 
 /** The versions of an agent. Every write makes one. */
 @Controller('v1/agents/:agent/versions')
@@ -22,16 +28,19 @@ export class AgentVersionsController {
     private readonly directory: AgentDirectory,
   ) {}
 
-  /** The newest first: `{versions, next_cursor}`; the cursor is null on the last page. */
+  @Describe({
+    id: 'listAgentVersions',
+    summary: 'Lists the versions of an agent, the newest first',
+    answer: versionList,
+  })
   @RequireScope('agents:read', 'agents:write')
   @Get()
   async list(
     @Param('agent') name: string,
     @Req() request: FastifyRequest,
-    @Query('limit') limitText?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Record<string, unknown>> {
-    const limit = readLimit(limitText);
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof versionList>> {
     const before = cursor ? readVersion('cursor', cursor) : undefined;
     const found = await this.catalog.versions(callerOf(request), name, limit + 1, before);
     const page = found.slice(0, limit);
@@ -39,18 +48,22 @@ export class AgentVersionsController {
     return { versions: page.map(encodeVersionSummary), next_cursor: last ? String(last.version) : null };
   }
 
+  @Describe({ id: 'getAgentVersion', summary: 'Shows a version of an agent', answer: versionAnswer })
   @RequireScope('agents:read', 'agents:write')
   @Get(':version')
   async get(
     @Param('agent') name: string,
     @Param('version') version: string,
     @Req() request: FastifyRequest,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<z.infer<typeof versionAnswer>> {
     const number = readVersion('version', version);
     return encodeVersion(await this.catalog.version(callerOf(request), name, number));
   }
 
-  /** 204: erases the contents of an earlier version. It stays in the list, with `erased_at`. */
+  @Describe({
+    id: 'eraseAgentVersion',
+    summary: 'Erases the contents of an earlier version. It stays in the list, with `erased_at`',
+  })
   @RequireScope('agents:write')
   @Delete(':version')
   @HttpCode(204)
@@ -62,7 +75,13 @@ export class AgentVersionsController {
     await this.catalog.eraseVersion(authorOf(request), name, readVersion('version', version));
   }
 
-  /** Makes the agent what it was at that version, as a new version. */
+  @Describe({
+    id: 'restoreAgentVersion',
+    summary: 'Makes the agent what it was at that version, as a new version',
+    answer: agentWrite,
+    requestHeaders: ['If-Match', 'If-None-Match'],
+    answerHeaders: ['ETag'],
+  })
   @RequireScope('agents:write')
   @Post(':version/restore')
   @HttpCode(200)
@@ -71,15 +90,15 @@ export class AgentVersionsController {
     @Param('version') version: string,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-    @Query('dryRun') dryRun?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('dryRun', DRY_RUN) dryRun: boolean,
+  ): Promise<z.infer<typeof agentWrite>> {
     const author = authorOf(request);
     const options = writeOptions(request, dryRun);
     const write = await this.catalog.restore(author, name, readVersion('version', version), options);
     this.directory.forget(author.tenantId);
     const { id, version: newest } = write.entry;
-    if (!options.dryRun && id !== undefined) reply.header('etag', etagOf({ id, version: newest }));
-    return encodeWrite(write, options.dryRun);
+    if (!dryRun && id !== undefined) reply.header('etag', etagOf({ id, version: newest }));
+    return encodeWrite(write, dryRun);
   }
 }
 

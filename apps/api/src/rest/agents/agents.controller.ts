@@ -17,17 +17,27 @@ import {
   Res,
 } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { Public, RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
+import { Describe } from '../../openapi/route.js';
+import { CURSOR, LIMIT, pageOf } from '../paging.js';
 import {
+  agentAnswer,
+  agentBody,
+  agentList,
+  agentPatch,
+  agentWrite,
   authorOf,
+  DRY_RUN,
   encodeAgent,
   encodeAgentSummary,
   encodeWrite,
   etagOf,
   writeOptions,
 } from './agent-json.js';
-import { pageOf, readLimit } from '../query.js';
+
+type Written = z.infer<typeof agentWrite>;
 
 const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
@@ -40,81 +50,107 @@ export class AgentsController {
     private readonly bodies: BodyReader,
   ) {}
 
-  /** By slug: `{agents, next_cursor}`; the cursor is null on the last page. */
+  @Describe({ id: 'listAgents', summary: 'Lists the agents by slug, without definitions', answer: agentList })
   @RequireScope('agents:read', 'agents:write')
   @Get()
   async list(
     @Req() request: FastifyRequest,
-    @Query('limit') limit?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof agentList>> {
     const all = await this.catalog.list(callerOf(request));
-    const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit: readLimit(limit), cursor });
+    const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit, cursor });
     return { agents: page.map(encodeAgentSummary), next_cursor: nextCursor };
   }
 
+  @Describe({ id: 'getAgent', summary: 'Shows an agent', answer: agentAnswer, answerHeaders: ['ETag'] })
   @RequireScope('agents:read', 'agents:write')
   @Get(':agent')
   async get(
     @Param('agent') name: string,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<z.infer<typeof agentAnswer>> {
     const agent = await this.catalog.get(callerOf(request), name);
     if ('createdAt' in agent) reply.header('etag', etagOf(agent));
     return encodeAgent(agent);
   }
 
-  /** 201 with the new agent. */
+  @Describe({
+    id: 'createAgent',
+    summary: 'Creates an agent. 201, or 200 for a dry run',
+    body: agentBody,
+    answer: agentWrite,
+    statuses: [200, 201],
+    requestHeaders: ['If-Match', 'If-None-Match'],
+    answerHeaders: ['ETag', 'Location'],
+  })
   @RequireScope('agents:write')
   @Post()
   async create(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-    @Query('dryRun') dryRun?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('dryRun', DRY_RUN) dryRun: boolean,
+  ): Promise<Written> {
     return this.write(request, reply, dryRun, async (author, options) => {
       const document = parseAgentDocument(await this.bodies.json(request));
       return this.catalog.create(author, document, options);
     });
   }
 
-  /** 201 or 200: creates or replaces the agent. */
+  @Describe({
+    id: 'putAgent',
+    summary: 'Creates or replaces an agent. 201 if it is new, else 200',
+    body: agentBody,
+    answer: agentWrite,
+    statuses: [200, 201],
+    requestHeaders: ['If-Match', 'If-None-Match'],
+    answerHeaders: ['ETag', 'Location'],
+  })
   @RequireScope('agents:write')
   @Put(':agent')
   async put(
     @Param('agent') name: string,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-    @Query('dryRun') dryRun?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('dryRun', DRY_RUN) dryRun: boolean,
+  ): Promise<Written> {
     return this.write(request, reply, dryRun, async (author, options) => {
       const document = parseAgentDocument(await this.bodies.json(request));
       return this.catalog.put(author, name, document, options);
     });
   }
 
-  /** 200; the body is a JSON merge patch (RFC 7396). */
+  @Describe({
+    id: 'patchAgent',
+    summary: 'Changes an agent by a JSON merge patch (RFC 7396) of its document',
+    body: agentPatch,
+    bodyTypes: PATCH_TYPES,
+    answer: agentWrite,
+    requestHeaders: ['If-Match', 'If-None-Match'],
+    answerHeaders: ['ETag'],
+  })
   @RequireScope('agents:write')
   @Patch(':agent')
   async patch(
     @Param('agent') name: string,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-    @Query('dryRun') dryRun?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('dryRun', DRY_RUN) dryRun: boolean,
+  ): Promise<Written> {
     return this.write(request, reply, dryRun, async (author, options) => {
       const patch = await this.bodies.json(request, PATCH_TYPES);
       return this.catalog.patch(author, name, patch, options);
     });
   }
 
+  @Describe({ id: 'deleteAgent', summary: 'Deletes an agent', requestHeaders: ['If-Match', 'If-None-Match'] })
   @RequireScope('agents:write')
   @Delete(':agent')
   @HttpCode(204)
   async remove(@Param('agent') name: string, @Req() request: FastifyRequest): Promise<void> {
     const author = authorOf(request);
-    await this.catalog.remove(author, name, writeOptions(request, undefined));
+    await this.catalog.remove(author, name, writeOptions(request, false));
     this.directory.forget(author.tenantId);
   }
 
@@ -122,13 +158,11 @@ export class AgentsController {
   private async write(
     request: FastifyRequest,
     reply: FastifyReply,
-    dryRunText: string | undefined,
+    dryRun: boolean,
     act: (author: Author, options: Required<WriteOptions>) => Promise<CatalogWrite>,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<Written> {
     const author = authorOf(request);
-    const options = writeOptions(request, dryRunText);
-    const { dryRun } = options;
-    const write = await act(author, options);
+    const write = await act(author, writeOptions(request, dryRun));
     const { outcome, entry } = write;
     this.directory.forget(author.tenantId);
     const isNew = outcome === 'created' && !dryRun;
@@ -146,6 +180,12 @@ export class AgentsController {
 export class AgentSchemaController {
   private text: string | undefined;
 
+  @Describe({
+    id: 'getAgentSchema',
+    summary: 'The JSON Schema of agent files',
+    answer: z.string(),
+    answerTypes: ['application/schema+json'],
+  })
   @Get()
   @Header('content-type', 'application/schema+json')
   @Header('cache-control', 'public, max-age=300')

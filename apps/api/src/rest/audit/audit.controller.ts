@@ -2,34 +2,70 @@ import { decodePageToken, encodePageToken, ProtocolError } from '@baton/a2a';
 import { AuditLog, callerOf } from '@baton/identity';
 import { Controller, Get, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
-import { readLimit } from '../query.js';
+import { QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
+import { Describe } from '../../openapi/route.js';
+import { timeSchema } from '../../openapi/schemas.js';
+import { CURSOR, LIMIT, nextCursor } from '../paging.js';
 
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
+const ACTION = new QueryPipe(
+  {
+    description: 'An action, such as token.create, or its first word, such as token',
+    schema: { type: 'string' },
+  },
+  (text, name) => {
+    if (text === undefined || text === '') return undefined;
+    if (AuditLog.knows(text)) return text;
+    throw ProtocolError.invalidParams(
+      name,
+      'must be an action of the audit log, such as token.create, or its first word, such as token',
+    );
+  },
+);
+
+const auditRecord = z
+  .object({
+    id: z.string(),
+    at: timeSchema,
+    tenant_id: z.string().nullable().describe('Null: it is about the installation'),
+    actor: z.object({ kind: z.string(), key: z.string(), name: z.string().nullable() }),
+    source: z.string().nullable().describe('The network of the caller, such as 192.0.2.0/24'),
+    request_id: z.string().nullable().describe('`X-Request-Id` of the call'),
+    action: z.string(),
+    target: z.object({ kind: z.string(), name: z.string() }),
+    outcome: z.enum(['ok', 'refused']),
+    detail: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'AuditRecord' });
+const auditPage = z.object({ records: z.array(auditRecord), next_cursor: nextCursor });
 
 /** A tenant's audit log: who changed what. Read-only: the changes themselves write it. */
 @Controller('v1/audit')
 export class AuditController {
   constructor(private readonly audit: AuditLog) {}
 
-  /** The latest first: `{records, next_cursor}`; the cursor is null on the last page. */
+  @Describe({
+    id: 'listAuditRecords',
+    summary: 'Lists who changed what, the latest first',
+    answer: auditPage,
+  })
   @RequireScope('audit:read')
   @Get()
   async list(
     @Req() request: FastifyRequest,
-    @Query('action') action?: string,
-    @Query('from') from?: string,
-    @Query('until') until?: string,
-    @Query('limit') limitText?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('action', ACTION) action: string | undefined,
+    @Query('from', timeQuery('Not before this time')) from: Date | undefined,
+    @Query('until', timeQuery('Before this time')) until: Date | undefined,
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof auditPage>> {
     const { tenantId } = callerOf(request);
-    const limit = readLimit(limitText);
     const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const { records, last } = await this.audit.page(tenantId, {
-      action: readAction(action),
-      from: readTime('from', from),
-      until: readTime('until', until),
+      action,
+      from,
+      until,
       after: position && { at: position.statusAt, id: position.taskId },
       limit,
     });
@@ -38,23 +74,4 @@ export class AuditController {
       next_cursor: last ? encodePageToken({ statusAt: last.at, taskId: last.id }) : null,
     };
   }
-}
-
-function readAction(text: string | undefined): string | undefined {
-  if (text === undefined || text === '') return undefined;
-  if (typeof text === 'string' && AuditLog.knows(text)) return text;
-  throw ProtocolError.invalidParams(
-    'action',
-    'must be an action of the audit log, such as token.create, or its first word, such as token',
-  );
-}
-
-function readTime(field: string, text: string | undefined): Date | undefined {
-  if (text === undefined || text === '') return undefined;
-  const time = typeof text === 'string' && TIME.test(text) ? new Date(text) : undefined;
-  if (time && !Number.isNaN(time.getTime())) return time;
-  throw ProtocolError.invalidParams(
-    field,
-    'must be a time with its zone, such as 2026-12-31T08:00:00Z (write + as %2B)',
-  );
 }

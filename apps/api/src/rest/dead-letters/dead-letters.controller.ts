@@ -3,26 +3,54 @@ import { callerOf } from '@baton/identity';
 import { type DeadLetter, DeadLetters, refusalOf } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { logContextOf } from '../../http/requests.js';
-import { readFlag, readLimit } from '../query.js';
+import { flagQuery } from '../../openapi/query-pipe.js';
+import { Describe } from '../../openapi/route.js';
+import { timeSchema } from '../../openapi/schemas.js';
+import { CURSOR, LIMIT, nextCursor } from '../paging.js';
+
+export const deadLetter = z
+  .object({
+    run_id: z.string(),
+    request_id: z.string().describe('The id of its task'),
+    agent_id: z.string(),
+    reason: z.string(),
+    attempts: z.int(),
+    died_at: timeSchema,
+    redelivered_at: timeSchema.nullable(),
+    redelivered_as: z.string().nullable().describe('The task of the last redelivery'),
+  })
+  .meta({ id: 'DeadLetter' });
+const deadLetterList = z.object({ dead_letters: z.array(deadLetter), next_cursor: nextCursor });
+export const redelivery = z.object({
+  run_id: z.string(),
+  request_id: z.string().describe('The id of the new task'),
+  agent_id: z.string(),
+});
+
+export const AGAIN = flagQuery('Even if it was redelivered before');
 
 /** A tenant's runs that used up their attempts. Their messages can be delivered again. */
 @Controller('v1/dead-letters')
 export class DeadLettersController {
   constructor(private readonly deadLetters: DeadLetters) {}
 
-  /** The latest first: `{dead_letters, next_cursor}`; the cursor is null on the last page. */
+  @Describe({
+    id: 'listDeadLetters',
+    summary: 'Lists runs that used up their attempts, the latest first',
+    answer: deadLetterList,
+  })
   @RequireScope(...OPERATIONS.listTasks.scopes)
   @Get()
   async list(
     @Req() request: FastifyRequest,
-    @Query('limit') limitText?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof deadLetterList>> {
     const caller = callerOf(request);
-    const limit = readLimit(limitText);
     const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const after = position && { diedAt: position.statusAt, runId: position.taskId };
     const found = await this.deadLetters.list(caller, limit + 1, after);
@@ -34,18 +62,21 @@ export class DeadLettersController {
     };
   }
 
-  /** 201 with the new task. Refused if it was redelivered before, unless `?again=true`. */
+  @Describe({
+    id: 'redeliverDeadLetter',
+    summary: 'Sends the message of a dead run again, as a new task',
+    answer: redelivery,
+  })
   @RequireScope(...OPERATIONS.sendMessage.scopes)
   @Post(':runId/redeliver')
   @HttpCode(201)
   async redeliver(
     @Param('runId') runId: string,
     @Req() request: FastifyRequest,
-    @Query('again') again?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('again', AGAIN) isAgain: boolean,
+  ): Promise<z.infer<typeof redelivery>> {
     const caller = callerOf(request);
     logContextOf(request).runId = runId;
-    const isAgain = readFlag('again', again);
     const by = actorOf(request);
     const redelivered = await this.deadLetters.redeliver(caller.tenantId, runId, isAgain, caller, by);
     if (!redelivered.ok) throw refusalOf(redelivered);
@@ -53,7 +84,7 @@ export class DeadLettersController {
   }
 }
 
-const encodeDeadLetter = (letter: DeadLetter): Record<string, unknown> => ({
+export const encodeDeadLetter = (letter: DeadLetter): z.infer<typeof deadLetter> => ({
   run_id: letter.runId,
   request_id: letter.taskId,
   agent_id: letter.agentId,

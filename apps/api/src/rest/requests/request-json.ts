@@ -1,8 +1,67 @@
 import { Artifact, ProtocolError, type StreamItem, StreamResponse, Task, stateName } from '@baton/a2a';
 import type { ArtifactPosition, TaskRelations, PageOfArtifacts, RunErrorRecord } from '@baton/tasks';
+import { z } from 'zod';
+import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
+import { nextCursor } from '../paging.js';
+
+type Json = Record<string, unknown>;
+
+const requestSummary = z
+  .object({
+    request_id: z.string(),
+    agent_id: z.string(),
+    context_id: z.string(),
+    state: stateSchema.optional(),
+    updated_at: timeSchema.optional(),
+  })
+  .meta({ id: 'RequestSummary' });
+export const requestList = z.object({ requests: z.array(requestSummary), next_cursor: nextCursor });
+
+export const runError = z
+  .object({
+    run_id: z.string(),
+    attempt: z.int(),
+    at: timeSchema,
+    message: z.string(),
+    stack: z.string().nullable().optional().describe('For tokens that may change agents'),
+    output: z.array(z.string()).optional().describe('The last lines of the console, for the same tokens'),
+  })
+  .meta({ id: 'RunError' });
+export const requestAnswer = requestSummary
+  .extend({
+    owner: z
+      .string()
+      .nullable()
+      .describe('Key of the principal that made it. Null: an earlier release made it'),
+    agent_version: z.int().nullable(),
+    parent_id: z.string().nullable(),
+    child_ids: z.array(z.string()),
+    task: a2aSchema('The task'),
+    error: runError.nullable().describe("The last error in the agent's code"),
+  })
+  .meta({ id: 'Request' });
+
+export const artifactPage = z.object({
+  request_id: z.string(),
+  as_of_event: z.int(),
+  artifacts: z.array(
+    z.object({
+      append: z.boolean().describe('It goes on with the artifact before'),
+      artifact: a2aSchema('An artifact, or a piece of it'),
+    }),
+  ),
+  next_cursor: nextCursor,
+});
+
+export const cancelAnswer = z.object({ request_id: z.string(), cancelled: z.literal(true) });
+export const cancelRefusal = z.object({
+  request_id: z.string(),
+  cancelled: z.literal(false),
+  reason: z.string(),
+});
 
 /** A task as a request, in short. */
-export const encodeRequest = (task: Task, agentId: string): Record<string, unknown> => ({
+export const encodeRequest = (task: Task, agentId: string): z.infer<typeof requestSummary> => ({
   request_id: task.id,
   agent_id: agentId,
   context_id: task.contextId,
@@ -15,13 +74,13 @@ export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
   { owner, parentTaskId, childTaskIds, agentVersion }: TaskRelations,
-): Record<string, unknown> => ({
+): Omit<z.infer<typeof requestAnswer>, 'error'> => ({
   ...encodeRequest(task, agentId),
   owner,
   agent_version: agentVersion,
   parent_id: parentTaskId,
   child_ids: childTaskIds,
-  task: Task.toJSON(task),
+  task: Task.toJSON(task) as Json,
 });
 
 /**
@@ -31,7 +90,7 @@ export const encodeRequestWithTask = (
 export const encodeRunError = (
   { runId, attempt, at, message, stack, output = [] }: RunErrorRecord,
   isAuthor: boolean,
-): Record<string, unknown> => ({
+): z.infer<typeof runError> => ({
   ...{ run_id: runId, attempt, at, message },
   ...(isAuthor && { stack: stack ?? null, output }),
 });
@@ -40,10 +99,10 @@ export const encodeRunError = (
 export const encodeArtifactPage = (
   id: string,
   { head, pieces, next }: PageOfArtifacts,
-): Record<string, unknown> => ({
+): z.infer<typeof artifactPage> => ({
   request_id: id,
   as_of_event: head,
-  artifacts: pieces.map(({ append, artifact }) => ({ append, artifact: Artifact.toJSON(artifact) })),
+  artifacts: pieces.map(({ append, artifact }) => ({ append, artifact: Artifact.toJSON(artifact) as Json })),
   next_cursor: next ? encodeCursor(next) : null,
 });
 

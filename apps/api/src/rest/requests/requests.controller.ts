@@ -13,6 +13,7 @@ import { callerOf } from '@baton/identity';
 import { AgentDirectory, ArtifactPages, RequestListing } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { lastEventId, traceparent } from '../../core/call-headers.js';
 import { CallRunner } from '../../core/call-runner.js';
@@ -20,15 +21,34 @@ import type { Exchange, RequestContext } from '../../core/request-context.js';
 import { Failures } from '../../http/errors.js';
 import { ReadMemoryPool } from '../../http/read-memory.js';
 import { logContextOf } from '../../http/requests.js';
-import { readLimit } from '../query.js';
+import { QueryPipe } from '../../openapi/query-pipe.js';
+import { Describe } from '../../openapi/route.js';
+import { CURSOR, LIMIT } from '../paging.js';
 import {
+  artifactPage,
+  cancelAnswer,
+  cancelRefusal,
   encodeArtifactPage,
   encodeEvent,
   encodeRequest,
   encodeRequestWithTask,
   encodeRunError,
   readArtifactCursor,
+  requestAnswer,
+  requestList,
 } from './request-json.js';
+
+const SINCE = new QueryPipe(
+  {
+    description: 'The sequence of the last event that the caller has',
+    schema: { type: 'integer', minimum: 0, default: 0 },
+  },
+  (text, name) => {
+    if (text === undefined || text === '') return 0;
+    if (/^\d{1,15}$/.test(text)) return Number(text);
+    throw ProtocolError.invalidParams(name, 'must be the sequence of an event: 0, 1, 2 …');
+  },
+);
 
 /** A request is a task, in the words of Arbiter's clients. */
 const PROFILE = 'arbiter';
@@ -45,17 +65,17 @@ export class RequestsController {
     private readonly failures: Failures,
   ) {}
 
-  /** Newest status first: `{requests, next_cursor}`; the cursor is null on the last page. */
+  @Describe({ id: 'listRequests', summary: 'Lists the tasks, the newest status first', answer: requestList })
   @RequireScope(...OPERATIONS.listTasks.scopes)
   @Get()
   async list(
     @Req() request: FastifyRequest,
-    @Query('limit') limit?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof requestList>> {
     const caller = callerOf(request);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
-    const page = { limit: readLimit(limit), after };
+    const page = { limit, after };
     const { tasks, more } = await this.listing.list(caller, page);
     const last = tasks.at(-1)?.task;
     const statusAt = last?.status?.timestamp;
@@ -66,14 +86,18 @@ export class RequestsController {
     };
   }
 
-  /** The whole task, with the ids of its parent and its children, and the last error in the agent's code. */
+  @Describe({
+    id: 'getRequest',
+    summary: "Shows the whole task, with its parent, its children and the last error in the agent's code",
+    answer: requestAnswer,
+  })
   @RequireScope(...OPERATIONS.getTask.scopes)
   @Get(':id')
   async get(
     @Param('id') id: string,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<z.infer<typeof requestAnswer>> {
     const exchange = { request, reply };
     const call = await this.contextFor('getTask', id, exchange);
     const asked = { tenant: '', id, historyLength: undefined };
@@ -87,41 +111,53 @@ export class RequestsController {
     };
   }
 
-  /**
-   * The artifacts as of the first page, however large they are: `{request_id, as_of_event, artifacts, next_cursor}`;
-   * the cursor is null on the last page. A large artifact goes on over several pages.
-   */
+  @Describe({
+    id: 'listArtifacts',
+    summary: 'Lists the artifacts as of the first page. A large artifact goes on over several pages',
+    answer: artifactPage,
+  })
   @RequireScope(...OPERATIONS.getTask.scopes)
   @Get(':id/artifacts')
   async artifacts(
     @Param('id') id: string,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-    @Query('cursor') cursor?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof artifactPage>> {
     const call = await this.contextFor('getTask', id, { request, reply });
     const position = cursor ? readArtifactCursor(cursor) : undefined;
     return encodeArtifactPage(id, await this.artifactPages.page(call, id, position));
   }
 
-  /**
-   * The log after `since_seq` (or `Last-Event-ID`, which wins), then live until the task has ended or waits for
-   * its caller: `id: <sequence>` and `data:` as `encodeEvent` has it.
-   */
+  @Describe({
+    id: 'streamEvents',
+    summary:
+      'Streams the events after a number (`Last-Event-ID` wins over `since_seq`), first stored ones, then live ones, until ' +
+      'the task has ended or waits for its caller. Each has the sequence as `id`, and as `data` the StreamResponse of ' +
+      'A2A 1.0 as JSON with the sequence as `seq`',
+    answer: z.string(),
+    answerTypes: ['text/event-stream'],
+    requestHeaders: ['Last-Event-ID'],
+  })
   @RequireScope(...OPERATIONS.subscribeToTask.scopes)
   @Get(':id/events')
   async events(
     @Param('id') id: string,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
-    @Query('since_seq') since?: string,
+    @Query('since_seq', SINCE) since: number,
   ): Promise<void> {
     const call = await this.contextFor('subscribeToTask', id, { request, reply });
-    const after = lastEventId(request) ?? readSequence(since);
+    const after = lastEventId(request) ?? since;
     await this.streamLog({ ...call, lastEventId: after }, id, { request, reply });
   }
 
-  /** 200 `{request_id, cancelled: true}`, or 404 with the reason. */
+  @Describe({
+    id: 'cancelRequest',
+    summary: 'Cancels the task. 404 with the reason if it cannot be canceled',
+    answer: cancelAnswer,
+    otherAnswers: { 404: cancelRefusal },
+  })
   @RequireScope(...OPERATIONS.cancelTask.scopes)
   @Post(':id/cancel')
   @HttpCode(200)
@@ -129,7 +165,7 @@ export class RequestsController {
     @Param('id') id: string,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<z.infer<typeof cancelAnswer | typeof cancelRefusal>> {
     try {
       const exchange = { request, reply };
       const call = await this.contextFor('cancelTask', id, exchange);
@@ -191,9 +227,3 @@ export class RequestsController {
 }
 
 const NOT_CANCELED: ReadonlySet<string> = new Set(['task-not-found', 'task-not-cancelable']);
-
-function readSequence(text: string | undefined): number {
-  if (text === undefined || text === '') return 0;
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw ProtocolError.invalidParams('since_seq', 'must be the sequence of an event: 0, 1, 2 …');
-}

@@ -1,6 +1,8 @@
 import { Message, ProtocolError, Role, V1_0_CODEC, isUuid, parseFields, stateName } from '@baton/a2a';
 import { CONTEXTS, MISSED, OVERLAPS, type Schedule, type ScheduleSpec } from '@baton/tasks';
 import { z } from 'zod';
+import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
+import { nextCursor } from '../paging.js';
 
 const NAME = 'give it 1 to 64 lower-case letters, digits and hyphens between them';
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z';
@@ -35,7 +37,7 @@ const members = {
   max_count: z.int().min(1).max(1_000_000_000).nullable(),
   paused: z.boolean(),
 };
-const newSchedule = z.strictObject({
+export const newSchedule = z.strictObject({
   ...members,
   cron: members.cron.default(null),
   at: members.at.default(null),
@@ -48,7 +50,7 @@ const newSchedule = z.strictObject({
   max_count: members.max_count.default(null),
   paused: members.paused.default(false),
 });
-const patch = z.strictObject(members).partial();
+export const schedulePatch = z.strictObject(members).partial();
 
 /** Reads a new schedule. Throws `invalid-params` naming every wrong field. */
 export function decodeNewSchedule(body: unknown): ScheduleSpec {
@@ -61,7 +63,7 @@ export function decodeNewSchedule(body: unknown): ScheduleSpec {
 
 /** Reads a change of a schedule. Throws `invalid-params` naming every wrong field. */
 export function decodeSchedulePatch(body: unknown): Partial<ScheduleSpec> {
-  const { text, message, ...spec } = parseFields(patch, body, '', 'the body');
+  const { text, message, ...spec } = parseFields(schedulePatch, body, '', 'the body');
   const said = decodeMessage(text, message);
   const { time_zone: timeZone, starts_at: startsAt, ends_at: endsAt, max_count: maxCount, ...rest } = spec;
   const changed = { ...rest, message: said, timeZone, startsAt, endsAt, maxCount };
@@ -92,12 +94,53 @@ function decodeMessage(text: string | undefined, message: object | undefined): M
   return { ...decoded, messageId: '', role: Role.ROLE_USER };
 }
 
-type Json = Record<string, unknown>;
+/** A schedule in a list: without its message. */
+const scheduleSummary = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    agent: z.string().describe('Slug or id of the agent'),
+    cron: z.string().nullable(),
+    at: timeSchema.nullable(),
+    time_zone: z.string().describe('What `cron` is read in'),
+    overlap: z.enum(OVERLAPS).describe('What to do while the task before has not ended'),
+    missed: z.enum(MISSED).describe('What to do with times that nobody could fire'),
+    context: z.enum(CONTEXTS).describe('Whether each task begins a conversation, or all share one'),
+    starts_at: timeSchema.nullable(),
+    ends_at: timeSchema.nullable(),
+    max_count: z.int().nullable().describe('It ends after so many tasks'),
+    paused: z.boolean(),
+    fired: z.int().describe('The number of tasks that its times have made'),
+    next_at: timeSchema.nullable(),
+    waiting: z.boolean().describe('`next_at` has passed and waits for the end of the task before'),
+    last_outcome: z
+      .object({
+        outcome: z.enum(['started', 'skipped', 'missed', 'refused']),
+        reason: z.string().nullable(),
+        due_at: timeSchema,
+        at: timeSchema,
+      })
+      .nullable(),
+    last_task: z
+      .object({ request_id: z.string(), state: stateSchema.nullable().describe('Null: it was deleted') })
+      .nullable(),
+    created_at: timeSchema,
+    updated_at: timeSchema,
+  })
+  .meta({ id: 'ScheduleSummary' });
+export const scheduleList = z.object({ schedules: z.array(scheduleSummary), next_cursor: nextCursor });
+export const scheduleAnswer = scheduleSummary
+  .extend({ message: a2aSchema('What is sent to the agent: a message without ids') })
+  .meta({ id: 'Schedule' });
+export const scheduleRun = z.object({
+  schedule_id: z.string(),
+  request_id: z.string().describe('The id of the new task'),
+});
 
 const timeOf = (date: Date | null): string | null => date?.toISOString() ?? null;
 
 /** A schedule without its message. */
-export function encodeSchedule(schedule: Omit<Schedule, 'message'>): Json {
+export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typeof scheduleSummary> {
   const { id, name, agent, cron, at, timeZone, overlap, missed, context, last, lastTaskId } = schedule;
   const { startsAt, endsAt, maxCount, paused, fired, nextAt, isWaiting, lastTaskState: state } = schedule;
   return {
@@ -106,15 +149,20 @@ export function encodeSchedule(schedule: Omit<Schedule, 'message'>): Json {
     ...{ next_at: timeOf(nextAt), waiting: isWaiting },
     last_outcome: last && {
       ...{ outcome: last.outcome, reason: last.reason },
-      ...{ due_at: timeOf(last.dueAt), at: timeOf(last.at) },
+      ...{ due_at: last.dueAt.toISOString(), at: last.at.toISOString() },
     },
-    last_task: lastTaskId && { request_id: lastTaskId, state: state === null ? null : stateName(state) },
-    ...{ created_at: timeOf(schedule.createdAt), updated_at: timeOf(schedule.updatedAt) },
+    last_task:
+      lastTaskId === null
+        ? null
+        : { request_id: lastTaskId, state: state === null ? null : stateName(state) },
+    created_at: schedule.createdAt.toISOString(),
+    updated_at: schedule.updatedAt.toISOString(),
   };
 }
 
 /** The same with its message in the JSON of A2A 1.0. */
-export function encodeScheduleWithMessage(schedule: Schedule): Json {
-  const { messageId: _id, role: _role, ...message } = Message.toJSON(schedule.message) as Json;
+export function encodeScheduleWithMessage(schedule: Schedule): z.infer<typeof scheduleAnswer> {
+  const written = Message.toJSON(schedule.message) as Record<string, unknown>;
+  const { messageId: _id, role: _role, ...message } = written;
   return { ...encodeSchedule(schedule), message };
 }

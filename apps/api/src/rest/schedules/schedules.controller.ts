@@ -2,19 +2,26 @@ import { callerOf } from '@baton/identity';
 import { Schedules } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { logContextOf } from '../../http/requests.js';
-import { pageOf, readLimit } from '../query.js';
+import { Describe } from '../../openapi/route.js';
+import { CURSOR, LIMIT, pageOf } from '../paging.js';
 import {
   decodeNewSchedule,
   decodeSchedulePatch,
   encodeSchedule,
   encodeScheduleWithMessage,
+  newSchedule,
+  scheduleAnswer,
+  scheduleList,
+  schedulePatch,
+  scheduleRun,
 } from './schedule-json.js';
 
-type Json = Record<string, unknown>;
+type Answer = z.infer<typeof scheduleAnswer>;
 
 /** A tenant's schedules. Each is named by its id or its name. */
 @Controller('v1/schedules')
@@ -24,47 +31,60 @@ export class SchedulesController {
     private readonly bodies: BodyReader,
   ) {}
 
-  /** By name, without their messages: `{schedules, next_cursor}`; the cursor is null on the last page. */
+  @Describe({ id: 'listSchedules', summary: 'Lists the schedules by name', answer: scheduleList })
   @RequireScope('tasks:read', 'schedules:write')
   @Get()
   async list(
     @Req() request: FastifyRequest,
-    @Query('limit') limit?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Json> {
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof scheduleList>> {
     const all = await this.schedules.list(callerOf(request));
-    const { page, nextCursor } = pageOf(all, ({ name }) => name, { limit: readLimit(limit), cursor });
+    const { page, nextCursor } = pageOf(all, ({ name }) => name, { limit, cursor });
     return { schedules: page.map(encodeSchedule), next_cursor: nextCursor };
   }
 
-  /** 201 with the schedule. */
+  @Describe({
+    id: 'createSchedule',
+    summary: 'Creates a schedule',
+    body: newSchedule,
+    answer: scheduleAnswer,
+    answerHeaders: ['Location'],
+  })
   @RequireScope('schedules:write')
   @Post()
   async create(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Json> {
+  ): Promise<Answer> {
     const spec = decodeNewSchedule(await this.bodies.json(request));
     const made = await this.schedules.create(callerOf(request), spec, actorOf(request));
     reply.status(201).header('location', `/v1/schedules/${made.id}`);
     return encodeScheduleWithMessage(made);
   }
 
+  @Describe({ id: 'getSchedule', summary: 'Shows a schedule', answer: scheduleAnswer })
   @RequireScope('tasks:read', 'schedules:write')
   @Get(':id')
-  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
+  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
     return encodeScheduleWithMessage(await this.schedules.find(callerOf(request), id));
   }
 
-  /** Changes only the given members; `{"paused": true}` pauses, `{"paused": false}` resumes. */
+  @Describe({
+    id: 'changeSchedule',
+    summary: 'Changes the given members of a schedule; `{"paused": true}` pauses it',
+    body: schedulePatch,
+    answer: scheduleAnswer,
+  })
   @RequireScope('schedules:write')
   @Patch(':id')
-  async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
+  async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
     const patch = decodeSchedulePatch(await this.bodies.json(request));
     const by = actorOf(request);
     return encodeScheduleWithMessage(await this.schedules.change(callerOf(request), id, patch, by));
   }
 
+  @Describe({ id: 'deleteSchedule', summary: 'Deletes a schedule' })
   @RequireScope('schedules:write')
   @Delete(':id')
   @HttpCode(204)
@@ -72,11 +92,11 @@ export class SchedulesController {
     await this.schedules.remove(callerOf(request), id, actorOf(request));
   }
 
-  /** 201 with the new task. */
+  @Describe({ id: 'runSchedule', summary: 'Makes a task now', answer: scheduleRun })
   @RequireScope('schedules:write')
   @Post(':id/run')
   @HttpCode(201)
-  async run(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
+  async run(@Param('id') id: string, @Req() request: FastifyRequest): Promise<z.infer<typeof scheduleRun>> {
     const { schedule, taskId } = await this.schedules.run(callerOf(request), id, actorOf(request));
     logContextOf(request).taskId = taskId;
     return { schedule_id: schedule.id, request_id: taskId };

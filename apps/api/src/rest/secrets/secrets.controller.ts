@@ -7,11 +7,26 @@ import { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
-import { pageOf, readLimit } from '../query.js';
+import { Describe } from '../../openapi/route.js';
+import { timeSchema } from '../../openapi/schemas.js';
+import { CURSOR, LIMIT, nextCursor, pageOf } from '../paging.js';
 
-const origins = z.array(z.string());
-const body = z.strictObject({ value: z.string(), origins: origins.optional() });
-const change = z.strictObject({ origins });
+const origins = z
+  .array(z.string())
+  .describe('The origins that may receive it, such as https://crm.example.com');
+const newSecret = z.strictObject({ value: z.string(), origins: origins.optional() });
+const secretPatch = z.strictObject({ origins });
+
+const secretAnswer = z
+  .object({
+    name: z.string(),
+    origins: origins.nullable().describe('Null: an earlier release stored it, and it may go anywhere'),
+    created_at: timeSchema,
+    updated_at: timeSchema,
+  })
+  .meta({ id: 'Secret' });
+const secretList = z.object({ secrets: z.array(secretAnswer), next_cursor: nextCursor });
+type Answer = z.infer<typeof secretAnswer>;
 
 /** A tenant's secrets: set, listed by name, removed. A value is never shown again. */
 @RequireScope('secrets:write')
@@ -23,43 +38,51 @@ export class SecretsController {
     private readonly environment: Environment,
   ) {}
 
-  /** By name: `{secrets: [{name, origins, created_at, updated_at}], next_cursor}`; the cursor is null on the last page. */
+  @Describe({ id: 'listSecrets', summary: 'Lists the secrets by name, without values', answer: secretList })
   @Get()
   async list(
     @Req() request: FastifyRequest,
-    @Query('limit') limit?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Record<string, unknown>> {
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof secretList>> {
     const { tenantId } = callerOf(request);
     const all = await this.secrets.list(tenantId);
-    const { page, nextCursor } = pageOf(all, ({ name }) => name, { limit: readLimit(limit), cursor });
+    const { page, nextCursor } = pageOf(all, ({ name }) => name, { limit, cursor });
     return { secrets: page.map(encodeSecret), next_cursor: nextCursor };
   }
 
-  /** Sets the secret to the body's `value`, and the `origins` that may receive it. Replaces an existing one. */
+  @Describe({
+    id: 'setSecret',
+    summary: 'Sets the value of a secret, and the origins that may receive it. Replaces an existing one',
+    body: newSecret,
+    answer: secretAnswer,
+  })
   @Put(':name')
-  async set(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Record<string, unknown>> {
+  async set(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Answer> {
     const { tenantId } = callerOf(request);
     if (!this.environment.masterKey) throw new ProtocolError('not-configured', NO_MASTER_KEY);
-    const { value, origins } = parseFields(body, await this.bodies.json(request), '', 'the body');
+    const { value, origins } = parseFields(newSecret, await this.bodies.json(request), '', 'the body');
     return encodeSecret(
       await this.secrets.set(tenantId, name, value, origins, actorOf(request)).catch(explain),
     );
   }
 
-  /** Sets the `origins` that may receive the secret. The value stays. */
+  @Describe({
+    id: 'changeSecret',
+    summary: 'Sets the origins that may receive a secret. Its value stays',
+    body: secretPatch,
+    answer: secretAnswer,
+  })
   @Patch(':name')
-  async change(
-    @Param('name') name: string,
-    @Req() request: FastifyRequest,
-  ): Promise<Record<string, unknown>> {
+  async change(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Answer> {
     const { tenantId } = callerOf(request);
-    const { origins } = parseFields(change, await this.bodies.json(request), '', 'the body');
+    const { origins } = parseFields(secretPatch, await this.bodies.json(request), '', 'the body');
     const secret = await this.secrets.setOrigins(tenantId, name, origins, actorOf(request)).catch(explain);
     if (secret) return encodeSecret(secret);
     throw new ProtocolError('not-found', `Secret not found: ${name}`);
   }
 
+  @Describe({ id: 'deleteSecret', summary: 'Deletes a secret' })
   @Delete(':name')
   @HttpCode(204)
   async remove(@Param('name') name: string, @Req() request: FastifyRequest): Promise<void> {
@@ -79,8 +102,7 @@ function explain(error: unknown): never {
   throw new ProtocolError('invalid-params', message, violations.length > 0 ? { violations } : {});
 }
 
-/** `origins` is null for a secret of an earlier release, which may go anywhere until they are set. */
-const encodeSecret = ({ name, origins, createdAt, updatedAt }: SecretInfo): Record<string, unknown> => ({
+const encodeSecret = ({ name, origins, createdAt, updatedAt }: SecretInfo): Answer => ({
   name,
   origins,
   created_at: createdAt.toISOString(),

@@ -18,7 +18,9 @@ import {
 } from '@baton/identity';
 import type { OpenWork, RevokedToken } from '@baton/tasks';
 import { z } from 'zod';
-import { readLimit } from '../query.js';
+import { flagQuery } from '../../openapi/query-pipe.js';
+import { stateSchema, timeSchema } from '../../openapi/schemas.js';
+import { nextCursor } from '../paging.js';
 
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z, or null';
 /** How long the former secret of a rotated token stays good, unless the request says. */
@@ -49,16 +51,54 @@ const members = {
     .nullable(),
 };
 /** `agents:call` is the least with which a token is of use. */
-const newToken = z.strictObject({ ...members, scopes: members.scopes.default(['agents:call']) }).partial({
-  agents: true,
-  requests_per_second: true,
-  expires_at: true,
-});
-const patch = z.strictObject(members).partial();
-const rotation = z.strictObject({
+export const newToken = z
+  .strictObject({ ...members, scopes: members.scopes.default(['agents:call']) })
+  .partial({
+    agents: true,
+    requests_per_second: true,
+    expires_at: true,
+  });
+export const tokenPatch = z.strictObject(members).partial();
+export const tokenRotation = z.strictObject({
   overlap_seconds: z.int().min(0).max(MAX_OVERLAP_SECONDS).default(OVERLAP_SECONDS),
   expires_at: members.expires_at.optional(),
 });
+
+/** `?stop=` of a revocation. */
+export const STOP = flagQuery('Cancel its tasks and pause its schedules');
+
+export const tokenAnswer = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    prefix: z.string().describe('The first characters of its secret'),
+    state: z.enum(['active', 'expired', 'revoked']),
+    scopes: z.array(z.enum(SCOPES)),
+    agents: z.array(z.string()).nullable().describe('Slugs of all agents that exist for it. Null: all'),
+    requests_per_second: z.int().nullable(),
+    expires_at: timeSchema.nullable(),
+    last_used_at: timeSchema.nullable(),
+    previous_prefix: z.string().nullable().describe('The same of the secret before the last rotation'),
+    previous_until: timeSchema.nullable(),
+    revoked_at: timeSchema.nullable(),
+    created_at: timeSchema,
+  })
+  .meta({ id: 'Token' });
+const openWork = z
+  .object({
+    tasks: z.array(z.object({ request_id: z.string(), agent_id: z.string(), state: stateSchema })),
+    more_tasks: z.boolean(),
+    schedules: z.array(z.object({ schedule_id: z.string(), name: z.string(), agent: z.string() })),
+  })
+  .meta({ id: 'OpenWork' });
+export const tokenPage = z.object({ tokens: z.array(tokenAnswer), next_cursor: nextCursor });
+export const issuedToken = tokenAnswer
+  .extend({ secret: z.string().describe('Shown only here') })
+  .meta({ id: 'IssuedToken' });
+export const tokenWithWork = tokenAnswer.extend({ running: openWork }).meta({ id: 'TokenWithWork' });
+export const revokedToken = tokenWithWork
+  .extend({ canceled_tasks: z.int().optional(), paused_schedules: z.int().optional() })
+  .meta({ id: 'RevokedToken' });
 
 type Given = Partial<z.output<typeof newToken>>;
 
@@ -80,7 +120,7 @@ export function decodeNewToken(body: unknown, caller?: Caller): TokenRights {
 
 /** Reads a change of a token. @param caller unset = an operator @throws ProtocolError `invalid-params`, `forbidden` */
 export function decodeTokenPatch(body: unknown, caller?: Caller): Partial<TokenRights> {
-  const rights = rightsOf(parseFields(patch, body, '', 'the body'));
+  const rights = rightsOf(parseFields(tokenPatch, body, '', 'the body'));
   assertGives(caller, rights);
   return rights;
 }
@@ -91,7 +131,12 @@ export function decodeRotation(
   token: TokenRights,
   caller?: Caller,
 ): { overlapMs: number; expiresAt?: Date | null } {
-  const { overlap_seconds: seconds, expires_at: expiresAt } = parseFields(rotation, body, '', 'the body');
+  const { overlap_seconds: seconds, expires_at: expiresAt } = parseFields(
+    tokenRotation,
+    body,
+    '',
+    'the body',
+  );
   const end = expiresAt === undefined ? {} : { expiresAt };
   // Whoever rotates a token has all that it may do.
   assertGives(caller, { ...token, ...end });
@@ -143,7 +188,7 @@ const endOf = ({ principal, expiresAt }: Caller): Date | undefined =>
 export const reaches = ({ agents }: Caller, of: readonly string[]): boolean =>
   !agents || (of.length > 0 && of.every((slug) => agents.slugs.includes(slug)));
 
-export const encodeToken = (token: ApiToken): Record<string, unknown> => ({
+export const encodeToken = (token: ApiToken): z.infer<typeof tokenAnswer> => ({
   id: token.id,
   name: token.name,
   prefix: token.prefix,
@@ -159,14 +204,10 @@ export const encodeToken = (token: ApiToken): Record<string, unknown> => ({
   created_at: token.createdAt.toISOString(),
 });
 
-/** Reads which page of a list of tokens is asked for. Throws `invalid-params`. */
-export function readTokenPage(
-  limitText: string | undefined,
-  cursor: string | undefined,
-): { limit: number; after: { createdAt: Date; id: string } | undefined } {
-  const limit = readLimit(limitText);
+/** Reads after which token a page begins. Throws `invalid-params`. */
+export function readTokenCursor(cursor: string | undefined): { createdAt: Date; id: string } | undefined {
   const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
-  return { limit, after: position && { createdAt: position.statusAt, id: position.taskId } };
+  return position && { createdAt: position.statusAt, id: position.taskId };
 }
 
 /** A page. @param found one more than `limit`, if there is another page @param isShown unset = all are */
@@ -174,7 +215,7 @@ export function encodeTokenPage(
   found: readonly ApiToken[],
   limit: number,
   isShown: (token: ApiToken) => boolean = () => true,
-): Record<string, unknown> {
+): z.infer<typeof tokenPage> {
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
   return {
@@ -183,7 +224,7 @@ export function encodeTokenPage(
   };
 }
 
-export const encodeRevoked = ({ token, running, stopped }: RevokedToken): Record<string, unknown> => ({
+export const encodeRevoked = ({ token, running, stopped }: RevokedToken): z.infer<typeof revokedToken> => ({
   ...encodeToken(token),
   running: encodeOpenWork(running),
   ...(stopped && {
@@ -192,7 +233,7 @@ export const encodeRevoked = ({ token, running, stopped }: RevokedToken): Record
 });
 
 /** What goes on without the token. */
-export const encodeOpenWork = ({ tasks, hasMore, schedules }: OpenWork): Record<string, unknown> => ({
+export const encodeOpenWork = ({ tasks, hasMore, schedules }: OpenWork): z.infer<typeof openWork> => ({
   tasks: tasks.map(({ id, agentId, state }) => ({
     ...{ request_id: id, agent_id: agentId, state: stateName(state) },
   })),

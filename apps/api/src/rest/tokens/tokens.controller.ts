@@ -3,10 +3,12 @@ import { type ApiToken, type Caller, callerOf, TokenService } from '@baton/ident
 import { TenantTokens } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
-import { readFlag } from '../query.js';
+import { Describe } from '../../openapi/route.js';
+import { CURSOR, LIMIT } from '../paging.js';
 import {
   decodeNewToken,
   decodeRotation,
@@ -15,11 +17,18 @@ import {
   encodeRevoked,
   encodeToken,
   encodeTokenPage,
+  issuedToken,
+  newToken,
   reaches,
-  readTokenPage,
+  readTokenCursor,
+  revokedToken,
+  STOP,
+  tokenAnswer,
+  tokenPage,
+  tokenPatch,
+  tokenRotation,
+  tokenWithWork,
 } from './token-json.js';
-
-type Json = Record<string, unknown>;
 
 /** A tenant's bearer tokens, for its administrators. A token gives only what its holder has. */
 @RequireScope('admin')
@@ -31,25 +40,35 @@ export class TokensController {
     private readonly bodies: BodyReader,
   ) {}
 
-  /** The newest first: `{tokens, next_cursor}`; the cursor is null on the last page. */
+  @Describe({
+    id: 'listTokens',
+    summary: 'Lists the tokens, the newest first, also those that are no longer good',
+    answer: tokenPage,
+  })
   @Get()
   async list(
     @Req() request: FastifyRequest,
-    @Query('limit') limitText?: string,
-    @Query('cursor') cursor?: string,
-  ): Promise<Json> {
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof tokenPage>> {
     const caller = callerOf(request);
-    const { limit, after } = readTokenPage(limitText, cursor);
+    const after = readTokenCursor(cursor);
     const found = await this.service.list(caller.tenantId, { limit: limit + 1, after });
     return encodeTokenPage(found, limit, ({ agents }) => reaches(caller, agents));
   }
 
-  /** 201 with the new token and its `secret`, which is never shown again. */
+  @Describe({
+    id: 'createToken',
+    summary: 'Creates a token. Its `secret` is never shown again',
+    body: newToken,
+    answer: issuedToken,
+    answerHeaders: ['Location'],
+  })
   @Post()
   async create(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Json> {
+  ): Promise<z.infer<typeof issuedToken>> {
     const caller = callerOf(request);
     const rights = decodeNewToken(await this.bodies.json(request), caller);
     const { secret, token } = await this.service.issue(
@@ -60,16 +79,28 @@ export class TokensController {
     return { ...encodeToken(token), secret };
   }
 
-  /** The token, and what it has that goes on by itself. */
+  @Describe({
+    id: 'getToken',
+    summary: 'Shows a token, and its tasks and schedules that go on by themselves',
+    answer: tokenWithWork,
+  })
   @Get(':id')
-  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
+  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<z.infer<typeof tokenWithWork>> {
     const token = await this.find(callerOf(request), id);
     return { ...encodeToken(token), running: encodeOpenWork(await this.tokens.running(token)) };
   }
 
-  /** Changes only the given members. */
+  @Describe({
+    id: 'changeToken',
+    summary: 'Changes the given members of a token',
+    body: tokenPatch,
+    answer: tokenAnswer,
+  })
   @Patch(':id')
-  async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
+  async change(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof tokenAnswer>> {
     const caller = callerOf(request);
     const body = await this.bodies.json(request);
     const token = await this.find(caller, id);
@@ -77,10 +108,18 @@ export class TokensController {
     return encodeToken(await this.tokens.change(token, rights, actorOf(request)));
   }
 
-  /** The token with a new `secret`. The one before stays good for a while. */
+  @Describe({
+    id: 'rotateToken',
+    summary: 'Gives a token a new `secret`. The one before stays good for a while',
+    body: tokenRotation,
+    answer: issuedToken,
+  })
   @Post(':id/rotate')
   @HttpCode(200)
-  async rotate(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Json> {
+  async rotate(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof issuedToken>> {
     const caller = callerOf(request);
     const body = await this.bodies.json(request);
     const token = await this.find(caller, id);
@@ -89,14 +128,17 @@ export class TokensController {
     return { ...encodeToken(issued.token), secret: issued.secret };
   }
 
-  /** Revokes the token: what it leaves running, and with `?stop=true` what of it was stopped. */
+  @Describe({
+    id: 'revokeToken',
+    summary: 'Revokes a token, and shows what it leaves running and what of it was stopped',
+    answer: revokedToken,
+  })
   @Delete(':id')
   async revoke(
     @Param('id') id: string,
     @Req() request: FastifyRequest,
-    @Query('stop') stop?: string,
-  ): Promise<Json> {
-    const isStopped = readFlag('stop', stop);
+    @Query('stop', STOP) isStopped: boolean,
+  ): Promise<z.infer<typeof revokedToken>> {
     const token = await this.find(callerOf(request), id);
     return encodeRevoked(await this.tokens.revoke(token, isStopped, actorOf(request)));
   }

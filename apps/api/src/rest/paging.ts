@@ -1,22 +1,32 @@
 import { ProtocolError } from '@baton/a2a';
+import { z } from 'zod';
+import { QueryPipe, textQuery } from '../openapi/query-pipe.js';
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 100;
 
-/** Reads `?limit=`, the number of entries of a page. Throws `invalid-params`. */
-export function readLimit(text: string | undefined): number {
-  if (text === undefined || text === '') return DEFAULT_LIMIT;
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
-  throw ProtocolError.invalidParams('limit', `must be a whole number from 1 to ${String(MAX_LIMIT)}`);
-}
+/** `?limit=`, the number of entries of a page. */
+export const LIMIT = new QueryPipe(
+  {
+    description: 'Maximum number of entries of the page',
+    schema: { type: 'integer', minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT },
+  },
+  (text, name) => {
+    if (text === undefined || text === '') return DEFAULT_LIMIT;
+    const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+    if (limit >= 1 && limit <= MAX_LIMIT) return limit;
+    throw ProtocolError.invalidParams(name, `must be a whole number from 1 to ${String(MAX_LIMIT)}`);
+  },
+);
 
-/** Reads a flag of the query. Left out means false. Throws `invalid-params`. */
-export function readFlag(name: string, text: string | undefined): boolean {
-  if (text === undefined || text === 'false') return false;
-  if (text === 'true') return true;
-  throw ProtocolError.invalidParams(name, 'must be true or false');
-}
+/** `?cursor=`. Each list has cursors of its own. */
+export const CURSOR = textQuery('The `next_cursor` of the page before. Left out or empty: the first page');
+
+/** The cursor in an answer. */
+export const nextCursor = z
+  .string()
+  .nullable()
+  .describe('The cursor of the next page. Null: this is the last');
 
 /** The paging options of a list. */
 export interface PageRequest {

@@ -1,0 +1,114 @@
+import type { Scope } from '@baton/a2a';
+import { RequestMethod, SetMetadata, type Type } from '@nestjs/common';
+import { HTTP_CODE_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
+import { FASTIFY_ROUTE_CONSTRAINTS_METADATA } from '@nestjs/platform-fastify/constants.js';
+import type { z } from 'zod';
+import { ACCESS, type Access, SCOPES } from '../access/access.guard.js';
+import { QueryPipe } from './query-pipe.js';
+
+const DESCRIPTION = Symbol('what the API document says of a route');
+
+/** What a route does, takes and answers, besides what its other decorators say. */
+export interface RouteDescription<A = unknown, B = unknown> {
+  /** Unique in the API. Generated clients name their methods by it. */
+  id: string;
+  summary: string;
+  /** The schema that validates the body. */
+  body?: z.ZodType;
+  /** Media types of the body; left out = JSON. */
+  bodyTypes?: readonly string[];
+  /** What a success is answered with; left out = nothing. */
+  answer?: z.ZodType<A>;
+  /** Media types of that answer; left out = JSON. */
+  answerTypes?: readonly string[];
+  /** Every status of a success; left out = the one that Nest answers with. */
+  statuses?: readonly number[];
+  /** Answers besides a success that do not have the form of all errors. */
+  otherAnswers?: Readonly<Record<number, z.ZodType<B>>>;
+  /** What it answers all its errors with; left out = the form of the REST API. */
+  errors?: z.ZodType;
+  /** Headers of the request that it reads. */
+  requestHeaders?: readonly RequestHeader[];
+  /** Headers of a successful answer. */
+  answerHeaders?: readonly AnswerHeader[];
+}
+
+export type RequestHeader = 'If-Match' | 'If-None-Match' | 'Last-Event-ID';
+export type AnswerHeader = 'ETag' | 'Location';
+
+/**
+ * Describes a route for the API document. Its body is what `parseFields` takes, and the compiler holds what the method
+ * returns against `answer`. Everything else, such as its path, its scopes and its parameters, comes from its other decorators.
+ */
+export const Describe =
+  <A = unknown, B = never>(description: RouteDescription<A, B>) =>
+  <M extends (...args: never[]) => A | Promise<A | B> | Promise<void>>(
+    _controller: object,
+    _name: string | symbol,
+    method: TypedPropertyDescriptor<M>,
+  ): void => {
+    if (method.value) SetMetadata(DESCRIPTION, description)(method.value);
+  };
+
+/** A route as its controller declares it. */
+export interface Route {
+  method: string;
+  /** As the router has it: `/v1/agents/:agent`. */
+  path: string;
+  /** Undefined: only for callers with a token. */
+  access: Access | undefined;
+  /** The token needs one of these; undefined: the route asks for none. */
+  scopes: readonly Scope[] | undefined;
+  /** Served on the management port, not on the public one. */
+  isManagement: boolean;
+  /** Its parameters in the query, by their names. */
+  query: ReadonlyMap<string, QueryPipe<unknown>>;
+  /** Status of a success, unless it has several. */
+  status: number;
+  description: RouteDescription | undefined;
+}
+
+/** The routes of a controller, in the order of its methods. */
+export function routesOf(controller: Type): Route[] {
+  const bases = [Reflect.getMetadata('path', controller) as string | string[]].flat();
+  const members = Object.entries(Object.getOwnPropertyDescriptors(controller.prototype));
+  return members.flatMap(([name, { value }]) => {
+    const handler = value as object;
+    const method = Reflect.getMetadata('method', handler) as RequestMethod | undefined;
+    if (method === undefined) return [];
+    const path = Reflect.getMetadata('path', handler) as string;
+    const declared = (key: symbol): unknown =>
+      Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, controller);
+    const status = Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined;
+    return bases.map((base) => ({
+      method: RequestMethod[method],
+      path: `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1'),
+      access: declared(ACCESS) as Access | undefined,
+      scopes: declared(SCOPES) as readonly Scope[] | undefined,
+      isManagement: Reflect.getMetadata(FASTIFY_ROUTE_CONSTRAINTS_METADATA, handler) !== undefined,
+      query: queryOf(controller, name),
+      status: status ?? (method === RequestMethod.POST ? 201 : 200),
+      description: Reflect.getMetadata(DESCRIPTION, handler) as RouteDescription | undefined,
+    }));
+  });
+}
+
+interface Argument {
+  data: unknown;
+  pipes: readonly unknown[];
+}
+
+/** The `@Query(name, pipe)` of a method. */
+function queryOf(controller: Type, name: string): Map<string, QueryPipe<unknown>> {
+  const args = (Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) ?? {}) as Record<string, Argument>;
+  return new Map(
+    Object.entries(args)
+      .filter(([key]) => key.startsWith(`${String(RouteParamtypes.QUERY)}:`))
+      .map(([, { data, pipes }]) => {
+        const pipe = pipes.find((each) => each instanceof QueryPipe);
+        if (!pipe) throw new Error(`${controller.name}.${name}: give @Query('${String(data)}') a QueryPipe`);
+        return [String(data), pipe];
+      }),
+  );
+}
