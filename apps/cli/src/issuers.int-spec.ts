@@ -105,6 +105,19 @@ describe('issuers', () => {
       );
     });
 
+    it('are not asked for where the tenant may not call', async () => {
+      await baton('tenants create fenced');
+      await baton('tenants egress fenced --deny id.example.com --allow *.example.com 127.0.0.0/8');
+      const to = (issuer: string) => add(issuer).replace('landlord', 'fenced');
+      expect(await refusal(`${to('https://id.example.com')} --no-check`)).toMatch(
+        /^Issuer: "id\.example\.com" is in the list .*\(egress_deny\).*npx baton tenants egress fenced shows it\.$/,
+      );
+      const elsewhere = `${to('https://a.example.com')} --jwks-url https://192.0.2.1/jwks --no-check`;
+      expect(await refusal(elsewhere)).toMatch(/^--jwks-url: "192\.0\.2\.1" is not in the list/);
+      await baton('tenants egress fenced --deny 127.0.0.1');
+      expect(await refusal(to(url), allowed())).toMatch(/^Issuer: "127\.0\.0\.1" is in the list/);
+    });
+
     it('are not asked for at private addresses that the operator does not allow', async () => {
       expect(await refusal(add('http://127.0.0.1:8081'))).toMatch(/not at a public address.*OUTBOUND_ALLOW/);
     });

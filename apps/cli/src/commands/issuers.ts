@@ -2,7 +2,7 @@ import { SLUG, TENANT_SCOPES } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import { type ClaimGrant, OPERATOR_ACTOR, type TrustedIssuer } from '@baton/database';
 import { IssuerError, readIssuerKeys } from '@baton/identity';
-import { Outbound, failureReason } from '@baton/outbound';
+import { egressRefusal, type EgressLists, Outbound, failureReason } from '@baton/outbound';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { printJson, printTable } from '../output.js';
@@ -167,8 +167,10 @@ async function addIssuer({ source, terminal }: Cli, url: string, options: AddOpt
     requestsPerSecond: options.requestsPerSecond === undefined ? null : parseRate(options.requestsPerSecond),
   };
   await withPlatform(source, async ({ environment, tenants, issuers }) => {
-    const { id: tenantId, slug } = await requireTenant(tenants, options.tenant);
-    if (options.check) await checkKeys(entry, environment);
+    const { id: tenantId, slug, egressAllow, egressDeny } = await requireTenant(tenants, options.tenant);
+    const lists = { allow: egressAllow, deny: egressDeny };
+    assertAllowed(entry, lists, slug);
+    if (options.check) await checkKeys(entry, environment, lists);
     const result = await issuers.add({ ...entry, tenantId }, OPERATOR_ACTOR);
     if ('conflict' in result) {
       const whose = (await tenants.byId(result.conflict.tenantId))?.slug ?? '';
@@ -181,14 +183,28 @@ async function addIssuer({ source, terminal }: Cli, url: string, options: AddOpt
   });
 }
 
+/** Throws OperatorError if the lists of the tenant close the place of the keys: its tokens would never be good. */
+function assertAllowed(
+  { issuer, jwksUrl }: Pick<TrustedIssuer, 'issuer' | 'jwksUrl'>,
+  lists: EgressLists,
+  slug: string,
+): void {
+  const reason = egressRefusal(lists, jwksUrl ?? issuer);
+  if (reason === undefined) return;
+  const field = jwksUrl === null ? 'Issuer' : '--jwks-url';
+  throw new OperatorError(`${field}: ${reason}: npx baton tenants egress ${slug} shows it.`);
+}
+
 /** Throws OperatorError unless the issuer has keys, because a wrong URL would only show when a user is refused. */
 async function checkKeys(
   entry: Pick<TrustedIssuer, 'issuer' | 'jwksUrl'>,
   environment: Environment,
+  lists: EgressLists,
 ): Promise<void> {
   const outbound = new Outbound(environment);
   try {
-    const { keys } = await readIssuerKeys(outbound, entry);
+    const calls = outbound.forTenant(() => Promise.resolve(lists));
+    const { keys } = await readIssuerKeys(calls, entry);
     if (keys.length === 0) throw new IssuerError('it has no keys');
   } catch (error) {
     const reason = error instanceof IssuerError ? error.message : failureReason(error);

@@ -1,6 +1,6 @@
 import { ProtocolError } from '@baton/a2a';
 import type { TrustedIssuer } from '@baton/database';
-import type { Outbound } from '@baton/outbound';
+import type { OutboundCalls } from '@baton/outbound';
 import { type JSONWebKeySet, type JWTVerifyGetKey, createLocalJWKSet, errors } from 'jose';
 import { z } from 'zod';
 
@@ -117,7 +117,7 @@ const keySet = z.object({
  * §4). Rejects with IssuerError, or as `Outbound.fetch` does.
  */
 export async function readIssuerKeys(
-  outbound: Pick<Outbound, 'fetchWithin'>,
+  outbound: Pick<OutboundCalls, 'fetchWithin'>,
   { issuer, jwksUrl }: Pick<TrustedIssuer, 'issuer' | 'jwksUrl'>,
 ): Promise<JSONWebKeySet> {
   const fetch = outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true, timeoutMs: TIMEOUT_MS });

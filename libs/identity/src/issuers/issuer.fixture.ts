@@ -1,5 +1,5 @@
 import type { TrustedIssuer } from '@baton/database';
-import type { Outbound } from '@baton/outbound';
+import { type EgressLists, egressRefusal, type OutboundCalls, OutboundRefused } from '@baton/outbound';
 import { type CryptoKey, type JWK, type JWTPayload, SignJWT, exportJWK, generateKeyPair } from 'jose';
 
 /** A row of an issuer; change what a test is about. */
@@ -46,14 +46,22 @@ export class FakeIssuer {
     this.keys.push({ kid, alg, privateKey, jwk });
   }
 
-  readonly outbound: Pick<Outbound, 'fetchWithin'> = {
-    fetchWithin: () => (input) => {
-      const url = input as string;
-      this.asked.push(url);
-      const page = this.pages[url];
-      return page ? Promise.resolve(page()) : Promise.reject(new TypeError('fetch failed'));
-    },
-  };
+  readonly outbound: Pick<OutboundCalls, 'fetchWithin'> = this.wayOf(() =>
+    Promise.resolve({ allow: [], deny: [] }),
+  );
+
+  /** The way to it for a tenant with lists. */
+  wayOf(lists: () => Promise<EgressLists>): Pick<OutboundCalls, 'fetchWithin'> {
+    return { fetchWithin: () => async (input) => this.answer(input as string, await lists()) };
+  }
+
+  private answer(url: string, lists: EgressLists): Promise<Response> {
+    const refusal = egressRefusal(lists, url);
+    if (refusal !== undefined) return Promise.reject(new OutboundRefused(refusal));
+    this.asked.push(url);
+    const page = this.pages[url];
+    return page ? Promise.resolve(page()) : Promise.reject(new TypeError('fetch failed'));
+  }
 
   /** A token that is good for ten minutes. Undefined claims and fields of the header are left out. */
   async token(claims: JWTPayload = {}, header: Record<string, unknown> = {}): Promise<string> {

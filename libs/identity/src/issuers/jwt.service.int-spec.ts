@@ -3,6 +3,7 @@ import { CatalogClient, IssuerStore, TenantStore } from '@baton/database';
 import { createMessaging, type Messaging } from '@baton/messaging';
 import { Outbound } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
+import { ConnectProxy } from '../../../../test/support/connect-proxy.js';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { OpenIdProvider } from '../../../../test/support/open-id-provider.js';
 import { JwtService } from './jwt.service.js';
@@ -40,10 +41,11 @@ describe('tokens of a real OpenID provider', () => {
   });
 
   /** A process with caches of its own. */
-  async function start(allow = ['127.0.0.1']): Promise<JwtService> {
-    const outbound = new Outbound({ outboundAllow: allow });
+  async function start(allow = ['127.0.0.1'], outboundProxy?: string): Promise<JwtService> {
+    const outbound = new Outbound({ outboundAllow: allow, outboundProxy });
     const environment = loadEnvironment({ DATABASE_URL: database.url, TOKEN_CACHE_MS: '3600000' });
-    const service = new JwtService(issuers, messaging, outbound, Logger.silent(), environment);
+    const limits = { egress: () => Promise.resolve({ allow: [], deny: [] }) };
+    const service = new JwtService(issuers, messaging, outbound, Logger.silent(), environment, limits);
     await service.onModuleInit();
     stopping.push(
       () => service.onModuleDestroy(),
@@ -124,6 +126,18 @@ describe('tokens of a real OpenID provider', () => {
     await messaging.publishControl({ type: 'issuers-changed', tenantId: acme, issuer: provider.url });
     await told;
     await expect(service.verify(token)).rejects.toThrow(UNTRUSTED);
+  });
+
+  it('are verified with keys that come through the proxy of the operator', async () => {
+    await trust(provider);
+    const proxy = await ConnectProxy.start();
+    stopping.push(() => proxy.stop());
+    const service = await start(['127.0.0.1'], proxy.url);
+    const token = await provider.machineToken();
+    provider.asked.length = 0;
+    await service.verify(token);
+    expect(provider.asked).toContain('/jwks');
+    expect([...new Set(proxy.asked)]).toEqual([new URL(provider.url).host]);
   });
 
   it('are not asked for at private addresses that the operator does not allow', async () => {

@@ -2,7 +2,7 @@ import { ProtocolError } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import type { IssuerStore, TrustedIssuer } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
-import type { Outbound } from '@baton/outbound';
+import type { EgressLists, Outbound } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
 import { type CryptoKey, SignJWT, UnsecuredJWT, exportSPKI, importJWK } from 'jose';
 import { ControlInMemory } from '../token.fixture.js';
@@ -20,6 +20,8 @@ describe('tokens of an issuer that a tenant trusts', () => {
   let rows: TrustedIssuer[];
   let service: JwtService;
   let lookups: string[];
+  /** Where tenants may call. */
+  let lists: Record<string, EgressLists>;
 
   async function start(): Promise<JwtService> {
     const store: Pick<IssuerStore, 'byIssuer'> = {
@@ -28,12 +30,14 @@ describe('tokens of an issuer that a tenant trusts', () => {
         return Promise.resolve(rows.filter((row) => row.issuer === url));
       },
     };
+    const outbound = { forTenant: (own: () => Promise<EgressLists>) => issuer.wayOf(own) };
     const started = new JwtService(
       store as IssuerStore,
       control as unknown as Messaging,
-      issuer.outbound as Outbound,
+      outbound as Partial<Outbound> as Outbound,
       Logger.silent(),
       loadEnvironment({ DATABASE_URL: 'postgres://none', TOKEN_CACHE_MS: '3600000' }),
+      { egress: (tenantId) => Promise.resolve(lists[tenantId] ?? { allow: [], deny: [] }) },
     );
     await started.onModuleInit();
     opened.push(started);
@@ -44,6 +48,7 @@ describe('tokens of an issuer that a tenant trusts', () => {
     issuer = await FakeIssuer.start();
     rows = [trust()];
     lookups = [];
+    lists = {};
     service = await start();
   });
   afterEach(() => {
@@ -193,6 +198,24 @@ describe('tokens of an issuer that a tenant trusts', () => {
     expect(issuer.asked).toHaveLength(2);
     // A token that nobody could have signed is refused without a question.
     expect(await refusal('a.b.c')).toBe('the token is not a JWT');
+  });
+
+  it('are refused for a tenant that may not call the issuer, and for no other', async () => {
+    rows = [trust(), trust({ id: 'i2', tenantId: 'other', audience: 'other' })];
+    lists.acme = { allow: [], deny: ['id.example.com'] };
+    const unavailable = { kind: 'unavailable' };
+    await expect(service.verify(await issuer.token())).rejects.toMatchObject(unavailable);
+    expect(issuer.asked).toEqual([]);
+    expect(await service.verify(await issuer.token({ aud: 'other' }))).toMatchObject({ tenantId: 'other' });
+    // The keys that the other tenant has got are not its own, also where the discovery document leads elsewhere.
+    lists.acme = { allow: ['id.example.com'], deny: [] };
+    await expect(service.verify(await issuer.token())).rejects.toMatchObject(unavailable);
+    lists.acme = { allow: ['*.example.com'], deny: [] };
+    expect(await service.verify(await issuer.token())).toMatchObject({ tenantId: 'acme' });
+    // Whatever a token says it is for, its signature decides.
+    const forged = new FakeIssuer(issuer.url);
+    await forged.addKey('k1');
+    expect(await refusal(forged.token({ aud: 'other' }))).toBe(UNTRUSTED);
   });
 
   it('have a form of their own', async () => {

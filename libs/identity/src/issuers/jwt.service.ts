@@ -2,9 +2,9 @@ import { ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { IssuerStore, type TrustedIssuer } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
-import { Outbound, failureReason } from '@baton/outbound';
+import { type EgressLists, Outbound, failureReason } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
-import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import {
   type JWTPayload,
   type ProtectedHeaderParameters,
@@ -14,6 +14,7 @@ import {
   jwtVerify,
 } from 'jose';
 import { LRUCache } from 'lru-cache';
+import { LimitsService } from '../limits.service.js';
 import type { Caller, RefusedToken } from '../token.service.js';
 import { hasValue, scopesOf, userPrincipal } from './claims.js';
 import { IssuerError, IssuerKeys, readIssuerKeys } from './issuer-keys.js';
@@ -55,6 +56,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     private readonly outbound: Outbound,
     private readonly logger: Logger,
     environment: Environment,
+    @Inject(LimitsService) private readonly limits: Pick<LimitsService, 'egress'>,
   ) {
     this.cache = new TenantCache<TrustedIssuer[]>(messaging, {
       load: async (issuer) => {
@@ -80,11 +82,12 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
    * cannot be read. Rejects as the database does if it does not answer.
    */
   async verify(token: string): Promise<Caller> {
-    const issuer = unverifiedIssuer(token);
-    const trusted = await this.cache.get(issuer);
+    const unverified = unverifiedClaims(token);
+    const trusted = await this.cache.get(unverified.iss);
     const [first] = trusted ?? [];
     if (!trusted || !first) throw refused(UNTRUSTED);
-    const claims = await this.verified(token, first);
+    // The tenant that the token seems to be for decides by its lists whether the keys may be read. Others do not suffer.
+    const claims = await this.verified(token, trusted.find((row) => isFor(row, unverified)) ?? first);
     const selected = trusted.filter((row) => isFor(row, claims));
     const [row] = selected;
     if (!row) throw refused('no tenant accepts the audience (aud) of the token');
@@ -107,8 +110,9 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
 
   /** The claims of a token whose signature, issuer and times are good. */
   private async verified(token: string, row: TrustedIssuer): Promise<JWTPayload> {
+    const keys = this.keysOf(row, await this.limits.egress(row.tenantId));
     try {
-      const { payload } = await jwtVerify(token, this.keysOf(row).find, {
+      const { payload } = await jwtVerify(token, keys.find, {
         algorithms: ALGORITHMS,
         issuer: row.issuer,
         clockTolerance: TOLERANCE_SECONDS,
@@ -120,9 +124,9 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     }
   }
 
-  /** All rows of an issuer have the same keys (`IssuerStore.add`). */
-  private keysOf({ issuer, jwksUrl }: TrustedIssuer): IssuerKeys {
-    const name = `${issuer} ${jwksUrl ?? ''}`;
+  /** All rows of an issuer have the same keys (`IssuerStore.add`), which tenants with the same lists share. */
+  private keysOf({ issuer, jwksUrl }: TrustedIssuer, lists: EgressLists): IssuerKeys {
+    const name = JSON.stringify([issuer, jwksUrl, lists.allow, lists.deny]);
     let keys = this.keys.get(name);
     if (!keys) {
       const onFailure = (error: unknown): void => {
@@ -133,7 +137,8 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
           err: reason ? undefined : error,
         });
       };
-      keys = new IssuerKeys(() => readIssuerKeys(this.outbound, { issuer, jwksUrl }), onFailure);
+      const outbound = this.outbound.forTenant(() => Promise.resolve(lists));
+      keys = new IssuerKeys(() => readIssuerKeys(outbound, { issuer, jwksUrl }), onFailure);
       this.keys.set(name, keys);
     }
     return keys;
@@ -142,8 +147,8 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
 
 const refused = (reason: string): ProtocolError => new ProtocolError('unauthenticated', reason);
 
-/** What the token says about its issuer. Nothing of it is verified, but that the token can be verified at all. */
-function unverifiedIssuer(token: string): string {
+/** What the token says. Nothing of it is verified, but that it has an issuer and can be verified at all. */
+function unverifiedClaims(token: string): JWTPayload & { iss: string } {
   if (token.length > MAX_LENGTH) throw refused(`the token has more than ${String(MAX_LENGTH)} characters`);
   let header: ProtectedHeaderParameters;
   let claims: JWTPayload;
@@ -163,7 +168,7 @@ function unverifiedIssuer(token: string): string {
   if (crit !== undefined) throw refused('the token has the header crit, which is not supported');
   const { iss } = claims;
   if (typeof iss !== 'string' || !ISSUER.test(iss)) throw refused('the token has no issuer (iss)');
-  return iss;
+  return { ...claims, iss };
 }
 
 /** Why a token is refused. Only after its signature is good does the reason say more than that. */
