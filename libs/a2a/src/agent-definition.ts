@@ -38,7 +38,9 @@ export const agentFile = z.strictObject({
   runtime: text.describe('What executes it'),
   config: z.record(z.string(), z.unknown()).default({}).describe('Settings of the runtime'),
   skills: z.array(skill).default([]).describe('Left out = one that is called like the agent'),
-  inputModes: texts.describe('Media types that it takes; left out = text and JSON'),
+  inputModes: texts.describe(
+    'Media types that it takes; others are refused; left out = it takes all, and its card says text and JSON',
+  ),
   outputModes: texts.describe('Media types that it answers with; left out = text and JSON'),
   extensions: z.array(extension).default([]).describe('A2A extensions that it speaks'),
   a2aEnabled: z.boolean().optional().describe('False: hidden from callers of other systems'),

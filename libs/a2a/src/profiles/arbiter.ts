@@ -11,9 +11,10 @@ import { V0_3 } from '../codecs/v0_3.js';
 import { V1_0 } from '../codecs/v1_0.js';
 import type { OperationName } from '../operation.js';
 import { ARBITER_SHAPE } from './arbiter-shape.js';
-import { defineProfile, type PartRule, refuseKind } from './profile.js';
+import { type KindRule, refuseKind } from './parts.js';
+import { defineProfile } from './profile.js';
 
-const PARTS: PartRule = { always: ['text'], refusal: 'content-type-not-supported' };
+const PARTS: KindRule = { always: ['text'], refusal: 'content-type-not-supported' };
 
 const PATH = '/v1/a2a/agents/:agent';
 

@@ -4,8 +4,8 @@ import type { Codec } from '../codecs/codec.js';
 import { Fields } from '../codecs/params.js';
 import { ProtocolError } from '../errors.js';
 import type { Envelope, ErrorOverrides } from '../json-rpc.js';
-import type { Message, Part } from '../model.js';
 import { type OperationCall, requestedTaskId } from '../operation.js';
+import type { PartRule } from './parts.js';
 
 /** Largest bodies by class, in bytes, unless the operator sets others. */
 export const BODY_LIMITS = { standard: 16 * 1024 * 1024, small: 1024 * 1024 } as const;
@@ -38,7 +38,7 @@ export interface Profile {
   readonly chooseAgent: ChooseAgent;
   /** Whether agents with `a2aEnabled: false` are unknown here. */
   readonly onlyEnabledAgents: boolean;
-  /** Kinds of parts a message may have; unset = whatever the agent takes (`assertParts`). */
+  /** What parts a message may have; unset = any (`assertParts`). */
   readonly parts?: PartRule;
   /** What operations do differently. */
   readonly rules: OperationRules;
@@ -216,53 +216,4 @@ function allows(header: string, type: string): boolean {
 function readRange(text: string): { range: string; refused: boolean } {
   const [range = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
   return { range, refused: parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)) };
-}
-
-export type PartKind = 'text' | 'data' | 'file';
-
-/** Which kinds of parts a profile takes. */
-export interface PartRule {
-  always: readonly PartKind[];
-  /** Files are taken as well by an agent whose input modes name their media type. */
-  filesIfDeclared?: boolean;
-  /** What anything else is refused with. */
-  refusal: 'content-type-not-supported' | 'invalid-params';
-}
-
-/** What every agent takes that declares nothing; a file needs more than that. */
-const PLAIN_MODES: ReadonlySet<string> = new Set(['text/plain', 'application/json']);
-
-/** Throws the rule's refusal, naming the first part that the profile, or the agent, does not take. */
-export function assertParts(rule: PartRule | undefined, message: Message | undefined, agent: Agent): void {
-  if (!rule || !message) return;
-  message.parts.forEach((part, index) => {
-    const kind = kindOf(part);
-    if (rule.always.includes(kind)) return;
-    if (rule.filesIfDeclared && kind === 'file' && declares(agent, part.mediaType)) return;
-    throw refuseKind(rule, kind, `message.parts[${index}]`);
-  });
-}
-
-/** The refusal of a part of a kind that is not taken. */
-export function refuseKind(rule: PartRule, kind: string, path: string): ProtocolError {
-  const shown = kind.slice(0, 32);
-  const description = `a part of kind "${shown}" is not supported here: send ${rule.always.join(' or ')}`;
-  return new ProtocolError(rule.refusal, `${path}: ${description}`, {
-    violations: [{ field: path, description }],
-  });
-}
-
-function kindOf({ content }: Part): PartKind {
-  return content?.$case === 'raw' || content?.$case === 'url' ? 'file' : (content?.$case ?? 'data');
-}
-
-function declares({ definition }: Agent, mediaType: string): boolean {
-  const type = mediaType.toLowerCase();
-  const [group = ''] = type.split('/');
-  return definition.inputModes
-    .map((mode) => mode.toLowerCase())
-    .some((mode) => {
-      if (PLAIN_MODES.has(mode)) return false;
-      return mode === '*/*' || type === '' || mode === type || mode === `${group}/*`;
-    });
 }

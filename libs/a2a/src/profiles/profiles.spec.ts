@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { ProtocolError } from '../errors.js';
 import type { SendMessageRequest } from '../model.js';
 import { PROFILES, profileFor, rpcPaths } from './index.js';
-import { assertParts, type Profile } from './profile.js';
+import { assertParts } from './parts.js';
+import type { Profile } from './profile.js';
 
 const paths = rpcPaths();
 const at = (path: string) => paths.find((row) => row.path === path)!;
@@ -101,7 +102,7 @@ describe('any request at all', () => {
     },
     { requiredKeys: [] },
   );
-  const agent = { definition: { inputModes: ['image/*'] } } as never;
+  const agent = { definition: { inputModes: ['image/*'], skills: [] } } as never;
 
   it.each(Object.values<Profile>(PROFILES))('is decoded by $name, or refused in its own words', (profile) => {
     fc.assert(

@@ -12,4 +12,5 @@ export const SPEC_PROFILE = defineProfile({
   paths: ['/agents/:agent'],
   codecs: [V0_3_CODEC, V1_0_CODEC],
   versions: ['0.3', '1.0'],
+  parts: 'input-modes',
 });
