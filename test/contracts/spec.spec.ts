@@ -36,7 +36,8 @@ describeContract(
       expect((await v1('ListTasks', {})).json.result.tasks[0].id).toMatch(/./);
       expect((await v1('CancelTask', { id })).json.error.code).toBe(-32002);
       expect((await v1('SubscribeToTask', { id })).json.error.code).toBe(-32004);
-      expect((await v1('GetExtendedAgentCard', {})).json.error.code).toBe(-32007);
+      // The card says `extendedAgentCard: false` (A2A 1.0 §3.3.4).
+      expect((await v1('GetExtendedAgentCard', {})).json.error.code).toBe(-32004);
       const push = { taskId: id, id: 'c', url: 'https://example.com/hook' };
       for (const method of ['Create', 'Get', 'Delete'].map((verb) => `${verb}TaskPushNotificationConfig`)) {
         expect((await v1(method, push)).json.error.code).toBe(-32003);

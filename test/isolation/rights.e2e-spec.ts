@@ -103,12 +103,13 @@ function refusalOf(text: string, method: RpcMethod | undefined): string {
   return text.includes(`the token lacks the scope ${scopes}`) ? '-' : text;
 }
 
-function errorOf({ profile }: RpcMethod, { code, message }: RpcError): Cell | undefined {
+function errorOf({ profile, operation }: RpcMethod, { code, message }: RpcError): Cell | undefined {
   const isOf = (kind: Parameters<typeof errorWire>[0]): boolean =>
     errorWire(kind, profile.errors).code === code;
   const isAgent = isOf('agent-not-found') && /agent not found/i.test(message);
   // No agent has either: whoever is told so was let in.
-  const isMissing = isOf('push-not-supported') || isOf('extended-card-not-configured');
+  const withoutCard = operation === 'getExtendedAgentCard' && isOf('unsupported-operation');
+  const isMissing = isOf('push-not-supported') || isOf('extended-card-not-configured') || withoutCard;
   if (isMissing && !isAgent) return 'yes';
   return isAgent || isOf('task-not-found') ? '404' : undefined;
 }

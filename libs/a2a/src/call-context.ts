@@ -111,6 +111,8 @@ export interface OperationRules {
   streamEnds: 'with-turn' | 'with-task';
   /** Whether a task's history begins with the earlier tasks of its context (`conversationHistory`). */
   history: 'task' | 'conversation';
+  /** How an extended card is refused that the agent's card does not declare. */
+  extendedCard: 'unsupported-operation' | 'extended-card-not-configured';
 }
 
 /** How a send to an id that the caller has used before is understood (`turnOfAlias`). */
@@ -132,4 +134,5 @@ export const SPEC_RULES: OperationRules = {
   subscribe: 'snapshot',
   streamEnds: 'with-turn',
   history: 'task',
+  extendedCard: 'unsupported-operation',
 };

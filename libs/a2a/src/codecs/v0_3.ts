@@ -8,7 +8,8 @@
  * - a status event carries `final`, true when the turn is over;
  * - `configuration.blocking: false` is `returnImmediately: true`; left out it blocks;
  * - a unary result and a frame are the bare object, without the 1.0 wrapper member;
- * - push authentication has a list of `schemes`, of which the first is kept.
+ * - push authentication has a list of `schemes`, of which the first is kept;
+ * - an agent without an extended card is -32007 (1.0: -32004).
  */
 import {
   LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD,
@@ -97,6 +98,8 @@ export const V0_3: WireVersion = {
     },
   },
   encodeItem: ({ payload }) => encodeEvent(payload),
+  // 0.3 has this error alone for an agent without an extended card (0.3 §7.10, §8.2).
+  rules: { extendedCard: 'extended-card-not-configured' },
 };
 
 export const V0_3_CODEC = defineCodec(V0_3);

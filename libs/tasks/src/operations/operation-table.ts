@@ -1,4 +1,4 @@
-import { type Operations, ProtocolError } from '@baton/a2a';
+import { type CallContext, type Operations, ProtocolError } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CancelOperation } from './cancel-task.js';
 import { pushNotSupported } from './push-not-supported.js';
@@ -32,7 +32,7 @@ export class OperationTable {
   }
 }
 
-/** No agent declares `extendedAgentCard` yet (A2A 1.0 §3.1.11). */
-async function refuseExtendedCard(): Promise<never> {
-  throw new ProtocolError('extended-card-not-configured', 'This agent has no extended card');
+/** No agent declares `extendedAgentCard` yet (A2A 1.0 §3.1.11, §3.3.4). */
+async function refuseExtendedCard({ rules }: Pick<CallContext, 'rules'>): Promise<never> {
+  throw new ProtocolError(rules.extendedCard, 'This agent has no extended card: its card has all there is');
 }
