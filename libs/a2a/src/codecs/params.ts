@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.js';
+import { ProtocolError, shortened } from '../errors.js';
 import { type Message, type Part, Role, type TaskPushNotificationConfig } from '../model.js';
 
 /** Longest id a caller may send (task, message, config), in characters. */
@@ -46,6 +46,11 @@ export class Fields {
     return ProtocolError.invalidParams(this.at(name), description);
   }
 
+  /** The refusal of a value that is not what it must be, such as `a string`. It names what arrived. */
+  mismatch(name: string, wanted: string): ProtocolError {
+    return this.refuse(name, `must be ${wanted}, not ${shown(this.get(name))}`);
+  }
+
   child(name: string): Fields | undefined {
     const value = this.get(name);
     return value === undefined ? undefined : Fields.of(value, this.at(name));
@@ -59,13 +64,13 @@ export class Fields {
   string(name: string): string | undefined {
     const value = this.get(name);
     if (value === undefined || typeof value === 'string') return value;
-    throw this.refuse(name, 'must be a string');
+    throw this.mismatch(name, 'a string');
   }
 
   boolean(name: string): boolean | undefined {
     const value = this.get(name);
     if (value === undefined || typeof value === 'boolean') return value;
-    throw this.refuse(name, 'must be true or false');
+    throw this.mismatch(name, 'true or false');
   }
 
   /** An integer between `min` and `max`. */
@@ -74,7 +79,7 @@ export class Fields {
     if (value === undefined) return undefined;
     if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max)
       return value as number;
-    throw this.refuse(name, `must be an integer between ${min} and ${max}`);
+    throw this.mismatch(name, `an integer between ${min} and ${max}`);
   }
 
   /** Unset = all messages, 0 = none, n = the last n. */
@@ -100,7 +105,7 @@ export class Fields {
   strings(name: string): string[] {
     const value = this.get(name) ?? [];
     if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
-    throw this.refuse(name, 'must be a list of strings');
+    throw this.mismatch(name, 'a list of strings');
   }
 
   ids(name: string): string[] {
@@ -112,7 +117,17 @@ function assertObject(value: unknown, path: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     return value as Record<string, unknown>;
   }
-  throw ProtocolError.invalidParams(path, 'must be an object');
+  throw ProtocolError.invalidParams(path, `must be an object, not ${shown(value)}`);
+}
+
+/** Longest text of a caller that an error quotes, in characters. */
+const MAX_SHOWN = 40;
+
+/** A value of a caller as an error names it: little of a text, and nothing of an object. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(shortened(value, MAX_SHOWN));
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
 /** Ids are stored as text and compared byte by byte, which NUL and lone surrogates do not survive. */
@@ -122,6 +137,9 @@ function assertId(id: string, path: string, max: number): string {
   if (/\p{Surrogate}/u.test(id)) throw ProtocolError.invalidParams(path, 'must be well-formed Unicode');
   return id;
 }
+
+/** What typed clients write for an enum that was left out, or given as something that they do not know. */
+export const UNRECOGNIZED = 'UNRECOGNIZED';
 
 /** How a version writes the role of a caller. */
 export interface RoleGrammar {
@@ -156,9 +174,17 @@ function readRole(message: Fields, { user, parse }: RoleGrammar): Role {
   if (!message.has('role')) throw message.refuse('role', `is required: send "${user}"`);
   const role = parse(message.get('role'));
   if (role === Role.ROLE_USER) return role;
-  throw role === Role.ROLE_AGENT
-    ? message.refuse('role', `must be "${user}": only the agent itself speaks as the agent`)
-    : message.refuse('role', `is unknown: send "${user}"`);
+  if (role === Role.ROLE_AGENT) {
+    throw message.refuse('role', `must be "${user}": only the agent itself speaks as the agent`);
+  }
+  if (message.get('role') === UNRECOGNIZED) {
+    throw message.refuse(
+      'role',
+      `arrived as "${UNRECOGNIZED}": your client library did not know the value that it was given; give it its own ` +
+        `constant (Role.ROLE_USER), not a text, so that it sends "${user}"`,
+    );
+  }
+  throw message.mismatch('role', `"${user}"`);
 }
 
 function readParts(message: Fields): Message['parts'] {

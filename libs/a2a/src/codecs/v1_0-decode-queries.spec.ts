@@ -1,6 +1,6 @@
-import { TaskState } from '../model.js';
+import { ListTasksRequest, TaskState } from '../model.js';
 import { encodePageToken } from '../page-token.js';
-import { refusalOf } from '../testing/profile.js';
+import { errorOf, refusalOf } from '../testing/profile.js';
 import { V1_0_CODEC } from './v1_0.js';
 
 const decode = (method: string, params: unknown) => V1_0_CODEC.decode(method, params).request;
@@ -60,6 +60,33 @@ describe('decoding other 1.0 methods', () => {
       statusTimestampAfter: '2026-01-31T12:00:00.123Z',
     });
     expect(decode('ListTasks', undefined)).toMatchObject({ status: 0, pageToken: '', pageSize: undefined });
+  });
+
+  it.each([
+    ...[undefined, null, '', 0, 'TASK_STATE_UNSPECIFIED', 'UNRECOGNIZED'].map((status) => ({ status })),
+    { statusTimestampAfter: '', contextId: '', pageToken: '', tenant: '' },
+  ])('P-18: ListTasks with %j has no such filter', (params) => {
+    expect(decode('ListTasks', { ...params, pageSize: 3 })).toEqual({
+      ...{ tenant: '', contextId: '', status: 0, pageSize: 3, pageToken: '' },
+      ...{ historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: undefined },
+    });
+  });
+
+  it('P-18: ListTasks takes what the SDK makes of a request with a page size alone', () => {
+    const params: unknown = JSON.parse(
+      JSON.stringify(ListTasksRequest.toJSON({ pageSize: 3 } as ListTasksRequest)),
+    );
+    expect(decode('ListTasks', params)).toMatchObject({ pageSize: 3, status: 0 });
+  });
+
+  it.each([
+    [{ status: 'working' }, /^status: must be a task state such as "TASK_STATE_COMPLETED", not "working"$/],
+    [{ pageSize: '10' }, /^pageSize: must be an integer between 1 and 100, not "10"$/],
+    [{ includeArtifacts: [] }, /^includeArtifacts: must be true or false, not a list$/],
+    [{ contextId: { a: 'secret' } }, /^contextId: must be a string, not an object$/],
+    [{ status: 'x'.repeat(10_000) }, /^.{0,150}$/],
+  ])('the refusal of %j names what arrived', (params, message) => {
+    expect(errorOf(() => decode('ListTasks', params)).message).toMatch(message);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 import { SendMessageRequest } from '@a2a-js/sdk';
 import { type Part, Role } from '../model.js';
-import { refusalOf } from '../testing/profile.js';
+import { errorOf, refusalOf } from '../testing/profile.js';
 import { V1_0_CODEC } from './v1_0.js';
 
 const decode = (method: string, params: unknown) => V1_0_CODEC.decode(method, params).request as never;
@@ -193,6 +193,20 @@ describe('decoding a 1.0 send', () => {
     [{ referenceTaskIds: ['a', 'b\0'] }, 'message.referenceTaskIds[1]'],
   ])('refuses a message with %j at %s', (members, field) => {
     expect(refused(members)).toBe(field);
+  });
+
+  it.each([
+    ['ROLE_ROBOT', 'must be "ROLE_USER", not "ROLE_ROBOT"'],
+    [9, 'must be "ROLE_USER", not 9'],
+    [{}, 'must be "ROLE_USER", not an object'],
+    ['ROLE_UNSPECIFIED', 'must be "ROLE_USER", not "ROLE_UNSPECIFIED"'],
+    [
+      'UNRECOGNIZED',
+      'arrived as "UNRECOGNIZED": your client library did not know the value that it was given',
+    ],
+  ])('names the role %j that arrived', (role, message) => {
+    const sent = { message: { messageId: 'm', role, parts: [{ text: 'x' }] } };
+    expect(errorOf(() => decode('SendMessage', sent)).message).toContain(message);
   });
 
   it.each([

@@ -17,7 +17,7 @@ import {
 } from '../model.js';
 import { decodePageToken } from '../page-token.js';
 import { type WireVersion, defineCodec } from './codec.js';
-import { type Fields, readMessage, readPushConfig } from './params.js';
+import { type Fields, readMessage, readPushConfig, UNRECOGNIZED } from './params.js';
 
 const ROLES = { user: 'ROLE_USER', parse: roleFromJSON };
 const MAX_PAGE_SIZE = 100;
@@ -110,16 +110,21 @@ function readListTasks(params: Fields): ListTasksRequest {
   };
 }
 
+/** What a state in a filter is that was left out: some typed clients write it as a text. */
+const UNSET_STATES: ReadonlySet<unknown> = new Set([undefined, UNRECOGNIZED, '']);
+
 function readState(params: Fields): TaskState {
-  const state = taskStateFromJSON(params.get('status') ?? TaskState.TASK_STATE_UNSPECIFIED);
+  const status = params.get('status');
+  if (UNSET_STATES.has(status)) return TaskState.TASK_STATE_UNSPECIFIED;
+  const state = taskStateFromJSON(status);
   if (state !== TaskState.UNRECOGNIZED) return state;
-  throw params.refuse('status', 'is not a task state: send for example "TASK_STATE_COMPLETED"');
+  throw params.mismatch('status', 'a task state such as "TASK_STATE_COMPLETED"');
 }
 
 function readTimestamp(params: Fields): string | undefined {
   const text = params.string('statusTimestampAfter');
-  if (text === undefined) return undefined;
+  if (text === undefined || text === '') return undefined;
   const at = TIMESTAMP.test(text) ? new Date(text) : undefined;
   if (at && !Number.isNaN(at.getTime())) return at.toISOString();
-  throw params.refuse('statusTimestampAfter', 'must be a timestamp such as "2026-01-31T12:00:00.000Z"');
+  throw params.mismatch('statusTimestampAfter', 'a timestamp such as "2026-01-31T12:00:00.000Z"');
 }
