@@ -18,6 +18,7 @@ import {
   frameRecord,
   isStreaming,
   profileFor,
+  readsOnlyStreams,
   requestedTaskId,
   rpcPaths,
   sseRecord,
@@ -47,6 +48,8 @@ interface Known {
   readonly profile: Profile;
   /** Set when the method is known. Its version wins over the `A2A-Version` header. */
   readonly codec?: Codec | undefined;
+  /** Whether an error before the first frame of a stream is a frame (`Framing.earlyError`). */
+  readonly inFrame?: boolean;
 }
 
 /** Writes the answer to one JSON-RPC request. Immutable: `with` returns a copy that knows more. */
@@ -76,12 +79,21 @@ class RpcAnswer {
     this.exchange.reply.status(204).send();
   }
 
-  /** The error with its HTTP status and headers. */
+  /**
+   * The error with its HTTP status and headers: as plain JSON, or as the only frame of a stream. Where the status says
+   * that it is an error, no client looks for frames.
+   */
   error(failure: ProtocolError): void {
     const { reply } = this.exchange;
-    const { http } = errorWire(failure.kind, this.known.profile.errors);
+    const { codec, inFrame, profile } = this.known;
+    const { http } = errorWire(failure.kind, profile.errors);
+    const text = this.encodeError(failure);
     setErrorHeaders(reply, failure);
-    reply.status(http).header('content-type', JSON_TYPE).send(this.encodeError(failure));
+    reply.status(http);
+    if (inFrame && http === 200) {
+      const record = sseRecord(text, { event: codec?.framing.errorEvent });
+      reply.headers({ 'content-type': 'text/event-stream', 'cache-control': 'no-cache' }).send(record);
+    } else reply.header('content-type', JSON_TYPE).send(text);
   }
 
   /** The JSON of a result, or of an enveloped frame of a stream. */
@@ -144,7 +156,8 @@ class RpcHandler {
       answer = answer.with({ id: envelope.id, profile });
       assertEnvelopeId(profile, envelope);
       const codec = profile.codecFor(envelope.method);
-      answer = answer.with({ codec });
+      const isFramed = codec?.framing.earlyError === 'frame' && codec.isStreaming(envelope.method);
+      answer = answer.with({ codec, inFrame: isFramed && readsOnlyStreams(request.headers.accept) });
       await this.answer({ envelope, profile, codec, pathAgent }, answer);
     } catch (error) {
       if (error instanceof CallerLeft || reply.raw.destroyed) reply.hijack();

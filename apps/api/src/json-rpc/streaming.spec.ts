@@ -102,6 +102,56 @@ describe('a stream', () => {
     expect(await response.json()).toMatchObject({ id: 3, error: { code: -32001 } });
   });
 
+  describe('that fails before its first item', () => {
+    const STREAMS = { accept: 'text/event-stream' };
+    const resubscribe = { jsonrpc: '2.0', id: 9, method: 'tasks/resubscribe', params: { id: 'task-1' } };
+    const refuse = () =>
+      serve(async function* () {
+        throw ProtocolError.taskNotFound('task-1');
+        yield taskItem();
+      });
+    const typeOf = (response: Response) => response.headers.get('content-type')!.split(';')[0];
+    const framed = async (body: object) => {
+      const response = await api.rpc(body, STREAMS);
+      const text = await response.text();
+      expect([response.status, typeOf(response), response.headers.get('cache-control')]).toEqual([
+        ...[200, 'text/event-stream', 'no-cache'],
+      ]);
+      expect(text).toMatch(/^data: .*\n\n$/);
+      return JSON.parse(text.slice('data: '.length)) as Record<string, unknown>;
+    };
+
+    it('is one frame with the error for callers of 0.3 that read nothing else', async () => {
+      refuse();
+      expect(await framed(resubscribe)).toMatchObject({ jsonrpc: '2.0', id: 9, error: { code: -32001 } });
+      const empty = { ...resubscribe, method: 'message/stream', params: {} };
+      expect(await framed(empty)).toMatchObject({ id: 9, error: { code: -32602 } });
+    });
+
+    it.each<[string, object, Record<string, string>]>([
+      ['1.0', request.subscribe, STREAMS],
+      ['0.3 that read JSON as well', resubscribe, { accept: 'application/json, text/event-stream' }],
+      ['0.3 that name no type', resubscribe, {}],
+      ['0.3 that refuse streams', resubscribe, { accept: 'text/event-stream;q=0' }],
+    ])('is plain JSON for callers of %s', async (_who, body, headers) => {
+      refuse();
+      const response = await api.rpc(body, headers);
+      expect([response.status, typeOf(response)]).toEqual([200, 'application/json']);
+      expect(await response.json()).toMatchObject({ error: { code: -32001 } });
+    });
+
+    it('keeps the HTTP status of an error that has one', async () => {
+      const response = await api.rpc(resubscribe, STREAMS, '/agents/nobody');
+      expect([response.status, typeOf(response)]).toEqual([404, 'application/json']);
+      expect((await api.rpc(resubscribe, { ...STREAMS, authorization: '' })).status).toBe(401);
+    });
+
+    it('is plain JSON where no stream was asked for', async () => {
+      const get = { ...resubscribe, method: 'tasks/get', params: {} };
+      expect(typeOf(await api.rpc(get, STREAMS))).toBe('application/json');
+    });
+  });
+
   it('says in a last frame what went wrong in the middle, and nothing of our insides', async () => {
     serve(async function* () {
       yield taskItem();

@@ -56,6 +56,11 @@ export interface Framing {
   enveloped: boolean;
   /** The `event:` line of the error that ends a stream which fails. */
   errorEvent?: string;
+  /**
+   * How a streaming call is answered that fails before its first frame: with plain JSON (the default), or with a stream
+   * of one frame for callers that read nothing else (`readsOnlyStreams`).
+   */
+  earlyError?: 'json' | 'frame';
 }
 
 /**
@@ -72,6 +77,8 @@ export interface Codec {
   readonly methods: readonly string[];
   /** Whether this codec has a JSON-RPC method of that name. */
   hasMethod(method: string): boolean;
+  /** Whether the method is answered with a stream. */
+  isStreaming(method: string): boolean;
   /** Decode and validate `params`. Throws `ProtocolError` naming the field and the remedy. */
   decode(method: string, params: unknown): DecodedCall;
   /** The JSON of a unary result. */
@@ -140,12 +147,17 @@ export function defineCodec(wire: WireVersion): Codec {
   const encoders: { [K in UnaryOperationName]: Pick<WireOperation<K>, 'encode'> } =
     shape === UNSHAPED ? wire.operations : shapeResults(wire.operations, shape);
   const decoders = decodersOf(wire);
+  const { sendStreamingMessage, subscribeToTask } = wire.operations;
+  const streaming = new Set(
+    [sendStreamingMessage, subscribeToTask].flatMap(({ methods }) => Object.keys(methods)),
+  );
   return {
     version,
     framing,
     rules,
     methods: [...decoders.keys()],
     hasMethod: (method) => decoders.has(method),
+    isStreaming: (method) => streaming.has(method),
     decode(method, params) {
       const decode = decoders.get(method);
       if (!decode) throw ProtocolError.methodNotFound(method);

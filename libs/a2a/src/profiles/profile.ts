@@ -202,6 +202,13 @@ export function assertAccept(
   });
 }
 
+/** Whether a caller asks for an event stream by name, and not for JSON as well. */
+export function readsOnlyStreams(header: string | undefined): boolean {
+  const ranges = (header ?? '').split(',').map(readRange);
+  const names = (type: string): boolean => ranges.some(({ range, refused }) => range === type && !refused);
+  return names('text/event-stream') && !names('application/json');
+}
+
 /** RFC 9110 §12.5.1, without the ranking: the most specific range that matches decides. */
 function allows(header: string, type: string): boolean {
   const ranges = header.split(',').map(readRange);

@@ -3,9 +3,13 @@
  * versions are disjoint, so the method picks the codec; `A2A-Version` only validates. A caller who names no
  * version means 0.3 (A2A 1.0 §3.6.2).
  */
-import { V0_3_CODEC } from '../codecs/v0_3.js';
+import { defineCodec } from '../codecs/codec.js';
+import { V0_3 } from '../codecs/v0_3.js';
 import { V1_0_CODEC } from '../codecs/v1_0.js';
 import { defineProfile } from './profile.js';
+
+/** Clients of 0.3 read only frames of a stream (docs/inside/adr/0022-errors-before-a-stream.md). */
+const V0_3_CODEC = defineCodec({ ...V0_3, framing: { enveloped: true, earlyError: 'frame' } });
 
 export const SPEC_PROFILE = defineProfile({
   name: 'spec',
