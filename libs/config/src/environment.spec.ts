@@ -47,6 +47,10 @@ describe('environment', () => {
     expect(environment.workerPort).toBeUndefined();
   });
 
+  it('sends heartbeats sooner than clients in Python give up, which is after five seconds', () => {
+    expect(loadEnvironment({ DATABASE_URL }).sseHeartbeatMs).toBeLessThan(5_000);
+  });
+
   it('takes an empty value as not set', () => {
     const environment = loadEnvironment({ DATABASE_URL, REDIS_URL: '', PORT: ' ', WORKER_PORT: '' });
     expect(environment).toMatchObject({ redisUrl: undefined, port: 8080, workerPort: undefined });

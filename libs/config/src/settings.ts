@@ -210,8 +210,9 @@ const api = group('API', {
   ),
   sseHeartbeatMs: setting(
     milliseconds,
-    15_000,
-    'Interval of comments on an idle stream, in ms. They make proxies keep it open.',
+    4_000,
+    'Interval of comments on an idle stream, in ms. They make proxies and clients keep it open. Some clients give up ' +
+      'after 5 s of silence.',
   ),
   sseBufferBytes: setting(
     integer(1024, 1_073_741_824),

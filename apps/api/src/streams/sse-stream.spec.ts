@@ -1,7 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type StreamItem, sseRecord } from '@baton/a2a';
-import { type SseEncoding, type SseOptions, SseStream, type StreamEnd } from './sse-stream.js';
+import type { Environment } from '@baton/config';
+import { Metrics } from '@baton/telemetry';
+import { EventStreams, type SseEncoding, type SseOptions, SseStream, type StreamEnd } from './sse-stream.js';
 
 /** A response whose reader takes at most `takes` writes until `drain` is called. */
 class SlowResponse extends EventEmitter {
@@ -67,7 +69,6 @@ function open(response: SlowResponse, options: Partial<SseOptions> = {}) {
   const caller = new AbortController();
   const stream = new SseStream(response as unknown as ServerResponse, caller, {
     headers: { 'x-request-id': 'r1' },
-    heartbeatMs: 60_000,
     bufferBytes: 1024,
     stallMs: 60_000,
     ...options,
@@ -183,9 +184,12 @@ describe('SSE stream', () => {
 
   it('leaves a reader alone that has taken everything, however quiet the task is', async () => {
     const response = new SlowResponse();
-    const { stream, caller } = open(response, { stallMs: 1, heartbeatMs: 3 });
+    const { stream, caller } = open(response, { stallMs: 1 });
     const done = stream.pipe(silentAfterOne(caller.signal), encoding);
-    while (response.writes.length < 5) await turn();
+    while (response.writes.length < 5) {
+      stream.beat();
+      await turn();
+    }
     expect(caller.signal.aborted).toBe(false);
     stream.close('shutdown', 'over');
     await done;
@@ -240,17 +244,67 @@ describe('SSE stream', () => {
     );
   });
 
-  it('keeps an idle connection busy with heartbeats, and stops them with the stream', async () => {
+  it('keeps an idle connection busy with heartbeats, and has none after its end', async () => {
     const response = new SlowResponse();
-    const { stream } = open(response, { heartbeatMs: 1 });
-    const beat = new Promise((resolve) => response.once('written', resolve));
-    await beat;
+    const { stream } = open(response);
+    stream.beat();
+    stream.beat();
+    await new Promise((resolve) => response.once('written', resolve));
     expect(response.text).toBe(': heartbeat\n\n');
     const over = new Promise((resolve) => response.once('ended', resolve));
     stream.close('shutdown', 'over');
     await over;
     const { length } = response.writes;
+    stream.beat();
     await turn();
     expect(response.writes).toHaveLength(length);
+  });
+});
+
+describe('the streams of a process', () => {
+  const HEARTBEAT_MS = 40;
+  const environment = {
+    sseHeartbeatMs: HEARTBEAT_MS,
+    sseBufferBytes: 1024,
+    sseStallMs: 60_000,
+  } as Environment;
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+
+  /** So many streams that say nothing. */
+  function serve(
+    streams: EventStreams,
+    count: number,
+  ): { responses: SlowResponse[]; done: Promise<unknown> } {
+    const responses = Array.from({ length: count }, () => new SlowResponse());
+    const sent = responses.map((raw) => {
+      const caller = new AbortController();
+      const reply = { raw, getHeaders: () => ({}), hijack: () => undefined };
+      const target = { ...encoding, caller, reply, request: {} } as never;
+      return streams.send(silentAfterOne(caller.signal), target);
+    });
+    return { responses, done: Promise.all(sent) };
+  }
+
+  it('have no timer each for their heartbeats', async () => {
+    const streams = new EventStreams(new Metrics(), environment);
+    const before = timers();
+    const { done } = serve(streams, 100);
+    expect(timers()).toBe(before);
+    streams.closeAll();
+    await done;
+  });
+
+  it('all get heartbeats, and not all at once', async () => {
+    const streams = new EventStreams(new Metrics(), environment);
+    const { responses, done } = serve(streams, 100);
+    const beats = () => responses.filter(({ text }) => text.includes(': heartbeat')).length;
+    const seen = new Set<number>();
+    while (beats() < 100) {
+      seen.add(beats());
+      await turn();
+    }
+    expect(seen.size).toBeGreaterThan(2);
+    streams.closeAll();
+    await done;
   });
 });

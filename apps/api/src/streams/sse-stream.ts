@@ -38,7 +38,6 @@ export interface SseEncoding {
 
 export interface SseOptions {
   headers: OutgoingHttpHeaders;
-  heartbeatMs: number;
   /** Maximum that waits for the reader before the source is paused. */
   bufferBytes: number;
   /** Maximum time without progress of the reader. Then the stream is closed. */
@@ -59,8 +58,8 @@ const LINGER: Partial<Record<StreamEnd, number>> = {
 };
 
 /**
- * One server-sent event stream on a raw response. It owns headers, framing (`id: <sequence>`), heartbeats,
- * the bounded buffer and the end; the source of the items knows nothing of HTTP. `caller` is aborted when the
+ * One server-sent event stream on a raw response. It owns headers, framing (`id: <sequence>`), the bounded buffer
+ * and the end; the source of the items knows nothing of HTTP. `caller` is aborted when the
  * stream is over for whatever reason, which ends the source. That never stops a run. If somebody else aborts `caller` with
  * a ProtocolError, the stream ends with that error.
  */
@@ -69,7 +68,6 @@ export class SseStream {
   lastSequence = 0;
   private end: StreamEnd | undefined;
   private ending: Promise<void> | undefined;
-  private heartbeat: NodeJS.Timeout | undefined;
   private readonly buffer: ReaderBuffer;
 
   constructor(
@@ -93,7 +91,6 @@ export class SseStream {
     response.flushHeaders();
     response.once('close', this.onClose);
     response.on('error', this.onError);
-    this.heartbeat = setInterval(this.onHeartbeat, options.heartbeatMs);
     if (response.destroyed) this.onClose();
   }
 
@@ -122,6 +119,12 @@ export class SseStream {
     return this.end ?? 'completed';
   }
 
+  /** Sends a comment, so that the connection is not idle. */
+  beat(): void {
+    // Waiting data already keeps the connection busy. A comment behind it would only take memory.
+    if (!this.end && this.buffer.isEmpty) this.buffer.add(': heartbeat\n\n');
+  }
+
   /** End early with a comment that says why. There is no final event, so the caller resumes. */
   close(end: 'fell-behind' | 'shutdown', reason: string): void {
     if (this.end) return;
@@ -147,7 +150,6 @@ export class SseStream {
     if (this.end) return;
     this.end = end;
     this.options.onEnd?.(end);
-    clearInterval(this.heartbeat);
     this.caller.abort(STREAM_OVER);
     if (this.response.destroyed) this.buffer.close();
     else this.ending = this.endResponse(LINGER[end]);
@@ -169,11 +171,6 @@ export class SseStream {
     if (this.end) this.response.destroy();
     else this.close('fell-behind', 'the reader fell behind');
   }
-
-  private readonly onHeartbeat = (): void => {
-    // Waiting data already keeps the connection busy. A comment behind it would only take memory.
-    if (this.buffer.isEmpty) this.buffer.add(': heartbeat\n\n');
-  };
 
   private readonly onClose = (): void => {
     this.finish('caller-left');
@@ -288,25 +285,36 @@ export interface StreamTarget extends SseEncoding {
   reply: FastifyReply;
 }
 
-/** The streams that this process serves. A shutdown ends them in a way that lets callers resume. */
+/** Maximum number of groups of streams whose heartbeats are sent at different times. */
+const BEAT_GROUPS = 16;
+
+/**
+ * The streams that this process serves. A shutdown ends them in a way that lets callers resume.
+ *
+ * One timer sends all heartbeats: a stream is in one of a few groups, and each tick is for one of them. So thousands of
+ * streams neither have a timer each nor are all written to at once.
+ */
 @Injectable()
 export class EventStreams {
-  private readonly open = new Set<SseStream>();
+  private readonly groups: readonly Set<SseStream>[];
+  /** The group whose heartbeat is next. */
+  private next = 0;
+  private heartbeat: NodeJS.Timeout | undefined;
+  private count = 0;
   private closed = false;
 
   constructor(
     private readonly metrics: Metrics,
     private readonly environment: Environment,
-  ) {}
+  ) {
+    const groups = Math.min(BEAT_GROUPS, environment.sseHeartbeatMs);
+    this.groups = Array.from({ length: groups }, () => new Set<SseStream>());
+  }
 
   /** Takes the reply out of Fastify's hands and streams to it, with the headers that it has. Resolves when the stream is over, however it ended. */
   async send(items: AsyncIterable<StreamItem>, target: StreamTarget): Promise<void> {
     const { caller, request, reply } = target;
-    const {
-      sseHeartbeatMs: heartbeatMs,
-      sseBufferBytes: bufferBytes,
-      sseStallMs: stallMs,
-    } = this.environment;
+    const { sseBufferBytes: bufferBytes, sseStallMs: stallMs } = this.environment;
     const headers = reply.getHeaders() as OutgoingHttpHeaders;
     const log = logContextOf(request);
     const onEnd = (end: StreamEnd): void => {
@@ -314,29 +322,47 @@ export class EventStreams {
       log.lastSequence = stream.lastSequence;
     };
     reply.hijack();
-    const stream = new SseStream(reply.raw, caller, { headers, heartbeatMs, bufferBytes, stallMs, onEnd });
-    this.add(stream);
+    const stream = new SseStream(reply.raw, caller, { headers, bufferBytes, stallMs, onEnd });
+    const group = this.add(stream);
     try {
       stream.open();
       log.streamedAt = performance.now();
       await stream.pipe(items, target);
     } finally {
-      this.open.delete(stream);
-      this.metrics.of(OPEN_STREAMS).dec();
+      this.remove(stream, group);
     }
   }
 
   /** Ends every open and every later stream without a final event. */
   closeAll(): void {
     this.closed = true;
-    for (const stream of this.open) endForShutdown(stream);
+    for (const group of this.groups) group.forEach(endForShutdown);
   }
 
-  private add(stream: SseStream): void {
-    this.open.add(stream);
+  /** @returns the group that it is in */
+  private add(stream: SseStream): Set<SseStream> {
+    const group = this.groups.reduce((least, other) => (other.size < least.size ? other : least));
+    group.add(stream);
+    this.count += 1;
     this.metrics.of(OPEN_STREAMS).inc();
+    this.heartbeat ??= setInterval(this.onTick, this.environment.sseHeartbeatMs / this.groups.length).unref();
     if (this.closed) endForShutdown(stream);
+    return group;
   }
+
+  private remove(stream: SseStream, group: Set<SseStream>): void {
+    group.delete(stream);
+    this.count -= 1;
+    this.metrics.of(OPEN_STREAMS).dec();
+    if (this.count > 0) return;
+    clearInterval(this.heartbeat);
+    this.heartbeat = undefined;
+  }
+
+  private readonly onTick = (): void => {
+    this.groups[this.next]?.forEach((stream) => stream.beat());
+    this.next = (this.next + 1) % this.groups.length;
+  };
 }
 
 const endForShutdown = (stream: SseStream): void => stream.close('shutdown', 'this server is shutting down');
