@@ -25,9 +25,11 @@ write() {
 
 keep postgres/superuser-password "${POSTGRES_PASSWORD:-}"
 keep postgres/baton-password "${BATON_DATABASE_PASSWORD:-}"
+keep postgres/owner-password
 keep redis/password
 
 write baton/database-url "postgresql://baton:$(cat postgres/baton-password)@postgres:5432/baton"
+write owner/database-url "postgresql://baton_owner:$(cat postgres/owner-password)@postgres:5432/baton"
 write baton/redis-url "redis://:$(cat redis/password)@redis:6379"
 write redis/redis.conf "appendonly yes
 maxmemory-policy noeviction

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parse } from 'yaml';
+import { SEPARATE_OWNER } from '../../apps/local/src/services/postgres.js';
 import { LIMIT_NAMES, limitRule, loadEnvironment } from '../../libs/config/src/index.js';
 import { SECRET_FILE_NAMES, SETTING_NAMES } from '../../libs/config/src/settings.js';
 
@@ -56,6 +57,7 @@ const DECIDED: Readonly<Variables> = {
   // In files, which `credentials` makes.
   DATABASE_URL: '',
   REDIS_URL: '',
+  MIGRATE_DATABASE_URL: '',
   HOST: '0.0.0.0',
   PORT: '8080',
   MANAGEMENT_HOST: '0.0.0.0',
@@ -181,7 +183,11 @@ describe('docker-compose.yml', () => {
     expect(mounted('postgres')).toEqual(['postgres-credentials:/run/credentials:ro']);
     expect(mounted('redis')).toEqual(['redis-credentials:/run/credentials:ro']);
     for (const service of OURS) {
-      expect([service, mounted(service)]).toEqual([service, ['baton-credentials:/run/credentials:ro']]);
+      const own = service === 'migrate' ? ['owner-credentials:/run/owner:ro'] : [];
+      expect([service, mounted(service)]).toEqual([
+        service,
+        ['baton-credentials:/run/credentials:ro', ...own],
+      ]);
     }
     for (const service of ['postgres', 'redis']) {
       expect(services[service]?.depends_on).toEqual({
@@ -201,17 +207,22 @@ describe('docker-compose.yml', () => {
         file.isFile(),
       );
       return Object.fromEntries(
-        files.map(({ parentPath, name }) => [name, readFileSync(join(parentPath, name), 'utf8')]),
+        files.map(({ parentPath, name }) => [
+          basename(parentPath) === 'owner' ? `owner's ${name}` : name,
+          readFileSync(join(parentPath, name), 'utf8'),
+        ]),
       );
     };
-    for (const name of ['postgres', 'redis', 'baton']) mkdirSync(join(folder, name));
+    for (const name of ['postgres', 'redis', 'baton', 'owner']) mkdirSync(join(folder, name));
     try {
       const first = make();
       expect(make()).toEqual(first);
       const secret = /^[A-Za-z0-9]{40}$/;
       const { 'superuser-password': superuser, 'baton-password': role, password: redis = '' } = first;
-      for (const password of [superuser, role, redis]) expect(password).toMatch(secret);
-      expect(new Set([superuser, role, redis]).size).toBe(3);
+      const { 'owner-password': owner = '' } = first;
+      for (const password of [superuser, role, owner, redis]) expect(password).toMatch(secret);
+      expect(new Set([superuser, role, owner, redis]).size).toBe(4);
+      expect(first["owner's database-url"]).toBe(`postgresql://baton_owner:${owner}@postgres:5432/baton`);
       expect(first['redis.conf']).toContain(`requirepass ${redis}\n`);
       const environment = loadEnvironment({
         DATABASE_URL: first['database-url'],
@@ -225,6 +236,18 @@ describe('docker-compose.yml', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  it('has a role for the processes that owns nothing, as `npm start` does', () => {
+    const script = readFileSync(join(ROOT, 'docker/create-baton-role.sh'), 'utf8');
+    for (const statement of SEPARATE_OWNER) expect(script).toContain(`\n${statement};\n`);
+    const seen = OURS.filter((name) =>
+      services[name]?.volumes?.some((volume) => volume.startsWith('owner-')),
+    );
+    expect(seen).toEqual(['migrate']);
+    expect(containerOf('migrate', {}).MIGRATE_DATABASE_URL_FILE).toBe('/run/owner/database-url');
+    for (const name of ['api', 'worker'])
+      expect(containerOf(name, {}).MIGRATE_DATABASE_URL_FILE).toBeUndefined();
   });
 
   it.each([

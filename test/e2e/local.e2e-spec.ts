@@ -74,7 +74,7 @@ describe('npm start', () => {
   });
 
   it('keeps what is secret for its owner', () => {
-    const keys = ['master-key', 'database-system-key', 'postgres/password'];
+    const keys = ['master-key', 'database-system-key', 'postgres/password', 'postgres/owner-password'];
     for (const name of ['demo.json', 'runtime.json', 'logs/api.log', ...keys]) {
       expect([name, (statSync(join(home.path, name)).mode & 0o077).toString(8)]).toEqual([name, '0']);
     }
@@ -89,6 +89,9 @@ describe('npm start', () => {
     try {
       await client.query(`SET baton.tenant = 'system'`);
       await expect(client.query('SELECT FROM tasks')).rejects.toThrow('needs the key of this database');
+      await expect(client.query('ALTER TABLE tasks DISABLE ROW LEVEL SECURITY')).rejects.toThrow(
+        'must be owner',
+      );
       const key = readFileSync(join(home.path, 'database-system-key'), 'utf8').trim();
       await client.query(`SELECT set_config('baton.system_key', $1, false)`, [key]);
       expect((await client.query('SELECT FROM tasks')).rowCount).toBeGreaterThan(0);

@@ -21,7 +21,7 @@ const LOOPBACK = '127.0.0.1';
 /** The management port, or any free one if it is taken. */
 const MANAGEMENT_PORT = 9090;
 
-const QUICK_MIGRATION_MS = 5_000;
+const QUICK_MIGRATION_MS = 15_000;
 
 /** What came up, for the person at the terminal. */
 export interface Started {
@@ -61,7 +61,10 @@ export class LocalBaton {
       MANAGEMENT_PORT: managementPort,
     });
     const environment = loadEnvironment({ ...this.source, ...variables });
-    await orTell(this.migrate(environment), postgres.remedy);
+    await orTell(
+      this.migrate(postgres.ownerUrl?.() ?? environment.databaseUrl, environment),
+      postgres.remedy,
+    );
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
     this.home.writeRuntime({ databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null });
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
@@ -95,13 +98,13 @@ export class LocalBaton {
     await Promise.all(row.map((supervisor) => supervisor.start()));
   }
 
-  private async migrate({ databaseUrl, databaseSystemKey: systemKey }: Environment): Promise<void> {
+  private async migrate(ownerUrl: string, { databaseSystemKey: systemKey }: Environment): Promise<void> {
     const isOwn = this.local.databaseUrl === undefined && systemKey !== undefined;
     // A migration needs the key, which may be another one than before.
-    if (isOwn) await ensureSystemKey(databaseUrl, systemKey);
-    await migrate(databaseUrl, { report: this.lateLines(), systemKey });
+    if (isOwn) await ensureSystemKey(ownerUrl, systemKey);
+    await migrate(ownerUrl, { report: this.lateLines(), systemKey });
     // No process of another release uses a database of our own.
-    if (isOwn) await ensureSystemKey(databaseUrl, systemKey);
+    if (isOwn) await ensureSystemKey(ownerUrl, systemKey);
   }
 
   private variables(
@@ -111,6 +114,8 @@ export class LocalBaton {
   ): Record<string, string> {
     return {
       DATABASE_URL: databaseUrl,
+      // For this process alone.
+      MIGRATE_DATABASE_URL: '',
       REDIS_URL: redisUrl,
       ...listeners,
       CORS_ORIGINS: this.source.CORS_ORIGINS?.trim() || ownOrigins(listeners.PORT),

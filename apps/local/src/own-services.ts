@@ -11,6 +11,8 @@ const LOOK = 'See its log, beside its data.';
 export interface Service {
   /** Where it is; known once it has started. */
   url(): string | undefined;
+  /** The same for the owner of the tables, if there is one. */
+  ownerUrl?(): string | undefined;
   /** One line for the person at the terminal. */
   note: string;
   /** What to do when it does not answer. */
@@ -20,18 +22,21 @@ export interface Service {
 }
 
 /** The Postgres of DATABASE_URL, or one of our own. */
-export function postgresService({ databaseUrl }: LocalEnvironment, home: Home): Service {
+export function postgresService({ databaseUrl, migrateDatabaseUrl }: LocalEnvironment, home: Home): Service {
   if (databaseUrl !== undefined) {
     return {
       url: () => databaseUrl,
+      ownerUrl: () => migrateDatabaseUrl,
       note: 'Postgres: the one of DATABASE_URL.',
       remedy: 'Start it or fix DATABASE_URL; without DATABASE_URL an embedded one is used.',
       supervised: [],
     };
   }
   let url: string | undefined;
+  let ownerUrl: string | undefined;
   return {
     url: () => url,
+    ownerUrl: () => ownerUrl,
     note: `Postgres: embedded, its data in ${home.shown('postgres')}.`,
     remedy: LOOK,
     supervised: [
@@ -39,8 +44,11 @@ export function postgresService({ databaseUrl }: LocalEnvironment, home: Home): 
         title: 'Postgres',
         stopTimeoutMs: STOP_MS,
         start: async () => {
-          const running = await startPostgres(home.file('postgres'), url === undefined ? {} : { at: url });
-          url = running.url;
+          const running = await startPostgres(home.file('postgres'), {
+            separateOwner: true,
+            ...(url !== undefined && { at: url }),
+          });
+          ({ url, ownerUrl } = running);
           return running.process;
         },
       },

@@ -39,6 +39,18 @@ describe('a secret in a file', () => {
 });
 
 describe('environment', () => {
+  it('takes another role for migrations, but not another database', () => {
+    const MIGRATE_DATABASE_URL = 'postgres://owner:hunter3@db:6432/baton';
+    expect(loadEnvironment({ DATABASE_URL, MIGRATE_DATABASE_URL }).migrateDatabaseUrl).toBe(
+      MIGRATE_DATABASE_URL,
+    );
+    const [problem, ...others] = problems({ DATABASE_URL: `${DATABASE_URL}_restored`, MIGRATE_DATABASE_URL });
+    expect(problem).toBe(
+      'MIGRATE_DATABASE_URL names the database "baton", and DATABASE_URL "baton_restored": set both to the same database.',
+    );
+    expect(others).toEqual([]);
+  });
+
   it('needs only DATABASE_URL', () => {
     const environment = loadEnvironment({ DATABASE_URL });
     expect(environment).toMatchObject({ databaseUrl: DATABASE_URL, port: 8080, leaseMs: 3000 });

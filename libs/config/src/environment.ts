@@ -151,7 +151,22 @@ export function loadEnvironment(source: EnvironmentSource = processEnvironment()
       `TASK_READ_TOTAL_BYTES is ${taskReadTotalBytes}: set it to at least TASK_READ_BYTES (${taskReadBytes}).`,
     ]);
   }
+  assertSameDatabase(environment);
   return environment;
+}
+
+/** With another database, `npm run migrate` or a restore would change one that its caller does not mean. */
+function assertSameDatabase(urls: {
+  databaseUrl?: string | undefined;
+  migrateDatabaseUrl?: string | undefined;
+}): void {
+  const [used, owned] = [urls.databaseUrl, urls.migrateDatabaseUrl].map(
+    (url) => url && new URL(url).pathname.slice(1),
+  );
+  if (!used || !owned || used === owned) return;
+  throw new EnvironmentError([
+    `MIGRATE_DATABASE_URL names the database "${owned}", and DATABASE_URL "${used}": set both to the same database.`,
+  ]);
 }
 
 /** The settings that `npm start` and the command line read before any service is known. */
@@ -160,6 +175,7 @@ export type LocalEnvironment = ReturnType<typeof loadLocalEnvironment>;
 /** As loadEnvironment, for a machine where Baton can run its own services: DATABASE_URL may be missing. */
 export function loadLocalEnvironment(source: EnvironmentSource = processEnvironment()) {
   const { masterKey, masterKeyFile, masterKeyCommand, ...local } = readSettings(LOCAL_GROUPS, source).local;
+  assertSameDatabase(local);
   // If there is no master key, `npm start` makes one and keeps it.
   return { ...local, hasMasterKey: (masterKey ?? masterKeyFile ?? masterKeyCommand) !== undefined };
 }

@@ -97,10 +97,16 @@ const proxyUrl = url(
 const services = group('Services', {
   databaseUrl: required(
     postgresUrl,
-    'URL of Postgres, such as postgres://baton:password@localhost:5432/baton. Its role owns the tables ' +
-      'and must not be a superuser (docs/operating/security.md). Single processes such as `npm run ' +
-      'start:api` require it. Without it, `npm start` runs a Postgres of its own. `docker compose` always ' +
+    'URL of Postgres, such as postgres://baton:password@localhost:5432/baton. Its role must not be a ' +
+      'superuser (docs/operating/security.md). Single processes such as `npm run start:api` require it. Without it, `npm start` runs a Postgres of its own. `docker compose` always ' +
       'uses its own.',
+    { secret: true },
+  ),
+  migrateDatabaseUrl: optional(
+    postgresUrl,
+    'The same with the role that owns the tables, for `npm run migrate` and `npx baton restore`, if that ' +
+      'is not the role of DATABASE_URL (docs/operating/security.md). `npm start` and `docker compose` have both ' +
+      'roles.',
     { secret: true },
   ),
   databaseSystemKey: optional(
@@ -537,6 +543,7 @@ export const LOCAL_GROUPS = {
     workers: local.settings.workers,
     port: api.settings.port,
     databaseUrl: { ...services.settings.databaseUrl, value: postgresUrl.optional() },
+    migrateDatabaseUrl: services.settings.migrateDatabaseUrl,
     databaseSystemKey: services.settings.databaseSystemKey,
     databaseSystemKeyPrevious: services.settings.databaseSystemKeyPrevious,
     redisUrl: services.settings.redisUrl,

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { migrate, pendingMigrations } from './migrations/migrate.js';
 import { enforceSystemKey, releaseSystemKey } from './migrations/system-key.js';
 
-const HELP = `Brings the database of DATABASE_URL up to date while the system is in use.
+const HELP = `Brings the database of MIGRATE_DATABASE_URL, or else of DATABASE_URL, up to date while the system is in use.
 
   npm run migrate -- [options]
 
@@ -14,7 +14,7 @@ const HELP = `Brings the database of DATABASE_URL up to date while the system is
   --system-key enforce      then let only processes with DATABASE_SYSTEM_KEY work across tenants (docs/operating/security.md)
   --system-key release      then ask no process for a key`;
 
-/** `npm run migrate`, for DATABASE_URL of the environment or of `.env`. Exit code 1 with one plain sentence if it can't. */
+/** `npm run migrate`, for the database of the environment or of `.env`. Exit code 1 with one plain sentence if it can't. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -30,11 +30,9 @@ async function main(): Promise<void> {
     console.log(HELP);
     return;
   }
-  const {
-    databaseUrl: url,
-    databaseSystemKey: systemKey,
-    databaseSystemKeyPrevious,
-  } = loadLocalEnvironment();
+  const settings = loadLocalEnvironment();
+  const { databaseSystemKey: systemKey, databaseSystemKeyPrevious } = settings;
+  const url = settings.migrateDatabaseUrl ?? settings.databaseUrl;
   const keys = [systemKey, databaseSystemKeyPrevious].filter((key) => key !== undefined);
   const order = values['system-key'];
   if (order !== undefined && order !== 'enforce' && order !== 'release')

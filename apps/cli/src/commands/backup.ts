@@ -129,7 +129,7 @@ async function check(cli: Cli, file: string, { json }: RestoreFlags): Promise<vo
 async function restore(cli: Cli, file: string, { force = false, json }: RestoreFlags): Promise<void> {
   const { source, terminal } = cli;
   const environment = findEnvironment(source);
-  const restored = await restoreBackup(environment, {
+  const restored = await restoreBackup(asOwner(environment), {
     open: opener(cli, file),
     canBeReadTwice: file !== '-' && statSync(file).isFile(),
     force,
@@ -146,6 +146,17 @@ async function restore(cli: Cli, file: string, { force = false, json }: RestoreF
     );
   }
   warnOfKeys(cli, environment, manifest);
+}
+
+/** The same database with the role that owns the tables. Throws OperatorError if it is on another server. */
+function asOwner({ databaseUrl, migrateDatabaseUrl, databaseSystemKey }: Environment) {
+  if (migrateDatabaseUrl === undefined) return { databaseUrl, databaseSystemKey };
+  if (new URL(databaseUrl).host !== new URL(migrateDatabaseUrl).host) {
+    throw new OperatorError(
+      'MIGRATE_DATABASE_URL and DATABASE_URL name different servers: set both to the database that you restore.',
+    );
+  }
+  return { databaseUrl: migrateDatabaseUrl, databaseSystemKey };
 }
 
 function warnOfKeys({ terminal }: Cli, environment: Environment, { masterKeyIds }: Manifest): void {

@@ -13,11 +13,14 @@ import {
 import { type ServiceProcess, startService, stopLeftover, waitUntilReady } from './service-process.js';
 
 const DATABASE = 'baton';
+const OWNER = `${DATABASE}_owner`;
 
-/** A private Postgres and the URL of its database `baton`, whose owner `baton` is no superuser. */
+/** A private Postgres and the URL of its database `baton`, with the role `baton`, which is no superuser. */
 export interface RunningPostgres {
   process: ServiceProcess;
   url: string;
+  /** The same with the role that owns the tables: `baton` itself, unless there is another one. */
+  ownerUrl: string;
 }
 
 export interface PostgresOptions {
@@ -25,6 +28,8 @@ export interface PostgresOptions {
   settings?: Record<string, string>;
   /** Attributes of the role `baton`, e.g. `CREATEDB`. */
   roleAttributes?: string;
+  /** Has the database and its tables belong to `baton_owner`, so that `baton` cannot change what guards them. */
+  separateOwner?: boolean;
   /** Brings it back under the URL it had before. */
   at?: string;
 }
@@ -60,6 +65,10 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
   const data = join(state, 'data');
   const passwordFile = join(folder, 'password');
   if (!existsSync(data)) await create(binaries, data, passwordFile, account, options.roleAttributes);
+  const ownerFile = join(folder, 'owner-password');
+  if (options.separateOwner && !existsSync(ownerFile)) {
+    await separateOwner(binaries, data, ownerFile, account);
+  }
 
   const port =
     options.at === undefined ? await getPort({ host: '127.0.0.1' }) : Number(new URL(options.at).port);
@@ -75,8 +84,10 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
     account,
   });
   await waitUntilReady('Postgres', process, () => isReady(data, process.pid), logFile);
-  const password = readFileSync(passwordFile, 'utf8').trim();
-  return { process, url: `postgres://baton:${password}@127.0.0.1:${port}/baton` };
+  const urlOf = (role: string, file: string): string =>
+    `postgres://${role}:${readFileSync(file, 'utf8').trim()}@127.0.0.1:${port}/${DATABASE}`;
+  const url = urlOf(DATABASE, passwordFile);
+  return { process, url, ownerUrl: options.separateOwner ? urlOf(OWNER, ownerFile) : url };
 }
 
 /** The first time: a cluster whose only login is the role `baton`, with a random password, from this machine. */
@@ -109,8 +120,51 @@ async function create(
     account,
     `${statements.join('\n')}\n`,
   );
-  writeFileSync(join(partial, 'pg_hba.conf'), `host all ${DATABASE} 127.0.0.1/32 scram-sha-256\n`);
+  writeFileSync(join(partial, 'pg_hba.conf'), loginsOf(DATABASE));
   renameSync(partial, data);
+}
+
+const loginsOf = (...roles: string[]): string =>
+  roles.map((role) => `host all ${role} 127.0.0.1/32 scram-sha-256\n`).join('');
+
+/** Relations of the schema, without what belongs to one of them. */
+const OWNED = `SELECT oid::regclass AS name FROM pg_class c WHERE relnamespace = 'public'::regnamespace
+  AND relkind IN ('r', 'p', 'v', 'm', 'S') AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('a', 'i')
+    AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass)`;
+
+/**
+ * Gives the database to a role of its own, and leaves `baton` the rights to read and write rows. May be repeated. The same
+ * as in docker/create-baton-role.sh.
+ */
+export const SEPARATE_OWNER = [
+  `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${OWNER}') THEN CREATE ROLE baton_owner; END IF; END $$`,
+  `GRANT baton TO baton_owner`,
+  `ALTER DATABASE baton OWNER TO baton_owner`,
+  // Without Redis, the queue makes tables in a schema of its own.
+  `GRANT CREATE ON DATABASE baton TO baton`,
+  `DO $$ DECLARE owned record; BEGIN FOR owned IN ${OWNED} LOOP EXECUTE format('ALTER TABLE %s OWNER TO baton_owner', owned.name); END LOOP; END $$`,
+  `DO $$ DECLARE owned record; BEGIN FOR owned IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace LOOP EXECUTE format('ALTER ROUTINE %s OWNER TO baton_owner', owned.name); END LOOP; END $$`,
+  `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO baton`,
+  `GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO baton`,
+  `ALTER DEFAULT PRIVILEGES FOR ROLE baton_owner GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO baton`,
+  `ALTER DEFAULT PRIVILEGES FOR ROLE baton_owner GRANT USAGE, SELECT ON SEQUENCES TO baton`,
+].map((statement) => statement.replaceAll(/\s+/g, ' '));
+
+/** In a database that is not running: a new one, or one of an earlier release, whose tables belong to `baton`. */
+async function separateOwner(
+  binaries: PostgresBinaries,
+  data: string,
+  ownerFile: string,
+  account: Account | undefined,
+): Promise<void> {
+  const password = randomBytes(18).toString('base64url');
+  const login = `ALTER ROLE ${OWNER} LOGIN PASSWORD '${password}'`;
+  const statements = [...SEPARATE_OWNER, login, ''].join('\n');
+  await run(binaries.postgres, ['--single', '-D', data, DATABASE], account, statements);
+  writeFileSync(join(data, 'pg_hba.conf'), loginsOf(DATABASE, OWNER));
+  // Last: until it is there, all of this is done again.
+  writeFileSync(`${ownerFile}.new`, `${password}\n`, { mode: 0o600 });
+  renameSync(`${ownerFile}.new`, ownerFile);
 }
 
 /** Runs a program to its end. Throws with what it said on standard error if it fails. */

@@ -1,8 +1,13 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { PassThrough, Readable } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
+import { backUp, Database, migrate, restoreBackup } from '@baton/database';
+import { createMessaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
 import { Client } from 'pg';
 import { findRedisBinary, type RunningPostgres, startPostgres, startRedis } from './index.js';
 
@@ -50,11 +55,73 @@ describe('services of our own', () => {
     expect(await query(second.url, role)).toEqual([{ rolsuper: false, rolbypassrls: false }]);
   });
 
+  it('Postgres gives the tables of an earlier release to an owner that the processes are not', async () => {
+    const before = await start();
+    await query(
+      before.url,
+      'CREATE TABLE rows_of_old (id int GENERATED ALWAYS AS IDENTITY, number serial, text text)',
+    );
+    await query(before.url, 'CREATE FUNCTION guard() RETURNS boolean LANGUAGE sql RETURN true');
+    await query(before.url, 'CREATE SCHEMA queue; CREATE TABLE queue.jobs (id int)');
+    await before.process.stop();
+    const {
+      url,
+      ownerUrl,
+      process: service,
+    } = await startPostgres(join(folder, 'postgres'), { separateOwner: true });
+    await query(url, `INSERT INTO rows_of_old (text) VALUES ('new'); INSERT INTO queue.jobs VALUES (1)`);
+    expect(await query(url, 'SELECT * FROM rows_of_old')).toEqual([{ id: 1, number: 1, text: 'new' }]);
+    await expect(query(url, 'ALTER TABLE rows_of_old DISABLE ROW LEVEL SECURITY')).rejects.toThrow(
+      'must be owner',
+    );
+    await expect(
+      query(url, 'CREATE OR REPLACE FUNCTION guard() RETURNS boolean LANGUAGE sql RETURN false'),
+    ).rejects.toThrow(/permission denied|must be owner/);
+    await query(ownerUrl, 'ALTER TABLE rows_of_old ADD COLUMN more int; CREATE TABLE later (id int)');
+    await query(ownerUrl, 'DROP SCHEMA queue CASCADE');
+    await query(url, 'INSERT INTO later VALUES (1); CREATE SCHEMA queue; DROP SCHEMA queue');
+    await service.stop();
+    const again = await startPostgres(join(folder, 'postgres'), { separateOwner: true });
+    started.push(again);
+    expect(await query(again.ownerUrl, 'SELECT id FROM later')).toEqual([{ id: 1 }]);
+  });
+
   it('a Postgres that was left over from an earlier start gives way to the new one', async () => {
     const leftOver = started.at(-1);
     const postgres = await start();
     expect(await leftOver?.process.exited).toBe('exit code 0');
     expect(await query(postgres.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+  });
+
+  it('the owner migrates and restores, and the processes have all they need', async () => {
+    const running = await startPostgres(join(folder, 'postgres'), { separateOwner: true });
+    started.push(running);
+    const { url, ownerUrl } = running;
+    await query(ownerUrl, 'DROP TABLE kept, rows_of_old, later; DROP FUNCTION guard');
+    await migrate(ownerUrl);
+    const tenant = randomUUID();
+    const insert = `SET baton.tenant = '${tenant}'; INSERT INTO tenants (id, slug) VALUES ('${tenant}', 'acme')`;
+    await query(url, insert);
+    const out = new PassThrough();
+    const file = buffer(out);
+    await backUp({ databaseUrl: url }, out, () => undefined);
+    const bytes = await file;
+    await query(url, 'CREATE SCHEMA bullmq; CREATE TABLE bullmq.jobs (id int)');
+    await restoreBackup(
+      { databaseUrl: ownerUrl },
+      { open: () => Readable.from([bytes]), canBeReadTwice: true, force: true, report: () => undefined },
+    );
+    await expect(query(url, insert)).rejects.toThrow('duplicate key');
+    const database = new Database({ url, poolSize: 1 });
+    const messaging = createMessaging({ databaseUrl: url, log: Logger.silent() });
+    try {
+      expect(await database.pendingMigrations()).toEqual([]);
+      await messaging.start(60_000);
+    } finally {
+      await messaging.close();
+      await database.close();
+    }
+    await expect(query(url, 'ALTER TABLE tasks DISABLE ROW LEVEL SECURITY')).rejects.toThrow('must be owner');
   });
 
   it('a server that can not start says why', async () => {
