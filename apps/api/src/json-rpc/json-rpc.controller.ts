@@ -236,6 +236,8 @@ function controllerAt(path: RpcPath): Type {
       bodyTypes: RPC_TYPES,
       answer: rpcAnswerSchema,
       answerTypes: ['application/json', 'text/event-stream'],
+      // Nobody waits for the answer to a notification.
+      statuses: path.profiles.some(({ absentId }) => absentId === 'notification') ? [200, 204] : [200],
       errors: rpcAnswerSchema,
     })
     @Post()

@@ -164,11 +164,12 @@ function successesOf({ status }: Route, about: RouteDescription, components: Com
     { description: ANSWER_HEADERS[name], schema: { type: 'string' } },
   ]);
   const success = {
-    description: answer ? 'Done' : 'Done, without a body',
+    description: 'Done',
     ...(headers.length > 0 && { headers: Object.fromEntries(headers) as Json }),
     ...(answer && { content: contentOf(answerTypes, components.of(answer)) }),
   };
-  return Object.fromEntries(statuses.map((each) => [each, success]));
+  const empty = { description: 'Done, without a body' };
+  return Object.fromEntries(statuses.map((each) => [each, each === 204 ? empty : success]));
 }
 
 function failuresOf(

@@ -42,7 +42,7 @@ export type AnswerHeader = 'ETag' | 'Location';
  * returns against `answer`. Everything else, such as its path, its scopes and its parameters, comes from its other decorators.
  */
 export const Describe =
-  <A = unknown, B = never>(description: RouteDescription<A, B>) =>
+  <A, B = never>(description: RouteDescription<A, B>) =>
   <M extends (...args: never[]) => A | Promise<A | B> | Promise<void>>(
     _controller: object,
     _name: string | symbol,

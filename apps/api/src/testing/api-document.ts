@@ -66,11 +66,14 @@ export class ApiDocument {
     if (!content || !mediaType)
       return content || mediaType ? `${status} with ${String(mediaType)}` : undefined;
     if (!(mediaType in content)) return `${mediaType} is not in the document`;
-    if (!mediaType.endsWith('json')) return undefined;
+    if (!isJson(mediaType)) return undefined;
     const check = validate(this.answers, [...at, 'content', mediaType, 'schema']);
     return check(body) ? undefined : check.errors;
   }
 }
+
+/** Whether content of this type is one JSON value. */
+export const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json(;|$)/.test(type);
 
 const validatorOf = (document: Json): Ajv2020 =>
   new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'document');

@@ -180,10 +180,11 @@ export class AgentsController {
 export class AgentSchemaController {
   private text: string | undefined;
 
-  @Describe({
+  // The method returns the JSON as text.
+  @Describe<unknown>({
     id: 'getAgentSchema',
     summary: 'The JSON Schema of agent files',
-    answer: z.string(),
+    answer: z.record(z.string(), z.unknown()),
     answerTypes: ['application/schema+json'],
   })
   @Get()
