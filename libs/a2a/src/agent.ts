@@ -39,8 +39,13 @@ export interface AgentDefinition {
   retry?: RetryPolicy;
 }
 
+/** What says whether an agent takes messages. */
+export interface MaybeEnabled extends Pick<Agent, 'status'> {
+  definition: Pick<AgentDefinition, 'a2aEnabled'>;
+}
+
 /** Whether the agent answers where only enabled agents do. */
-export const isEnabled = ({ definition, status }: Agent): boolean =>
+export const isEnabled = ({ definition, status }: MaybeEnabled): boolean =>
   status === undefined && definition.a2aEnabled !== false;
 
 /**

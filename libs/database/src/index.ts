@@ -50,7 +50,7 @@ export { TenantStore } from './tenants/tenant.store.js';
 export { IssuerStore } from './tenants/issuer.store.js';
 export { type TokenPosition, TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore } from './catalog/agent-catalog.store.js';
-export { AgentStore } from './catalog/agent.store.js';
+export { agentSummary, AgentStore } from './catalog/agent.store.js';
 export { SecretStore } from './catalog/secret.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore } from './schedules/schedule.store.js';

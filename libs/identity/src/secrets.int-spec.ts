@@ -79,6 +79,16 @@ describe('secrets', () => {
     expect(await secrets(one).set(other, 'one', VALUE)).toMatchObject({ name: 'one' });
   });
 
+  it('are listed by name page by page', async () => {
+    for (const name of ['c', 'a', 'b']) await secrets(one).set(acme, name, VALUE);
+    await secrets(one).set(other, 'aa', VALUE);
+    const names = async (limit: number, after?: string) =>
+      (await secrets(one).list(acme, { limit, after })).map(({ name }) => name);
+    expect(await names(2)).toEqual(['a', 'b']);
+    await secrets(one).remove(acme, 'b');
+    expect([await names(2, 'b'), await names(2, 'c')]).toEqual([['c'], []]);
+  });
+
   it('are nowhere in the database in the clear', async () => {
     await secrets(one).set(acme, 'openai', VALUE);
     const [row] = await sql('SELECT row_to_json(s)::text AS row, ciphertext FROM secrets s');

@@ -1,6 +1,6 @@
 import { defaultOrigins, mayReceive, originRefusal, parseOrigins } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type Actor, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
+import { type Actor, type PageAfter, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { explainLimit } from './limits.service.js';
 import { SecretBox, SecretError } from './secret-box.js';
@@ -86,9 +86,9 @@ export class Secrets {
     return this.box.open(id, sealed);
   }
 
-  /** By name, without the values. */
-  async list(tenantId: string): Promise<SecretInfo[]> {
-    return this.store.list(tenantId);
+  /** By name, without the values. @param page unset = all */
+  async list(tenantId: string, page?: PageAfter): Promise<SecretInfo[]> {
+    return this.store.list(tenantId, page);
   }
 
   /** @returns whether there was such a secret */

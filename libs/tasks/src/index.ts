@@ -28,6 +28,7 @@ export { TasksModule, WorkerTasksModule } from './tasks.module.js';
 
 // What the use cases take and return, for those who call them.
 export type {
+  AgentSummary,
   AgentVersion,
   ApiToken,
   HostBinding,

@@ -10,7 +10,7 @@ import { BodyReader } from '../http/body.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { flagQuery, textQuery } from '../openapi/query-pipe.js';
 import { Describe } from '../openapi/route.js';
-import { CURSOR, LIMIT, pageOf } from '../rest/paging.js';
+import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../rest/paging.js';
 import {
   deletedTenant,
   encodeTenant,
@@ -75,8 +75,9 @@ export class AdminTenantsController {
     @Query('limit', LIMIT) limit: number,
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof tenantList>> {
-    const all = await this.settings.list();
-    const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit, cursor });
+    const asked = readPage(limit, cursor);
+    const found = await this.settings.list(oneMore(asked));
+    const { page, nextCursor } = pageOf(found, ({ slug }) => slug, asked);
     return { tenants: page.map(encodeTenant), next_cursor: nextCursor };
   }
 

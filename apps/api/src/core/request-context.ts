@@ -92,7 +92,8 @@ export class AgentFinder {
       case 'sole': {
         const own = await this.agents.own(tenantId);
         const known = own.filter((agent) => isAllowed(scope.agents, agent));
-        return soleAgent(known, await this.agents.defaultAgent(tenantId));
+        const sole = soleAgent(known, await this.agents.defaultAgent(tenantId));
+        return this.kept(tenantId, sole.slug);
       }
       case 'task': {
         const agent = await this.agents.ofTask(scope, profile.name, choice.taskId);

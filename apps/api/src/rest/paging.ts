@@ -28,22 +28,29 @@ export const nextCursor = z
   .nullable()
   .describe('The cursor of the next page. Null: this is the last');
 
-/** The paging options of a list. */
+/** Which entries of a list are asked for, by their keys. */
 export interface PageRequest {
   limit: number;
-  cursor: string | undefined;
+  /** The key of the last entry before; undefined = from the start. */
+  after: string | undefined;
 }
 
+/** Of a list by keys, what its cursor asks for. Throws `invalid-params`. */
+export function readPage(limit: number, cursor: string | undefined): PageRequest {
+  return { limit, after: cursor === undefined || cursor === '' ? undefined : readCursor(cursor) };
+}
+
+/** One more than the page has: whether there is one says whether the page is the last. */
+export const oneMore = ({ limit, after }: PageRequest): PageRequest => ({ limit: limit + 1, after });
+
 /**
- * One page of a list, in the order of its keys.
- * @returns the entries after the cursor, and the cursor of the next page; null on the last
+ * The page that was asked for.
+ * @param found the entries after the cursor in their order; at least one more than the page, if there are more
+ * @returns its entries, and the cursor of the next page; null on the last
  */
-export function pageOf<T>(all: readonly T[], keyOf: (entry: T) => string, { limit, cursor }: PageRequest) {
-  const after = cursor === undefined || cursor === '' ? undefined : readCursor(cursor);
-  const sorted = [...all].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-  const rest = after === undefined ? sorted : sorted.filter((entry) => keyOf(entry) > after);
-  const page = rest.slice(0, limit);
-  const last = rest.length > limit ? page.at(-1) : undefined;
+export function pageOf<T>(found: readonly T[], keyOf: (entry: T) => string, { limit }: PageRequest) {
+  const page = found.slice(0, limit);
+  const last = found.length > limit ? page.at(-1) : undefined;
   return { page, nextCursor: last === undefined ? null : writeCursor(keyOf(last)) };
 }
 
@@ -51,6 +58,7 @@ const writeCursor = (key: string): string => Buffer.from(key).toString('base64ur
 
 function readCursor(cursor: string): string {
   const key = Buffer.from(cursor, 'base64url').toString();
-  if (key !== '' && writeCursor(key) === cursor) return key;
+  // No key has U+0000, which Postgres refuses in a text.
+  if (key !== '' && !key.includes('\0') && writeCursor(key) === cursor) return key;
   throw ProtocolError.invalidParams('cursor', 'must be the next_cursor of an earlier page, or be left out');
 }

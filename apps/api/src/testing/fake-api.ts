@@ -119,7 +119,7 @@ export interface FakeApi {
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
-  schedules: Partial<Pick<Schedules, 'list' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
+  schedules: Partial<Pick<Schedules, 'page' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
   /** What each tenant may use, by its id; nobody else has limits. */
   limits: Record<string, Partial<TenantLimits>>;
   /** Ids of the tenants that are suspended. */
@@ -317,7 +317,11 @@ function secretStore(): Pick<SecretStore, 'put' | 'setOrigins' | 'list' | 'remov
       if (info) info.origins = origins;
       return info;
     },
-    list: async (tenantId) => [...kept.values()].filter((each) => each.tenantId === tenantId),
+    list: async (tenantId, page) =>
+      [...kept.values()]
+        .filter((each) => each.tenantId === tenantId && each.name > (page?.after ?? ''))
+        .sort((a, b) => (a.name < b.name ? -1 : 1))
+        .slice(0, page?.limit),
     remove: async ({ tenantId, name }) => kept.delete(`${tenantId}/${name}`),
   };
 }
@@ -334,7 +338,8 @@ function tasksModule({
   artifactPages,
   schedules,
 }: Fakes): new () => object {
-  const find = async (_tenantId: string, slugOrId: string) => agents.find(({ slug }) => slug === slugOrId);
+  const find = async (_tenantId: string, slugOrId: string) =>
+    [...agents, ...own].find(({ slug }) => slug === slugOrId);
   const directory = {
     find,
     findIncludingDeleted: find,

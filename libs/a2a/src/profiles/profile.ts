@@ -1,4 +1,4 @@
-import { type Agent, isEnabled } from '../agent.js';
+import { type Agent, isEnabled, type MaybeEnabled } from '../agent.js';
 import { type OperationRules, SPEC_RULES } from '../call-context.js';
 import type { Codec } from '../codecs/codec.js';
 import { Fields } from '../codecs/params.js';
@@ -170,7 +170,7 @@ export const agentOfMetadata =
  * The agent a caller means who names none: the only enabled one of the tenant's own, or its default agent if
  * it has none of its own. Throws `invalid-params` if there is none or more than one.
  */
-export function soleAgent(own: readonly Agent[], defaultAgent: Agent | undefined): Agent {
+export function soleAgent<A extends MaybeEnabled>(own: readonly A[], defaultAgent: A | undefined): A {
   const enabled = own.filter(isEnabled);
   const [agent = defaultAgent, ...others] = enabled;
   if (agent && isEnabled(agent) && others.length === 0) return agent;

@@ -42,8 +42,9 @@ export class AgentCatalogStore {
     const made = await this.write(
       tenantId,
       Prisma.sql`
-        INSERT INTO agents (id, tenant_id, slug, definition, enabled)
-        VALUES (${randomUUID()}::uuid, ${tenantId}::uuid, ${slug}, ${JSON.stringify(definition)}::json, ${enabled})
+        INSERT INTO agents (id, tenant_id, slug, definition, summary, summary_version, enabled)
+        VALUES (${randomUUID()}::uuid, ${tenantId}::uuid, ${slug}, ${JSON.stringify(definition)}::json,
+          ${summaryOf(definition)}::json, 1, ${enabled})
         ON CONFLICT (tenant_id, slug) WHERE deleted_at IS NULL DO NOTHING
         RETURNING *`,
       { by, action: 'agent.create', actor, kept: { added: 'agents' } },
@@ -80,6 +81,7 @@ export class AgentCatalogStore {
       tenantId,
       Prisma.sql`
         UPDATE agents SET definition = ${JSON.stringify(definition)}::json, enabled = ${enabled},
+          summary = ${summaryOf(definition)}::json, summary_version = version + 1,
           version = version + 1, updated_at = now()
         WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND version = ${version} AND deleted_at IS NULL
         RETURNING *`,
@@ -202,6 +204,10 @@ export class AgentCatalogStore {
     await keepInRoom(transactionOf(prisma), tenantId, this.environment.defaultLimits, kept);
   }
 }
+
+/** What lists show of an agent, as JSON. */
+const summaryOf = ({ name, description, runtime, a2aEnabled }: AgentDefinition): string =>
+  JSON.stringify({ name, description, runtime, a2aEnabled });
 
 /** Deletes the versions that are too many. @returns the bytes that they took */
 async function dropVersions(

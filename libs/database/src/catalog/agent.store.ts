@@ -1,7 +1,23 @@
 import { type Agent, type AgentDefinition, isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
-import type { CatalogAgent, InstalledAgent, Prisma } from '../generated/client.js';
+import { type CatalogAgent, type InstalledAgent, Prisma } from '../generated/client.js';
+import type { PageAfter } from '../tenants/tenant-records.js';
+import type { AgentSummary, OwnAgent } from './catalog-records.js';
+
+type Summary = Pick<AgentDefinition, 'name' | 'description' | 'runtime' | 'a2aEnabled'>;
+
+interface SummaryRow {
+  id: string;
+  slug: string;
+  version: number;
+  enabled: boolean;
+  summary: Summary;
+}
+
+/** Only of what a process of the last release has written it reads the definition. */
+const SUMMARY = Prisma.sql`id::text, slug, version, enabled,
+  CASE WHEN summary_version = version THEN summary ELSE definition END AS summary`;
 
 /** Finds agents: a tenant's own rows, and those installed for every tenant. AgentCatalogStore writes the former. */
 @Injectable()
@@ -21,6 +37,53 @@ export class AgentStore {
     const bySlug = new Map(open.map((row) => [row.slug, installedOf(row)]));
     for (const row of own) bySlug.set(row.slug, ownOf(row));
     return [...bySlug.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1));
+  }
+
+  /**
+   * Of the same agents those of a page, by slug as JavaScript sorts. Reads no definition of the tenant's own agents, but of
+   * those that a process of the last release has written.
+   * @param slugs only these; unset = all
+   */
+  async page(
+    tenantId: string,
+    { limit, after = '' }: PageAfter,
+    slugs?: readonly string[],
+  ): Promise<AgentSummary[]> {
+    const [own, installed, names] = await Promise.all([
+      this.catalog.inTenant(
+        tenantId,
+        (prisma) => prisma.$queryRaw<SummaryRow[]>`
+        SELECT ${SUMMARY} FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL AND slug COLLATE "C" > ${after}
+          AND (${slugs === undefined}::boolean OR slug = ANY(${slugs ?? []}::text[]))
+        ORDER BY slug COLLATE "C" LIMIT ${limit}::int`,
+      ),
+      this.catalog.run((prisma) =>
+        prisma.installedAgent.findMany({ select: { slug: true, everyTenant: true, tenants: true } }),
+      ),
+      this.namesOf(tenantId),
+    ]);
+    const open = installed.filter(
+      (agent) =>
+        isOpenTo(names, agent) && agent.slug > after && (slugs === undefined || slugs.includes(agent.slug)),
+    );
+    const bySlug = new Map<string, SummaryRow | undefined>(open.map(({ slug }) => [slug, undefined]));
+    for (const row of own) bySlug.set(row.slug, row);
+    const page = [...bySlug].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, limit);
+    const theirs = await this.installedSummaries(page.flatMap(([slug, row]) => (row ? [] : [slug])));
+    return page.flatMap(([slug, row]) => (row ? ownSummary(row) : (theirs.get(slug) ?? [])));
+  }
+
+  /** The tenant's own agents, without their definitions. */
+  async own(tenantId: string): Promise<OwnAgent[]> {
+    const rows = await this.catalog.inTenant(
+      tenantId,
+      (prisma) => prisma.$queryRaw<SummaryRow[]>`
+        SELECT ${SUMMARY} FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL`,
+    );
+    return rows.map(({ slug, enabled, summary: { a2aEnabled } }) => ({
+      ...{ slug, definition: a2aEnabled === false ? { a2aEnabled } : {} },
+      ...(!enabled && { status: 'disabled' }),
+    }));
   }
 
   /** By slug or id: the tenant's own first, then the installed ones. */
@@ -64,6 +127,15 @@ export class AgentStore {
     );
   }
 
+  /** Of the installed agents with these slugs, by slug. */
+  private async installedSummaries(slugs: string[]): Promise<Map<string, AgentSummary>> {
+    if (slugs.length === 0) return new Map();
+    const rows = await this.catalog.run((prisma) =>
+      prisma.installedAgent.findMany({ where: { slug: { in: slugs } } }),
+    );
+    return new Map(rows.map((row) => [row.slug, agentSummary(installedOf(row))]));
+  }
+
   /** The names by which an installed agent may list the tenant. */
   private async namesOf(tenantId: string): Promise<string[]> {
     const tenant = await this.catalog.inTenant(tenantId, (prisma) =>
@@ -73,8 +145,24 @@ export class AgentStore {
   }
 }
 
-const isOpenTo = (names: readonly string[], { everyTenant, tenants }: InstalledAgent): boolean =>
-  everyTenant || tenants.some((name) => names.includes(name));
+const isOpenTo = (
+  names: readonly string[],
+  { everyTenant, tenants }: Pick<InstalledAgent, 'everyTenant' | 'tenants'>,
+): boolean => everyTenant || tenants.some((name) => names.includes(name));
+
+/** An agent as lists show it. */
+export function agentSummary({ definition, ...agent }: Agent): AgentSummary {
+  const { name, description, runtime } = definition;
+  return { ...agent, name, description, runtime };
+}
+
+function ownSummary({ id, slug, version, enabled, summary }: SummaryRow): AgentSummary {
+  const { name, description, runtime } = summary;
+  return {
+    ...{ id, slug, origin: 'catalog', version, name, description, runtime },
+    ...(!enabled && { status: 'disabled' }),
+  };
+}
 
 const installedOf = ({ id, slug, definition }: InstalledAgent): Agent => ({
   ...{ id, slug, origin: 'installed' },

@@ -1,4 +1,4 @@
-import type { Agent, AgentDefinition } from '@baton/a2a';
+import type { Agent, AgentDefinition, MaybeEnabled } from '@baton/a2a';
 
 /** The encrypted value of a secret. */
 export interface SealedSecret {
@@ -37,6 +37,13 @@ export interface CatalogEntry extends Agent {
   createdAt: Date;
   updatedAt: Date;
 }
+
+/** An agent in a list. */
+export interface AgentSummary
+  extends Omit<Agent, 'definition'>, Pick<AgentDefinition, 'name' | 'description' | 'runtime'> {}
+
+/** An agent of the tenant's own catalog, as far as it says whether it takes messages. */
+export interface OwnAgent extends MaybeEnabled, Pick<Agent, 'slug'> {}
 
 /** What a version of an agent says of it. */
 export interface AgentContent {

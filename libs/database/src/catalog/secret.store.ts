@@ -3,6 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient, type Change, transactionOf } from '../connection/catalog-client.js';
 import { Prisma, type Secret } from '../generated/client.js';
+import type { PageAfter } from '../tenants/tenant-records.js';
 import { type Kept, keepInRoom } from '../tenants/tenant-room.js';
 import { SECRET_BYTES } from '../tenants/usage.store.js';
 import type { BoundSecret, SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
@@ -83,10 +84,15 @@ export class SecretStore {
     return row ? { ...row, origins: originsOf(row) } : undefined;
   }
 
-  /** By name. */
-  async list(tenantId: string): Promise<SecretInfo[]> {
+  /** By name, in the order of the database. @param page unset = all */
+  async list(tenantId: string, page?: PageAfter): Promise<SecretInfo[]> {
     const rows = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.secret.findMany({ where: { tenantId }, orderBy: { name: 'asc' }, select: INFO }),
+      prisma.secret.findMany({
+        where: { tenantId, name: { gt: page?.after ?? '' } },
+        orderBy: { name: 'asc' },
+        select: INFO,
+        ...(page && { take: page.limit }),
+      }),
     );
     return rows.map(infoOf);
   }

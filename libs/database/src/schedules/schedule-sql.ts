@@ -80,10 +80,12 @@ ON CONFLICT (tenant_id, name) DO NOTHING
 RETURNING ${SCHEDULE}, ${SCHEDULE_BYTES} AS bytes`,
 };
 
-/** By name, without their messages. $1 tenant */
+/** By name, without their messages. $1 tenant $2 name before the first $3 limit, NULL = all $4 slugs and ids of agents, NULL = all */
 export const LIST: Statement = {
-  name: 'schedule-list',
-  text: `SELECT ${columns('NULL::json')} FROM schedules s WHERE s.tenant_id = $1 ORDER BY s.name`,
+  name: 'schedule-list-2',
+  text: `
+SELECT ${columns('NULL::json')} FROM schedules s
+WHERE s.tenant_id = $1 AND s.name > $2 AND ($4::text[] IS NULL OR s.agent = ANY($4)) ORDER BY s.name LIMIT $3::int`,
 };
 
 /** $1 tenant $2 id, NULL = any $3 name, NULL = any */

@@ -55,6 +55,24 @@ describe('schedules', () => {
     await expect(schedules.change(made, spec({ name: 'other' }), null)).rejects.toThrow('"other" already');
   });
 
+  it('are listed by name page by page, without their messages, and only those of some agents', async () => {
+    for (const name of ['c', 'a', 'd', 'b']) await make(null, { name, agent: name < 'c' ? 'one' : 'two' });
+    const names = async (...page: [limit: number, after?: string, agents?: string[]]) => {
+      const [limit, after, agents] = page;
+      const found = await schedules.list(tenantId, { limit, after }, agents);
+      for (const schedule of found) expect(schedule).toMatchObject({ message: { parts: [] } });
+      return found.map(({ name }) => name);
+    };
+    expect(await names(2)).toEqual(['a', 'b']);
+    // One that comes or goes before the cursor moves no other.
+    await make(null, { name: 'aa', agent: 'one' });
+    await schedules.remove(tenantId, (await schedules.find(tenantId, 'b'))!.id);
+    expect(await names(2, 'b')).toEqual(['c', 'd']);
+    expect(await names(2, 'd')).toEqual([]);
+    expect(await names(10, '', ['one', 'none'])).toEqual(['a', 'aa']);
+    expect((await schedules.list(tenantId)).map(({ name }) => name)).toEqual(['a', 'aa', 'c', 'd']);
+  });
+
   it('are refused when the tenant has as many as it may have', async () => {
     await sql(stores, `UPDATE tenants SET limits = '{"schedules": 2}' WHERE id = '${tenantId}'`);
     const made = await Promise.allSettled(['a', 'b', 'c', 'd'].map((name) => make(null, { name })));

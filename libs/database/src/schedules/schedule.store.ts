@@ -4,6 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { NameTakenError } from '../connection/catalog-client.js';
 import { Database } from '../connection/database.js';
+import type { PageAfter } from '../tenants/tenant-records.js';
 import { keepInRoom } from '../tenants/tenant-room.js';
 import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
 import * as sql from './schedule-sql.js';
@@ -54,9 +55,18 @@ export class ScheduleStore {
     throw nameTaken(spec);
   }
 
-  /** By name, without their messages. */
-  async list(tenantId: string): Promise<Omit<Schedule, 'message'>[]> {
-    const rows = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.LIST, [tenantId]);
+  /**
+   * By name, in the order of the database, without their messages.
+   * @param page unset = all
+   * @param agents only those of these agents, by slug or id as the schedule names them; unset = all
+   */
+  async list(
+    tenantId: string,
+    page?: PageAfter,
+    agents?: readonly string[],
+  ): Promise<Omit<Schedule, 'message'>[]> {
+    const values = [tenantId, page?.after ?? '', page?.limit ?? null, agents ?? null];
+    const rows = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.LIST, values);
     return rows.map(scheduleOf);
   }
 

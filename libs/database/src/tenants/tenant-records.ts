@@ -25,6 +25,12 @@ export interface Tenant {
   createdAt: Date;
 }
 
+/** Which entries of a list a page has: those behind a key, in the order of the keys. */
+export interface PageAfter {
+  limit: number;
+  after?: string | undefined;
+}
+
 /** What a token may do, which can be changed. */
 export interface TokenRights {
   name: string;

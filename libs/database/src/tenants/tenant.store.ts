@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient, explainTaken } from '../connection/catalog-client.js';
 import type { Tenant as TenantRow } from '../generated/client.js';
-import type { Tenant } from './tenant-records.js';
+import type { PageAfter, Tenant } from './tenant-records.js';
 
 /** Tenants. */
 @Injectable()
@@ -23,8 +23,15 @@ export class TenantStore {
     return created.catch(explainTaken(`The tenant '${slug}' already exists`));
   }
 
-  async list(): Promise<Tenant[]> {
-    const rows = await this.catalog.run((prisma) => prisma.tenant.findMany({ orderBy: { slug: 'asc' } }));
+  /** By slug, in the order of the database. @param page unset = all */
+  async list(page?: PageAfter): Promise<Tenant[]> {
+    const rows = await this.catalog.run((prisma) =>
+      prisma.tenant.findMany({
+        where: { slug: { gt: page?.after ?? '' } },
+        orderBy: { slug: 'asc' },
+        ...(page && { take: page.limit }),
+      }),
+    );
     return rows.map(tenantOf);
   }
 

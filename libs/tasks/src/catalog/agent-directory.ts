@@ -1,6 +1,6 @@
 import { type Agent, type AllowedAgents, type Reacher, canSee, ownTasks } from '@baton/a2a';
 import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
-import { AgentStore, RetentionStore, TaskStore, TenantStore } from '@baton/database';
+import { AgentStore, type OwnAgent, RetentionStore, TaskStore, TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 
@@ -68,9 +68,9 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     return [...BUILTIN_AGENTS, ...all.filter(({ status }) => status === undefined)];
   }
 
-  /** The agents of the tenant's own catalog. */
-  async own(tenantId: string): Promise<Agent[]> {
-    return (await this.agents.list(tenantId)).filter(({ origin }) => origin === 'catalog');
+  /** The agents of the tenant's own catalog, without their definitions. */
+  async own(tenantId: string): Promise<OwnAgent[]> {
+    return this.agents.own(tenantId);
   }
 
   /**

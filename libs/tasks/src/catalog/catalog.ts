@@ -18,8 +18,11 @@ import {
   type Actor,
   AgentCatalogStore,
   AgentStore,
+  agentSummary,
+  type AgentSummary,
   type AgentVersion,
   type CatalogEntry,
+  type PageAfter,
   SecretStore,
   TenantStore,
 } from '@baton/database';
@@ -85,10 +88,14 @@ export class Catalog {
     private readonly pool: ComputePool,
   ) {}
 
-  /** Every agent the tenant can see: built-ins, installed ones, its own; also those that are disabled. */
-  async list({ tenantId, agents }: Viewer): Promise<Agent[]> {
-    const all = [...BUILTIN_AGENTS, ...(await this.agents.list(tenantId))];
-    return all.filter((agent) => isAllowed(agents, agent));
+  /** A page of the agents that the tenant can see, by slug: built-ins, installed ones, its own; also disabled ones. */
+  async page({ tenantId, agents }: Viewer, page: PageAfter): Promise<AgentSummary[]> {
+    const builtin = BUILTIN_AGENTS.filter(
+      (agent) => isAllowed(agents, agent) && agent.slug > (page.after ?? ''),
+    );
+    const others = await this.agents.page(tenantId, page, agents?.slugs);
+    const found = [...builtin.map(agentSummary), ...others];
+    return found.sort((a, b) => (a.slug < b.slug ? -1 : 1)).slice(0, page.limit);
   }
 
   /** By slug or id. Throws `agent-not-found`. */

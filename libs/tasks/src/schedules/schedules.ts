@@ -1,6 +1,13 @@
 import { isAllowed, isAllowedName, ProtocolError } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
-import { type Actor, NameTakenError, type Schedule, type ScheduleSpec, ScheduleStore } from '@baton/database';
+import {
+  type Actor,
+  NameTakenError,
+  type PageAfter,
+  type Schedule,
+  type ScheduleSpec,
+  ScheduleStore,
+} from '@baton/database';
 import { explainLimit } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
@@ -29,10 +36,9 @@ export class Schedules {
     private readonly pool: ComputePool,
   ) {}
 
-  /** By name, without their messages. */
-  async list({ tenantId, agents }: Viewer): Promise<Omit<Schedule, 'message'>[]> {
-    const all = await this.store.list(tenantId);
-    return all.filter(({ agent }) => isAllowedName(agents, agent));
+  /** A page by name, without their messages. */
+  async page({ tenantId, agents }: Viewer, page: PageAfter): Promise<Omit<Schedule, 'message'>[]> {
+    return this.store.list(tenantId, page, agents && [...agents.slugs, ...agents.ids]);
   }
 
   /** Throws `not-found`, also for a schedule of an agent that does not exist for the viewer. */

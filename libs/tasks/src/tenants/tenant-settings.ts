@@ -14,6 +14,7 @@ import {
   AuditStore,
   AgentStore,
   NameTakenError,
+  type PageAfter,
   type Tenant,
   TenantStore,
   type TenantUsage,
@@ -64,9 +65,9 @@ export class TenantSettings {
     @Inject(Environment) private readonly environment: Pick<Environment, 'defaultLimits'>,
   ) {}
 
-  /** By slug. */
-  async list(): Promise<Tenant[]> {
-    return this.tenants.list();
+  /** By slug. @param page unset = all */
+  async list(page?: PageAfter): Promise<Tenant[]> {
+    return this.tenants.list(page);
   }
 
   async find(slug: string): Promise<Tenant> {

@@ -1,7 +1,14 @@
 import { type Agent, ProtocolError, writeAgentDefinition } from '@baton/a2a';
 import { agentSchema } from '@baton/agents';
 import { callerOf } from '@baton/identity';
-import type { AgentVersion, Author, CatalogEntry, CatalogWrite, WriteOptions } from '@baton/tasks';
+import type {
+  AgentSummary,
+  AgentVersion,
+  Author,
+  CatalogEntry,
+  CatalogWrite,
+  WriteOptions,
+} from '@baton/tasks';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
@@ -67,8 +74,8 @@ export const versionAnswer = versionSummary
 type Shown = Omit<Agent, 'id'> & Partial<Pick<CatalogEntry, 'id' | 'createdAt' | 'updatedAt'>>;
 
 /** An agent in a list. */
-export const encodeAgentSummary = (agent: Agent): z.infer<typeof agentSummary> => {
-  const { name, description, runtime } = agent.definition;
+export const encodeAgentSummary = (agent: AgentSummary): z.infer<typeof agentSummary> => {
+  const { name, description, runtime } = agent;
   return { ...standingOf(agent), name, description, runtime };
 };
 
@@ -108,7 +115,7 @@ export const encodeVersion = (version: AgentVersion): z.infer<typeof versionAnsw
   definition: version.erasedAt ? null : writeAgentDefinition(version.definition),
 });
 
-const standingOf = ({ id, slug, origin, version, status }: Shown) => ({
+const standingOf = ({ id, slug, origin, version, status }: Omit<Shown, 'definition'>) => ({
   ...{ id, slug, origin },
   enabled: status === undefined,
   version: version ?? null,

@@ -21,7 +21,7 @@ import { z } from 'zod';
 import { Public, RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { Describe } from '../../openapi/route.js';
-import { CURSOR, LIMIT, pageOf } from '../paging.js';
+import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../paging.js';
 import {
   agentAnswer,
   agentBody,
@@ -58,8 +58,9 @@ export class AgentsController {
     @Query('limit', LIMIT) limit: number,
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof agentList>> {
-    const all = await this.catalog.list(callerOf(request));
-    const { page, nextCursor } = pageOf(all, ({ slug }) => slug, { limit, cursor });
+    const asked = readPage(limit, cursor);
+    const found = await this.catalog.page(callerOf(request), oneMore(asked));
+    const { page, nextCursor } = pageOf(found, ({ slug }) => slug, asked);
     return { agents: page.map(encodeAgentSummary), next_cursor: nextCursor };
   }
 

@@ -8,7 +8,7 @@ import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { logContextOf } from '../../http/requests.js';
 import { Describe } from '../../openapi/route.js';
-import { CURSOR, LIMIT, pageOf } from '../paging.js';
+import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../paging.js';
 import {
   decodeNewSchedule,
   decodeSchedulePatch,
@@ -39,8 +39,9 @@ export class SchedulesController {
     @Query('limit', LIMIT) limit: number,
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof scheduleList>> {
-    const all = await this.schedules.list(callerOf(request));
-    const { page, nextCursor } = pageOf(all, ({ name }) => name, { limit, cursor });
+    const asked = readPage(limit, cursor);
+    const found = await this.schedules.page(callerOf(request), oneMore(asked));
+    const { page, nextCursor } = pageOf(found, ({ name }) => name, asked);
     return { schedules: page.map(encodeSchedule), next_cursor: nextCursor };
   }
 

@@ -9,7 +9,7 @@ import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
-import { CURSOR, LIMIT, nextCursor, pageOf } from '../paging.js';
+import { CURSOR, LIMIT, nextCursor, oneMore, pageOf, readPage } from '../paging.js';
 
 const origins = z
   .array(z.string())
@@ -46,8 +46,9 @@ export class SecretsController {
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof secretList>> {
     const { tenantId } = callerOf(request);
-    const all = await this.secrets.list(tenantId);
-    const { page, nextCursor } = pageOf(all, ({ name }) => name, { limit, cursor });
+    const asked = readPage(limit, cursor);
+    const found = await this.secrets.list(tenantId, oneMore(asked));
+    const { page, nextCursor } = pageOf(found, ({ name }) => name, asked);
     return { secrets: page.map(encodeSecret), next_cursor: nextCursor };
   }
 
