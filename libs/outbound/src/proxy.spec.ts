@@ -42,9 +42,12 @@ describe('calls through the proxy of the operator', () => {
     () =>
       Promise.resolve(addresses.map((address) => ({ address, family: 4 })));
 
-  function outbound(resolve?: Resolve, settings: { outboundProxyResolves?: boolean } = {}): Outbound {
+  function outbound(
+    resolve?: Resolve,
+    settings: { outboundProxy?: string; outboundProxyResolves?: boolean } = {},
+  ): Outbound {
     const log = createLogger({ logLevel: 'info' }, 'worker', { write: (line) => void (logged += line) });
-    const rules = { outboundAllow: ['127.0.0.1'], outboundProxy: proxy.url, ...settings };
+    const rules = { outboundAllow: ['127.0.0.1', '::1'], outboundProxy: proxy.url, ...settings };
     const made = new Outbound(rules, undefined, resolve, log);
     opened.push(made);
     return made;
@@ -60,23 +63,46 @@ describe('calls through the proxy of the operator', () => {
     expect(connections).toBe(proxy.asked.length);
   });
 
-  it('speak TLS with the host, not with the proxy', async () => {
-    // The name of the host is readable in the first message of TLS (RFC 6066).
-    const hello = new Promise<string>((resolve) => {
-      const server = createTcpServer((socket) => {
-        socket.once('data', (data) => {
-          resolve(data.toString('latin1'));
-          socket.destroy();
-          server.close();
-        });
-      });
-      void listen(server).then((tlsPort) => {
-        const call = outbound(named('127.0.0.1')).fetch(`https://secure.example:${tlsPort}/`);
-        call.catch(() => undefined);
+  /** The first message of TLS that a server gets. The name of the server is readable in it (RFC 6066). */
+  async function firstMessage(call: (port: number) => Promise<unknown>): Promise<string> {
+    let hear: (text: string) => void;
+    const heard = new Promise<string>((resolve) => (hear = resolve));
+    const server = createTcpServer((socket) => {
+      socket.once('data', (data) => {
+        hear(data.toString('latin1'));
+        socket.destroy();
       });
     });
-    expect(await hello).toContain('secure.example');
+    const called = call(await listen(server)).catch(() => undefined);
+    const text = await heard;
+    await called;
+    await new Promise((resolve) => server.close(resolve));
+    return text;
+  }
+
+  it('speak TLS with the host, by its name', async () => {
+    const calls = outbound(named('127.0.0.1'));
+    const hello = await firstMessage((tlsPort) => calls.fetch(`https://secure.example:${tlsPort}/`));
+    expect(hello).toContain('secure.example');
     expect(proxy.asked[0]).toMatch(/^127\.0\.0\.1:\d+$/);
+  });
+
+  it('speak TLS with a proxy by its own name', async () => {
+    const hello = await firstMessage((tlsPort) => {
+      const settings = { outboundProxy: `https://localhost:${tlsPort}`, outboundProxyResolves: true };
+      return outbound(undefined, settings).fetch('https://secure.example/');
+    });
+    expect(hello).toContain('localhost');
+    expect(hello).not.toContain('secure.example');
+  });
+
+  it('lead there, too, if a URL has an address', async () => {
+    proxy.names.set('[::1]', '127.0.0.1');
+    for (const host of [`127.0.0.1:${port}`, `[::1]:${port}`]) {
+      expect(await (await outbound().fetch(`http://${host}/`)).text()).toBe('hello');
+    }
+    expect(proxy.asked).toEqual([`127.0.0.1:${port}`, `[::1]:${port}`]);
+    expect(connections).toBe(2);
   });
 
   it('are refused as without a proxy', async () => {

@@ -1,6 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { type Socket, isIPv6 } from 'node:net';
+import { type Socket, isIP, isIPv6 } from 'node:net';
 
 /** The proxy of the operator did not open a tunnel. The message is for the operator, without credentials. */
 export class ProxyError extends Error {
@@ -57,8 +57,11 @@ export class Proxy {
   private connect(authority: string): ClientRequest {
     const { protocol, hostname, port } = this.url;
     const isTls = protocol === 'https:';
+    const host = hostname.replace(/^\[|\]$/g, '');
     return (isTls ? httpsRequest : httpRequest)({
-      host: hostname.replace(/^\[|\]$/g, ''),
+      host,
+      // Node would take the name from the header `host`, which is that of the target. An address is no such name.
+      servername: isIP(host) ? '' : host,
       port: port || (isTls ? 443 : 80),
       method: 'CONNECT',
       path: authority,
