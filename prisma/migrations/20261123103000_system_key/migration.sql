@@ -3,16 +3,7 @@
 -- grants the scope to everybody, so processes of the last release go on beside this one. Whoever is not granted the scope
 -- gets an error: without one a process with a wrong key would take all tenants for deleted.
 
-CREATE FUNCTION "refuse_system_scope"() RETURNS boolean LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RAISE EXCEPTION 'The scope of all tenants needs the key of this database'
-    USING ERRCODE = 'insufficient_privilege',
-      HINT = 'Set DATABASE_SYSTEM_KEY to it, as docs/operating/security.md says.';
-END
-$$;
-
--- Names are looked up now, and not by the search_path of whoever asks. A function of one expression becomes part of the plan.
-CREATE FUNCTION "system_scope_granted"() RETURNS boolean LANGUAGE sql STABLE RETURN true;
+CREATE FUNCTION "system_scope_granted"() RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN true;
 
 -- (SELECT ...) is evaluated once in a statement, and only in the scope of all tenants. Each table is locked alone, for a moment.
 

@@ -35,6 +35,12 @@ beforeAll(async () => {
   for (const table of tables) {
     for (const tenantId of [MINE, THEIRS]) await keyless.query(await insertFor(keyless, table, tenantId));
   }
+  // What somebody could leave behind who may make functions.
+  await keyless.query(`CREATE SCHEMA evil;
+    CREATE FUNCTION evil.sha256(bytea) RETURNS bytea LANGUAGE sql AS 'SELECT null::bytea';
+    CREATE FUNCTION evil.current_setting(text, boolean) RETURNS text LANGUAGE sql AS $$ SELECT '' $$;
+    CREATE FUNCTION evil.any_bytes(bytea, bytea) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+    CREATE OPERATOR evil.= (LEFTARG = bytea, RIGHTARG = bytea, FUNCTION = evil.any_bytes)`);
   await enforceSystemKey(test.url, [KEY]);
   database = new Database({ url: test.url, systemKey: KEY, poolSize: 2 });
   catalog = new CatalogClient(test.url, { systemKey: KEY, poolSize: 2 });
@@ -77,6 +83,8 @@ const INJECTED: Record<string, (name: string) => string> = {
   'a call in front': (name) => `SELECT t.* FROM (SELECT ${asSystem} OFFSET 0) s, ${name} t`,
   'a query in front': (name) => leaving(name),
   'a guess of the key': (name) => leaving(name, withKey(`'${'A'.repeat(43)}='`)),
+  'functions of its own': (name) =>
+    `WITH p AS MATERIALIZED (SELECT set_config('search_path', 'evil, pg_catalog, public', true), ${asSystem}) SELECT t.* FROM p, public.${name} t`,
   'the hash for the key': (name) =>
     leaving(
       name,
@@ -165,7 +173,7 @@ it('asks for the key once for each table of a statement, whatever number of rows
   const rows = await database.systemQuery<{ 'QUERY PLAN': string }>({ text: explained }, []);
   const lines = rows.map((row) => row['QUERY PLAN']);
   const asking = lines.flatMap((line, at) =>
-    line.includes('sha256') ? [lines.slice(at - 2, at).join()] : [],
+    line.includes('Output: system_scope_granted()') ? [lines.slice(at - 2, at).join()] : [],
   );
   expect(asking).toEqual([
     expect.stringMatching(/InitPlan.*Result \(actual rows=1.* loops=1\)/),

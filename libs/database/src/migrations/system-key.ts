@@ -17,18 +17,32 @@ type SystemKeyState = 'open' | 'asks' | 'unknown';
  * @param keys the one that processes have; then others that are taken too, during a change
  */
 export async function enforceSystemKey(databaseUrl: string, keys: readonly string[]): Promise<void> {
-  const hashes = keys.map((key) => `'\\x${createHash('sha256').update(key).digest('hex')}'::bytea`);
-  const shown = `pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('baton.system_key', true), 'UTF8'))`;
-  await define(
-    databaseUrl,
-    `CASE WHEN ${shown} IN (${hashes.join(', ')}) THEN true ELSE refuse_system_scope() END`,
-    { action: 'system-key.enforce', key: keys[0], detail: { keys: keys.length } },
-  );
+  const hashes = keys.map((key) => `'\\x${createHash('sha256').update(key).digest('hex')}'`);
+  await define(databaseUrl, `LANGUAGE plpgsql STABLE PARALLEL SAFE AS $body$${bodyFor(hashes)}$body$`, {
+    action: 'system-key.enforce',
+    key: keys[0],
+    detail: { keys: keys.length },
+  });
 }
+
+/** Every name has its schema, so that no search_path of a session changes what is compared. */
+const bodyFor = (hashes: readonly string[]): string => `
+BEGIN
+  IF pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('baton.system_key', true), 'UTF8'))
+      OPERATOR(pg_catalog.=) ANY (ARRAY[${hashes.join(', ')}]::pg_catalog.bytea[]) THEN
+    RETURN true;
+  END IF;
+  RAISE EXCEPTION 'The scope of all tenants needs the key of this database'
+    USING ERRCODE = 'insufficient_privilege',
+      HINT = 'Set DATABASE_SYSTEM_KEY to it, as docs/operating/security.md says.';
+END
+`;
 
 /** The database no longer asks for a key. */
 export async function releaseSystemKey(databaseUrl: string): Promise<void> {
-  await define(databaseUrl, 'true', { action: 'system-key.release' });
+  await define(databaseUrl, 'LANGUAGE sql STABLE PARALLEL SAFE RETURN true', {
+    action: 'system-key.release',
+  });
 }
 
 /**
@@ -72,7 +86,7 @@ interface Change {
 
 async function define(
   databaseUrl: string,
-  condition: string,
+  definition: string,
   { action, key, detail }: Change,
 ): Promise<void> {
   await inSession(databaseUrl, async (client) => {
@@ -80,9 +94,7 @@ async function define(
       throw new Error('the database has no place for a key yet: run `npm run migrate` first');
     }
     for (const statement of beginIn(SYSTEM_SCOPE, key)) await client.query(statement);
-    await client.query(
-      `CREATE OR REPLACE FUNCTION system_scope_granted() RETURNS boolean LANGUAGE sql STABLE RETURN ${condition}`,
-    );
+    await client.query(`CREATE OR REPLACE FUNCTION system_scope_granted() RETURNS boolean ${definition}`);
     const target = { kind: 'database', name: 'system key' } as const;
     const values = auditValues(PLATFORM, { action, target, by: OPERATOR_ACTOR, ...(detail && { detail }) });
     await client.query(RECORD.text, [...values]);
