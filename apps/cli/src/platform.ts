@@ -17,12 +17,11 @@ import {
   TenantStore,
   TokenStore,
 } from '@baton/database';
-import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
+import { createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorError, readStateFile } from './cli.js';
-import type { Terminal } from './output.js';
 
 /** What the operators' commands work with. */
 export interface Platform {
@@ -142,19 +141,6 @@ export async function withMessaging<T>(
 
 export const UNTOLD =
   'Messaging does not answer: running processes notice the change within a second or two.';
-
-/** Tell every process of a change; a note if messaging does not take it. */
-export async function announce(
-  terminal: Terminal,
-  environment: Environment,
-  message: ControlMessage,
-): Promise<void> {
-  const told = await withMessaging(environment, async (messaging, answers) => {
-    if (answers) await messaging.publishControl(message);
-    return answers;
-  });
-  if (!told) terminal.err(UNTOLD);
-}
 
 /** The tenant of that slug. Throws OperatorError if there is none. */
 export async function requireTenant(tenants: TenantStore, slug: string): Promise<Tenant> {

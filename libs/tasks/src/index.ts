@@ -22,6 +22,7 @@ export {
   TenantSettings,
 } from './tenants/tenant-settings.js';
 export { type RevokedToken, TenantTokens } from './tenants/tenant-tokens.js';
+export { newIssuer, type NewIssuer, TrustedIssuers } from './tenants/trusted-issuers.js';
 export { TurnEnds } from './turns/turn-ends.js';
 export { TurnIntake } from './turns/turn-intake.js';
 export { TasksModule, WorkerTasksModule } from './tasks.module.js';
@@ -37,6 +38,7 @@ export type {
   CatalogEntry,
   DeadLetter,
   TaskRelations,
+  TrustedIssuer,
   KnownWorker,
   RunErrorRecord,
   Schedule,

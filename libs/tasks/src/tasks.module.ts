@@ -1,3 +1,4 @@
+import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
 import { CatalogModule } from './catalog/catalog.module.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
@@ -15,18 +16,27 @@ import { PrincipalWork } from './tenants/principal-work.js';
 import { TenantLifecycle } from './tenants/tenant-lifecycle.js';
 import { TenantSettings } from './tenants/tenant-settings.js';
 import { TenantTokens } from './tenants/tenant-tokens.js';
+import { TrustedIssuers } from './tenants/trusted-issuers.js';
 import { TurnsModule } from './turns/turns.module.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
 @Module({
-  imports: [CatalogModule, OperationsModule, PlatformModule, SchedulesModule, TurnsModule],
+  imports: [CatalogModule, OperationsModule, OutboundModule, PlatformModule, SchedulesModule, TurnsModule],
   providers: [
     ...[DeadLetters, PrincipalWork, TenantTokens],
-    ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts],
+    ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts, TrustedIssuers],
   ],
   exports: [
     ...[CatalogModule, DeadLetters, OperationsModule, PlatformModule, SchedulesModule],
-    ...[TenantLifecycle, TenantSettings, TenantTokens, OperatorDesk, OperatorLetters, BoundHosts],
+    ...[
+      TenantLifecycle,
+      TenantSettings,
+      TenantTokens,
+      OperatorDesk,
+      OperatorLetters,
+      BoundHosts,
+      TrustedIssuers,
+    ],
   ],
 })
 export class TasksModule {}

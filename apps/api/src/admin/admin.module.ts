@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TasksModule } from '@baton/tasks';
 import { HttpModule } from '../http/http.module.js';
+import { AdminIssuersController } from './issuers.controller.js';
 import { AdminHostsController, AdminPlatformController } from './platform.controller.js';
 import { AdminTenantsController } from './tenants.controller.js';
 import { AdminTokensController } from './tokens.controller.js';
@@ -8,6 +9,9 @@ import { AdminTokensController } from './tokens.controller.js';
 /** The API of operators on the management port: `/v1/admin/…`, over all tenants. */
 @Module({
   imports: [HttpModule, TasksModule],
-  controllers: [AdminTenantsController, AdminTokensController, AdminHostsController, AdminPlatformController],
+  controllers: [
+    ...[AdminTenantsController, AdminTokensController, AdminIssuersController],
+    ...[AdminHostsController, AdminPlatformController],
+  ],
 })
 export class AdminModule {}

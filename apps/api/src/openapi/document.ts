@@ -28,6 +28,7 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   'dead-letters/:runId': 'Id of the run',
   'tenants/:tenant': 'Slug of the tenant',
   'tokens/:token': 'Id or prefix of the token',
+  'issuers/:id': 'Id of the entry',
   'hosts/:host': 'The host name',
 };
 

@@ -44,6 +44,7 @@ import {
   TenantLifecycle,
   TenantSettings,
   TenantTokens,
+  TrustedIssuers,
   WorkerWatch,
 } from '@baton/tasks';
 import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
@@ -327,7 +328,14 @@ function secretStore(): Pick<SecretStore, 'put' | 'setOrigins' | 'list' | 'remov
 }
 
 /** The use cases of the API of operators. */
-const OPERATORS = [OperatorDesk, OperatorLetters, BoundHosts, TenantLifecycle, TenantSettings];
+const OPERATORS = [
+  OperatorDesk,
+  OperatorLetters,
+  BoundHosts,
+  TrustedIssuers,
+  TenantLifecycle,
+  TenantSettings,
+];
 
 function tasksModule({
   operations,

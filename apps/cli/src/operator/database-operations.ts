@@ -9,7 +9,15 @@ import {
   WorkerStore,
 } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
-import { BoundHosts, DeadLetters, OperatorLetters, TenantSettings, TurnIntake } from '@baton/tasks';
+import { Outbound } from '@baton/outbound';
+import {
+  BoundHosts,
+  DeadLetters,
+  OperatorLetters,
+  TenantSettings,
+  TrustedIssuers,
+  TurnIntake,
+} from '@baton/tasks';
 import type { Cli } from '../cli.js';
 import { withDatabase } from '../platform.js';
 import { NOTHING_IN_USE, withChannels } from './channels.js';
@@ -20,8 +28,8 @@ export async function withDatabaseOperations<T>(
   { source, terminal }: Pick<Cli, 'source' | 'terminal'>,
   work: (operations: PlatformOperations) => Promise<T>,
 ): Promise<T> {
-  return withDatabase(source, ({ database, tenants, agents, hosts, environment }) =>
-    withChannels(terminal, environment, (channels) => {
+  return withDatabase(source, ({ database, tenants, agents, hosts, issuers, environment }) =>
+    withChannels(terminal, environment, async (channels) => {
       const settings = new TenantSettings(
         ...([tenants, agents, new UsageStore(database), new AuditStore(database)] as const),
         ...([channels, NOTHING_IN_USE, environment] as const),
@@ -44,15 +52,25 @@ export async function withDatabaseOperations<T>(
         ...([settings, letters, new RunStore(database)] as const),
         new DeadLetters(letters, directory, intake),
       );
-      return work({
+      const outbound = new Outbound(environment);
+      const trustedIssuers = new TrustedIssuers(settings, issuers, channels, outbound);
+      const operations: PlatformOperations = {
         listHosts: (tenant) => boundHosts.list(tenant),
         bindHost: (host, target) => boundHosts.bind(host, target, OPERATOR_ACTOR),
         unbindHost: (host) => boundHosts.unbind(host, OPERATOR_ACTOR),
+        listIssuers: (tenant) => trustedIssuers.list(tenant),
+        addIssuer: (tenant, issuer) => trustedIssuers.add(tenant, issuer, OPERATOR_ACTOR),
+        removeIssuer: (tenant, id) => trustedIssuers.remove(tenant, id, OPERATOR_ACTOR),
         listLetters: (tenant) => operatorLetters.list(tenant),
         showLetter: (runId) => operatorLetters.show(runId),
         redeliver: (runId, again) => operatorLetters.redeliver(runId, again, OPERATOR_ACTOR),
         listWorkers: () => new WorkerStore(database).list(),
-      });
+      };
+      try {
+        return await work(operations);
+      } finally {
+        await outbound.onApplicationShutdown();
+      }
     }),
   );
 }

@@ -1,17 +1,22 @@
 import { ProtocolError } from '@baton/a2a';
-import type { DeadLetter, HostBinding, KnownWorker } from '@baton/database';
-import type { HostTarget, OfTenant, ShownLetter } from '@baton/tasks';
+import type { DeadLetter, HostBinding, KnownWorker, TrustedIssuer } from '@baton/database';
+import type { HostTarget, NewIssuer, OfTenant, ShownLetter } from '@baton/tasks';
 import type { Cli } from '../cli.js';
 import { RefusedError } from '../server.js';
 import { findAdminTarget, type OperatorOptions } from './admin-target.js';
 
-/** What operators do with hosts, dead letters and workers: over the API of a management port, or on the database. */
+/** What operators do with hosts, issuers, dead letters and workers: over the API of a management port, or on the database. */
 export interface PlatformOperations {
   /** @param tenant slug; unset = of all */
   listHosts(tenant?: string): Promise<OfTenant<HostBinding>[]>;
   bindHost(host: string, target: HostTarget): Promise<OfTenant<HostBinding>>;
   /** @returns the binding there was */
   unbindHost(host: string): Promise<HostBinding>;
+  /** @param tenant slug; unset = of all */
+  listIssuers(tenant?: string): Promise<OfTenant<TrustedIssuer>[]>;
+  addIssuer(tenant: string, issuer: NewIssuer): Promise<OfTenant<TrustedIssuer>>;
+  /** @returns the entry there was */
+  removeIssuer(tenant: string, id: string): Promise<OfTenant<TrustedIssuer>>;
   /** @param tenant slug; unset = of all */
   listLetters(tenant?: string): Promise<OfTenant<DeadLetter>[]>;
   showLetter(runId: string): Promise<ShownLetter>;
@@ -43,7 +48,7 @@ const STATUS: Partial<Record<string, number>> = { 'not-found': 404, 'task-not-fo
  * for every other error.
  */
 export function refusalOf(error: unknown): { status: number; reason: string } | undefined {
-  if (error instanceof RefusedError) return error;
+  if (error instanceof RefusedError) return error.status < 500 ? error : undefined;
   if (!(error instanceof ProtocolError)) return undefined;
   return { status: STATUS[error.kind] ?? 400, reason: error.message };
 }

@@ -1,6 +1,6 @@
 import { Message } from '@baton/a2a';
-import type { DeadLetter, HostBinding, KnownWorker, RunErrorRecord } from '@baton/database';
-import type { HostTarget, OfTenant, ShownLetter } from '@baton/tasks';
+import type { DeadLetter, HostBinding, KnownWorker, RunErrorRecord, TrustedIssuer } from '@baton/database';
+import type { HostTarget, NewIssuer, OfTenant, ShownLetter } from '@baton/tasks';
 import { ApiClient, type Target } from '../server.js';
 import type { PlatformOperations } from './platform-operations.js';
 
@@ -9,6 +9,18 @@ interface HostJson {
   tenant_id: string;
   agent: string;
   public: boolean;
+}
+interface IssuerJson extends Pick<
+  TrustedIssuer,
+  'id' | 'issuer' | 'audience' | 'selector' | 'scopes' | 'grants'
+> {
+  tenant: string;
+  tenant_id: string;
+  jwks_url: string | null;
+  subject_claim: string;
+  agents: string[] | null;
+  requests_per_second: number | null;
+  created_at: string;
 }
 interface LetterJson {
   run_id: string;
@@ -59,6 +71,20 @@ export class RemoteOperations implements PlatformOperations {
     return hostOf(await this.api.call<HostJson>('DELETE', pathOf('hosts', host)));
   }
 
+  async listIssuers(tenant?: string): Promise<OfTenant<TrustedIssuer>[]> {
+    const path = tenant === undefined ? 'admin/issuers' : `${pathOf('tenants', tenant)}/issuers`;
+    return (await this.api.call<{ issuers: IssuerJson[] }>('GET', path)).issuers.map(issuerOf);
+  }
+
+  async addIssuer(tenant: string, issuer: NewIssuer): Promise<OfTenant<TrustedIssuer>> {
+    return issuerOf(await this.api.call('POST', `${pathOf('tenants', tenant)}/issuers`, issuer));
+  }
+
+  async removeIssuer(tenant: string, id: string): Promise<OfTenant<TrustedIssuer>> {
+    const path = `${pathOf('tenants', tenant)}/issuers/${encodeURIComponent(id)}`;
+    return issuerOf(await this.api.call('DELETE', path));
+  }
+
   async listLetters(tenant?: string): Promise<OfTenant<DeadLetter>[]> {
     const path = ofTenant('dead-letters', tenant);
     return (await this.api.call<{ dead_letters: LetterJson[] }>('GET', path)).dead_letters.map(letterOf);
@@ -95,6 +121,17 @@ const ofTenant = (kind: string, slug: string | undefined): string =>
 
 const hostOf = ({ host, tenant_id: tenantId, agent, public: open }: HostJson): HostBinding => ({
   ...{ host, tenantId, agent, public: open },
+});
+
+const issuerOf = ({
+  tenant_id: tenantId,
+  jwks_url: jwksUrl,
+  ...json
+}: IssuerJson): OfTenant<TrustedIssuer> => ({
+  ...{ id: json.id, tenantId, tenant: json.tenant, issuer: json.issuer, audience: json.audience },
+  ...{ selector: json.selector, jwksUrl, subjectClaim: json.subject_claim, scopes: json.scopes },
+  ...{ grants: json.grants, agents: json.agents ?? [], requestsPerSecond: json.requests_per_second },
+  createdAt: new Date(json.created_at),
 });
 
 const letterOf = (letter: LetterJson): OfTenant<DeadLetter> => ({

@@ -1,0 +1,245 @@
+import { TENANT_SCOPES } from '@baton/a2a';
+import { Database, WorkerStore } from '@baton/database';
+import { TokenService } from '@baton/identity';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { app, type Json, managementUrl, operator, url } from './admin-api.fixture.js';
+
+describe('npx baton with --url needs no database', () => {
+  /** What an operator without DATABASE_URL sees. */
+  async function baton(...args: string[]) {
+    const { run } = await import('../../../cli/src/program.js');
+    const [out, err]: [string[], string[]] = [[], []];
+    const terminal = {
+      out: (text: string) => void out.push(text),
+      err: (text: string) => void err.push(text),
+    };
+    const home = mkdtempSync(join(tmpdir(), 'baton-remote-'));
+    const source = { BATON_HOME: home, BATON_ADMIN_URL: managementUrl, BATON_OPERATOR_TOKEN: operator };
+    const code = await run(args, { source, terminal, stdin: () => Readable.from([]) });
+    return { code, out: out.join('\n'), err: err.join('\n') };
+  }
+  const must = async (...args: string[]): Promise<Json> => {
+    const { code, out, err } = await baton(...args, '--json');
+    expect([code, err]).toEqual([0, '']);
+    return JSON.parse(out) as Json;
+  };
+  const refusal = async (...args: string[]): Promise<string> => {
+    const { code, err } = await baton(...args);
+    expect(code).toBe(1);
+    return err;
+  };
+
+  it('for hosts', async () => {
+    const { id: tenantId } = await must('tenants', 'create', 'remote-hosts');
+    const bind = ['hosts', 'bind', '--tenant', 'remote-hosts', '--agent'];
+    const bound = { host: 'xn--bcher-kva.example', tenantId, tenant: 'remote-hosts', agent: 'echo' };
+    expect(await must(...bind, 'echo', 'Bücher.example:443')).toEqual({ ...bound, public: false });
+    expect(await must('hosts', 'list', '--tenant', 'remote-hosts')).toEqual([{ ...bound, public: false }]);
+    expect((await baton('hosts', 'list')).out).toMatch(/\nxn--bcher-kva\.example +remote-hosts +echo/);
+    expect(await refusal(...bind, 'nobody', 'x.example')).toMatch(
+      /^Tenant "remote-hosts" has no agent "nobody"/,
+    );
+    expect(await refusal(...bind, 'echo', 'https://x.example')).toMatch(
+      /^"https:\/\/x\.example" cannot be a host: give the name alone/,
+    );
+    expect(await refusal('hosts', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
+    await must('tenants', 'create', 'remote-squatter');
+    expect(
+      await refusal('hosts', 'bind', 'bücher.example', '--tenant', 'remote-squatter', '--agent', 'echo'),
+    ).toMatch(/is bound to another tenant: npx baton hosts unbind/);
+    expect(await must('hosts', 'unbind', 'bücher.example')).toMatchObject({ host: bound.host, tenantId });
+    expect(await refusal('hosts', 'unbind', 'bücher.example')).toMatch(/is not bound: npx baton hosts list/);
+  });
+
+  it('for issuers', async () => {
+    const { id: tenantId } = await must('tenants', 'create', 'remote-issuers');
+    const add = (issuer: string, ...args: string[]) => [
+      ...[
+        'issuers',
+        'add',
+        issuer,
+        '--tenant',
+        'remote-issuers',
+        '--audience',
+        'baton',
+        '--no-check',
+        ...args,
+      ],
+    ];
+    const rights = ['--claim', 'org=o1', '--subject', 'oid', '--scopes', 'agents:call,tasks:read'];
+    const more = ['--grant', 'admin if groups=heads', '--agents', 'echo, desk', '--requests-per-second', '7'];
+    const added = await must(...add('https://id.example.com', ...rights, ...more));
+    expect(added).toEqual({
+      ...{ id: expect.any(String) as string, tenantId, tenant: 'remote-issuers' },
+      ...{ issuer: 'https://id.example.com', audience: 'baton', selector: { claim: 'org', value: 'o1' } },
+      ...{ jwksUrl: null, subjectClaim: 'oid', scopes: ['agents:call', 'tasks:read'] },
+      grants: [{ claim: 'groups', value: 'heads', scopes: ['admin'] }],
+      ...{ agents: ['echo', 'desk'], requestsPerSecond: 7, createdAt: expect.any(String) as string },
+    });
+    expect(await must('issuers', 'list')).toEqual([added]);
+    expect(await must('issuers', 'list', '--tenant', 'remote-issuers')).toEqual([added]);
+    expect(await refusal(...add('https://id.example.com', '--claim', 'org=o1'))).toBe(
+      'Tenant remote-issuers trusts this issuer and audience already, and a token must select one tenant: use another ' +
+        `--audience, give each entry another value of the same --claim, or npx baton issuers remove ${added.id as string} --tenant remote-issuers removes it.`,
+    );
+    expect(await refusal(...add('https://other.example.com', '--jwks-url', 'http://x.example.com'))).toMatch(
+      /^--jwks-url: "http:\/\/x\.example\.com" is not encrypted, .* or --allow-http for a test\.$/,
+    );
+    expect(await refusal('issuers', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
+    const remove = ['issuers', 'remove', added.id as string, '--tenant'];
+    expect(await must(...remove, 'remote-issuers')).toEqual(added);
+    expect(await refusal(...remove, 'remote-issuers')).toMatch(
+      /^Tenant "remote-issuers" trusts no issuer of that id/,
+    );
+  });
+
+  it('for workers', async () => {
+    expect((await baton('workers')).err).toBe('No worker has given a sign of life in the last hour.');
+    const worker = { id: randomUUID(), host: 'w-1', pid: 7, concurrency: 4 };
+    await app.get(WorkerStore, { strict: false }).seen(worker);
+    const time = expect.stringMatching(/^\d{4}-.*Z$/) as string;
+    expect(await must('workers')).toEqual([{ ...worker, running: 0, startedAt: time, seenAt: time }]);
+    expect((await baton('workers')).out).toMatch(/\nw-1 +7 +0 +4 /);
+    await app.get(WorkerStore, { strict: false }).remove(worker.id);
+  });
+
+  it('for dead letters', async () => {
+    const { id: tenantId } = await must('tenants', 'create', 'remote-dead');
+    const tokens = app.get(TokenService, { strict: false });
+    const caller = { tenantId: tenantId as string, name: 'caller', scopes: [...TENANT_SCOPES] };
+    const { secret } = await tokens.issue({ ...caller, expiresAt: null });
+    const sent = await fetch(`${url}/agents/echo`, {
+      ...{
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+        params: {
+          message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'a bitter pill' }] },
+          configuration: { returnImmediately: true },
+        },
+      }),
+    });
+    const taskId = ((await sent.json()) as Json).result.task.id as string;
+    const error = {
+      attempt: 3,
+      at: '2026-11-22T08:00:00.000Z',
+      name: 'TypeError',
+      message: 'x',
+      stack: 'at y',
+    };
+    const sql = (text: string) => app.get(Database, { strict: false }).systemQuery({ text }, []);
+    const [row] = await sql(
+      `UPDATE runs SET error_detail = '${JSON.stringify(error)}' WHERE task_id = '${taskId}' RETURNING id::text AS id`,
+    );
+    const runId = row!.id as string;
+    await sql(
+      `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+       VALUES ('${tenantId as string}', '${runId}', '${taskId}', 'echo', 'died', 3)`,
+    );
+    const letter = {
+      runId,
+      taskId,
+      tenantId,
+      tenant: 'remote-dead',
+      agentId: 'echo',
+      attempts: 3,
+      reason: 'died',
+    };
+    expect(await must('dead-letters', 'list')).toMatchObject([{ ...letter, redeliveredAt: null }]);
+    expect(await must('dead-letters', 'show', runId)).toMatchObject({
+      ...{ ...letter, message: { parts: [{ content: { $case: 'text', value: 'a bitter pill' } }] } },
+      error: { ...error, runId, output: [] },
+    });
+    expect((await baton('dead-letters', 'show', runId)).out).toMatch(/\nmessage +a bitter pill\n[^]*\nat y$/);
+    const [made] = (await must('dead-letters', 'redeliver', '--all', '--tenant', 'remote-dead')) as Json[];
+    expect(made).toEqual({ runId, taskId: expect.not.stringMatching(taskId) as string });
+    expect(await must('dead-letters', 'list', '--tenant', 'remote-dead')).toMatchObject([
+      { redeliveredAt: expect.any(String) as string, redeliveredTaskId: made!.taskId as string },
+    ]);
+    expect(await refusal('dead-letters', 'redeliver', runId)).toBe(
+      `Run ${runId} was redelivered before, as task ${made!.taskId as string}: add --again to redeliver it once more.`,
+    );
+    expect(await must('dead-letters', 'redeliver', runId, '--again')).toHaveLength(1);
+    const all = ['dead-letters', 'redeliver', '--all', '--tenant', 'remote-dead'];
+    expect((await baton(...all)).err).toBe('There is nothing to redeliver.');
+    expect(await refusal('dead-letters', 'show', randomUUID())).toMatch(/^There is no dead letter of run "/);
+    expect(await refusal('dead-letters', 'list', '--tenant', 'nobody')).toMatch(
+      /^There is no tenant "nobody"/,
+    );
+  });
+
+  it('for tokens', async () => {
+    await must('tenants', 'create', 'remote-tokens');
+    const tokens = async (verb: string, ...args: string[]) =>
+      must('tokens', verb, '--tenant', 'remote-tokens', ...args);
+    const given = ['--name', 'desk', '--scopes', 'agents:call,tasks:read', '--agents', 'echo'];
+    const { token, ...made } = await tokens(
+      'create',
+      ...given,
+      '--requests-per-second',
+      '7',
+      '--expires',
+      '30d',
+    );
+    expect(token).toMatch(/^baton_/);
+    expect(made).toMatchObject({
+      ...{ tenant: 'remote-tokens', name: 'desk', scopes: ['agents:call', 'tasks:read'], agents: ['echo'] },
+      ...{ requestsPerSecond: 7, state: 'active' },
+    });
+    const { tenant: _, ...shown } = made;
+    expect(await tokens('list')).toEqual([shown]);
+    const running = { tasks: [], hasMore: false, schedules: [] };
+    expect(await tokens('show', made.prefix as string)).toEqual({ ...shown, running });
+    const rotated = await tokens('rotate', made.id as string, '--overlap', '12h');
+    expect(rotated).toMatchObject({ id: made.id as string, previousPrefix: made.prefix as string });
+    expect(await tokens('revoke', made.id as string, '--stop')).toMatchObject({
+      ...{ state: 'revoked', running, canceledTasks: 0, pausedSchedules: 0 },
+    });
+    expect(await refusal('tokens', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
+    expect(await refusal('tokens', 'show', '--tenant', 'remote-tokens', 'baton_none')).toBe(
+      'There is no such token: npx baton tokens list --tenant remote-tokens shows ids and prefixes.',
+    );
+    expect(await refusal('tokens', 'list', '--tenant', 'remote-tokens', '--token', 'baton_wrong')).toMatch(
+      /refuses the token/,
+    );
+  });
+
+  it('for tenants', async () => {
+    const json = (...args: string[]) => must('tenants', ...args);
+    const made = await json('create', 'remote');
+    expect(made).toMatchObject({ slug: 'remote', defaultAgent: 'index', suspendedAt: null });
+    expect(await json('list')).toContainEqual(made);
+    expect(await json('set', 'remote', '--default-agent', 'echo')).toMatchObject({ defaultAgent: 'echo' });
+    expect(await json('limits', 'remote', '--open-streams', '5')).toMatchObject({
+      openStreams: { value: 5, from: 'set' },
+    });
+    expect(await json('limits', 'remote', '--default', 'open-streams')).toMatchObject({
+      openStreams: { value: null, from: 'none' },
+    });
+    const lists = { allow: ['*.example.com', '10.0.0.0/8'], deny: [] };
+    expect(await json('egress', 'remote', '--allow', '*.Example.com,10.0.0.0/8')).toEqual(lists);
+    expect(await json('egress', 'remote')).toEqual(lists);
+    expect(await json('usage', 'remote')).toMatchObject({ queuedRuns: 0, days: [] });
+    expect(await json('suspend', 'remote', '--reason', 'unpaid')).toMatchObject({ canceledTasks: 0 });
+    expect(await json('resume', 'remote')).toMatchObject({ suspendedAt: null });
+    const file = join(mkdtempSync(join(tmpdir(), 'baton-remote-')), 'remote.ndjson');
+    expect((await baton('tenants', 'export', 'remote', file)).code).toBe(0);
+    expect(readFileSync(file, 'utf8')).toMatch(/^\{"kind":"baton-tenant".*\n(.*\n)*\{"kind":"end".*\n$/);
+    expect((await baton('tenants', 'import', 'remote-copy', file)).out).toMatch(/^Tenant remote-copy \(/);
+    const deleted = await baton('tenants', 'delete', 'remote-copy', '--yes', '--json');
+    expect(JSON.parse(deleted.out)).toMatchObject({ slug: 'remote-copy', rows: { audit_records: 1 } });
+    const gone = await baton('tenants', 'resume', 'remote-copy');
+    expect(gone).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('404: There is no tenant "remote-copy"'),
+    });
+    const refused = await baton('tenants', 'list', '--token', 'baton_operator_wrong');
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('refuses the token') });
+  });
+});
