@@ -1,0 +1,217 @@
+import { AuditStore, Database, PLATFORM } from '@baton/database';
+import { TokenService } from '@baton/identity';
+import { randomUUID } from 'node:crypto';
+import { MANAGEMENT_ROUTES } from '../testing/routes.js';
+import { app, ask, managementUrl, operator, operatorKey, url } from './admin-api.fixture.js';
+
+const audit = () => app.get(AuditStore, { strict: false });
+const sql = (text: string) => app.get(Database, { strict: false }).systemQuery({ text }, []);
+const UUID = /^[\da-f-]{36}$/;
+
+/** A tenant that nothing else is done to. */
+async function tenant(): Promise<string> {
+  const slug = `tenant-${randomUUID().slice(0, 8)}`;
+  await ask('POST', 'tenants', { slug });
+  return slug;
+}
+
+async function token(slug: string): Promise<string> {
+  const { json } = await ask('POST', `tenants/${slug}/tokens`, { name: 'ci' });
+  return json.id as string;
+}
+
+const ISSUER = { audience: 'baton', check: false };
+async function issuer(slug: string): Promise<string> {
+  const entry = { issuer: `https://${slug}.example.com`, ...ISSUER };
+  return (await ask('POST', `tenants/${slug}/issuers`, entry)).json.id as string;
+}
+
+/** A run of the tenant that has used up its attempts. */
+async function deadRun(slug: string): Promise<string> {
+  const { id: tenantId } = (await ask('GET', `tenants/${slug}`)).json as { id: string };
+  const issued = { tenantId, name: 'caller', scopes: ['agents:call' as const], expiresAt: null };
+  const { secret } = await app.get(TokenService, { strict: false }).issue(issued);
+  await fetch(`${url}/agents/echo`, {
+    ...{ method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' } },
+    body: JSON.stringify({
+      ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+      params: {
+        message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'my secret words' }] },
+        configuration: { returnImmediately: true },
+      },
+    }),
+  });
+  const [row] = await sql(
+    `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+     SELECT tenant_id, id, task_id, 'echo', 'died', 3 FROM runs WHERE tenant_id = '${tenantId}'
+     RETURNING run_id::text AS id`,
+  );
+  return row!.id as string;
+}
+
+async function host(slug: string): Promise<string> {
+  const name = `${slug}.example.com`;
+  await ask('PUT', `hosts/${name}`, { tenant: slug, agent: 'echo' });
+  return name;
+}
+
+interface Step {
+  path: string;
+  body?: object;
+  action: string;
+  /** What the record names. */
+  target: string | RegExp;
+  /** The record is the platform's. */
+  isPlatform?: true;
+}
+
+/** What each step makes happens to a tenant of its own. */
+const T = 'POST /v1/admin/tenants/:tenant';
+const TOKEN = '/v1/admin/tenants/:tenant/tokens/:token';
+
+/**
+ * How each route that writes is called, and what the audit log then says. A route that is not in here fails the test below:
+ * every change of an operator has its record.
+ */
+const WRITES: Readonly<Record<string, (slug: string) => Promise<Step>>> = {
+  'POST /v1/admin/tenants': async () => {
+    const target = `tenant-${randomUUID().slice(0, 8)}`;
+    return { path: 'tenants', body: { slug: target }, action: 'tenant.create', target };
+  },
+  'PATCH /v1/admin/tenants/:tenant': async (slug) => ({
+    ...{ path: `tenants/${slug}`, body: { default_agent: 'echo' }, action: 'tenant.update', target: slug },
+  }),
+  'DELETE /v1/admin/tenants/:tenant': async (slug) => ({
+    ...{ path: `tenants/${slug}?confirm=${slug}`, action: 'tenant.delete', target: slug, isPlatform: true },
+  }),
+  [`${T}/suspend`]: async (slug) => ({
+    ...{
+      path: `tenants/${slug}/suspend`,
+      body: { reason: 'unpaid' },
+      action: 'tenant.suspend',
+      target: slug,
+    },
+  }),
+  [`${T}/resume`]: async (slug) => {
+    await ask('POST', `tenants/${slug}/suspend`, {});
+    return { path: `tenants/${slug}/resume`, action: 'tenant.resume', target: slug };
+  },
+  'PATCH /v1/admin/tenants/:tenant/limits': async (slug) => ({
+    ...{ path: `tenants/${slug}/limits`, body: { openStreams: 5 }, action: 'limits.change', target: slug },
+  }),
+  // It reads, but what it reads leaves the platform.
+  'GET /v1/admin/tenants/:tenant/export': async (slug) => ({
+    ...{ path: `tenants/${slug}/export`, action: 'tenant.export', target: slug },
+  }),
+  [`${T}/tokens`]: async (slug) => ({
+    ...{ path: `tenants/${slug}/tokens`, body: { name: 'ci' }, action: 'token.create', target: UUID },
+  }),
+  [`PATCH ${TOKEN}`]: async (slug) => {
+    const target = await token(slug);
+    const path = `tenants/${slug}/tokens/${target}`;
+    return { path, body: { agents: ['echo'] }, action: 'token.update', target };
+  },
+  [`POST ${TOKEN}/rotate`]: async (slug) => {
+    const target = await token(slug);
+    return { path: `tenants/${slug}/tokens/${target}/rotate`, body: {}, action: 'token.rotate', target };
+  },
+  [`DELETE ${TOKEN}`]: async (slug) => {
+    const target = await token(slug);
+    return { path: `tenants/${slug}/tokens/${target}?stop=true`, action: 'token.revoke', target };
+  },
+  [`${T}/issuers`]: async (slug) => ({
+    path: `tenants/${slug}/issuers`,
+    body: { issuer: `https://${slug}.example.com`, ...ISSUER },
+    ...{ action: 'issuer.add', target: UUID },
+  }),
+  'DELETE /v1/admin/tenants/:tenant/issuers/:id': async (slug) => {
+    const target = await issuer(slug);
+    return { path: `tenants/${slug}/issuers/${target}`, action: 'issuer.remove', target };
+  },
+  'PUT /v1/admin/hosts/:host': async (slug) => {
+    const target = `${slug}.example.com`;
+    const body = { tenant: slug, agent: 'echo' };
+    return { path: `hosts/${target}`, body, action: 'host.bind', target };
+  },
+  'DELETE /v1/admin/hosts/:host': async (slug) => {
+    const target = await host(slug);
+    return { path: `hosts/${target}`, action: 'host.unbind', target };
+  },
+  'POST /v1/admin/dead-letters/:runId/redeliver': async (slug) => {
+    const target = await deadRun(slug);
+    return { path: `dead-letters/${target}/redeliver`, action: 'dead-letter.redeliver', target };
+  },
+};
+/** Its body is no JSON: it has a test of its own. */
+const IMPORT = `${T}/import`;
+
+const writing = MANAGEMENT_ROUTES.filter(({ access }) => access === 'operator')
+  .map(({ method, path }) => `${method} ${path}`)
+  .filter((route) => !route.startsWith('GET ') || route in WRITES);
+
+/** All records, of every tenant and of the platform, that `work` has written. */
+async function writtenBy(work: () => Promise<void>) {
+  const known = new Set((await audit().list({ limit: 1_000 })).map(({ id }) => id));
+  await work();
+  return (await audit().list({ limit: 1_000 })).filter(({ id }) => !known.has(id));
+}
+
+describe('every route of operators that writes', () => {
+  it('has a row in the table above', () => {
+    expect([...writing].sort()).toEqual([...Object.keys(WRITES), IMPORT].sort());
+  });
+
+  it.each(Object.keys(WRITES))(
+    '%s writes one record, of the operator, in the log of the tenant',
+    async (route) => {
+      const slug = await tenant();
+      const [method = ''] = route.split(' ');
+      const step = await WRITES[route]!(slug);
+      const { path, body, action, target, isPlatform } = step;
+      const written = await writtenBy(async () => {
+        const { status, json } = await ask(method, path, body);
+        expect([status < 300, json]).toEqual([true, json]);
+      });
+      const { id } = (await ask('GET', `tenants/${action === 'tenant.create' ? String(target) : slug}`)).json;
+      expect(written).toMatchObject([
+        {
+          ...{ tenantId: isPlatform ? PLATFORM : (id as string), action, outcome: 'ok', source: 'loopback' },
+          actor: { kind: 'operator', key: operatorKey, name: null },
+          requestId: expect.any(String) as string,
+          target: { name: typeof target === 'string' ? target : (expect.stringMatching(target) as string) },
+        },
+      ]);
+      expect(written).toHaveLength(1);
+      expect(JSON.stringify(written)).not.toContain('my secret words');
+    },
+  );
+
+  it(`${IMPORT} does so, too`, async () => {
+    const headers = { authorization: `Bearer ${operator}`, 'content-type': 'application/x-ndjson' };
+    const at = `${managementUrl}/v1/admin/tenants`;
+    const file = await (await fetch(`${at}/${await tenant()}/export`, { headers })).text();
+    const written = await writtenBy(async () => {
+      const response = await fetch(`${at}/imported/import`, { method: 'POST', headers, body: file });
+      expect(response.status).toBe(201);
+    });
+    expect(written).toMatchObject([
+      {
+        ...{ action: 'tenant.import', target: { kind: 'tenant', name: 'imported' } },
+        actor: { kind: 'operator', key: operatorKey },
+      },
+    ]);
+  });
+
+  it('writes none for what is refused or changes nothing', async () => {
+    const slug = await tenant();
+    const written = await writtenBy(async () => {
+      await ask('POST', 'tenants', { slug });
+      await ask('PATCH', `tenants/${slug}/limits`, { weight: null });
+      await ask('POST', `tenants/${slug}/issuers`, { issuer: 'nothing', ...ISSUER });
+      await ask('DELETE', `tenants/${slug}/tokens/nothing`);
+      await ask('DELETE', 'hosts/nothing.example');
+      await ask('POST', `dead-letters/${randomUUID()}/redeliver`);
+    });
+    expect(written).toEqual([]);
+  });
+});
