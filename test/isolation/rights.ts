@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Scope } from '../../libs/a2a/src/call-context.js';
+import type { Scope } from '../../libs/a2a/src/scopes.js';
 import { METHODS } from './methods.js';
 import { OPERATIONS, type OperationName } from '../../libs/a2a/src/operation.js';
 import { profileFor, type RpcPath, rpcPaths } from '../../libs/a2a/src/profiles/index.js';

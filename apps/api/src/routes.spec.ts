@@ -7,7 +7,7 @@ import { CARD_PATHS, MANAGEMENT_ROUTES, pathsOf, REST_ROUTES, ROUTES } from './t
 /** Paths that name nothing of a tenant's. */
 const OPEN = [
   ...['/', '/healthz', '/readyz', '/agents/.well-known/:card'],
-  ...['/agent.schema.json', '/v1/agent.schema.json', '/v1/openapi.json'],
+  ...['/agent.schema.json', '/v1/agent.schema.json', '/v1/openapi.json', '/.well-known/jwks.json'],
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 

@@ -65,6 +65,12 @@ describe('an agent definition', () => {
     [{ ...minimal, retry: { mode: 'restart', attempts: 11 } }, ['retry.attempts']],
     [{ ...minimal, retry: { mode: 'restart', backoff: { factor: 2 } } }, ['retry.backoff.initialMs']],
     [{ ...minimal, desciption: 'typo' }, ['desciption']],
+    [{ ...minimal, extended: {} }, ['extended']],
+    [{ ...minimal, extended: { description: 'd', scopes: ['root'] } }, ['extended.scopes[0]']],
+    [
+      { ...minimal, extended: { skills: [{ id: 's' }] } },
+      ['extended.skills[0].name', 'extended.skills[0].description'],
+    ],
   ])('refuses %j at %j', (raw, fields) => {
     expect(fieldsOf(raw)).toEqual(fields);
   });
@@ -101,6 +107,7 @@ describe('an agent file', () => {
       config: { deep: { empty: [], none: null } },
       skills: [{ id: 's', name: 'S', description: 'd', tags: ['t'] }],
       extensions: [{ uri: 'urn:x', required: false, params: { a: 1 } }],
+      extended: { scopes: ['agents:write'], skills: [{ id: 'e', name: 'E', description: 'd', tags: ['t'] }] },
       a2aEnabled: false,
     };
     const definition = parseAgentDefinition(raw);

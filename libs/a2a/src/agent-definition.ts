@@ -1,7 +1,9 @@
 import { z } from 'zod';
-import { type AgentDefinition, clampRetry, retryPolicy } from './agent.js';
+import { type AgentDefinition, type ExtendedDefinition, clampRetry, retryPolicy } from './agent.js';
 import { ProtocolError } from './errors.js';
+import type { AgentSkill } from './model.js';
 import { parseFields } from './parse-fields.js';
+import { SCOPES } from './scopes.js';
 
 const text = z.string().trim().min(1);
 const texts = z.array(text).default([]);
@@ -28,6 +30,26 @@ const extension = z
   })
   .transform((fields) => ({ ...fields, params: fields.params }));
 
+const extended = z
+  .strictObject({
+    scopes: z
+      .array(z.enum(SCOPES, { error: `choose from ${SCOPES.join(', ')}` }))
+      .min(1)
+      .optional()
+      .describe('A token needs one of these to read it; left out = every token that may read the card'),
+    description: text.optional().describe('In place of that of the card'),
+    documentationUrl: url.optional().describe('In place of that of the card'),
+    skills: z
+      .array(skill)
+      .default([])
+      .describe('Besides those of the card; one with the same id replaces it'),
+  })
+  .refine(
+    ({ description, documentationUrl, skills }) =>
+      description !== undefined || documentationUrl !== undefined || skills.length > 0,
+    'say what it has besides the card: a description, a documentationUrl or skills',
+  );
+
 /** What an agent file may hold: an `agent.yaml`, or as JSON the body that creates an agent of a catalog. */
 export const agentFile = z.strictObject({
   slug: text.optional().describe("The agent's name in URLs; left out = made from its name"),
@@ -43,6 +65,7 @@ export const agentFile = z.strictObject({
   ),
   outputModes: texts.describe('Media types that it answers with; left out = text and JSON'),
   extensions: z.array(extension).default([]).describe('A2A extensions that it speaks'),
+  extended: extended.optional().describe('The extended card: what only callers with a token may read'),
   a2aEnabled: z.boolean().optional().describe('False: hidden from callers of other systems'),
   provider: z.strictObject({ organization: text, url }).optional(),
   documentationUrl: url.optional(),
@@ -98,13 +121,20 @@ export function parseAgentDocument(raw: unknown): AgentDocument {
  * out. Parsed, it is the same definition again.
  */
 export function writeAgentDefinition(definition: AgentDefinition): Record<string, unknown> {
-  const skills = definition.skills.map(({ securityRequirements: _, ...fields }) => withoutEmpty(fields));
+  const skills = definition.skills.map(writeSkill);
   const extensions = definition.extensions.map(withoutEmpty);
+  const extended = definition.extended && writeExtended(definition.extended);
   const retry = definition.retry && clampRetry(definition.retry);
-  const fields: Record<string, unknown> = { ...definition, skills, extensions, retry };
+  const fields: Record<string, unknown> = { ...definition, skills, extensions, extended, retry };
   const ordered = Object.keys(agentFile.shape).filter((key) => key in fields);
   return withoutEmpty(Object.fromEntries(ordered.map((key) => [key, fields[key]])));
 }
+
+const writeSkill = ({ securityRequirements: _, ...fields }: AgentSkill): Record<string, unknown> =>
+  withoutEmpty(fields);
+
+const writeExtended = ({ skills, ...fields }: ExtendedDefinition): Record<string, unknown> =>
+  withoutEmpty({ ...fields, skills: skills.map(writeSkill) });
 
 const withoutEmpty = (fields: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value)));

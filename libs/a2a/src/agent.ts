@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AgentExtension, AgentSkill } from './model.js';
+import type { Scope } from './scopes.js';
 
 /**
  * An agent as the platform knows it: a row of a tenant's catalog, one installed by the operator for every
@@ -30,6 +31,8 @@ export interface AgentDefinition {
   inputModes: string[];
   outputModes: string[];
   extensions: AgentExtension[];
+  /** Left out = the agent has no extended card. */
+  extended?: ExtendedDefinition;
   /** False hides the agent from callers who may only reach enabled ones (`isEnabled`); left out = enabled. */
   a2aEnabled?: boolean;
   provider?: { organization: string; url: string };
@@ -42,6 +45,16 @@ export interface AgentDefinition {
 /** What says whether an agent takes messages. */
 export interface MaybeEnabled extends Pick<Agent, 'status'> {
   definition: Pick<AgentDefinition, 'a2aEnabled'>;
+}
+
+/** What the extended card of an agent says beside its card (A2A 1.0 §3.1.11). */
+export interface ExtendedDefinition {
+  /** A token needs one of these; left out = every token that may read the card. */
+  scopes?: Scope[];
+  description?: string;
+  documentationUrl?: string;
+  /** Besides those of the card. One with the same id replaces it. */
+  skills: AgentSkill[];
 }
 
 /** Whether the agent answers where only enabled agents do. */

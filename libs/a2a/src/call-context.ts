@@ -1,19 +1,6 @@
 import type { Agent } from './agent.js';
-
-/** What a tenant may want to do itself. */
-export const TENANT_SCOPES = [
-  'agents:call',
-  'tasks:read',
-  'tasks:write',
-  'tasks:approve',
-  'agents:read',
-  'agents:write',
-  'secrets:write',
-  'schedules:write',
-] as const;
-export const SCOPES = [...TENANT_SCOPES, 'audit:read', 'admin'] as const;
-/** What a token may do. `admin` includes all others. */
-export type Scope = (typeof SCOPES)[number];
+import type { AgentCard } from './model.js';
+import type { Scope } from './scopes.js';
 
 /**
  * Who makes a call. Every task is kept with the key of the principal that made it (docs/inside/adr/0010-principals.md).
@@ -79,6 +66,8 @@ export interface CallContext {
   idempotencyKey?: string;
   /** `Last-Event-ID` of a resubscribe: the sequence after which to go on. */
   lastEventId?: number;
+  /** The card of an agent with the URLs at which the caller reaches it, signed if a key is configured. */
+  buildCard?: (agent: Agent) => Promise<AgentCard>;
   /** Unset: what the call reads is bounded for itself alone. */
   memory?: ReadMemory;
 }

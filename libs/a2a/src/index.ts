@@ -18,6 +18,7 @@ export * from './profiles/index.js';
 export { assertParts } from './profiles/parts.js';
 export * from './profiles/profile.js';
 export * from './reply.js';
+export * from './scopes.js';
 export * from './secret-origins.js';
 export * from './task.js';
 export * from './turn-of-alias.js';

@@ -1,4 +1,4 @@
-import type { CallContext, Scope } from './call-context.js';
+import type { CallContext } from './call-context.js';
 import type {
   AgentCard,
   Artifact,
@@ -12,6 +12,7 @@ import type {
   Task,
 } from './model.js';
 import type { EventPayload } from './events.js';
+import { CARD_SCOPES, type Scope } from './scopes.js';
 
 /** One frame of a stream. The Task that opens a stream carries the sequence it is cut at. */
 export interface StreamItem {
@@ -126,7 +127,9 @@ export const OPERATIONS = {
   }),
   getExtendedAgentCard: unary<Record<string, never>, AgentCard>({
     access: 'read',
-    scopes: READ,
+    // An agent can ask for others (`extended.scopes`).
+    scopes: CARD_SCOPES,
+    tokenRequired: 'to read the extended card',
     needsLiveAgent: true,
     taskIdOf: () => undefined,
     resultTaskIdOf: () => undefined,

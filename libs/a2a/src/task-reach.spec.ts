@@ -1,4 +1,5 @@
-import { type Principal, type Scope, tokenPrincipal } from './call-context.js';
+import { type Principal, tokenPrincipal } from './call-context.js';
+import type { Scope } from './scopes.js';
 import { assertWritable, canSee, visibleTasks, writableTasks } from './task-reach.js';
 
 const MINE = tokenPrincipal('mine');

@@ -16,6 +16,7 @@ import {
   origins,
   path,
   port,
+  publishedKeys,
   signingKey,
   systemKey,
   text,
@@ -175,6 +176,13 @@ const api = group('API', {
     signingKey,
     'Private key that signs agent cards: PEM (PKCS8) or JWK. Without it, cards are not signed.',
     { secret: true },
+  ),
+  previousCardSigningKeys: setting(
+    publishedKeys,
+    '',
+    'Keys besides CARD_SIGNING_KEY whose public parts are at /.well-known/jwks.json: those before it, or the next one ' +
+      '(docs/calling/cards.md). Private or public: PEM blocks one after another, a JWK or a JWK Set.',
+    { env: 'CARD_SIGNING_KEY_PREVIOUS', secret: true },
   ),
   bodyLimitBytes: setting(
     integer(1024, 1_073_741_824),

@@ -145,6 +145,14 @@ export const signingKey = z
     error: 'set it to a private key in PEM (PKCS8) or JWK form',
   });
 
+/** Keys whose public parts are published: PEM blocks one after another, a JWK or a JWK Set as JSON. */
+export const publishedKeys = z
+  .string()
+  .transform((value) => value.trim().replaceAll('\\n', '\n'))
+  .refine((value) => value === '' || value.startsWith('-----BEGIN ') || value.startsWith('{'), {
+    error: 'set it to keys in PEM form one after another, a JWK or a JWK Set',
+  });
+
 function isPrivateJwk(value: string): boolean {
   try {
     const jwk: unknown = JSON.parse(value);

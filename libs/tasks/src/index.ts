@@ -2,6 +2,7 @@ export { AgentDirectory } from './catalog/agent-directory.js';
 export { type Author, Catalog, type CatalogWrite, type WriteOptions } from './catalog/catalog.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
+export { getExtendedAgentCard } from './operations/get-extended-card.js';
 export { OperationTable } from './operations/operation-table.js';
 export { RequestListing } from './operations/request-listing.js';
 export { PlatformGauges } from './platform/platform-gauges.js';

@@ -1,4 +1,4 @@
-import { ProtocolError, type Scope } from '@baton/a2a';
+import { ProtocolError, requireScope, type Scope } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
   AuditLog,
@@ -171,11 +171,3 @@ const routeOf = ({ method, routeOptions }: FastifyRequest): string => `${method}
 
 /** What a caller without a token may do, for the tenant of the host. It reaches only its own tasks. */
 const GUEST_SCOPES: readonly Scope[] = ['agents:call'];
-
-/** Throws `forbidden`, naming what is missing, unless the caller has `admin` or one of the scopes that are `enough`. */
-export function requireScope(enough: readonly Scope[], scopes: readonly Scope[]): void {
-  if (scopes.includes('admin') || enough.some((scope) => scopes.includes(scope))) return;
-  throw new ProtocolError('forbidden', `the token lacks the scope ${enough.join(' or ')}`, {
-    metadata: { missingScope: enough[0] ?? '' },
-  });
-}

@@ -1,4 +1,5 @@
 import type { CallContext } from '@baton/a2a';
+import { getExtendedAgentCard } from '@baton/tasks';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { rawRequest } from '../testing/raw-request.js';
 import { sampleTask } from '../testing/samples.js';
@@ -185,4 +186,27 @@ describe('the card of arbiter', () => {
     expect((await card(PATH.replace('echo', 'theirs'), TENANT)).status).toBe(404);
     expect((await rawRequest(api.url + PATH, { method: 'POST', headers: TENANT })).status).toBe(405);
   });
+});
+
+it('the extended card is for callers with a token alone, and says where they have reached the agent', async () => {
+  api.operations.getExtendedAgentCard = getExtendedAgentCard;
+  const { definition } = api.agents[0]!;
+  definition.extended = { description: 'Says it twice', skills: [] };
+  const ask = async (method: string, headers: Record<string, string>, path?: string) => {
+    const { status, text } = await post({ host: 'open.example', ...headers }, method, {}, path);
+    return { status, ...(JSON.parse(text) as { result?: object; error?: { message: string } }) };
+  };
+  expect(await ask('agent/getAuthenticatedExtendedCard', {})).toMatchObject({
+    status: 401,
+    error: { message: 'a bearer token is required to read the extended card' },
+  });
+  const shown = { description: 'Says it twice' };
+  expect(await ask('agent/getAuthenticatedExtendedCard', TENANT)).toMatchObject({
+    status: 200,
+    result: { ...shown, url: 'http://open.example/' },
+  });
+  const { result } = await ask('GetExtendedAgentCard', TENANT, '/agents/echo');
+  const url = `${api.url}/agents/echo`;
+  expect(result).toMatchObject({ ...shown, supportedInterfaces: [{ url }, { url }] });
+  delete definition.extended;
 });

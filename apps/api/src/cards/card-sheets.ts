@@ -1,23 +1,11 @@
 import { createHash } from 'node:crypto';
-import {
-  type AgentCard,
-  type CardForm,
-  type CardSigningKey,
-  encodeCard,
-  parseSigningKey,
-  parseVersion,
-  signCard,
-} from '@baton/a2a';
-import { Environment } from '@baton/config';
+import { type AgentCard, type CardForm, encodeCard, parseVersion } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import fresh from 'fresh';
-import { LRUCache } from 'lru-cache';
+import { CardSigner } from '../core/card-signer.js';
 import { requestedVersion } from '../core/call-headers.js';
 import { vary } from '../http/answer-headers.js';
-
-/** Whoever may know of an agent may read its card: who reads agents or tasks, or calls agents. */
-export const CARD_SCOPES = ['agents:read', 'tasks:read', 'agents:call'] as const;
 
 /** How long caches may keep a card, in seconds. */
 const MAX_AGE = 60;
@@ -29,16 +17,10 @@ export interface CardSheet {
   etag: string;
 }
 
-/** Serializes agent cards and signs them, when a key is configured, once per content and form. */
+/** Serializes agent cards, and signs them when a key is configured. */
 @Injectable()
 export class CardSheets {
-  private readonly signed = new LRUCache<string, CardSheet>({ max: 1_000 });
-  private readonly key: CardSigningKey | undefined;
-
-  /** Throws an Error with a plain reason if CARD_SIGNING_KEY can't be used. */
-  constructor({ cardSigningKey }: Environment) {
-    this.key = cardSigningKey === undefined ? undefined : parseSigningKey(cardSigningKey);
-  }
+  constructor(private readonly signer: CardSigner) {}
 
   /**
    * The card's JSON in one form, and its ETag. A signature is different every time it is made, also of the
@@ -46,15 +28,11 @@ export class CardSheets {
    */
   async sheet(card: AgentCard, form: CardForm): Promise<CardSheet> {
     const unsigned = this.unsigned(encodeCard(card, form));
-    if (!this.key) return unsigned;
+    const { kid } = this.signer;
+    if (kid === undefined) return unsigned;
     const hash = unsigned.etag.slice(1, -1);
-    const etag = `W/"${hash}.${this.key.kid.replaceAll(/[^\w-]/g, '')}"`;
-    let sheet = this.signed.get(etag);
-    if (!sheet) {
-      sheet = { json: JSON.stringify(encodeCard(await signCard(card, this.key), form)), etag };
-      this.signed.set(etag, sheet);
-    }
-    return sheet;
+    const etag = `W/"${hash}.${kid.replaceAll(/[^\w-]/g, '')}"`;
+    return { json: JSON.stringify(encodeCard(await this.signer.sign(card), form)), etag };
   }
 
   /** A card that is in its final form. */

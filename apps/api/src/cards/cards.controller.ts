@@ -1,5 +1,6 @@
 import {
   type Agent,
+  CARD_SCOPES,
   PROFILES,
   type Profile,
   type ProfileCard,
@@ -17,7 +18,8 @@ import { HttpModule } from '../http/http.module.js';
 import { PublicUrl } from '../http/public-url.js';
 import { Describe } from '../openapi/route.js';
 import { a2aSchema } from '../openapi/schemas.js';
-import { CARD_SCOPES, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
+import { CardSheets, cardFormFor, sendCard } from './card-sheets.js';
+import { JwksController } from './jwks.controller.js';
 import { RootCardsController } from './root-cards.controller.js';
 
 /** The card of one agent, for callers of its tenant (A2A 1.0 §8). */
@@ -99,7 +101,12 @@ const PROFILE_CARDS = Object.values<Profile>(PROFILES)
 /** Agent cards, of each agent and at the root. */
 @Module({
   imports: [AccessModule, CoreModule, HttpModule],
-  controllers: [CardsController, RootCardsController, ...PROFILE_CARDS.map(profileCardController)],
+  controllers: [
+    CardsController,
+    RootCardsController,
+    JwksController,
+    ...PROFILE_CARDS.map(profileCardController),
+  ],
   providers: [CardSheets],
 })
 export class CardsModule {}

@@ -1,7 +1,8 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { AgentCard } from '@a2a-js/sdk';
+import { createPublicKey, generateKeyPairSync, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { getExtendedAgentCard } from '@baton/tasks';
+import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
 
 const CARD = '/agents/echo/.well-known/agent-card.json';
 const AUTHORIZED = { authorization: 'Bearer reader' };
@@ -129,17 +130,104 @@ describe('the card at the root', () => {
   });
 });
 
+describe('the extended card', () => {
+  const described = { description: 'Says it twice', skills: [] };
+  const call = (method: string, token: string, agent: string) =>
+    api.rpc(
+      { jsonrpc: '2.0', id: 1, method, params: {} },
+      { authorization: `Bearer ${token}` },
+      `/agents/${agent}`,
+    );
+  beforeAll(() => {
+    api.operations.getExtendedAgentCard = getExtendedAgentCard;
+    api.agents.push(
+      agentOf({ extended: described }, 'extended'),
+      agentOf({ extended: { ...described, scopes: ['agents:write'] } }, 'guarded'),
+    );
+  });
+
+  it('is for tokens that may read the card, in the shape of either version', async () => {
+    const current = await call('GetExtendedAgentCard', 'caller', 'extended');
+    const url = `${api.url}/agents/extended`;
+    expect(await current.json()).toMatchObject({
+      result: {
+        description: 'Says it twice',
+        capabilities: { extendedAgentCard: true },
+        supportedInterfaces: [{ url }, { url }],
+      },
+    });
+    // Answers to POST are never stored, whatever the caller's token: RFC 9110 §9.3.3.
+    expect(current.headers.get('cache-control')).toBeNull();
+    const legacy = await json(await call('agent/getAuthenticatedExtendedCard', 'reader', 'extended'));
+    expect(legacy.result).toMatchObject({
+      description: 'Says it twice',
+      supportsAuthenticatedExtendedCard: true,
+      url,
+    });
+    expect(legacy.result).not.toHaveProperty('supportedInterfaces');
+    const refused = await call('GetExtendedAgentCard', 'nobody', 'extended');
+    expect([refused.status, await refused.text()]).toEqual([
+      403,
+      expect.stringContaining('the token lacks the scope agents:read or tasks:read or agents:call'),
+    ]);
+  });
+
+  it('is for the scopes that the agent names, if it names some', async () => {
+    const refused = await call('GetExtendedAgentCard', 'caller', 'guarded');
+    expect([refused.status, await refused.text()]).toEqual([
+      403,
+      expect.stringContaining('the token lacks the scope agents:write'),
+    ]);
+    expect(await json(await call('GetExtendedAgentCard', 'admin', 'guarded'))).toMatchObject({
+      result: { description: 'Says it twice' },
+    });
+    // The card itself says nothing of it.
+    const card = await get('/agents/guarded/.well-known/agent-card.json');
+    expect(await card.json()).toMatchObject({
+      description: 'The agent guarded',
+      capabilities: { extendedAgentCard: true },
+    });
+  });
+
+  it('is found by the SDK’s client, which asks for it because of the card', async () => {
+    const fetchImpl: typeof fetch = (input, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set('authorization', 'Bearer caller');
+      return fetch(input, { ...init, headers });
+    };
+    const factory = new ClientFactory({
+      transports: [new JsonRpcTransportFactory({ fetchImpl })],
+      cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+    });
+    const client = await factory.createFromUrl(`${api.url}/agents/extended/`);
+    expect((await client.getAgentCard()).description).toBe('Says it twice');
+  });
+});
+
 describe('with a signing key', () => {
   let signing: FakeApi;
+  const pemOf = (key: KeyObject) => key.export({ format: 'pem', type: 'pkcs8' }).toString();
+  const keyPair = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const [before, now, next] = [keyPair(), keyPair(), keyPair()];
+  const others = pemOf(before.privateKey) + next.publicKey.export({ format: 'pem', type: 'spki' }).toString();
   beforeAll(async () => {
-    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
-    signing = await startFakeApi({ CARD_SIGNING_KEY: pem });
+    signing = await startFakeApi({
+      CARD_SIGNING_KEY: pemOf(now.privateKey),
+      CARD_SIGNING_KEY_PREVIOUS: others.replaceAll('\n', '\\n'),
+    });
   });
   afterAll(() => signing.close());
 
+  /** The card as a client fetches it. */
+  const fetchCard = (headers = {}) => fetch(signing.url + CARD, { headers: { ...AUTHORIZED, ...headers } });
+  /** Verifies with the SDK and the published keys, as a client that trusts this server does. */
+  const verify = verifyAgentCardSignature(async (kid, jku) => {
+    expect(jku).toBe(`${signing.url}/.well-known/jwks.json`);
+    const { keys } = (await (await fetch(jku!)).json()) as { keys: (JsonWebKey & { kid: string })[] };
+    return createPublicKey({ key: keys.find((key) => key.kid === kid)!, format: 'jwk' });
+  });
+
   it('cards are signed, and their tag stays the same', async () => {
-    const fetchCard = (headers = {}) => fetch(signing.url + CARD, { headers: { ...AUTHORIZED, ...headers } });
     const response = await fetchCard();
     expect(await response.json()).toMatchObject({
       signatures: [{ protected: expect.any(String) as unknown }],
@@ -147,5 +235,39 @@ describe('with a signing key', () => {
     const etag = response.headers.get('etag')!;
     expect(etag).toMatch(/^W\/"/);
     expect((await fetchCard({ 'if-none-match': etag })).status).toBe(304);
+  });
+
+  it.each([{}, { 'a2a-version': '1.0' }])(
+    'a card fetched with %j verifies with the published key',
+    async (headers) => {
+      const card = (await (await fetchCard(headers)).json()) as AgentCard;
+      await expect(verify(card)).resolves.toBeUndefined();
+      const debug = jest.spyOn(console, 'debug').mockReturnValue();
+      await expect(verify({ ...card, description: 'forged' })).rejects.toThrow('No valid signatures');
+      debug.mockRestore();
+    },
+  );
+
+  it('an extended card is signed as well', async () => {
+    signing.operations.getExtendedAgentCard = getExtendedAgentCard;
+    signing.agents.push(agentOf({ extended: { description: 'Says it twice', skills: [] } }, 'extended'));
+    const request = { jsonrpc: '2.0', id: 1, method: 'GetExtendedAgentCard' };
+    const { result } = await json(await signing.rpc(request, {}, '/agents/extended'));
+    await expect(verify(result as AgentCard)).resolves.toBeUndefined();
+  });
+
+  it('the key is published to everybody, with those before and after it, and without private parts', async () => {
+    const response = await fetch(`${signing.url}/.well-known/jwks.json`);
+    expect(response.headers.get('cache-control')).toBe('public, max-age=300');
+    const { keys } = (await response.json()) as { keys: JsonWebKey[] };
+    const xOf = ({ publicKey }: { publicKey: KeyObject }) => publicKey.export({ format: 'jwk' }).x;
+    expect(keys.map(({ x }) => x)).toEqual([xOf(now), xOf(before), xOf(next)]);
+    for (const key of keys) {
+      expect(Object.keys(key).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y']);
+    }
+  });
+
+  it('without one, no key is published', async () => {
+    expect(await (await fetch(`${api.url}/.well-known/jwks.json`)).json()).toEqual({ keys: [] });
   });
 });

@@ -1,6 +1,6 @@
 import {
   type Agent,
-  type AgentCard,
+  CARD_SCOPES,
   type CardForm,
   PROFILES,
   type ProfileCard,
@@ -12,8 +12,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OptionalToken, RequireScope } from '../access/access.guard.js';
 import { HostBindings } from '../access/host-bindings.js';
 import { PublicUrl } from '../http/public-url.js';
+import { buildRootCard } from '../core/agent-cards.js';
 import { AgentFinder } from '../core/request-context.js';
-import { CARD_SCOPES, type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
+import { type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 
 const FLAT_CARD = '/.well-known/agent.json';
 
@@ -118,22 +119,3 @@ const audienceOf = (request: FastifyRequest): 'public' | 'private' =>
 /** The card for a guest says that no token is needed. */
 const withoutToken = (card: Record<string, unknown>, request: FastifyRequest): Record<string, unknown> =>
   hasToken(request) ? card : { ...card, security: [] };
-
-/** The protocol versions at the root, the preferred one first. */
-const ROOT_VERSIONS = ['1.0', '0.3'];
-
-/**
- * The card of an agent at the root of the host it is bound to, which is its only address there.
- * @param needsToken false for callers that are let in without one
- */
-function buildRootCard(agent: Agent, origin: string, needsToken: boolean): AgentCard {
-  const card = buildAgentCard(agent, origin);
-  const supportedInterfaces = ROOT_VERSIONS.map((protocolVersion) => ({
-    url: `${origin}/`,
-    protocolBinding: 'JSONRPC',
-    protocolVersion,
-    tenant: '',
-  }));
-  const securityRequirements = needsToken ? card.securityRequirements : [];
-  return { ...card, supportedInterfaces, securityRequirements };
-}

@@ -4,13 +4,15 @@ import { AccessModule } from '../access/access.module.js';
 import { HttpModule } from '../http/http.module.js';
 import { EventStreams } from '../streams/sse-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
+import { AgentCards } from './agent-cards.js';
 import { CallRunner } from './call-runner.js';
+import { CardSigner } from './card-signer.js';
 import { AgentFinder, CallResolver } from './request-context.js';
 
 /** Calls of operations, whatever protocol they come in: who calls which agent, and the answer or the stream. */
 @Module({
   imports: [AccessModule, HttpModule, TasksModule],
-  providers: [AgentFinder, CallResolver, CallRunner, EventStreams, StreamQuota],
-  exports: [AgentFinder, CallResolver, CallRunner],
+  providers: [AgentCards, AgentFinder, CallResolver, CallRunner, CardSigner, EventStreams, StreamQuota],
+  exports: [AgentFinder, CallResolver, CallRunner, CardSigner],
 })
 export class CoreModule {}

@@ -12,6 +12,7 @@ import {
   assertParts,
   isAllowed,
   isEnabled,
+  requireScope,
   rulesFor,
   soleAgent,
 } from '@baton/a2a';
@@ -19,10 +20,11 @@ import { callerOf, LimitsService } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type HostCaller, requireScope } from '../access/access.guard.js';
+import type { HostCaller } from '../access/access.guard.js';
 import { RequestRates } from '../access/rate-limits.js';
 import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
 import { logContextOf } from '../http/requests.js';
+import { AgentCards } from './agent-cards.js';
 import { idempotencyKey, lastEventId, negotiateExtensions, traceparent } from './call-headers.js';
 
 /** A request and the reply to it. */
@@ -145,6 +147,7 @@ export class CallResolver {
     private readonly memory: ReadMemoryPool,
     private readonly limits: LimitsService,
     private readonly rates: RequestRates,
+    private readonly cards: AgentCards,
   ) {}
 
   /** Throws ProtocolError. */
@@ -169,6 +172,7 @@ export class CallResolver {
     const after = lastEventId(request);
     const key = 'message' in call.request ? idempotencyKey(request) : undefined;
     const extensions = negotiateExtensions(request, agent);
+    const isRoot = pathAgent === undefined && agent.slug === hostAgent;
     if ('message' in call.request) await this.rates.countMessage(caller);
     return {
       headers: extensions.headers,
@@ -190,6 +194,9 @@ export class CallResolver {
         traceparent: traceparent(request),
         lastEventId: after,
         idempotencyKey: key,
+        ...(call.operation === 'getExtendedAgentCard' && {
+          buildCard: (shown: Agent) => this.cards.build(shown, request, isRoot),
+        }),
         memory: this.memory.leaseFor(tenantId, reply.raw, access === 'read'),
       },
     };

@@ -13,7 +13,7 @@ const BEARER = 'bearer';
 
 /** The card of an agent as this server offers it at `publicUrl` (A2A 1.0 §4.4.1), unsigned. */
 export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): AgentCard {
-  const { skills, inputModes, outputModes } = definition;
+  const { inputModes, outputModes } = definition;
   return {
     name: definition.name,
     description: definition.description,
@@ -26,7 +26,7 @@ export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): 
       streaming: true,
       pushNotifications: false,
       extensions: definition.extensions,
-      extendedAgentCard: false,
+      extendedAgentCard: definition.extended !== undefined,
     },
     securitySchemes: {
       [BEARER]: {
@@ -39,7 +39,7 @@ export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): 
     securityRequirements: [{ schemes: { [BEARER]: { list: [] } } }],
     defaultInputModes: inputModes.length > 0 ? inputModes : DEFAULT_MODES,
     defaultOutputModes: outputModes.length > 0 ? outputModes : DEFAULT_MODES,
-    skills: skills.length > 0 ? skills : [defaultSkill(slug, definition)],
+    skills: skillsOf(slug, definition),
     signatures: [],
   };
 }
@@ -53,6 +53,23 @@ function buildInterfaces(slug: string, publicUrl: string): AgentInterface[] {
     tenant: '',
   }));
 }
+
+/** The agent as its extended card describes it: its card is the extended one. Undefined if it has none. */
+export function extendAgent(agent: Agent): Agent | undefined {
+  const { slug, definition } = agent;
+  const { extended } = definition;
+  if (!extended) return undefined;
+  const { description = definition.description, documentationUrl = definition.documentationUrl } = extended;
+  const byId = new Map([...skillsOf(slug, definition), ...extended.skills].map((skill) => [skill.id, skill]));
+  const skills = [...byId.values()];
+  return {
+    ...agent,
+    definition: { ...definition, description, skills, ...(documentationUrl && { documentationUrl }) },
+  };
+}
+
+const skillsOf = (slug: string, definition: Agent['definition']): AgentSkill[] =>
+  definition.skills.length > 0 ? definition.skills : [defaultSkill(slug, definition)];
 
 /** A card must name at least one skill. */
 const defaultSkill = (id: string, { name, description }: Agent['definition']): AgentSkill => ({
@@ -83,11 +100,19 @@ export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
 /**
  * The one member that both generations have under the same name in different shapes. The shapes don't
  * collide inside a scheme, so each scheme carries both. Only what 1.0 knows is covered by a signature.
+ *
+ * Both name the HTTP scheme in the same letters: Python's SDK takes the old shape over the new one where it finds both, and
+ * verifies the signature with that.
  */
 function mergeSchemes(flat: unknown, current: unknown): JsonObject {
   const flatSchemes = flat as Record<string, JsonObject>;
   const schemes = Object.entries((current ?? {}) as Record<string, JsonObject>);
-  return Object.fromEntries(schemes.map(([name, scheme]) => [name, { ...flatSchemes[name], ...scheme }]));
+  return Object.fromEntries(
+    schemes.map(([name, scheme]) => [
+      name,
+      { ...flatSchemes[name], ...(scheme.httpAuthSecurityScheme as JsonObject | undefined), ...scheme },
+    ]),
+  );
 }
 
 /** Version of the schema the flat shape follows; 0.2 clients do not look at it. */

@@ -3,8 +3,8 @@ import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import type { Agent } from '../agent.js';
-import { type CardForm, buildAgentCard, encodeCard } from './agent-card.js';
-import { parseSigningKey, signCard } from './sign-card.js';
+import { type CardForm, buildAgentCard, encodeCard, extendAgent } from './agent-card.js';
+import { parsePublishedKeys, parseSigningKey, publicKeyOf, signCard } from './sign-card.js';
 
 const agent: Agent = {
   id: 'echo',
@@ -71,7 +71,8 @@ describe('P-11: an agent card', () => {
       preferredTransport: 'JSONRPC',
       additionalInterfaces: [{ url: ENDPOINT, transport: 'JSONRPC' }],
       security: [{ bearer: [] }],
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      // In both letters they are the same scheme (RFC 9110 §11.1).
+      securitySchemes: { bearer: { type: 'http', scheme: form === 'both' ? 'Bearer' : 'bearer' } },
       capabilities: { streaming: true, pushNotifications: false, extensions: [{ uri: 'urn:x' }] },
       provider: { organization: 'Acme', url: 'https://acme.example' },
       skills: [{ id: 'echo', tags: ['echo'] }],
@@ -88,11 +89,58 @@ describe('P-11: an agent card', () => {
     expect(read.securitySchemes.bearer?.scheme?.$case).toBe('httpAuthSecurityScheme');
   });
 
+  it('of both generations says the same in either, as Python’s SDK takes the older over the newer', () => {
+    const { type, httpAuthSecurityScheme, ...older } = (
+      encodeCard(card, 'both').securitySchemes as Record<string, Record<string, unknown>>
+    ).bearer!;
+    expect([type, older]).toEqual(['http', httpAuthSecurityScheme]);
+  });
+
   it('of agent.json is an old card through and through', () => {
     const json = encodeCard(card, '0.2');
     expect(isLegacyAgentCard(json)).toBe(true);
     expect(json).not.toHaveProperty('supportedInterfaces');
     expect(isLegacyAgentCard(encodeCard(card, 'both'))).toBe(false);
+  });
+});
+
+describe('an extended card', () => {
+  const skill = (id: string, name: string) => ({
+    ...card.skills[0]!,
+    ...{ id, name },
+  });
+  const extended = {
+    description: 'Says it twice',
+    skills: [skill('echo', 'Loud echo'), skill('audit', 'Audit')],
+  };
+  const withExtended: Agent = { ...agent, definition: { ...agent.definition, extended } };
+
+  it('is declared by the card, in either generation, which has nothing of it', () => {
+    const json = encodeCard(buildAgentCard(withExtended, 'https://host/base/'), 'both');
+    expect(json).toMatchObject({
+      capabilities: { extendedAgentCard: true },
+      supportsAuthenticatedExtendedCard: true,
+      description: 'Says it again',
+    });
+    expect(JSON.stringify(json)).not.toContain('Audit');
+  });
+
+  it('has its own description, and skills beside those of the card', () => {
+    const shown = buildAgentCard(extendAgent(withExtended)!, 'https://host/base/');
+    expect(shown).toMatchObject({
+      name: 'Echo',
+      description: 'Says it twice',
+      capabilities: { extendedAgentCard: true },
+    });
+    expect(shown.skills.map(({ id, name }) => [id, name])).toEqual([
+      ['echo', 'Loud echo'],
+      ['audit', 'Audit'],
+    ]);
+    expect(shown.documentationUrl).toBe(card.documentationUrl);
+  });
+
+  it('is none where the agent says nothing about it', () => {
+    expect(extendAgent(agent)).toBeUndefined();
   });
 });
 
@@ -130,6 +178,20 @@ describe('a signed card', () => {
     debug.mockRestore();
   });
 
+  // a2aproject/a2a-js#663: the verifier leaves `securitySchemes` out of a card that the SDK has parsed. When this fails, it
+  // is mended: take the warning out of docs/calling/cards.md.
+  it('that the SDK has parsed verifies once it is JSON again', async () => {
+    const json = encodeCard(await signCard(card, parseSigningKey(pem(ec.privateKey))), '1.0');
+    const resolved = await new DefaultAgentCardResolver({
+      fetchImpl: async () => Response.json(json),
+    }).resolve('https://h');
+    const verify = verifyAgentCardSignature(() => Promise.resolve(ec.publicKey));
+    const debug = jest.spyOn(console, 'debug').mockReturnValue();
+    await expect(verify(resolved)).rejects.toThrow('No valid signatures');
+    debug.mockRestore();
+    await expect(verify(AgentCard.toJSON(resolved) as AgentCard)).resolves.toBeUndefined();
+  });
+
   it('names its key: the JWK its own way, any other by thumbprint', () => {
     expect(parseSigningKey(jwkOf(ec.privateKey, 'k-1')).kid).toBe('k-1');
     expect(parseSigningKey(jwkOf(ec.privateKey)).kid).toBe(parseSigningKey(pem(ec.privateKey)).kid);
@@ -138,6 +200,26 @@ describe('a signed card', () => {
       '{"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}';
     expect(parseSigningKey(jwk).kid).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
   });
+
+  it('publishes its key without the private part, and others as PEM, JWK or JWK Set', () => {
+    const published = publicKeyOf(parseSigningKey(pem(ec.privateKey)));
+    expect(Object.keys(published).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y']);
+    const spki = (key: KeyObject) => key.export({ format: 'pem', type: 'spki' }).toString();
+    expect(parsePublishedKeys(pem(ec.privateKey))).toEqual([published]);
+    expect(parsePublishedKeys(`${spki(ec.publicKey)}${pem(rsa.privateKey)}`)).toEqual([
+      published,
+      publicKeyOf(parseSigningKey(pem(rsa.privateKey))),
+    ]);
+    expect(parsePublishedKeys(jwkOf(ec.privateKey, 'k-1'))).toEqual([{ ...published, kid: 'k-1' }]);
+    expect(parsePublishedKeys(JSON.stringify({ keys: [published] }))).toEqual([published]);
+  });
+
+  it.each(['-----BEGIN NOTHING-----', '{', '{"keys":[{"kty":"oct","k":"hunter2"}]}', '{"keys":5}'])(
+    'publishes nothing of %s, and does not repeat it',
+    (text) => {
+      expect(() => parsePublishedKeys(text)).toThrow(/^the keys must be /);
+    },
+  );
 
   it.each(['', 'not a key', '{"kty":"oct","k":"AAAA"}', '{', pem(generateKeyPairSync('x25519').privateKey)])(
     'refuses %j without repeating it',

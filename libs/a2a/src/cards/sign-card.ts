@@ -11,6 +11,7 @@ export interface CardSigningKey {
   alg: string;
 }
 
+const KINDS = 'a card signing key must be EC (P-256, P-384, P-521), Ed25519 or RSA';
 const EC_ALGORITHMS: Record<string, string> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' };
 /** Members of a public JWK that its thumbprint covers, sorted, by key type (RFC 7638 §3.2, RFC 8037 §2). */
 const THUMBPRINT_MEMBERS: Record<string, readonly string[]> = {
@@ -19,38 +20,87 @@ const THUMBPRINT_MEMBERS: Record<string, readonly string[]> = {
   RSA: ['e', 'kty', 'n'],
 };
 
+/** A public key as a JWK Set lists it (RFC 7517 §5). */
+export interface PublishedKey extends JsonWebKey {
+  kid: string;
+  alg: string;
+  use: 'sig';
+}
+
 /** Read a private key from PEM (PKCS#8) or JWK text. Throws an Error with a plain reason, never the key. */
 export function parseSigningKey(text: string): CardSigningKey {
   const { privateKey, kid } = readKey(text.trim());
   const jwk = createPublicKey(privateKey).export({ format: 'jwk' });
   const alg = algorithmOf(jwk);
-  if (!alg) throw new Error('a card signing key must be EC (P-256, P-384, P-521), Ed25519 or RSA');
+  if (!alg) throw new Error(KINDS);
   return { privateKey, alg, kid: kid ?? thumbprint(jwk) };
+}
+
+/** The key by which a signature is verified. It has no private part. */
+export const publicKeyOf = ({ privateKey, kid, alg }: CardSigningKey): PublishedKey => ({
+  ...createPublicKey(privateKey).export({ format: 'jwk' }),
+  kid,
+  alg,
+  use: 'sig',
+});
+
+/**
+ * The public parts of keys, private or public ones: PEM blocks one after another, a JWK, or a JWK Set. Throws an Error with a
+ * plain reason, never a key.
+ */
+export function parsePublishedKeys(text: string): PublishedKey[] {
+  return keysIn(text.trim()).map(({ key, kid }) => {
+    const jwk = key.export({ format: 'jwk' });
+    const alg = algorithmOf(jwk);
+    if (!alg) throw new Error(KINDS);
+    return { ...jwk, kid: kid ?? thumbprint(jwk), alg, use: 'sig' };
+  });
+}
+
+function keysIn(text: string): { key: KeyObject; kid?: string | undefined }[] {
+  try {
+    if (!text.startsWith('{')) {
+      const blocks = text.match(/-----BEGIN [\s\S]+?-----END [^-]+-----/g) ?? [];
+      if (blocks.length === 0) throw new Error('no PEM block');
+      return blocks.map((block) => ({ key: createPublicKey(block) }));
+    }
+    const jwk = JSON.parse(text) as JsonWebKey & { keys?: JsonWebKey[] };
+    return (jwk.keys ?? [jwk]).map((key) => ({
+      key: createPublicKey({ key, format: 'jwk' }),
+      kid: kidOf(key),
+    }));
+  } catch {
+    throw new Error('the keys must be PEM blocks, a JWK or a JWK Set in JSON');
+  }
 }
 
 /**
  * The card with a signature (A2A 1.0 §8.4). It covers the card's JSON: canonicalizing the in-memory form
  * with SDK 1.3 silently leaves `securitySchemes` out (a2aproject/a2a-js#663), and no other SDK would agree.
+ * @param jku URL of the JWK Set that has the key
  */
 export async function signCard(
   card: AgentCard,
   { privateKey, kid, alg }: CardSigningKey,
+  jku?: string,
 ): Promise<AgentCard> {
-  const sign = generateAgentCardSignature(privateKey, { alg, kid, typ: 'JOSE' });
+  const sign = generateAgentCardSignature(privateKey, { alg, kid, typ: 'JOSE', ...(jku && { jku }) });
   const { signatures } = await sign(AgentCard.toJSON({ ...card, signatures: [] }) as AgentCard);
   return { ...card, signatures };
 }
 
-function readKey(text: string): { privateKey: KeyObject; kid?: string } {
+function readKey(text: string): { privateKey: KeyObject; kid?: string | undefined } {
   try {
     if (!text.startsWith('{')) return { privateKey: createPrivateKey(text) };
     const key = JSON.parse(text) as JsonWebKey;
-    const kid = typeof key.kid === 'string' && key.kid !== '' ? key.kid : undefined;
-    return { privateKey: createPrivateKey({ key, format: 'jwk' }), kid };
+    return { privateKey: createPrivateKey({ key, format: 'jwk' }), kid: kidOf(key) };
   } catch {
     throw new Error('a card signing key must be a private key as PEM (PKCS#8) or as a JWK in JSON');
   }
 }
+
+const kidOf = ({ kid }: JsonWebKey): string | undefined =>
+  typeof kid === 'string' && kid !== '' ? kid : undefined;
 
 function algorithmOf({ kty, crv }: JsonWebKey): string | undefined {
   if (kty === 'RSA') return 'RS256';

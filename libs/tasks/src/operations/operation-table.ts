@@ -1,6 +1,7 @@
-import { type CallContext, type Operations, ProtocolError } from '@baton/a2a';
+import type { Operations } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CancelOperation } from './cancel-task.js';
+import { getExtendedAgentCard } from './get-extended-card.js';
 import { pushNotSupported } from './push-not-supported.js';
 import { ReadOperations } from './read-tasks.js';
 import { SendOperations } from './send-message.js';
@@ -27,12 +28,7 @@ export class OperationTable {
       pushNotificationConfig: async () => {
         throw pushNotSupported();
       },
-      getExtendedAgentCard: refuseExtendedCard,
+      getExtendedAgentCard,
     };
   }
-}
-
-/** No agent declares `extendedAgentCard` yet (A2A 1.0 §3.1.11, §3.3.4). */
-async function refuseExtendedCard({ rules }: Pick<CallContext, 'rules'>): Promise<never> {
-  throw new ProtocolError(rules.extendedCard, 'This agent has no extended card: its card has all there is');
 }
