@@ -27,6 +27,12 @@ it('every path is in a table that the isolation walk goes through, or names noth
   expect(paths.toSorted()).toEqual([...new Set([...walked, ...CARD_PATHS, ...OPEN])].sort());
 });
 
+it('every route below /v1 is described, at either port', () => {
+  const below = [...ROUTES, ...MANAGEMENT_ROUTES].filter(({ path }) => path.startsWith('/v1/'));
+  const silent = below.filter(({ description }) => !description);
+  expect(silent.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
+});
+
 it('only what names nothing of a tenant’s, and the cards at the root, are open', () => {
   const open = ROUTES.filter(({ access }) => access === 'public' || access === 'optional-token');
   expect(open.map(({ path }) => path).sort()).toEqual(

@@ -31,7 +31,9 @@ export class ApiDocument {
 
   /** Reads it from a running API. */
   static async from(url: string): Promise<ApiDocument> {
-    return new ApiDocument((await (await fetch(url)).json()) as Json);
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`${url}: ${await response.text()}`);
+    return new ApiDocument((await response.json()) as Json);
   }
 
   operation(id: string): Operation {
