@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { rawRequest } from '../testing/raw-request.js';
 import { request, sampleTask } from '../testing/samples.js';
 
 let api: FakeApi;
@@ -58,6 +59,13 @@ describe('what the server does with a URL', () => {
     expect(await raw('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n')).toMatch(
       /^HTTP\/1\.1 200[^]*\r\nkeep-alive: timeout=75\r\n/i,
     );
+  });
+
+  it('says the same on the management port', async () => {
+    const { headers } = await rawRequest(`${api.managementUrl}/healthz`, {
+      headers: { connection: 'keep-alive' },
+    });
+    expect(headers['keep-alive']).toBe('timeout=75');
   });
 
   it('answers OPTIONS with what there is, and HEAD as GET without its body', async () => {

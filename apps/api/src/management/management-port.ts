@@ -66,6 +66,8 @@ export class ManagementPort implements OnApplicationShutdown {
     });
     // The import of a tenant is one long request.
     server.requestTimeout = IMPORT_MS;
+    // As on the public port: a kept connection is never closed under a request.
+    server.keepAliveTimeout = fastify.server.keepAliveTimeout;
     this.server = server;
     server.listen(managementPort, managementHost);
     await once(server, 'listening');
