@@ -23,6 +23,7 @@ export type { ArtifactPage, LogSnapshot } from './tasks/task-reader.js';
 export { TaskStore } from './tasks/task.store.js';
 export { TaskTreeStore, type SweepCursor } from './delegation/task-tree.store.js';
 export {
+  ApproverError,
   ParentOverError,
   StorageFullError,
   TooManyChildrenError,

@@ -111,6 +111,8 @@ export interface NextTurn {
   retry?: RunRetry;
   /** Written with the turn. */
   record?: NewAuditRecord;
+  /** Id of the token that approves with it, which must have the right when the turn is written. */
+  approvingToken?: string;
 }
 
 /** `repeated`: the key names an earlier turn, and nothing was written. */

@@ -119,11 +119,12 @@ export class TaskStore {
   /**
    * One transaction: the message, a `submitted` event and a queued run, and the message's key if it has one.
    * Refused unless the task is interrupted, or if the key is known.
-   * @throws TooManyWaitingError, StorageFullError if there is no slot for it; nothing was written then
+   * @throws TooManyWaitingError, StorageFullError if there is no slot for it; ApproverError if the token may not approve
+   * any more; nothing was written then
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
     const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, quota, retry } = input;
-    const { record } = input;
+    const { record, approvingToken } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
@@ -131,7 +132,7 @@ export class TaskStore {
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const keyed = key ? [...values, ...keyValues(key)] : values;
     const row = await acceptTurn<sql.ContinuedRow>(this.database, {
-      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said], record },
+      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said], record, approvingToken },
       isWritten: ({ sequence }) => sequence !== null,
     });
     if (!row) return { ok: false, reason: 'not-found' };

@@ -19,6 +19,11 @@ export class StorageFullError extends Error {
   override readonly name = 'StorageFullError';
 }
 
+/** The token that approves was revoked, or has lost the right. */
+export class ApproverError extends Error {
+  override readonly name = 'ApproverError';
+}
+
 /** The run that asks for a child no longer owns its task, or the task has ended. */
 export class ParentOverError extends Error {
   override readonly name = 'ParentOverError';
@@ -48,6 +53,8 @@ interface Acceptance<Row> {
   child?: (NewChild & { taskId: string }) | undefined;
   /** For the audit log. */
   record?: NewAuditRecord | undefined;
+  /** Set if the turn approves: the id of the token. */
+  approvingToken?: string | undefined;
 }
 
 /**
@@ -65,7 +72,7 @@ export async function acceptTurn<Row extends QueryResultRow>(
   const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
   const calls = quota.exact ? [lock, write] : [write];
   const { maxStoredBytes = null } = quota;
-  if (maxStoredBytes === null && !acceptance.child && !acceptance.record) {
+  if (maxStoredBytes === null && !acceptance.child && !acceptance.record && !acceptance.approvingToken) {
     const answers = await database.tenantQueries(tenantId, calls);
     return answers.at(-1)?.[0] as Row | undefined;
   }
@@ -82,7 +89,7 @@ export async function acceptTurn<Row extends QueryResultRow>(
 
 async function acceptInSteps<Row extends QueryResultRow>(
   database: Database,
-  { tenantId, taskId, stored, isWritten, child, record }: Acceptance<Row>,
+  { tenantId, taskId, stored, isWritten, child, record, approvingToken }: Acceptance<Row>,
   calls: readonly [Statement, Values][],
   maxStoredBytes: number | null,
 ): Promise<Row | undefined> {
@@ -93,10 +100,30 @@ async function acceptInSteps<Row extends QueryResultRow>(
     const row = answers.at(-1)?.[0] as Row | undefined;
     if (!row || !isWritten(row)) return row;
     if (child) await addChild(transaction, tenantId, child);
+    if (approvingToken !== undefined) await assertMayApprove(transaction, tenantId, approvingToken);
     if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, taskId, stored, maxStoredBytes);
     if (record) await transaction.record(record);
     return row;
   });
+}
+
+/**
+ * Locks a token that may approve: whoever takes the right away has done so before, or waits until the approval is
+ * committed. $1 tenant $2 token
+ */
+const LOCK_APPROVER: Statement = {
+  name: 'task-lock-approver',
+  text: `
+SELECT id FROM api_tokens
+WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
+  AND scopes && ARRAY['tasks:approve', 'admin']
+FOR SHARE`,
+};
+
+/** @throws ApproverError */
+async function assertMayApprove(transaction: Transaction, tenantId: string, tokenId: string): Promise<void> {
+  const found = await transaction.query(LOCK_APPROVER, [tenantId, tokenId]);
+  if (found.length === 0) throw new ApproverError();
 }
 
 interface AddedChildRow {

@@ -1,4 +1,4 @@
-import { type CallContext, ProtocolError, TaskState } from '@baton/a2a';
+import { type CallContext, ProtocolError, TaskState, tokenPrincipal } from '@baton/a2a';
 import { type Approver, approvalsOf, asksForApproval } from '@baton/agents';
 import type { NewAuditRecord, StoredTask } from '@baton/database';
 import { actorOf } from '../core/actor.js';
@@ -47,3 +47,10 @@ export function approvalRecord(
     detail: { owner, calls: calls?.slice(0, 10) },
   };
 }
+
+/**
+ * The token whose right is checked again when the approval is written: it may be revoked meanwhile. Other callers have no
+ * right that can be taken away while they call.
+ */
+export const approvingToken = ({ kind, key }: CallContext['principal']): { approvingToken?: string } =>
+  kind === 'token' ? { approvingToken: key.slice(tokenPrincipal('').key.length) } : {};

@@ -1,6 +1,7 @@
 import { type Agent, type Message, ProtocolError, type Task, TaskState, runRetry } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
+  ApproverError,
   type EarlierTurn,
   type NewTask,
   type NextTurn,
@@ -31,7 +32,10 @@ export type TaskRequest = Pick<
 };
 
 /** The next message of an interrupted task. */
-export type TurnRequest = Pick<NextTurn, 'tenantId' | 'message' | 'traceparent' | 'key' | 'record'> & {
+export type TurnRequest = Pick<
+  NextTurn,
+  'tenantId' | 'message' | 'traceparent' | 'key' | 'record' | 'approvingToken'
+> & {
   agent: Agent;
   /** Unset: the task belongs to `agent`. */
   agentId?: string;
@@ -120,7 +124,8 @@ export class TurnIntake {
    * Give a message to the task that it names (`message.taskId`), as its next turn.
    * @param open called after the commit with the sequence of the turn's event; the run is enqueued after it
    * @returns why not, if the task takes no message now; nothing was written then
-   * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room; nothing was written then
+   * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room, `forbidden` if the token that approves may no
+   * longer do so; nothing was written then
    */
   async continueTask<T = undefined>(
     request: TurnRequest,
@@ -181,7 +186,7 @@ export const withMessageId = (message: Message): Message => ({
 
 const nothing = async <T>(): Promise<T> => undefined as T;
 
-/** The error for a caller whose turn gets no slot. */
+/** The error for a caller whose turn is refused as it is written. */
 const explainQuota =
   (quota: RunQuota | undefined) =>
   (error: unknown): never => {
@@ -200,6 +205,12 @@ const explainQuota =
         maxStoredBytes,
         FULL_RETRY_SECONDS,
         'wait until old tasks are deleted, or ask the operator for more, or for a shorter retention',
+      );
+    }
+    if (error instanceof ApproverError) {
+      throw new ProtocolError(
+        'forbidden',
+        'the token has lost the right to approve: approve with another token',
       );
     }
     throw error;

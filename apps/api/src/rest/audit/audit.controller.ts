@@ -40,6 +40,9 @@ const auditRecord = z
   .meta({ id: 'AuditRecord' });
 const auditPage = z.object({ records: z.array(auditRecord), next_cursor: nextCursor });
 
+const FOR_ALL_AGENTS =
+  'the token has a list of agents, and the audit log is about the whole tenant: read it with a token for all agents';
+
 /** A tenant's audit log: who changed what. Read-only: the changes themselves write it. */
 @Controller('v1/audit')
 export class AuditController {
@@ -60,7 +63,8 @@ export class AuditController {
     @Query('limit', LIMIT) limit: number,
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof auditPage>> {
-    const { tenantId } = callerOf(request);
+    const { tenantId, agents } = callerOf(request);
+    if (agents) throw new ProtocolError('forbidden', FOR_ALL_AGENTS);
     const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const { records, last } = await this.audit.page(tenantId, {
       action,

@@ -16,7 +16,7 @@ class Caller {
   private constructor(
     readonly tenantId: string,
     readonly principal: string,
-    private readonly token: string,
+    readonly token: string,
   ) {}
 
   static async create(tenantId: string, ...scopes: Scope[]): Promise<Caller> {
@@ -266,6 +266,16 @@ describe('a task', () => {
          status = '${JSON.stringify(status)}' WHERE id = '${taskId}'`,
     );
     expect(await owner.send({ taskId })).toMatchObject({ error: expect.anything() });
+    const service = app.get(TokenService, { strict: false });
+    const revoked = await Caller.create(tenantId, 'admin');
+    const verified = await service.verify(revoked.token);
+    await service.revoke(tenantId, revoked.principal.slice('token:'.length));
+    // The call has begun before.
+    const verify = jest.spyOn(service, 'verify').mockResolvedValueOnce(verified);
+    expect(await revoked.send({ taskId, parts: [{ text: 'yes' }] })).toMatchObject({
+      error: { message: 'the token has lost the right to approve: approve with another token' },
+    });
+    verify.mockRestore();
     expect(await admin.records('action=approval')).toEqual([]);
     expect(await admin.send({ taskId, parts: [{ text: 'yes' }] })).toHaveProperty('result');
     const records = await admin.records('action=approval');
@@ -278,6 +288,15 @@ describe('a task', () => {
     ]);
     expect(JSON.stringify(records)).not.toContain('my secret words');
   });
+});
+
+it('is not for a token with a list of agents, which the records of others are none of', async () => {
+  const { token } = await (await Tenant.create()).only(['echo'], 'admin', 'audit:read');
+  const answer = await fetch(`${url}/v1/audit`, { headers: { authorization: `Bearer ${token}` } });
+  expect([answer.status, await answer.json()]).toMatchObject([
+    403,
+    { error: { message: expect.stringContaining('the token has a list of agents') as string } },
+  ]);
 });
 
 describe('a refused request', () => {
