@@ -1,4 +1,6 @@
 // Fills a database with rows of finished tasks. Postgres generates them, in slices.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import pg from 'pg';
 
 const SLICE = 20_000;
@@ -7,11 +9,21 @@ export const LONG_CONTEXT = 'long-conversation';
 /** So many tasks of each tenant wait for their caller, whatever else there is. */
 const WAITING = 60;
 
-/** A connection that sees every tenant's rows. */
-export async function connect(databaseUrl) {
-  const client = new pg.Client({ connectionString: databaseUrl });
+/** A connection that sees every tenant's rows. @param home of an `npm start`: then as the owner of its tables, with its key */
+export async function connect(databaseUrl, home) {
+  const read = (name) => {
+    const file = join(home ?? '', name);
+    return home && existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+  };
+  const url = new URL(databaseUrl);
+  const password = read('postgres/owner-password');
+  if (password) Object.assign(url, { username: 'baton_owner', password });
+  const client = new pg.Client({ connectionString: url.toString() });
   await client.connect();
-  await client.query(`SET baton.tenant = 'system'`);
+  await client.query(
+    `SELECT set_config('baton.tenant', 'system', false), set_config('baton.system_key', $1, false)`,
+    [read('database-system-key')],
+  );
   return client;
 }
 

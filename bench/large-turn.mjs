@@ -7,7 +7,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
+import { connect } from './fill.mjs';
 import { startBaton } from './servers.mjs';
 
 const path = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url));
@@ -83,9 +83,7 @@ const baton = await startBaton({
     ...(driver === 'postgres' && { PATH: '', REDIS_URL: '' }),
   },
 });
-const database = new pg.Client({ connectionString: baton.databaseUrl });
-await database.connect();
-await database.query(`SELECT set_config('baton.tenant', 'system', false)`);
+const database = await connect(baton.databaseUrl, baton.home);
 const peaks = new Peaks();
 const rows = [];
 const authorization = { authorization: `Bearer ${baton.token}` };

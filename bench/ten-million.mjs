@@ -20,7 +20,7 @@ const OTHERS = 5;
 /** Starts a Baton with so many tasks, three quarters of them the demo tenant's, and one task with a huge log. */
 async function prepare(name, tasks, huge) {
   const baton = await startBaton({ workers: 1, env: { RETENTION_SWEEP_MS: '1000' } });
-  const client = await connect(baton.databaseUrl);
+  const client = await connect(baton.databaseUrl, baton.home);
   const [demo, ...others] = await tenantsOf(client, OTHERS);
   const note = (events) =>
     process.stderr.write(`${name}: ${events.toLocaleString('en')} events of a tenant\n`);

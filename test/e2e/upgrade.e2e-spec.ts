@@ -21,6 +21,8 @@ const STREAMS = 3;
 /** The traffic goes on while processes start: it must leave them time for that. */
 const SEND_PAUSE_MS = 250;
 const FINISHED_TASKS = 2_000;
+/** The last release does not know it. */
+const SYSTEM_KEY = randomBytes(32).toString('base64');
 
 /** What a later release may bring for the tables with the most traffic: a column that is filled, and an index. */
 const LATER_MIGRATION = `ALTER TABLE "tasks" ADD COLUMN "upgrade_test" INTEGER;
@@ -132,7 +134,7 @@ class Traffic {
 }
 
 async function migrate(dist: string, url: string, ...args: string[]): Promise<string> {
-  const env = { ...process.env, DATABASE_URL: url };
+  const env = { ...process.env, DATABASE_URL: url, DATABASE_SYSTEM_KEY: SYSTEM_KEY };
   const script = join(dist, 'libs/database/src/migrate-main.js');
   return (await promisify(execFile)(process.execPath, [script, ...args], { env })).stdout;
 }
@@ -179,7 +181,7 @@ describe.each(DRIVERS)('the release before this one on %s', (driver) => {
   });
 
   async function start(kind: 'api' | 'worker', dist: string): Promise<BatonProcess> {
-    const env = { DATABASE_URL: url, REDIS_URL: redis?.url ?? '' };
+    const env = { DATABASE_URL: url, DATABASE_SYSTEM_KEY: SYSTEM_KEY, REDIS_URL: redis?.url ?? '' };
     const process = await startProcess(kind, env, undefined, dist);
     running.add(process);
     return process;
@@ -202,6 +204,7 @@ describe.each(DRIVERS)('the release before this one on %s', (driver) => {
     const printed = await migrate(PRESENT, url, '--folder', migrations);
     expect(printed).toMatch(/backfill tasks: 2\d slices/);
     expect(printed).toContain('The database is up to date.');
+    expect(printed).toContain('DATABASE_SYSTEM_KEY is set, but the database does not ask for it yet.');
     expect(traffic.done).toBeGreaterThan(before);
     await traffic.more(5);
 
@@ -214,6 +217,12 @@ describe.each(DRIVERS)('the release before this one on %s', (driver) => {
     await traffic.more(10);
     await stop(oldApi);
     await traffic.more(5);
+
+    // No process of the old release is left: the database may ask for the key, and no longer before they come back.
+    await migrate(PRESENT, url, '--folder', migrations, '--system-key', 'enforce');
+    await expect(client.query('SELECT FROM tasks')).rejects.toThrow('needs the key of this database');
+    await traffic.more(10);
+    await migrate(PRESENT, url, '--folder', migrations, '--system-key', 'release');
 
     // Back again: the old release starts on the migrated schema.
     const apiAgain = await start('api', released);
