@@ -19,6 +19,28 @@ async function exceeded({ metrics }: { metrics: Metrics }, limit: string): Promi
   return values.find(({ labels }) => labels.limit === limit)?.value ?? 0;
 }
 
+/** Requests that are answered only when `wanted` are there at once, and then late enough for more to come. */
+class Crowd {
+  entered = 0;
+  most = 0;
+  private inside = 0;
+  private readonly held: (() => void)[] = [];
+
+  constructor(private readonly wanted: number) {}
+
+  enter(answer: () => void): void {
+    this.entered += 1;
+    this.inside += 1;
+    this.most = Math.max(this.most, this.inside);
+    this.held.push(() => {
+      this.inside -= 1;
+      answer();
+    });
+    if (this.most < this.wanted) return;
+    for (const leave of this.held.splice(0)) setTimeout(leave, 20);
+  }
+}
+
 describe('a model that does not stop', () => {
   let bench: LlmBench;
   beforeAll(async () => {
@@ -130,23 +152,15 @@ describe('an MCP server that offers too much', () => {
   });
 
   it('is opened with three others at a time', async () => {
-    let [open, most, asked] = [0, 0, 0];
-    const server = createServer((_request, response) => {
-      open += 1;
-      asked += 1;
-      most = Math.max(most, open);
-      setTimeout(() => {
-        open -= 1;
-        response.writeHead(403).end();
-      }, 20);
-    });
+    const crowd = new Crowd(4);
+    const server = createServer((_request, response) => crowd.enter(() => response.writeHead(403).end()));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/mcp`;
     const servers = Array.from({ length: 16 }, (_, i) => ({ name: `s${String(i)}`, url, optional: true }));
     expect(names(await bench.open(servers))).toEqual([]);
     server.close();
-    expect(asked).toBeGreaterThanOrEqual(16);
-    expect(most).toBe(4);
+    expect(crowd.entered).toBeGreaterThanOrEqual(16);
+    expect(crowd.most).toBe(4);
   });
 
   it('gets no more of a result to the model than its first items, and no secret it was sent', async () => {
@@ -172,17 +186,14 @@ describe('files at URLs', () => {
   const metrics = new Metrics();
   const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, metrics);
   let server: Server;
-  let [open, most] = [0, 0];
+  let crowd = new Crowd(1);
   let size = 10;
   beforeAll(async () => {
-    server = createServer((_request, response) => {
-      open += 1;
-      most = Math.max(most, open);
-      setTimeout(() => {
-        open -= 1;
-        response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(Buffer.alloc(size));
-      }, 20);
-    });
+    server = createServer((_request, response) =>
+      crowd.enter(() =>
+        response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(Buffer.alloc(size)),
+      ),
+    );
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   });
   afterAll(async () => {
@@ -203,8 +214,9 @@ describe('files at URLs', () => {
   };
 
   it('are read three at a time, and 20 in a turn', async () => {
+    crowd = new Crowd(3);
     expect((await read(20)).content).toHaveLength(20);
-    expect(most).toBe(3);
+    expect(crowd.most).toBe(3);
     await expect(read(21)).rejects.toMatchObject({
       message: expect.stringContaining('more than 20 files by URL: send fewer'),
       limit: 'files',
