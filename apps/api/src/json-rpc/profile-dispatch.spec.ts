@@ -1,4 +1,4 @@
-import { type CallContext, type ProfileName, PROFILES, ProtocolError, TaskState } from '@baton/a2a';
+import { type CallContext, type ProfileName, PROFILES, ProtocolError, rulesFor, TaskState } from '@baton/a2a';
 import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { sampleTask, statusItem, taskItem } from '../testing/samples.js';
 
@@ -76,7 +76,8 @@ describe('the paths', () => {
       version: '0.3',
       agent: { slug: path === '/' ? 'index' : 'echo' },
     });
-    expect(calls[0]?.rules).toEqual(PROFILES[profile].rules);
+    const spoken = PROFILES[profile];
+    expect(calls[0]?.rules).toEqual(rulesFor(spoken, spoken.codecFor(send.method)!));
   });
 
   it('S-2 O-3 the 0.1 family brings an id of the caller’s own', async () => {
