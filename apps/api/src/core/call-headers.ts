@@ -1,4 +1,4 @@
-import { type Agent, ProtocolError } from '@baton/a2a';
+import { type Agent, ProtocolError, RESUME_EXTENSION } from '@baton/a2a';
 import type { FastifyRequest } from 'fastify';
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
@@ -55,7 +55,7 @@ const EXTENSION_HEADERS = ['A2A-Extensions', 'X-A2A-Extensions'] as const;
 
 /** The negotiated extensions. */
 export interface NegotiatedExtensions {
-  /** URIs the caller asked for and the agent declares. */
+  /** URIs the caller asked for and the agent declares: what the runtime of the agent is told. */
   active: readonly string[];
   /** Tells the caller which are active, under the header names it used itself. */
   headers: Record<string, string>;
@@ -67,14 +67,17 @@ export interface NegotiatedExtensions {
  */
 export function negotiateExtensions(request: FastifyRequest, agent: Agent): NegotiatedExtensions {
   const declared = agent.definition.extensions;
-  if (declared.length === 0) return { active: [], headers: {} };
-  const asked = new Set(EXTENSION_HEADERS.flatMap((name) => urisOf(request.headers[name.toLowerCase()])));
+  const used = EXTENSION_HEADERS.filter((name) => request.headers[name.toLowerCase()] !== undefined);
+  if (declared.length === 0 && used.length === 0) return { active: [], headers: {} };
+  const asked = new Set(used.flatMap((name) => urisOf(request.headers[name.toLowerCase()])));
   const missing = declared.filter(({ uri, required }) => required && !asked.has(uri)).map(({ uri }) => uri);
   if (missing.length > 0) throw extensionRequired(missing);
   const active = declared.map(({ uri }) => uri).filter((uri) => asked.has(uri));
-  const used = EXTENSION_HEADERS.filter((name) => request.headers[name.toLowerCase()] !== undefined);
-  const headers = Object.fromEntries(used.map((name) => [name, active.join(', ')]));
-  return { active, headers: active.length > 0 ? headers : {} };
+  // Streams have it whether the caller asks for it or not.
+  const echoed = asked.has(RESUME_EXTENSION.uri) ? [...active, RESUME_EXTENSION.uri] : active;
+  if (echoed.length === 0) return { active, headers: {} };
+  const list = [...new Set(echoed)].join(', ');
+  return { active, headers: Object.fromEntries(used.map((name) => [name, list])) };
 }
 
 function urisOf(header: string | string[] | undefined): string[] {

@@ -239,6 +239,17 @@ describe('extensions', () => {
     expect(calls[0]?.extensions).toEqual(['urn:b']);
   });
 
+  it('has one of its own for every agent, which is nothing for the agent’s runtime', async () => {
+    const resume = 'urn:baton:a2a:resume:v1';
+    const echo = await api.rpc(request.get, { 'a2a-extensions': `urn:x, ${resume}` });
+    expect(echo.headers.get('a2a-extensions')).toBe(resume);
+    declare({ uri: 'urn:a', required: true });
+    const response = await call({ 'a2a-extensions': `${resume}, urn:a` });
+    expect(response.headers.get('a2a-extensions')).toBe(`urn:a, ${resume}`);
+    expect(calls.map(({ extensions }) => extensions)).toEqual([[], ['urn:a']]);
+    expect(await outcome(await call({ 'a2a-extensions': resume }))).toMatchObject({ code: -32008 });
+  });
+
   it('answers the older header under the older name', async () => {
     declare({ uri: 'urn:a', required: false });
     const response = await call({ 'x-a2a-extensions': 'urn:a' });

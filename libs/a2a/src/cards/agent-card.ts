@@ -1,5 +1,5 @@
 import type { Agent } from '../agent.js';
-import { AgentCard, type AgentInterface, type AgentSkill } from '../model.js';
+import { AgentCard, type AgentExtension, type AgentInterface, type AgentSkill } from '../model.js';
 
 /** Every binding and version an agent is served with, the preferred one first. A new binding is one row. */
 const INTERFACES: readonly { binding: string; version: string; path: (slug: string) => string }[] = [
@@ -10,6 +10,16 @@ const INTERFACES: readonly { binding: string; version: string; path: (slug: stri
 const DEFAULT_MODES = ['text/plain', 'application/json'];
 /** Name of the one security scheme: the tenant's bearer token. */
 const BEARER = 'bearer';
+
+/** What every agent's streams have beside the specification: docs/calling/resume-extension.md. */
+export const RESUME_EXTENSION: AgentExtension = {
+  uri: 'urn:baton:a2a:resume:v1',
+  description:
+    'Each event of a stream has the id of its place in the log of the task. SubscribeToTask with the header ' +
+    'Last-Event-ID sends every event after that one, also those of a task that has ended.',
+  required: false,
+  params: undefined,
+};
 
 /** The card of an agent as this server offers it at `publicUrl` (A2A 1.0 §4.4.1), unsigned. */
 export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): AgentCard {
@@ -25,7 +35,7 @@ export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): 
     capabilities: {
       streaming: true,
       pushNotifications: false,
-      extensions: definition.extensions,
+      extensions: extensionsOf(definition),
       extendedAgentCard: definition.extended !== undefined,
     },
     securitySchemes: {
@@ -67,6 +77,11 @@ export function extendAgent(agent: Agent): Agent | undefined {
     definition: { ...definition, description, skills, ...(documentationUrl && { documentationUrl }) },
   };
 }
+
+const extensionsOf = ({ extensions }: Agent['definition']): AgentExtension[] => [
+  ...extensions.filter(({ uri }) => uri !== RESUME_EXTENSION.uri),
+  RESUME_EXTENSION,
+];
 
 const skillsOf = (slug: string, definition: Agent['definition']): AgentSkill[] =>
   definition.skills.length > 0 ? definition.skills : [defaultSkill(slug, definition)];
@@ -146,6 +161,15 @@ export function flattenCard(card: AgentCard): JsonObject {
     defaultOutputModes: card.defaultOutputModes,
     skills: card.skills.map(flattenSkill),
   };
+}
+
+/** The flat card of an agent for clients of another system, which know no extension of ours. */
+export function buildForeignCard(agent: Agent, publicUrl: string, url: string): JsonObject {
+  const card = buildAgentCard(agent, publicUrl);
+  const extensions = card.capabilities?.extensions.filter((each) => each !== RESUME_EXTENSION) ?? [];
+  const supportedInterfaces = [{ url, protocolBinding: 'JSONRPC', protocolVersion: '0.3', tenant: '' }];
+  const capabilities = card.capabilities && { ...card.capabilities, extensions };
+  return flattenCard({ ...card, capabilities, supportedInterfaces });
 }
 
 const flattenCapabilities = ({ capabilities }: AgentCard): JsonObject => ({

@@ -23,6 +23,7 @@ const agent: Agent = {
     provider: { organization: 'Acme', url: 'https://acme.example' },
   },
 };
+const RESUME = { uri: 'urn:baton:a2a:resume:v1' };
 const ENDPOINT = 'https://host/base/agents/echo';
 const card = buildAgentCard(agent, 'https://host/base/');
 const serve = (form: CardForm) => () => Promise.resolve(Response.json(encodeCard(card, form)));
@@ -73,7 +74,7 @@ describe('P-11: an agent card', () => {
       security: [{ bearer: [] }],
       // In both letters they are the same scheme (RFC 9110 §11.1).
       securitySchemes: { bearer: { type: 'http', scheme: form === 'both' ? 'Bearer' : 'bearer' } },
-      capabilities: { streaming: true, pushNotifications: false, extensions: [{ uri: 'urn:x' }] },
+      capabilities: { streaming: true, pushNotifications: false, extensions: [{ uri: 'urn:x' }, RESUME] },
       provider: { organization: 'Acme', url: 'https://acme.example' },
       skills: [{ id: 'echo', tags: ['echo'] }],
       supportsAuthenticatedExtendedCard: false,

@@ -4,7 +4,7 @@
  * version header is 1.0, whose method names work too, and is judged before the body is looked at.
  */
 import type { Agent } from '../agent.js';
-import { buildAgentCard, flattenCard } from '../cards/agent-card.js';
+import { buildForeignCard } from '../cards/agent-card.js';
 import { type WireVersion, defineCodec } from '../codecs/codec.js';
 import type { Fields } from '../codecs/params.js';
 import { V0_3 } from '../codecs/v0_3.js';
@@ -77,8 +77,7 @@ const CHAT = { id: 'chat', name: 'Chat', description: 'Answers messages of text.
 /** The card of an agent as Arbiter's clients read it (A-47): 0.3, text in, text and JSON out. */
 export function encodeArbiterCard(agent: Agent, publicUrl: string): Record<string, unknown> {
   const url = `${publicUrl.replace(/\/+$/, '')}/v1/a2a/agents/${encodeURIComponent(agent.id)}`;
-  const supportedInterfaces = [{ url, protocolBinding: 'JSONRPC', protocolVersion: '0.3', tenant: '' }];
-  const card = flattenCard({ ...buildAgentCard(agent, publicUrl), supportedInterfaces });
+  const card = buildForeignCard(agent, publicUrl, url);
   const skills = (card.skills as { id: string }[]).filter(({ id }) => id !== CHAT.id);
   return {
     ...card,

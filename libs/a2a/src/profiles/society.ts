@@ -3,7 +3,7 @@
  * thread's next turn. A client gives up after 30 s, so the answer is then the task as it is.
  */
 import type { Agent } from '../agent.js';
-import { buildAgentCard, flattenCard } from '../cards/agent-card.js';
+import { buildForeignCard } from '../cards/agent-card.js';
 import { type AnswerContext, defineCodec } from '../codecs/codec.js';
 import { v0_1 } from '../codecs/v0_1.js';
 import { type Artifact, type Part, type Task, TaskState } from '../model.js';
@@ -100,6 +100,5 @@ function asText({ content, filename, mediaType }: Part): Part {
  */
 function encodeRootCard(agent: Agent, origin: string): Record<string, unknown> {
   const url = `${origin.replace(/\/+$/, '')}/`;
-  const supportedInterfaces = [{ url, protocolBinding: 'JSONRPC', protocolVersion: '0.3', tenant: '' }];
-  return flattenCard({ ...buildAgentCard(agent, origin), supportedInterfaces });
+  return buildForeignCard(agent, origin, url);
 }
