@@ -1,5 +1,5 @@
-import { AuditStore, Database, PLATFORM } from '@baton/database';
-import { TokenService } from '@baton/identity';
+import { AuditStore, Database, OperatorTokenStore, PLATFORM } from '@baton/database';
+import { OperatorTokens, TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
 import { MANAGEMENT_ROUTES } from '../testing/routes.js';
 import { app, ask, managementUrl, operator, operatorKey, url } from './admin-api.fixture.js';
@@ -149,12 +149,28 @@ const writing = MANAGEMENT_ROUTES.filter(({ access }) => access === 'operator')
   .map(({ method, path }) => `${method} ${path}`)
   .filter((route) => !route.startsWith('GET ') || route in WRITES);
 
-/** All records, of every tenant and of the platform, that `work` has written. */
+/** All records of changes, of every tenant and of the platform, that `work` has written. */
 async function writtenBy(work: () => Promise<void>) {
   const known = new Set((await audit().list({ limit: 1_000 })).map(({ id }) => id));
   await work();
-  return (await audit().list({ limit: 1_000 })).filter(({ id }) => !known.has(id));
+  const all = await audit().list({ limit: 1_000 });
+  return all.filter(({ id, action }) => !known.has(id) && action !== 'signin.refused');
 }
+
+/** Tokens that are not good for operators, by what is wrong with them. */
+let refused: Record<string, string>;
+beforeAll(async () => {
+  const operators = app.get(OperatorTokens, { strict: false });
+  const revoked = await operators.issue('revoked', null);
+  await app.get(OperatorTokenStore, { strict: false }).revoke(revoked.token.id);
+  const { json } = await ask('POST', `tenants/${await tenant()}/tokens`, { name: 'x', scopes: ['admin'] });
+  refused = {
+    revoked: revoked.secret,
+    expired: (await operators.issue('expired', new Date(Date.now() - 1))).secret,
+    unknown: `baton_operator_${'x'.repeat(43)}`,
+    'of a tenant': json.secret as string,
+  };
+});
 
 describe('every route of operators that writes', () => {
   it('has a row in the table above', () => {
@@ -162,13 +178,16 @@ describe('every route of operators that writes', () => {
   });
 
   it.each(Object.keys(WRITES))(
-    '%s writes one record, of the operator, in the log of the tenant',
+    '%s is for good tokens of operators alone, and writes one record in the log of the tenant',
     async (route) => {
       const slug = await tenant();
       const [method = ''] = route.split(' ');
       const step = await WRITES[route]!(slug);
       const { path, body, action, target, isPlatform } = step;
       const written = await writtenBy(async () => {
+        for (const [kind, bad] of Object.entries(refused)) {
+          expect([kind, (await ask(method, path, body, bad)).status]).toEqual([kind, 401]);
+        }
         const { status, json } = await ask(method, path, body);
         expect([status < 300, json]).toEqual([true, json]);
       });
