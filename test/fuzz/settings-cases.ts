@@ -32,6 +32,7 @@ const agents = ({ model, tools, card }: Peers): fc.Arbitrary<object> => {
     provider: { organization: 'o', url: 'https://o.example' },
     ...{ documentationUrl: 'https://o.example/d', iconUrl: 'https://o.example/i' },
     retry: { mode: 'restart', attempts: 2, backoff: { initialMs: 1, factor: 1, maxMs: 1 } },
+    idempotencyHours: 1,
   };
   const server = {
     ...{ name: 'desk', url: tools, headers: { 'x-key': { secret: 'openai', prefix: 'k ' }, 'x-a': 'b' } },

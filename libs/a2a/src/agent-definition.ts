@@ -71,6 +71,14 @@ export const agentFile = z.strictObject({
   documentationUrl: url.optional(),
   iconUrl: url.optional(),
   retry: retryPolicy.optional().describe('What becomes of a turn whose worker died'),
+  idempotencyHours: z
+    .int()
+    .min(0)
+    .max(8760)
+    .optional()
+    .describe(
+      'How long a repeated message joins its task, in hours; 0 = never; left out = IDEMPOTENCY_HOURS',
+    ),
   tenants: z.array(text).optional().describe('Installed agents only: slugs of the tenants it is for'),
 });
 

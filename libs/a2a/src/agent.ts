@@ -40,6 +40,8 @@ export interface AgentDefinition {
   iconUrl?: string;
   /** Left out = restart, without a pause, as often as the environment says. */
   retry?: RetryPolicy;
+  /** How long a repeated message joins its task, in hours; 0 = never; left out = what the environment says. */
+  idempotencyHours?: number;
 }
 
 /** What says whether an agent takes messages. */

@@ -218,9 +218,10 @@ const api = group('API', {
       '(Society), and while no worker is alive. Then it answers with the task as it is. The run continues.',
   ),
   idempotencyHours: setting(
-    integer(1, 8760),
+    integer(0, 8760),
     24,
-    'How long a repeated message joins its task, in hours. Later it makes a new task.',
+    'How long a repeated message joins its task, in hours. Later it makes a new task. 0: only messages with an ' +
+      '`Idempotency-Key` are recognized, for 24 hours. An agent can set its own value (`idempotencyHours`).',
   ),
   sseHeartbeatMs: setting(
     milliseconds,

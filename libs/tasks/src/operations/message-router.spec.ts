@@ -27,7 +27,7 @@ const call = (clientTaskId?: string, idempotencyKey?: string, rule = RULE): Call
   ({
     tenantId: 'tenant',
     principal: tokenPrincipal('token'),
-    agent: { id: 'echo' },
+    agent: { id: 'echo', definition: {} },
     profile: 'orloj',
     rules: { ...SPEC_RULES, clientTaskIds: rule },
     clientTaskId,
@@ -52,6 +52,8 @@ class Surroundings {
   losses = 0;
   /** What the same message, or another one under its key, has made earlier. */
   earlier: EarlierTurn | undefined;
+  /** The keys under which the message was looked for. */
+  readonly keys: (MessageKey | undefined)[] = [];
 
   readonly tasks = {
     findAlias: async () => (this.looks[0] ? { taskId: 'task', agentId: 'echo' } : undefined),
@@ -87,6 +89,7 @@ class Surroundings {
   }
 
   private before(key?: MessageKey): EarlierTurn | undefined {
+    this.keys.push(key);
     return key && this.earlier?.taskId !== key.goneTaskId ? this.earlier : undefined;
   }
 
@@ -101,12 +104,11 @@ const { signal } = new AbortController();
 
 describe('MessageRouter', () => {
   let behind: Surroundings;
-  const environment = loadEnvironment({ DATABASE_URL: 'postgres://localhost/none' });
-  const routeCall = (context: CallContext, sent = message) =>
+  const routeCall = (context: CallContext, sent = message, settings: Record<string, string> = {}) =>
     new MessageRouter(
       behind.intake as never,
       behind.tasks as never,
-      environment,
+      loadEnvironment({ DATABASE_URL: 'postgres://localhost/none', ...settings }),
       behind.finder as never,
     ).route(context, request(sent), signal);
   const route = (clientTaskId?: string) => routeCall(call(clientTaskId));
@@ -190,6 +192,28 @@ describe('MessageRouter', () => {
       behind.looks = [undefined];
       await route();
       expect(behind.asked).toEqual(['create null in a new context', 'create null in a new context']);
+    });
+
+    it.each([
+      ['the environment', { IDEMPOTENCY_HOURS: '0' }, {}, undefined],
+      ['its agent', {}, { idempotencyHours: 0 }, undefined],
+      ['its agent, whatever the environment', { IDEMPOTENCY_HOURS: '0' }, { idempotencyHours: 2 }, 2],
+    ])('is another one where %s says so', async (_who, settings, definition, hours) => {
+      behind.earlier = earlier;
+      const context = call();
+      const agent = { ...context.agent, definition: { ...context.agent.definition, ...definition } };
+      if (hours) behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
+      await routeCall({ ...context, agent }, message, settings);
+      expect(behind.asked).toEqual(['create null in a new context', ...(hours ? ['join'] : [])]);
+      expect(behind.keys.map((key) => key?.hours)).toEqual([hours]);
+    });
+
+    it('is known for a day by its Idempotency-Key where messages are not known by their id', async () => {
+      behind.earlier = earlier;
+      behind.looks = [stored(TaskState.TASK_STATE_COMPLETED, message)];
+      await routeCall(call(undefined, 'key'), message, { IDEMPOTENCY_HOURS: '0' });
+      expect(behind.asked).toEqual(['create null in a new context', 'join']);
+      expect(behind.keys.map((key) => key?.hours)).toEqual([24]);
     });
 
     it('knows one without an id by nothing, or by its Idempotency-Key', async () => {

@@ -154,6 +154,9 @@ export class MessageAcceptance {
 /** Maximum number of tries to find the turn of a message that several callers send under one id at once. */
 const MAX_LOOKS = 5;
 
+/** How long an Idempotency-Key counts where messages are not known by their id: who sends one relies on it. */
+const HEADER_HOURS = 24;
+
 interface Sent {
   call: CallContext;
   request: SendMessageRequest;
@@ -181,12 +184,18 @@ export class MessageRouter {
     const { message, configuration } = request;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
     if (configuration?.taskPushNotificationConfig) throw pushNotSupported();
-    const key = messageKey(call, request, message);
-    const { idempotencyHours: hours } = this.environment;
-    const sent = { call, request, message, signal, key: key && { ...key, hours } };
+    const sent = { call, request, message, signal, key: this.keyOf(call, request, message) };
     const { clientTaskId, rules } = call;
     if (clientTaskId === undefined || !rules.clientTaskIds) return this.routeNew(sent);
     return this.routeByAlias(sent, clientTaskId, rules.clientTaskIds);
+  }
+
+  /** Undefined: the message is never deduplicated. */
+  private keyOf(call: CallContext, request: SendMessageRequest, message: Message): MessageKey | undefined {
+    const { idempotencyHours: hours = this.environment.idempotencyHours } = call.agent.definition;
+    if (hours === 0 && call.idempotencyKey === undefined) return undefined;
+    const key = messageKey(call, request, message);
+    return key && { ...key, hours: hours || HEADER_HOURS };
   }
 
   /** A message makes one turn, however often it arrives. Repetitions join it. */
