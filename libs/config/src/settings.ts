@@ -159,12 +159,15 @@ const api = group('API', {
     networks,
     '',
     'Addresses and networks of the proxies in front of the API, separated by commas. Only they are believed when ' +
-      'they say where a call comes from (`X-Forwarded-For`). That address tells apart guests of a public host ' +
-      'who send no secret of their own (docs/calling/guests.md).',
+      'they say where a call comes from (`X-Forwarded-For`) and where it went to (`X-Forwarded-Host`, ' +
+      '`X-Forwarded-Proto`). The first address tells apart guests of a public host who send no secret of their own ' +
+      '(docs/calling/guests.md).',
   ),
   publicUrl: optional(
     publicUrl,
-    'URL under which callers reach the API. Agent cards contain it. Default: http://localhost:PORT.',
+    'URL under which callers reach the API. Agent cards contain it. Default: the origin that the request for the ' +
+      'card came to; so it is for a URL of `localhost`. Signed cards do not believe what a caller says of that: ' +
+      'without this setting they have http://localhost:PORT.',
   ),
   corsOrigins: setting(
     origins,

@@ -38,7 +38,7 @@ export class CardsController {
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const card = buildAgentCard(await this.agentOf(request, slugOrId), this.publicUrl.value);
+    const card = buildAgentCard(await this.agentOf(request, slugOrId), this.publicUrl.of(request));
     await sendCard(await this.sheets.sheet(card, cardFormFor(request)), 'private', request, reply);
   }
 
@@ -49,7 +49,7 @@ export class CardsController {
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const card = buildAgentCard(await this.agentOf(request, slugOrId), this.publicUrl.value);
+    const card = buildAgentCard(await this.agentOf(request, slugOrId), this.publicUrl.of(request));
     await sendCard(await this.sheets.sheet(card, '0.2'), 'private', request, reply);
   }
 
@@ -86,7 +86,7 @@ function profileCardController(card: ProfileCard): Type {
       @Res() reply: FastifyReply,
     ): Promise<void> {
       const agent = await this.agents.named(callerOf(request), slugOrId);
-      const sheet = this.sheets.unsigned(card.encode(agent, this.publicUrl.value));
+      const sheet = this.sheets.unsigned(card.encode(agent, this.publicUrl.of(request)));
       await sendCard(sheet, 'private', request, reply);
     }
   }

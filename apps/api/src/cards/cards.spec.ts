@@ -3,6 +3,7 @@ import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { getExtendedAgentCard } from '@baton/tasks';
 import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { rawRequest } from '../testing/raw-request.js';
 
 const CARD = '/agents/echo/.well-known/agent-card.json';
 const AUTHORIZED = { authorization: 'Bearer reader' };
@@ -204,6 +205,105 @@ describe('the extended card', () => {
   });
 });
 
+describe('the origin in a card', () => {
+  const ROOT = '/.well-known/agent-card.json';
+  const look = async (
+    at: FakeApi,
+    headers: Record<string, string>,
+    path = CARD,
+    more: Record<string, string> = AUTHORIZED,
+  ) => {
+    const answer = await rawRequest(at.url + path, {
+      headers: { 'a2a-version': '1.0', ...more, ...headers },
+    });
+    const { supportedInterfaces } = JSON.parse(answer.text) as { supportedInterfaces: { url: string }[] };
+    return { url: supportedInterfaces[0]!.url, headers: answer.headers };
+  };
+  const urlOf = async (at: FakeApi, headers: Record<string, string>, path?: string) =>
+    (await look(at, headers, path)).url;
+  const portOf = ({ url }: FakeApi) => new URL(url).port;
+
+  it.each(['127.0.0.1', 'localhost', '[::1]', 'agents.internal', 'Agents.Internal'])(
+    'is the one that the request came to: %s',
+    async (name) => {
+      const host = `${name}:${portOf(api)}`;
+      expect(await urlOf(api, { host })).toBe(`http://${host.toLowerCase()}/agents/echo`);
+    },
+  );
+
+  it.each([
+    ...[
+      '',
+      'a b',
+      'a/b',
+      'evil.example/x?',
+      'user@evil.example',
+      'a:99999',
+      'a:b',
+      '[1::2',
+      '<script>',
+      'a\tb',
+    ],
+    ...['999.999.999.999', `${'a.'.repeat(130)}x`, 'x'.repeat(64), 'evil.example#', 'evil.example:80:80'],
+  ])('is the default for the host %j, which is none', async (host) => {
+    expect(await urlOf(api, { host })).toBe(`${api.url}/agents/echo`);
+  });
+
+  it('has its own tag, and no shared cache shows it to others', async () => {
+    const host = `agents.internal:${portOf(api)}`;
+    const [other, own] = [await look(api, { host }, ROOT, {}), await look(api, {}, ROOT, {})];
+    expect(other.headers['cache-control']).toMatch(/^private/);
+    expect(own.headers['cache-control']).toMatch(/^public/);
+    expect(other.headers.etag).not.toBe(own.headers.etag);
+  });
+
+  it('is not what a caller says in the headers of proxies', async () => {
+    const forged = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
+    expect(await urlOf(api, forged)).toBe(`${api.url}/agents/echo`);
+  });
+
+  describe('behind proxies', () => {
+    let proxied: FakeApi;
+    beforeAll(async () => {
+      proxied = await startFakeApi({ TRUSTED_PROXIES: '127.0.0.1, ::1' });
+    });
+    afterAll(() => proxied.close());
+
+    it('is what a trusted one says', async () => {
+      const forwarded = { 'x-forwarded-host': 'agents.example', 'x-forwarded-proto': 'https' };
+      expect(await urlOf(proxied, forwarded)).toBe('https://agents.example/agents/echo');
+      // The last proxy is ours; what stands before it may be a caller's.
+      const longer = { 'x-forwarded-host': 'evil.example, agents.example', 'x-forwarded-proto': 'https' };
+      expect(await urlOf(proxied, longer)).toBe('https://agents.example/agents/echo');
+    });
+
+    it.each<Record<string, string>>([
+      { 'x-forwarded-proto': 'javascript' },
+      { 'x-forwarded-host': 'a b' },
+      { 'x-forwarded-host': 'evil.example/x' },
+    ])('is the default where it says %j', async (headers) => {
+      expect(await urlOf(proxied, headers)).toBe(`${proxied.url}/agents/echo`);
+    });
+  });
+
+  it('is that of the request also where PUBLIC_URL is the default of compose', async () => {
+    const composed = await startFakeApi({ PUBLIC_URL: 'http://localhost:8391' });
+    expect(await urlOf(composed, { host: '127.0.0.1:8391' })).toBe('http://127.0.0.1:8391/agents/echo');
+    expect(await urlOf(composed, { host: 'a b' })).toBe('http://localhost:8391/agents/echo');
+    await composed.close();
+  });
+
+  it('is PUBLIC_URL wherever there is one', async () => {
+    const configured = await startFakeApi({
+      PUBLIC_URL: 'https://agents.example',
+      TRUSTED_PROXIES: '127.0.0.1, ::1',
+    });
+    const headers = { host: 'other.example', 'x-forwarded-host': 'evil.example' };
+    expect(await urlOf(configured, headers)).toBe('https://agents.example/agents/echo');
+    await configured.close();
+  });
+});
+
 describe('with a signing key', () => {
   let signing: FakeApi;
   const pemOf = (key: KeyObject) => key.export({ format: 'pem', type: 'pkcs8' }).toString();
@@ -269,5 +369,20 @@ describe('with a signing key', () => {
 
   it('without one, no key is published', async () => {
     expect(await (await fetch(`${api.url}/.well-known/jwks.json`)).json()).toEqual({ keys: [] });
+  });
+
+  it('are signed for no host that a caller makes up', async () => {
+    const { port } = new URL(signing.url);
+    const urlAt = async (host: string) => {
+      const answer = await rawRequest(signing.url + CARD, {
+        headers: { ...AUTHORIZED, 'a2a-version': '1.0', host },
+      });
+      return (JSON.parse(answer.text) as { supportedInterfaces: { url: string }[] }).supportedInterfaces[0]!
+        .url;
+    };
+    expect(await urlAt(`127.0.0.1:${port}`)).toBe(`http://127.0.0.1:${port}/agents/echo`);
+    for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1:1', 'localhost']) {
+      expect(await urlAt(host)).toBe(`${signing.url}/agents/echo`);
+    }
   });
 });

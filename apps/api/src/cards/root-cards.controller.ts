@@ -73,7 +73,7 @@ export class RootCardsController {
     const root = await this.rootAgent(request);
     await sendCard(
       await this.sheet(root, cardFormFor(request), request),
-      audienceOf(request),
+      this.audienceOf(root, request),
       request,
       reply,
     );
@@ -88,15 +88,21 @@ export class RootCardsController {
       origin !== undefined && FLAT_PROFILE_CARD
         ? this.sheets.unsigned(withoutToken(FLAT_PROFILE_CARD.encode(agent, origin), request))
         : await this.sheet(root, '0.2', request);
-    await sendCard(sheet, audienceOf(request), request, reply);
+    await sendCard(sheet, this.audienceOf(root, request), request, reply);
   }
 
   private sheet({ agent, origin }: RootAgent, form: CardForm, request: FastifyRequest): Promise<CardSheet> {
     const card =
       origin === undefined
-        ? buildAgentCard(agent, this.publicUrl.value)
+        ? buildAgentCard(agent, this.publicUrl.of(request))
         : buildRootCard(agent, origin, hasToken(request));
     return this.sheets.sheet(card, form);
+  }
+
+  /** The card at a bound host is the same for everybody there. */
+  private audienceOf({ origin }: RootAgent, request: FastifyRequest): 'public' | 'private' {
+    const isSame = origin !== undefined || this.publicUrl.isShared(request);
+    return isSame && !hasToken(request) ? 'public' : 'private';
   }
 
   private async rootAgent(request: FastifyRequest): Promise<RootAgent> {
@@ -104,7 +110,7 @@ export class RootCardsController {
     const caller = hasToken(request) ? callerOf(request) : undefined;
     const isOpen = binding?.public && !caller;
     if (binding && (isOpen || binding.tenantId === caller?.tenantId)) {
-      const origin = `${new URL(this.publicUrl.value).protocol}//${request.headers.host ?? binding.host}`;
+      const origin = `${new URL(this.publicUrl.of(request)).protocol}//${request.headers.host ?? binding.host}`;
       return { agent: await this.agents.named(caller ?? binding, binding.agent), origin };
     }
     return { agent: caller ? await this.agents.defaultAgent(caller) : SERVER_AGENT };
@@ -112,9 +118,6 @@ export class RootCardsController {
 }
 
 const hasToken = ({ headers }: FastifyRequest): boolean => headers.authorization !== undefined;
-
-const audienceOf = (request: FastifyRequest): 'public' | 'private' =>
-  hasToken(request) ? 'private' : 'public';
 
 /** The card for a guest says that no token is needed. */
 const withoutToken = (card: Record<string, unknown>, request: FastifyRequest): Record<string, unknown> =>

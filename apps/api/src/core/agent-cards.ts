@@ -17,7 +17,7 @@ export class AgentCards {
    * @param isRoot whether the agent is the one that the request's host is bound to, and the caller called its root
    */
   build(agent: Agent, request: FastifyRequest, isRoot: boolean): Promise<AgentCard> {
-    const url = this.publicUrl.value;
+    const url = this.publicUrl.of(request);
     const { host } = request.headers;
     const card =
       isRoot && host !== undefined

@@ -1,18 +1,53 @@
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
 
-/** The URL at which callers reach this server. Cards contain it. */
+/** A name or an address, with or without a port. */
+const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w-]{1,63}(?:\.[\w-]{1,63}){0,20}\.?)(?::\d{1,5})?$/i;
+const MAX_HOST_LENGTH = 260;
+const SCHEMES: ReadonlySet<string> = new Set(['http', 'https']);
+/** Names of the machine itself. */
+const OWN_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+type Asked = Pick<FastifyRequest, 'host' | 'protocol' | 'socket'>;
+
+/**
+ * The URL at which callers reach this server. Cards contain it. Where nobody has set one it is the origin that the request
+ * came to, because some clients demand that a card stays at its own origin. A URL of `localhost` counts as none: it is
+ * the default, also that of `docker compose`, and it is right for few callers.
+ */
 @Injectable()
 export class PublicUrl {
   private url: string;
+  private readonly isSet: boolean;
+  private readonly signs: boolean;
 
-  constructor(environment: Environment) {
-    this.url = environment.publicUrl;
+  constructor({ publicUrl, cardSigningKey }: Environment) {
+    this.url = publicUrl;
+    this.isSet = new URL(publicUrl).hostname !== 'localhost';
+    this.signs = cardSigningKey !== undefined;
   }
 
-  /** Without a slash at the end. */
+  /** The one for everybody, without a slash at the end. */
   get value(): string {
     return this.url;
+  }
+
+  /**
+   * The one for this caller, without a slash at the end. The host that a request names may be anything: nothing but the
+   * answer to this request may depend on it (`isShared`). What is signed goes further than the answer, so a card with a
+   * signature names only a host that is this machine's without doubt.
+   */
+  of(request: Asked): string {
+    if (this.isSet) return this.url;
+    const origin = originOf(request);
+    if (!origin || (this.signs && !isOwn(origin, request))) return this.url;
+    return origin.origin;
+  }
+
+  /** Whether caches between here and the callers may show others what was made for this caller. */
+  isShared(request: Asked): boolean {
+    return this.of(request) === this.url;
   }
 
   /** With `PORT=0` the port is known only now; a URL that was configured stays as it is. */
@@ -22,4 +57,17 @@ export class PublicUrl {
     url.port = String(port);
     this.url = url.origin;
   }
+}
+
+/** Fastify has the headers of proxies in `host` and `protocol`, if they are trusted (TRUSTED_PROXIES). */
+function originOf({ host, protocol }: Asked): URL | undefined {
+  if (host.length > MAX_HOST_LENGTH || !HOST.test(host) || !SCHEMES.has(protocol)) return undefined;
+  const text = `${protocol}://${host}`;
+  return URL.canParse(text) ? new URL(text) : undefined;
+}
+
+/** Whether the origin is the port of this machine that the caller is connected to. */
+function isOwn({ protocol, hostname, port }: URL, { socket }: Asked): boolean {
+  const ownPort = port || (protocol === 'https:' ? '443' : '80');
+  return OWN_NAMES.has(hostname) && ownPort === String(socket.localPort);
 }
