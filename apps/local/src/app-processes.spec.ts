@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { killWhenSilent } from './app-processes.js';
+import { killWhenSilent, waitUntilReady } from './app-processes.js';
+import { cpuTimeOf, StartProgress } from './services/service-process.js';
 
 /** Answers three pings, and then its event loop stands still. */
 const FREEZES = `
@@ -18,4 +19,78 @@ it('kills a process that no longer answers pings', async () => {
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
   expect([code, signal]).toEqual([null, 'SIGKILL']);
   expect(answers).toHaveLength(3);
+});
+
+describe('waiting for a process that starts', () => {
+  const app = { app: 'worker' as const, logFile: '/nowhere' };
+  /** A process that never ends by itself. */
+  const running = () => {
+    let isKilled = false;
+    const exited = new Promise<string>(() => undefined);
+    return {
+      exited,
+      stop: () => Promise.resolve(),
+      kill: () => (isKilled = true),
+      get isKilled() {
+        return isKilled;
+      },
+    };
+  };
+
+  it('goes on as long as it takes CPU time, however long that is', () => {
+    let [now, cpuMs] = [0, 0];
+    const progress = new StartProgress(
+      60_000,
+      () => cpuMs,
+      () => now,
+    );
+    for (let minutes = 0; minutes < 60; minutes++) {
+      now += 59_000;
+      cpuMs += 600;
+      expect(progress.hasStalled()).toBe(false);
+    }
+  });
+
+  it('ends when it only waits, or the system does not tell', () => {
+    for (const perMinute of [300, undefined]) {
+      let [now, cpuMs]: [number, number | undefined] = [0, perMinute];
+      const progress = new StartProgress(
+        120_000,
+        () => cpuMs,
+        () => now,
+      );
+      now = 119_000;
+      expect(progress.hasStalled()).toBe(false);
+      [now, cpuMs] = [121_000, perMinute && perMinute * 1.5];
+      expect(progress.hasStalled()).toBe(true);
+    }
+  });
+
+  it('knows the CPU time of this very process', () => {
+    if (process.platform !== 'linux') return;
+    const before = cpuTimeOf(process.pid)!;
+    const until = performance.now() + 60;
+    while (performance.now() < until || cpuTimeOf(process.pid)! <= before);
+    expect(cpuTimeOf(process.pid)).toBeGreaterThan(before);
+    expect(cpuTimeOf(0)).toBeUndefined();
+  });
+
+  it('kills one that gets on no more, and says so', async () => {
+    const child = running();
+    const readyUrl = 'http://127.0.0.1:1/readyz';
+    const asked: boolean[] = [];
+    const progress = { hasStalled: () => asked.push(true) === 3 };
+    await expect(waitUntilReady(child, { ...app, readyUrl }, progress)).rejects.toThrow(
+      'The worker process does not get ready: it has done nothing for 120 s',
+    );
+    expect([asked.length, child.isKilled]).toEqual([3, true]);
+  });
+
+  it('says how one ended that ends while it starts', async () => {
+    const child = { ...running(), exited: Promise.resolve('exit code 3') };
+    const progress = { hasStalled: () => false };
+    await expect(
+      waitUntilReady(child, { ...app, readyUrl: 'http://127.0.0.1:1/readyz' }, progress),
+    ).rejects.toThrow('The worker process ended (exit code 3)');
+  });
 });

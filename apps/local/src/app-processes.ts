@@ -5,7 +5,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Home, StartError } from './home.js';
-import { recordProcess, stopLeftover, tailOf, waitUntil } from './services/service-process.js';
+import {
+  cpuTimeOf,
+  recordProcess,
+  StartProgress,
+  stopLeftover,
+  tailOf,
+  waitUntil,
+} from './services/service-process.js';
 import type { RunningProcess, Supervised } from './supervisor.js';
 
 /** Beyond the grace time a process gives its requests or runs. */
@@ -72,7 +79,8 @@ export async function stopLeftoverApps(home: Home, workers: number): Promise<voi
   await Promise.all(names.map((name) => stopLeftover(idFile(home, name), 'SIGTERM')));
 }
 
-const READY_TIMEOUT_MS = 120_000;
+/** Maximum time without progress of a process that is starting. */
+const STALL_MS = 120_000;
 const PING_MS = 1_000;
 
 /** One of our own processes to start from the build. */
@@ -89,8 +97,8 @@ interface AppCommand {
 }
 
 /**
- * Starts an API or a worker process and waits until it is ready. It ends with this process, because the channel between
- * them closes. Throws with the end of its log if it does not get ready.
+ * Starts an API or a worker process and waits until it is ready, as long as it gets on. It ends with this process, because
+ * the channel between them closes. Throws with the end of its log if it does not get ready.
  */
 async function startApp(command: AppCommand): Promise<RunningProcess> {
   const main = join(__dirname, '../..', command.app, 'src/main.js');
@@ -105,7 +113,7 @@ async function startApp(command: AppCommand): Promise<RunningProcess> {
   closeSync(log);
   if (child.pid) recordProcess(command.pidFile, child.pid);
   const running = runningProcess(child, command.pidFile);
-  await waitUntilReady(running, command);
+  await waitUntilReady(running, command, new StartProgress(STALL_MS, () => cpuTimeOf(child.pid ?? 0)));
   killWhenSilent(child, command.maxSilenceMs);
   return running;
 }
@@ -128,19 +136,24 @@ function runningProcess(child: ChildProcess, pidFile: string): RunningProcess {
   return { exited, stop, kill: () => void child.kill('SIGKILL') };
 }
 
-async function waitUntilReady(
+export async function waitUntilReady(
   running: RunningProcess,
-  { app, readyUrl, logFile }: AppCommand,
+  { app, readyUrl, logFile }: Pick<AppCommand, 'app' | 'readyUrl' | 'logFile'>,
+  progress: Pick<StartProgress, 'hasStalled'>,
 ): Promise<void> {
   let ended: string | undefined;
+  let isReady = false as boolean;
   void running.exited.then((reason) => (ended = reason));
-  const settled = await waitUntil(
-    async () => ended !== undefined || (await answersOk(readyUrl)),
-    READY_TIMEOUT_MS,
-  );
-  if (settled && ended === undefined) return;
+  await waitUntil(async () => {
+    isReady = ended === undefined && (await answersOk(readyUrl));
+    return isReady || ended !== undefined || progress.hasStalled();
+  }, Infinity);
+  if (isReady) return;
   running.kill();
-  const what = ended === undefined ? `was not ready within ${READY_TIMEOUT_MS / 1000} s` : `ended (${ended})`;
+  const what =
+    ended === undefined
+      ? `does not get ready: it has done nothing for ${STALL_MS / 1000} s`
+      : `ended (${ended})`;
   throw new StartError(`The ${app} process ${what}. The end of ${logFile}:\n${tailOf(logFile)}`);
 }
 

@@ -123,13 +123,62 @@ interface ProcessRecord {
 function startOf(pid: number): string | undefined {
   try {
     if (process.platform === 'linux') {
-      // Field 22 of the line; the name in field 2 may hold spaces and ends with the last parenthesis.
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+      const fields = statOf(pid);
       return fields[0] === 'Z' ? undefined : fields[19];
     }
     return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim() || undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** The fields of a process from the third on. The name in the second may hold spaces and ends with the last parenthesis. */
+const statOf = (pid: number): string[] =>
+  readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+
+/** Clock ticks per second of /proc, on every Linux of today. */
+const TICKS_PER_SECOND = 100;
+
+/** CPU time that the process has taken so far, in milliseconds; undefined where the system does not say. */
+export function cpuTimeOf(pid: number): number | undefined {
+  try {
+    const [user, system] = statOf(pid).slice(11, 13).map(Number);
+    return user === undefined || system === undefined
+      ? undefined
+      : ((user + system) * 1000) / TICKS_PER_SECOND;
+  } catch {
+    return undefined;
+  }
+}
+
+/** CPU time that counts as progress. A process that only waits takes less, for instance for Postgres. */
+const PROGRESS_CPU_MS = 500;
+
+/** Tells whether a process that is starting still gets on. A loaded machine may take minutes for what takes seconds. */
+export class StartProgress {
+  private since: number;
+  private cpuMs = 0;
+
+  /**
+   * @param patienceMs how long it may take no CPU time worth mentioning
+   * @param readCpuMs its CPU time so far
+   */
+  constructor(
+    private readonly patienceMs: number,
+    private readonly readCpuMs: () => number | undefined,
+    private readonly now: () => number = () => performance.now(),
+  ) {
+    this.since = now();
+  }
+
+  /** Whether it has made no progress for too long. */
+  hasStalled(): boolean {
+    const cpuMs = this.readCpuMs() ?? 0;
+    if (cpuMs - this.cpuMs >= PROGRESS_CPU_MS) {
+      this.cpuMs = cpuMs;
+      this.since = this.now();
+    }
+    return this.now() - this.since > this.patienceMs;
   }
 }
 
