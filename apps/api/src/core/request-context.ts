@@ -9,6 +9,7 @@ import {
   type Profile,
   ProtocolError,
   type Reacher,
+  type Scope,
   assertParts,
   isAllowed,
   isEnabled,
@@ -19,6 +20,7 @@ import {
 import { callerOf, LimitsService } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
+import { distance } from 'fastest-levenshtein';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { HostCaller } from '../access/access.guard.js';
 import { RequestRates } from '../access/rate-limits.js';
@@ -63,7 +65,7 @@ export interface AgentScope extends Reacher {
 }
 
 /** Who looks at an agent. */
-type AgentViewer = Pick<AgentScope, 'tenantId' | 'agents'>;
+type AgentViewer = Pick<AgentScope, 'tenantId' | 'agents'> & Partial<Pick<AgentScope, 'scopes' | 'profile'>>;
 
 @Injectable()
 export class AgentFinder {
@@ -76,7 +78,7 @@ export class AgentFinder {
     // The tasks of a deleted agent stay readable.
     const isGone = agent.status === 'deleted' && needsLiveAgent;
     if (isGone || !isAllowed(scope.agents, agent)) {
-      throw agentNotFound(choice.by === 'name' ? choice.name : agent.slug);
+      throw choice.by === 'name' ? await this.nameNotFound(scope, choice.name) : agentNotFound(agent.slug);
     }
     // A task that names a disabled agent stays readable, and can be canceled.
     const isReachable = isEnabled(agent) || (choice.by === 'task' && !needsLiveAgent);
@@ -87,8 +89,11 @@ export class AgentFinder {
   private async choose(choice: AgentChoice, scope: AgentScope): Promise<Agent> {
     const { tenantId, profile, hostAgent } = scope;
     switch (choice.by) {
-      case 'name':
-        return this.kept(tenantId, choice.name);
+      case 'name': {
+        const named = await this.agents.findIncludingDeleted(tenantId, choice.name);
+        if (!named) throw await this.nameNotFound(scope, choice.name);
+        return named;
+      }
       case 'host':
         return hostAgent === undefined ? this.defaultAgent(scope) : this.kept(tenantId, hostAgent);
       case 'sole': {
@@ -106,13 +111,29 @@ export class AgentFinder {
   }
 
   /** The agent with that slug or id, if it exists for the caller. */
-  async named({ tenantId, agents }: AgentViewer, slugOrId: string): Promise<Agent> {
-    const agent = await this.agents.find(tenantId, slugOrId);
-    if (!agent || !isAllowed(agents, agent)) throw agentNotFound(slugOrId);
+  async named(viewer: AgentViewer, slugOrId: string): Promise<Agent> {
+    const agent = await this.agents.find(viewer.tenantId, slugOrId);
+    if (!agent || !isAllowed(viewer.agents, agent)) throw await this.nameNotFound(viewer, slugOrId);
     return agent;
   }
 
-  /** The same, or one that was deleted. */
+  /** The same for an agent that does not exist and for one that the caller may not know of, also in what it reads. */
+  private async nameNotFound(viewer: AgentViewer, name: string): Promise<ProtocolError> {
+    const { tenantId, agents, scopes = [], profile } = viewer;
+    // Where some agents are hidden, their names are as well.
+    const isTold = scopes.some((scope) => NAMING_SCOPES.has(scope)) && !profile?.onlyEnabledAgents;
+    if (!isTold || name.length > MAX_SLUG_LENGTH) return agentNotFound(name);
+    const slugs = await this.agents.slugs(tenantId);
+    return agentNotFound(
+      name,
+      nearTo(
+        name,
+        slugs.filter((slug) => isAllowed(agents, { slug })),
+      ),
+    );
+  }
+
+  /** The agent of that slug or id, also one that was deleted. */
   private async kept(tenantId: string, slugOrId: string): Promise<Agent> {
     const agent = await this.agents.findIncludingDeleted(tenantId, slugOrId);
     if (!agent) throw agentNotFound(slugOrId);
@@ -128,11 +149,31 @@ export class AgentFinder {
   }
 }
 
-/** The same for an agent that does not exist and for another tenant's. */
-function agentNotFound(slugOrId: string): ProtocolError {
-  return new ProtocolError('agent-not-found', `Agent not found: ${slugOrId}`, {
+/** The same for an agent that does not exist and for another tenant's. @param near slugs that the caller may have meant */
+function agentNotFound(slugOrId: string, near: readonly string[] = []): ProtocolError {
+  const hint = near.length > 0 ? `; did you mean ${near.join(' or ')}?` : '';
+  return new ProtocolError('agent-not-found', `Agent not found: ${slugOrId}${hint}`, {
     metadata: { agent: slugOrId },
   });
+}
+
+/** Whoever has one of these may list the agents, or try their names. */
+const NAMING_SCOPES: ReadonlySet<Scope> = new Set(['agents:call', 'agents:read', 'admin']);
+
+/** No slug is longer. */
+const MAX_SLUG_LENGTH = 63;
+const MAX_NEAR = 3;
+
+/** The slugs in which a third of the name or less is different, the nearest first. */
+function nearTo(name: string, slugs: readonly string[]): string[] {
+  const wanted = name.toLowerCase();
+  const most = Math.max(1, Math.floor(name.length / 3));
+  return slugs
+    .map((slug) => ({ slug, typos: distance(wanted, slug) }))
+    .filter(({ typos }) => typos <= most)
+    .sort((a, b) => a.typos - b.typos)
+    .slice(0, MAX_NEAR)
+    .map(({ slug }) => slug);
 }
 
 /**

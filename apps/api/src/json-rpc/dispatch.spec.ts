@@ -211,6 +211,44 @@ describe('tokens and scopes', () => {
     expect(await outcome(await api.rpc(request.cancel, reader, '/agents/nowhere'))).toEqual(there);
   });
 
+  describe('where the name of the agent is wrong', () => {
+    const messageAt = async (name: string, headers = {}, path = '/agents/') =>
+      (await outcome(await api.rpc(request.get, headers, path + name))).message;
+    beforeEach(() => {
+      const off = { ...agentOf({}, 'researchers'), status: 'disabled' as const };
+      api.agents.push(agentOf({}, 'researcher'), agentOf({}, 'research'), off);
+    });
+    afterEach(() => {
+      delete api.rights.caller;
+      api.agents.splice(-3);
+    });
+
+    it('names the near ones that the caller may call, the nearest first', async () => {
+      expect(await messageAt('researchr')).toBe(
+        'Agent not found: researchr; did you mean researcher or research?',
+      );
+      expect(await messageAt('Echo')).toBe('Agent not found: Echo; did you mean echo?');
+      expect(await messageAt('billing')).toBe('Agent not found: billing');
+    });
+
+    it('names none that the token may not call, also if it is the one that was asked for', async () => {
+      api.rights.caller = { agents: { slugs: ['echo'], ids: ['echo'] } };
+      expect(await messageAt('researcher')).toBe('Agent not found: researcher');
+      expect(await messageAt('echoo')).toBe('Agent not found: echoo; did you mean echo?');
+    });
+
+    it('names none where agents may be hidden, and none to who may not call', async () => {
+      expect(await messageAt('researchr', {}, '/v1/agent-systems/researchr/a2a?')).not.toContain('mean');
+      expect(await messageAt('researchr', { authorization: 'Bearer reader' })).toBe(
+        'Agent not found: researchr',
+      );
+    });
+
+    it('compares no name that is longer than any', async () => {
+      expect(await messageAt(`researcher${'r'.repeat(60)}`)).not.toContain('mean');
+    });
+  });
+
   it('does not tell another tenant’s agent from one that does not exist', async () => {
     expect(await outcome(await api.rpc(request.get, {}, '/agents/theirs'))).toEqual({
       http: 404,

@@ -354,6 +354,7 @@ function tasksModule({
     forget: () => undefined,
     allowed: async (_tenantId: string, slugs: string[]) => ({ slugs, ids: slugs }),
     list: async () => agents,
+    slugs: async () => agents.filter(({ status }) => status === undefined).map(({ slug }) => slug),
     own: async () => own,
     ofTask: async (_caller: object, _profile: string, id: string) => find('', agentOfTask[id] ?? ''),
     defaultAgent: () => find('', 'index'),

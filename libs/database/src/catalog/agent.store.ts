@@ -86,6 +86,24 @@ export class AgentStore {
     }));
   }
 
+  /** The slugs of the agents that take messages of the tenant. Reads no definitions, which may be large. */
+  async slugs(tenantId: string): Promise<string[]> {
+    const [own, installed, names] = await Promise.all([
+      this.catalog.inTenant(tenantId, (prisma) =>
+        prisma.catalogAgent.findMany({
+          where: { tenantId, deletedAt: null },
+          select: { slug: true, enabled: true },
+        }),
+      ),
+      this.catalog.run((prisma) => prisma.installedAgent.findMany({ omit: { definition: true } })),
+      this.namesOf(tenantId),
+    ]);
+    const open = installed.filter((agent) => isOpenTo(names, agent));
+    const takes = new Map(open.map(({ slug }) => [slug, true]));
+    for (const { slug, enabled } of own) takes.set(slug, enabled);
+    return [...takes].flatMap(([slug, isEnabled]) => (isEnabled ? [slug] : []));
+  }
+
   /** By slug or id: the tenant's own first, then the installed ones. */
   async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     const found = await this.findIncludingDeleted(tenantId, slugOrId);

@@ -240,6 +240,21 @@ describe('agents', () => {
     expect(await agents.find(one.id, 'helper')).toMatchObject({ definition: definition('installed') });
   });
 
+  it('that take messages have their slugs in a list, each tenant its own', async () => {
+    const [one, two] = [await tenants.create('slugs-one'), await tenants.create('slugs-two')];
+    await agents.install('open-to-one', definition('installed'), ['slugs-one']);
+    await agents.install('hidden-by-one', definition('installed'), null);
+    await entries.create(newAgent(one.id, 'mine', 'x'));
+    await entries.create({ ...newAgent(one.id, 'hidden-by-one', 'x'), enabled: false });
+    const gone = await entries.create(newAgent(one.id, 'gone', 'x'));
+    await entries.remove({ ...gone, tenantId: one.id });
+    const known = ['open-to-one', 'hidden-by-one', 'mine', 'gone'];
+    const slugsOf = async (tenantId: string) =>
+      (await agents.slugs(tenantId)).filter((slug) => known.includes(slug)).sort();
+    expect(await slugsOf(one.id)).toEqual(['mine', 'open-to-one']);
+    expect(await slugsOf(two.id)).toEqual(['hidden-by-one']);
+  });
+
   it('that are installed keep their id, and are there for the tenants they name', async () => {
     const [named, other] = [await tenants.create('named'), await tenants.create('other')];
     await Promise.all([1, 2, 3].map(() => agents.install('limited', definition('v1'), ['named'])));

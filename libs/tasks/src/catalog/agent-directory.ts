@@ -3,14 +3,20 @@ import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
 import { AgentStore, type OwnAgent, RetentionStore, TaskStore, TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 
 /** A changed catalog shows everywhere within this time even if the control message is lost. */
 const CACHE_MS = 1_000;
+
+/** Lists of slugs only help callers with a wrong name, so they may be a little older. */
+const SLUGS_CACHE_MS = 5_000;
+const MAX_SLUG_LISTS = 100;
 
 /** Finds agents as a tenant sees them: built-ins, its own catalog, and what the operator installed. */
 @Injectable()
 export class AgentDirectory extends AgentList implements OnModuleInit, OnApplicationShutdown {
   private readonly cache: TenantCache<Agent>;
+  private readonly slugLists: LRUCache<string, readonly string[]>;
 
   constructor(
     private readonly agents: AgentStore,
@@ -30,6 +36,13 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
         if (message.type !== 'catalog-changed') return 'none';
         return message.tenantId === null ? 'all' : isOf(message.tenantId);
       },
+    });
+    this.slugLists = new LRUCache<string, readonly string[]>({
+      ...{ max: MAX_SLUG_LISTS, ttl: SLUGS_CACHE_MS },
+      fetchMethod: async (tenantId) => [
+        ...BUILTIN_AGENTS.map(({ slug }) => slug),
+        ...(await agents.slugs(tenantId)),
+      ],
     });
   }
 
@@ -66,6 +79,11 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
   override async list(tenantId: string): Promise<Agent[]> {
     const all = await this.agents.list(tenantId);
     return [...BUILTIN_AGENTS, ...all.filter(({ status }) => status === undefined)];
+  }
+
+  /** The slugs of those agents, as they were a few seconds ago. Many callers with wrong names cost one query. */
+  async slugs(tenantId: string): Promise<readonly string[]> {
+    return (await this.slugLists.fetch(tenantId)) ?? [];
   }
 
   /** The agents of the tenant's own catalog, without their definitions. */
