@@ -132,6 +132,37 @@ describe('CORS', () => {
     expect(other.headers.get('access-control-allow-origin')).toBeNull();
   });
 
+  it('lets a client of A2A in a browser send all that it sends, and read all that it needs', async () => {
+    const listOf = (header: string | null) => (header ?? '').toLowerCase().split(', ');
+    const response = await preflight(`${api.url}/agents/echo`);
+    const sent = [
+      'accept',
+      'authorization',
+      'content-type',
+      'a2a-version',
+      'a2a-extensions',
+      'x-a2a-extensions',
+    ];
+    const resumed = [
+      'last-event-id',
+      'idempotency-key',
+      'if-none-match',
+      'traceparent',
+      'tracestate',
+      'baggage',
+    ];
+    expect(listOf(response.headers.get('access-control-allow-headers'))).toEqual(
+      expect.arrayContaining([...sent, ...resumed]),
+    );
+    const answer = await fetch(`${api.url}/agents/echo`, { method: 'POST', headers: { origin: ORIGIN } });
+    expect(listOf(answer.headers.get('access-control-expose-headers'))).toEqual(
+      expect.arrayContaining([
+        ...['a2a-extensions', 'x-a2a-extensions', 'etag', 'location'],
+        ...['retry-after', 'www-authenticate', 'x-request-id'],
+      ]),
+    );
+  });
+
   it('is for callers: operators’ tools are no web pages', async () => {
     const response = await fetch(`${api.managementUrl}/metrics`, { headers: { origin: ORIGIN } });
     expect(response.headers.get('access-control-allow-origin')).toBeNull();

@@ -48,6 +48,8 @@ export function allowOrigins(app: NestFastifyApplication, origins: readonly stri
     allowedHeaders: [
       ...['Accept', 'Authorization', 'Content-Type', 'A2A-Version', 'A2A-Extensions', 'X-A2A-Extensions'],
       ...['Last-Event-ID', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'traceparent', 'tracestate'],
+      // Tracers of web pages send it beside `traceparent`.
+      'baggage',
       ...['X-Request-Id', 'Baton-Guest'],
     ],
     exposedHeaders: [
