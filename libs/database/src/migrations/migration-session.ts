@@ -75,13 +75,15 @@ export class MigrationSession {
    */
   async transact(lines: StepLines, lockTimeoutMs: number, queries: NextQuery[]): Promise<number> {
     const begin = performance.now();
+    let who = 'another session';
     for (let attempt = 1; ; attempt++) {
       const blockers = this.findBlockers(lockTimeoutMs / 2);
       try {
         return await this.attempt(lockTimeoutMs, queries);
       } catch (error) {
         if (!hasGivenWay(error)) throw error;
-        const who = (await blockers.found) ?? 'another session';
+        // On a busy machine the question may come too late. Then it is most likely the session of the attempt before.
+        who = (await blockers.found) ?? who;
         const waited = performance.now() - begin;
         const pause = Math.min(LONGEST_PAUSE_MS, lockTimeoutMs * 2 ** (attempt - 1));
         if (waited + pause > this.options.lockPatienceMs) {
