@@ -17,14 +17,16 @@ const SUPPORT = 'slug: support\nname: Support\ndescription: Answers questions\nr
 let stack: Stack;
 let folder: string;
 let env: Record<string, string>;
+let slug: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'baton-catalog-'));
   const key = randomBytes(32).toString('base64');
   // Nothing runs until a test wants it to.
   stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 0, env: { BATON_MASTER_KEY: key } });
-  const { token } = await stack.createTenant();
-  env = { BATON_HOME: folder, BATON_URL: stack.apis[0]!.url, BATON_TOKEN: token };
+  const tenant = await stack.createTenant();
+  slug = tenant.slug;
+  env = { BATON_HOME: folder, BATON_URL: stack.apis[0]!.url, BATON_TOKEN: tenant.token };
 });
 afterAll(async () => {
   await stack.stop();
@@ -154,6 +156,36 @@ it('a tenant sets its secrets with its token alone', async () => {
   expect((await baton('secrets list')).out).toMatch(/^NAME .*\nopenai +\d/);
   expect((await baton('secrets remove openai')).out).toBe('Secret openai is removed.');
   expect((await baton('secrets remove openai')).err).toContain('answers 404: Secret not found: openai');
+});
+
+it('the extended card of an agent is for callers with the scopes that its file names', async () => {
+  const file = write(
+    'books.yaml',
+    `${SUPPORT.replaceAll('support', 'books')}extended:
+  scopes: [tasks:write]
+  skills: [{ id: book, name: Book an invoice, description: Books it }]
+`,
+  );
+  expect(await baton(`agents apply -f ${file}`)).toMatchObject({ code: 0 });
+  expect((await baton('agents show books')).out).toContain('Book an invoice');
+  const url = `${stack.apis[0]!.url}/agents/books/.well-known/agent-card.json`;
+  const card = await (await fetch(url, { headers: { authorization: `Bearer ${env.BATON_TOKEN}` } })).text();
+  expect(JSON.parse(card)).toMatchObject({
+    capabilities: { extendedAgentCard: true },
+    supportsAuthenticatedExtendedCard: true,
+  });
+  expect(card).not.toContain('Book an invoice');
+  const skills = [{ id: 'books' }, { id: 'book', name: 'Book an invoice' }];
+  const methods = [
+    ['GetExtendedAgentCard', '1.0'],
+    ['agent/getAuthenticatedExtendedCard', '0.3'],
+  ] as const;
+  const weak = await stack.createToken(slug, 'agents:call');
+  for (const [method, version] of methods) {
+    expect(await caller('books', 1, version).call(method, {})).toMatchObject({ result: { skills } });
+    const refused = await new RawCaller(stack.url(1, 'books'), weak, version).call(method, {});
+    expect(refused.error?.message).toBe('the token lacks the scope tasks:write');
+  }
 });
 
 describe('an agent that is taken away', () => {
