@@ -4,12 +4,18 @@ import {
   ClientFactory,
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
+  RestTransportFactory,
 } from '@a2a-js/sdk/client';
 import { randomUUID } from 'node:crypto';
 import { DRIVERS } from '../support/index.js';
 import { Stack } from '../support/stack.js';
 
 const GENERATIONS = ['1.0', '0.3'] as const;
+const TRANSPORTS = { 'JSON-RPC': JsonRpcTransportFactory, 'HTTP+JSON': RestTransportFactory };
+type Binding = keyof typeof TRANSPORTS;
+const BINDINGS = Object.keys(TRANSPORTS) as Binding[];
+const KINDS = GENERATIONS.flatMap((generation) => BINDINGS.map((binding) => ({ generation, binding })));
+type Kind = (typeof KINDS)[number];
 
 function request(text: string, more: { echo?: object; taskId?: string } = {}): SendMessageRequest {
   const content = { $case: 'text' as const, value: text };
@@ -42,10 +48,12 @@ async function collect(stream: AsyncGenerator<StreamResponse>): Promise<StreamRe
 describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
   let stack: Stack;
   let fetchAs: typeof fetch;
+  let tenant: string;
 
   beforeAll(async () => {
     stack = await Stack.start({ driver, apis: 2, workers: 1 });
-    const { token } = await stack.createTenant();
+    const { token, slug } = await stack.createTenant();
+    tenant = slug;
     fetchAs = (input, init) => {
       const headers = new Headers(init?.headers);
       headers.set('authorization', `Bearer ${token}`);
@@ -54,8 +62,8 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
   });
   afterAll(() => stack.stop());
 
-  /** A client of one generation, made from the agent's card as it finds it. */
-  async function connect(generation: (typeof GENERATIONS)[number], api = 0): Promise<Client> {
+  /** A client of one generation over one binding, made from the agent's card as it finds it. */
+  async function connect({ generation, binding }: Kind, api = 0): Promise<Client> {
     const legacyCompat = { enabled: generation === '0.3' };
     // The resolver asks for the 1.0 card; a client of 0.3 is one that reads the other.
     const cardFetch: typeof fetch = (input, init) => {
@@ -64,16 +72,16 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
       return fetchAs(input, { ...init, headers });
     };
     const factory = new ClientFactory({
-      transports: [new JsonRpcTransportFactory({ fetchImpl: fetchAs, legacyCompat })],
+      transports: [new TRANSPORTS[binding]({ fetchImpl: fetchAs, legacyCompat })],
       cardResolver: new DefaultAgentCardResolver({ fetchImpl: cardFetch, legacyCompat }),
     });
     return factory.createFromUrl(`${stack.url(api)}/`);
   }
 
-  describe.each(GENERATIONS)('of A2A %s', (generation) => {
+  describe.each(KINDS)('of A2A $generation over $binding', (kind) => {
     let client: Client;
     beforeAll(async () => {
-      client = await connect(generation);
+      client = await connect(kind);
     });
 
     it('send and get', async () => {
@@ -93,7 +101,7 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
     });
 
     it('return at once and resubscribe on the other API', async () => {
-      const other = await connect(generation, 1);
+      const other = await connect(kind, 1);
       const slow = request('later', { echo: { delayMs: 600_000 } });
       slow.configuration = {
         returnImmediately: true,
@@ -148,8 +156,8 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
     });
   });
 
-  it('list tasks in pages', async () => {
-    const client = await connect('1.0');
+  it.each(BINDINGS)('list tasks in pages over %s', async (binding) => {
+    const client = await connect({ generation: '1.0', binding });
     const contextId = randomUUID();
     for (const text of ['a', 'b', 'c']) {
       const sent = request(text);
@@ -170,4 +178,48 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
     expect([...first.tasks, ...second.tasks].flatMap(textsOf)).toEqual(['c', 'b', 'a']);
     expect([first.totalSize, second.nextPageToken]).toEqual([3, '']);
   });
+
+  it('name their tenant in the path, and no other', async () => {
+    const client = await connect({ generation: '1.0', binding: 'HTTP+JSON' });
+    const { id } = (await client.sendMessage({ ...request('mine'), tenant })) as Task;
+    expect((await client.getTask({ tenant, id })).id).toBe(id);
+    const { slug: other } = await stack.createTenant();
+    const refusal = async (name: string): Promise<string> => {
+      const refused = await client.getTask({ tenant: name, id }).catch((error: unknown) => error);
+      expect(refused).toMatchObject({ statusCode: 404 });
+      return (refused as Error).message.replace(name, '…');
+    };
+    expect(await refusal(other)).toBe(await refusal('no-such-tenant'));
+  });
+
+  /** The SDK's client of 0.3 over HTTP+JSON forgets `append`. */
+  const comparable = (events: StreamResponse[]): unknown[] =>
+    events.map(({ payload }) =>
+      payload?.$case === 'artifactUpdate' ? { ...payload.value, append: undefined } : payload,
+    );
+
+  it.each(KINDS)(
+    'read, resume and cancel a task of $generation over $binding over the other',
+    async (kind) => {
+      const binding = BINDINGS.find((each) => each !== kind.binding)!;
+      const [maker, other] = [await connect(kind), await connect({ ...kind, binding }, 1)];
+      const stream = maker.sendMessageStream(request('long', { echo: { chunks: 100, delayMs: 100 } }));
+      const first = (await stream.next()).value as StreamResponse;
+      const id = first.payload?.$case === 'task' ? first.payload.value.id : '';
+      expect((await other.getTask({ tenant: '', id })).id).toBe(id);
+      const after = { serviceParameters: { 'Last-Event-ID': '1' } };
+      const resumed = collect(other.resubscribeTask({ tenant: '', id }, after));
+      // Only a chunk shows that the turn runs, and so that there is something to cancel.
+      const seen: StreamResponse[] = [];
+      do seen.push((await stream.next()).value as StreamResponse);
+      while (seen.at(-1)?.payload?.$case !== 'artifactUpdate');
+      const canceled = await other.cancelTask({ tenant: '', id, metadata: undefined });
+      expect(canceled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
+      expect(comparable(await resumed)).toEqual(comparable([...seen, ...(await collect(stream))]));
+      const late = maker.cancelTask({ tenant: '', id, metadata: undefined });
+      await expect(late).rejects.toMatchObject({
+        name: expect.stringContaining('TaskNotCancelable') as string,
+      });
+    },
+  );
 });

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../../apps/api/src/testing/routes.js';
 import { errorWire } from '../../libs/a2a/src/json-rpc.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
-import { rpcPaths } from '../../libs/a2a/src/profiles/index.js';
+import { httpPathOf, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Answer, WireRequest } from '../support/wire.js';
 import { METHODS, type Named } from './methods.js';
 import { AGENT, type Group, groupOf, Principals, type Things } from './principals.js';
@@ -11,6 +11,7 @@ import {
   type Cell,
   type Column,
   COLUMNS,
+  isOfA2a,
   readRights,
   type Rights,
   type RpcMethod,
@@ -22,7 +23,6 @@ import { rpc } from './world.js';
 const limit = pLimit(4);
 const tables = readRights();
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
-const isRpc = ({ path }: Route): boolean => rpcPaths().some((rpc) => rpc.path === path);
 
 /** The path of a route with what is asked for in place of its names. */
 function pathOf({ path }: Route, { task, schedule, token, agent, secret, deadRun }: Things): string {
@@ -81,18 +81,33 @@ afterAll(() => principals.stop());
 
 type Way = ReturnType<Principals['waysOf']>[number];
 type RpcError = { code: number; message: string };
+type HttpError = { message: string; details: [{ reason: string }] };
 
 /** What came of a call, in the words of the table, or the answer where it has none. */
 function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod): string {
   const { status, text } = answer;
   if (status === 401) return '401';
   if (status === 403) return refusalOf(text, method);
+  if (method?.route) return httpCellOf(answer, row, column);
   const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true;
   const error = method && !isStream ? (answer.json as { error?: RpcError }).error : undefined;
   if (method && error) return errorOf(method, error) ?? text;
   if (status === 404 || status === 400) return String(status);
   if (status >= 300) return `${status} ${text}`;
   return isList(row) ? listedIn(text, row, groupOf(column)) : 'yes';
+}
+
+/** The same of an answer over HTTP+JSON. */
+function httpCellOf(answer: Answer, row: string, column: Column): string {
+  const { status, text } = answer;
+  if (status < 300) return isList(row) ? listedIn(text, row, groupOf(column)) : 'yes';
+  const { message, details } = (answer.json as { error: HttpError }).error;
+  const { reason } = details[0];
+  // No agent has either: whoever is told so was let in.
+  if (reason === 'PUSH_NOTIFICATION_NOT_SUPPORTED') return 'yes';
+  if (row === 'getExtendedAgentCard' && status === 400) return 'yes';
+  const isUnknown = status === 404 && /^(TASK|AGENT)_NOT_FOUND$/.test(reason);
+  return isUnknown ? '404' : `${status} ${reason} ${message}`;
 }
 
 function refusalOf(text: string, method: RpcMethod | undefined): string {
@@ -178,7 +193,7 @@ async function walkRoute(route: Route): Promise<string[]> {
 }
 
 async function walkMethod(rpcMethod: RpcMethod): Promise<string[]> {
-  const { path, row, method, version, operation } = rpcMethod;
+  const { path, row, method, version, operation, route } = rpcMethod;
   const { access, streaming } = OPERATIONS[operation];
   const rights = tables.get('Operations')!.get(row)!;
   const isRoot = path === '/';
@@ -189,18 +204,24 @@ async function walkMethod(rpcMethod: RpcMethod): Promise<string[]> {
   const columns = COLUMNS.filter(
     (column) => isMain || access === 'read' || column === 'own' || expected[column] !== 'yes',
   );
-  return compare(`POST ${path} ${method} (${version}): ${row}`, expected, columns, async (column, way) => {
-    const { task } = await thingsFor(row, access === 'read', column, expected[column]);
-    const request = requestOf(rpcMethod, task);
-    const watch = streaming ? { watch: cut } : {};
-    return cellOf(await principals.ask(way, request, { isRoot, ...watch }), row, column, rpcMethod);
-  });
+  return compare(
+    `${route?.verb ?? 'POST'} ${path} ${method} (${version}): ${row}`,
+    expected,
+    columns,
+    async (column, way) => {
+      const { task } = await thingsFor(row, access === 'read', column, expected[column]);
+      const request = requestOf(rpcMethod, task);
+      const watch = streaming ? { watch: cut } : {};
+      return cellOf(await principals.ask(way, request, { isRoot, ...watch }), row, column, rpcMethod);
+    },
+  );
 }
 
 function requestOf(
-  { path, method, operation, namesTask }: RpcMethod,
+  { path, method, operation, namesTask, route }: RpcMethod,
   task: string,
 ): Omit<WireRequest, 'headers'> {
+  if (route) return httpRequestOf(route, METHODS[method]!(namesTask ? { taskId: task } : {}));
   const named: Named = namesTask ? { taskId: task, alias: task } : { alias: randomUUID() };
   // Where no path names the agent, a task does, if there is one.
   const isByTask = namesTask && !/listTasks|push|Card/.test(operation);
@@ -208,12 +229,23 @@ function requestOf(
   return { method: 'POST', path: path.replace(':agent', AGENT), body: rpc(method, METHODS[method]!(named)) };
 }
 
-const ALL_ROUTES = [...ROUTES.filter((route) => !isRpc(route)), ...MANAGEMENT_ROUTES];
+/** What the path of a route names is in the path, and the rest in the body. */
+function httpRequestOf(route: HttpRoute, params: object): Omit<WireRequest, 'headers'> {
+  const { verb, names } = route;
+  const named: Record<string, string> = { ...params, agent: AGENT };
+  const path = httpPathOf(route, (name) => named[names[name] ?? name] ?? named[name] ?? 'config');
+  return { method: verb, path, ...(verb === 'POST' && { body: params }) };
+}
+
+const ALL_ROUTES = [...ROUTES.filter((route) => !isOfA2a(route)), ...MANAGEMENT_ROUTES];
 
 /** One method for each operation of a path. In 0.1 callers choose the ids of their tasks, so it has one of its own. */
 const METHODS_OF_ROWS = [
   ...new Map(
-    rpcMethods().map((each) => [`${each.path} ${each.row} ${each.version === '0.1' ? '0.1' : ''}`, each]),
+    rpcMethods()
+      // Another tenant's name is refused before all else: http-json.spec.ts.
+      .filter(({ route }) => !route?.namesTenant)
+      .map((each) => [`${each.path} ${each.row} ${each.version === '0.1' ? '0.1' : ''}`, each]),
   ).values(),
 ];
 

@@ -1,15 +1,13 @@
 import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../../apps/api/src/testing/routes.js';
 import { SCOPES, type Scope } from '../../libs/a2a/src/scopes.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
-import { rpcPaths } from '../../libs/a2a/src/profiles/index.js';
-import { type Column, readRights, type Rights, rpcMethods, SCOPE_COLUMNS } from './rights.js';
+import { type Column, isOfA2a, readRights, type Rights, rpcMethods, SCOPE_COLUMNS } from './rights.js';
 
 const tables = readRights();
 const rowsOf = (title: string) => tables.get(title)!;
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
-const isRpc = ({ path }: Route): boolean => rpcPaths().some((rpc) => rpc.path === path);
 
-const PUBLIC_ROUTES = ROUTES.filter((route) => !isRpc(route));
+const PUBLIC_ROUTES = ROUTES.filter((route) => !isOfA2a(route));
 
 /** Who gets past the check of scopes: those of SCOPE_COLUMNS whose cell is no refusal for their scope. */
 const enoughOf = (rights: Rights): Scope[] =>

@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Scope } from '../../libs/a2a/src/scopes.js';
 import { METHODS } from './methods.js';
+import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
+import type { Codec } from '../../libs/a2a/src/codecs/codec.js';
 import { OPERATIONS, type OperationName } from '../../libs/a2a/src/operation.js';
-import { profileFor, type RpcPath, rpcPaths } from '../../libs/a2a/src/profiles/index.js';
+import { profileFor, PROFILES, rpcPaths } from '../../libs/a2a/src/profiles/index.js';
 import type { Profile } from '../../libs/a2a/src/profiles/profile.js';
 
 /** The columns of a token that has one scope and nothing else. */
@@ -70,9 +72,10 @@ function rightsOf(name: string, cells: readonly string[]): Rights {
   ) as Record<Column, Cell>;
 }
 
-/** A method of a JSON-RPC path, and its row. */
+/** An operation at a path, and its row: a method of JSON-RPC, or a route of HTTP+JSON. */
 export interface RpcMethod {
   path: string;
+  /** The JSON-RPC method, or the one that does the same. */
   method: string;
   profile: Profile;
   version: string;
@@ -80,25 +83,36 @@ export interface RpcMethod {
   row: string;
   /** The task is in the params. */
   namesTask: boolean;
+  /** Set if it is one of HTTP+JSON. */
+  route?: HttpRoute;
 }
 
-/** Every method of every path. One that sends is there twice if it can name a task. */
+/** Every operation at every path of every binding. One that sends is there twice if it can name a task. */
 export function rpcMethods(): RpcMethod[] {
-  return rpcPaths().flatMap((path) =>
+  const overRpc = rpcPaths().flatMap((path) =>
     path.profiles.flatMap((profile) =>
       profile.methods
         .filter((method) => profileFor(path, method) === profile)
-        .flatMap((method) => formsOf(path, profile, method)),
+        .flatMap((method) => formsOf({ path: path.path, method, profile }, profile.codecFor(method)!)),
     ),
   );
+  const overHttp = HTTP_ROUTES.flatMap((route) => {
+    const { path, method, codec } = route;
+    return formsOf({ path, method, profile: PROFILES.spec, route }, codec);
+  });
+  return [...overRpc, ...overHttp];
 }
 
-function formsOf({ path }: RpcPath, profile: Profile, method: string): RpcMethod[] {
-  const describe = METHODS[method];
-  if (!describe) throw new Error(`Describe the method ${method} in methods.ts, and what it can name.`);
-  const codec = profile.codecFor(method)!;
-  const { operation, clientTaskId } = codec.decode(method, describe({ taskId: 't', alias: 'a', agent: 'a' }));
-  const form = { path, method, profile, version: codec.version, operation };
+/** Whether a route of a controller is one of these. */
+export const isOfA2a = ({ path }: { path: string }): boolean =>
+  [...rpcPaths(), ...HTTP_ROUTES].some((each) => each.path === path);
+
+function formsOf(at: Pick<RpcMethod, 'path' | 'method' | 'profile' | 'route'>, codec: Codec): RpcMethod[] {
+  const describe = METHODS[at.method];
+  if (!describe) throw new Error(`Describe the method ${at.method} in methods.ts, and what it can name.`);
+  const params = describe({ taskId: 't', alias: 'a', agent: 'a' });
+  const { operation, clientTaskId } = codec.decode(at.method, params);
+  const form = { ...at, version: codec.version, operation };
   const { access, needsLiveAgent } = OPERATIONS[operation];
   const isSend = access === 'write' && needsLiveAgent;
   if (!isSend) return [{ ...form, row: operation, namesTask: true }];

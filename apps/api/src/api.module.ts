@@ -7,6 +7,7 @@ import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
 import { CardsModule } from './cards/cards.controller.js';
+import { HttpJsonModule } from './http-json/http-json.controller.js';
 import { JsonRpcModule } from './json-rpc/json-rpc.controller.js';
 import { HealthModule } from './health/health.controller.js';
 import { AccessModule } from './access/access.module.js';
@@ -25,6 +26,7 @@ import { RestModule } from './rest/rest.module.js';
     AccessModule,
     HttpModule,
     JsonRpcModule,
+    HttpJsonModule,
     CardsModule,
     RestModule,
     AdminModule,

@@ -1,4 +1,4 @@
-import { rpcPaths } from '@baton/a2a';
+import { HTTP_ROUTES, httpPathOf, rpcPaths } from '@baton/a2a';
 import type { FastifyInstance } from 'fastify';
 import { type FakeApi, startFakeApi } from './testing/fake-api.js';
 import { rawRequest } from './testing/raw-request.js';
@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 it('every path is in a table that the isolation walk goes through, or names nothing of a tenant’s', () => {
-  const walked = [...rpcPaths(), ...REST_ROUTES].map(({ path }) => path);
+  const walked = [...rpcPaths(), ...HTTP_ROUTES, ...REST_ROUTES].map(({ path }) => path);
   expect(paths.toSorted()).toEqual([...new Set([...walked, ...CARD_PATHS, ...OPEN])].sort());
 });
 
@@ -52,7 +52,7 @@ it('every other route refuses a caller without a token', async () => {
   const answers = await Promise.all(
     paths.flatMap((path) =>
       METHODS.filter((method) => !isOpen(method, path)).map(async (method) => {
-        const url = api.url + path.replaceAll(/:\w+/g, 'x');
+        const url = api.url + httpPathOf({ path }, () => 'x');
         return [`${method} ${path}`, (await fetch(url, { method })).status] as const;
       }),
     ),

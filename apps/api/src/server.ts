@@ -15,6 +15,7 @@ import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
 import { PublicUrl } from './http/public-url.js';
 import { Traffic, logRequests, requestIdOf } from './http/requests.js';
+import { httpJsonErrorFormatAt } from './http-json/http-json.controller.js';
 import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
 import { isManagement, LISTENER_CONSTRAINT, ManagementPort } from './management/management-port.js';
 import { EventStreams } from './streams/sse-stream.js';
@@ -49,7 +50,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
     clientErrorHandler: connections.refuse,
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
       reply.headers(headers);
-      refusePath(request, reply, error, rpcErrorFormatAt(request));
+      refusePath(request, reply, error, httpJsonErrorFormatAt(request) ?? rpcErrorFormatAt(request));
     },
     http: {
       headersTimeout,

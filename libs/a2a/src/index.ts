@@ -8,6 +8,8 @@ export * from './codecs/codec.js';
 export { V1_0_CODEC } from './codecs/v1_0.js';
 export * from './errors.js';
 export * from './events.js';
+export * from './http-json.js';
+export * from './http-routes.js';
 export * from './ids.js';
 export { JsonScanner, describeExcess, jsonExcess, parseJsonBody } from './json-limits.js';
 export * from './json-rpc.js';

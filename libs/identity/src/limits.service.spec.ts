@@ -83,6 +83,15 @@ describe('the limits of a tenant', () => {
     delete states.acme;
   });
 
+  it('come with its names: its slug and its id', async () => {
+    states.acme = { slug: 'acme-inc' };
+    expect(await service.isNamed('acme', 'acme')).toBe(true);
+    expect(await service.isNamed('acme', 'acme-inc')).toBe(true);
+    expect(await service.isNamed('acme', 'other')).toBe(false);
+    expect(await service.isNamed('unknown', 'acme-inc')).toBe(false);
+    delete states.acme;
+  });
+
   it('are asked for again after TOKEN_CACHE_MS where nobody can be told', async () => {
     service.onModuleDestroy();
     await start('20');

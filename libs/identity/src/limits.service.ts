@@ -7,6 +7,8 @@ import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/com
 
 /** What every request needs to know of its tenant. */
 interface TenantTerms {
+  /** Undefined if there is no such tenant. */
+  slug: string | undefined;
   limits: TenantLimits;
   /** `gone`: there is no such tenant, or soon there is none. */
   state: 'active' | 'suspended' | 'gone';
@@ -71,6 +73,11 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     if (terms?.state === 'gone') throw new ProtocolError('unauthenticated', 'the token is not known');
   }
 
+  /** Whether a name means this tenant: its slug, or its id. */
+  async isNamed(tenantId: string, name: string): Promise<boolean> {
+    return name === tenantId || name === (await this.cache.get(tenantId))?.slug;
+  }
+
   /** Whether the tenant is deleted, or is being deleted: nothing may be stored for it. */
   async isGone(tenantId: string): Promise<boolean> {
     return (await this.cache.get(tenantId))?.state === 'gone';
@@ -92,6 +99,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
   private async load(tenantId: string): Promise<TenantTerms> {
     const tenant = await this.tenants.byId(tenantId);
     return {
+      slug: tenant?.slug,
       limits: { ...this.defaults, ...tenant?.limits },
       state: stateOf(tenant),
       reason: tenant?.suspendedReason ?? null,

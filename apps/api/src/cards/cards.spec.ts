@@ -37,6 +37,8 @@ describe('the card of an agent', () => {
       supportedInterfaces: [
         { url: `${api.url}/agents/echo`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
         { protocolVersion: '0.3' },
+        { url: `${api.url}/agents/echo`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+        { protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' },
       ],
     });
     expect(Object.keys(card)).not.toEqual(expect.arrayContaining(['url']));
@@ -154,7 +156,12 @@ describe('the extended card', () => {
       result: {
         description: 'Says it twice',
         capabilities: { extendedAgentCard: true },
-        supportedInterfaces: [{ url }, { url }],
+        supportedInterfaces: [
+          { url },
+          { url },
+          { protocolBinding: 'HTTP+JSON' },
+          { protocolBinding: 'HTTP+JSON' },
+        ],
       },
     });
     // Answers to POST are never stored, whatever the caller's token: RFC 9110 §9.3.3.

@@ -5,6 +5,7 @@ import { HttpModule } from '../http/http.module.js';
 import { EventStreams } from '../streams/sse-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import { AgentCards } from './agent-cards.js';
+import { CallHandler } from './call-handler.js';
 import { CallRunner } from './call-runner.js';
 import { CardSigner } from './card-signer.js';
 import { AgentFinder, CallResolver } from './request-context.js';
@@ -12,7 +13,16 @@ import { AgentFinder, CallResolver } from './request-context.js';
 /** Calls of operations, whatever protocol they come in: who calls which agent, and the answer or the stream. */
 @Module({
   imports: [AccessModule, HttpModule, TasksModule],
-  providers: [AgentCards, AgentFinder, CallResolver, CallRunner, CardSigner, EventStreams, StreamQuota],
-  exports: [AgentFinder, CallResolver, CallRunner, CardSigner],
+  providers: [
+    AgentCards,
+    AgentFinder,
+    CallHandler,
+    CallResolver,
+    CallRunner,
+    CardSigner,
+    EventStreams,
+    StreamQuota,
+  ],
+  exports: [AgentFinder, CallHandler, CallRunner, CardSigner],
 })
 export class CoreModule {}

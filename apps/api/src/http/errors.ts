@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { type ErrorKind, type FieldViolation, ProtocolError, errorWire } from '@baton/a2a';
+import { type ErrorKind, type FieldViolation, httpErrorWire, ProtocolError, errorWire } from '@baton/a2a';
 import { Database, isTransient } from '@baton/database';
 import { Messaging, MessagingUnavailableError } from '@baton/messaging';
 import { Logger, OutageLog } from '@baton/telemetry';
@@ -92,16 +92,8 @@ function refusalOf(error: HttpException): ProtocolError | undefined {
 /** Errors about the URL or the HTTP method. They have the same form on every route. */
 const PLAIN_STATUSES: ReadonlySet<number> = new Set([404, 405, 503]);
 
-/** The status of an error whose JSON-RPC answer has status 200. */
-const STATUS_OF: Partial<Record<ErrorKind, number>> = {
-  parse: 400,
-  'invalid-request': 400,
-  'task-not-found': 404,
-  'invalid-params': 400,
-  'unsupported-operation': 400,
-  'agent-disabled': 409,
-  unavailable: 503,
-};
+/** Where an endpoint of Baton's own has another status than A2A over HTTP+JSON. */
+const STATUS_OF: Partial<Record<ErrorKind, number>> = { 'agent-disabled': 409 };
 
 /**
  * Answers errors outside of controllers: a refused token, an unknown path, a request that Fastify refuses, a bug. The
@@ -148,11 +140,11 @@ export function refusePath(
   else sendPlainError(reply, errorWire(failure.kind).http, failure.message);
 }
 
-/** Sends an error in the form of HTTP+JSON endpoints (A2A 1.0 §11.6). */
+/** Sends an error in the form of Baton's own endpoints. */
 function sendJsonError(_request: FastifyRequest, reply: FastifyReply, failure: ProtocolError): void {
-  const { http, reason } = errorWire(failure.kind);
+  const { reason } = errorWire(failure.kind);
   setErrorHeaders(reply, failure);
-  const status = STATUS_OF[failure.kind] ?? (http === 200 ? 500 : http);
+  const status = STATUS_OF[failure.kind] ?? httpErrorWire(failure.kind).http;
   sendJson(reply, status, reason, failure.message, failure.detail.violations);
 }
 

@@ -17,9 +17,9 @@ export interface LogContext {
   agent?: string;
   taskId?: string;
   runId?: string;
-  /** JSON-RPC method. */
+  /** The JSON-RPC method, or the one that does the same as a route of HTTP+JSON. */
   rpcMethod?: string;
-  /** JSON-RPC error code of the answer. */
+  /** JSON-RPC error code of the answer, in every binding. */
   rpcError?: number;
   /** The limit of the tenant that the request was refused for. */
   limit?: string;

@@ -1,5 +1,4 @@
 import {
-  type AnswerContext,
   type Codec,
   type Envelope,
   errorWire,
@@ -11,15 +10,10 @@ import {
   type Profile,
   ProtocolError,
   type RpcPath,
-  answerContextOf,
-  assertAccept,
   assertEnvelopeId,
   decodeEnvelope,
-  frameRecord,
-  isStreaming,
   profileFor,
   readsOnlyStreams,
-  requestedTaskId,
   rpcPaths,
   sseRecord,
 } from '@baton/a2a';
@@ -28,16 +22,15 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AllowGuests } from '../access/access.guard.js';
 import { requestedVersion } from '../core/call-headers.js';
-import { CallRunner } from '../core/call-runner.js';
+import { type AnswerWriter, CallHandler } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';
-import { CallResolver, type Exchange } from '../core/request-context.js';
-import { BodyReader, CallerLeft, RPC_TYPES } from '../http/body.js';
-import { type ErrorFormat, Failures, type SendError, setErrorHeaders } from '../http/errors.js';
+import type { Exchange } from '../core/request-context.js';
+import { BodyReader, RPC_TYPES } from '../http/body.js';
+import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { logContextOf } from '../http/requests.js';
 import { Describe } from '../openapi/route.js';
 import { rpcAnswerSchema, rpcRequestSchema } from '../openapi/schemas.js';
-import type { SseEncoding } from '../streams/sse-stream.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -53,7 +46,7 @@ interface Known {
 }
 
 /** Writes the answer to one JSON-RPC request. Immutable: `with` returns a copy that knows more. */
-class RpcAnswer {
+class RpcAnswer implements AnswerWriter {
   private constructor(
     readonly exchange: Exchange,
     private readonly known: Known,
@@ -140,14 +133,12 @@ interface RpcCall {
 class RpcHandler {
   constructor(
     private readonly bodies: BodyReader,
-    private readonly calls: CallResolver,
-    private readonly runner: CallRunner,
-    private readonly failures: Failures,
+    private readonly calls: CallHandler,
   ) {}
 
   /** Answers one request. Never rejects: every failure becomes an answer, unless the caller has disconnected. */
   async handle(path: RpcPath, pathAgent: string | undefined, exchange: Exchange): Promise<void> {
-    const { request, reply } = exchange;
+    const { request } = exchange;
     // It knows more after each step. An error has the form that fits what is known.
     let answer = RpcAnswer.at(path, exchange);
     try {
@@ -160,8 +151,7 @@ class RpcHandler {
       answer = answer.with({ codec, inFrame: isFramed && readsOnlyStreams(request.headers.accept) });
       await this.answer({ envelope, profile, codec, pathAgent }, answer);
     } catch (error) {
-      if (error instanceof CallerLeft || reply.raw.destroyed) reply.hijack();
-      else answer.error(this.failures.of(error, request));
+      this.calls.fail(error, exchange, answer);
     }
   }
 
@@ -174,45 +164,13 @@ class RpcHandler {
 
   private async answer({ envelope, profile, codec, pathAgent }: RpcCall, answer: RpcAnswer): Promise<void> {
     const { exchange } = answer;
-    const { request, reply } = exchange;
     const { method, params } = envelope;
-    profile.resolveVersion(requestedVersion(request), method);
+    profile.resolveVersion(requestedVersion(exchange.request), method);
     if (!codec) throw ProtocolError.methodNotFound(method);
-    const call = codec.decode(method, params);
-    assertAccept(profile, request.headers.accept, isStreaming(call));
-    const decoded = { profile, codec, call, pathAgent, params };
-    const { context, headers } = await this.calls.resolve(decoded, exchange);
-    logContextOf(request).taskId = requestedTaskId(call);
-    reply.headers(headers);
-    const answered = answerContextOf(context, call);
+    const decoded = { profile, codec, call: codec.decode(method, params), pathAgent, params };
     // Without an id nobody waits for the result, only for errors (JSON-RPC 2.0 §4.1).
-    if (!isStreaming(call)) {
-      const result = await this.runner.run(call, context, exchange);
-      if (envelope.hasId) answer.result(codec.encodeResult(call.operation, result, answered));
-      else answer.none();
-    } else if (envelope.hasId) {
-      await this.runner.stream(call, context, exchange, this.encodingOf(codec, answered, answer));
-    } else {
-      await this.runner.start(call, context, exchange);
-      answer.none();
-    }
-  }
-
-  private encodingOf(codec: Codec, answered: AnswerContext, answer: RpcAnswer): SseEncoding {
-    const { framing } = codec;
-    const encode = codec.streamEncoder(answered);
-    const envelope = (result: unknown): string => answer.encodeResult(result);
-    return {
-      item: (item) =>
-        encode(item).map((frame) => ({
-          sequence: frame.sequence,
-          text: frameRecord(framing, frame, envelope),
-        })),
-      error: (error) =>
-        sseRecord(answer.encodeError(this.failures.of(error, answer.exchange.request)), {
-          event: framing.errorEvent,
-        }),
-    };
+    await this.calls.answer(decoded, exchange, envelope.hasId ? answer : undefined);
+    if (!envelope.hasId) answer.none();
   }
 }
 

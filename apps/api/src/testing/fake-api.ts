@@ -53,6 +53,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import type { AddressInfo, Server } from 'node:net';
 import { CardsModule } from '../cards/cards.controller.js';
+import { HttpJsonModule } from '../http-json/http-json.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
 import { HealthModule } from '../health/health.controller.js';
 import { HttpModule } from '../http/http.module.js';
@@ -168,6 +169,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       AccessModule,
       HttpModule,
       JsonRpcModule,
+      HttpJsonModule,
       CardsModule,
       RestModule,
       AdminModule,
@@ -269,6 +271,7 @@ function fakesModule({
       provide: LimitsService,
       useValue: {
         of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }),
+        isNamed: async (id: string, name: string) => name === id,
         assertActive: async (id: string) => {
           if (suspended.has(id)) {
             throw new ProtocolError('tenant-suspended', 'the tenant is suspended: unpaid bill');

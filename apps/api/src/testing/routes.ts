@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { AdminModule } from '../admin/admin.module.js';
 import { CardsModule } from '../cards/cards.controller.js';
 import { HealthModule } from '../health/health.controller.js';
+import { HttpJsonModule } from '../http-json/http-json.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
 import { OpenApiModule } from '../openapi/openapi.controller.js';
 import { type Route, routesOf } from '../openapi/route.js';
@@ -28,7 +29,11 @@ export function pathsOf(fastify: FastifyInstance): Pick<Route, 'path' | 'isManag
       const level = indent!.length / 4;
       const path = (above[level - 1] ?? '') + segment!;
       above[level] = path;
-      return { path, isManagement: line.includes('"listener"') };
+      // It prints an escaped colon as a colon.
+      return {
+        path: path.replace(/\/message:(?!:)/, '/message::'),
+        isManagement: line.includes('"listener"'),
+      };
     });
 }
 
@@ -46,6 +51,7 @@ const ALL_ROUTES: readonly Route[] = [
   OpenApiModule,
   AdminModule,
   JsonRpcModule,
+  HttpJsonModule,
   CardsModule,
   HealthModule,
 ].flatMap(routesOfModule);

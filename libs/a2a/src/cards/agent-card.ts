@@ -5,6 +5,9 @@ import { AgentCard, type AgentExtension, type AgentInterface, type AgentSkill } 
 const INTERFACES: readonly { binding: string; version: string; path: (slug: string) => string }[] = [
   { binding: 'JSONRPC', version: '1.0', path: (slug) => `/agents/${slug}` },
   { binding: 'JSONRPC', version: '0.3', path: (slug) => `/agents/${slug}` },
+  { binding: 'HTTP+JSON', version: '1.0', path: (slug) => `/agents/${slug}` },
+  // Its clients add `/v1` themselves.
+  { binding: 'HTTP+JSON', version: '0.3', path: (slug) => `/agents/${slug}` },
 ];
 
 const DEFAULT_MODES = ['text/plain', 'application/json'];
@@ -108,7 +111,14 @@ export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
   if (form === '0.2') return flattenCard(card);
   const json = AgentCard.toJSON(card) as JsonObject;
   if (form === '1.0') return json;
-  const flat = flattenCard(card);
+  // The contract P-11 has one additional interface here; `supportedInterfaces` has them all.
+  const [main] = card.supportedInterfaces;
+  const flat = flattenCard({
+    ...card,
+    supportedInterfaces: card.supportedInterfaces.filter(
+      ({ protocolBinding }) => protocolBinding === main?.protocolBinding,
+    ),
+  });
   return { ...flat, ...json, securitySchemes: mergeSchemes(flat.securitySchemes, json.securitySchemes) };
 }
 

@@ -33,6 +33,8 @@ describe('P-11: an agent card', () => {
     expect(card.supportedInterfaces).toEqual([
       { url: ENDPOINT, protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: '' },
       { url: ENDPOINT, protocolBinding: 'JSONRPC', protocolVersion: '0.3', tenant: '' },
+      { url: ENDPOINT, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0', tenant: '' },
+      { url: ENDPOINT, protocolBinding: 'HTTP+JSON', protocolVersion: '0.3', tenant: '' },
     ]);
   });
 
@@ -70,7 +72,10 @@ describe('P-11: an agent card', () => {
       protocolVersion: '0.3.0',
       url: ENDPOINT,
       preferredTransport: 'JSONRPC',
-      additionalInterfaces: [{ url: ENDPOINT, transport: 'JSONRPC' }],
+      additionalInterfaces: [
+        { url: ENDPOINT, transport: 'JSONRPC' },
+        ...(form === 'both' ? [] : [{ url: ENDPOINT, transport: 'HTTP+JSON' }]),
+      ],
       security: [{ bearer: [] }],
       // In both letters they are the same scheme (RFC 9110 §11.1).
       securitySchemes: { bearer: { type: 'http', scheme: form === 'both' ? 'Bearer' : 'bearer' } },

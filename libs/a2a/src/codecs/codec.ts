@@ -52,7 +52,7 @@ export type StreamEncoder = (item: StreamItem) => Frame[];
 export interface Framing {
   /** The `event:` line; unset = none. */
   event?: string;
-  /** Whether a frame is a JSON-RPC envelope, or the bare result. An error always is an envelope. */
+  /** Whether a frame is a JSON-RPC envelope, or the bare result. An error is as the binding writes errors. */
   enveloped: boolean;
   /** The `event:` line of the error that ends a stream which fails. */
   errorEvent?: string;
@@ -62,6 +62,9 @@ export interface Framing {
    */
   earlyError?: 'json' | 'frame';
 }
+
+/** The frames of HTTP+JSON; its clients know an error by the `event:` line. */
+export const BARE_FRAMES: Framing = { enveloped: false, errorEvent: 'error' };
 
 /**
  * One version of the protocol (A2A 0.1, 0.3, 1.0) as one profile speaks it: pure functions between the version's

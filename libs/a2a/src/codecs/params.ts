@@ -141,10 +141,15 @@ function assertId(id: string, path: string, max: number): string {
 /** What typed clients write for an enum that was left out, or given as something that they do not know. */
 export const UNRECOGNIZED = 'UNRECOGNIZED';
 
-/** How a version writes the role of a caller. */
-export interface RoleGrammar {
+/** How a version writes a message, as far as versions differ. */
+export interface MessageGrammar {
+  /** The role of a caller. */
   user: string;
   parse: (value: unknown) => Role;
+  /** What the list of parts may be called; unset = `parts`. */
+  partsNames?: readonly string[];
+  /** Turns a part of the version's own form into one that `readPart` knows. */
+  unwrapPart?: (part: unknown) => unknown;
 }
 
 /**
@@ -153,7 +158,7 @@ export interface RoleGrammar {
  */
 export function readMessage(
   params: Fields,
-  roles: RoleGrammar,
+  grammar: MessageGrammar,
   messageId: 'required' | 'optional' = 'required',
 ): Message {
   const message = params.child('message');
@@ -162,15 +167,15 @@ export function readMessage(
     messageId: messageId === 'required' ? message.requiredId('messageId') : message.id('messageId'),
     contextId: message.contextId(),
     taskId: message.id('taskId'),
-    role: readRole(message, roles),
-    parts: readParts(message),
+    role: readRole(message, grammar),
+    parts: readParts(message, grammar),
     metadata: message.object('metadata'),
     extensions: message.strings('extensions'),
     referenceTaskIds: message.ids('referenceTaskIds'),
   };
 }
 
-function readRole(message: Fields, { user, parse }: RoleGrammar): Role {
+function readRole(message: Fields, { user, parse }: MessageGrammar): Role {
   if (!message.has('role')) throw message.refuse('role', `is required: send "${user}"`);
   const role = parse(message.get('role'));
   if (role === Role.ROLE_USER) return role;
@@ -187,12 +192,14 @@ function readRole(message: Fields, { user, parse }: RoleGrammar): Role {
   throw message.mismatch('role', `"${user}"`);
 }
 
-function readParts(message: Fields): Message['parts'] {
-  const parts = message.get('parts');
+function readParts(message: Fields, grammar: MessageGrammar): Message['parts'] {
+  const { partsNames = ['parts'], unwrapPart = (part) => part } = grammar;
+  const name = partsNames.find((each) => message.has(each)) ?? partsNames[0] ?? 'parts';
+  const parts = message.get(name);
   if (!Array.isArray(parts) || parts.length === 0) {
-    throw message.refuse('parts', 'is required and must be a list with at least one part');
+    throw message.refuse(name, 'is required and must be a list with at least one part');
   }
-  return parts.map((part, index) => readPart(part, `${message.at('parts')}[${index}]`));
+  return parts.map((part, index) => readPart(unwrapPart(part), `${message.at(name)}[${index}]`));
 }
 
 type Content = NonNullable<Part['content']>;

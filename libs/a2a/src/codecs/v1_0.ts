@@ -16,7 +16,7 @@ import {
   TaskState,
 } from '../model.js';
 import { decodePageToken } from '../page-token.js';
-import { type WireVersion, defineCodec } from './codec.js';
+import { BARE_FRAMES, type WireVersion, defineCodec } from './codec.js';
 import { type Fields, readMessage, readPushConfig, UNRECOGNIZED } from './params.js';
 
 const ROLES = { user: 'ROLE_USER', parse: roleFromJSON };
@@ -58,6 +58,9 @@ export const V1_0: WireVersion = {
 };
 
 export const V1_0_CODEC = defineCodec(V1_0);
+
+/** The same over HTTP+JSON, whose params and results are the same JSON (§11.4). */
+export const V1_0_HTTP_CODEC = defineCodec({ ...V1_0, framing: BARE_FRAMES });
 
 function readSend(params: Fields): SendMessageRequest {
   const configuration = params.child('configuration');
