@@ -206,7 +206,7 @@ it('the extended card is for callers with a token alone, and says where they hav
     result: { ...shown, url: 'http://open.example/' },
   });
   const { result } = await ask('GetExtendedAgentCard', TENANT, '/agents/echo');
-  const url = `${api.url}/agents/echo`;
+  const url = 'http://open.example/agents/echo';
   expect(result).toMatchObject({ ...shown, supportedInterfaces: [{ url }, { url }] });
   delete definition.extended;
 });
