@@ -161,7 +161,7 @@ it('a tenant sets its secrets with its token alone', async () => {
 it('the extended card of an agent is for callers with the scopes that its file names', async () => {
   const file = write(
     'books.yaml',
-    `${SUPPORT.replaceAll('support', 'books')}extended:
+    `${SUPPORT.replaceAll('support', 'books').replace('Support', 'Books')}extended:
   scopes: [tasks:write]
   skills: [{ id: book, name: Book an invoice, description: Books it }]
 `,

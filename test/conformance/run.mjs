@@ -1,0 +1,56 @@
+// TCK=<checkout of a2aproject/a2a-tck> npm run conformance -- [arguments of run_tck.py]
+// Starts Baton with the agent of agents/tck, and runs the official Technology Compatibility Kit of A2A 1.0 on it. The TCK
+// sends no credentials, so a proxy on the loopback adds the token. Its reports are in `reports/` of the checkout.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { once } from 'node:events';
+import http from 'node:http';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startBaton } from '../../bench/servers.mjs';
+
+const AGENTS = fileURLToPath(new URL('agents', import.meta.url));
+
+/** Forwards every request to `url` with the token. The `Host` stays, so cards name the proxy. */
+async function startProxy(url, token) {
+  const { hostname, port } = new URL(url);
+  const server = http.createServer((request, response) => {
+    const headers = { ...request.headers, authorization: `Bearer ${token}` };
+    const { method, url: path } = request;
+    const forwarded = http.request({ hostname, port, method, path, headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    forwarded.on('error', () => response.destroy());
+    response.on('close', () => forwarded.destroy());
+    request.pipe(forwarded);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+async function main() {
+  const tck = process.env.TCK;
+  if (!tck || !existsSync(join(tck, 'run_tck.py'))) {
+    console.error('Set TCK to the folder of a checkout of a2aproject/a2a-tck, of its branch for A2A 1.0.');
+    return 2;
+  }
+  const ownPython = join(tck, '.venv/bin/python');
+  const python = process.env.PYTHON ?? (existsSync(ownPython) ? ownPython : 'python3');
+  const baton = await startBaton({ workers: 1, env: { BATON_AGENTS_DIR: AGENTS } });
+  const proxy = await startProxy(baton.url, baton.token);
+  try {
+    const host = `http://127.0.0.1:${proxy.address().port}/agents/tck`;
+    const args = ['run_tck.py', '--sut-host', host, ...process.argv.slice(2)];
+    const run = spawn(python, args, { cwd: tck, stdio: 'inherit' });
+    const [code] = await once(run, 'exit');
+    return code ?? 1;
+  } finally {
+    proxy.close();
+    proxy.closeAllConnections();
+    await baton.stop();
+  }
+}
+
+process.exitCode = await main();
