@@ -1,9 +1,10 @@
 // TCK=<checkout of a2aproject/a2a-tck> npm run conformance -- [arguments of run_tck.py]
-// Starts Baton with the agent of agents/tck, and runs the official Technology Compatibility Kit of A2A 1.0 on it. The TCK
-// sends no credentials, so a proxy on the loopback adds the token. Its reports are in `reports/` of the checkout.
+// Starts Baton with the agent of agents/tck, and runs the official Technology Compatibility Kit of A2A on it: 1.0 or 0.3,
+// as the checkout is. The TCK sends no credentials, so a proxy on the loopback adds the token. Its reports are in `reports/`
+// of the checkout. docs/calling/conformance.md has the results.
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +34,7 @@ async function startProxy(url, token) {
 async function main() {
   const tck = process.env.TCK;
   if (!tck || !existsSync(join(tck, 'run_tck.py'))) {
-    console.error('Set TCK to the folder of a checkout of a2aproject/a2a-tck, of its branch for A2A 1.0.');
+    console.error('Set TCK to the folder of a checkout of a2aproject/a2a-tck.');
     return 2;
   }
   const ownPython = join(tck, '.venv/bin/python');
@@ -42,7 +43,11 @@ async function main() {
   const proxy = await startProxy(baton.url, baton.token);
   try {
     const host = `http://127.0.0.1:${proxy.address().port}/agents/tck`;
-    const args = ['run_tck.py', '--sut-host', host, ...process.argv.slice(2)];
+    // The TCK of 0.3 has another name for it.
+    const option = readFileSync(join(tck, 'run_tck.py'), 'utf8').includes('--sut-host')
+      ? '--sut-host'
+      : '--sut-url';
+    const args = ['run_tck.py', option, host, ...process.argv.slice(2)];
     const run = spawn(python, args, { cwd: tck, stdio: 'inherit' });
     const [code] = await once(run, 'exit');
     return code ?? 1;
