@@ -72,7 +72,7 @@ export class World {
       ...{ BATON_AGENTS_DIR: agents, WITNESS_FILE: join(folder, 'witness') },
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
       // What an answer has of its request alone, and of the time it takes.
-      ...{ PUBLIC_URL: 'http://baton.example', SSE_HEARTBEAT_MS: '60000' },
+      ...{ PUBLIC_URL: 'http://127.0.0.1:0', SSE_HEARTBEAT_MS: '60000' },
     };
     mkdirSync(agents, { recursive: true });
     const world = new World(await Stack.start({ driver: DRIVERS[0]!, apis: 2, env }), folder);
