@@ -11,13 +11,18 @@ import { fileURLToPath } from 'node:url';
 import { startBaton } from '../../bench/servers.mjs';
 
 const AGENTS = fileURLToPath(new URL('agents', import.meta.url));
+const AGENT = '/agents/tck';
 
-/** Forwards every request to `url` with the token. The `Host` stays, so cards name the proxy. */
+/**
+ * Forwards every request to `url` with the token. The `Host` stays, so cards name the proxy. Its root has the agent's card,
+ * where the TCK of 0.3 looks for it.
+ */
 async function startProxy(url, token) {
   const { hostname, port } = new URL(url);
   const server = http.createServer((request, response) => {
     const headers = { ...request.headers, authorization: `Bearer ${token}` };
-    const { method, url: path } = request;
+    const { method, url: asked } = request;
+    const path = asked.startsWith('/.well-known/agent') ? AGENT + asked : asked;
     const forwarded = http.request({ hostname, port, method, path, headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
       answer.pipe(response);
@@ -42,7 +47,7 @@ async function main() {
   const baton = await startBaton({ workers: 1, env: { BATON_AGENTS_DIR: AGENTS } });
   const proxy = await startProxy(baton.url, baton.token);
   try {
-    const host = `http://127.0.0.1:${proxy.address().port}/agents/tck`;
+    const host = `http://127.0.0.1:${proxy.address().port}${AGENT}`;
     // The TCK of 0.3 has another name for it.
     const option = readFileSync(join(tck, 'run_tck.py'), 'utf8').includes('--sut-host')
       ? '--sut-host'
