@@ -1,8 +1,10 @@
 import type { Environment } from '@baton/config';
+import { AuditStore, type Database, UsageStore } from '@baton/database';
 import { createMessaging, type Messaging, MessagingUnavailableError, type RunJob } from '@baton/messaging';
+import { TenantSettings } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import type { Terminal } from '../output.js';
-import { START_MS, UNTOLD } from '../platform.js';
+import { type Platform, START_MS, UNTOLD } from '../platform.js';
 
 /** Messaging to the running processes. It connects at its first use, so a command that only reads does without. */
 class Channels implements Pick<Messaging, 'publishControl' | 'publishTask' | 'stopTicks' | 'enqueueRuns'> {
@@ -53,6 +55,16 @@ class Channels implements Pick<Messaging, 'publishControl' | 'publishTask' | 'st
 
 /** A command serves no requests, so it knows nothing that could be stale. */
 export const NOTHING_IN_USE = { forget: (): void => undefined };
+
+/** The use case of the settings of tenants, on the database. */
+export const tenantSettings = (
+  { database, tenants, agents, environment }: Platform & { database: Database },
+  channels: Channels,
+): TenantSettings =>
+  new TenantSettings(
+    ...([tenants, agents, new UsageStore(database), new AuditStore(database)] as const),
+    ...([channels, NOTHING_IN_USE, environment] as const),
+  );
 
 /** Do `work` with messaging, which is closed after it. A note says so if running processes were not told of a change. */
 export async function withChannels<T>(

@@ -1,26 +1,11 @@
 import { BUILTIN_AGENTS } from '@baton/agents';
-import {
-  AuditStore,
-  DeadLetterStore,
-  OPERATOR_ACTOR,
-  RunStore,
-  TaskStore,
-  UsageStore,
-  WorkerStore,
-} from '@baton/database';
+import { DeadLetterStore, OPERATOR_ACTOR, RunStore, TaskStore, WorkerStore } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { Outbound } from '@baton/outbound';
-import {
-  BoundHosts,
-  DeadLetters,
-  OperatorLetters,
-  TenantSettings,
-  TrustedIssuers,
-  TurnIntake,
-} from '@baton/tasks';
+import { BoundHosts, DeadLetters, OperatorLetters, TrustedIssuers, TurnIntake } from '@baton/tasks';
 import type { Cli } from '../cli.js';
 import { withDatabase } from '../platform.js';
-import { NOTHING_IN_USE, withChannels } from './channels.js';
+import { tenantSettings, withChannels } from './channels.js';
 import type { PlatformOperations } from './platform-operations.js';
 
 /** The use cases of the API, on the database. */
@@ -28,12 +13,10 @@ export async function withDatabaseOperations<T>(
   { source, terminal }: Pick<Cli, 'source' | 'terminal'>,
   work: (operations: PlatformOperations) => Promise<T>,
 ): Promise<T> {
-  return withDatabase(source, ({ database, tenants, agents, hosts, issuers, environment }) =>
-    withChannels(terminal, environment, async (channels) => {
-      const settings = new TenantSettings(
-        ...([tenants, agents, new UsageStore(database), new AuditStore(database)] as const),
-        ...([channels, NOTHING_IN_USE, environment] as const),
-      );
+  return withDatabase(source, (platform) => {
+    const { database, agents, hosts, issuers, environment } = platform;
+    return withChannels(terminal, environment, async (channels) => {
+      const settings = tenantSettings(platform, channels);
       const directory = {
         find: async (tenantId: string, name: string) =>
           BUILTIN_AGENTS.find(({ id, slug }) => id === name || slug === name) ?? agents.find(tenantId, name),
@@ -71,6 +54,6 @@ export async function withDatabaseOperations<T>(
       } finally {
         await outbound.onApplicationShutdown();
       }
-    }),
-  );
+    });
+  });
 }

@@ -1,5 +1,4 @@
 import {
-  AuditStore,
   exportTenant,
   OPERATOR_ACTOR,
   importTenant,
@@ -7,13 +6,12 @@ import {
   TaskStore,
   TaskTreeStore,
   TenantRemovalStore,
-  UsageStore,
 } from '@baton/database';
-import { TenantLifecycle, TenantSettings, TurnEnds } from '@baton/tasks';
+import { TenantLifecycle, TurnEnds } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import type { Cli } from '../cli.js';
 import { withDatabase } from '../platform.js';
-import { NOTHING_IN_USE, withChannels } from './channels.js';
+import { NOTHING_IN_USE, tenantSettings, withChannels } from './channels.js';
 import type { TenantOperations } from './tenant-operations.js';
 
 /** The use cases of the API, on the database. The workers of the platform refill the slots of stopped runs. */
@@ -21,12 +19,10 @@ export async function withDatabaseTenants<T>(
   { source, terminal }: Pick<Cli, 'source' | 'terminal'>,
   work: (tenants: TenantOperations) => Promise<T>,
 ): Promise<T> {
-  return withDatabase(source, ({ database, tenants, agents, environment }) =>
-    withChannels(terminal, environment, (channels) => {
-      const settings = new TenantSettings(
-        ...([tenants, agents, new UsageStore(database), new AuditStore(database)] as const),
-        ...([channels, NOTHING_IN_USE, environment] as const),
-      );
+  return withDatabase(source, (platform) => {
+    const { database, tenants, environment } = platform;
+    return withChannels(terminal, environment, (channels) => {
+      const settings = tenantSettings(platform, channels);
       const logger = Logger.silent();
       const slots = { ended: () => undefined, refill: () => undefined };
       const [tasks, tree] = [new TaskStore(database), new TaskTreeStore(database)];
@@ -58,6 +54,6 @@ export async function withDatabaseTenants<T>(
           return importTenant(environment.databaseUrl, slug, input, OPERATOR_ACTOR);
         },
       });
-    }),
-  );
+    });
+  });
 }
