@@ -1,7 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { killWhenSilent, waitUntilReady } from './app-processes.js';
-import { cpuTimeOf, StartProgress } from './services/service-process.js';
+import {
+  cpuTimeOf,
+  forgetProcess,
+  recordedProcess,
+  recordProcess,
+  StartProgress,
+} from './services/service-process.js';
 
 /** Answers three pings, and then its event loop stands still. */
 const FREEZES = `
@@ -19,6 +28,17 @@ it('kills a process that no longer answers pings', async () => {
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
   expect([code, signal]).toEqual([null, 'SIGKILL']);
   expect(answers).toHaveLength(3);
+});
+
+it('the end of a process does not wipe out the note of the one that took its place', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-test-'));
+  const note = join(folder, 'process.json');
+  recordProcess(note, process.pid);
+  forgetProcess(note, process.ppid);
+  expect(recordedProcess(note)).toBe(process.pid);
+  forgetProcess(note, process.pid);
+  expect(recordedProcess(note)).toBeUndefined();
+  rmSync(folder, { recursive: true });
 });
 
 describe('waiting for a process that starts', () => {

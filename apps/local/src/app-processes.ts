@@ -2,11 +2,12 @@ import getPort from 'get-port';
 import type { Environment } from '@baton/config';
 import { Silence } from '@baton/telemetry';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Home, StartError } from './home.js';
 import {
   cpuTimeOf,
+  forgetProcess,
   recordProcess,
   StartProgress,
   stopLeftover,
@@ -121,7 +122,7 @@ async function startApp(command: AppCommand): Promise<RunningProcess> {
 function runningProcess(child: ChildProcess, pidFile: string): RunningProcess {
   const exited = new Promise<string>((resolve) => {
     const gone = (reason: string) => {
-      rmSync(pidFile, { force: true });
+      forgetProcess(pidFile, child.pid);
       resolve(reason);
     };
     child.once('error', (error) => gone(error.message));

@@ -66,7 +66,7 @@ function exitOf(child: ChildProcess, service: ServiceCommand): Promise<string> {
   return new Promise((resolve) => {
     const gone = (reason: string) => {
       lifeline.end('gone\n');
-      rmSync(service.pidFile, { force: true });
+      forgetProcess(service.pidFile, child.pid);
       resolve(reason);
     };
     child.once('error', (error) => gone(error.message));
@@ -188,11 +188,20 @@ export function recordProcess(file: string, pid: number): void {
   writeFileSync(file, JSON.stringify(record), { mode: 0o600 });
 }
 
+/** Removes the note of the process `pid`. One that took its place may have been noted there by now, and stays. */
+export function forgetProcess(file: string, pid: number | undefined): void {
+  if (readRecord(file)?.pid === pid) rmSync(file, { force: true });
+}
+
 /** The id of the process noted in `file`, if that very process is still alive. */
 export function recordedProcess(file: string): number | undefined {
+  const record = readRecord(file);
+  return record && startOf(record.pid) === record.started ? record.pid : undefined;
+}
+
+function readRecord(file: string): ProcessRecord | undefined {
   try {
-    const record = JSON.parse(readFileSync(file, 'utf8')) as ProcessRecord;
-    return startOf(record.pid) === record.started ? record.pid : undefined;
+    return JSON.parse(readFileSync(file, 'utf8')) as ProcessRecord;
   } catch {
     return undefined;
   }
