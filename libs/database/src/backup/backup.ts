@@ -179,10 +179,16 @@ async function migrationsOf(session: BackupSession, kept: readonly Table[]): Pro
   return migrations.map(({ name }) => name);
 }
 
+/** Tables with values that the master key has encrypted. */
+const SEALED = ['secrets', 'push_configs', 'webhooks'];
+
 async function masterKeyIdsOf(session: BackupSession, kept: readonly Table[]): Promise<string[]> {
-  if (!kept.some(({ name }) => name === 'secrets')) return []; // As of the first releases.
+  // The first releases had none of them.
+  const sealed = SEALED.filter((table) => kept.some(({ name }) => name === table));
+  if (sealed.length === 0) return [];
   const keys = await session.query<{ id: string }>(
-    'SELECT DISTINCT key_id AS id FROM secrets ORDER BY key_id',
+    `SELECT key_id AS id FROM (${sealed.map((table) => `SELECT key_id FROM ${table}`).join(' UNION ')}) AS k
+     WHERE key_id IS NOT NULL ORDER BY key_id`,
   );
   return keys.map(({ id }) => id);
 }

@@ -88,8 +88,10 @@ async function writeAll(
 }
 
 /** The rows of a table as lines. Numbers of 64 bits are texts, because many readers of JSON would round them. */
-function linesOf({ kind, table, order, where }: ExportedTable, columns: readonly Column[], tenantId: string) {
-  const values = columns.map(({ name, type }) => {
+function linesOf(exported: ExportedTable, columns: readonly Column[], tenantId: string): string {
+  const { kind, table, order, where, without = [] } = exported;
+  const moved = columns.filter(({ name }) => !without.includes(name));
+  const values = moved.map(({ name, type }) => {
     const column = escapeIdentifier(name);
     return type === 'bigint' ? `r.${column}::text AS ${column}` : `r.${column}`;
   });

@@ -15,6 +15,8 @@ export interface ExportedTable {
   order: string;
   /** Which rows; they are called `r`. */
   where: string;
+  /** Columns that say something of rows that stay. */
+  without?: readonly string[];
 }
 
 const ENDED =
@@ -27,7 +29,13 @@ export const EXPORTED: readonly ExportedTable[] = [
   { kind: 'agent', table: 'agents', order: 'id', where: 'true' },
   { kind: 'agent_version', table: 'agent_versions', order: 'agent_id, version', where: 'true' },
   { kind: 'schedule', table: 'schedules', order: 'id', where: 'true' },
-  { kind: 'task', table: 'tasks', order: 'id', where: 'r.active_run_id IS NULL' },
+  {
+    kind: 'task',
+    table: 'tasks',
+    order: 'id',
+    where: 'r.active_run_id IS NULL',
+    without: ['push_configs'],
+  },
   { kind: 'message', table: 'task_messages', order: 'task_id, sequence', where: `EXISTS ${ENDED}` },
   { kind: 'event', table: 'task_events', order: 'task_id, sequence', where: `EXISTS ${ENDED}` },
   {
@@ -51,10 +59,12 @@ export const STAYS: Readonly<Record<string, string>> = {
   audit_records: 'says what happened in the installation where it happened',
   hosts: 'a host name leads to one installation',
   issuers: 'who may sign in is decided where the tenant is',
+  push_configs: 'secrets, and where they may be sent; the tasks have ended',
   secrets: 'secret values: the header has their names',
   stream_counts: 'counters of the moment',
   tenant_usage: 'counted anew',
   token_reservations: 'of calls that are being made',
+  webhooks: 'secrets, and receivers that know this installation: make new ones',
 };
 
 export interface Column {

@@ -54,15 +54,59 @@ function squawk(migration: Migration): string[] {
 
 type Tree = Record<string, Record<string, unknown> | undefined>;
 
+/** The constant 0. protobuf leaves its value out. */
+function isZero(node: unknown): boolean {
+  const ival = (node as { A_Const?: { ival?: { ival?: number } } }).A_Const?.ival;
+  return ival !== undefined && ival.ival === undefined;
+}
+
+/** The columns that a statement adds to its table, and whose rows say 0 unless somebody says otherwise. */
+function addedCounters({ cmds }: { cmds: Tree[] }): string[] {
+  return cmds.flatMap(({ AlterTableCmd: { subtype, def } = {} }) => {
+    const column = (def as Tree | undefined)?.ColumnDef as
+      | { colname: string; constraints?: { Constraint: { contype: string; raw_expr?: unknown } }[] }
+      | undefined;
+    if (subtype !== 'AT_AddColumn' || !column) return [];
+    const defaults = column.constraints?.filter(({ Constraint }) => Constraint.contype === 'CONSTR_DEFAULT');
+    return defaults?.some(({ Constraint }) => isZero(Constraint.raw_expr)) ? [column.colname] : [];
+  });
+}
+
+/** Whether a condition is `NEW.<counter> > 0`, or a conjunction with such a part. */
+function asksForCounter(condition: unknown, counters: ReadonlySet<unknown>): boolean {
+  const { BoolExpr: all, A_Expr: compared } = condition as Tree;
+  if (all)
+    return (
+      all.boolop === 'AND_EXPR' && (all.args as unknown[]).some((part) => asksForCounter(part, counters))
+    );
+  const [operator] = (compared?.name ?? []) as { String: { sval: string } }[];
+  const fields = (compared?.lexpr as Tree | undefined)?.ColumnRef?.fields ?? [];
+  const [row, column] = (fields as { String: { sval: string } }[]).map((field) => field.String.sval);
+  return operator?.String.sval === '>' && row === 'new' && counters.has(column) && isZero(compared?.rexpr);
+}
+
+/**
+ * A trigger on a table that the last release uses: it may only fire after a change of a row, and only if a counter that
+ * the migration adds is above 0. The last release leaves it at 0.
+ */
+const leavesLastReleaseAlone = (node: Record<string, unknown>, counters: ReadonlySet<unknown>): boolean =>
+  node.row === true && node.timing === undefined && asksForCounter(node.whenClause ?? {}, counters);
+
 /** The kinds of statements whose locks are short, and what they may not do. */
-const KNOWN: Record<string, (node: Record<string, unknown>, isNew: boolean) => string | undefined> = {
+const KNOWN: Record<
+  string,
+  (node: Record<string, unknown>, isNew: boolean, counters: ReadonlySet<unknown>) => string | undefined
+> = {
   CreateStmt: () => undefined,
   IndexStmt: () => undefined,
   CommentStmt: () => undefined,
   AlterPolicyStmt: () => undefined,
   // Nobody calls it yet.
   CreateFunctionStmt: ({ replace }) => (replace ? 'a function that the last release may call' : undefined),
-  CreateTrigStmt: (_, isNew) => (isNew ? undefined : 'a trigger on a table that the last release uses'),
+  CreateTrigStmt: (node, isNew, counters) =>
+    isNew || leavesLastReleaseAlone(node, counters)
+      ? undefined
+      : 'a trigger on a table that the last release uses',
   CreatePolicyStmt: (_, isNew) => (isNew ? undefined : 'a policy on a table that the last release uses'),
   AlterTableStmt: ({ cmds }, isNew) =>
     isNew ? undefined : (cmds as Tree[]).map(({ AlterTableCmd }) => alteration(AlterTableCmd)).find(Boolean),
@@ -97,6 +141,8 @@ const holdsLocksOfPolicies = (step: MigrationStep): boolean =>
 /** What else may hold up or break the processes of the last release. */
 function problems(migration: Migration): string[] {
   const created = new Set<unknown>();
+  /** Of any table: names of columns are unlikely to repeat in one migration. */
+  const counters = new Set<unknown>();
   const found = squawk(migration);
   const statements = migration.steps.flatMap((step) => (step.kind === 'transaction' ? step.statements : []));
   for (const { text } of migration.contractAfter ? [] : statements) {
@@ -104,8 +150,10 @@ function problems(migration: Migration): string[] {
     const [kind, node] = entry ?? ['', undefined];
     const table = ((node?.relation ?? node?.table) as { relname?: string } | undefined)?.relname;
     if (kind === 'CreateStmt') created.add(table);
+    if (kind === 'AlterTableStmt')
+      addedCounters(node as { cmds: Tree[] }).forEach((name) => counters.add(name));
     const rule = KNOWN[kind];
-    const problem = rule ? rule(node ?? {}, created.has(table)) : `${kind}, which no rule knows`;
+    const problem = rule ? rule(node ?? {}, created.has(table), counters) : `${kind}, which no rule knows`;
     if (problem) found.push(problem);
   }
   if (migration.steps.some(holdsLocksOfPolicies))
@@ -151,6 +199,8 @@ it.each([
    ALTER POLICY "p" ON "tasks" USING (true);
    -- baton: separately
    ALTER POLICY "p" ON "runs" USING (true);`,
+  `ALTER TABLE "tasks" ADD COLUMN "n" INTEGER NOT NULL DEFAULT 0;
+   CREATE TRIGGER "t" AFTER UPDATE ON "tasks" FOR EACH ROW WHEN (NEW."n" > 0 AND NEW."id" IS NOT NULL) EXECUTE FUNCTION "f"();`,
 ])('takes %s', (sql) => {
   expect(problemsOf(sql)).toEqual([]);
 });
@@ -182,6 +232,18 @@ it.each([
     'ALTER POLICY "p" ON "tasks" USING (true);ALTER POLICY "p" ON "runs" USING (true);',
     'a policy that is altered beside other statements',
   ],
+  ...[
+    'CREATE TRIGGER "t" AFTER UPDATE ON "tasks" FOR EACH ROW EXECUTE FUNCTION "f"();',
+    'CREATE TRIGGER "t" AFTER UPDATE ON "tasks" FOR EACH ROW WHEN (NEW."attempt" > 0) EXECUTE FUNCTION "f"();',
+    ...[
+      'BEFORE UPDATE ON "tasks" FOR EACH ROW WHEN (NEW."n" > 0)',
+      'AFTER UPDATE ON "tasks" FOR EACH ROW WHEN (NEW."n" > -1)',
+    ].map(
+      (when) =>
+        `ALTER TABLE "tasks" ADD COLUMN "n" INTEGER NOT NULL DEFAULT 0;CREATE TRIGGER "t" ${when} EXECUTE FUNCTION "f"();`,
+    ),
+    'ALTER TABLE "tasks" ADD COLUMN "n" INTEGER NOT NULL DEFAULT 1;CREATE TRIGGER "t" AFTER UPDATE ON "tasks" FOR EACH ROW WHEN (NEW."n" > 0) EXECUTE FUNCTION "f"();',
+  ].map((sql): string[] => [sql, 'a trigger on a table that the last release uses']),
   ['TRUNCATE "tasks";', 'TruncateStmt, which no rule knows'],
   [
     '-- baton: backfill table=tasks key=id rows=9\nUPDATE "tasks" SET "a" = 1 WHERE /* slice */ true;',

@@ -56,6 +56,8 @@ WITH expired AS (
   SELECT tenant_id, id, agent_id, owner, status_at, days, last_sequence FROM gone
 ), letter AS (
   DELETE FROM dead_letters d USING gone g WHERE d.tenant_id = g.tenant_id AND d.task_id = g.id
+), push AS (
+  DELETE FROM push_configs p USING gone g WHERE p.tenant_id = g.tenant_id AND p.task_id = g.id
 )
 SELECT count(*)::int AS tasks FROM gone`,
 };
