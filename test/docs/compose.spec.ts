@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parse } from 'yaml';
 import { SEPARATE_OWNER } from '../../apps/local/src/services/postgres.js';
+import { parseSigningKey } from '../../libs/a2a/src/index.js';
 import { LIMIT_NAMES, limitRule, loadEnvironment } from '../../libs/config/src/index.js';
 import { SECRET_FILE_NAMES, SETTING_NAMES } from '../../libs/config/src/settings.js';
 
@@ -87,7 +88,7 @@ const OTHERS: Readonly<Variables> = {
 
 /** The volume `keys`, filled by the service that makes the master key. */
 const keys = mkdtempSync(join(tmpdir(), 'baton-keys-'));
-const KEY_FILES = ['master-key', 'database-system-key'];
+const KEY_FILES = ['master-key', 'database-system-key', 'push-signing-key'];
 function makeKeys(): string[] {
   const [, flag = '', script = ''] = services['master-key']?.command ?? [];
   execFileSync(process.execPath, [flag, script.replaceAll('/keys/', `${keys}/`)]);
@@ -98,6 +99,7 @@ const onThisMachine = (container: Variables): Variables => ({
   ...container,
   BATON_MASTER_KEY_FILE: container.BATON_MASTER_KEY_FILE?.replace('/keys/', `${keys}/`) ?? '',
   DATABASE_SYSTEM_KEY_FILE: container.DATABASE_SYSTEM_KEY_FILE?.replace('/keys/', `${keys}/`) ?? '',
+  PUSH_SIGNING_KEY_FILE: container.PUSH_SIGNING_KEY_FILE?.replace('/keys/', `${keys}/`) ?? '',
 });
 beforeAll(makeKeys);
 afterAll(() => rmSync(keys, { recursive: true }));
@@ -277,10 +279,11 @@ describe('docker-compose.yml', () => {
     expect(SETTING_NAMES).toContain('PUBLIC_URL');
   });
 
-  it('makes a master key and a key of the database at the first start, and keeps them', () => {
+  it('makes the keys at the first start, and keeps them', () => {
     const made = makeKeys();
-    const [key, systemKey] = made;
-    for (const each of made) expect(each).toMatch(/^[A-Za-z0-9+/]{43}=\n$/);
+    const [key, systemKey, pushKey = ''] = made;
+    expect(parseSigningKey(pushKey).alg).toBe('ES256');
+    for (const each of [key, systemKey]) expect(each).toMatch(/^[A-Za-z0-9+/]{43}=\n$/);
     expect(systemKey).not.toBe(key);
     expect(makeKeys()).toEqual(made);
     for (const service of OURS) {
@@ -288,6 +291,7 @@ describe('docker-compose.yml', () => {
       expect(containerOf(service, {})).toMatchObject({
         BATON_MASTER_KEY_FILE: '/keys/master-key',
         DATABASE_SYSTEM_KEY_FILE: '/keys/database-system-key',
+        PUSH_SIGNING_KEY_FILE: '/keys/push-signing-key',
       });
     }
     expect(services['master-key']).toMatchObject({ network_mode: 'none', volumes: ['keys:/keys'] });

@@ -74,8 +74,9 @@ describe('npm start', () => {
   });
 
   it('keeps what is secret for its owner', () => {
-    const keys = ['master-key', 'database-system-key', 'postgres/password', 'postgres/owner-password'];
-    for (const name of ['demo.json', 'runtime.json', 'logs/api.log', ...keys]) {
+    const keys = ['master-key', 'database-system-key', 'push-signing-key'];
+    const passwords = ['postgres/password', 'postgres/owner-password'];
+    for (const name of ['demo.json', 'runtime.json', 'logs/api.log', ...keys, ...passwords]) {
       expect([name, (statSync(join(home.path, name)).mode & 0o077).toString(8)]).toEqual([name, '0']);
     }
   });

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { recordedProcess, recordProcess } from './services/service-process.js';
@@ -60,6 +60,16 @@ export class Home {
   key(name: 'master-key' | 'database-system-key'): string {
     const file = this.file(name);
     if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
+    return readFileSync(file, 'utf8').trim();
+  }
+
+  /** A key for PUSH_SIGNING_KEY, made at the first start. */
+  pushSigningKey(): string {
+    const file = this.file('push-signing-key');
+    if (!existsSync(file)) {
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+      writeFileSync(file, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+    }
     return readFileSync(file, 'utf8').trim();
   }
 

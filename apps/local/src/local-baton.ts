@@ -124,6 +124,7 @@ export class LocalBaton {
         this.local.databaseSystemKey === undefined && {
           DATABASE_SYSTEM_KEY: this.home.key('database-system-key'),
         }),
+      PUSH_SIGNING_KEY: this.source.PUSH_SIGNING_KEY?.trim() || this.home.pushSigningKey(),
       ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.key('master-key') }),
     };
   }

@@ -183,9 +183,16 @@ const api = group('API', {
   previousCardSigningKeys: setting(
     publishedKeys,
     '',
-    'Keys besides CARD_SIGNING_KEY whose public parts are at /.well-known/jwks.json: those before it, or the next one ' +
+    'Keys besides CARD_SIGNING_KEY and PUSH_SIGNING_KEY whose public parts are at /.well-known/jwks.json: those before it, or the next one ' +
       '(docs/calling/cards.md). Private or public: PEM blocks one after another, a JWK or a JWK Set.',
     { env: 'CARD_SIGNING_KEY_PREVIOUS', secret: true },
+  ),
+  pushSigningKey: optional(
+    signingKey,
+    'Private key that signs push notifications, in the same forms; API and workers need it. Default: CARD_SIGNING_KEY. ' +
+      'Without both, only receivers with a secret of their own get a signature (docs/calling/push.md). `npm start` and ' +
+      '`docker compose` make one.',
+    { secret: true },
   ),
   bodyLimitBytes: setting(
     integer(1024, 1_073_741_824),

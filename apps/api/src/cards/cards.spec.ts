@@ -315,11 +315,12 @@ describe('with a signing key', () => {
   let signing: FakeApi;
   const pemOf = (key: KeyObject) => key.export({ format: 'pem', type: 'pkcs8' }).toString();
   const keyPair = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const [before, now, next] = [keyPair(), keyPair(), keyPair()];
+  const [before, now, next, push] = [keyPair(), keyPair(), keyPair(), keyPair()];
   const others = pemOf(before.privateKey) + next.publicKey.export({ format: 'pem', type: 'spki' }).toString();
   beforeAll(async () => {
     signing = await startFakeApi({
       CARD_SIGNING_KEY: pemOf(now.privateKey),
+      PUSH_SIGNING_KEY: pemOf(push.privateKey),
       CARD_SIGNING_KEY_PREVIOUS: others.replaceAll('\n', '\\n'),
     });
   });
@@ -363,12 +364,12 @@ describe('with a signing key', () => {
     await expect(verify(result as AgentCard)).resolves.toBeUndefined();
   });
 
-  it('the key is published to everybody, with those before and after it, and without private parts', async () => {
+  it('the keys are published to everybody, with those before and after them, and without private parts', async () => {
     const response = await fetch(`${signing.url}/.well-known/jwks.json`);
     expect(response.headers.get('cache-control')).toBe('public, max-age=300');
     const { keys } = (await response.json()) as { keys: JsonWebKey[] };
     const xOf = ({ publicKey }: { publicKey: KeyObject }) => publicKey.export({ format: 'jwk' }).x;
-    expect(keys.map(({ x }) => x)).toEqual([xOf(now), xOf(before), xOf(next)]);
+    expect(keys.map(({ x }) => x)).toEqual([xOf(now), xOf(push), xOf(before), xOf(next)]);
     for (const key of keys) {
       expect(Object.keys(key).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y']);
     }

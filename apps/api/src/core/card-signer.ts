@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import {
   AgentCard,
-  type CardSigningKey,
   parsePublishedKeys,
   parseSigningKey,
   publicKeyOf,
   type PublishedKey,
   signCard,
+  type SigningKey,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
@@ -20,18 +20,20 @@ export const JWKS_PATH = '/.well-known/jwks.json';
 @Injectable()
 export class CardSigner {
   private readonly signed = new LRUCache<string, Promise<AgentCard>>({ max: 1_000 });
-  private readonly key: CardSigningKey | undefined;
-  /** The keys that verify signatures, the one that signs first. Several processes may sign with different ones. */
+  private readonly key: SigningKey | undefined;
+  /** The keys that verify signatures, those that sign first. Several processes may sign with different ones. */
   readonly published: readonly PublishedKey[];
 
   /** Throws an Error with a plain reason if a key can't be used. */
   constructor(
-    { cardSigningKey, previousCardSigningKeys }: Environment,
+    { cardSigningKey, pushSigningKey, previousCardSigningKeys }: Environment,
     private readonly publicUrl: PublicUrl,
   ) {
     this.key = cardSigningKey === undefined ? undefined : parseSigningKey(cardSigningKey);
     const others = previousCardSigningKeys === '' ? [] : parsePublishedKeys(previousCardSigningKeys);
-    const keys = [...(this.key ? [publicKeyOf(this.key)] : []), ...others];
+    // Workers sign with the key of push notifications. Receivers fetch its public part here.
+    const pushKey = pushSigningKey === undefined ? [] : [publicKeyOf(parseSigningKey(pushSigningKey))];
+    const keys = [...(this.key ? [publicKeyOf(this.key)] : []), ...pushKey, ...others];
     this.published = keys.filter(({ kid }, i) => keys.findIndex((other) => other.kid === kid) === i);
   }
 

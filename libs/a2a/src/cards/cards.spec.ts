@@ -230,7 +230,7 @@ describe('a signed card', () => {
   it.each(['', 'not a key', '{"kty":"oct","k":"AAAA"}', '{', pem(generateKeyPairSync('x25519').privateKey)])(
     'refuses %j without repeating it',
     (text) => {
-      expect(() => parseSigningKey(text)).toThrow(/^a card signing key must be /);
+      expect(() => parseSigningKey(text)).toThrow(/^a signing key must be /);
     },
   );
 });

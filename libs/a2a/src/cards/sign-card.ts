@@ -2,8 +2,8 @@ import { createHash, createPrivateKey, createPublicKey, type JsonWebKey, type Ke
 import { generateAgentCardSignature } from '@a2a-js/sdk';
 import { AgentCard } from '../model.js';
 
-/** A private key that signs cards, with what its signatures say about it. */
-export interface CardSigningKey {
+/** A private key that signs cards or push notifications, with what its signatures say about it. */
+export interface SigningKey {
   privateKey: KeyObject;
   /** The key's own `kid` if it is a JWK with one, else its RFC 7638 thumbprint. */
   kid: string;
@@ -11,7 +11,7 @@ export interface CardSigningKey {
   alg: string;
 }
 
-const KINDS = 'a card signing key must be EC (P-256, P-384, P-521), Ed25519 or RSA';
+const KINDS = 'a signing key must be EC (P-256, P-384, P-521), Ed25519 or RSA';
 const EC_ALGORITHMS: Record<string, string> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' };
 /** Members of a public JWK that its thumbprint covers, sorted, by key type (RFC 7638 §3.2, RFC 8037 §2). */
 const THUMBPRINT_MEMBERS: Record<string, readonly string[]> = {
@@ -28,7 +28,7 @@ export interface PublishedKey extends JsonWebKey {
 }
 
 /** Read a private key from PEM (PKCS#8) or JWK text. Throws an Error with a plain reason, never the key. */
-export function parseSigningKey(text: string): CardSigningKey {
+export function parseSigningKey(text: string): SigningKey {
   const { privateKey, kid } = readKey(text.trim());
   const jwk = createPublicKey(privateKey).export({ format: 'jwk' });
   const alg = algorithmOf(jwk);
@@ -37,7 +37,7 @@ export function parseSigningKey(text: string): CardSigningKey {
 }
 
 /** The key by which a signature is verified. It has no private part. */
-export const publicKeyOf = ({ privateKey, kid, alg }: CardSigningKey): PublishedKey => ({
+export const publicKeyOf = ({ privateKey, kid, alg }: SigningKey): PublishedKey => ({
   ...createPublicKey(privateKey).export({ format: 'jwk' }),
   kid,
   alg,
@@ -81,7 +81,7 @@ function keysIn(text: string): { key: KeyObject; kid?: string | undefined }[] {
  */
 export async function signCard(
   card: AgentCard,
-  { privateKey, kid, alg }: CardSigningKey,
+  { privateKey, kid, alg }: SigningKey,
   jku?: string,
 ): Promise<AgentCard> {
   const sign = generateAgentCardSignature(privateKey, { alg, kid, typ: 'JOSE', ...(jku && { jku }) });
@@ -95,7 +95,7 @@ function readKey(text: string): { privateKey: KeyObject; kid?: string | undefine
     const key = JSON.parse(text) as JsonWebKey;
     return { privateKey: createPrivateKey({ key, format: 'jwk' }), kid: kidOf(key) };
   } catch {
-    throw new Error('a card signing key must be a private key as PEM (PKCS#8) or as a JWK in JSON');
+    throw new Error('a signing key must be a private key as PEM (PKCS#8) or as a JWK in JSON');
   }
 }
 

@@ -1,0 +1,131 @@
+import { parseSigningKey, type SigningKey } from '@baton/a2a';
+import type { Environment } from '@baton/config';
+import { SignJWT } from 'jose';
+import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
+
+/** How long a receiver may accept a signature. Clocks differ, and a connection may be slow. */
+const VALID_S = 300;
+
+/** Secrets of Standard Webhooks: this prefix, then the base64 of 24 to 64 bytes. */
+const PREFIX = 'whsec_';
+const [MIN_BYTES, MAX_BYTES] = [24, 64];
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** One request to a receiver. A delivery that is repeated has the same id and body. */
+export interface Delivery {
+  /** Of the event, for this config: `deliveryId`. */
+  id: string;
+  /** As it is sent, byte for byte. */
+  body: string | Buffer;
+  url: string;
+  taskId: string;
+  /** When this attempt is made. */
+  at: Date;
+}
+
+/** What the receiver gave, or got, to know the sender by. */
+export interface ReceiverSecrets {
+  /** Sent as it is. */
+  token?: string | undefined;
+  /** Of the config's `authentication`, such as `Bearer`. */
+  scheme?: string | undefined;
+  credentials?: string | undefined;
+  /** `whsec_…`: each makes a signature, the newest first. Two while a secret is changed. */
+  signingSecrets?: readonly string[] | undefined;
+}
+
+/**
+ * The id of an event in a delivery: the same for each attempt, unlike that of any other event or config. Callers choose
+ * the ids of configs, so these are written in letters that a header may have. The id has no full stop, which separates
+ * the signed parts in Standard Webhooks.
+ */
+export const deliveryId = (taskId: string, configId: string, sequence: number): string =>
+  `${taskId}:${encodeURIComponent(configId).replaceAll('.', '%2E')}:${sequence}`;
+
+/** A new secret for `webhook-signature`. */
+export const newSigningSecret = (): string => PREFIX + randomBytes(32).toString('base64');
+
+/** Whether a text is meant as a secret for `webhook-signature`. */
+export const isSigningSecret = (text: string): boolean => text.startsWith(PREFIX);
+
+/** What is wrong with such a secret, to be said after the name of its field; undefined if nothing is. */
+export function signingSecretProblem(secret: string): string | undefined {
+  const text = secret.slice(PREFIX.length);
+  const { length } = Buffer.from(text, 'base64');
+  if (isSigningSecret(secret) && BASE64.test(text) && length >= MIN_BYTES && length <= MAX_BYTES)
+    return undefined;
+  return `must be ${PREFIX} and the base64 of ${MIN_BYTES} to ${MAX_BYTES} random bytes`;
+}
+
+/**
+ * Makes the headers of a delivery that prove who sends it: the config's own token and credentials, a JWT by the platform,
+ * and Standard Webhooks (https://www.standardwebhooks.com).
+ */
+export class DeliverySigner {
+  // `#private`, so that printing or logging a signer shows no key.
+  readonly #key: SigningKey | undefined;
+  private readonly issuer: string;
+
+  /** Throws an Error with a plain reason if the key can't be used. */
+  constructor({
+    pushSigningKey,
+    cardSigningKey,
+    publicUrl,
+  }: Pick<Environment, 'pushSigningKey' | 'cardSigningKey' | 'publicUrl'>) {
+    const text = pushSigningKey ?? cardSigningKey;
+    this.#key = text === undefined ? undefined : parseSigningKey(text);
+    this.issuer = publicUrl;
+  }
+
+  /** Names are in lower case. */
+  async headers(delivery: Delivery, secrets: ReceiverSecrets): Promise<Record<string, string>> {
+    const { token, scheme = 'Bearer', credentials, signingSecrets = [] } = secrets;
+    // A signing secret proves knowledge of itself. Whoever sends it gives it away.
+    const isSecret = credentials !== undefined && isSigningSecret(credentials);
+    const jwt = this.#key && (await this.jwt(delivery, this.#key));
+    const asBearer = secrets.scheme?.toLowerCase() === 'bearer' && credentials === undefined && jwt;
+    return {
+      ...standardWebhooks(delivery, isSecret ? [credentials, ...signingSecrets] : signingSecrets),
+      ...(token !== undefined && { 'x-a2a-notification-token': token }),
+      ...(credentials !== undefined && !isSecret && { authorization: `${scheme} ${credentials}` }),
+      ...(jwt && { 'baton-signature': jwt }),
+      // The flow of the A2A documentation: the caller asks for a bearer token, and the server makes it.
+      ...(asBearer && { authorization: `Bearer ${jwt}` }),
+    };
+  }
+
+  /** Bound to the receiver by `aud`, to the event by `sub`, to the body by its hash. Each attempt has an id of its own. */
+  private jwt(
+    { id, body, url, taskId, at }: Delivery,
+    { privateKey, kid, alg }: SigningKey,
+  ): Promise<string> {
+    const seconds = Math.floor(at.getTime() / 1000);
+    return new SignJWT({
+      taskId,
+      // The name that the push examples of A2A verify.
+      request_body_sha256: createHash('sha256').update(body).digest('hex'),
+    })
+      .setProtectedHeader({ alg, kid, typ: 'JWT', jku: `${this.issuer}/.well-known/jwks.json` })
+      .setIssuer(this.issuer)
+      .setAudience(new URL(url).origin)
+      .setSubject(id)
+      .setJti(randomUUID())
+      .setIssuedAt(seconds)
+      .setExpirationTime(seconds + VALID_S)
+      .sign(privateKey);
+  }
+}
+
+/** The id and the time are of use without a secret as well. */
+function standardWebhooks({ id, body, at }: Delivery, secrets: readonly string[]): Record<string, string> {
+  const timestamp = String(Math.floor(at.getTime() / 1000));
+  const signatures = secrets.map((secret) => {
+    const key = Buffer.from(secret.slice(PREFIX.length), 'base64');
+    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
+  });
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    ...(signatures.length > 0 && { 'webhook-signature': signatures.join(' ') }),
+  };
+}
