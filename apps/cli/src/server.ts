@@ -19,6 +19,9 @@ export const TOKEN_OPTION = [
   'token of the tenant (default: BATON_TOKEN, or the demo token)',
 ] as const;
 
+/** Most entries of a page. */
+const MAX_PAGE = 100;
+
 /** Baton's own endpoints of a server (`/v1/…`), called by a tenant. Every error is an OperatorError. */
 export class ApiClient {
   private readonly fetch: typeof fetch;
@@ -65,12 +68,18 @@ export class ApiClient {
     });
   }
 
-  /** Every entry of a list, page by page. @param key where the entries stand in a page */
-  async list<T>(path: string, key: string): Promise<T[]> {
+  /**
+   * The entries of a list, page by page.
+   * @param key where the entries stand in a page
+   * @param query what else the list is asked for
+   * @param max how many are wanted
+   */
+  async list<T>(path: string, key: string, query: Record<string, string> = {}, max = Infinity): Promise<T[]> {
     const all: T[] = [];
-    for (let cursor: string | null = ''; cursor !== null;) {
-      const query = new URLSearchParams({ limit: '100', ...(cursor && { cursor }) });
-      const page = await this.call<Record<string, unknown>>('GET', `${path}?${query.toString()}`);
+    for (let cursor: string | null = ''; cursor !== null && all.length < max;) {
+      const limit = String(Math.min(MAX_PAGE, max - all.length));
+      const search = new URLSearchParams({ ...query, limit, ...(cursor && { cursor }) });
+      const page = await this.call<Record<string, unknown>>('GET', `${path}?${search.toString()}`);
       all.push(...(page[key] as T[]));
       cursor = page.next_cursor as string | null;
     }

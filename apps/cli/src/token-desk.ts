@@ -4,9 +4,9 @@ import { type IssuedToken, type NewToken, TokenService } from '@baton/identity';
 import { type OpenWork, PrincipalWork, TenantTokens, TurnEnds } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import { type Cli, OperatorError } from './cli.js';
-import { findAdminTarget } from './operator/admin-target.js';
-import { requireTenant, unknownTenant, withDatabase, withMessaging } from './platform.js';
-import { ApiClient, RefusedError, type TargetOptions } from './server.js';
+import { overAdminApi } from './operator/admin-target.js';
+import { requireTenant, withDatabase, withMessaging } from './platform.js';
+import { ApiClient, type TargetOptions } from './server.js';
 
 /** A token as commands show it. */
 export type ShownToken = Omit<ApiToken, 'tenantId'>;
@@ -54,14 +54,8 @@ export async function withTokenDesk<T>(
   work: (desk: TokenDesk) => Promise<T>,
 ): Promise<T> {
   if (tenant === undefined) return work(new HttpTokenDesk(ApiClient.of(cli, options)));
-  const target = findAdminTarget(cli, options);
-  if (target) {
-    return work(new HttpTokenDesk(new ApiClient(target), tenant)).catch((error: unknown) => {
-      if (error instanceof RefusedError && error.reason.startsWith('There is no tenant'))
-        unknownTenant(tenant);
-      throw error;
-    });
-  }
+  const remote = overAdminApi(cli, { ...options, tenant }, (api) => work(new HttpTokenDesk(api, tenant)));
+  if (remote) return remote;
   return withDatabase(cli.source, async ({ database, environment, tenants, tokens }) => {
     const { id } = await requireTenant(tenants, tenant);
     return withMessaging(environment, async (messaging, answers) => {

@@ -54,15 +54,19 @@ export class AuditLog {
   }
 
   /**
-   * At most `limit` records of a tenant, the latest first.
+   * At most `limit` records, the latest first.
+   * @param tenantId undefined = of all tenants and of the platform
    * @returns `last`: the position of the next page, if there is one
    */
   async page(
-    tenantId: string,
+    tenantId: string | undefined,
     query: Omit<AuditQuery, 'tenantId'>,
   ): Promise<{ records: ReturnType<typeof auditJson>[]; last: AuditRecord | undefined }> {
     const { limit } = query;
-    const found = await this.store.list({ ...query, tenantId, limit: limit + 1 });
+    const found = await this.store.list({
+      ...{ ...query, limit: limit + 1 },
+      ...(tenantId !== undefined && { tenantId }),
+    });
     const page = found.slice(0, limit);
     return { records: page.map(auditJson), last: found.length > limit ? page.at(-1) : undefined };
   }

@@ -43,10 +43,18 @@ async function deadRun(slug: string): Promise<string> {
   });
   const [row] = await sql(
     `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
-     SELECT tenant_id, id, task_id, 'echo', 'died', 3 FROM runs WHERE tenant_id = '${tenantId}'
+     SELECT tenant_id, id, task_id, 'echo', 'died', 3 FROM runs WHERE tenant_id = '${tenantId}' ON CONFLICT DO NOTHING
      RETURNING run_id::text AS id`,
   );
   return row!.id as string;
+}
+
+const ECHO = { name: 'Second echo', description: 'Says it again', runtime: 'echo' };
+
+/** A secret of the tenant. */
+async function secret(slug: string): Promise<string> {
+  await ask('PUT', `tenants/${slug}/secrets/crm`, { value: 'my secret words' });
+  return 'crm';
 }
 
 async function host(slug: string): Promise<string> {
@@ -128,6 +136,27 @@ const WRITES: Readonly<Record<string, (slug: string) => Promise<Step>>> = {
     const target = await issuer(slug);
     return { path: `tenants/${slug}/issuers/${target}`, action: 'issuer.remove', target };
   },
+  [`${T}/agents`]: async (slug) => ({
+    ...{ path: `tenants/${slug}/agents`, body: ECHO, action: 'agent.create', target: 'second-echo' },
+  }),
+  'DELETE /v1/admin/tenants/:tenant/agents/:agent': async (slug) => {
+    await ask('POST', `tenants/${slug}/agents`, ECHO);
+    return { path: `tenants/${slug}/agents/second-echo`, action: 'agent.delete', target: 'second-echo' };
+  },
+  'PUT /v1/admin/tenants/:tenant/secrets/:name': async (slug) => ({
+    path: `tenants/${slug}/secrets/crm`,
+    body: { value: 'my secret words', origins: ['https://crm.example.com'] },
+    ...{ action: 'secret.set', target: 'crm' },
+  }),
+  'PATCH /v1/admin/tenants/:tenant/secrets/:name': async (slug) => {
+    const target = await secret(slug);
+    const body = { origins: ['https://crm.example.com'] };
+    return { path: `tenants/${slug}/secrets/${target}`, body, action: 'secret.origins', target };
+  },
+  'DELETE /v1/admin/tenants/:tenant/secrets/:name': async (slug) => {
+    const target = await secret(slug);
+    return { path: `tenants/${slug}/secrets/${target}`, action: 'secret.delete', target };
+  },
   'PUT /v1/admin/hosts/:host': async (slug) => {
     const target = `${slug}.example.com`;
     const body = { tenant: slug, agent: 'echo' };
@@ -170,6 +199,75 @@ beforeAll(async () => {
     unknown: `baton_operator_${'x'.repeat(43)}`,
     'of a tenant': json.secret as string,
   };
+});
+
+describe('/v1/admin/audit', () => {
+  it('has pages of one tenant or of all, and the same as JSON lines', async () => {
+    const [slug, other] = [await tenant(), await tenant()];
+    for (const to of [slug, slug, other]) await token(to);
+    const actions = async (query: string): Promise<string[]> => {
+      const { json } = await ask('GET', `audit?${query}`);
+      return (json.records as { action: string }[]).map(({ action }) => action);
+    };
+    expect(await actions(`tenant=${slug}`)).toEqual(['token.create', 'token.create', 'tenant.create']);
+    expect(await actions(`tenant=${slug}&action=tenant`)).toEqual(['tenant.create']);
+    expect(await actions(`tenant=${slug}&until=2020-01-01T00:00:00Z`)).toEqual([]);
+    const ids: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { json } = await ask('GET', `audit?tenant=${slug}&limit=2&cursor=${cursor}`);
+      ids.push(...(json.records as { id: string }[]).map(({ id }) => id));
+      cursor = json.next_cursor as string | null;
+    }
+    expect(new Set(ids).size).toBe(3);
+    const all = (await ask('GET', 'audit?limit=100')).json.records as { tenant_id: string | null }[];
+    expect(new Set(all.map((record) => record.tenant_id)).size).toBeGreaterThan(1);
+    const headers = { authorization: `Bearer ${operator}` };
+    const lines = async (query: string) => {
+      const response = await fetch(`${managementUrl}/v1/admin/audit/export?${query}`, { headers });
+      expect(response.headers.get('content-type')).toBe('application/x-ndjson');
+      const text = await response.text();
+      return text
+        .split('\n')
+        .flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { id: string }).id]));
+    };
+    expect(await lines(`tenant=${slug}`)).toEqual(ids);
+    expect(await lines(`tenant=${slug}&action=token`)).toEqual(ids.slice(0, 2));
+    expect(await lines(`tenant=${slug}&from=2999-01-01T00:00:00Z`)).toEqual([]);
+    expect((await lines('')).length).toBeGreaterThan(3);
+    for (const path of ['audit', 'audit/export']) {
+      expect((await ask('GET', `${path}?tenant=nobody`)).status).toBe(404);
+      expect((await ask('GET', `${path}?action=nothing`)).json.error.fields).toMatchObject([
+        { field: 'action' },
+      ]);
+      expect((await ask('GET', path, undefined, refused['of a tenant'])).status).toBe(401);
+    }
+  });
+});
+
+it('the dead letters of one tenant and of all have pages', async () => {
+  const [one, two] = [await tenant(), await tenant()];
+  const runs = {
+    [one]: [await deadRun(one), await deadRun(one), await deadRun(one)],
+    [two]: [await deadRun(two)],
+  };
+  const listed = async (query: string): Promise<string[]> => {
+    const found: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { json } = await ask('GET', `dead-letters?limit=2&cursor=${cursor}${query}`);
+      const page = json.dead_letters as { run_id: string }[];
+      expect(page.length).toBeLessThanOrEqual(2);
+      found.push(...page.map((letter) => letter.run_id));
+      cursor = json.next_cursor as string | null;
+    }
+    return found;
+  };
+  expect((await listed(`&tenant=${one}`)).sort()).toEqual(runs[one]!.sort());
+  const all = await listed('');
+  expect(all).toHaveLength(new Set(all).size);
+  expect(all).toEqual(expect.arrayContaining([...runs[one]!, ...runs[two]!]));
+  expect((await ask('GET', 'dead-letters?cursor=nonsense')).json.error.fields).toMatchObject([
+    { field: 'cursor' },
+  ]);
 });
 
 describe('every route of operators that writes', () => {
@@ -229,6 +327,10 @@ describe('every route of operators that writes', () => {
       await ask('POST', `tenants/${slug}/issuers`, { issuer: 'nothing', ...ISSUER });
       await ask('DELETE', `tenants/${slug}/tokens/nothing`);
       await ask('DELETE', 'hosts/nothing.example');
+      await ask('DELETE', `tenants/${slug}/secrets/nothing`);
+      await ask('PUT', `tenants/${slug}/secrets/crm`, { value: '' });
+      await ask('POST', `tenants/${slug}/agents`, { ...ECHO, runtime: 'abacus' });
+      await ask('DELETE', `tenants/${slug}/agents/echo`);
       await ask('POST', `dead-letters/${randomUUID()}/redeliver`);
     });
     expect(written).toEqual([]);

@@ -1,8 +1,11 @@
 import { Module } from '@nestjs/common';
 import { TasksModule } from '@baton/tasks';
 import { HttpModule } from '../http/http.module.js';
+import { AdminAgentsController } from './agents.controller.js';
+import { AdminAuditController } from './audit.controller.js';
 import { AdminIssuersController } from './issuers.controller.js';
 import { AdminHostsController, AdminPlatformController } from './platform.controller.js';
+import { AdminSecretsController } from './secrets.controller.js';
 import { AdminTenantsController } from './tenants.controller.js';
 import { AdminTokensController } from './tokens.controller.js';
 
@@ -11,6 +14,7 @@ import { AdminTokensController } from './tokens.controller.js';
   imports: [HttpModule, TasksModule],
   controllers: [
     ...[AdminTenantsController, AdminTokensController, AdminIssuersController],
+    ...[AdminAgentsController, AdminSecretsController, AdminAuditController],
     ...[AdminHostsController, AdminPlatformController],
   ],
 })

@@ -2,7 +2,7 @@ import { TENANT_SCOPES } from '@baton/a2a';
 import { Database, WorkerStore } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -156,6 +156,11 @@ describe('npx baton with --url needs no database', () => {
       ...{ ...letter, message: { parts: [{ content: { $case: 'text', value: 'a bitter pill' } }] } },
       error: { ...error, runId, output: [] },
     });
+    const task = ['tasks', 'show', '--tenant', 'remote-dead'];
+    const shown = { id: taskId, tenant: 'remote-dead', agentId: 'echo', state: 'submitted', events: 1 };
+    expect(await must(...task, taskId)).toMatchObject({ ...shown, error: { ...error, runId } });
+    expect((await baton(...task, taskId)).out).toMatch(/^id +[^]*\nat y$/);
+    expect(await refusal(...task, randomUUID())).toMatch(/^The tenant "remote-dead" has no task "/);
     expect((await baton('dead-letters', 'show', runId)).out).toMatch(/\nmessage +a bitter pill\n[^]*\nat y$/);
     const [made] = (await must('dead-letters', 'redeliver', '--all', '--tenant', 'remote-dead')) as Json[];
     expect(made).toEqual({ runId, taskId: expect.not.stringMatching(taskId) as string });
@@ -172,6 +177,86 @@ describe('npx baton with --url needs no database', () => {
     expect(await refusal('dead-letters', 'list', '--tenant', 'nobody')).toMatch(
       /^There is no tenant "nobody"/,
     );
+  });
+
+  it('for secrets', async () => {
+    await must('tenants', 'create', 'remote-secrets');
+    const file = join(mkdtempSync(join(tmpdir(), 'baton-remote-')), 'value');
+    writeFileSync(file, 'sk-hunter2');
+    const secrets = (verb: string, ...args: string[]) => [
+      'secrets',
+      verb,
+      '--tenant',
+      'remote-secrets',
+      ...args,
+    ];
+    const set = await must(...secrets('set', 'crm', '--file', file, '--origin', 'https://crm.example.com'));
+    const time = expect.stringMatching(/^\d{4}-.*Z$/) as string;
+    expect(set).toEqual({
+      ...{ name: 'crm', keyId: expect.stringMatching(/^[\da-f]{12}$/) as string },
+      ...{ origins: ['https://crm.example.com'], createdAt: time, updatedAt: time },
+    });
+    expect(await must(...secrets('list'))).toEqual([set]);
+    expect((await baton(...secrets('origins', 'crm'))).out).toBe(
+      'Secret crm of remote-secrets may be sent to: nothing.',
+    );
+    expect(await refusal(...secrets('origins', 'crm', 'b.example'))).toMatch(/origins\[0\]: must be scheme/);
+    expect(await refusal(...secrets('set', 'a/b', '--file', file))).toMatch(/That cannot name a secret/);
+    const none = 'Tenant "remote-secrets" has no secret "none": npx baton secrets list';
+    expect(await refusal(...secrets('origins', 'none'))).toContain(none);
+    expect((await baton(...secrets('remove', 'crm'))).out).toBe('Secret crm of remote-secrets is removed.');
+    expect(await refusal(...secrets('remove', 'none'))).toContain(none);
+    expect(await refusal('secrets', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
+  });
+
+  it('for agents', async () => {
+    await must('tenants', 'create', 'remote-agents');
+    const file = join(mkdtempSync(join(tmpdir(), 'baton-remote-')), 'agent.yaml');
+    writeFileSync(file, 'name: Second echo\ndescription: Says it again\nversion: 2.1.0\nruntime: echo\n');
+    const agents = (verb: string, ...args: string[]) => [
+      'agents',
+      verb,
+      '--tenant',
+      'remote-agents',
+      ...args,
+    ];
+    const made = await must(...agents('create', '--file', file, '--slug', 'second'));
+    expect(made).toEqual({
+      ...{ id: expect.any(String) as string, slug: 'second', name: 'Second echo', version: '2.1.0' },
+      ...{ description: 'Says it again', runtime: 'echo', origin: 'catalog', enabled: true },
+    });
+    expect(await must(...agents('list'))).toMatchObject([
+      { slug: 'echo', origin: 'builtin', version: null, default: false },
+      { slug: 'index', default: true },
+      { ...made, version: 1, default: false },
+    ]);
+    expect(await refusal(...agents('create', '--file', file, '--slug', 'second'))).toMatch(
+      new RegExp(`^${file}: .*"second"`),
+    );
+    writeFileSync(file, 'name: A\ndescription: b\nruntime: abacus\n');
+    expect(await refusal(...agents('create', '--file', file))).toMatch(/there is no runtime "abacus"/);
+    expect(await refusal('agents', 'create', '--tenant', 'nobody', '--file', file)).toMatch(
+      /abacus|no tenant/,
+    );
+    expect(await refusal(...agents('remove', 'echo'))).toMatch(/is built in/);
+    expect(await must(...agents('remove', 'second'))).toEqual(made);
+    expect(await refusal('agents', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
+  });
+
+  it('for the audit log', async () => {
+    const { id: tenantId } = await must('tenants', 'create', 'remote-audit');
+    await must('tokens', 'create', '--tenant', 'remote-audit', '--name', 'ci');
+    const audit = ['audit', '--tenant', 'remote-audit'];
+    expect(await must(...audit)).toMatchObject([
+      { action: 'token.create', tenant_id: tenantId as string, actor: { kind: 'operator' } },
+      { action: 'tenant.create', target: { kind: 'tenant', name: 'remote-audit' } },
+    ]);
+    expect(await must(...audit, '--action', 'tenant')).toHaveLength(1);
+    expect(await must(...audit, '--limit', '1')).toHaveLength(1);
+    const lines = (await baton(...audit, '--lines')).out.split('\n').map((line) => JSON.parse(line) as Json);
+    expect(lines).toEqual(await must(...audit));
+    expect(((await must('audit', '--all')) as Json[]).length).toBeGreaterThan(2);
+    expect(await refusal('audit', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
   });
 
   it('for tokens', async () => {

@@ -1,5 +1,14 @@
-import { Message, parseFields } from '@baton/a2a';
-import { BoundHosts, type DeadLetter, type HostBinding, OperatorDesk, OperatorLetters } from '@baton/tasks';
+import { Message, parseFields, ProtocolError } from '@baton/a2a';
+import {
+  BoundHosts,
+  type DeadLetter,
+  type HostBinding,
+  OperatorDesk,
+  OperatorLetters,
+  RequestListing,
+  type RunErrorRecord,
+  TenantSettings,
+} from '@baton/tasks';
 import { Controller, Delete, Get, Param, Post, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -14,9 +23,12 @@ import {
   AGAIN,
   deadLetter,
   encodeDeadLetter,
+  pageOfLetters,
+  readLetterCursor,
   redelivery,
 } from '../rest/dead-letters/dead-letters.controller.js';
-import { encodeRunError, runError } from '../rest/requests/request-json.js';
+import { CURSOR, LIMIT, nextCursor } from '../rest/paging.js';
+import { encodeRequest, encodeRunError, requestSummary, runError } from '../rest/requests/request-json.js';
 
 const TENANT = textQuery('Slug of the tenant; left out = all');
 
@@ -108,13 +120,21 @@ const tenantLetter = deadLetter
       .describe('Key of the principal that made the task. Null: an earlier release did'),
   })
   .meta({ id: 'TenantDeadLetter' });
-const letterList = z.object({ dead_letters: z.array(tenantLetter) });
-const wholeLetter = tenantLetter.extend({
-  message: a2aSchema('The message').nullable(),
-  error: runError.extend({ name: z.string() }).nullable().describe("The error in the agent's code"),
-});
+const letterList = z.object({ dead_letters: z.array(tenantLetter), next_cursor: nextCursor });
+const agentError = runError
+  .extend({ name: z.string() })
+  .nullable()
+  .describe("The last error in the agent's code");
+const wholeLetter = tenantLetter.extend({ message: a2aSchema('The message').nullable(), error: agentError });
+const tenantRequest = requestSummary
+  .extend({
+    tenant: z.string().describe('Slug of the tenant'),
+    events: z.int().describe('Number of events in its log'),
+    error: agentError,
+  })
+  .meta({ id: 'TenantRequest' });
 
-/** Workers, and the runs of all tenants that used up their attempts. */
+/** Workers, single tasks, and the runs of all tenants that used up their attempts. */
 @OperatorOnly()
 @OnManagementPort()
 @Controller('v1/admin')
@@ -122,6 +142,8 @@ export class AdminPlatformController {
   constructor(
     private readonly desk: OperatorDesk,
     private readonly letters: OperatorLetters,
+    private readonly settings: TenantSettings,
+    private readonly requests: RequestListing,
   ) {}
 
   @Describe({
@@ -141,13 +163,40 @@ export class AdminPlatformController {
   }
 
   @Describe({
+    id: 'getRequest',
+    summary:
+      "Shows the state of a task and the last error in its agent's code, without messages and artifacts",
+    answer: tenantRequest,
+  })
+  @Get('tenants/:tenant/requests/:id')
+  async showTask(
+    @Param('tenant') slug: string,
+    @Param('id') id: string,
+  ): Promise<z.infer<typeof tenantRequest>> {
+    const { id: tenantId } = await this.settings.find(slug);
+    const found = await this.requests.summary(tenantId, id);
+    if (!found) {
+      throw new ProtocolError('not-found', `The tenant has no such task, or it is past its retention`);
+    }
+    const { task, agentId, sequence } = found.stored;
+    const error = encodeError(found.error);
+    return { ...encodeRequest(task, agentId), tenant: slug, events: sequence, error };
+  }
+
+  @Describe({
     id: 'listDeadLetters',
-    summary: 'Lists runs that used up their attempts, the latest first, at most 1,000',
+    summary: 'Lists runs that used up their attempts, the latest first',
     answer: letterList,
   })
   @Get('dead-letters')
-  async listLetters(@Query('tenant', TENANT) slug: string | undefined): Promise<z.infer<typeof letterList>> {
-    return { dead_letters: (await this.letters.list(slug)).map(encodeLetter) };
+  async listLetters(
+    @Query('tenant', TENANT) slug: string | undefined,
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof letterList>> {
+    const found = await this.letters.list(slug, { limit: limit + 1, after: readLetterCursor(cursor) });
+    const { page, nextCursor } = pageOfLetters(found, limit);
+    return { dead_letters: page.map(encodeLetter), next_cursor: nextCursor };
   }
 
   @Describe({
@@ -161,7 +210,7 @@ export class AdminPlatformController {
     return {
       ...encodeLetter(letter),
       message: message && (Message.toJSON(message) as Record<string, unknown>),
-      error: error && { name: error.name, ...encodeRunError(error, true) },
+      error: encodeError(error),
     };
   }
 
@@ -185,6 +234,9 @@ export class AdminPlatformController {
 const encodeHost = ({ host, agent, tenantId, public: open }: HostBinding): z.infer<typeof hostAnswer> => ({
   ...{ host, tenant_id: tenantId, agent, public: open },
 });
+
+const encodeError = (error: RunErrorRecord | null | undefined): z.infer<typeof agentError> =>
+  error ? { name: error.name, ...encodeRunError(error, true) } : null;
 
 const encodeLetter = (letter: DeadLetter & { tenant: string }): z.infer<typeof tenantLetter> => ({
   ...encodeDeadLetter(letter),

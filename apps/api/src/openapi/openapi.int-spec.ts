@@ -295,8 +295,21 @@ describe('what the API takes and answers is what its document says', () => {
       .get(WorkerStore, { strict: false })
       .seen({ id: randomUUID(), host: 'w', pid: 7, concurrency: 4 });
     await operator.call('listWorkers');
+    await operator.call('getRequest', { names: { ...names, id: await makeTask() } });
+    const agent = { name: 'Second', description: 'Says it again', runtime: 'echo', slug: 'second' };
+    await operator.call('createAgent', { names, body: agent });
+    await operator.call('listAgents', { names });
+    await operator.call('deleteAgent', { names: { ...names, agent: 'second' } });
+    const secret = { ...names, name: 'crm' };
+    const origins = ['https://crm.example.com'];
+    await operator.call('setSecret', { names: secret, body: { value: 'x', origins } });
+    await operator.call('changeSecret', { names: secret, body: { origins: [] } });
+    await operator.call('listSecrets', { names });
+    await operator.call('deleteSecret', { names: secret });
+    await operator.call('listAuditRecords', { query: `?tenant=${TENANT}&limit=2` });
+    await operator.call('exportAuditRecords');
     const runId = await makeDeadRun();
-    await operator.call('listDeadLetters');
+    await operator.call('listDeadLetters', { query: '?limit=1' });
     await operator.call('getDeadLetter', { names: { runId } });
     await operator.call('redeliverDeadLetter', { names: { runId } });
     await operator.call('getOpenApi');

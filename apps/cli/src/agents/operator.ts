@@ -1,19 +1,22 @@
 import { type Agent, parseAgentDocument } from '@baton/a2a';
 import { agentSchema, BUILTIN_AGENTS } from '@baton/agents';
 import { ComputePool } from '@baton/compute';
-import { OPERATOR_ACTOR, type Tenant } from '@baton/database';
+import { agentSummary, type AgentSummary, OPERATOR_ACTOR, type Tenant } from '@baton/database';
 import { Catalog } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import type { Cli } from '../cli.js';
 import { oneLine, printJson, printTable } from '../output.js';
+import { type OperatorOptions as TargetOptions, overAdminApi } from '../operator/admin-target.js';
 import { requireTenant, UNTOLD, withMessaging, withPlatform } from '../platform.js';
+import type { ListedAgent, ShownAgent, Written } from './client.js';
 import { ofFile, readAgentFile } from './files.js';
 
 const AUTHOR = { by: 'operator', actor: OPERATOR_ACTOR } as const;
 
+const AGENTS_A_PAGE = 500;
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
 
-export interface OperatorOptions {
+export interface OperatorOptions extends TargetOptions {
   tenant: string;
   json?: boolean;
 }
@@ -24,15 +27,17 @@ export interface CreateOptions extends OperatorOptions {
 }
 
 /** The agents that a tenant can call. */
-export async function listAgents(
-  { source, terminal }: Cli,
-  { tenant, json }: OperatorOptions,
-): Promise<void> {
-  const { agents, defaultAgent } = await withPlatform(source, async (platform) => {
-    const { id, defaultAgent } = await requireTenant(platform.tenants, tenant);
-    return { agents: [...BUILTIN_AGENTS, ...(await platform.agents.list(id))], defaultAgent };
+export async function listAgents(cli: Cli, options: OperatorOptions): Promise<void> {
+  const { terminal } = cli;
+  const remote = overAdminApi(cli, options, async (api, path) => {
+    const { default_agent: defaultAgent } = await api.call<{ default_agent: string }>('GET', path);
+    return { agents: await api.list<ListedAgent>(`${path}/agents`, 'agents'), defaultAgent };
   });
-  const records = agents.map((agent) => ({ ...recordOf(agent), default: agent.slug === defaultAgent }));
+  const { agents, defaultAgent } = await (remote ?? readAgents(cli, options));
+  const records = agents.map(({ id, slug, name, description, version, runtime, origin, enabled }) => ({
+    ...{ id, slug, name, description, version, runtime, origin, enabled },
+    default: slug === defaultAgent,
+  }));
   const rows = records.map((agent) => [
     agent.slug,
     agent.name,
@@ -41,31 +46,65 @@ export async function listAgents(
     agent.default ? 'yes' : '',
     oneLine(agent.description, 60),
   ]);
-  if (json) printJson(terminal, records);
+  if (options.json) printJson(terminal, records);
   else printTable(terminal, TITLES, rows, '');
 }
 
+/** The agents of a tenant in the database, without their definitions. */
+async function readAgents({ source }: Cli, { tenant }: OperatorOptions) {
+  return withPlatform(source, async (platform) => {
+    const { id, defaultAgent } = await requireTenant(platform.tenants, tenant);
+    const found: AgentSummary[] = BUILTIN_AGENTS.map(agentSummary);
+    for (let after: string | undefined, isMore = true; isMore;) {
+      const page = await platform.agents.page(id, { limit: AGENTS_A_PAGE, after });
+      found.push(...page);
+      after = page.at(-1)?.slug;
+      isMore = page.length === AGENTS_A_PAGE;
+    }
+    const agents = found.map(({ status, version = null, ...agent }) => ({
+      ...{ ...agent, version, enabled: status === undefined },
+    }));
+    return { agents, defaultAgent };
+  });
+}
+
 /** Add an agent to the catalog of a tenant. */
-export async function createAgent(cli: Cli, { tenant, file, json, slug }: CreateOptions): Promise<void> {
+export async function createAgent(cli: Cli, options: CreateOptions): Promise<void> {
+  const { tenant, file, json, slug } = options;
   const raw = await readAgentFile(file);
   const document = await ofFile(file, () => parseAgentDocument(raw));
-  const { entry } = await asOperator(cli, tenant, (catalog, { id: tenantId }) =>
-    ofFile(file, () => catalog.create({ ...AUTHOR, tenantId }, { ...document, ...(slug && { slug }) })),
-  );
-  if (json) printJson(cli.terminal, recordOf(entry));
+  const named = slug && { slug };
+  const remote = overAdminApi(cli, options, async (api, path) => {
+    // The tenant comes first: one that is unknown is no error of the file.
+    await api.call('GET', path);
+    const body = { ...(raw as object), ...named };
+    const { agent } = await ofFile(file, () => api.call<Written>('POST', `${path}/agents`, body));
+    return shownRecord(agent);
+  });
+  const created = await (remote ??
+    asOperator(cli, tenant, async (catalog, { id: tenantId }) => {
+      const author = { ...AUTHOR, tenantId };
+      return recordOf((await ofFile(file, () => catalog.create(author, { ...document, ...named }))).entry);
+    }));
+  if (json) printJson(cli.terminal, created);
   else {
     cli.terminal.out(
-      `Agent ${entry.slug} is in the catalog of ${tenant}: npx baton send ${entry.slug} "hello"`,
+      `Agent ${created.slug} is in the catalog of ${tenant}: npx baton send ${created.slug} "hello"`,
     );
   }
 }
 
 /** Take an agent out of the catalog of a tenant. */
-export async function removeAgent(cli: Cli, name: string, { tenant, json }: OperatorOptions): Promise<void> {
-  const agent = await asOperator(cli, tenant, (catalog, { id: tenantId }) =>
-    catalog.remove({ ...AUTHOR, tenantId }, name),
+export async function removeAgent(cli: Cli, name: string, options: OperatorOptions): Promise<void> {
+  const { tenant, json } = options;
+  const remote = overAdminApi(cli, options, async (api, path) =>
+    shownRecord(await api.call<ShownAgent>('DELETE', `${path}/agents/${encodeURIComponent(name)}`)),
   );
-  if (json) printJson(cli.terminal, recordOf(agent));
+  const agent = await (remote ??
+    asOperator(cli, tenant, async (catalog, { id: tenantId }) =>
+      recordOf(await catalog.remove({ ...AUTHOR, tenantId }, name)),
+    ));
+  if (json) printJson(cli.terminal, agent);
   else cli.terminal.out(`Agent ${agent.slug} is removed from the catalog of ${tenant}.`);
 }
 
@@ -77,6 +116,12 @@ const recordOf = (agent: Partial<Pick<Agent, 'id'>> & Omit<Agent, 'id'>) => {
   const { id, slug, origin, status } = agent;
   const { name, description, version, runtime } = agent.definition;
   return { id, slug, name, description, version, runtime, origin, enabled: status === undefined };
+};
+
+/** The same of an agent that the server shows. */
+const shownRecord = ({ id, slug, origin, enabled, definition }: ShownAgent) => {
+  const { name, description, version, runtime } = definition;
+  return { id, slug, name, description, version, runtime, origin, enabled };
 };
 
 /** Do `work` on the agents of a tenant as the operator does, in the database. Every process is told. */

@@ -2,12 +2,13 @@ import type * as operatorCommands from '../agents/operator.js';
 import type * as tenantCommands from '../agents/tenant.js';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { withOperatorOptions } from '../operator/admin-target.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 type Operator = typeof operatorCommands;
 type Tenant = typeof tenantCommands;
 
-/** With `--tenant`: as the operator, in the database. Without: as a tenant, over HTTP with its token. */
+/** With `--tenant`: as the operator. Without: as a tenant, over HTTP with its token. */
 type EitherOptions = tenantCommands.ServerOptions & { tenant?: string };
 
 // Loaded when called, so that a command starts fast.
@@ -31,13 +32,11 @@ function addFileCommands(agents: Command, cli: Cli): void {
     .option(...JSON_OPTION)
     .action(async (options: tenantCommands.ApplyOptions) => (await tenant()).applyFiles(cli, options));
 
-  agents
-    .command('create')
+  withOperatorOptions(agents.command('create'))
     .description('as the operator: add an agent to the catalog of a tenant')
     .requiredOption('--tenant <slug>', 'tenant of the agent')
     .requiredOption('--file <agent.yaml>', 'file with the definition: name, description, runtime, …')
     .option('--slug <slug>', 'name in URLs (default: slug of the file, or made from the name)')
-    .option(...JSON_OPTION)
     .action(async (options: operatorCommands.CreateOptions) => (await operator()).createAgent(cli, options));
 
   agents

@@ -2,8 +2,9 @@ import { AUDIT_ACTIONS, type AuditRecord, auditJson, AuditStore } from '@baton/d
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
-import { requireTenant, withDatabase } from '../platform.js';
-import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { findAdminTarget } from '../operator/admin-target.js';
+import { requireTenant, unknownTenant, withDatabase } from '../platform.js';
+import { ApiClient, RefusedError, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['time (utc)', 'action', 'target', 'who', 'from', 'outcome'];
 const NONE = 'There are no such records.';
@@ -17,6 +18,7 @@ interface Options extends TargetOptions, JsonOption {
   from?: string;
   until?: string;
   limit: string;
+  lines?: boolean;
 }
 
 /** What every way of reading the log asks for. */
@@ -42,54 +44,57 @@ export function addAuditCommand(program: Command, cli: Cli): void {
     .option('--limit <number>', `most records to print, up to ${MAX_LIMIT}`, String(DEFAULT_LIMIT))
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
+    .option('--lines', 'print JSON lines: one record a line')
     .option(...JSON_OPTION)
     .action((options: Options) => printAudit(cli, options));
 }
 
 async function printAudit(cli: Cli, options: Options): Promise<void> {
-  const { tenant, all, json } = options;
+  const { tenant, all, json, lines } = options;
   if (all && tenant !== undefined) throw new OperatorError('Give --tenant <slug> or --all, not both.');
   const wanted = readOptions(options);
   const records =
     all || tenant !== undefined
-      ? await readAsOperator(cli, tenant, wanted)
-      : await readOverHttp(cli, options, wanted);
-  if (json) printJson(cli.terminal, records);
+      ? await readAsOperator(cli, options, wanted)
+      : await readOverHttp(ApiClient.of(cli, options), 'audit', wanted);
+  if (lines) for (const record of records) cli.terminal.out(JSON.stringify(record));
+  else if (json) printJson(cli.terminal, records);
   else printTable(cli.terminal, TITLES, records.map(rowOf), NONE);
 }
 
 async function readAsOperator(
-  { source }: Cli,
-  slug: string | undefined,
+  cli: Cli,
+  { tenant: slug, ...options }: Options,
   wanted: Wanted,
 ): Promise<RecordJson[]> {
-  const records = await withDatabase(source, async ({ tenants, database }): Promise<AuditRecord[]> => {
+  const target = findAdminTarget(cli, options);
+  if (target) {
+    return readOverHttp(new ApiClient(target), 'admin/audit', wanted, slug).catch((error: unknown) => {
+      if (slug !== undefined && error instanceof RefusedError && error.status === 404) unknownTenant(slug);
+      throw error;
+    });
+  }
+  const records = await withDatabase(cli.source, async ({ tenants, database }): Promise<AuditRecord[]> => {
     const tenantId = slug === undefined ? undefined : (await requireTenant(tenants, slug)).id;
     return new AuditStore(database).list({ ...wanted, ...(tenantId !== undefined && { tenantId }) });
   });
   return records.map(auditJson);
 }
 
-async function readOverHttp(cli: Cli, options: TargetOptions, wanted: Wanted): Promise<RecordJson[]> {
-  const { action, from, until, limit } = wanted;
-  const client = ApiClient.of(cli, options);
-  const records: RecordJson[] = [];
-  for (let cursor: string | null = ''; cursor !== null && records.length < limit;) {
-    const query = new URLSearchParams({
-      limit: String(Math.min(100, limit - records.length)),
-      ...(action !== undefined && { action }),
-      ...(from && { from: from.toISOString() }),
-      ...(until && { until: until.toISOString() }),
-      ...(cursor && { cursor }),
-    });
-    const page = await client.call<{ records: RecordJson[]; next_cursor: string | null }>(
-      'GET',
-      `audit?${query.toString()}`,
-    );
-    records.push(...page.records);
-    cursor = page.next_cursor;
-  }
-  return records;
+/** @param tenant slug; unset = that of the token, or for operators all */
+function readOverHttp(
+  api: ApiClient,
+  path: string,
+  { action, from, until, limit }: Wanted,
+  tenant?: string,
+): Promise<RecordJson[]> {
+  const query = {
+    ...(tenant !== undefined && { tenant }),
+    ...(action !== undefined && { action }),
+    ...(from && { from: from.toISOString() }),
+    ...(until && { until: until.toISOString() }),
+  };
+  return api.list<RecordJson>(path, 'records', query, limit);
 }
 
 function readOptions({ action, from, until, limit }: Options): Wanted {

@@ -4,16 +4,15 @@ import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { formatTime, printJson, printTable } from '../output.js';
+import { overAdminApi } from '../operator/admin-target.js';
 import { requireTenant, withDatabase, withPlatform } from '../platform.js';
-import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, RefusedError, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['name', 'key', 'created (utc)', 'updated (utc)', 'may be sent to'];
 
-interface TenantOption extends JsonOption {
-  tenant: string;
-}
+type TenantOption = TargetOptions & JsonOption & { tenant: string };
 
-/** With `--tenant` the operator's way, through the database; else a tenant's, over HTTP with its token. */
+/** With `--tenant` the operator's way; else a tenant's, over HTTP with its token. */
 type EitherOptions = TargetOptions & JsonOption & { tenant?: string };
 
 interface SetOptions {
@@ -80,37 +79,80 @@ export function addSecretCommands(program: Command, cli: Cli): void {
     .action((options: JsonOption) => rotateSecrets(cli, options));
 }
 
-/** Do `work` with the secrets of the platform, and those of one tenant if it is named. */
-function withSecrets<T>(cli: Cli, slug: string, work: (secrets: Secrets, tenantId: string) => Promise<T>) {
-  return withPlatform(cli.source, async ({ environment, secrets, tenants }) => {
-    const { id } = await requireTenant(tenants, slug);
-    return work(new Secrets(secrets, environment), id);
-  });
+/** The secrets of a tenant, for its operator. */
+interface SecretOperations {
+  list(): Promise<SecretInfo[]>;
+  set(name: string, value: string, origins: string[] | undefined): Promise<SecretInfo>;
+  /** @returns undefined if there is no such secret */
+  setOrigins(name: string, origins: string[]): Promise<SecretInfo | undefined>;
+  /** @returns whether there was such a secret */
+  remove(name: string): Promise<boolean>;
 }
+
+/** Do `work` with the secrets of a tenant: over the API of operators, or on the database. */
+function withSecrets<T>(
+  cli: Cli,
+  options: TenantOption,
+  work: (secrets: SecretOperations) => Promise<T>,
+): Promise<T> {
+  const remote = overAdminApi(cli, options, (api, path) => work(remoteSecrets(api, path)));
+  return (
+    remote ??
+    withPlatform(cli.source, async ({ environment, secrets: store, tenants }) => {
+      const { id } = await requireTenant(tenants, options.tenant);
+      const secrets = new Secrets(store, environment);
+      return work({
+        list: () => secrets.list(id),
+        set: (name, value, origins) => secrets.set(id, name, value, origins, OPERATOR_ACTOR),
+        setOrigins: (name, origins) => secrets.setOrigins(id, name, origins, OPERATOR_ACTOR),
+        remove: (name) => secrets.remove(id, name, OPERATOR_ACTOR),
+      });
+    })
+  );
+}
+
+/** A secret as the API of operators shows it. */
+interface TenantSecretJson extends ShownSecret {
+  key_id: string;
+}
+
+function remoteSecrets(api: ApiClient, tenant: string): SecretOperations {
+  const path = (name: string): string => `${tenant}/${pathOf(name)}`;
+  const orNone = (error: unknown): undefined => {
+    if (error instanceof RefusedError && error.reason.startsWith('Secret not found')) return undefined;
+    throw error;
+  };
+  return {
+    list: async () => (await api.list<TenantSecretJson>(`${tenant}/secrets`, 'secrets')).map(infoOf),
+    set: async (name, value, origins) =>
+      infoOf(await api.call('PUT', path(name), { value, ...(origins && { origins }) })),
+    setOrigins: (name, origins) =>
+      api.call<TenantSecretJson>('PATCH', path(name), { origins }).then(infoOf, orNone),
+    remove: async (name) => (await api.call('DELETE', path(name)).then(() => true, orNone)) ?? false,
+  };
+}
+
+const infoOf = ({ name, key_id: keyId, origins, ...times }: TenantSecretJson): SecretInfo => ({
+  ...{ name, keyId, origins },
+  ...{ createdAt: new Date(times.created_at), updatedAt: new Date(times.updated_at) },
+});
 
 async function setSecret(
   cli: Cli,
   name: string,
-  { tenant, file, origin, json }: SetOptions & TenantOption,
+  { file, origin, ...options }: SetOptions & TenantOption,
 ): Promise<void> {
+  const { tenant, json } = options;
   const value = await readValue(cli, file);
-  const info = await withSecrets(cli, tenant, (secrets, tenantId) =>
-    secrets.set(tenantId, name, value, origin, OPERATOR_ACTOR),
-  );
+  const info = await withSecrets(cli, options, (secrets) => secrets.set(name, value, origin));
   if (json) return void printJson(cli.terminal, info);
   cli.terminal.out(`Secret ${name} of ${tenant} is set, encrypted with the key ${info.keyId}.`);
   warnOfOrigins(cli, info, ` --tenant ${tenant}`);
 }
 
-async function setOrigins(
-  cli: Cli,
-  name: string,
-  origins: string[],
-  { tenant, json }: TenantOption,
-): Promise<void> {
-  const info = await withSecrets(cli, tenant, (secrets, tenantId) =>
-    secrets.setOrigins(tenantId, name, origins, OPERATOR_ACTOR),
-  );
+async function setOrigins(cli: Cli, name: string, origins: string[], options: TenantOption): Promise<void> {
+  const { tenant, json } = options;
+  const info = await withSecrets(cli, options, (secrets) => secrets.setOrigins(name, origins));
   if (!info) throw noSuchSecret(tenant, name);
   if (json) printJson(cli.terminal, info);
   else cli.terminal.out(`Secret ${name} of ${tenant} may be sent to: ${originsText(info.origins)}.`);
@@ -136,17 +178,17 @@ const noSuchSecret = (tenant: string, name: string): OperatorError =>
     `Tenant "${tenant}" has no secret "${name}": npx baton secrets list --tenant ${tenant} shows its secrets.`,
   );
 
-async function listSecrets(cli: Cli, { tenant, json }: TenantOption): Promise<void> {
-  const all = await withSecrets(cli, tenant, (secrets, tenantId) => secrets.list(tenantId));
+async function listSecrets(cli: Cli, options: TenantOption): Promise<void> {
+  const { tenant, json } = options;
+  const all = await withSecrets(cli, options, (secrets) => secrets.list());
   const none = `No secrets yet: npx baton secrets set <name> --tenant ${tenant} < file`;
   if (json) printJson(cli.terminal, all);
   else printTable(cli.terminal, TITLES, all.map(rowOf), none);
 }
 
-async function removeSecret(cli: Cli, name: string, { tenant, json }: TenantOption): Promise<void> {
-  const removed = await withSecrets(cli, tenant, (secrets, tenantId) =>
-    secrets.remove(tenantId, name, OPERATOR_ACTOR),
-  );
+async function removeSecret(cli: Cli, name: string, options: TenantOption): Promise<void> {
+  const { tenant, json } = options;
+  const removed = await withSecrets(cli, options, (secrets) => secrets.remove(name));
   if (!removed) throw noSuchSecret(tenant, name);
   if (json) printJson(cli.terminal, { name, removed });
   else cli.terminal.out(`Secret ${name} of ${tenant} is removed.`);

@@ -1,44 +1,91 @@
-import { RunStore, TaskStore } from '@baton/database';
+import type { RunErrorRecord } from '@baton/database';
 import type { Command } from 'commander';
-import { stateName } from '@baton/a2a';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, OperatorError } from '../cli.js';
+import { type OperatorOptions, overAdminApi, withOperatorOptions } from '../operator/admin-target.js';
+import { errorOf, type RunErrorJson } from '../operator/remote-operations.js';
 import { printFields, printJson, printRunError } from '../output.js';
 import { requireTenant, withDatabase } from '../platform.js';
+import { RefusedError } from '../server.js';
 
-interface ShowOptions extends JsonOption {
-  tenant: string;
+type ShowOptions = OperatorOptions & { json?: boolean; tenant: string };
+
+/** A task without its contents. */
+interface ShownTask {
+  record: {
+    id: string;
+    tenant: string;
+    agentId: string;
+    contextId: string;
+    state: string;
+    events: number;
+  };
+  error: RunErrorRecord | null;
 }
 
 /** `baton tasks …`: the tasks of a tenant. */
 export function addTaskCommands(program: Command, cli: Cli): void {
   const tasks = program.command('tasks').description('tasks of a tenant');
 
-  tasks
-    .command('show')
+  withOperatorOptions(tasks.command('show'))
     .description('show the state of a task, and the last error in the code of its agent')
     .argument('<task>', 'id of the task')
     .requiredOption('--tenant <slug>', 'tenant of the task')
-    .option(...JSON_OPTION)
     .action((task: string, options: ShowOptions) => showTask(cli, task, options));
 }
 
-async function showTask(cli: Cli, taskId: string, { tenant: slug, json }: ShowOptions): Promise<void> {
-  const { record, error } = await withDatabase(cli.source, async ({ tenants, database }) => {
-    const { id: tenantId } = await requireTenant(tenants, slug);
-    const bare = { historyLength: 0, artifacts: false };
-    const stored = await new TaskStore(database).get(tenantId, taskId, bare);
-    if (!stored) {
-      throw new OperatorError(`The tenant "${slug}" has no task "${taskId}", or it is past its retention.`);
-    }
-    const { task, agentId, sequence: events } = stored;
-    const state = task.status ? stateName(task.status.state) : 'unknown';
-    const error = await new RunStore(database).lastError(tenantId, taskId);
-    return { record: { id: taskId, tenant: slug, agentId, contextId: task.contextId, state, events }, error };
+async function showTask(cli: Cli, taskId: string, options: ShowOptions): Promise<void> {
+  const { record, error } = await (
+    overAdminApi(cli, options, async (api, path) =>
+      readOverHttp(await api.call('GET', `${path}/requests/${encodeURIComponent(taskId)}`)),
+    ) ?? readFromDatabase(cli, taskId, options)
+  ).catch((refused: unknown) => {
+    throw refused instanceof RefusedError && refused.status === 404 ? noSuchTask(taskId, options) : refused;
   });
-  if (json) return void printJson(cli.terminal, { ...record, error: error ?? null });
+  if (options.json) return void printJson(cli.terminal, { ...record, error });
   printFields(
     cli.terminal,
     Object.entries(record).map(([name, value]) => [name, String(value)]),
   );
   if (error) printRunError(cli.terminal, error);
 }
+
+async function readFromDatabase(cli: Cli, taskId: string, options: ShowOptions): Promise<ShownTask> {
+  // Loaded only here: without a database the use cases are not needed.
+  const [{ RunStore, TaskStore, TaskTreeStore }, { RequestListing }, { stateName }] = await Promise.all([
+    import('@baton/database'),
+    import('@baton/tasks'),
+    import('@baton/a2a'),
+  ]);
+  const { tenant } = options;
+  return withDatabase(cli.source, async ({ tenants, database }) => {
+    const { id: tenantId } = await requireTenant(tenants, tenant);
+    const stores = [new TaskStore(database), new TaskTreeStore(database), new RunStore(database)] as const;
+    const found = await new RequestListing(...stores).summary(tenantId, taskId);
+    if (!found) throw noSuchTask(taskId, options);
+    const { task, agentId, sequence: events } = found.stored;
+    const state = task.status ? stateName(task.status.state) : 'unknown';
+    const record = { id: taskId, tenant, agentId, contextId: task.contextId, state, events };
+    return { record, error: found.error ?? null };
+  });
+}
+
+interface TaskJson {
+  request_id: string;
+  tenant: string;
+  agent_id: string;
+  context_id: string;
+  state?: string;
+  events: number;
+  error: RunErrorJson | null;
+}
+
+const readOverHttp = ({ error, ...task }: TaskJson): ShownTask => ({
+  record: {
+    ...{ id: task.request_id, tenant: task.tenant, agentId: task.agent_id, contextId: task.context_id },
+    ...{ state: task.state ?? 'unknown', events: task.events },
+  },
+  error: error && errorOf(error),
+});
+
+const noSuchTask = (taskId: string, { tenant }: ShowOptions): OperatorError =>
+  new OperatorError(`The tenant "${tenant}" has no task "${taskId}", or it is past its retention.`);

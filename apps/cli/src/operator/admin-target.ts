@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, OperatorError } from '../cli.js';
-import { isHttpUrl, type Target } from '../server.js';
+import { unknownTenant } from '../platform.js';
+import { ApiClient, isHttpUrl, RefusedError, type Target } from '../server.js';
 
 /** Options of every command that can use the API of operators. */
 export interface OperatorOptions {
@@ -32,4 +33,25 @@ export function findAdminTarget(
   throw new OperatorError(
     `There is no token for ${url}: give --token or BATON_OPERATOR_TOKEN, from npx baton operator-tokens create.`,
   );
+}
+
+/**
+ * Do `work` with things of one tenant over the API of operators, if the options or the environment name a management port.
+ *
+ * @param work its second argument is the path of the tenant, below `/v1`
+ * @returns undefined if they name none: work on the database then
+ * @throws OperatorError, also if there is no such tenant
+ */
+export function overAdminApi<T>(
+  cli: Pick<Cli, 'source'>,
+  { tenant, ...options }: OperatorOptions & { tenant: string },
+  work: (api: ApiClient, path: string) => Promise<T>,
+): Promise<T> | undefined {
+  const target = findAdminTarget(cli, options);
+  if (!target) return undefined;
+  const path = `admin/tenants/${encodeURIComponent(tenant)}`;
+  return work(new ApiClient(target), path).catch((error: unknown) => {
+    if (error instanceof RefusedError && error.reason.startsWith('There is no tenant')) unknownTenant(tenant);
+    throw error;
+  });
 }

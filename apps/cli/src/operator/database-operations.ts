@@ -2,11 +2,21 @@ import { BUILTIN_AGENTS } from '@baton/agents';
 import { DeadLetterStore, OPERATOR_ACTOR, RunStore, TaskStore, WorkerStore } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { Outbound } from '@baton/outbound';
-import { BoundHosts, DeadLetters, OperatorLetters, TrustedIssuers, TurnIntake } from '@baton/tasks';
+import {
+  BoundHosts,
+  type DeadLetter,
+  DeadLetters,
+  OperatorLetters,
+  type OfTenant,
+  TrustedIssuers,
+  TurnIntake,
+} from '@baton/tasks';
 import type { Cli } from '../cli.js';
 import { withDatabase } from '../platform.js';
 import { tenantSettings, withChannels } from './channels.js';
 import type { PlatformOperations } from './platform-operations.js';
+
+const LETTERS_A_PAGE = 1_000;
 
 /** The use cases of the API, on the database. */
 export async function withDatabaseOperations<T>(
@@ -44,7 +54,15 @@ export async function withDatabaseOperations<T>(
         listIssuers: (tenant) => trustedIssuers.list(tenant),
         addIssuer: (tenant, issuer) => trustedIssuers.add(tenant, issuer, OPERATOR_ACTOR),
         removeIssuer: (tenant, id) => trustedIssuers.remove(tenant, id, OPERATOR_ACTOR),
-        listLetters: (tenant) => operatorLetters.list(tenant),
+        listLetters: async (tenant) => {
+          const all: OfTenant<DeadLetter>[] = [];
+          for (let isMore = true; isMore;) {
+            const page = await operatorLetters.list(tenant, { limit: LETTERS_A_PAGE, after: all.at(-1) });
+            all.push(...page);
+            isMore = page.length === LETTERS_A_PAGE;
+          }
+          return all;
+        },
         showLetter: (runId) => operatorLetters.show(runId),
         redeliver: (runId, again) => operatorLetters.redeliver(runId, again, OPERATOR_ACTOR),
         listWorkers: () => new WorkerStore(database).list(),

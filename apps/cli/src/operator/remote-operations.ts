@@ -35,7 +35,8 @@ interface LetterJson {
   redelivered_at: string | null;
   redelivered_as: string | null;
 }
-interface RunErrorJson extends Pick<RunErrorRecord, 'attempt' | 'at' | 'name' | 'message'> {
+/** An error in the code of an agent, as the server writes it. */
+export interface RunErrorJson extends Pick<RunErrorRecord, 'attempt' | 'at' | 'name' | 'message'> {
   run_id: string;
   stack: string | null;
   output: string[];
@@ -86,8 +87,9 @@ export class RemoteOperations implements PlatformOperations {
   }
 
   async listLetters(tenant?: string): Promise<OfTenant<DeadLetter>[]> {
-    const path = ofTenant('dead-letters', tenant);
-    return (await this.api.call<{ dead_letters: LetterJson[] }>('GET', path)).dead_letters.map(letterOf);
+    const query = { ...(tenant !== undefined && { tenant }) };
+    const letters = await this.api.list<LetterJson>('admin/dead-letters', 'dead_letters', query);
+    return letters.map(letterOf);
   }
 
   async showLetter(runId: string): Promise<ShownLetter> {
@@ -142,7 +144,7 @@ const letterOf = (letter: LetterJson): OfTenant<DeadLetter> => ({
   redeliveredTaskId: letter.redelivered_as,
 });
 
-const errorOf = ({ run_id: runId, stack, ...error }: RunErrorJson): RunErrorRecord => ({
+export const errorOf = ({ run_id: runId, stack, ...error }: RunErrorJson): RunErrorRecord => ({
   ...{ ...error, runId },
   ...(stack !== null && { stack }),
 });

@@ -86,6 +86,13 @@ WHERE tenant_id = $1 AND run_id = $2 AND redelivered_task_id = $3 AND redelivere
 RETURNING run_id`,
 };
 
+/** A page of dead letters. */
+export interface LetterPage {
+  limit: number;
+  /** The last one of the page before; unset = from the latest on. */
+  after?: Pick<DeadLetter, 'diedAt' | 'runId'> | undefined;
+}
+
 /** Runs that used up their attempts. They are written where such a run is failed. */
 @Injectable()
 export class DeadLetterStore {
@@ -93,36 +100,22 @@ export class DeadLetterStore {
 
   /**
    * One page, the latest first.
-   * @param page.after the last of the page before
    * @param page.own only of these tasks; unset = whosever they are
    * @param page.agentIds only of these agents
    */
   async list(
     tenantId: string,
-    page: {
-      limit: number;
-      after?: Pick<DeadLetter, 'diedAt' | 'runId'> | undefined;
-      own?: OwnTasks | undefined;
-      agentIds?: readonly string[] | undefined;
-    },
+    page: LetterPage & { own?: OwnTasks | undefined; agentIds?: readonly string[] | undefined },
   ): Promise<DeadLetter[]> {
     const { limit, after, own, agentIds } = page;
     const values = [tenantId, after?.diedAt, after?.runId, limit, own?.owner, own?.unowned, agentIds];
     return (await this.database.tenantQuery<DeadLetterRow>(tenantId, LIST, values)).map(letterOf);
   }
 
-  /** Of all tenants, the latest first. */
-  async listAll(limit: number): Promise<DeadLetter[]> {
-    const rows = await this.database.systemQuery<DeadLetterRow>(LIST, [
-      null,
-      null,
-      null,
-      limit,
-      null,
-      null,
-      null,
-    ]);
-    return rows.map(letterOf);
+  /** One page of all tenants, the latest first. */
+  async listAll({ limit, after }: LetterPage): Promise<DeadLetter[]> {
+    const values = [null, after?.diedAt, after?.runId, limit, null, null, null];
+    return (await this.database.systemQuery<DeadLetterRow>(LIST, values)).map(letterOf);
   }
 
   async find(tenantId: string, runId: string): Promise<DeadLetter | undefined> {

@@ -36,6 +36,15 @@ export class RequestListing {
     return this.tasks.list({ ...seen, pageSize: limit, after, ...shown });
   }
 
+  /** One task of the tenant without its contents, and the last error in its agent's code. Undefined: there is none. */
+  async summary(
+    tenantId: string,
+    taskId: string,
+  ): Promise<{ stored: StoredTask; error: RunErrorRecord | undefined } | undefined> {
+    const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
+    return stored && { stored, error: await this.lastError(tenantId, taskId) };
+  }
+
   /** The parent and the children of a task. */
   async relations(tenantId: string, taskId: string): Promise<TaskRelations> {
     return this.taskTree.find(tenantId, taskId);

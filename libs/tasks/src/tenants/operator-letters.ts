@@ -1,11 +1,15 @@
 import { isUuid, type Message, ProtocolError } from '@baton/a2a';
-import { type Actor, type DeadLetter, DeadLetterStore, type RunErrorRecord, RunStore } from '@baton/database';
+import {
+  type Actor,
+  type DeadLetter,
+  DeadLetterStore,
+  type LetterPage,
+  type RunErrorRecord,
+  RunStore,
+} from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { DeadLetters, refusalOf } from '../dead-letters/dead-letters.js';
 import { type OfTenant, TenantSettings } from './tenant-settings.js';
-
-/** Dead letters of one answer. */
-const MAX_LETTERS = 1_000;
 
 /** A dead letter with what was said, and with what went wrong. */
 export interface ShownLetter extends OfTenant<DeadLetter> {
@@ -25,11 +29,11 @@ export class OperatorLetters {
     private readonly deadLetters: DeadLetters,
   ) {}
 
-  /** The latest first, at most 1,000, of one tenant or of all. @throws ProtocolError `not-found` */
-  async list(tenant?: string): Promise<OfTenant<DeadLetter>[]> {
-    if (tenant === undefined) return this.settings.named(await this.letters.listAll(MAX_LETTERS));
+  /** One page, the latest first, of one tenant or of all. @throws ProtocolError `not-found` */
+  async list(tenant: string | undefined, page: LetterPage): Promise<OfTenant<DeadLetter>[]> {
+    if (tenant === undefined) return this.settings.named(await this.letters.listAll(page));
     const { id, slug } = await this.settings.find(tenant);
-    const found = await this.letters.list(id, { limit: MAX_LETTERS });
+    const found = await this.letters.list(id, page);
     return found.map((letter) => ({ ...letter, tenant: slug }));
   }
 

@@ -9,7 +9,8 @@ import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { CURSOR, LIMIT, nextCursor } from '../paging.js';
 
-const ACTION = new QueryPipe(
+/** `?action=` */
+export const ACTION = new QueryPipe(
   {
     description: 'An action, such as token.create, or its first word, such as token',
     schema: { type: 'string' },
@@ -38,7 +39,11 @@ const auditRecord = z
     detail: z.record(z.string(), z.unknown()),
   })
   .meta({ id: 'AuditRecord' });
-const auditPage = z.object({ records: z.array(auditRecord), next_cursor: nextCursor });
+export const auditPage = z.object({ records: z.array(auditRecord), next_cursor: nextCursor });
+
+/** `?from=` and `?until=` */
+export const FROM = timeQuery('Not before this time');
+export const UNTIL = timeQuery('Before this time');
 
 const FOR_ALL_AGENTS =
   'the token has a list of agents, and the audit log is about the whole tenant: read it with a token for all agents';
@@ -58,24 +63,28 @@ export class AuditController {
   async list(
     @Req() request: FastifyRequest,
     @Query('action', ACTION) action: string | undefined,
-    @Query('from', timeQuery('Not before this time')) from: Date | undefined,
-    @Query('until', timeQuery('Before this time')) until: Date | undefined,
+    @Query('from', FROM) from: Date | undefined,
+    @Query('until', UNTIL) until: Date | undefined,
     @Query('limit', LIMIT) limit: number,
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof auditPage>> {
     const { tenantId, agents } = callerOf(request);
     if (agents) throw new ProtocolError('forbidden', FOR_ALL_AGENTS);
-    const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
-    const { records, last } = await this.audit.page(tenantId, {
-      action,
-      from,
-      until,
-      after: position && { at: position.statusAt, id: position.taskId },
-      limit,
-    });
-    return {
-      records,
-      next_cursor: last ? encodePageToken({ statusAt: last.at, taskId: last.id }) : null,
-    };
+    const after = readAuditCursor(cursor);
+    return encodeAuditPage(await this.audit.page(tenantId, { action, from, until, after, limit }));
   }
 }
+
+/** The record after which the page begins. Throws `invalid-params`. */
+export function readAuditCursor(cursor: string | undefined) {
+  const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
+  return position && { at: position.statusAt, id: position.taskId };
+}
+
+export const encodeAuditPage = ({
+  records,
+  last,
+}: Awaited<ReturnType<AuditLog['page']>>): z.infer<typeof auditPage> => ({
+  records,
+  next_cursor: last ? encodePageToken({ statusAt: last.at, taskId: last.id }) : null,
+});

@@ -51,15 +51,9 @@ export class DeadLettersController {
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof deadLetterList>> {
     const caller = callerOf(request);
-    const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
-    const after = position && { diedAt: position.statusAt, runId: position.taskId };
-    const found = await this.deadLetters.list(caller, limit + 1, after);
-    const page = found.slice(0, limit);
-    const last = found.length > limit ? page.at(-1) : undefined;
-    return {
-      dead_letters: page.map(encodeDeadLetter),
-      next_cursor: last ? encodePageToken({ statusAt: last.diedAt, taskId: last.runId }) : null,
-    };
+    const found = await this.deadLetters.list(caller, limit + 1, readLetterCursor(cursor));
+    const { page, nextCursor } = pageOfLetters(found, limit);
+    return { dead_letters: page.map(encodeDeadLetter), next_cursor: nextCursor };
   }
 
   @Describe({
@@ -82,6 +76,20 @@ export class DeadLettersController {
     if (!redelivered.ok) throw refusalOf(redelivered);
     return { run_id: runId, request_id: redelivered.taskId, agent_id: redelivered.letter.agentId };
   }
+}
+
+/** The dead letter after which the page begins. Throws `invalid-params`. */
+export function readLetterCursor(cursor: string | undefined) {
+  const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
+  return position && { diedAt: position.statusAt, runId: position.taskId };
+}
+
+/** @param found one more than the page has, if there are more */
+export function pageOfLetters<T extends DeadLetter>(found: readonly T[], limit: number) {
+  const page = found.slice(0, limit);
+  const last = found.length > limit ? page.at(-1) : undefined;
+  const nextCursor = last ? encodePageToken({ statusAt: last.diedAt, taskId: last.runId }) : null;
+  return { page, nextCursor };
 }
 
 export const encodeDeadLetter = (letter: DeadLetter): z.infer<typeof deadLetter> => ({

@@ -6,7 +6,7 @@ import { nextCursor } from '../paging.js';
 
 type Json = Record<string, unknown>;
 
-const requestSummary = z
+export const requestSummary = z
   .object({
     request_id: z.string(),
     agent_id: z.string(),

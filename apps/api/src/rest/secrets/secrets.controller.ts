@@ -14,10 +14,10 @@ import { CURSOR, LIMIT, nextCursor, oneMore, pageOf, readPage } from '../paging.
 const origins = z
   .array(z.string())
   .describe('The origins that may receive it, such as https://crm.example.com');
-const newSecret = z.strictObject({ value: z.string(), origins: origins.optional() });
-const secretPatch = z.strictObject({ origins });
+export const newSecret = z.strictObject({ value: z.string(), origins: origins.optional() });
+export const secretPatch = z.strictObject({ origins });
 
-const secretAnswer = z
+export const secretAnswer = z
   .object({
     name: z.string(),
     origins: origins.nullable().describe('Null: an earlier release stored it, and it may go anywhere'),
@@ -61,10 +61,10 @@ export class SecretsController {
   @Put(':name')
   async set(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Answer> {
     const { tenantId } = callerOf(request);
-    if (!this.environment.masterKey) throw new ProtocolError('not-configured', NO_MASTER_KEY);
+    assertMasterKey(this.environment);
     const { value, origins } = parseFields(newSecret, await this.bodies.json(request), '', 'the body');
     return encodeSecret(
-      await this.secrets.set(tenantId, name, value, origins, actorOf(request)).catch(explain),
+      await this.secrets.set(tenantId, name, value, origins, actorOf(request)).catch(explainSecret),
     );
   }
 
@@ -78,9 +78,11 @@ export class SecretsController {
   async change(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Answer> {
     const { tenantId } = callerOf(request);
     const { origins } = parseFields(secretPatch, await this.bodies.json(request), '', 'the body');
-    const secret = await this.secrets.setOrigins(tenantId, name, origins, actorOf(request)).catch(explain);
+    const secret = await this.secrets
+      .setOrigins(tenantId, name, origins, actorOf(request))
+      .catch(explainSecret);
     if (secret) return encodeSecret(secret);
-    throw new ProtocolError('not-found', `Secret not found: ${name}`);
+    throw noSuchSecret(name);
   }
 
   @Describe({ id: 'deleteSecret', summary: 'Deletes a secret' })
@@ -89,21 +91,31 @@ export class SecretsController {
   async remove(@Param('name') name: string, @Req() request: FastifyRequest): Promise<void> {
     const { tenantId } = callerOf(request);
     if (await this.secrets.remove(tenantId, name, actorOf(request))) return;
-    throw new ProtocolError('not-found', `Secret not found: ${name}`);
+    throw noSuchSecret(name);
   }
 }
 
 const NO_MASTER_KEY =
   'this installation stores no secrets: its operator must set BATON_MASTER_KEY (or _FILE, _COMMAND) for every process';
 
-function explain(error: unknown): never {
+/** Throws `not-configured`. */
+export function assertMasterKey({ masterKey }: Pick<Environment, 'masterKey'>): void {
+  if (!masterKey) throw new ProtocolError('not-configured', NO_MASTER_KEY);
+}
+
+export const noSuchSecret = (name: string): ProtocolError =>
+  new ProtocolError('not-found', `Secret not found: ${name}`);
+
+/** Throws what is wrong with a secret as `invalid-params`. */
+export function explainSecret(error: unknown): never {
   if (!(error instanceof SecretError)) throw error;
   const { message, field } = error;
   const violations = field === undefined ? [] : [{ field, description: message }];
   throw new ProtocolError('invalid-params', message, violations.length > 0 ? { violations } : {});
 }
 
-const encodeSecret = ({ name, origins, createdAt, updatedAt }: SecretInfo): Answer => ({
+/** Without its value. */
+export const encodeSecret = ({ name, origins, createdAt, updatedAt }: SecretInfo): Answer => ({
   name,
   origins,
   created_at: createdAt.toISOString(),
