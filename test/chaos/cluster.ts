@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { TENANT_SCOPES } from '../../libs/a2a/src/scopes.js';
+import { TENANT_SCOPES } from '../../libs/a2a/src/rights.js';
 import { type BatonProcess, startProcess } from '../support/baton-process.js';
 import type { ApiAddress, Credentials } from './caller.js';
 

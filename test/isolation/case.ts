@@ -1,4 +1,4 @@
-import type { Scope } from '../../libs/a2a/src/scopes.js';
+import type { Scope } from '../../libs/a2a/src/rights.js';
 import type { WireRequest } from '../support/wire.js';
 import type { Owned, World } from './world.js';
 

@@ -1,4 +1,4 @@
-import type { Scope } from '../../libs/a2a/src/scopes.js';
+import type { Scope } from '../../libs/a2a/src/rights.js';
 import { AGENTS, type Case, type Kind, SCHEDULES, TASKS } from './case.js';
 
 interface RestRequest {

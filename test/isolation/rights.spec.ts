@@ -1,5 +1,5 @@
 import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../../apps/api/src/testing/routes.js';
-import { SCOPES, type Scope } from '../../libs/a2a/src/scopes.js';
+import { SCOPES, type Scope } from '../../libs/a2a/src/rights.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
 import { type Column, isOfA2a, readRights, type Rights, rpcMethods, SCOPE_COLUMNS } from './rights.js';
 

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Scope } from '../../libs/a2a/src/scopes.js';
+import type { Scope } from '../../libs/a2a/src/rights.js';
 import { METHODS } from './methods.js';
 import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Codec } from '../../libs/a2a/src/codecs/codec.js';
 import { OPERATIONS, type OperationName } from '../../libs/a2a/src/operation.js';
-import { profileFor, PROFILES, rpcPaths } from '../../libs/a2a/src/profiles/index.js';
+import { PROFILES, rpcPaths } from '../../libs/a2a/src/profiles/index.js';
+import { profileFor } from '../../libs/a2a/src/profiles/profile.js';
 import type { Profile } from '../../libs/a2a/src/profiles/profile.js';
 
 /** The columns of a token that has one scope and nothing else. */

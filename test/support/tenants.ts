@@ -1,4 +1,4 @@
-import { TENANT_SCOPES } from '../../libs/a2a/src/scopes.js';
+import { TENANT_SCOPES } from '../../libs/a2a/src/rights.js';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 

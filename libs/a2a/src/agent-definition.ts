@@ -3,7 +3,7 @@ import { type AgentDefinition, type ExtendedDefinition, clampRetry, retryPolicy 
 import { ProtocolError } from './errors.js';
 import type { AgentSkill } from './model.js';
 import { parseFields } from './parse-fields.js';
-import { SCOPES } from './scopes.js';
+import { SCOPES } from './rights.js';
 
 const text = z.string().trim().min(1);
 const texts = z.array(text).default([]);

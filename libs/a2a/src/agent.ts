@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AgentExtension, AgentSkill } from './model.js';
-import type { Scope } from './scopes.js';
+import type { Scope } from './rights.js';
 
 /**
  * An agent as the platform knows it: a row of a tenant's catalog, one installed by the operator for every

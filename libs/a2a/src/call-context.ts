@@ -1,31 +1,6 @@
 import type { Agent } from './agent.js';
 import type { AgentCard } from './model.js';
-import type { Scope } from './scopes.js';
-
-/**
- * Who makes a call. Every task is kept with the key of the principal that made it (docs/inside/adr/0010-principals.md).
- */
-export interface Principal {
-  readonly kind: 'token' | 'user' | 'guest' | 'schedule' | 'operator';
-  /** Short, opaque and without personal data: `token:<id of the token>`, `guest:<host>:<hash>`. */
-  readonly key: string;
-}
-
-/** The agents that a caller may know of and call. */
-export interface AllowedAgents {
-  readonly slugs: readonly string[];
-  /** Of those that exist, also of those that were deleted. */
-  readonly ids: readonly string[];
-}
-
-/** The principal of a bearer token. */
-export const tokenPrincipal = (tokenId: string): Principal => ({ kind: 'token', key: `token:${tokenId}` });
-
-/** The owner of the tasks of a schedule whose author is not known. */
-export const schedulePrincipal = (scheduleId: string): Principal => ({
-  kind: 'schedule',
-  key: `schedule:${scheduleId}`,
-});
+import type { AllowedAgents, Principal, Scope } from './rights.js';
 
 /** Memory of this process for what a call reads of large tasks; the call has it until its answer has left. */
 export interface ReadMemory {
@@ -44,7 +19,7 @@ export interface CallContext {
   scopes: readonly Scope[];
   /** The agents that exist for the caller; unset = all of its tenant. */
   agents?: AllowedAgents | undefined;
-  /** Whether the operation reads tasks or acts on them (`OPERATIONS`); see `task-reach.ts`. */
+  /** Whether the operation reads tasks or acts on them (`OPERATIONS`); see `rights.ts`. */
   access: 'read' | 'write';
   requestId: string;
   /** IP address of the caller, for the audit log. */

@@ -12,7 +12,7 @@ import type {
   Task,
 } from './model.js';
 import type { EventPayload } from './events.js';
-import { CARD_SCOPES, type Scope } from './scopes.js';
+import { CARD_SCOPES, type Scope } from './rights.js';
 
 /** One frame of a stream. The Task that opens a stream carries the sequence it is cut at. */
 export interface StreamItem {

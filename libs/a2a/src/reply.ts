@@ -1,5 +1,5 @@
 import { type Artifact, type Message, type Part, Role, type Task, TaskState } from './model.js';
-import { isTerminal } from './task.js';
+import { historyTail, isTerminal } from './task.js';
 
 /**
  * Metadata of an artifact that is not part of the agent's reply: what it is instead. `tool-call` has one data
@@ -31,10 +31,6 @@ const countOf = (value: unknown): number => (Number.isSafeInteger(value) ? Math.
 /** The text of parts, put together. */
 export const textOf = (parts: Message['parts']): string =>
   parts.map(({ content }) => (content?.$case === 'text' ? content.value : '')).join('');
-
-/** The part of a history a caller asked for: unset = all, 0 = none, n = the last n (A2A 1.0 §3.2.4). */
-export const historyTail = (history: readonly Message[], historyLength: number | undefined): Message[] =>
-  historyLength === undefined ? [...history] : history.slice(Math.max(0, history.length - historyLength));
 
 /** A part of text and nothing else. */
 export const textPart = (value: string): Part => partOf({ $case: 'text', value });

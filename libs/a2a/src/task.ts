@@ -1,4 +1,4 @@
-import { type Part, type Task, TaskState, taskStateToJSON } from './model.js';
+import { type Message, type Part, type Task, TaskState, taskStateToJSON } from './model.js';
 
 const TERMINAL: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_COMPLETED,
@@ -23,6 +23,10 @@ export const endsTurn = (state: TaskState): boolean => isTerminal(state) || isIn
 /** `TASK_STATE_INPUT_REQUIRED` is `input-required`. */
 export const stateName = (state: TaskState): string =>
   taskStateToJSON(state).replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
+
+/** The part of a history a caller asked for: unset = all, 0 = none, n = the last n (A2A 1.0 §3.2.4). */
+export const historyTail = (history: readonly Message[], historyLength: number | undefined): Message[] =>
+  historyLength === undefined ? [...history] : history.slice(Math.max(0, history.length - historyLength));
 
 /** The key of a task's metadata under which an answer says what it leaves out. It is never stored. */
 export const TRUNCATED = 'baton.truncated';

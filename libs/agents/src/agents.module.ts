@@ -1,7 +1,7 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
-import type { AgentRuntime } from './runtime.js';
+import { type AgentRuntime, RuntimeTable } from './runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
-import { RUNTIMES, RuntimeTable } from './runtimes.js';
+import { RUNTIMES } from './runtimes.js';
 import { IndexRouter } from './runtimes/index-agent/index-runtime.js';
 import { type ToolSource, ToolSources } from './runtimes/llm/tools/agent-tool.js';
 import { CalleeTools } from './runtimes/llm/tools/callee-tools.js';

@@ -15,7 +15,6 @@ export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js'
 export * from './runtime.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';
 export { AgentCrash, AgentError } from './runtimes/executor/protocol.js';
-export { RuntimeTable } from './runtimes.js';
 export { calledUrls } from './called-urls.js';
 export { type SecretUse, secretUses } from './secret-uses.js';
 export { TurnSecrets } from './turn-secrets.js';

@@ -6,6 +6,7 @@ import { Outbound } from '@baton/outbound';
 import {
   type AgentOutput,
   type AgentRuntime,
+  RuntimeTable,
   artifactChunk,
   completed,
   textPart,
@@ -13,7 +14,6 @@ import {
 } from './runtime.js';
 import { BUILTIN_AGENTS } from './builtins.js';
 import { assertConfig } from './runtime-configs.js';
-import { RuntimeTable } from './runtimes.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 import { indexOf } from './runtimes/index-agent/index-runtime.fixture.js';

@@ -81,6 +81,22 @@ export interface AgentRuntime {
   run(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput>;
 }
 
+/** Finds a runtime by its name. */
+export class RuntimeTable {
+  private readonly byName: ReadonlyMap<string, AgentRuntime>;
+
+  constructor(runtimes: readonly AgentRuntime[]) {
+    this.byName = new Map(runtimes.map((runtime) => [runtime.name, runtime]));
+  }
+
+  /** Throws an Error that lists the known runtimes. */
+  get(name: string): AgentRuntime {
+    const runtime = this.byName.get(name);
+    if (runtime) return runtime;
+    throw new Error(`there is no runtime "${name}"; there are ${[...this.byName.keys()].join(', ')}`);
+  }
+}
+
 /** Why a turn was stopped: the value of `signal.reason`. */
 export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';
 

@@ -17,19 +17,3 @@ export const RUNTIMES = {
 
 /** The name of a runtime, as `runtime` of a definition has it. */
 export type RuntimeName = keyof typeof RUNTIMES;
-
-/** Finds a runtime by its name. */
-export class RuntimeTable {
-  private readonly byName: ReadonlyMap<string, AgentRuntime>;
-
-  constructor(runtimes: readonly AgentRuntime[]) {
-    this.byName = new Map(runtimes.map((runtime) => [runtime.name, runtime]));
-  }
-
-  /** Throws an Error that lists the known runtimes. */
-  get(name: string): AgentRuntime {
-    const runtime = this.byName.get(name);
-    if (runtime) return runtime;
-    throw new Error(`there is no runtime "${name}"; there are ${[...this.byName.keys()].join(', ')}`);
-  }
-}

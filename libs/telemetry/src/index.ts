@@ -1,5 +1,5 @@
 export { createLogger, hideInLogs, type LogContext, Logger, NestLogger } from './logger.js';
-export { counter, gauge, histogram, Metrics } from './metrics.js';
+export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { Silence } from './silence.js';
 export { startWatchdog } from './watchdog.js';

@@ -7,6 +7,9 @@ export interface MetricDefinition<M> {
   create(registry: Registry): M;
 }
 
+/** The metric of a definition. */
+export type MetricOf<D> = D extends MetricDefinition<infer M> ? M : never;
+
 const DEFINITIONS: MetricDefinition<unknown>[] = [];
 
 function define<M>(create: (registry: Registry) => M): MetricDefinition<M> {
@@ -48,7 +51,7 @@ export class Metrics {
     collectDefaultMetrics({ register: this.registry });
   }
 
-  /** The metric that `definition` declares, in this process. */
+  /** The metric that `definition` declares, in this process. What counts often keeps it. */
   of<M>(definition: MetricDefinition<M>): M {
     const known = this.metrics.get(definition) as M | undefined;
     if (known !== undefined) return known;

@@ -117,6 +117,7 @@ export function logRequests(
   metrics: Metrics,
   traffic: Traffic,
 ): void {
+  const durations = metrics.of(REQUEST_DURATION);
   instance.addHook('onRequest', (request, reply, done) => {
     const startedAt = performance.now();
     reply.header('x-request-id', request.id);
@@ -127,7 +128,7 @@ export function logRequests(
       const { streamedAt = endedAt, limit } = logContextOf(request);
       const route = request.routeOptions.url ?? 'none';
       const labels = { route, method: request.method, status: String(reply.raw.statusCode) };
-      metrics.of(REQUEST_DURATION).observe(labels, (streamedAt - startedAt) / 1000);
+      durations.observe(labels, (streamedAt - startedAt) / 1000);
       if (limit !== undefined) metrics.limitExceeded.inc({ limit });
       // Other listeners for the end of this response may still add fields.
       setImmediate(writeLine, logger, request, reply, endedAt - startedAt);

@@ -1,6 +1,6 @@
 import { ProtocolError, type StreamItem } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { gauge, Metrics } from '@baton/telemetry';
+import { gauge, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
@@ -303,10 +303,13 @@ export class EventStreams {
   private count = 0;
   private closed = false;
 
+  private readonly openStreams: MetricOf<typeof OPEN_STREAMS>;
+
   constructor(
-    private readonly metrics: Metrics,
+    metrics: Metrics,
     private readonly environment: Environment,
   ) {
+    this.openStreams = metrics.of(OPEN_STREAMS);
     const groups = Math.min(BEAT_GROUPS, environment.sseHeartbeatMs);
     this.groups = Array.from({ length: groups }, () => new Set<SseStream>());
   }
@@ -344,7 +347,7 @@ export class EventStreams {
     const group = this.groups.reduce((least, other) => (other.size < least.size ? other : least));
     group.add(stream);
     this.count += 1;
-    this.metrics.of(OPEN_STREAMS).inc();
+    this.openStreams.inc();
     this.heartbeat ??= setInterval(this.onTick, this.environment.sseHeartbeatMs / this.groups.length).unref();
     if (this.closed) endForShutdown(stream);
     return group;
@@ -353,7 +356,7 @@ export class EventStreams {
   private remove(stream: SseStream, group: Set<SseStream>): void {
     group.delete(stream);
     this.count -= 1;
-    this.metrics.of(OPEN_STREAMS).dec();
+    this.openStreams.dec();
     if (this.count > 0) return;
     clearInterval(this.heartbeat);
     this.heartbeat = undefined;

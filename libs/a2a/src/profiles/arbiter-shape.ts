@@ -15,14 +15,13 @@ import {
   dataPart,
   eventKindOf,
   finalMessage,
-  historyTail,
   ownMetadata,
   replyId,
   textOf,
   textPart,
   tokenUsage,
 } from '../reply.js';
-import { endsTurn, isInterrupted, isTerminal } from '../task.js';
+import { endsTurn, historyTail, isInterrupted, isTerminal } from '../task.js';
 
 /** What Arbiter's clients expect of a task and of the frames of a stream. */
 export const ARBITER_SHAPE: Shape = {

@@ -2,7 +2,7 @@ import { ARBITER_PROFILE } from './arbiter.js';
 import { CAPSULE_PROFILE } from './capsule.js';
 import { LANGSMITH_PROFILE } from './langsmith.js';
 import { ORLOJ_PROFILE } from './orloj.js';
-import type { Profile } from './profile.js';
+import type { Profile, RpcPath } from './profile.js';
 import { SOCIETY_PROFILE } from './society.js';
 import { SPEC_PROFILE } from './spec.js';
 
@@ -18,12 +18,6 @@ export const PROFILES = {
 
 export type ProfileName = keyof typeof PROFILES;
 
-/** One path that takes JSON-RPC, with the profiles that share it. */
-export interface RpcPath {
-  path: string;
-  profiles: readonly [Profile, ...Profile[]];
-}
-
 /** Every JSON-RPC path of the profiles. */
 export function rpcPaths(profiles: readonly Profile[] = Object.values(PROFILES)): RpcPath[] {
   const paths = new Map<string, [Profile, ...Profile[]]>();
@@ -36,13 +30,3 @@ export function rpcPaths(profiles: readonly Profile[] = Object.values(PROFILES))
   }
   return [...paths].map(([path, sharing]) => ({ path, profiles: sharing }));
 }
-
-/**
- * The profile that serves a method at a path: the first that has it, else the last, which also answers while
- * the method is not known. Profiles that share a path must agree on everything that comes before the method:
- * body limit, version check, `absentId`.
- */
-export const profileFor = ({ profiles }: RpcPath, method?: string): Profile =>
-  (method === undefined ? undefined : profiles.find((profile) => profile.codecFor(method))) ??
-  profiles.at(-1) ??
-  profiles[0];

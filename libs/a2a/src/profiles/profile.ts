@@ -95,6 +95,22 @@ export function defineProfile(declaration: ProfileDeclaration): Profile {
   };
 }
 
+/** One path that takes JSON-RPC, with the profiles that share it. */
+export interface RpcPath {
+  path: string;
+  profiles: readonly [Profile, ...Profile[]];
+}
+
+/**
+ * The profile that serves a method at a path: the first that has it, else the last, which also answers while
+ * the method is not known. Profiles that share a path must agree on everything that comes before the method:
+ * body limit, version check, `absentId`.
+ */
+export const profileFor = ({ profiles }: RpcPath, method?: string): Profile =>
+  (method === undefined ? undefined : profiles.find((profile) => profile.codecFor(method))) ??
+  profiles.at(-1) ??
+  profiles[0];
+
 /** The rules of a call: the codec's where it has its own, else the profile's. */
 export const rulesFor = (profile: Profile, codec: Codec): OperationRules => ({
   ...profile.rules,

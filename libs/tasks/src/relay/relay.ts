@@ -2,7 +2,7 @@ import { type TaskEvent, endsTurn, isTerminal, parsePayload } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe, type PublishedEvent, type TaskSignal } from '@baton/messaging';
-import { FailureLog, gauge, histogram, Logger, Metrics } from '@baton/telemetry';
+import { FailureLog, gauge, histogram, Logger, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Backoff, retryTransient } from '../core/retry.js';
@@ -40,6 +40,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   private isCatchUpPlanned = false;
   private comparing: Promise<boolean> | undefined;
   private readonly closed = new AbortController();
+  private readonly lag: MetricOf<typeof EVENT_LAG>;
 
   constructor(
     private readonly tasks: TaskStore,
@@ -48,6 +49,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     private readonly logger: Logger,
     private readonly metrics: Metrics,
   ) {
+    this.lag = metrics.of(EVENT_LAG);
     this.ticks = new FailureLog('The comparison of watched logs', logger);
     this.log = new LogReader(tasks, Math.ceil(environment.databasePoolSize * POOL_SHARE));
   }
@@ -83,7 +85,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
 
   private observeLag({ payload }: TaskEvent): void {
     const said = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
-    if (said) this.metrics.of(EVENT_LAG).observe(Math.max(0, Date.now() - Date.parse(said)) / 1000);
+    if (said) this.lag.observe(Math.max(0, Date.now() - Date.parse(said)) / 1000);
   }
 
   /** Free the watch's subscription early, because nobody reads it. */

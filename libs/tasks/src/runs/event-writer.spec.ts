@@ -6,7 +6,7 @@ import { Metrics } from '@baton/telemetry';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
 import { EventAllowance, type EventLimits } from './turn.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
-import { EventWriter } from './event-writer.js';
+import { EventWriter, writerMetrics } from './event-writer.js';
 
 const chunk = (text: string): EventPayload => ({
   $case: 'artifactUpdate',
@@ -49,7 +49,8 @@ class FakePorts {
       this.signals.push(signal);
     },
   };
-  readonly metrics = new Metrics();
+  readonly counted = new Metrics();
+  readonly metrics = writerMetrics(this.counted);
   readonly onFailure = () => void (this.refused += 1);
 
   commit(batch: AppendBatch): AppendResult {
@@ -83,7 +84,7 @@ describe('EventWriter', () => {
     await writer.write(status(WORKING));
     await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
     const batches = ports.trace.filter((line) => line.startsWith('commit'));
-    const { body } = await ports.metrics.render();
+    const { body } = await ports.counted.render();
     expect(body).toMatch(/^baton_events_appended_total 4$/m);
     expect(body).toMatch(new RegExp(`^baton_event_append_seconds_count ${batches.length}$`, 'm'));
     expect(batches).toEqual(['commit 3', 'commit 1']);

@@ -20,6 +20,12 @@ const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended 
 /** Of a batch: that of its first event. */
 const EVENT_APPEND = histogram('baton_event_append_seconds', 'Time from the output of an agent to the log');
 
+/** The metrics of the writers of a process. */
+export const writerMetrics = (metrics: Metrics) => ({
+  appended: metrics.of(EVENTS_APPENDED),
+  append: metrics.of(EVENT_APPEND),
+});
+
 /** Maximum time from the first event of a batch to its append, in ms. */
 const MAX_BATCH_MS = 5;
 /** … or when it holds this much, so that one append stays small. */
@@ -47,7 +53,7 @@ export interface WriterPorts {
   runs: Pick<RunStore, 'append'>;
   tasks: Pick<TaskStore, 'readEvents'>;
   messaging: Pick<Messaging, 'publishTask'>;
-  metrics: Metrics;
+  metrics: ReturnType<typeof writerMetrics>;
   /** Called once, when a batch could not be appended: the run must stop. */
   onFailure: (error: Error) => void;
 }
@@ -185,8 +191,8 @@ export class EventWriter {
     const first = this.sequence + 1;
     this.sequence += events.length;
     const { tenantId, taskId, attempt } = this.run;
-    this.ports.metrics.of(EVENTS_APPENDED).inc(events.length);
-    this.ports.metrics.of(EVENT_APPEND).observe((performance.now() - since) / 1000);
+    this.ports.metrics.appended.inc(events.length);
+    this.ports.metrics.append.observe((performance.now() - since) / 1000);
     await this.publish(tenantId, taskId, {
       lastSequence: this.sequence,
       events: events.map(({ json }, i) => ({ sequence: first + i, attempt, json })),

@@ -1,6 +1,6 @@
 import type { ClaimedRun, RunStore } from '@baton/database';
 import type { Messaging, RunJob } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import type { ActiveRuns } from './active-runs.js';
 import { RunExecutor } from './run-executor.js';
 
@@ -27,7 +27,7 @@ it('a worker that is cut off from Postgres gives up a claim, and returns the run
       },
     };
     const unused = undefined as never;
-    const services = [runs, unused, unused, messaging, unused, unused, unused, active, unused, unused];
+    const services = [runs, unused, unused, messaging, new Metrics(), unused, unused, active, unused, unused];
     const environment = { leaseMs: 3_000 };
     const executor = new RunExecutor(
       ...([...services, environment, Logger.silent()] as unknown as ConstructorParameters<

@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { RunStore, type ClaimedRun, TaskStore } from '@baton/database';
 import { type Consumer, Messaging, type RunJob } from '@baton/messaging';
-import { Logger, counter, histogram, Metrics } from '@baton/telemetry';
+import { Logger, type MetricOf, counter, histogram, Metrics } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Agent, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
@@ -21,7 +21,7 @@ import { retryTransient } from '../core/retry.js';
 import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
 import { WorkerIdentity } from './worker-presence.js';
-import { EventWriter } from './event-writer.js';
+import { EventWriter, writerMetrics } from './event-writer.js';
 import { restoreArtifact } from './restore-artifact.js';
 import { TurnBuilder, EventAllowance, TurnOutput, assertSize } from './turn.js';
 
@@ -47,6 +47,10 @@ interface RunningTurn {
 /** Executes runs: claims, iterates over the runtime's output, appends it, ends the turn. */
 @Injectable()
 export class RunExecutor {
+  private readonly starts: MetricOf<typeof RUN_START>;
+  private readonly finished: MetricOf<typeof RUNS_FINISHED>;
+  private readonly written: ReturnType<typeof writerMetrics>;
+
   constructor(
     private readonly runs: RunStore,
     private readonly tasks: TaskStore,
@@ -60,7 +64,11 @@ export class RunExecutor {
     private readonly directory: AgentDirectory,
     private readonly environment: Environment,
     private readonly logger: Logger,
-  ) {}
+  ) {
+    this.starts = metrics.of(RUN_START);
+    this.finished = metrics.of(RUNS_FINISHED);
+    this.written = writerMetrics(metrics);
+  }
 
   /**
    * Execute the run that a job names. Never rejects. After any failure the run's row shows what is left to do, and the
@@ -72,7 +80,7 @@ export class RunExecutor {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
-      if (run.attempt === 1) this.metrics.of(RUN_START).observe(run.waitedSeconds);
+      if (run.attempt === 1) this.starts.observe(run.waitedSeconds);
       const ended = await this.executeClaimed(run, log);
       await this.turnEnds.follow(run, ended);
     } catch (error) {
@@ -105,7 +113,7 @@ export class RunExecutor {
       log.error('append failed', { err: error });
       controller.abort('lease-lost');
     };
-    const { runs, tasks, messaging, metrics } = this;
+    const { runs, tasks, messaging, written: metrics } = this;
     const writer = new EventWriter(run, { runs, tasks, messaging, metrics, onFailure });
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     try {
@@ -184,7 +192,7 @@ export class RunExecutor {
       }
       if (end) {
         await writer.end(payload, end);
-        this.metrics.of(RUNS_FINISHED).inc({ outcome: taskStateToJSON(end.state) });
+        this.finished.inc({ outcome: taskStateToJSON(end.state) });
         return true;
       }
       await writer.write(payload);
@@ -201,7 +209,7 @@ export class RunExecutor {
     const outcome = own ? null : 'agent-threw';
     const reason = reasonOf(error);
     await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
-    this.metrics.of(RUNS_FINISHED).inc({ outcome: taskStateToJSON(state) });
+    this.finished.inc({ outcome: taskStateToJSON(state) });
   }
 
   /** Save the error of a failed turn, for the author of the agent. The turn ends even if this fails. */

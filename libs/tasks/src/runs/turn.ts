@@ -52,6 +52,8 @@ export class TurnBuilder {
     const { tenantId, runId, attempt, message, extensions, snapshot, runsAlone } = run;
     const { task } = snapshot;
     const secrets = new TurnSecrets(this.secrets, tenantId);
+    const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
+    const outbound = () => this.outbound.forTenant(egress);
     return {
       tenantId,
       runId,
@@ -63,7 +65,10 @@ export class TurnBuilder {
       earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
       journal: secrets.journal(new RunJournal(this.journals, run, signal)),
       secrets,
-      outbound: this.outbound.forTenant(() => retryTransient(() => this.limits.egress(tenantId), { signal })),
+      // Made when it is asked for, because many turns call nobody.
+      get outbound() {
+        return outbound();
+      },
       extensions,
       traceparent: run.traceparent ?? undefined,
       runsAlone,

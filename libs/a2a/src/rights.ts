@@ -1,12 +1,65 @@
 import type { Agent } from './agent.js';
-import type { AllowedAgents, CallContext } from './call-context.js';
 import { ProtocolError } from './errors.js';
 
-// Which tasks and agents of its tenant a caller reaches. This file is the one place that decides it
-// (docs/inside/adr/0010-principals.md).
+// Who calls, with which scopes, and which tasks and agents of its tenant that caller reaches. This file is the one place
+// that decides it (docs/inside/adr/0010-principals.md).
+
+/** Who makes a call. Every task is kept with the key of the principal that made it. */
+export interface Principal {
+  readonly kind: 'token' | 'user' | 'guest' | 'schedule' | 'operator';
+  /** Short, opaque and without personal data: `token:<id of the token>`, `guest:<host>:<hash>`. */
+  readonly key: string;
+}
+
+/** The agents that a caller may know of and call. */
+export interface AllowedAgents {
+  readonly slugs: readonly string[];
+  /** Of those that exist, also of those that were deleted. */
+  readonly ids: readonly string[];
+}
+
+/** The principal of a bearer token. */
+export const tokenPrincipal = (tokenId: string): Principal => ({ kind: 'token', key: `token:${tokenId}` });
+
+/** The owner of the tasks of a schedule whose author is not known. */
+export const schedulePrincipal = (scheduleId: string): Principal => ({
+  kind: 'schedule',
+  key: `schedule:${scheduleId}`,
+});
+
+/** What a tenant may want to do itself. */
+export const TENANT_SCOPES = [
+  'agents:call',
+  'tasks:read',
+  'tasks:write',
+  'tasks:approve',
+  'agents:read',
+  'agents:write',
+  'secrets:write',
+  'schedules:write',
+] as const;
+export const SCOPES = [...TENANT_SCOPES, 'audit:read', 'admin'] as const;
+/** What a token may do. `admin` includes all others. */
+export type Scope = (typeof SCOPES)[number];
+
+/** Whoever may know of an agent may read its cards: who reads agents or tasks, or calls agents. */
+export const CARD_SCOPES = ['agents:read', 'tasks:read', 'agents:call'] as const satisfies readonly Scope[];
+
+/** Throws `forbidden`, naming what is missing, unless the caller has `admin` or one of the scopes that are `enough`. */
+export function requireScope(enough: readonly Scope[], scopes: readonly Scope[]): void {
+  if (scopes.includes('admin') || enough.some((scope) => scopes.includes(scope))) return;
+  throw new ProtocolError('forbidden', `the token lacks the scope ${enough.join(' or ')}`, {
+    metadata: { missingScope: enough[0] ?? '' },
+  });
+}
 
 /** What decides which tasks a caller reaches. */
-export type Reacher = Pick<CallContext, 'principal' | 'scopes' | 'agents'>;
+export interface Reacher {
+  principal: Principal;
+  scopes: readonly Scope[];
+  /** The agents that exist for the caller; unset = all of its tenant. */
+  agents?: AllowedAgents | undefined;
+}
 
 /** What decides who reaches a task. */
 export interface ReachedTask {

@@ -1,6 +1,12 @@
-import { type Principal, tokenPrincipal } from './call-context.js';
-import type { Scope } from './scopes.js';
-import { assertWritable, canSee, visibleTasks, writableTasks } from './task-reach.js';
+import {
+  type Principal,
+  type Scope,
+  assertWritable,
+  canSee,
+  tokenPrincipal,
+  visibleTasks,
+  writableTasks,
+} from './rights.js';
 
 const MINE = tokenPrincipal('mine');
 const GUEST: Principal = { kind: 'guest', key: 'guest:open.example:mine' };
