@@ -284,8 +284,8 @@ const worker = group('Worker', {
   ),
   sweepMs: setting(
     milliseconds,
-    400,
-    'Interval at which each worker searches for lost and waiting runs, in ms.',
+    1000,
+    'Interval at which one of the workers searches for lost and waiting runs, in ms. It searches sooner when a lease ends.',
   ),
   maxAttempts: setting(
     integer(1, 100),

@@ -2,6 +2,7 @@ import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
 import { CatalogModule } from './catalog/catalog.module.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
+import { LookoutModule } from './core/lookout.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
 import { OperationsModule } from './operations/operations.module.js';
 import { PlatformModule } from './platform/platform.module.js';
@@ -43,7 +44,7 @@ export class TasksModule {}
 
 /** Everything a worker does: runs, schedules that are due, and the sweeps. It answers no caller. */
 @Module({
-  imports: [PlatformModule, RunsModule, ScheduleClockModule, TurnsModule],
+  imports: [LookoutModule, PlatformModule, RunsModule, ScheduleClockModule, TurnsModule],
   providers: [TaskTreeSweep, RetentionSweep, UsageCount],
   exports: [PlatformModule, RunsModule],
 })

@@ -100,7 +100,7 @@ describe('npx baton with --url needs no database', () => {
   it('for workers', async () => {
     expect((await baton('workers')).err).toBe('No worker has given a sign of life in the last hour.');
     const worker = { id: randomUUID(), host: 'w-1', pid: 7, concurrency: 4 };
-    await app.get(WorkerStore, { strict: false }).seen(worker);
+    await app.get(WorkerStore, { strict: false }).seen(worker, 1000);
     const time = expect.stringMatching(/^\d{4}-.*Z$/) as string;
     expect(await must('workers')).toEqual([{ ...worker, running: 0, startedAt: time, seenAt: time }]);
     expect((await baton('workers')).out).toMatch(/\nw-1 +7 +0 +4 /);

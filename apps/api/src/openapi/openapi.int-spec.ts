@@ -293,7 +293,7 @@ describe('what the API takes and answers is what its document says', () => {
     await operator.call('unbindHost', { names: host });
     await app
       .get(WorkerStore, { strict: false })
-      .seen({ id: randomUUID(), host: 'w', pid: 7, concurrency: 4 });
+      .seen({ id: randomUUID(), host: 'w', pid: 7, concurrency: 4 }, 1000);
     await operator.call('listWorkers');
     await operator.call('getRequest', { names: { ...names, id: await makeTask() } });
     const agent = { name: 'Second', description: 'Says it again', runtime: 'echo', slug: 'second' };

@@ -80,7 +80,7 @@ describe('a suspended run', () => {
       stores,
       `UPDATE runs SET lease_expires_at = now() - interval '1 day' WHERE state = 'suspended'`,
     );
-    const at = await stores.runs.proveWritable();
+    const at = (await stores.runs.lookForWork(60_000)).at;
     expect([
       await stores.runs.reclaimExpired(9, at),
       await stores.runs.failPoisoned(9, at, crashText),

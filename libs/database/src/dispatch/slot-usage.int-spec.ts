@@ -18,11 +18,30 @@ async function accept(tenantId: string, count: number, quota: RunQuota = NOWHERE
   for (let i = 0; i < count; i++) await stores.tasks.create({ ...newTask({ tenantId }), quota });
 }
 
+describe('who sweeps', () => {
+  const seen = (id: string): Promise<boolean> =>
+    stores.workers.seen({ id, host: 'h', pid: 1, concurrency: 1 }, 60_000);
+
+  it('is the eldest worker that lives', async () => {
+    expect(await seen('first')).toBe(true);
+    expect(await seen('second')).toBe(false);
+    expect(await seen('first')).toBe(true);
+    // Silent for too long.
+    await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'first'`);
+    expect(await seen('second')).toBe(true);
+    // It lives after all.
+    expect(await seen('first')).toBe(true);
+    expect(await seen('second')).toBe(false);
+    await stores.workers.remove('first');
+    expect(await seen('second')).toBe(true);
+  });
+});
+
 describe('a look', () => {
   it('sees the slots of live workers, the runs in flight and who waits', async () => {
-    await stores.workers.seen({ id: 'a', host: 'h', pid: 1, concurrency: 10 });
-    await stores.workers.seen({ id: 'b', host: 'h', pid: 2, concurrency: 5 });
-    await stores.workers.seen({ id: 'dead', host: 'h', pid: 3, concurrency: 7 });
+    await stores.workers.seen({ id: 'a', host: 'h', pid: 1, concurrency: 10 }, 1000);
+    await stores.workers.seen({ id: 'b', host: 'h', pid: 2, concurrency: 5 }, 1000);
+    await stores.workers.seen({ id: 'dead', host: 'h', pid: 3, concurrency: 7 }, 1000);
     await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'dead'`);
     const [one, two] = [randomUUID(), randomUUID()];
     await startTask(stores, newTask({ tenantId: one }));

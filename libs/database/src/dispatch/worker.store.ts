@@ -12,12 +12,20 @@ export interface WorkerProcess {
   concurrency: number;
 }
 
-/** $1 id $2 host $3 pid $4 concurrency */
+/** $1 id $2 host $3 pid $4 concurrency $5 how long ago another worker may have given a sign of life, in ms */
 const SEEN: Statement = {
   name: 'worker-seen',
   text: `
-INSERT INTO workers (id, host, pid, concurrency) VALUES ($1, $2, $3, $4)
-ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp()`,
+WITH self AS (
+  INSERT INTO workers (id, host, pid, concurrency) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp()
+  RETURNING id, started_at
+)
+SELECT NOT EXISTS (
+  SELECT FROM workers w
+  WHERE w.seen_at > clock_timestamp() - $5::int * interval '1 millisecond'
+    AND (w.started_at, w.id) < (self.started_at, self.id)
+) AS is_eldest FROM self`,
 };
 
 /** $1 id */
@@ -80,9 +88,15 @@ export interface KnownWorker extends WorkerProcess {
 export class WorkerStore {
   constructor(private readonly database: Database) {}
 
-  /** A sign of life. */
-  async seen({ id, host, pid, concurrency }: WorkerProcess): Promise<void> {
-    await this.database.systemQuery(SEEN, [id, host, pid, concurrency]);
+  /**
+   * A sign of life.
+   * @param liveMs how long ago another worker may have given its last one
+   * @returns whether no live worker is older
+   */
+  async seen({ id, host, pid, concurrency }: WorkerProcess, liveMs: number): Promise<boolean> {
+    const values = [id, host, pid, concurrency, liveMs];
+    const [row] = await this.database.systemQuery<{ is_eldest: boolean }>(SEEN, values);
+    return row?.is_eldest === true;
   }
 
   /** The worker takes no more runs. */

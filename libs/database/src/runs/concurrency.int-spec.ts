@@ -80,10 +80,10 @@ async function work(
         LEASE_MS,
       ),
     async () => {
-      const reclaimed = await stores.runs.reclaimExpired(10, await stores.runs.proveWritable());
+      const reclaimed = await stores.runs.reclaimExpired(10, (await stores.runs.lookForWork(60_000)).at);
       note('reclaimed', reclaimed.length);
     },
-    async () => stores.runs.failPoisoned(10, await stores.runs.proveWritable(), crashText),
+    async () => stores.runs.failPoisoned(10, (await stores.runs.lookForWork(60_000)).at, crashText),
     // As if the pauses after their crashes were over.
     async () => {
       await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);

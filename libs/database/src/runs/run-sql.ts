@@ -1,3 +1,4 @@
+import { WAITING } from '../dispatch/dispatch.store.js';
 import { RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
@@ -203,6 +204,48 @@ RETURNING id`,
 export const NOTE_AGENT_VERSION: Statement = {
   name: 'run-note-agent-version',
   text: 'UPDATE runs SET agent_version = $4 WHERE tenant_id = $1 AND id = $2 AND attempt = $3',
+};
+
+/** What the sweeps have to do. All but the first two are checked again when the work is taken. */
+export interface SweepFindings {
+  /** The clock of Postgres at a moment at which it certainly took heartbeats. */
+  at: string;
+  /** When the next lease of a run or pause before an attempt ends, in ms from then on; null: there is none. */
+  nextMs: number | null;
+  expiredRuns: boolean;
+  staleQueuedRuns: boolean;
+  /** Runs that may be put on the queue as soon as there is room. */
+  waitingRuns: boolean;
+  suspendedRuns: boolean;
+  /** Children of tasks that have not ended. */
+  openChildren: boolean;
+  dueSchedules: boolean;
+}
+
+/**
+ * $1 age in ms at which a run on the queue counts as lost. The record in the log of writes proves that Postgres commits to
+ * the disk, as a heartbeat does. It has no name: it is planned for the tables as they are, not as they once were.
+ */
+export const LOOK: Statement = {
+  text: `
+SELECT at::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NULL AS written,
+  coalesce(leases.first < at, false) AS "expiredRuns",
+  (extract(epoch FROM least(leases.next, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > at)) - at)
+    * 1000)::float8 AS "nextMs",
+  EXISTS (
+    SELECT FROM runs
+    WHERE state = 'queued' AND enqueued_at IS NOT NULL AND enqueued_at < at - $1::int * interval '1 millisecond'
+  ) AS "staleQueuedRuns",
+  EXISTS (SELECT FROM runs WHERE ${WAITING} AND (not_before IS NULL OR not_before <= at)) AS "waitingRuns",
+  EXISTS (SELECT FROM runs WHERE state = 'suspended') AS "suspendedRuns",
+  EXISTS (
+    SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
+  ) AS "openChildren",
+  EXISTS (SELECT FROM schedules WHERE wake_at <= at) AS "dueSchedules"
+FROM (SELECT clock_timestamp() AS at) now, LATERAL (
+  SELECT min(lease_expires_at) AS first, min(lease_expires_at) FILTER (WHERE lease_expires_at >= at) AS next
+  FROM runs WHERE state = 'running'
+) leases`,
 };
 
 /** A run in backoff waits in Postgres until it is due: $1 limit $2 when the leases had run out */

@@ -1,5 +1,6 @@
 import { endsTurn, type EventPayload, isUuid, Message, TaskState, TaskStatus } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
 import { Database } from '../connection/database.js';
 import { isTransient } from '../connection/transient.js';
 import { type RunKey, type RunRow, type RunToEnqueue, runOf } from '../dispatch/run-key.js';
@@ -8,7 +9,6 @@ import { artifactKey, ReadBudget } from '../tasks/task-content.js';
 import { TaskReader } from '../tasks/task-reader.js';
 import { artifactsJson, INLINE_BYTES, statusEvent, statusNow, type TaskRow } from '../tasks/task-row.js';
 import { GET, type MetadataRow, READ_METADATA } from '../tasks/task-sql.js';
-import { PROVE_WRITABLE } from './leases/lease-sql.js';
 import { failPoisonedRun } from './poisoned-run.js';
 import * as sql from './run-sql.js';
 
@@ -134,17 +134,21 @@ export class RunStore {
     return row && { runId: row.run_id, ...row.error_detail };
   }
 
-  /** The clock of Postgres, read before a commit that reached the disk. Rejects when Postgres can't do that. */
-  async proveWritable(): Promise<string> {
-    const [row] = await this.database.systemQuery<{ at: string }>(PROVE_WRITABLE, []);
+  /**
+   * What there is to sweep. Rejects when Postgres can't commit to the disk.
+   * @param staleQueuedRunMs age at which a run on the queue counts as lost
+   */
+  async lookForWork(staleQueuedRunMs: number): Promise<sql.SweepFindings> {
+    const values = [staleQueuedRunMs];
+    const [row] = await this.database.systemQuery<sql.SweepFindings & QueryResultRow>(sql.LOOK, values);
     if (!row) throw new Error('Postgres gave no answer');
-    return row.at;
+    return row;
   }
 
   /**
    * Leases that had run out: back to queued if attempts remain: at once after the first crash of a
    * run without a backoff, else after a pause.
-   * @param expiredAt by the clock of Postgres, from `proveWritable`
+   * @param expiredAt by the clock of Postgres, from `lookForWork`
    * @returns those that must be enqueued now; the others wait in Postgres
    */
   async reclaimExpired(limit: number, expiredAt: string): Promise<RunToEnqueue[]> {
@@ -157,7 +161,7 @@ export class RunStore {
 
   /**
    * Fails runs without attempts left whose lease has expired, and their tasks.
-   * @param expiredAt by the clock of Postgres, from `proveWritable`
+   * @param expiredAt by the clock of Postgres, from `lookForWork`
    * @param explain the text that callers and the dead letter get
    */
   async failPoisoned(

@@ -10,13 +10,20 @@ interface HeldRun {
 class HeldWork extends RepeatedWork {
   readonly ends: HeldRun[] = [];
 
-  constructor(readonly logged: string[] = []) {
+  constructor(
+    everyMs?: number,
+    readonly logged: string[] = [],
+  ) {
     const log = (text: string): void => void logged.push(text);
-    super({ everyMs: 10, log: { name: 'The work', logger: { warn: log, info: log } } });
+    super({ ...(everyMs && { everyMs }), log: { name: 'The work', logger: { warn: log, info: log } } });
   }
 
   runOnce(): Promise<void> {
     return new Promise((resolve, reject) => this.ends.push({ resolve, reject }));
+  }
+
+  override wake(): void {
+    super.wake();
   }
 
   async untilRun(count: number): Promise<void> {
@@ -27,7 +34,7 @@ class HeldWork extends RepeatedWork {
 describe('repeated work', () => {
   let work: HeldWork;
   beforeEach(() => {
-    work = new HeldWork();
+    work = new HeldWork(10);
     work.onApplicationBootstrap();
   });
 
@@ -62,5 +69,26 @@ describe('repeated work', () => {
     await stopped;
     await delay(30);
     expect(work.ends).toHaveLength(1);
+  });
+});
+
+describe('work without an interval', () => {
+  it('runs when it is woken, once at a time, and not after the shutdown', async () => {
+    const work = new HeldWork();
+    work.onApplicationBootstrap();
+    await delay(30);
+    expect(work.ends).toHaveLength(0);
+    work.wake();
+    work.wake();
+    expect(work.ends).toHaveLength(1);
+    work.ends[0]!.resolve();
+    await delay(30);
+    expect(work.ends).toHaveLength(1);
+    work.wake();
+    expect(work.ends).toHaveLength(2);
+    work.ends[1]!.resolve();
+    await work.onModuleDestroy();
+    work.wake();
+    expect(work.ends).toHaveLength(2);
   });
 });

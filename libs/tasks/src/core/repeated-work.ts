@@ -6,8 +6,11 @@ export const MAX_PAUSE = 1.25;
 
 /** How a piece of work is repeated. */
 export interface Repetition {
-  /** Pause between the end of one run and the next, in ms. It varies by a quarter, so that workers do not keep step. */
-  everyMs: number;
+  /**
+   * Pause between the end of one run and the next, in ms. It varies by a quarter, so that workers do not keep step. Unset:
+   * only `wake` starts a run.
+   */
+  everyMs?: number;
   /** Logs when the work begins to fail and when it works again. `name` begins a sentence. Unset: nothing is logged. */
   log?: { name: string; logger: Pick<Logger, 'warn' | 'info'> };
 }
@@ -17,11 +20,11 @@ export interface Repetition {
  * shutdown. A run that fails is followed by the next all the same. The work does not keep the process alive.
  */
 export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly everyMs: number;
+  private readonly everyMs: number | undefined;
   private readonly log: FailureLog | undefined;
   private readonly stopping = new AbortController();
   private timer: NodeJS.Timeout | undefined;
-  private running: Promise<void> = Promise.resolve();
+  private running: Promise<void> | undefined;
 
   protected constructor({ everyMs, log }: Repetition) {
     this.everyMs = everyMs;
@@ -34,6 +37,18 @@ export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDe
   /** Aborted at the shutdown, for pauses within the work. */
   protected get signal(): AbortSignal {
     return this.stopping.signal;
+  }
+
+  /** Starts a run now instead of after the pause. Does nothing during a run. */
+  protected wake(): void {
+    if (this.signal.aborted || this.running) return;
+    clearTimeout(this.timer);
+    this.running = this.repeat();
+  }
+
+  /** The pause before the next run, in ms; undefined = there is none without `wake`. */
+  protected nextPauseMs(): number | undefined {
+    return this.everyMs === undefined ? undefined : this.everyMs * (MAX_PAUSE - Math.random() / 2);
   }
 
   /** The first run comes after a pause. */
@@ -49,10 +64,8 @@ export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDe
   }
 
   private scheduleNext(): void {
-    const pause = this.everyMs * (MAX_PAUSE - Math.random() / 2);
-    this.timer = setTimeout(() => {
-      this.running = this.repeat();
-    }, pause).unref();
+    const pauseMs = this.nextPauseMs();
+    if (pauseMs !== undefined) this.timer = setTimeout(() => this.wake(), pauseMs).unref();
   }
 
   private async repeat(): Promise<void> {
@@ -62,6 +75,7 @@ export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDe
     } catch (error) {
       if (!this.signal.aborted) this.log?.failed(error);
     }
+    this.running = undefined;
     if (!this.signal.aborted) this.scheduleNext();
   }
 }

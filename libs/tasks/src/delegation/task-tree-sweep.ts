@@ -1,8 +1,8 @@
-import { Environment } from '@baton/config';
 import { TaskTreeStore, type SweepCursor } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { Lookout } from '../core/lookout.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 
@@ -11,7 +11,7 @@ const LIMIT = 500;
 
 /**
  * Wakes suspended runs that have nothing left to wait for, and cancels children whose parent has ended. The process that
- * should have done it has died, or could not reach Postgres. Every worker sweeps.
+ * should have done it has died, or could not reach Postgres. One worker does it for all (`Lookout`).
  */
 @Injectable()
 export class TaskTreeSweep extends RepeatedWork {
@@ -22,10 +22,12 @@ export class TaskTreeSweep extends RepeatedWork {
     private readonly taskTree: TaskTreeStore,
     private readonly turnEnds: TurnEnds,
     private readonly dispatcher: RunDispatcher,
-    environment: Environment,
+    lookout: Lookout,
     logger: Logger,
   ) {
-    super({ everyMs: environment.sweepMs, log: { name: 'The sweep of suspended runs', logger } });
+    super({ log: { name: 'The sweep of suspended runs', logger } });
+    lookout.on('suspendedRuns', () => this.wake());
+    lookout.on('openChildren', () => this.wake());
   }
 
   async runOnce(): Promise<void> {

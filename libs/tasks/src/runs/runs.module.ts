@@ -2,6 +2,7 @@ import { AgentsModule } from '@baton/agents';
 import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
 import { AgentDirectoryModule } from '../catalog/catalog.module.js';
+import { LookoutModule } from '../core/lookout.js';
 import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ActiveRuns } from './active-runs.js';
@@ -17,6 +18,7 @@ import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
 @Module({
   imports: [
     AgentDirectoryModule,
+    LookoutModule,
     OutboundModule,
     RuntimePortsModule,
     TurnsModule,

@@ -6,6 +6,7 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { Lookout } from '../core/lookout.js';
 import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { TurnIntake, newTask } from '../turns/turn-intake.js';
 import { Sweeper } from './sweeper.js';
@@ -44,7 +45,7 @@ afterEach(() =>
   database.systemQuery({ text: "UPDATE runs SET state = 'failed', lease_expires_at = NULL" }, []),
 );
 
-function sweeper(staleQueuedRunMs = 60_000): Sweeper {
+function sweeper(staleQueuedRunMs = 60_000, isOnDuty = true): Sweeper {
   const environment = loadEnvironment({
     DATABASE_URL: testDatabase.url,
     LEASE_MS: String(LEASE_MS),
@@ -60,10 +61,13 @@ function sweeper(staleQueuedRunMs = 60_000): Sweeper {
       void published.set(taskId, signal),
   };
   const dispatcher = { refill: () => (refills += 1) };
+  const lookout = new Lookout(runs);
+  lookout.assign(isOnDuty);
   return new Sweeper(
     runs,
     messaging as unknown as Messaging,
     dispatcher as unknown as RunDispatcher,
+    lookout,
     metrics,
     environment,
     Logger.silent(),
@@ -157,8 +161,34 @@ describe('the sweep', () => {
     expect(enqueued).toEqual([run]);
   });
 
+  it('is left to another worker by one that is not the eldest', async () => {
+    const run = await claimedBy('dead');
+    await delay(LEASE_MS);
+    await sweepLongEnough(sweeper(60_000, false));
+    expect(enqueued).toEqual([]);
+    expect(await stateOf(run)).toBe('running');
+  });
+
+  it('trusts leases at once when it takes over from a worker that died, for Postgres has taken its signs of life', async () => {
+    const run = await claimedBy('dead');
+    const sweeping = sweeper();
+    sweeping.noteBeat(true);
+    await delay(LEASE_MS);
+    await sweeping.runOnce();
+    expect(enqueued).toEqual([run]);
+  });
+
+  it('dispatches nothing while no run waits', async () => {
+    await queued();
+    await sweeper().runOnce();
+    expect(refills).toBe(0);
+  });
+
   it('goes on while the queue is away, and has waiting runs dispatched each time', async () => {
     const run = await claimedBy('dead');
+    const waiting = await queued();
+    const text = `UPDATE runs SET enqueued_at = NULL WHERE id = '${waiting.runId}'`;
+    await database.systemQuery({ text }, []);
     isQueueAway = true;
     await delay(LEASE_MS);
     await sweepLongEnough();

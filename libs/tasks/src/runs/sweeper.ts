@@ -1,10 +1,11 @@
 import { serializePayload } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { RunStore, type RunToEnqueue } from '@baton/database';
+import { RunStore, type RunToEnqueue, type SweepFindings } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { counter, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { givenUpText } from '../core/errors.js';
+import { Lookout } from '../core/lookout.js';
 import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReclaimGuard } from './reclaim-guard.js';
@@ -14,19 +15,26 @@ const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up thei
 /** Rows per sweep, so that a sweep stays short. */
 const LIMIT = 500;
 
+/** The shortest pause between two sweeps, as a share of the usual one. */
+const SHORTEST = 1 / 4;
+/** After the end of a lease, in ms: timers may be a little early. */
+const AFTER_MS = 10;
+
 /**
  * Finds three kinds of runs: runs whose worker died, runs that kill every worker, and queued runs that are on no queue.
- * Every worker sweeps. Rows are locked, so two sweeps never take the same run. After an outage of Postgres the live
- * workers first get the time to extend their leases (`ReclaimGuard`).
+ * One worker does it for all (`Lookout`). After an outage of Postgres the live workers first get the time to extend their
+ * leases (`ReclaimGuard`).
  */
 @Injectable()
 export class Sweeper extends RepeatedWork {
   private readonly reclaimGuard: ReclaimGuard;
+  private nextMs = Infinity;
 
   constructor(
     private readonly runs: RunStore,
     private readonly messaging: Messaging,
     private readonly dispatcher: RunDispatcher,
+    private readonly lookout: Lookout,
     private readonly metrics: Metrics,
     private readonly environment: Environment,
     private readonly logger: Logger,
@@ -35,27 +43,42 @@ export class Sweeper extends RepeatedWork {
     this.reclaimGuard = new ReclaimGuard(environment.leaseMs, environment.sweepMs * MAX_PAUSE);
   }
 
-  /** One sweep. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
-  async runOnce(): Promise<void> {
-    const { staleQueuedRunMs } = this.environment;
-    const expiredAt = await this.askPostgres();
-    if (this.reclaimGuard.mayReclaim) {
-      await this.failPoisoned(expiredAt);
-      this.enqueue(await this.runs.reclaimExpired(LIMIT, expiredAt), 'lease expired');
-    }
-    this.enqueue(await this.runs.takeStaleQueued(staleQueuedRunMs, LIMIT), 'missing on the queue');
-    // A process may have died after it freed a dispatch slot and before a waiting run got it.
-    this.dispatcher.refill();
+  /** Postgres has taken a sign of life of this worker, or has not. Whoever takes over knows from it whether to trust leases. */
+  noteBeat(isTaken: boolean): void {
+    this.reclaimGuard[isTaken ? 'answered' : 'failed'](performance.now());
   }
 
-  /** The clock of Postgres at a moment at which it certainly took heartbeats. */
-  private async askPostgres(): Promise<string> {
+  /** One sweep, if this worker sweeps. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
+  async runOnce(): Promise<void> {
+    this.nextMs = Infinity;
+    if (!this.lookout.isOn) return;
+    const { staleQueuedRunMs } = this.environment;
+    const found = await this.look();
+    this.nextMs = found.nextMs === null ? Infinity : found.nextMs + AFTER_MS;
+    if (found.expiredRuns && this.reclaimGuard.mayReclaim) {
+      await this.failPoisoned(found.at);
+      this.enqueue(await this.runs.reclaimExpired(LIMIT, found.at), 'lease expired');
+    }
+    if (found.staleQueuedRuns) {
+      this.enqueue(await this.runs.takeStaleQueued(staleQueuedRunMs, LIMIT), 'missing on the queue');
+    }
+    // A process may have died after it freed a dispatch slot and before a waiting run got it.
+    if (found.waitingRuns) this.dispatcher.refill();
+  }
+
+  /** A lease that ends sooner is looked at in time. */
+  protected override nextPauseMs(): number {
+    const { sweepMs } = this.environment;
+    return Math.min(super.nextPauseMs() ?? sweepMs, Math.max(this.nextMs, sweepMs * SHORTEST));
+  }
+
+  private async look(): Promise<SweepFindings> {
     try {
-      const at = await this.runs.proveWritable();
-      this.reclaimGuard.answered(performance.now());
-      return at;
+      const found = await this.lookout.look(this.environment.staleQueuedRunMs);
+      this.noteBeat(true);
+      return found;
     } catch (error) {
-      this.reclaimGuard.failed(performance.now());
+      this.noteBeat(false);
       throw error;
     }
   }

@@ -4,7 +4,9 @@ import { FailureLog, Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { Lookout } from '../core/lookout.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { Sweeper } from './sweeper.js';
 
 /** Names this process in the log and on its leases. */
 @Injectable()
@@ -12,10 +14,17 @@ export class WorkerIdentity {
   readonly id = `${process.pid.toString()}-${randomUUID().slice(0, 8)}`;
 }
 
-/** Records that this worker is alive and how many runs it can execute. */
+/** Signs of life per lease. */
+const BEATS = 3;
+/** A worker that has been silent for this many of them leaves its sweeps to another. */
+const MISSED_BEATS = 1.5;
+
+/** Records that this worker is alive and how many runs it can execute, and learns whether it is the one that sweeps. */
 @Injectable()
 export class WorkerPresence implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly worker: WorkerProcess;
+  private readonly everyMs: number;
+  private isLeaving = false;
   private timer: NodeJS.Timeout | undefined;
   private beat: Promise<void> = Promise.resolve();
   private readonly log: FailureLog;
@@ -23,30 +32,46 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
   constructor(
     private readonly workers: WorkerStore,
     private readonly dispatcher: RunDispatcher,
-    private readonly environment: Environment,
+    private readonly lookout: Lookout,
+    private readonly sweeper: Sweeper,
+    environment: Environment,
     logger: Logger,
     { id }: WorkerIdentity,
   ) {
-    const { workerConcurrency: concurrency } = environment;
+    const { workerConcurrency: concurrency, leaseMs } = environment;
+    this.everyMs = leaseMs / BEATS;
     this.log = new FailureLog('The sign of life', logger);
     this.worker = { id, host: hostname(), pid: process.pid, concurrency };
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    await this.report(() => this.workers.seen(this.worker));
+    await this.report(() => this.seen());
     await this.report(() => this.workers.forgetDead());
     this.dispatcher.refill();
     this.timer = setInterval(() => {
-      this.beat = this.report(() => this.workers.seen(this.worker));
-    }, this.environment.leaseHeartbeatMs);
+      this.beat = this.report(() => this.seen());
+    }, this.everyMs);
     this.timer.unref();
   }
 
   /** It takes no more runs from now on. */
   async beforeApplicationShutdown(): Promise<void> {
     clearInterval(this.timer);
+    this.isLeaving = true;
+    this.lookout.assign(false);
     await this.beat;
     await this.report(() => this.workers.remove(this.worker.id));
+  }
+
+  private async seen(): Promise<void> {
+    try {
+      const isEldest = await this.workers.seen(this.worker, Math.ceil(this.everyMs * MISSED_BEATS));
+      this.lookout.assign(isEldest && !this.isLeaving);
+      this.sweeper.noteBeat(true);
+    } catch (error) {
+      this.sweeper.noteBeat(false);
+      throw error;
+    }
   }
 
   private async report(sign: () => Promise<void>): Promise<void> {

@@ -1,7 +1,8 @@
 import { loadEnvironment } from '@baton/config';
-import type { DueSchedule, Schedule, ScheduleStore } from '@baton/database';
+import type { DueSchedule, RunStore, Schedule, ScheduleStore } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
+import { Lookout } from '../core/lookout.js';
 import { ScheduleClock } from './schedule-clock.js';
 import type { ScheduleAdvancer } from './schedule-advancer.js';
 import { scheduleOf } from './schedule.fixture.js';
@@ -41,6 +42,7 @@ function clock(options: {
     { advance: async () => next } as unknown as ScheduleAdvancer,
     messaging as unknown as Messaging,
     loadEnvironment({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }),
+    new Lookout({} as RunStore),
     Logger.silent(),
   );
 }

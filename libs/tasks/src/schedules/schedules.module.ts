@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AgentDirectoryModule } from '../catalog/catalog.module.js';
+import { LookoutModule } from '../core/lookout.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ScheduleClock } from './schedule-clock.js';
 import { ScheduleFiring } from './schedule-firing.js';
@@ -16,7 +17,7 @@ export class SchedulesModule {}
 
 /** Fires schedules on time, in workers. */
 @Module({
-  imports: [AgentDirectoryModule, TurnsModule],
+  imports: [AgentDirectoryModule, LookoutModule, TurnsModule],
   providers: [ScheduleClock, ScheduleAdvancer, ScheduleFiring],
 })
 export class ScheduleClockModule {}

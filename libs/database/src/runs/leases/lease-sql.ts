@@ -31,12 +31,3 @@ WHERE k.attempt > 0 AND k.attempt IS DISTINCT FROM (
   WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.state = 'running' AND r.worker_id = $4
 )`,
 };
-
-/**
- * A commit that reaches the disk, as a heartbeat's does, and the clock of Postgres before it. It touches no
- * table: the record goes into the log of writes alone.
- */
-export const PROVE_WRITABLE: Statement = {
-  name: 'prove-writable',
-  text: `SELECT clock_timestamp()::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NULL AS written`,
-};
