@@ -60,7 +60,7 @@ export async function withTokenDesk<T>(
     const { id } = await requireTenant(tenants, tenant);
     return withMessaging(environment, async (messaging, answers) => {
       const logger = Logger.silent();
-      const quiet = { publishTask: ignore, publishControl: ignore, stopTicks: ignore };
+      const quiet = { publishTask: ignore, publishControl: ignore, stopTicks: ignore, enqueuePushes: ignore };
       const channels = answers ? messaging : quiet;
       // The workers of the platform refill the slots of stopped runs.
       const slots = { ended: () => undefined, refill: () => undefined };

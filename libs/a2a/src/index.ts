@@ -5,6 +5,7 @@ export * from './call-context.js';
 export * from './cards/agent-card.js';
 export * from './cards/sign-card.js';
 export * from './codecs/codec.js';
+export { V0_3_CODEC } from './codecs/v0_3.js';
 export { V1_0_CODEC } from './codecs/v1_0.js';
 export * from './errors.js';
 export * from './events.js';

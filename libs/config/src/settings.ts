@@ -324,6 +324,49 @@ const worker = group('Worker', {
     url(['http:', 'https:'], 'set it to the http(s) URL of the model of INDEX_MODEL'),
     'URL of INDEX_MODEL, if it is not the usual one of its provider.',
   ),
+  pushConcurrency: setting(
+    integer(1, 1000),
+    32,
+    'Maximum requests per worker process at one time that deliver push notifications (docs/operating/push.md).',
+  ),
+  pushPerHost: setting(
+    integer(1, 1000),
+    8,
+    'Maximum requests to one host at one time that deliver push notifications, over all workers.',
+  ),
+  pushPerTenant: setting(
+    integer(1, 1000),
+    16,
+    'Maximum requests for one tenant at one time that deliver push notifications, over all workers.',
+  ),
+  pushTimeoutMs: setting(
+    integer(1, 300_000),
+    10_000,
+    'Maximum time for a receiver to answer a push notification, in ms. The push config of a worker that dies is free for ' +
+      'others after this and 5 s more.',
+  ),
+  pushResponseBytes: setting(
+    integer(0, 16_777_216),
+    16_384,
+    "Maximum bytes read of a receiver's answer to a push notification. Its status counts; the rest is dropped.",
+  ),
+  pushFirstRetryMs: setting(
+    milliseconds,
+    1000,
+    'Maximum pause after the first failure of a push notification, in ms. It doubles with each further failure in a row; ' +
+      'the pause is random up to it.',
+  ),
+  pushMaxRetryMs: setting(
+    milliseconds,
+    900_000,
+    'Maximum of these pauses, in ms, also of those that a receiver asks for (`Retry-After`).',
+  ),
+  pushGiveUpHours: setting(
+    integer(0, 8760),
+    24,
+    'Hours after which a push config is given up whose deliveries fail all the time. 0: at the second failure in a row. It ' +
+      'can be delivered again (docs/operating/push.md).',
+  ),
   retentionSweepMs: setting(
     milliseconds,
     60_000,

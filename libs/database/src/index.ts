@@ -53,6 +53,14 @@ export { type TokenPosition, TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 export { agentSummary, AgentStore } from './catalog/agent.store.js';
 export { SecretStore } from './catalog/secret.store.js';
+export {
+  type ClaimedPush,
+  type ClaimLimits,
+  PUSH_MODES,
+  PushDeliveryStore,
+  type PushFailure,
+  type PushMode,
+} from './push/push-delivery.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore } from './schedules/schedule.store.js';
 export { HostStore, hostName } from './catalog/host.store.js';

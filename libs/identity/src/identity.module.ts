@@ -8,6 +8,7 @@ import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
 import { OpenCalls } from './open-calls.js';
 import { OperatorTokens } from './operator-tokens.js';
+import { PushSecrets } from './push-secrets.js';
 import { Secrets } from './secrets.js';
 import { TokenService } from './token.service.js';
 
@@ -27,7 +28,7 @@ export class IdentityModule {}
 @Module({ providers: [LimitsService], exports: [LimitsService] })
 export class LimitsModule {}
 
-/** Provides Secrets. */
+/** Provides Secrets, and those of push configs. */
 @Global()
 @Module({
   providers: [
@@ -36,7 +37,8 @@ export class LimitsModule {}
       useFactory: (store: SecretStore, environment: Environment) => new Secrets(store, environment),
       inject: [SecretStore, Environment],
     },
+    PushSecrets,
   ],
-  exports: [Secrets],
+  exports: [Secrets, PushSecrets],
 })
 export class SecretsModule {}

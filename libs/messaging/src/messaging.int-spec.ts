@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { DRIVERS } from '../../../test/support/index.js';
 import { Inbox } from './inbox.fixture.js';
 import { Installation, signalOf, someRun } from './installation.fixture.js';
-import type { ControlMessage, Messaging, RunJob, Spending, TaskSignal } from './messaging.js';
+import type { ControlMessage, Messaging, PushJob, RunJob, Spending, TaskSignal } from './messaging.js';
 
 describe.each(DRIVERS)('messaging on %s', (driver) => {
   let installation: Installation;
@@ -153,6 +153,26 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       await messaging.consumeRuns(1, async () => undefined).close();
       await messaging.close();
     });
+  });
+
+  it('wakes one worker for a task whose push configs are due, however often it is told meanwhile', async () => {
+    const inbox = new Inbox<PushJob>();
+    const job = (): PushJob => ({ tenantId: randomUUID(), taskId: randomUUID() });
+    const [first, last] = [job(), job()];
+    await one.enqueuePushes([first]);
+    await other.enqueuePushes([first, last]);
+    const consumers = [one, other].map((process) =>
+      process.consumePushes(1, async (news) => inbox.push(news)),
+    );
+    await inbox.reach(2);
+    const again = job();
+    await one.enqueuePushes([again]);
+    expect(new Set(await inbox.reach(3))).toEqual(new Set([first, last, again]));
+    // A task can be told of again when its job is done.
+    await Promise.all(consumers.map((consumer) => consumer.close()));
+    await other.enqueuePushes([first]);
+    one.consumePushes(1, async (news) => inbox.push(news));
+    expect((await inbox.reach(4)).at(-1)).toEqual(first);
   });
 
   describe('task channels', () => {

@@ -12,6 +12,12 @@ export interface RunJob {
   attempt: number;
 }
 
+/** A task has events that its push configs wait for. What is due is in Postgres. */
+export interface PushJob {
+  tenantId: string;
+  taskId: string;
+}
+
 /** One event as published: `json` is `serializePayload(payload)`. */
 export interface PublishedEvent {
   sequence: number;
@@ -92,6 +98,16 @@ export abstract class Messaging {
   abstract stopTicks(scheduleId: string): Promise<void>;
   /** Take ticks; each reaches one consumer. The handler must never reject. A tick may be lost: Postgres knows what is due. */
   abstract consumeTicks(take: (tick: Tick) => Promise<void>): Consumer;
+  /**
+   * Tell the workers of tasks whose push configs have something due. Telling of a task again while that waits is a no-op.
+   * Rejects fast (≤ 2 s) when the server is away.
+   */
+  abstract enqueuePushes(jobs: readonly PushJob[]): Promise<void>;
+  /**
+   * Take such news; each reaches one consumer. The handler must never reject. News may be lost: Postgres knows what is
+   * due.
+   */
+  abstract consumePushes(concurrency: number, take: (job: PushJob) => Promise<void>): Consumer;
   /** Publish to every subscriber of the task. Never rejects: the relay finds the events of a lost signal. */
   abstract publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void>;
   /** Resolves when the subscription is in force: later signals reach `listener`. */

@@ -2,7 +2,7 @@ import type { BackendClasses, IQueueBackend, Queue, RepeatOptions, Worker } from
 import { CronExpressionParser } from 'cron-parser';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Consumer, RunJob, Tick, TickTimes } from './messaging.js';
+import type { Consumer, PushJob, RunJob, Tick, TickTimes } from './messaging.js';
 import { type QuietLog, within } from './channels.js';
 
 /** Ticks that one process handles at a time; each takes a few milliseconds. */
@@ -170,6 +170,24 @@ export class TickQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
   }
 }
 
+/** The queue that wakes the deliveries of push notifications. */
+export class PushQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
+  /** Does nothing for a task that is on the queue already. */
+  async enqueue(jobs: readonly PushJob[]): Promise<void> {
+    const entries = jobs.map(({ tenantId, taskId }) => {
+      const data: PushJob = { tenantId, taskId };
+      return { name: 'push', data, opts: { jobId: taskId } };
+    });
+    const [first] = entries;
+    if (first && entries.length === 1) await this.queue.add(first.name, first.data, first.opts);
+    else if (first) await this.queue.addBulk(entries);
+  }
+
+  consume(concurrency: number, take: (job: PushJob) => Promise<void>): Consumer {
+    return this.open(concurrency, async ({ name, data }) => take(decodeJob('push', name, data)));
+  }
+}
+
 /** One BullMQ worker: opened until it holds, and closed without hanging on a server that is away. */
 class QueueWorker {
   private readonly inHand = new Set<Promise<void>>();
@@ -301,8 +319,11 @@ const tick = z.object({
   dueAt: z.number().transform((ms) => new Date(ms)),
 }) satisfies z.ZodType<Tick>;
 
+/** Look for due push configs. */
+const pushJob = z.object({ tenantId: id, taskId: id }) satisfies z.ZodType<PushJob>;
+
 /** Every kind of job by name: what producers may add and consumers receive. */
-const jobCatalog = { run: runJob, tick };
+const jobCatalog = { run: runJob, tick, push: pushJob };
 
 type Catalog = typeof jobCatalog;
 

@@ -6,6 +6,7 @@ import { LookoutModule } from './core/lookout.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
 import { OperationsModule } from './operations/operations.module.js';
 import { PlatformModule } from './platform/platform.module.js';
+import { PushDeliveryModule } from './push/push.module.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { UsageCount } from './retention/usage-count.js';
 import { RunsModule } from './runs/runs.module.js';
@@ -42,9 +43,9 @@ import { TurnsModule } from './turns/turns.module.js';
 })
 export class TasksModule {}
 
-/** Everything a worker does: runs, schedules that are due, and the sweeps. It answers no caller. */
+/** Everything a worker does: runs, push notifications, schedules that are due, and the sweeps. It answers no caller. */
 @Module({
-  imports: [LookoutModule, PlatformModule, RunsModule, ScheduleClockModule, TurnsModule],
+  imports: [LookoutModule, PlatformModule, PushDeliveryModule, RunsModule, ScheduleClockModule, TurnsModule],
   providers: [TaskTreeSweep, RetentionSweep, UsageCount],
   exports: [PlatformModule, RunsModule],
 })

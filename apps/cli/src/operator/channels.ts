@@ -1,13 +1,22 @@
 import type { Environment } from '@baton/config';
 import { AuditStore, type Database, UsageStore } from '@baton/database';
-import { createMessaging, type Messaging, MessagingUnavailableError, type RunJob } from '@baton/messaging';
+import {
+  createMessaging,
+  type Messaging,
+  MessagingUnavailableError,
+  type PushJob,
+  type RunJob,
+} from '@baton/messaging';
 import { TenantSettings } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import type { Terminal } from '../output.js';
 import { type Platform, START_MS, UNTOLD } from '../platform.js';
 
 /** Messaging to the running processes. It connects at its first use, so a command that only reads does without. */
-class Channels implements Pick<Messaging, 'publishControl' | 'publishTask' | 'stopTicks' | 'enqueueRuns'> {
+class Channels implements Pick<
+  Messaging,
+  'publishControl' | 'publishTask' | 'stopTicks' | 'enqueueRuns' | 'enqueuePushes'
+> {
   private opened: Promise<Messaging | undefined> | undefined;
   /** Whether there was news that nobody could be told. Every process reads Postgres again within a second or two. */
   isMissed = false;
@@ -32,6 +41,11 @@ class Channels implements Pick<Messaging, 'publishControl' | 'publishTask' | 'st
   /** If the queue is away, the sweeper enqueues the runs. */
   async enqueueRuns(runs: readonly RunJob[]): Promise<void> {
     await (await this.open())?.enqueueRuns(runs).catch(() => undefined);
+  }
+
+  /** If the queue is away, the sweep finds what is due. */
+  async enqueuePushes(pushes: readonly PushJob[]): Promise<void> {
+    await (await this.open())?.enqueuePushes(pushes).catch(() => undefined);
   }
 
   async close(): Promise<void> {

@@ -69,11 +69,14 @@ export type ClaimedTaskRow = TaskRow & {
   extensions: string[] | null;
   traceparent: string | null;
   parent_task_id: string | null;
+  push_configs: number;
   error_detail: RunError | null;
   waited_seconds: number;
 };
-/** What a batch that was appended says of the task; with `APPEND_END` alone. */
+/** What a batch that was appended says of the task. */
 export interface AppendedRow {
+  push_configs: number;
+  /** With `APPEND_END` alone. */
   child_tasks?: number;
 }
 
@@ -133,7 +136,7 @@ SELECT attempt, started, last_sequence AS sequence FROM task`,
 export const READ_CLAIMED: Statement = {
   name: 'run-read-claimed',
   text: `
-SELECT ${taskColumns('NULL', true)}, t.parent_task_id, r.start_sequence, r.extensions, r.traceparent, r.error_detail,
+SELECT ${taskColumns('NULL', true)}, t.parent_task_id, t.push_configs, r.start_sequence, r.extensions, r.traceparent, r.error_detail,
   extract(epoch FROM clock_timestamp() - r.created_at)::float8 AS waited_seconds,
   (SELECT message FROM task_messages
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
@@ -165,7 +168,7 @@ WITH task AS (
     }
   WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 AND last_sequence = $5
     AND state NOT IN (${TERMINAL_STATES})
-  RETURNING id, open_bytes, child_tasks
+  RETURNING id, open_bytes, child_tasks, push_configs
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
   SELECT $1, task.id, $5 + e.position, $4, e.payload, ($14::bigint[])[e.position], octet_length(e.payload::text)
@@ -185,7 +188,7 @@ WITH task AS (
 ), ${USAGE_CTE}`
       : ''
   }
-SELECT ${end ? 'child_tasks' : 'id'} FROM task`,
+SELECT push_configs${end ? ', child_tasks' : ''} FROM task`,
 });
 
 export const APPEND = append('run-append', false);
@@ -210,7 +213,7 @@ export const NOTE_AGENT_VERSION: Statement = {
 export interface SweepFindings {
   /** The clock of Postgres at a moment at which it certainly took heartbeats. */
   at: string;
-  /** When the next lease of a run or pause before an attempt ends, in ms from then on; null: there is none. */
+  /** When the next lease ends, or pause before an attempt of a run or of a push, in ms from then on; null: there is none. */
   nextMs: number | null;
   expiredRuns: boolean;
   staleQueuedRuns: boolean;
@@ -220,6 +223,7 @@ export interface SweepFindings {
   /** Children of tasks that have not ended. */
   openChildren: boolean;
   dueSchedules: boolean;
+  duePushes: boolean;
 }
 
 /**
@@ -230,8 +234,10 @@ export const LOOK: Statement = {
   text: `
 SELECT at::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NULL AS written,
   coalesce(leases.first < at, false) AS "expiredRuns",
-  (extract(epoch FROM least(leases.next, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > at)) - at)
-    * 1000)::float8 AS "nextMs",
+  (extract(epoch FROM least(
+    leases.next, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > at),
+    (SELECT min(due_at) FROM push_configs WHERE due_at > at)
+  ) - at) * 1000)::float8 AS "nextMs",
   EXISTS (
     SELECT FROM runs
     WHERE state = 'queued' AND enqueued_at IS NOT NULL AND enqueued_at < at - $1::int * interval '1 millisecond'
@@ -241,7 +247,8 @@ SELECT at::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NU
   EXISTS (
     SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
   ) AS "openChildren",
-  EXISTS (SELECT FROM schedules WHERE wake_at <= at) AS "dueSchedules"
+  EXISTS (SELECT FROM schedules WHERE wake_at <= at) AS "dueSchedules",
+  EXISTS (SELECT FROM push_configs WHERE due_at <= at) AS "duePushes"
 FROM (SELECT clock_timestamp() AS at) now, LATERAL (
   SELECT min(lease_expires_at) AS first, min(lease_expires_at) FILTER (WHERE lease_expires_at >= at) AS next
   FROM runs WHERE state = 'running'

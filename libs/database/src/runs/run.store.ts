@@ -62,6 +62,7 @@ export class RunStore {
       extensions: task.extensions ?? [],
       traceparent: task.traceparent,
       parentTaskId: task.parent_task_id,
+      hasPushConfigs: task.push_configs > 0,
       runsAlone: task.error_detail?.runsAlone ?? false,
       waitedSeconds: task.waited_seconds,
       workingEvent: started ? { sequence, payload } : null,
@@ -78,9 +79,10 @@ export class RunStore {
       : await this.appendEvents(key, batch);
     const [row] = rows;
     if (!row) return { ok: false };
-    const { child_tasks: children } = row;
+    const { child_tasks: children, push_configs: configs } = row;
     const end = children === undefined ? {} : { hasChildren: children > 0 };
-    return { ok: true, firstSequence: batch.afterSequence + 1, ...end };
+    const wakes = configs > 0 ? { hasPushConfigs: true } : {};
+    return { ok: true, firstSequence: batch.afterSequence + 1, ...wakes, ...end };
   }
 
   /**

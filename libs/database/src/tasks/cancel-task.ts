@@ -44,6 +44,7 @@ export async function cancelTask(
     snapshot,
     event: { sequence, payload: statusEvent(taskId, snapshot.task.contextId, status) },
     ...{ runId, parentTaskId: changed.parent_task_id, hasChildren: changed.child_tasks > 0 },
+    hasPushConfigs: changed.push_configs > 0,
   };
 }
 

@@ -145,6 +145,8 @@ export interface ClaimedRun extends RunKey {
   traceparent: string | null;
   /** The task whose agent waits, or has waited, for this one. */
   parentTaskId: string | null;
+  /** Push configs wait for the events of the task. */
+  hasPushConfigs: boolean;
   /** An earlier attempt died in a process with other runs: this one gets its own process. */
   runsAlone: boolean;
   /** Since the run was made. */
@@ -199,6 +201,8 @@ export type AppendResult =
       firstSequence: number;
       /** Whether the task has ever had a child; set at the end of the turn. */
       hasChildren?: boolean;
+      /** Push configs of the task are due now. */
+      hasPushConfigs?: boolean;
     }
   | { ok: false };
 
@@ -213,6 +217,8 @@ export interface CanceledTask {
   runId: string | null;
   parentTaskId: string | null;
   hasChildren: boolean;
+  /** Push configs of the task are due now. */
+  hasPushConfigs: boolean;
 }
 
 /** What makes a new task a child of another. */

@@ -58,6 +58,7 @@ export type CanceledRow = ChangedRow & {
   run_id: string | null;
   parent_task_id: string | null;
   child_tasks: number;
+  push_configs: number;
   owner: string | null;
 };
 export interface AliasRow {
@@ -263,7 +264,7 @@ export const CANCEL: Statement = {
   name: 'task-cancel',
   text: `
 WITH held AS (
-  SELECT state, active_run_id, parent_task_id, child_tasks, owner FROM tasks
+  SELECT state, active_run_id, parent_task_id, child_tasks, push_configs, owner FROM tasks
   WHERE tenant_id = $1 AND id = $2 AND ($3::text IS NULL OR agent_id = $3)
     AND ($6::text IS NULL OR owner = $6 OR owner IS NULL AND $7::boolean) FOR UPDATE
 ), task AS (
@@ -282,7 +283,7 @@ WITH held AS (
   FROM task WHERE r.tenant_id = $1 AND r.id = (SELECT active_run_id FROM held)
     AND r.state IN ('queued', 'running', 'suspended')
 ), ${USAGE_CTE}
-SELECT held.state, held.active_run_id AS run_id, held.parent_task_id, held.child_tasks, held.owner, task.last_sequence AS sequence
+SELECT held.state, held.active_run_id AS run_id, held.parent_task_id, held.child_tasks, held.push_configs, held.owner, task.last_sequence AS sequence
 FROM held LEFT JOIN task ON true`,
 };
 

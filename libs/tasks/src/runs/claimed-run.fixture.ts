@@ -55,6 +55,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     extensions: [],
     traceparent: null,
     parentTaskId: null,
+    hasPushConfigs: false,
     runsAlone: false,
     workingEvent: null,
     ...overrides,

@@ -1,7 +1,7 @@
 import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import { NO_LIMITS } from '@baton/config';
 import type { AppendBatch, AppendResult } from '@baton/database';
-import type { TaskSignal } from '@baton/messaging';
+import type { PushJob, TaskSignal } from '@baton/messaging';
 import { Metrics } from '@baton/telemetry';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
 import { EventAllowance, type EventLimits } from './turn.js';
@@ -36,6 +36,8 @@ class FakePorts {
   readonly trace: string[] = [];
   readonly log: TaskEvent[] = [];
   readonly signals: TaskSignal[] = [];
+  readonly pushes: PushJob[] = [];
+  hasPushConfigs = false;
   refused = 0;
   answer: (batch: AppendBatch) => Promise<AppendResult> = async (batch) => this.commit(batch);
 
@@ -48,6 +50,7 @@ class FakePorts {
       this.trace.push(`publish ${signal.lastSequence}`);
       this.signals.push(signal);
     },
+    enqueuePushes: async (jobs: readonly PushJob[]) => void this.pushes.push(...jobs),
   };
   readonly counted = new Metrics();
   readonly metrics = writerMetrics(this.counted);
@@ -58,7 +61,7 @@ class FakePorts {
     if (batch.afterSequence !== head) return { ok: false };
     this.trace.push(`commit ${batch.events.length}`);
     batch.events.forEach(({ payload }, i) => this.log.push({ sequence: head + 1 + i, attempt: 1, payload }));
-    return { ok: true, firstSequence: head + 1 };
+    return { ok: true, firstSequence: head + 1, hasPushConfigs: this.hasPushConfigs };
   }
 }
 
@@ -88,6 +91,20 @@ describe('EventWriter', () => {
     expect(body).toMatch(/^baton_events_appended_total 4$/m);
     expect(body).toMatch(new RegExp(`^baton_event_append_seconds_count ${batches.length}$`, 'm'));
     expect(batches).toEqual(['commit 3', 'commit 1']);
+  });
+
+  it('wakes push notifications after each batch, if the task has some, and waits for no queue', async () => {
+    await writer.write(status(WORKING));
+    expect(ports.pushes).toEqual([]);
+    ports.hasPushConfigs = true;
+    ports.messaging.enqueuePushes = (jobs) => {
+      ports.pushes.push(...jobs);
+      ports.trace.push('wake');
+      return new Promise(() => undefined);
+    };
+    await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
+    expect(ports.pushes).toEqual([{ tenantId: 'tenant', taskId: 'task' }]);
+    expect(ports.trace).toEqual(['commit 1', 'publish 3', 'commit 1', 'wake', 'publish 4']);
   });
 
   it('hands over the folded artifacts with the end', async () => {

@@ -40,7 +40,7 @@ const MAX_FOLDED_CHARS = 1024 * 1024;
 const MAX_KNOWN_ARTIFACTS = 10_000;
 
 /** Postgres's answer for a batch that is in the log. Undefined if the answer was lost. */
-type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren'>;
+type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren' | 'hasPushConfigs'>;
 
 /** How the turn ends; travels with the last batch so that event, task and run change in one transaction. */
 export interface TurnEnd {
@@ -52,7 +52,7 @@ export interface TurnEnd {
 export interface WriterPorts {
   runs: Pick<RunStore, 'append'>;
   tasks: Pick<TaskStore, 'readEvents'>;
-  messaging: Pick<Messaging, 'publishTask'>;
+  messaging: Pick<Messaging, 'publishTask' | 'enqueuePushes'>;
   metrics: ReturnType<typeof writerMetrics>;
   /** Called once, when a batch could not be appended: the run must stop. */
   onFailure: (error: Error) => void;
@@ -193,10 +193,17 @@ export class EventWriter {
     const { tenantId, taskId, attempt } = this.run;
     this.ports.metrics.appended.inc(events.length);
     this.ports.metrics.append.observe((performance.now() - since) / 1000);
+    if (written.hasPushConfigs) this.wakePushes();
     await this.publish(tenantId, taskId, {
       lastSequence: this.sequence,
       events: events.map(({ json }, i) => ({ sequence: first + i, attempt, json })),
     });
+  }
+
+  /** Not awaited: a queue that is away must not hold up the run. The sweep finds what is due. */
+  private wakePushes(): void {
+    const { tenantId, taskId } = this.run;
+    this.ports.messaging.enqueuePushes([{ tenantId, taskId }]).catch(() => undefined);
   }
 
   /**

@@ -233,10 +233,10 @@ export class RunExecutor {
     if (!run.workingEvent) return;
     const { sequence, payload } = run.workingEvent;
     const event = { sequence, attempt: run.attempt, json: serializePayload(payload) };
-    void this.messaging.publishTask(run.tenantId, run.taskId, {
-      lastSequence: sequence,
-      events: [event],
-    });
+    const { tenantId, taskId } = run;
+    void this.messaging.publishTask(tenantId, taskId, { lastSequence: sequence, events: [event] });
+    // Of the event that accepted the turn as well. If the queue is away, the sweep finds what is due.
+    if (run.hasPushConfigs) this.messaging.enqueuePushes([{ tenantId, taskId }]).catch(() => undefined);
   }
 
   private async returnToQueue(run: ClaimedRun): Promise<void> {

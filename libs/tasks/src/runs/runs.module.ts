@@ -34,6 +34,6 @@ import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
     WorkerIdentity,
     WorkerPresence,
   ],
-  exports: [ActiveRuns],
+  exports: [ActiveRuns, WorkerIdentity],
 })
 export class RunsModule {}

@@ -31,7 +31,8 @@ export class TurnEnds {
   constructor(
     private readonly tasks: TaskStore,
     private readonly taskTree: TaskTreeStore,
-    @Inject(Messaging) private readonly messaging: Pick<Messaging, 'publishTask' | 'publishControl'>,
+    @Inject(Messaging)
+    private readonly messaging: Pick<Messaging, 'publishTask' | 'publishControl' | 'enqueuePushes'>,
     @Inject(RunDispatcher) private readonly dispatcher: Pick<RunDispatcher, 'ended' | 'refill'>,
     private readonly logger: Logger,
   ) {}
@@ -105,7 +106,7 @@ export class TurnEnds {
   }
 
   private async publishCancel(tenantId: string, taskId: string, canceled: CanceledTask): Promise<void> {
-    const { event, runId, parentTaskId, hasChildren } = canceled;
+    const { event, runId, parentTaskId, hasChildren, hasPushConfigs } = canceled;
     if (runId) this.dispatcher.ended(tenantId);
     const json = serializePayload(event.payload);
     const published = { sequence: event.sequence, attempt: 0, json };
@@ -114,6 +115,8 @@ export class TurnEnds {
       runId && this.messaging.publishControl({ type: 'run-canceled', tenantId, taskId, runId }),
       hasChildren && this.cancelChildren(tenantId, taskId),
       parentTaskId && this.wake(tenantId, parentTaskId),
+      // If the queue is away, the sweep finds what is due.
+      hasPushConfigs && this.messaging.enqueuePushes([{ tenantId, taskId }]).catch(() => undefined),
     ]);
   }
 }

@@ -22,6 +22,7 @@ import {
   type ControlMessage,
   Messaging,
   MessagingUnavailableError,
+  type PushJob,
   type RunJob,
   type Spending,
   type TaskSignal,
@@ -30,7 +31,7 @@ import {
   type Unsubscribe,
 } from '../../messaging.js';
 import { RateCounters } from '../../rate-counters.js';
-import { RunQueue, TickQueue } from '../../queues.js';
+import { PushQueue, RunQueue, TickQueue } from '../../queues.js';
 import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
 
 /** A payload of NOTIFY has at most 8,000 bytes; the rest is for the task's ids. */
@@ -45,6 +46,7 @@ const MAX_CONNECT_RETRIES = 5;
 interface Queues {
   runs: RunQueue<PostgresQueueBackend, PostgresConnectionOptions>;
   ticks: TickQueue<PostgresQueueBackend, PostgresConnectionOptions>;
+  pushes: PushQueue<PostgresQueueBackend, PostgresConnectionOptions>;
 }
 
 /**
@@ -131,6 +133,14 @@ export class PostgresMessaging extends Messaging {
     return this.started.ticks.consume(take);
   }
 
+  override enqueuePushes(jobs: readonly PushJob[]): Promise<void> {
+    return this.ask(ENQUEUE_MS, () => this.started.pushes.enqueue(jobs));
+  }
+
+  override consumePushes(concurrency: number, take: (job: PushJob) => Promise<void>): Consumer {
+    return this.started.pushes.consume(concurrency, take);
+  }
+
   override publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
     const key = taskKey(tenantId, taskId);
     return this.publisher.publish(this.taskChannel, `${key}\n${encodeSignal(signal, SIGNAL_BYTES)}`);
@@ -170,7 +180,8 @@ export class PostgresMessaging extends Messaging {
   }
 
   override async close(): Promise<void> {
-    await Promise.all([this.queues?.runs.close(), this.queues?.ticks.close()]);
+    const { runs, ticks, pushes } = this.queues ?? {};
+    await Promise.all([runs?.close(), ticks?.close(), pushes?.close()]);
     await this.listener.close();
     await this.connection.close();
   }
@@ -185,8 +196,9 @@ export class PostgresMessaging extends Messaging {
     };
     const runs = new RunQueue({ ...driver, name: `${this.namespace}-runs` }, this.log);
     const ticks = new TickQueue({ ...driver, name: `${this.namespace}-ticks` }, this.log);
-    this.queues = { runs, ticks };
-    await Promise.all([runs.ready(), ticks.ready()]);
+    const pushes = new PushQueue({ ...driver, name: `${this.namespace}-pushes` }, this.log);
+    this.queues = { runs, ticks, pushes };
+    await Promise.all([runs.ready(), ticks.ready(), pushes.ready()]);
     await retryTimeouts(() => this.listener.start());
   }
 

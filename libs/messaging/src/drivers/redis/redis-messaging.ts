@@ -4,6 +4,7 @@ import {
   type Consumer,
   type ControlMessage,
   Messaging,
+  type PushJob,
   type RunJob,
   type Spending,
   type TaskSignal,
@@ -19,7 +20,7 @@ import {
   encodeSignal,
 } from '../../channels.js';
 import { RateCounters } from '../../rate-counters.js';
-import { RunQueue, TickQueue } from '../../queues.js';
+import { PushQueue, RunQueue, TickQueue } from '../../queues.js';
 import { RedisChannels, consumerOptions, RedisConnection } from './redis-connection.js';
 
 /** Events travel with their signal up to this size. */
@@ -37,6 +38,7 @@ export class RedisMessaging extends Messaging {
   private readonly channels: RedisChannels;
   private readonly queue: RunQueue<RedisQueueBackend, ConnectionOptions>;
   private readonly ticks: TickQueue<RedisQueueBackend, ConnectionOptions>;
+  private readonly pushes: PushQueue<RedisQueueBackend, ConnectionOptions>;
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
@@ -77,6 +79,7 @@ export class RedisMessaging extends Messaging {
     };
     this.queue = new RunQueue({ ...driver, name: 'runs' }, this.log);
     this.ticks = new TickQueue({ ...driver, name: 'ticks' }, this.log);
+    this.pushes = new PushQueue({ ...driver, name: 'pushes' }, this.log);
   }
 
   override async start(timeoutMs: number): Promise<void> {
@@ -106,6 +109,14 @@ export class RedisMessaging extends Messaging {
 
   override consumeTicks(take: (tick: Tick) => Promise<void>): Consumer {
     return this.ticks.consume(take);
+  }
+
+  override enqueuePushes(jobs: readonly PushJob[]): Promise<void> {
+    return this.connection.ask(ENQUEUE_MS, () => this.pushes.enqueue(jobs));
+  }
+
+  override consumePushes(concurrency: number, take: (job: PushJob) => Promise<void>): Consumer {
+    return this.pushes.consume(concurrency, take);
   }
 
   override publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
@@ -149,7 +160,7 @@ export class RedisMessaging extends Messaging {
   }
 
   override async close(): Promise<void> {
-    await Promise.all([this.queue.close(), this.ticks.close()]);
+    await Promise.all([this.queue.close(), this.ticks.close(), this.pushes.close()]);
     this.channels.close();
     this.connection.close();
   }

@@ -1,0 +1,299 @@
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement } from '../connection/database.js';
+import type { SealedSecret } from '../catalog/catalog-records.js';
+
+/** What the receiver of a config gets when several events wait: each by itself, the newest state alone, or all at once. */
+export const PUSH_MODES = ['each', 'newest', 'batch'] as const;
+export type PushMode = (typeof PUSH_MODES)[number];
+
+/** In which form a config is told of events; `webhook`: one that a native webhook of the tenant has made. */
+export type PushProtocol = '1.0' | '0.3' | 'webhook';
+
+/** Names a push config. */
+export interface PushKey {
+  tenantId: string;
+  taskId: string;
+  configId: string;
+}
+
+/** A config that this worker alone delivers to, until its lease ends. */
+export interface ClaimedPush extends PushKey {
+  webhookId: string | null;
+  url: string;
+  protocol: PushProtocol;
+  authScheme: string | null;
+  /** The token and the credentials. */
+  sealed: SealedSecret | null;
+  /** Only events of these states; null = all events. */
+  states: number[] | null;
+  mode: PushMode;
+  /** The last event that the receiver has. */
+  delivered: number;
+  /** The last event of the log. */
+  head: number;
+  /** Tries that have failed since the last one that did not. */
+  failures: number;
+  /** Fencing token: every claim increments it. */
+  lease: number;
+  /** How long it was due before it was claimed. */
+  waitedSeconds: number;
+  /** The trace of each turn by the sequence at which it begins, the latest first. */
+  traces: readonly (readonly [startSequence: number, traceparent: string | null])[];
+}
+
+/** How many configs a claim may take. */
+export interface ClaimLimits {
+  limit: number;
+  /** Deliveries at one time to one host, over all workers. */
+  perHost: number;
+  /** Deliveries at one time for one tenant, over all workers. */
+  perTenant: number;
+}
+
+/** A delivery that has failed. */
+export interface PushFailure {
+  /** The HTTP status of the answer; null = there was none. */
+  status: number | null;
+  error: string;
+  /** The next try. */
+  retryMs: number;
+  /** How long a config may fail before it is given up. */
+  giveUpHours: number;
+  /** The receiver wants no more. */
+  isGone: boolean;
+}
+
+interface ClaimedRow {
+  tenant_id: string;
+  task_id: string;
+  id: string;
+  webhook_id: string | null;
+  url: string;
+  protocol: PushProtocol;
+  auth_scheme: string | null;
+  key_id: string | null;
+  nonce: Buffer | null;
+  ciphertext: Buffer | null;
+  states: number[] | null;
+  mode: PushMode;
+  delivered_sequence: number;
+  head_sequence: number;
+  failures: number;
+  lease_count: number;
+  waited_seconds: number;
+  traces: [number, string | null][] | null;
+}
+
+/** Claims run one after the other, so that the limits per host and per tenant are exact over all workers. */
+const LOCK_CLAIMS: Statement = {
+  name: 'push-lock-claims',
+  text: `SELECT pg_advisory_xact_lock(hashtextextended('baton push claims', 0))`,
+};
+
+const hostOf = (url: string): string => `lower(substring(${url} from '^[^:/?#]+://([^/?#]*)'))`;
+const NOW = 'clock_timestamp()';
+const inMs = (parameter: string): string => `${NOW} + ${parameter}::int * interval '1 millisecond'`;
+/** The index of due configs has the first condition; a lease is also a time before which its config is not due. */
+const IS_DUE = (config: string): string => `${config}.due_at IS NOT NULL AND ${config}.due_at <= ${NOW}
+      AND (${config}.lease_until IS NULL OR ${config}.lease_until <= ${NOW})`;
+/** Turns whose trace a claim knows. */
+const MAX_TRACES = 20;
+
+/**
+ * Leases for due configs: of the tenant with the fewest leases first, of one tenant the oldest first. Steps from tenant to
+ * tenant through the index, however many configs are due. Hosts without room are left out before configs are counted: one
+ * slow host does not hide what is due elsewhere. Without a name: it is planned for the table as it is.
+ * $1 worker $2 lease in ms $3 limit $4 per host $5 per tenant
+ */
+const CLAIM: Statement = {
+  text: `
+WITH RECURSIVE leased AS MATERIALIZED (
+  SELECT tenant_id, ${hostOf('url')} AS host FROM push_configs
+  WHERE lease_until IS NOT NULL AND lease_until > ${NOW}
+), hosts AS MATERIALIZED (SELECT host, count(*) AS n FROM leased GROUP BY host
+), tenant AS (
+  (SELECT p.tenant_id FROM push_configs p WHERE ${IS_DUE('p')} ORDER BY p.tenant_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT p.tenant_id FROM push_configs p WHERE ${IS_DUE('p')} AND p.tenant_id > t.tenant_id ORDER BY p.tenant_id LIMIT 1)
+  FROM tenant t WHERE t.tenant_id IS NOT NULL
+), candidate AS (
+  SELECT c.*, t.leases + row_number() OVER (PARTITION BY t.tenant_id ORDER BY c.due_at) AS tenant_rank
+  FROM (
+    SELECT t.tenant_id, (SELECT count(*) FROM leased l WHERE l.tenant_id = t.tenant_id) AS leases
+    FROM tenant t WHERE t.tenant_id IS NOT NULL
+  ) t, LATERAL (
+    SELECT p.tenant_id, p.task_id, p.id, p.due_at, ${hostOf('p.url')} AS host FROM push_configs p
+    WHERE p.tenant_id = t.tenant_id AND ${IS_DUE('p')}
+      AND NOT EXISTS (SELECT FROM hosts h WHERE h.host = ${hostOf('p.url')} AND h.n >= $4::int)
+    ORDER BY p.due_at LIMIT greatest(least($3::int, $5::int - t.leases), 0)
+  ) c
+), ranked AS (
+  SELECT c.*, coalesce((SELECT n FROM hosts h WHERE h.host = c.host), 0)
+    + row_number() OVER (PARTITION BY c.host ORDER BY c.tenant_rank, c.due_at) AS host_rank
+  FROM candidate c
+), chosen AS MATERIALIZED (
+  SELECT p.tenant_id, p.task_id, p.id, extract(epoch FROM ${NOW} - p.due_at)::float8 AS waited_seconds
+  FROM (SELECT * FROM ranked WHERE host_rank <= $4::int ORDER BY tenant_rank, due_at, id) r, LATERAL (
+    SELECT * FROM push_configs p
+    WHERE p.tenant_id = r.tenant_id AND p.task_id = r.task_id AND p.id = r.id AND p.state = 'active' AND ${IS_DUE('p')}
+    FOR NO KEY UPDATE SKIP LOCKED
+  ) p
+  LIMIT $3::int
+)
+UPDATE push_configs p SET lease_owner = $1, lease_count = p.lease_count + 1,
+  lease_until = ${inMs('$2')}, due_at = ${inMs('$2')}
+FROM chosen c WHERE p.tenant_id = c.tenant_id AND p.task_id = c.task_id AND p.id = c.id
+RETURNING p.tenant_id, p.task_id, p.id, p.webhook_id, p.url, p.protocol, p.auth_scheme, p.key_id, p.nonce, p.ciphertext,
+  p.states, p.mode, p.delivered_sequence, p.head_sequence, p.failures, p.lease_count, c.waited_seconds,
+  (SELECT json_agg(json_build_array(start_sequence, traceparent) ORDER BY start_sequence DESC) FROM (
+    SELECT start_sequence, traceparent FROM runs r WHERE r.tenant_id = p.tenant_id AND r.task_id = p.task_id
+    ORDER BY start_sequence DESC LIMIT ${MAX_TRACES}
+  ) r) AS traces`,
+};
+
+const IS_MINE = 'tenant_id = $1 AND task_id = $2 AND id = $3 AND lease_count = $4';
+const NO_LEASE = 'lease_owner = NULL, lease_until = NULL';
+
+/**
+ * Moves the cursor. Whoever appends to the log updates this row as well and so waits for this statement, or this one for
+ * it: the config stays leased if there is more, and else has no due time.
+ * $1 tenant $2 task $3 config $4 lease $5 sequence $6 HTTP status $7 mode, NULL = as it is $8 lease in ms
+ */
+const ADVANCE: Statement = {
+  name: 'push-advance',
+  text: `
+UPDATE push_configs SET delivered_sequence = $5, failures = 0, failing_since = NULL, last_status = coalesce($6, last_status),
+  last_error = NULL, mode = coalesce($7, mode),
+  lease_owner = CASE WHEN head_sequence > $5 THEN lease_owner END,
+  lease_until = CASE WHEN head_sequence > $5 THEN ${inMs('$8')} END,
+  due_at = CASE WHEN head_sequence > $5 THEN ${inMs('$8')} END
+WHERE ${IS_MINE} AND state = 'active'
+RETURNING head_sequence AS head`,
+};
+
+/**
+ * $1 tenant $2 task $3 config $4 lease $5 HTTP status $6 error $7 pause in ms $8 hours after which it is given up $9 whether
+ * the receiver wants no more
+ */
+const FAIL: Statement = {
+  name: 'push-fail',
+  text: `
+UPDATE push_configs p SET state = next.state, failures = p.failures + 1, failing_since = coalesce(p.failing_since, ${NOW}),
+  last_status = $5, last_error = $6, ${NO_LEASE},
+  due_at = CASE next.state WHEN 'active' THEN ${inMs('$7')} END
+FROM (
+  SELECT CASE WHEN $9::boolean THEN 'ended'
+    WHEN failing_since < ${NOW} - $8::float8 * interval '1 hour' THEN 'dead' ELSE 'active' END AS state
+  FROM push_configs WHERE ${IS_MINE} FOR NO KEY UPDATE
+) next
+WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3 AND p.lease_count = $4 AND p.state = 'active'
+RETURNING next.state`,
+};
+
+/** $1 tenant $2 task $3 config $4 lease */
+const RELEASE: Statement = {
+  name: 'push-release',
+  text: `
+UPDATE push_configs SET ${NO_LEASE}, due_at = CASE WHEN state = 'active' AND head_sequence > delivered_sequence THEN ${NOW} END
+WHERE ${IS_MINE} AND lease_owner IS NOT NULL`,
+};
+
+/** The oldest ones. $1 limit */
+const LIST_DUE: Statement = {
+  text: `
+SELECT DISTINCT d.tenant_id, d.task_id FROM (
+  SELECT tenant_id, task_id FROM push_configs p WHERE ${IS_DUE('p')} ORDER BY due_at LIMIT $1::int
+) d`,
+};
+
+const COUNT: Statement = {
+  name: 'push-count',
+  text: `
+SELECT (SELECT count(*)::int FROM push_configs WHERE state = 'dead') AS dead,
+  coalesce((SELECT extract(epoch FROM ${NOW} - min(due_at))::float8 FROM push_configs p WHERE ${IS_DUE('p')}), 0) AS oldest`,
+};
+
+/** Which push configs are due, and how far each has been told. The log of the task is the outbox: no event is stored here. */
+@Injectable()
+export class PushDeliveryStore {
+  constructor(private readonly database: Database) {}
+
+  /** Leases for due configs of all tenants. Each must be completed, failed or released before its lease ends. */
+  async claim(workerId: string, leaseMs: number, limits: ClaimLimits): Promise<ClaimedPush[]> {
+    const values = [workerId, leaseMs, limits.limit, limits.perHost, limits.perTenant];
+    const answers = await this.database.systemQueries([
+      [LOCK_CLAIMS, []],
+      [CLAIM, values],
+    ]);
+    return (answers[1] as ClaimedRow[]).map(claimedOf);
+  }
+
+  /**
+   * The receiver has everything up to `sequence`. If there is more, the lease begins anew, else it ends.
+   * @param told what the receiver has answered; unset = there was nothing to tell it
+   * @returns the last event of the log; undefined: the config was deleted, or another worker has it
+   */
+  async advance(
+    claimed: ClaimedPush,
+    sequence: number,
+    leaseMs: number,
+    told?: { status: number; mode?: PushMode | undefined },
+  ): Promise<number | undefined> {
+    const values = [...keyOf(claimed), sequence, told?.status, told?.mode, leaseMs];
+    const [row] = await this.database.tenantQuery<{ head: number }>(claimed.tenantId, ADVANCE, values);
+    return row?.head;
+  }
+
+  /** Ends the lease. @returns what has become of the config; undefined: it was deleted, or another worker has it */
+  async fail(
+    claimed: ClaimedPush,
+    { status, error, retryMs, giveUpHours, isGone }: PushFailure,
+  ): Promise<'active' | 'ended' | 'dead' | undefined> {
+    const values = [...keyOf(claimed), status, error, retryMs, giveUpHours, isGone];
+    type StateRow = { state: 'active' | 'ended' | 'dead' };
+    const [row] = await this.database.tenantQuery<StateRow>(claimed.tenantId, FAIL, values);
+    return row?.state;
+  }
+
+  /** Gives the lease back: whoever claims it next goes on. */
+  async release(claimed: ClaimedPush): Promise<void> {
+    await this.database.tenantQuery(claimed.tenantId, RELEASE, keyOf(claimed));
+  }
+
+  /** Tasks of all tenants with due configs that nobody has claimed. */
+  async dueTasks(limit: number): Promise<{ tenantId: string; taskId: string }[]> {
+    type TaskKeyRow = { tenant_id: string; task_id: string };
+    const rows = await this.database.systemQuery<TaskKeyRow>(LIST_DUE, [limit]);
+    return rows.map((row) => ({ tenantId: row.tenant_id, taskId: row.task_id }));
+  }
+
+  /** Configs that were given up, and for how many seconds the oldest due one has waited. */
+  async count(): Promise<{ dead: number; oldest: number }> {
+    const [row] = await this.database.systemQuery<{ dead: number; oldest: number }>(COUNT, []);
+    return row ?? { dead: 0, oldest: 0 };
+  }
+}
+
+const keyOf = ({ tenantId, taskId, configId, lease }: ClaimedPush): unknown[] => [
+  tenantId,
+  taskId,
+  configId,
+  lease,
+];
+
+const claimedOf = (row: ClaimedRow): ClaimedPush => ({
+  ...{ tenantId: row.tenant_id, taskId: row.task_id, configId: row.id, webhookId: row.webhook_id },
+  ...{
+    url: row.url,
+    protocol: row.protocol,
+    authScheme: row.auth_scheme,
+    states: row.states,
+    mode: row.mode,
+  },
+  sealed:
+    row.key_id !== null && row.nonce && row.ciphertext
+      ? { keyId: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext }
+      : null,
+  ...{ delivered: row.delivered_sequence, head: row.head_sequence, failures: row.failures },
+  ...{ lease: row.lease_count, waitedSeconds: row.waited_seconds, traces: row.traces ?? [] },
+});

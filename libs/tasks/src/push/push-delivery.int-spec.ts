@@ -1,0 +1,430 @@
+import { TaskState } from '@baton/a2a';
+import { Database, PushDeliveryStore } from '@baton/database';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { addConfig, configOf, PushWorkerFixture, Receiver, RunningTask } from './push.fixture.js';
+
+let testDatabase: TestDatabase;
+let database: Database;
+let receivers: Receiver[];
+let workers: PushWorkerFixture[];
+
+beforeAll(async () => {
+  testDatabase = await createDatabase();
+  database = new Database({ url: testDatabase.url, poolSize: 6 });
+});
+afterAll(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+beforeEach(() => {
+  [receivers, workers] = [[], []];
+});
+afterEach(async () => {
+  for (const receiver of receivers) receiver.close();
+  await Promise.all(workers.map((worker) => worker.stop()));
+  // What one test leaves must be nothing to the workers of the next.
+  await database.systemQuery({ text: 'DELETE FROM push_configs' }, []);
+});
+
+async function receiver(answer?: Receiver['answer']): Promise<Receiver> {
+  const started = await Receiver.start();
+  if (answer) started.answer = answer;
+  receivers.push(started);
+  return started;
+}
+
+function worker(settings: Record<string, string> = {}): PushWorkerFixture {
+  const started = new PushWorkerFixture(database, testDatabase.url, `w${workers.length}`, settings);
+  workers.push(started);
+  return started.start();
+}
+
+type Task = RunningTask;
+
+/** Until the row of a config is as a test wants it. */
+async function until(task: Task, isSo: (config: Awaited<ReturnType<typeof configOf>>) => boolean, id = 'a') {
+  for (;;) {
+    const config = await configOf(database, task, id);
+    if (isSo(config)) return config;
+    await delay(5);
+  }
+}
+
+const untilTold = (task: Task, sequence: number, id = 'a') =>
+  until(task, (config) => config?.delivered === sequence && !config.isLeased, id);
+
+const statusOf = ({ json }: Receiver['received'][number]): unknown =>
+  (json.task as { status?: { state?: string } } | undefined)?.status?.state ??
+  (json.statusUpdate as { status?: { state?: string } } | undefined)?.status?.state;
+
+const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+
+describe('a config of 1.0', () => {
+  it('is told of each event once, in order, from the first to the last', async () => {
+    const hook = await receiver();
+    const task = await RunningTask.start(database, { traceparent: TRACEPARENT });
+    await addConfig(database, task, { url: hook.url });
+    worker();
+    await task.say('a', 'b', 'c');
+    await task.say('d');
+    await task.end();
+    expect(await untilTold(task, 7)).toEqual({
+      ...{ state: 'active', mode: 'each', delivered: 7, head: 7, failures: 0, status: 200, error: null },
+      ...{ isDue: false, isLeased: false },
+    });
+    expect(hook.sequences).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect(hook.received.map((one) => Object.keys(one.json)[0])).toEqual([
+      ...['task', 'statusUpdate', 'artifactUpdate', 'artifactUpdate', 'artifactUpdate', 'artifactUpdate'],
+      'statusUpdate',
+    ]);
+    expect(statusOf(hook.received[6]!)).toBe('TASK_STATE_COMPLETED');
+    expect(hook.received[2]!.headers).toMatchObject({
+      'content-type': 'application/a2a+json',
+      'a2a-version': '1.0',
+      'baton-task': task.taskId,
+      'baton-sequence': '3',
+      'webhook-id': `${task.taskId}:a:3`,
+      traceparent: TRACEPARENT,
+    });
+  });
+
+  it('that is made later is told of what comes after it', async () => {
+    const hook = await receiver();
+    const task = await RunningTask.start(database);
+    await task.say('a');
+    await addConfig(database, task, { url: hook.url, after: 3 });
+    const { take } = { take: worker() };
+    await task.say('b');
+    await take.wake(task.tenantId, task.taskId);
+    await untilTold(task, 4);
+    expect(hook.sequences).toEqual([4]);
+  });
+});
+
+it('a config of 0.3 is told of tasks: one for each status, and one for what follows', async () => {
+  const hook = await receiver();
+  const task = await RunningTask.start(database);
+  await addConfig(database, task, { url: hook.url, protocol: '0.3' });
+  await task.say('a', 'b');
+  worker();
+  await untilTold(task, 4);
+  expect(hook.sequences).toEqual([1, 2, 4]);
+  expect(hook.received[2]!.headers).toMatchObject({
+    'content-type': 'application/json',
+    'a2a-version': '0.3',
+    'baton-first-sequence': '3',
+  });
+  await task.say('c');
+  await task.end();
+  await untilTold(task, 6);
+  expect(hook.received.map(statusOf)).toEqual([undefined, undefined, undefined, undefined]);
+  const states = hook.received.map(({ json }) => (json as { status: { state: string } }).status.state);
+  expect(states).toEqual(['submitted', 'working', 'working', 'completed']);
+  expect(hook.received.at(-1)!.json).toMatchObject({
+    kind: 'task',
+    id: task.taskId,
+    artifacts: [{ parts: [{ text: 'a' }, { text: 'b' }, { text: 'c' }] }],
+  });
+});
+
+it('a config that asks for some states is told of them alone, and has no debt', async () => {
+  const hook = await receiver();
+  const task = await RunningTask.start(database);
+  const states = [TaskState.TASK_STATE_COMPLETED];
+  await addConfig(database, task, { url: hook.url, protocol: 'webhook', states });
+  worker();
+  await task.say('a');
+  await untilTold(task, 3);
+  await task.end();
+  await untilTold(task, 4);
+  expect(hook.sequences).toEqual([4]);
+});
+
+describe('a delivery that fails', () => {
+  it.each([500, 302, 404])('with HTTP %d is repeated in order until it is taken', async (status) => {
+    let failures = 3;
+    const hook = await receiver((response, { sequence }) => {
+      if (sequence === 2 && failures-- > 0) response.writeHead(status, { location: '/elsewhere' }).end();
+      else response.end();
+    });
+    const task = await RunningTask.start(database);
+    await addConfig(database, task, { url: hook.url });
+    worker();
+    await task.end();
+    const config = await untilTold(task, 3);
+    expect(hook.sequences).toEqual([1, 2, 2, 2, 2, 3]);
+    expect(new Set(hook.received.slice(1, 5).map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+    expect(config).toMatchObject({ failures: 0, error: null });
+  });
+
+  it('waits as long as the receiver asks', async () => {
+    const times: number[] = [];
+    const hook = await receiver((response) => {
+      times.push(performance.now());
+      if (times.length === 1) response.writeHead(429, { 'retry-after': '1' });
+      response.end();
+    });
+    const task = await RunningTask.start(database);
+    await addConfig(database, task, { url: hook.url, after: 1 });
+    worker({ PUSH_FIRST_RETRY_MS: '1', PUSH_MAX_RETRY_MS: '60000' });
+    await untilTold(task, 2);
+    expect(times[1]! - times[0]!).toBeGreaterThan(950);
+  });
+
+  it('with HTTP 410 ends the config', async () => {
+    const hook = await receiver((response) => response.writeHead(410).end());
+    const task = await RunningTask.start(database);
+    await addConfig(database, task, { url: hook.url });
+    worker();
+    const config = await until(task, (found) => found?.state === 'ended');
+    await task.end();
+    expect(config).toMatchObject({ delivered: 0, status: 410, isDue: false, isLeased: false });
+    expect(await configOf(database, task)).toMatchObject({ head: 2, isDue: false });
+    expect(hook.sequences).toEqual([1]);
+  });
+
+  it('all the time is given up, and keeps its place', async () => {
+    const hook = await receiver((response) => response.writeHead(503).end());
+    const task = await RunningTask.start(database);
+    await addConfig(database, task, { url: hook.url, after: 1 });
+    const { metrics } = worker({ PUSH_GIVE_UP_HOURS: '0' });
+    const config = await until(task, (found) => found?.state === 'dead');
+    expect(config).toMatchObject({ delivered: 1, head: 2, failures: 2, status: 503, isDue: false });
+    expect(config?.error).toBe('it answered HTTP 503');
+    const { body } = await metrics.render();
+    expect(body).toMatch(/^baton_push_deliveries_total{outcome="failed"} 1$/m);
+    expect(body).toMatch(/^baton_push_deliveries_total{outcome="dead"} 1$/m);
+    expect(body).toMatch(/^baton_push_dead 1$/m);
+  });
+
+  it('because nobody listens, the address is private, the egress rules forbid it or the port is wrong, says so', async () => {
+    const gone = await receiver();
+    const { url } = gone;
+    gone.close();
+    const hook = await receiver();
+    const errorOf = async (to: string) => {
+      const task = await RunningTask.start(database);
+      await addConfig(database, task, { url: to, after: 1 });
+      const found = await until(task, (config) => (config?.failures ?? 0) > 0);
+      return found?.error;
+    };
+    const started = worker();
+    expect(await errorOf(url)).toBe('it refused the connection');
+    expect(await errorOf('http://10.0.0.1/hook')).toMatch(/private|not (a )?public|allow/i);
+    expect(await errorOf('http://127.0.0.1:25/')).toMatch(/port/);
+    started.egress = { allow: [], deny: ['127.0.0.1'] };
+    expect(await errorOf(hook.url)).toMatch(/egress_deny/);
+    expect(hook.received).toEqual([]);
+  });
+
+  it('because the receiver hangs is over after the time-out', async () => {
+    const hook = await receiver(() => undefined);
+    const task = await RunningTask.start(database);
+    await addConfig(database, task, { url: hook.url, after: 1 });
+    worker({ PUSH_TIMEOUT_MS: '200' });
+    const config = await until(task, (found) => (found?.failures ?? 0) > 0);
+    expect(config?.error).toBe('it did not answer within 200 ms');
+  });
+});
+
+it('a huge answer counts by its status, and is not read', async () => {
+  let written = 0;
+  const hook = await receiver((response) => {
+    const more = (): void => {
+      while (!response.destroyed && response.write(Buffer.alloc(64 * 1024))) written += 64 * 1024;
+    };
+    response.writeHead(200).on('drain', more);
+    more();
+  });
+  const task = await RunningTask.start(database);
+  await addConfig(database, task, { url: hook.url });
+  worker({ PUSH_RESPONSE_BYTES: '1000' });
+  await untilTold(task, 2);
+  expect(hook.sequences).toEqual([1, 2]);
+  expect(written).toBeLessThan(64 * 1024 * 1024);
+});
+
+describe('a receiver that asks for another mode', () => {
+  const asking = (mode: string) => receiver((response) => response.setHeader('baton-push-mode', mode).end());
+
+  it('gets the newest state alone when several events wait', async () => {
+    const hook = await asking('newest');
+    const task = await RunningTask.start(database);
+    await task.say('a', 'b', 'c');
+    await addConfig(database, task, { url: hook.url });
+    worker();
+    await untilTold(task, 5);
+    expect(hook.sequences).toEqual([1, 5]);
+    expect(hook.received[1]!.headers['baton-first-sequence']).toBe('2');
+    expect(hook.received[1]!.json).toMatchObject({ task: { artifacts: [{ artifactId: 'reply' }] } });
+    await task.end();
+    await untilTold(task, 6);
+    expect(hook.received[2]!.json).toMatchObject({ statusUpdate: {} });
+    expect(await configOf(database, task)).toMatchObject({ mode: 'newest' });
+  });
+
+  it('gets all waiting events in one request', async () => {
+    const hook = await asking('batch');
+    const task = await RunningTask.start(database);
+    await task.say('a', 'b', 'c');
+    await addConfig(database, task, { url: hook.url });
+    worker();
+    await untilTold(task, 5);
+    expect(hook.sequences).toEqual([1, 5]);
+    const { events, sequences } = hook.received[1]!.json as { events: object[]; sequences: number[] };
+    expect(events.map((event) => Object.keys(event)[0])).toEqual([
+      'statusUpdate',
+      ...['artifactUpdate', 'artifactUpdate', 'artifactUpdate'],
+    ]);
+    expect(sequences).toEqual([2, 3, 4, 5]);
+  });
+
+  it('gets each event as long as it asks for nothing that is known', async () => {
+    const hook = await asking('everything');
+    const task = await RunningTask.start(database);
+    await addConfig(database, task, { url: hook.url });
+    worker();
+    await untilTold(task, 2);
+    expect(hook.sequences).toEqual([1, 2]);
+  });
+});
+
+describe('a worker', () => {
+  it('that dies between the answer and the cursor leaves one request that comes twice', async () => {
+    const hook = await receiver();
+    const task = await RunningTask.start(database);
+    await task.say('a', 'b');
+    await addConfig(database, task, { url: hook.url });
+    // It has sent event 1 and has told nobody.
+    const store = new PushDeliveryStore(database);
+    const [claimed] = await store.claim('dead', 300, { limit: 1, perHost: 1, perTenant: 1 });
+    await fetch(hook.url, { method: 'POST', body: '{}', headers: { 'baton-sequence': '1' } });
+    worker();
+    await untilTold(task, 4);
+    expect(hook.sequences).toEqual([1, 1, 2, 3, 4]);
+    // What it says later counts no more.
+    expect(await store.advance(claimed!, 1, 1_000)).toBeUndefined();
+    expect(
+      await store.fail(claimed!, {
+        ...{ status: null, error: '', retryMs: 1, giveUpHours: 0, isGone: true },
+      }),
+    ).toBeUndefined();
+    await store.release(claimed!);
+    expect(await configOf(database, task)).toMatchObject({ state: 'active', delivered: 4, isDue: false });
+  });
+
+  it('that is told to stop lets a request end, and begins no other', async () => {
+    let finish = (): void => undefined;
+    const hook = await receiver((response) => (finish = () => void response.end()));
+    const task = await RunningTask.start(database);
+    await addConfig(database, task, { url: hook.url });
+    const stopping = worker();
+    await hook.reach(1);
+    const stopped = stopping.stop();
+    finish();
+    await stopped;
+    expect(hook.sequences).toEqual([1]);
+    expect(await configOf(database, task)).toMatchObject({
+      delivered: 1,
+      isDue: true,
+      isLeased: false,
+      failures: 0,
+    });
+  });
+
+  it('gives back a config whose receiver takes longer than the grace time', async () => {
+    const hook = await receiver(() => undefined);
+    const task = await RunningTask.start(database);
+    await addConfig(database, task, { url: hook.url });
+    const stopping = worker({ WORKER_GRACE_MS: '50' });
+    await hook.reach(1);
+    await stopping.stop();
+    expect(await configOf(database, task)).toMatchObject({
+      delivered: 0,
+      isDue: true,
+      isLeased: false,
+      failures: 0,
+    });
+  });
+});
+
+describe('a slow receiver', () => {
+  it('holds up no other, neither of its own tenant nor of others', async () => {
+    const slow = await receiver(() => undefined);
+    const fast = await receiver();
+    const tenantId = randomUUID();
+    const tasks = await Promise.all(
+      Array.from({ length: 12 }, () => RunningTask.start(database, { tenantId })),
+    );
+    for (const task of tasks) await addConfig(database, task, { url: slow.url, after: 1 });
+    worker({ PUSH_PER_HOST: '2', PUSH_CONCURRENCY: '4' });
+    await slow.reach(2);
+    const own = await RunningTask.start(database, { tenantId });
+    await addConfig(database, own, { url: fast.url });
+    const others = await RunningTask.start(database);
+    await addConfig(database, others, { url: fast.url });
+    await Promise.all([untilTold(own, 2), untilTold(others, 2)]);
+    expect(slow.received).toHaveLength(2);
+  });
+});
+
+describe('claims', () => {
+  const store = (): PushDeliveryStore => new PushDeliveryStore(database);
+  const limits = { limit: 100, perHost: 100, perTenant: 100 };
+
+  /** Due configs of one tenant. */
+  async function due(tenantId: string, count: number, url = 'https://a.example/'): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      const task = await RunningTask.start(database, { tenantId });
+      await addConfig(database, task, { url: `${url}${i}` });
+    }
+  }
+
+  const tenantsOf = (claimed: { tenantId: string }[]): Record<string, number> => {
+    const counts: Record<string, number> = {};
+    for (const { tenantId } of claimed) counts[tenantId] = (counts[tenantId] ?? 0) + 1;
+    return counts;
+  };
+
+  it('go to the tenant with the fewest leases first', async () => {
+    const [many, few] = [randomUUID(), randomUUID()];
+    await due(many, 8);
+    await due(few, 2);
+    expect(tenantsOf(await store().claim('a', 60_000, { ...limits, limit: 4 }))).toEqual({
+      [many]: 2,
+      [few]: 2,
+    });
+    await due(few, 4);
+    expect(tenantsOf(await store().claim('a', 60_000, { ...limits, limit: 4 }))).toEqual({
+      [many]: 2,
+      [few]: 2,
+    });
+  });
+
+  it('keep the limits per host and per tenant, over all workers', async () => {
+    const [one, other] = [randomUUID(), randomUUID()];
+    await due(one, 6);
+    await due(other, 2, 'https://A.example/x');
+    await due(other, 1, 'https://b.example/');
+    const perHost = { ...limits, perHost: 3 };
+    const claims = await Promise.all(['a', 'b', 'c'].map((id) => store().claim(id, 60_000, perHost)));
+    const hosts = claims.flat().map(({ url }) => new URL(url).host);
+    expect(hosts.filter((host) => host === 'a.example')).toHaveLength(3);
+    expect(hosts.filter((host) => host === 'b.example')).toHaveLength(1);
+    const perTenant = await store().claim('d', 60_000, { ...limits, perTenant: 3 });
+    const taken = tenantsOf([...claims.flat(), ...perTenant]);
+    expect(Math.max(...Object.values(taken))).toBe(3);
+  });
+
+  it('never give one config to two workers', async () => {
+    await due(randomUUID(), 20);
+    const claims = await Promise.all(
+      ['a', 'b', 'c', 'd'].map((id) => store().claim(id, 60_000, { ...limits, limit: 8 })),
+    );
+    const ids = claims.flat().map(({ taskId }) => taskId);
+    expect(ids).toHaveLength(20);
+    expect(new Set(ids).size).toBe(20);
+  });
+});

@@ -1,0 +1,149 @@
+import {
+  type Codec,
+  type EventPayload,
+  type Task,
+  type TaskEvent,
+  type TaskSnapshot,
+  V0_3_CODEC,
+  V1_0_CODEC,
+} from '@baton/a2a';
+import type { ClaimedPush } from '@baton/database';
+
+/** What a config is told by one request. */
+export interface PushRequest {
+  /** The event that it tells of, or the last one of several. */
+  sequence: number;
+  /** The receiver then knows of all events up to this one. */
+  through: number;
+  /** Without those that prove who sends it. */
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** A thing to tell: an event, or a task as it is after some events. */
+interface Told {
+  first: number;
+  sequence: number;
+  payload: EventPayload;
+}
+
+interface Form {
+  codec: Codec;
+  contentType: string;
+}
+
+const FORM_1_0: Form = { codec: V1_0_CODEC, contentType: 'application/a2a+json' };
+const FORMS: Record<ClaimedPush['protocol'], Form> = {
+  '1.0': FORM_1_0,
+  '0.3': { codec: V0_3_CODEC, contentType: 'application/json' },
+  webhook: FORM_1_0,
+};
+
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+
+/** Whether a config is told of these events with the task as it is now. */
+export const needsTask = ({ protocol, mode }: ClaimedPush, events: readonly TaskEvent[]): boolean =>
+  protocol === '0.3' || (protocol === '1.0' && mode === 'newest' && events.length > 1);
+
+/**
+ * The requests that tell a config of these events, in order. None: they are nothing to this config.
+ * @param events the next ones of the log, without a gap
+ * @param snapshot the task after these events or later, if `needsTask` says so
+ */
+export function pushRequests(
+  config: ClaimedPush,
+  events: readonly TaskEvent[],
+  snapshot?: TaskSnapshot,
+): PushRequest[] {
+  const isNewest = config.mode === 'newest';
+  const told = isNewest && snapshot ? [newest(snapshot, events)] : toldBy(config, events, snapshot);
+  const [first] = told;
+  const last = told.at(-1);
+  if (!first || !last) return [];
+  const end = Math.max(last.sequence, events.at(-1)?.sequence ?? 0);
+  if (config.mode === 'batch') {
+    const bodies = told.map((one) => encoded(config, one)).join(',');
+    const sequences = JSON.stringify(told.map(({ sequence }) => sequence));
+    const body = `{"events":[${bodies}],"sequences":${sequences}}`;
+    return [requestOf(config, { ...last, first: first.first }, body, end)];
+  }
+  return (isNewest ? [last] : told).map((one) =>
+    requestOf(config, one, encoded(config, one), one === last ? end : one.sequence),
+  );
+}
+
+/**
+ * 1.0 tells each event. 0.3 knows only tasks: there is one for each status, and one for what has come after the last of
+ * them. A task shows all artifacts, so more would say nothing new. A native webhook is told of the states it asks for.
+ */
+function toldBy(
+  { protocol, states }: ClaimedPush,
+  events: readonly TaskEvent[],
+  snapshot: TaskSnapshot | undefined,
+): Told[] {
+  if (protocol === '1.0') return events.map(asItIs);
+  if (protocol === 'webhook') {
+    return events
+      .filter(({ payload }) => {
+        const state = statusOf(payload)?.state;
+        return state !== undefined && (states?.includes(state) ?? true);
+      })
+      .map(asItIs);
+  }
+  return snapshot ? tasksOf(events, snapshot) : [];
+}
+
+function tasksOf(events: readonly TaskEvent[], snapshot: TaskSnapshot): Told[] {
+  const tasks: Told[] = [];
+  let first = events[0]?.sequence ?? 0;
+  for (const { sequence, payload } of events) {
+    const status = statusOf(payload);
+    if (!status) continue;
+    tasks.push({ first, sequence, payload: taskPayload({ ...snapshot.task, status }) });
+    first = sequence + 1;
+  }
+  const end = events.at(-1)?.sequence ?? 0;
+  // If the task is newer already, the events after these tell of it.
+  if (first <= end && snapshot.sequence === end) {
+    tasks.push({ first, sequence: end, payload: taskPayload(snapshot.task) });
+  }
+  return tasks;
+}
+
+const asItIs = ({ sequence, payload }: TaskEvent): Told => ({ first: sequence, sequence, payload });
+
+/** The task in place of all events that wait. */
+const newest = ({ task, sequence }: TaskSnapshot, events: readonly TaskEvent[]): Told => ({
+  first: events[0]?.sequence ?? sequence,
+  sequence,
+  payload: taskPayload(task),
+});
+
+const taskPayload = (task: Task): EventPayload => ({ $case: 'task', value: task });
+
+const statusOf = (payload: EventPayload): Task['status'] =>
+  payload.$case === 'artifactUpdate' ? undefined : payload.value.status;
+
+const encoded = ({ protocol }: ClaimedPush, { sequence, payload }: Told): string =>
+  JSON.stringify(FORMS[protocol].codec.encodeItem({ sequence, payload }));
+
+function requestOf(
+  config: ClaimedPush,
+  { first, sequence }: Told,
+  body: string,
+  through: number,
+): PushRequest {
+  const { taskId, protocol, traces } = config;
+  const { codec, contentType } = FORMS[protocol];
+  const trace = traces.find(([start]) => start <= sequence)?.[1];
+  const headers: Record<string, string> = {
+    'content-type': contentType,
+    'user-agent': 'Baton',
+    'a2a-version': codec.version,
+    'baton-task': taskId,
+    'baton-sequence': String(sequence),
+    ...(first < sequence && { 'baton-first-sequence': String(first) }),
+    ...(trace && TRACEPARENT.test(trace) && { traceparent: trace }),
+  };
+  return { sequence, through, headers, body };
+}

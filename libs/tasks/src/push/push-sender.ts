@@ -1,0 +1,301 @@
+import { Environment } from '@baton/config';
+import {
+  type ClaimedPush,
+  isTransient,
+  PUSH_MODES,
+  PushDeliveryStore,
+  type PushMode,
+  TaskStore,
+} from '@baton/database';
+import { LimitsService, PushSecrets } from '@baton/identity';
+import { failureReason, Outbound } from '@baton/outbound';
+import { counter, histogram, Logger, Metrics } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { retryTransient } from '../core/retry.js';
+import { deliveryId, DeliverySigner } from './delivery-signer.js';
+import { needsTask, type PushRequest, pushRequests } from './push-request.js';
+import { retryAfterMs, retryPause } from './retry-plan.js';
+
+const DELIVERIES = counter(
+  'baton_push_deliveries_total',
+  'Push notifications that were tried, by outcome: delivered, failed, ended (HTTP 410) or dead (given up)',
+  ['outcome'],
+);
+const REQUEST = histogram(
+  'baton_push_request_seconds',
+  'Duration of requests to receivers of push notifications',
+);
+const WAIT = histogram(
+  'baton_push_wait_seconds',
+  'Time for which a push config was due before a worker took it',
+);
+
+/** How much longer than a request a lease is: for what is asked of Postgres before and after it. */
+const LEASE_MARGIN_MS = 5_000;
+/** Events that one read of the log returns, and about how large they may be together. */
+const PAGE = { limit: 100, bytes: 1024 * 1024 };
+/** After so many requests a config lets others go first. */
+const MAX_REQUESTS = 100;
+const MAX_ERROR_CHARS = 500;
+const GONE = 410;
+
+/** What a receiver has answered. */
+interface Answer {
+  status: number;
+  mode: PushMode | undefined;
+  /** In ms; 0 = it did not say. */
+  retryAfter: number;
+}
+
+/** A receiver that has not taken a request. */
+class Unanswered {
+  constructor(
+    /** For the owner of the config. */
+    readonly reason: string,
+    readonly status: number | null = null,
+    readonly retryAfter = 0,
+  ) {}
+}
+
+/** A lease, by the clock of this process. */
+interface Lease {
+  /** In ms, as `performance.now()`. */
+  endsAt: number;
+  /** Aborts when no other request may begin. */
+  stopping: AbortSignal;
+  /** Aborts requests under way. */
+  signal: AbortSignal;
+}
+
+/** How a worker that shuts down says so. */
+export interface StopSignals {
+  /** Begin no other request. */
+  stopping: AbortSignal;
+  /** Abort the one under way. */
+  abort: AbortSignal;
+}
+
+/**
+ * Delivers push notifications: reads the log after the cursor of a config, and sends one request after the other. A request
+ * that is not answered with 2xx is repeated, so that events stay in order. The cursor moves after the answer: a worker that
+ * dies between the two leaves one request that is sent twice (docs/inside/adr/0023-push-from-the-log.md).
+ */
+@Injectable()
+export class PushSender {
+  private readonly signer: DeliverySigner;
+
+  constructor(
+    private readonly deliveries: PushDeliveryStore,
+    private readonly tasks: TaskStore,
+    private readonly secrets: PushSecrets,
+    private readonly limits: LimitsService,
+    private readonly outbound: Outbound,
+    private readonly environment: Environment,
+    private readonly metrics: Metrics,
+    private readonly logger: Logger,
+  ) {
+    this.signer = new DeliverySigner(environment);
+  }
+
+  /** How long a config belongs to a worker without a word of it. */
+  get leaseMs(): number {
+    return this.environment.pushTimeoutMs + LEASE_MARGIN_MS;
+  }
+
+  /**
+   * Tell a claimed config what it does not know yet. Never rejects. After any failure its row says what is left to do.
+   * @param claimedAt when the claim was sent, in ms as `performance.now()`
+   */
+  async deliver(
+    config: ClaimedPush,
+    claimedAt: number,
+    { stopping, abort: signal }: StopSignals,
+  ): Promise<void> {
+    const { tenantId, taskId, configId } = config;
+    const log = this.logger.child({ tenantId, taskId, configId });
+    this.metrics.of(WAIT).observe(config.waitedSeconds);
+    const lease = { endsAt: claimedAt + this.leaseMs, stopping, signal };
+    try {
+      const hasEnded = await this.tellAll(config, lease, log).catch((error: unknown) => {
+        // Whoever stopped this worker did not fail the delivery, and neither did Postgres.
+        if (signal.aborted) return false;
+        if (isTransient(error)) throw error;
+        log.error('push notification could not be prepared', { err: error });
+        return this.fail(config, new Unanswered('the notification could not be prepared'), log);
+      });
+      if (!hasEnded) await this.deliveries.release(config);
+    } catch (error) {
+      log.warn('push config left to the end of its lease', { err: error });
+    }
+  }
+
+  /** @returns whether the lease has ended */
+  private async tellAll(config: ClaimedPush, lease: Lease, log: Logger): Promise<boolean> {
+    let now = config;
+    for (let sent = 0; this.mayGoOn(lease, sent);) {
+      const requests = await this.nextRequests(now, lease.signal);
+      for (const request of requests) {
+        // After this, another worker may send the same at the same time.
+        if (!this.mayGoOn(lease, sent)) return false;
+        const answer = request.body === undefined ? undefined : await this.send(now, request, lease.signal);
+        if (answer instanceof Unanswered) return this.fail(now, answer, log);
+        sent += 1;
+        const head = await this.advance(now, request.through, lease, answer);
+        // The config was deleted, or another worker has it.
+        if (head === undefined) return false;
+        if (head <= request.through) return true;
+        const { mode } = now;
+        now = { ...now, delivered: request.through, failures: 0, mode: answer?.mode ?? mode };
+        if (now.mode !== mode) break;
+      }
+    }
+    return false;
+  }
+
+  /** Whether there is time for one more request. */
+  private mayGoOn({ stopping, endsAt }: Lease, sent: number): boolean {
+    const isInTime = performance.now() + this.environment.pushTimeoutMs < endsAt;
+    return isInTime && sent < MAX_REQUESTS && !stopping.aborted;
+  }
+
+  /** The next requests; one without a body says that there is nothing to tell up to there. */
+  private async nextRequests(config: ClaimedPush, signal: AbortSignal): Promise<NextRequest[]> {
+    const { tenantId, taskId, delivered } = config;
+    const { events } = await retryTransient(() => this.tasks.readPage(config, delivered, PAGE), { signal });
+    const end = events.at(-1)?.sequence;
+    if (end === undefined) throw new Error('the log ends before its head');
+    const snapshot = needsTask(config, events)
+      ? await retryTransient(() => this.tasks.get(tenantId, taskId), { signal })
+      : undefined;
+    const requests = pushRequests(config, events, snapshot);
+    return requests.length > 0 ? requests : [{ through: end }];
+  }
+
+  /** @returns the answer if the receiver has taken it. Rejects if this worker must stop. */
+  private async send(
+    config: ClaimedPush,
+    request: PushRequest,
+    signal: AbortSignal,
+  ): Promise<Answer | Unanswered> {
+    const started = performance.now();
+    try {
+      const answer = await this.post(config, request, signal);
+      if (answer instanceof Unanswered) return answer;
+      const { status, retryAfter } = answer;
+      if (status >= 200 && status < 300) {
+        this.metrics.of(DELIVERIES).inc({ outcome: 'delivered' });
+        return answer;
+      }
+      const isRedirect = status >= 300 && status < 400;
+      const reason = `it answered HTTP ${status}${isRedirect ? ', and redirects are not followed' : ''}`;
+      return new Unanswered(reason, status, retryAfter);
+    } finally {
+      this.metrics.of(REQUEST).observe((performance.now() - started) / 1000);
+    }
+  }
+
+  private async post(
+    config: ClaimedPush,
+    request: PushRequest,
+    signal: AbortSignal,
+  ): Promise<Answer | Unanswered> {
+    const { tenantId, taskId, configId, url } = config;
+    const { pushTimeoutMs } = this.environment;
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), pushTimeoutMs);
+    const calls = this.outbound.forTenant(() => this.limits.egress(tenantId));
+    try {
+      const { body, sequence } = request;
+      const secrets = this.secrets.open(config);
+      const delivery = { id: deliveryId(taskId, configId, sequence), body, url, taskId, at: new Date() };
+      const proofs = await this.signer.headers(delivery, {
+        ...secrets,
+        scheme: config.authScheme ?? undefined,
+      });
+      const response = await calls.fetch(url, {
+        ...{ method: 'POST', headers: { ...request.headers, ...proofs }, body, redirect: 'manual' },
+        signal: AbortSignal.any([signal, timeout.signal]),
+      });
+      const { status, headers } = response;
+      await this.drain(response);
+      const mode = PUSH_MODES.find((known) => known === headers.get('baton-push-mode')?.trim().toLowerCase());
+      return { status, mode, retryAfter: retryAfterMs(headers.get('retry-after')) };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const late = timeout.signal.aborted ? `it did not answer within ${pushTimeoutMs} ms` : undefined;
+      return new Unanswered(late ?? failureReason(error) ?? reasonOf(error));
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /**
+   * Read a little of the answer's body, so that the connection can be used again. What is in it does not matter: the status
+   * has said it all. Never rejects.
+   */
+  private async drain({ body }: Response): Promise<void> {
+    if (!body) return;
+    let left = this.environment.pushResponseBytes;
+    const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        left -= value.byteLength;
+        if (left < 0) break;
+      }
+    } catch {
+      // It has hung up, or takes too long.
+    }
+    await reader.cancel().catch(() => undefined);
+  }
+
+  private async advance(
+    config: ClaimedPush,
+    through: number,
+    lease: Lease,
+    told: Answer | undefined,
+  ): Promise<number | undefined> {
+    let askedAt = 0;
+    // The receiver has it: this is worth every try until another worker may have the config.
+    const signal = AbortSignal.timeout(Math.max(1, Math.round(lease.endsAt - performance.now())));
+    const head = await retryTransient(
+      () => {
+        askedAt = performance.now();
+        return this.deliveries.advance(config, through, this.leaseMs, told);
+      },
+      { signal },
+    );
+    lease.endsAt = askedAt + this.leaseMs;
+    return head;
+  }
+
+  /** @returns whether the config was still ours */
+  private async fail(
+    config: ClaimedPush,
+    { reason, status, retryAfter }: Unanswered,
+    log: Logger,
+  ): Promise<boolean> {
+    const {
+      pushFirstRetryMs: firstMs,
+      pushMaxRetryMs: maxMs,
+      pushGiveUpHours: giveUpHours,
+    } = this.environment;
+    const failures = config.failures + 1;
+    const error = reason.slice(0, MAX_ERROR_CHARS);
+    const retryMs = retryPause(failures, { firstMs, maxMs }, retryAfter);
+    const failure = { status, error, retryMs, giveUpHours, isGone: status === GONE };
+    const state = await this.deliveries.fail(config, failure);
+    if (!state) return false;
+    this.metrics.of(DELIVERIES).inc({ outcome: state === 'active' ? 'failed' : state });
+    if (state === 'active') log.info('push delivery failed', { status, error, failures, retryMs });
+    else log.warn('push config is over', { state, status, error, failures });
+    return true;
+  }
+}
+
+type NextRequest = PushRequest | { through: number; body?: undefined };
+
+/** What a request could not even be made of. No text of undici: it may hold a header. */
+const reasonOf = (error: unknown): string =>
+  error instanceof Error && error.name === 'SecretError' ? error.message : 'the request could not be sent';
