@@ -58,7 +58,7 @@ export const V0_3_HTTP_CODEC = defineCodec({
     sendStreamingMessage: { methods: sendMethods(operations.sendStreamingMessage.methods) },
     getTask: { ...operations.getTask, encode: encodeTask },
     cancelTask: { ...operations.cancelTask, encode: encodeTask },
-    getExtendedAgentCard: { ...operations.getExtendedAgentCard, encode: encodeProtoCard },
+    getExtendedAgentCard: { ...operations.getExtendedAgentCard, encode: encodeCardForAll },
   },
   encodeItem: ({ payload }) => encodeEvent(payload),
 });
@@ -105,10 +105,13 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 type JsonObject = Record<string, unknown>;
 
-/** Security is written as in 1.0, whose protocol buffers have it from 0.3. */
-function encodeProtoCard(card: AgentCard): JsonObject {
-  const { securitySchemes, securityRequirements } = encodeCard(card, '1.0');
-  return { ...encodeCard(card, '0.2'), securitySchemes, security: securityRequirements };
+/**
+ * The one answer that Python's SDK reads in the JSON of 0.3, and JavaScript's in that of the protocol buffers. They differ in
+ * the security: each scheme has both forms. JavaScript's then finds no scheme in `security`, which it does not need.
+ */
+function encodeCardForAll(card: AgentCard): JsonObject {
+  const { securitySchemes } = encodeCard(card, 'both');
+  return { ...encodeCard(card, '0.2'), securitySchemes };
 }
 
 function encodeEvent(payload: EventPayload): JsonObject {

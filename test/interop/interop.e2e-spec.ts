@@ -1,0 +1,113 @@
+// The official SDKs of other languages as clients of one running Baton. Each folder has a program, `run`, that prints a line
+// for each of its checks. Every line that is expected here is a test.
+import { spawn, spawnSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { Stack } from '../support/stack.js';
+
+const CHECKS = [
+  'card',
+  'signed card',
+  'send',
+  'stream',
+  'get',
+  'list',
+  'cancel',
+  'subscribe',
+  'multi-turn',
+  'files and data',
+  'unknown task',
+  'task that cannot be canceled',
+  'bad request',
+];
+/** 0.3 has no list of tasks, and its cards are not signed. */
+const CHECKS_OF_0_3 = CHECKS.filter((check) => !['list', 'signed card'].includes(check));
+
+/** The checks of each version and binding that an SDK speaks. */
+const LANGUAGES: Record<string, Record<string, string[]>> = {
+  javascript: {
+    '1.0 JSON-RPC': CHECKS,
+    '1.0 HTTP+JSON': CHECKS,
+    '0.3 JSON-RPC': CHECKS_OF_0_3,
+    '0.3 HTTP+JSON': CHECKS_OF_0_3,
+  },
+  python: {
+    '1.0 JSON-RPC': CHECKS,
+    '1.0 HTTP+JSON': CHECKS,
+    '0.3 JSON-RPC': CHECKS_OF_0_3,
+    '0.3 HTTP+JSON': CHECKS_OF_0_3,
+  },
+};
+
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const AGENT = {
+  name: 'Interop',
+  description: 'Echoes what it gets',
+  runtime: 'echo',
+  extended: { description: 'Echoes what it gets, and tells callers with a token more' },
+};
+/** The exit code of a `run` that lacks something on this machine; its output says what. */
+const LEFT_OUT = 3;
+
+const programOf = (language: string): string => join(__dirname, language, 'run');
+
+/** Why a language cannot run here, if so. In CI everything was prepared before, so this takes a second. */
+const leftOut = Object.fromEntries(
+  Object.keys(LANGUAGES).map((language) => {
+    const { status, stdout } = spawnSync('bash', [programOf(language), '--prepare'], { encoding: 'utf8' });
+    return [language, status === LEFT_OUT ? stdout.trim() : undefined];
+  }),
+);
+const present = Object.keys(LANGUAGES).filter((language) => leftOut[language] === undefined);
+
+/** What a program has said of its checks: `ok`, or what was wrong. */
+async function run(language: string, env: Record<string, string>): Promise<Map<string, string>> {
+  const program = spawn('bash', [programOf(language)], { env: { ...process.env, ...env } });
+  const [output, errors] = await Promise.all([text(program.stdout), text(program.stderr)]);
+  const results = new Map<string, string>();
+  for (const block of output.split(/^(?=(?:not )?ok - )/m)) {
+    const [, not, name = '', why = ''] = /^(not )?ok - (.*)\n([^]*)$/.exec(block) ?? [];
+    results.set(name, not ? why : 'ok');
+  }
+  return results.set('', errors);
+}
+
+let stack: Stack;
+let said: Record<string, Map<string, string>>;
+
+beforeAll(async () => {
+  const env = { CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })) };
+  stack = await Stack.start({ driver: 'postgres', env });
+  const { token } = await stack.createTenant();
+  const { url } = stack.apis[0]!;
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  await fetch(`${url}/v1/agents`, { method: 'POST', headers, body: JSON.stringify(AGENT) });
+  const caller = { BATON_URL: `${url}/agents/interop/`, BATON_TOKEN: token };
+  const runs = present.map(async (language) => [language, await run(language, caller)] as const);
+  said = Object.fromEntries(await Promise.all(runs));
+});
+afterAll(() => stack.stop());
+
+describe.each(Object.entries(LANGUAGES))('clients in %s', (language, kinds) => {
+  const reason = leftOut[language];
+  const describeIfHere = reason === undefined ? describe : describe.skip;
+
+  describeIfHere.each(Object.entries(kinds))(
+    `%s${reason === undefined ? '' : ` (${reason})`}`,
+    (kind, checks) => {
+      it.each(checks)('%s', (check) => {
+        expect(said[language]?.get(`${kind}: ${check}`) ?? `was not run: ${said[language]?.get('')}`).toBe(
+          'ok',
+        );
+      });
+    },
+  );
+
+  (reason === undefined ? it : it.skip)('checks nothing else', () => {
+    const expected = Object.entries(kinds).flatMap(([kind, checks]) =>
+      checks.map((check) => `${kind}: ${check}`),
+    );
+    expect([...said[language]!.keys()].filter((name) => name !== '').sort()).toEqual(expected.sort());
+  });
+});

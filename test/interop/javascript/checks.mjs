@@ -1,0 +1,143 @@
+// What is asked of every client of the JavaScript SDK, whatever its version and binding. `sdk` is one of sdk-1.0.mjs and
+// sdk-0.3.mjs: it makes the calls, and tells results in the plain words of this file.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { createRemoteJWKSet } from 'jose';
+
+/** Longer than any check lasts, so that the task is there until it is canceled. */
+const LONG = { chunks: 600, delayMs: 100 };
+
+const texts = ({ parts }) => parts.flatMap(({ text }) => text ?? []);
+
+function omitName(part) {
+  const { filename, ...rest } = part;
+  return filename === undefined ? part : rest;
+}
+
+/** The error that a call ends with. */
+async function refusal(call) {
+  const answer = await call.then(
+    (result) => ({ result }),
+    (error) => ({ error }),
+  );
+  assert.ok(answer.error, `expected an error, got ${JSON.stringify(answer.result)}`);
+  return answer.error;
+}
+
+/** A stream of a long turn, read until its first chunk. */
+async function begun(sdk) {
+  const stream = sdk.stream([{ text: 'long' }], { echo: LONG });
+  const events = [];
+  do events.push((await stream.next()).value);
+  while (events.at(-1)?.kind === 'task' || events.at(-1)?.kind === 'status');
+  assert.deepEqual([events[0].kind, events.at(-1)?.kind], ['task', 'artifact']);
+  return { id: events[0].id, stream };
+}
+
+async function last(stream) {
+  let event;
+  for await (event of stream);
+  return event;
+}
+
+export const CHECKS = {
+  async card(sdk, { baseUrl }) {
+    const card = await sdk.card();
+    assert.equal(card.name, 'Interop');
+    assert.equal(card.capabilities.streaming, true);
+    assert.ok(sdk.urls(card).every((url) => url.startsWith(new URL(baseUrl).origin)));
+    assert.match((await sdk.extendedCard()).description, /callers with a token more/);
+  },
+
+  async 'signed card'(sdk, { origin }) {
+    const keys = createRemoteJWKSet(new URL('/.well-known/jwks.json', origin));
+    await sdk.verifyCard(async (kid, jku) => {
+      assert.equal(jku, `${origin}/.well-known/jwks.json`);
+      return keys({ alg: 'ES256', kid });
+    });
+  },
+
+  async send(sdk) {
+    const task = await sdk.send([{ text: 'hello' }]);
+    assert.deepEqual([task.state, texts(task)], ['completed', ['hello']]);
+  },
+
+  async stream(sdk) {
+    const events = [];
+    for await (const event of sdk.stream([{ text: 'hi' }], { echo: { chunks: 3 } })) events.push(event);
+    const kinds = events.map(({ kind }) => kind);
+    assert.deepEqual(kinds, ['task', 'status', 'artifact', 'artifact', 'artifact', 'status']);
+    assert.equal(events.at(-1).state, 'completed');
+  },
+
+  async get(sdk) {
+    const { id } = await sdk.send([{ text: 'get me' }]);
+    const task = await sdk.get(id);
+    assert.deepEqual([task.id, task.state, texts(task)], [id, 'completed', ['get me']]);
+    assert.deepEqual(task.history, ['user']);
+  },
+
+  async list(sdk) {
+    const contextId = randomUUID();
+    for (const text of ['a', 'b', 'c']) await sdk.send([{ text }], { contextId });
+    const first = await sdk.list({ contextId, pageSize: 2 });
+    const second = await sdk.list({ contextId, pageSize: 2, pageToken: first.nextPageToken });
+    assert.deepEqual([...first.tasks, ...second.tasks].flatMap(texts), ['c', 'b', 'a']);
+    assert.equal(second.nextPageToken, '');
+  },
+
+  async cancel(sdk) {
+    const { id, stream } = await begun(sdk);
+    assert.equal((await sdk.cancel(id)).state, 'canceled');
+    assert.equal((await last(stream)).state, 'canceled');
+  },
+
+  async subscribe(sdk) {
+    const { id, stream } = await begun(sdk);
+    const other = sdk.subscribe(id);
+    const { value } = await other.next();
+    assert.deepEqual([value.kind, value.id], ['task', id]);
+    assert.equal((await other.next()).value.kind, 'artifact');
+    await sdk.cancel(id);
+    assert.equal((await last(other)).state, 'canceled');
+    await last(stream);
+  },
+
+  async 'multi-turn'(sdk) {
+    const asked = await sdk.send([{ text: 'first' }], { echo: { askInput: true } });
+    assert.equal(asked.state, 'input-required');
+    const { id: taskId, contextId } = asked;
+    const answered = await sdk.send([{ text: 'second' }], { taskId, contextId });
+    assert.deepEqual([answered.id, answered.state, texts(answered)], [taskId, 'completed', ['second']]);
+    assert.deepEqual(answered.history, ['user', 'agent', 'user']);
+  },
+
+  async 'files and data'(sdk) {
+    const all = [
+      { bytes: 'AAEC/w==', mediaType: 'application/octet-stream', filename: 'four.bin' },
+      { url: 'https://example.com/report.pdf', mediaType: 'application/pdf', filename: 'report.pdf' },
+      { data: { n: 1.5, list: ['ä', true, null], nested: { empty: {} } } },
+      { text: 'and text' },
+    ];
+    const parts = sdk.forgetsFileNames ? all.map((part) => omitName(part)) : all;
+    const task = await sdk.send(parts);
+    assert.deepEqual(task.parts, parts);
+    assert.deepEqual((await sdk.get(task.id)).parts, parts);
+  },
+
+  async 'unknown task'(sdk) {
+    assert.equal(sdk.reason(await refusal(sdk.get(randomUUID()))), 'TASK_NOT_FOUND');
+    const stream = sdk.subscribe(randomUUID());
+    assert.equal(sdk.reason(await refusal(stream.next())), 'TASK_NOT_FOUND');
+  },
+
+  async 'task that cannot be canceled'(sdk) {
+    const { id } = await sdk.send([{ text: 'done' }]);
+    assert.equal(sdk.reason(await refusal(sdk.cancel(id))), 'TASK_NOT_CANCELABLE');
+  },
+
+  async 'bad request'(sdk) {
+    assert.equal(sdk.reason(await refusal(sdk.send([]))), 'INVALID_PARAMS');
+    assert.equal(sdk.reason(await refusal(sdk.stream([]).next())), 'INVALID_PARAMS');
+  },
+};

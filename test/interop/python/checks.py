@@ -1,0 +1,151 @@
+"""What is asked of every client of the Python SDK, whatever its version and binding.
+
+`sdk` is the `Client` of sdk_1_0.py or sdk_0_3.py: it makes the calls, and tells results in the plain words of this file.
+"""
+
+import uuid
+
+# Longer than any check lasts, so that the task is there until it is canceled.
+LONG = {'chunks': 600, 'delayMs': 100}
+
+
+def equal(actual, expected):
+    assert actual == expected, f'expected {expected!r}, got {actual!r}'
+
+
+def texts(task):
+    return [part['text'] for part in task['parts'] if 'text' in part]
+
+
+async def refusal(call):
+    """The error that a call ends with."""
+    try:
+        result = await call
+    except Exception as error:
+        return error
+    raise AssertionError(f'expected an error, got {result!r}')
+
+
+async def collect(stream):
+    return [event async for event in stream]
+
+
+async def begun(sdk):
+    """A stream of a long turn, read until its first chunk."""
+    stream = sdk.stream([{'text': 'long'}], echo=LONG)
+    first = await anext(stream)
+    equal(first['kind'], 'task')
+    while (await anext(stream))['kind'] == 'status':
+        pass
+    return first['id'], stream
+
+
+async def card(sdk):
+    card = await sdk.card()
+    equal(card.name, 'Interop')
+    assert card.capabilities.streaming
+    assert 'tells callers with a token more' in (await sdk.extended_card()).description
+
+
+async def signed_card(sdk):
+    await sdk.verified_card()
+
+
+async def send(sdk):
+    task = await sdk.send([{'text': 'hello'}])
+    equal([task['state'], texts(task)], ['completed', ['hello']])
+
+
+async def stream(sdk):
+    events = await collect(sdk.stream([{'text': 'hi'}], echo={'chunks': 3}))
+    kinds = [event['kind'] for event in events]
+    equal(kinds, ['task', 'status', 'artifact', 'artifact', 'artifact', 'status'])
+    equal(events[-1]['state'], 'completed')
+
+
+async def get(sdk):
+    sent = await sdk.send([{'text': 'get me'}])
+    task = await sdk.get(sent['id'])
+    equal([task['id'], task['state'], texts(task)], [sent['id'], 'completed', ['get me']])
+    equal(task['history'], ['user'])
+
+
+async def list_tasks(sdk):
+    context_id = str(uuid.uuid4())
+    for text in ['a', 'b', 'c']:
+        await sdk.send([{'text': text}], context_id=context_id)
+    first, token = await sdk.list(context_id, page_size=2)
+    second, end = await sdk.list(context_id, page_size=2, page_token=token)
+    equal([text for task in [*first, *second] for text in texts(task)], ['c', 'b', 'a'])
+    equal(end, '')
+
+
+async def cancel(sdk):
+    task_id, stream = await begun(sdk)
+    equal((await sdk.cancel(task_id))['state'], 'canceled')
+    equal((await collect(stream))[-1]['state'], 'canceled')
+
+
+async def subscribe(sdk):
+    task_id, stream = await begun(sdk)
+    other = sdk.subscribe(task_id)
+    first = await anext(other)
+    equal([first['kind'], first['id']], ['task', task_id])
+    equal((await anext(other))['kind'], 'artifact')
+    await sdk.cancel(task_id)
+    equal((await collect(other))[-1]['state'], 'canceled')
+    await collect(stream)
+
+
+async def multi_turn(sdk):
+    asked = await sdk.send([{'text': 'first'}], echo={'askInput': True})
+    equal(asked['state'], 'input-required')
+    ids = {'task_id': asked['id'], 'context_id': asked['context_id']}
+    answered = await sdk.send([{'text': 'second'}], **ids)
+    equal([answered['id'], answered['state'], texts(answered)], [asked['id'], 'completed', ['second']])
+    equal(answered['history'], ['user', 'agent', 'user'])
+
+
+async def files_and_data(sdk):
+    parts = [
+        {'bytes': b'\x00\x01\x02\xff', 'media_type': 'application/octet-stream', 'filename': 'four.bin'},
+        {'url': 'https://example.com/report.pdf', 'media_type': 'application/pdf', 'filename': 'report.pdf'},
+        {'data': {'n': 1.5, 'list': ['ä', True, None], 'nested': {'empty': {}}}},
+        {'text': 'and text'},
+    ]
+    task = await sdk.send(parts)
+    equal(task['parts'], parts)
+    equal((await sdk.get(task['id']))['parts'], parts)
+
+
+async def unknown_task(sdk):
+    equal(sdk.shown(await refusal(sdk.get(str(uuid.uuid4())))), sdk.SHOWN['TASK_NOT_FOUND'])
+    stream = sdk.subscribe(str(uuid.uuid4()))
+    equal(sdk.shown(await refusal(anext(stream))), sdk.SHOWN_OF_STREAMS['TASK_NOT_FOUND'])
+
+
+async def not_cancelable(sdk):
+    task = await sdk.send([{'text': 'done'}])
+    equal(sdk.shown(await refusal(sdk.cancel(task['id']))), sdk.SHOWN['TASK_NOT_CANCELABLE'])
+
+
+async def bad_request(sdk):
+    equal(sdk.shown(await refusal(sdk.send([]))), sdk.SHOWN['INVALID_PARAMS'])
+    equal(sdk.shown(await refusal(anext(sdk.stream([])))), sdk.SHOWN_OF_STREAMS['INVALID_PARAMS'])
+
+
+CHECKS = {
+    'card': card,
+    'signed card': signed_card,
+    'send': send,
+    'stream': stream,
+    'get': get,
+    'list': list_tasks,
+    'cancel': cancel,
+    'subscribe': subscribe,
+    'multi-turn': multi_turn,
+    'files and data': files_and_data,
+    'unknown task': unknown_task,
+    'task that cannot be canceled': not_cancelable,
+    'bad request': bad_request,
+}

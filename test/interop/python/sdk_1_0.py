@@ -1,0 +1,149 @@
+"""a2a-sdk 1.x: a client of A2A 1.0 over one binding."""
+
+import uuid
+from urllib.parse import urljoin
+
+import httpx
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.types import (
+    CancelTaskRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    TaskState,
+)
+from a2a.utils.signing import create_signature_verifier
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.struct_pb2 import Value
+from jwt import PyJWK
+
+BINDINGS = {'JSON-RPC': 'JSONRPC', 'HTTP+JSON': 'HTTP+JSON'}
+WITHOUT = []
+
+
+def to_part(part):
+    if 'data' in part:
+        return Part(data=ParseDict(part['data'], Value()))
+    known = {'text': 'text', 'bytes': 'raw', 'url': 'url', 'media_type': 'media_type', 'filename': 'filename'}
+    return Part(**{known[key]: value for key, value in part.items()})
+
+
+def from_part(part):
+    kind = part.WhichOneof('content')
+    if kind == 'data':
+        return {'data': MessageToDict(part.data)}
+    described = {'media_type': part.media_type, 'filename': part.filename}
+    content = {'bytes' if kind == 'raw' else kind: getattr(part, kind)}
+    return {**content, **{key: value for key, value in described.items() if value}}
+
+
+def state(status):
+    return TaskState.Name(status.state).removeprefix('TASK_STATE_').lower().replace('_', '-')
+
+
+def from_task(task):
+    return {
+        'id': task.id,
+        'context_id': task.context_id,
+        'state': state(task.status),
+        'parts': [from_part(part) for artifact in task.artifacts for part in artifact.parts],
+        'history': [Role.Name(message.role).removeprefix('ROLE_').lower() for message in task.history],
+    }
+
+
+async def from_stream(stream):
+    async for event in stream:
+        match event.WhichOneof('payload'):
+            case 'task':
+                yield {'kind': 'task', **from_task(event.task)}
+            case 'status_update':
+                yield {'kind': 'status', 'state': state(event.status_update.status)}
+            case other:
+                yield {'kind': other.removesuffix('_update')}
+
+
+def to_request(parts, echo=None, task_id='', context_id=''):
+    message = Message(
+        message_id=str(uuid.uuid4()),
+        role=Role.ROLE_USER,
+        parts=[to_part(part) for part in parts],
+        task_id=task_id,
+        context_id=context_id,
+    )
+    if echo:
+        message.metadata.update({'echo': echo})
+    return SendMessageRequest(message=message)
+
+
+class Client:
+    # The SDK has an error class for each reason.
+    SHOWN = {
+        'TASK_NOT_FOUND': 'TaskNotFoundError',
+        'TASK_NOT_CANCELABLE': 'TaskNotCancelableError',
+        'INVALID_PARAMS': 'InvalidParamsError',
+    }
+    SHOWN_OF_STREAMS = SHOWN
+
+    @classmethod
+    async def connect(cls, binding, base_url, http):
+        """Connects as users do: from the card of the agent."""
+        self = cls()
+        self.base_url, self.http = base_url, http
+        self.resolver = A2ACardResolver(http, base_url)
+        card = await self.resolver.get_agent_card()
+        bindings = [BINDINGS[binding]]
+        configs = [
+            ClientConfig(streaming=streaming, httpx_client=http, supported_protocol_bindings=bindings)
+            for streaming in (False, True)
+        ]
+        self.blocking, self.streaming = [ClientFactory(config).create(card) for config in configs]
+        return self
+
+    async def card(self):
+        return await self.resolver.get_agent_card()
+
+    async def extended_card(self):
+        return await self.blocking.get_extended_agent_card(GetExtendedAgentCardRequest())
+
+    async def verified_card(self):
+        """The card as the SDK fetches it, verified with the published keys by the SDK."""
+        url = urljoin(self.base_url, '/.well-known/jwks.json')
+        keys = {key['kid']: PyJWK(key) for key in (await self.http.get(url)).json()['keys']}
+
+        def key_of(kid, jku):
+            assert jku == url, jku
+            return keys[kid]
+
+        verifier = create_signature_verifier(key_of, ['ES256'])
+        return await self.resolver.get_agent_card(signature_verifier=verifier)
+
+    async def send(self, parts, **options):
+        [event] = [event async for event in self.blocking.send_message(to_request(parts, **options))]
+        return from_task(event.task)
+
+    def stream(self, parts, **options):
+        return from_stream(self.streaming.send_message(to_request(parts, **options)))
+
+    async def get(self, task_id):
+        return from_task(await self.blocking.get_task(GetTaskRequest(id=task_id)))
+
+    async def list(self, context_id, page_size, page_token=''):
+        query = ListTasksRequest(
+            context_id=context_id, page_size=page_size, page_token=page_token, include_artifacts=True
+        )
+        answer = await self.blocking.list_tasks(query)
+        return [from_task(task) for task in answer.tasks], answer.next_page_token
+
+    async def cancel(self, task_id):
+        return from_task(await self.blocking.cancel_task(CancelTaskRequest(id=task_id)))
+
+    def subscribe(self, task_id):
+        return from_stream(self.streaming.subscribe(SubscribeToTaskRequest(id=task_id)))
+
+    def shown(self, error):
+        return type(error).__name__ if type(error).__name__ in self.SHOWN.values() else repr(error)
