@@ -3,9 +3,10 @@ import type { OperationName } from '../../libs/a2a/src/operation.js';
 import { rpcPaths } from '../../libs/a2a/src/profiles/index.js';
 import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/profile.js';
 import { CARD_PATHS, REST_ROUTES } from '../../apps/api/src/testing/routes.js';
-import type { WireRequest } from '../support/wire.js';
+import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
+import type { Headers, WireRequest } from '../support/wire.js';
 import { AGENTS, type Case, type Kind, TASKS } from './case.js';
-import { METHODS, type Named } from './methods.js';
+import { httpRequestOf, METHODS, type Named } from './methods.js';
 import { restCases } from './rest-cases.js';
 import { callHeaders, message, rpc, type Twins, type World } from './world.js';
 
@@ -29,9 +30,13 @@ const isOneOf = <K extends Kind>(kinds: readonly K[], kind: Kind): kind is K => 
 /** Every case of every path there is. Throws for a method or a path that nobody has described. */
 export const allCases = (): Case[] => [
   ...rpcPaths().flatMap(rpcCases),
+  ...HTTP_ROUTES.flatMap(httpCases),
   ...REST_ROUTES.flatMap(({ path, method }) => restCases(path, method)),
   ...CARD_PATHS.flatMap(cardCases),
 ];
+
+const isSend = (operation: OperationName): boolean =>
+  operation === 'sendMessage' || operation === 'sendStreamingMessage';
 
 function rpcCases(path: RpcPath): Case[] {
   return path.profiles.flatMap((profile) =>
@@ -48,7 +53,7 @@ function methodCases(path: RpcPath, method: string): Case[] {
   const sample = codec.decode(method, describe({ taskId: randomUUID(), alias: 'a', agent: 'a' }));
   const { operation, clientTaskId } = sample;
   const { scope, kinds } = KINDS[operation];
-  const sends = operation === 'sendMessage' || operation === 'sendStreamingMessage';
+  const sends = isSend(operation);
   const named = clientTaskId !== undefined;
   const hasAliases = path.profiles.some(({ methods }) => methods.includes('tasks/send'));
   const kindsHere = [
@@ -67,6 +72,41 @@ function methodCases(path: RpcPath, method: string): Case[] {
       prepare: preparation(path.path, kind, { sends, named, request }),
     };
   });
+}
+
+/** What the path of a route names besides a task. A caller of 0.1 chooses ids of tasks; there is no such one here. */
+function httpCases(route: HttpRoute): Case[] {
+  const { verb, path, method, codec, namesTenant } = route;
+  const { operation } = codec.decode(method, METHODS[method]!({ taskId: randomUUID() }));
+  const { scope, kinds } = KINDS[operation];
+  const sends = isSend(operation);
+  // What is not refused makes a task, which is dear: one route shows that the binding passes on what it names.
+  const isMain = !sends || path === '/agents/:agent/message::send';
+  const kindsHere = namesTenant
+    ? TENANTS
+    : [
+        ...kinds.filter((kind) => kind !== 'alias' && (isMain || isOneOf(TASKS, kind))),
+        ...AGENTS,
+        ...(isMain && codec.version === '1.0' ? TENANTS : []),
+      ];
+  return kindsHere.map((kind) => {
+    const request = (id: string) => httpRequest(route, kind, id, sends);
+    return {
+      title: `${verb} ${path} ${method} (${codec.version}) by ${kind}`,
+      // The name of another tenant is refused before anybody's scopes count.
+      ...{ kind, scope: namesTenant ? 'tasks:read' : scope, sends, open: false, request },
+      refused: namesTenant || isOneOf([...AGENTS, ...TASKS, 'cursor'], kind),
+      prepare: sends ? preparation(path, kind, { sends, named: false, request }) : undefined,
+    };
+  });
+}
+
+function httpRequest(route: HttpRoute, kind: Kind, id: string, sends: boolean): WireRequest {
+  const named: Named = { taskId: sends ? undefined : randomUUID() };
+  if (isOneOf(TASKS, kind) || kind === 'cursor') named.taskId = id;
+  nameIn(named, kind, id);
+  const agent = isOneOf(AGENTS, kind) ? id : kind === 'workingTask' ? 'witness' : 'echo';
+  return { ...httpRequestOf(route, named, { agent }), headers: idHeaders(kind, id) };
 }
 
 /** Things that the stranger's own calls would change, if they were named twice, are made for each case. */
@@ -99,9 +139,7 @@ function rpcRequest(path: string, method: string, kind: Kind, id: string, sends:
   const named: Named = { taskId: sends ? undefined : randomUUID(), alias: randomUUID() };
   if (isOneOf(TASKS, kind) || kind === 'cursor') Object.assign(named, { taskId: id, alias: id });
   if (kind === 'alias') Object.assign(named, { taskId: sends ? undefined : id, alias: id });
-  if (kind === 'contextId' || kind === 'messageId' || kind === 'pageToken') named[kind] = id;
-  if (kind === 'reference') named.referenceTaskIds = [id];
-  if (isOneOf(TENANTS, kind)) named.tenant = id;
+  nameIn(named, kind, id);
   const ofWitness = kind === 'workingTask' && !method.startsWith('tasks/send');
   const agent = isOneOf(AGENTS, kind) ? id : ofWitness ? 'witness' : 'echo';
   // Where no path names the agent, a task does, if there is one.
@@ -111,14 +149,23 @@ function rpcRequest(path: string, method: string, kind: Kind, id: string, sends:
   return {
     method: 'POST',
     path: path.replace(':agent', agent),
-    headers: {
-      host: kind === 'host' ? id : undefined,
-      'last-event-id': kind === 'cursor' ? '1' : undefined,
-      'idempotency-key': kind === 'idempotencyKey' ? id : undefined,
-    },
+    headers: idHeaders(kind, id),
     body: rpc(method, METHODS[method]!(named)),
   };
 }
+
+/** Names it where every binding has it in the params. */
+function nameIn(named: Named, kind: Kind, id: string): void {
+  if (kind === 'contextId' || kind === 'messageId' || kind === 'pageToken') named[kind] = id;
+  if (kind === 'reference') named.referenceTaskIds = [id];
+  if (isOneOf(TENANTS, kind)) named.tenant = id;
+}
+
+const idHeaders = (kind: Kind, id: string): Headers => ({
+  host: kind === 'host' ? id : undefined,
+  'last-event-id': kind === 'cursor' ? '1' : undefined,
+  'idempotency-key': kind === 'idempotencyKey' ? id : undefined,
+});
 
 function cardCases(path: string): Case[] {
   const kinds: readonly Kind[] = path.includes(':agent') ? AGENTS : ['host'];

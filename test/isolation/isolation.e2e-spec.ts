@@ -18,7 +18,7 @@ interface Walked {
 }
 
 /** As many calls as there have been at the least: new methods and ways to name a thing only make them more. */
-const FLOORS = { reads: 3_175, sends: 1_379, lookedUp: 25, ofHosts: 22 };
+const FLOORS = { reads: 3_711, sends: 1_513, lookedUp: 25, ofHosts: 22 };
 
 type Asker = keyof World['tokens'] | 'nobody' | 'guesser';
 

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { httpPathOf, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
+import type { WireRequest } from '../support/wire.js';
 
 /** What a call may name; what is absent is not in its params. */
 export interface Named {
@@ -85,3 +87,29 @@ export const METHODS: Readonly<Record<string, Params>> = {
   'tasks/send': sendOld,
   'tasks/sendSubscribe': sendOld,
 };
+
+/**
+ * A call over HTTP+JSON: what the path of a route names is in the path, the rest in the body or in the query.
+ * @param others what else the path names, such as the agent
+ */
+export function httpRequestOf(
+  route: HttpRoute,
+  named: Named,
+  others: Readonly<Record<string, string>>,
+): Omit<WireRequest, 'headers'> {
+  const { verb, names } = route;
+  const params = METHODS[route.method]!(named);
+  const texts = Object.entries(params).filter(
+    (member): member is [string, string] => typeof member[1] === 'string',
+  );
+  const known: Readonly<Record<string, string>> = { ...Object.fromEntries(texts), ...others };
+  const inPath = new Set<string>();
+  const path = httpPathOf(route, (name) => {
+    const param = names[name] ?? name;
+    inPath.add(param);
+    return known[param] ?? known[name] ?? 'config';
+  });
+  if (verb === 'POST') return { method: verb, path, body: params };
+  const search = new URLSearchParams(texts.filter(([name]) => !inPath.has(name))).toString();
+  return { method: verb, path: search === '' ? path : `${path}?${search}` };
+}

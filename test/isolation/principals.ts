@@ -1,5 +1,4 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Client } from 'pg';
 import { OpenIdProvider } from '../support/open-id-provider.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import {
@@ -10,6 +9,7 @@ import {
   type Wired,
   type WireRequest,
 } from '../support/wire.js';
+import { buryRun, expireToken, revokeToken } from './operator-hands.js';
 import { type Column, SCOPE_COLUMNS } from './rights.js';
 import { callHeaders, message, rpc } from './world.js';
 
@@ -179,10 +179,8 @@ export class Principals {
     await stack.baton('tenants', 'limits', slug, ...unlimited);
     await stack.baton('tenants', 'set', foreign.slug, '--default-agent', AGENT);
     await stack.baton('tenants', 'suspend', suspended.slug, '--reason', 'unpaid bill');
-    await stack.baton('tokens', 'revoke', '--tenant', slug, prefixOf(revoked));
-    await this.sql(
-      `UPDATE api_tokens SET expires_at = now() - interval '1 day' WHERE prefix = '${prefixOf(expired)}'`,
-    );
+    await revokeToken(stack, slug, revoked);
+    await expireToken(stack, expired);
   }
 
   private async makeThings(): Promise<void> {
@@ -194,24 +192,7 @@ export class Principals {
     };
     for (const group of GROUPS) {
       const task = await this.makeTask(group);
-      const [dead] = await this.sql<{ run_id: string }>(
-        `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
-         SELECT tenant_id, id, task_id, '${AGENT}', 'test', 3 FROM runs WHERE task_id = '${task}' RETURNING run_id`,
-      );
-      this.things[group] = { ...shared, task, deadRun: dead!.run_id };
-    }
-  }
-
-  private async sql<Row extends object>(text: string): Promise<Row[]> {
-    const client = new Client({ connectionString: this.stack.database.url });
-    await client.connect();
-    try {
-      await client.query(`SET baton.tenant = 'system'`);
-      return (await client.query<Row>(text)).rows;
-    } finally {
-      await client.end();
+      this.things[group] = { ...shared, task, deadRun: await buryRun(this.stack, task, 'test') };
     }
   }
 }
-
-const prefixOf = (token: string): string => token.slice(0, 'baton_'.length + 6);

@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../../apps/api/src/testing/routes.js';
 import { errorWire } from '../../libs/a2a/src/json-rpc.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
-import { httpPathOf, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Answer, WireRequest } from '../support/wire.js';
-import { METHODS, type Named } from './methods.js';
+import { httpRequestOf, METHODS, type Named } from './methods.js';
 import { AGENT, type Group, groupOf, Principals, type Things } from './principals.js';
 import {
   type Cell,
@@ -221,20 +220,12 @@ function requestOf(
   { path, method, operation, namesTask, route }: RpcMethod,
   task: string,
 ): Omit<WireRequest, 'headers'> {
-  if (route) return httpRequestOf(route, METHODS[method]!(namesTask ? { taskId: task } : {}));
+  if (route) return httpRequestOf(route, namesTask ? { taskId: task } : {}, { agent: AGENT });
   const named: Named = namesTask ? { taskId: task, alias: task } : { alias: randomUUID() };
   // Where no path names the agent, a task does, if there is one.
   const isByTask = namesTask && !/listTasks|push|Card/.test(operation);
   if (path === '/a2a' && !isByTask) named.agent = AGENT;
   return { method: 'POST', path: path.replace(':agent', AGENT), body: rpc(method, METHODS[method]!(named)) };
-}
-
-/** What the path of a route names is in the path, and the rest in the body. */
-function httpRequestOf(route: HttpRoute, params: object): Omit<WireRequest, 'headers'> {
-  const { verb, names } = route;
-  const named: Record<string, string> = { ...params, agent: AGENT };
-  const path = httpPathOf(route, (name) => named[names[name] ?? name] ?? named[name] ?? 'config');
-  return { method: verb, path, ...(verb === 'POST' && { body: params }) };
 }
 
 const ALL_ROUTES = [...ROUTES.filter((route) => !isOfA2a(route)), ...MANAGEMENT_ROUTES];

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { DRIVERS } from '../support/redis.js';
 import { Stack } from '../support/stack.js';
-import { type Answer, exchange, type Headers, type WireRequest } from '../support/wire.js';
+import { type Answer, exchange, type Headers, type Wired, type WireRequest } from '../support/wire.js';
+import { buryRun, expireToken, revokeToken, sql } from './operator-hands.js';
 
 /** In everything that the owner says and names: nobody else may ever read it. */
 export const MARK = 'owner-secret';
@@ -157,11 +158,8 @@ export class World {
       create(owner.slug, 'admin'),
       ...[owner, stranger].map(({ slug }) => stack.baton('tenants', 'set', slug, '--default-agent', 'echo')),
     ]);
-    const prefix = (token: string): string => token.slice(0, 'baton_'.length + 6);
-    await stack.baton('tokens', 'revoke', '--tenant', owner.slug, prefix(tokens.revoked));
-    await this.sql(
-      `UPDATE api_tokens SET expires_at = now() - interval '1 day' WHERE prefix = '${prefix(tokens.expired)}'`,
-    );
+    await revokeToken(stack, owner.slug, tokens.revoked);
+    await expireToken(stack, tokens.expired);
   }
 
   private async makeThings(): Promise<void> {
@@ -180,10 +178,11 @@ export class World {
       '--json',
     ];
     const agentId = (JSON.parse(await stack.baton(...create)) as { id: string }).id;
-    const [installed] = await this.sql<{ id: string }>(
+    const [installed] = await sql<{ id: string }>(
+      stack,
       `SELECT id FROM installed_agents WHERE slug = 'limited'`,
     );
-    const [tenant] = await this.sql<{ id: string }>(`SELECT id FROM tenants WHERE slug = '${slugs.owner}'`);
+    const [tenant] = await sql<{ id: string }>(stack, `SELECT id FROM tenants WHERE slug = '${slugs.owner}'`);
     const host = 'private-owner.example';
     await stack.baton('hosts', 'bind', host, '--tenant', slugs.owner, '--agent', 'private');
     const contextId = randomUUID();
@@ -192,17 +191,13 @@ export class World {
     const working = await this.startTask('witness', {}, true);
     // The stranger has something as well, so that its lists are not empty.
     for (let i = 0; i < 3; i++) await this.call(tokens.stranger, 'SendMessage', message({ text: 'mine' }));
-    const [dead] = await this.sql<{ run_id: string }>(
-      `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
-       SELECT tenant_id, id, task_id, 'echo', '${MARK}', 3 FROM runs WHERE task_id = '${ended}' RETURNING run_id`,
-    );
     const page = await this.call(tokens.owner, 'ListTasks', { pageSize: 1 });
     const schedule = await this.makeSchedule();
     this.owned = {
       ...{ waitingTask: waiting, endedTask: ended, workingTask: working, contextId, host },
       ...{ agentSlug: 'private', agentId, installedSlug: 'limited', installedId: installed!.id },
       ...{ pageToken: page.nextPageToken as string, tenantSlug: slugs.owner, tenantId: tenant!.id },
-      deadRun: dead!.run_id,
+      deadRun: await buryRun(stack, ended, MARK),
       secretName: await this.makeSecret(),
       ...{ scheduleId: schedule.id, scheduleName: schedule.name, tokenId: await this.makeToken() },
     };
@@ -210,36 +205,37 @@ export class World {
 
   /** The agents that every tenant may call, and so see. */
   async sharedAgentIds(): Promise<string[]> {
-    const rows = await this.sql<{ id: string }>('SELECT id FROM installed_agents WHERE every_tenant');
+    const everybodys = 'SELECT id FROM installed_agents WHERE every_tenant';
+    const rows = await sql<{ id: string }>(this.stack, everybodys);
     return rows.map(({ id }) => id);
   }
 
   /** A secret of the owner's. @returns its name */
   async makeSecret(): Promise<string> {
     const name = `private-${randomUUID()}`;
-    const headers = callHeaders(this.tokens.owner);
-    const body = { value: MARK };
-    const answer = await this.send({ method: 'PUT', path: `/v1/secrets/${name}`, headers, body });
-    if (answer.status !== 200) throw new Error(`PUT /v1/secrets: ${answer.text}`);
+    await this.must('PUT', `/v1/secrets/${name}`, { value: MARK });
     return name;
   }
 
   /** A token of the owner's that nobody uses. @returns its id */
   async makeToken(): Promise<string> {
-    const headers = callHeaders(this.tokens.owner);
-    const answer = await this.send({ method: 'POST', path: '/v1/tokens', headers, body: { name: MARK } });
-    if (answer.status !== 201) throw new Error(`POST /v1/tokens: ${answer.text}`);
-    return answer.json.id as string;
+    return (await this.must('POST', '/v1/tokens', { name: MARK })).id as string;
   }
 
   /** A schedule of the owner's, which is not due soon. */
   async makeSchedule(): Promise<{ id: string; name: string }> {
     const name = `private-${randomUUID()}`;
-    const headers = callHeaders(this.tokens.owner);
     const body = { name, agent: 'private', cron: '@yearly', text: MARK };
-    const answer = await this.send({ method: 'POST', path: '/v1/schedules', headers, body });
-    if (answer.status !== 201) throw new Error(`POST /v1/schedules: ${answer.text}`);
-    return answer.json as { id: string; name: string };
+    const { id } = await this.must('POST', '/v1/schedules', body);
+    return { id: id as string, name };
+  }
+
+  /** A request of the owner's, which must succeed. */
+  private async must(method: string, path: string, body: object): Promise<Wired> {
+    const headers = callHeaders(this.tokens.owner);
+    const answer = await this.send({ method, path, headers, body });
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.text}`);
+    return answer.json;
   }
 
   private async startTask(agent: string, more: object, returnImmediately = false): Promise<string> {
@@ -255,17 +251,6 @@ export class World {
       const task = await this.call(this.tokens.owner, 'GetTask', { id }, `/agents/${agent}`);
       if (task.status.state === 'TASK_STATE_WORKING') return;
       await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-
-  private async sql<Row extends object>(text: string): Promise<Row[]> {
-    const client = new Client({ connectionString: this.stack.database.url });
-    await client.connect();
-    try {
-      await client.query(`SET baton.tenant = 'system'`);
-      return (await client.query<Row>(text)).rows;
-    } finally {
-      await client.end();
     }
   }
 }

@@ -68,8 +68,9 @@ interface BoundRow {
   open: string[];
 }
 
-/** In one statement, after which the session has no key again. */
-const TRY_KEY = `SELECT CASE WHEN set_config('baton.system_key', $1, true) IS NOT NULL THEN system_scope_granted() END`;
+/** In one statement, after which the session has no scope and no key again. */
+const TRY_KEY = `SELECT CASE WHEN set_config('baton.tenant', '${SYSTEM_SCOPE}', true) IS NOT NULL
+  AND set_config('baton.system_key', $1, true) IS NOT NULL THEN system_scope_granted() END`;
 const REFUSED = '42501';
 
 /** Whether the database asks for a key before it opens the scope of all tenants, and not for this one. */

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { dropConditions, insertFor } from '../../../../test/support/sample-rows.js';
-import { enforceSystemKey, releaseSystemKey } from '../migrations/system-key.js';
+import { enforceSystemKey, ensureSystemKey, releaseSystemKey } from '../migrations/system-key.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
 import { systemScope } from './row-security.js';
@@ -179,6 +179,32 @@ it('asks for the key once for each table of a statement, whatever number of rows
     expect.stringMatching(/InitPlan.*Result \(actual rows=1.* loops=1\)/),
     expect.stringMatching(/InitPlan.*Result \(actual rows=1.* loops=1\)/),
   ]);
+});
+
+it('does not ask a tenant for the key when its statement has waited for a row that another one changed', async () => {
+  const rows = { text: 'UPDATE tasks SET last_sequence = last_sequence + 1 RETURNING tenant_id AS tenant' };
+  const locked = { text: 'SELECT tenant_id AS tenant FROM tasks FOR UPDATE' };
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  for (const statement of [rows, locked]) {
+    const waited = await database.inTenant(MINE, async (first) => {
+      await first.query(rows, []);
+      const second = database.tenantQuery<{ tenant: string }>(MINE, statement, []);
+      second.catch(() => undefined);
+      while ((await keyless.query(waiting)).rowCount === 0);
+      return { second };
+    });
+    expect(await waited.second).toEqual([{ tenant: MINE }]);
+  }
+});
+
+it('is replaced where it asks in every scope, as it once did', async () => {
+  await keyless.query(`CREATE OR REPLACE FUNCTION system_scope_granted() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+    IF current_setting('baton.system_key', true) = '${KEY}' THEN RETURN true; END IF;
+    RAISE insufficient_privilege USING MESSAGE = '${REFUSED}'; END $$`);
+  await ensureSystemKey(test.url, KEY);
+  const granted = `SELECT system_scope_granted() AS granted`;
+  expect(await database.tenantQuery(MINE, { text: granted }, [])).toEqual([{ granted: false }]);
+  await expect(keyless.query(granted)).rejects.toThrow(REFUSED);
 });
 
 it('lets processes without the key go on until it is enforced, and takes two keys during a change', async () => {

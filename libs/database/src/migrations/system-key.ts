@@ -25,16 +25,23 @@ export async function enforceSystemKey(databaseUrl: string, keys: readonly strin
   });
 }
 
-/** Every name has its schema, so that no search_path of a session changes what is compared. */
+/**
+ * Every name has its schema, so that no search_path of a session changes what is compared. Postgres calls the function in
+ * the scope of a tenant as well, without using the result: when a statement that waited for a row reads it again
+ * (EvalPlanQual). So it raises in the scope of all tenants only.
+ */
 const bodyFor = (hashes: readonly string[]): string => `
 BEGIN
   IF pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.current_setting('baton.system_key', true), 'UTF8'))
       OPERATOR(pg_catalog.=) ANY (ARRAY[${hashes.join(', ')}]::pg_catalog.bytea[]) THEN
     RETURN true;
   END IF;
-  RAISE EXCEPTION 'The scope of all tenants needs the key of this database'
-    USING ERRCODE = 'insufficient_privilege',
-      HINT = 'Set DATABASE_SYSTEM_KEY to it, as docs/operating/security.md says.';
+  IF pg_catalog.current_setting('baton.tenant', true) OPERATOR(pg_catalog.=) '${SYSTEM_SCOPE}' THEN
+    RAISE EXCEPTION 'The scope of all tenants needs the key of this database'
+      USING ERRCODE = 'insufficient_privilege',
+        HINT = 'Set DATABASE_SYSTEM_KEY to it, as docs/operating/security.md says.';
+  END IF;
+  RETURN false;
 END
 `;
 
@@ -65,9 +72,18 @@ export async function enforceIfUnused(databaseUrl: string, key: string): Promise
 export async function ensureSystemKey(databaseUrl: string, key: string): Promise<void> {
   const isDone = await inSession(databaseUrl, async (client) => {
     const state = await stateOf(client);
-    return state === 'unknown' || (state === 'asks' && !(await isSystemKeyRefused(client, key)));
+    if (state !== 'asks') return state === 'unknown';
+    return !(await isSystemKeyRefused(client, key)) && !(await isOutdated(client));
   });
   if (!isDone) await enforceSystemKey(databaseUrl, [key]);
+}
+
+/** The function is one of a build that raised in every scope. */
+async function isOutdated(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ body: string }>(
+    `SELECT prosrc AS body FROM pg_proc WHERE oid = 'system_scope_granted()'::regprocedure`,
+  );
+  return rows[0]?.body.includes('baton.tenant') === false;
 }
 
 async function stateOf(client: Client): Promise<SystemKeyState> {

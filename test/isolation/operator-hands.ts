@@ -1,0 +1,38 @@
+import { Client } from 'pg';
+import type { Stack } from '../support/stack.js';
+
+/** Rows of all tenants, or a change of them. */
+export async function sql<Row extends object>({ database }: Stack, text: string): Promise<Row[]> {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    return (await client.query<Row>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+export async function revokeToken(stack: Stack, slug: string, token: string): Promise<void> {
+  await stack.baton('tokens', 'revoke', '--tenant', slug, prefixOf(token));
+}
+
+/** No command makes a token that has expired. */
+export async function expireToken(stack: Stack, token: string): Promise<void> {
+  await sql(
+    stack,
+    `UPDATE api_tokens SET expires_at = now() - interval '1 day' WHERE prefix = '${prefixOf(token)}'`,
+  );
+}
+
+/** Says of the run of a task that it used up its attempts. @returns its id */
+export async function buryRun(stack: Stack, taskId: string, reason: string): Promise<string> {
+  const [dead] = await sql<{ run_id: string }>(
+    stack,
+    `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+     SELECT tenant_id, id, task_id, 'echo', '${reason}', 3 FROM runs WHERE task_id = '${taskId}' RETURNING run_id`,
+  );
+  return dead!.run_id;
+}
+
+const prefixOf = (token: string): string => token.slice(0, 'baton_'.length + 6);
