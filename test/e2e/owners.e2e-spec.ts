@@ -357,14 +357,12 @@ describe('a token', () => {
     const author = await token('agents:call', 'schedules:write');
     const schedule = { name: `report-${randomUUID()}`, agent: 'echo', cron: '@yearly', text: 'hi' };
     expect((await rest(author, 'POST', '/v1/schedules', schedule)).status).toBe(201);
-    const run = await rest(
-      await token('schedules:write'),
-      'POST',
-      `/v1/schedules/${encodeURIComponent(schedule.name)}/run`,
-    );
-    const path = `/v1/requests/${run.json.request_id as string}`;
-    expect((await rest(author, 'GET', path)).status).toBe(200);
-    expect((await rest(await token('agents:call'), 'GET', path)).status).toBe(404);
+    const path = `/v1/schedules/${encodeURIComponent(schedule.name)}/run`;
+    expect((await rest(await token('schedules:write'), 'POST', path)).status).toBe(403);
+    const run = await rest(await token('agents:call', 'schedules:write'), 'POST', path);
+    const task = `/v1/requests/${run.json.request_id as string}`;
+    expect((await rest(author, 'GET', task)).status).toBe(200);
+    expect((await rest(await token('agents:call'), 'GET', task)).status).toBe(404);
   });
 });
 

@@ -16,6 +16,8 @@ export interface ReadMemory {
 export interface CallContext {
   tenantId: string;
   principal: Principal;
+  /** The entry of the issuer that vouches for the principal, if it is a user of one. */
+  issuerId?: string | undefined;
   scopes: readonly Scope[];
   /** The agents that exist for the caller; unset = all of its tenant. */
   agents?: AllowedAgents | undefined;

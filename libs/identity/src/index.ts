@@ -2,6 +2,7 @@ export { AuditLog } from './audit-log.js';
 export { BearerGuard, callerOf } from './bearer.js';
 export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
 export { IssuerError, readIssuerKeys } from './issuers/issuer-keys.js';
+export { JwtService } from './issuers/jwt.service.js';
 export { explainLimit, LimitsService } from './limits.service.js';
 export { OpenCalls } from './open-calls.js';
 export {

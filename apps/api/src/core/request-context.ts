@@ -220,6 +220,7 @@ export class CallResolver {
       context: {
         tenantId,
         principal,
+        issuerId: caller.issuer?.id,
         scopes,
         agents,
         access,

@@ -68,6 +68,7 @@ const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = 
   caller: { scopes: ['agents:call'] },
   reader: { scopes: ['tasks:read'] },
   admin: { scopes: ['admin'] },
+  scheduler: { scopes: ['schedules:write'] },
   nobody: { scopes: [] },
   stranger: { scopes: ['agents:call'], tenantId: 'tenant-2' },
 };

@@ -13,7 +13,7 @@ import {
 } from '@baton/tasks';
 import type { Cli } from '../cli.js';
 import { withDatabase } from '../platform.js';
-import { tenantSettings, withChannels } from './channels.js';
+import { NOTHING_IN_USE, tenantSettings, withChannels } from './channels.js';
 import type { PlatformOperations } from './platform-operations.js';
 
 const LETTERS_A_PAGE = 1_000;
@@ -46,7 +46,7 @@ export async function withDatabaseOperations<T>(
         new DeadLetters(letters, directory, intake),
       );
       const outbound = new Outbound(environment);
-      const trustedIssuers = new TrustedIssuers(settings, issuers, channels, outbound);
+      const trustedIssuers = new TrustedIssuers(settings, issuers, channels, outbound, NOTHING_IN_USE);
       const operations: PlatformOperations = {
         listHosts: (tenant) => boundHosts.list(tenant),
         bindHost: (host, target) => boundHosts.bind(host, target, OPERATOR_ACTOR),

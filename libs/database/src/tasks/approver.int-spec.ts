@@ -1,7 +1,14 @@
 import { type Scope, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { ApproverError, CatalogClient, type NextTurnResult, TenantStore, TokenStore } from '../index.js';
+import {
+  ApproverError,
+  CatalogClient,
+  IssuerStore,
+  type NextTurnResult,
+  TenantStore,
+  TokenStore,
+} from '../index.js';
 import { endTurn, newTask, openStores, sql, startTask, type Stores, textMessage } from '../stores.fixture.js';
 
 let stores: Stores;
@@ -31,11 +38,12 @@ const tokenWith = async (scopes: Scope[], expiresAt: Date | null = null): Promis
   const rights = { name: 'approver', scopes, agents: [], requestsPerSecond: null, expiresAt };
   return (await tokens.create({ tenantId, ...secret, ...rights })).id;
 };
-const approve = (approvingToken: string): Promise<NextTurnResult> =>
+const approveBy = (by: { approvingToken: string } | { approvingIssuer: string }): Promise<NextTurnResult> =>
   stores.tasks.continue({
-    ...{ tenantId, agentId: 'echo', taskId, runId: randomUUID(), extensions: [], approvingToken },
+    ...{ tenantId, agentId: 'echo', taskId, runId: randomUUID(), extensions: [], ...by },
     message: textMessage('yes'),
   });
+const approve = (approvingToken: string): Promise<NextTurnResult> => approveBy({ approvingToken });
 const runs = () => sql(stores, `SELECT 1 FROM runs WHERE tenant_id = '${tenantId}'`);
 
 describe('an approval', () => {
@@ -61,6 +69,27 @@ describe('an approval', () => {
     expect(await runs()).toHaveLength(1);
     const found = await stores.tasks.get(tenantId, taskId);
     expect(found?.task.status?.state).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+  });
+
+  it('is written for a user while the tenant trusts its issuer, and not after', async () => {
+    const issuers = new IssuerStore(catalog);
+    const result = await issuers.add({
+      ...{ tenantId, issuer: `https://${randomUUID()}.example.com`, audience: 'baton', selector: null },
+      ...{ jwksUrl: null, subjectClaim: 'sub', scopes: ['tasks:approve'], grants: [], agents: [] },
+      requestsPerSecond: null,
+    });
+    if ('conflict' in result) throw new Error('another issuer is in the way');
+    const approvingIssuer = result.added.id;
+    const { id: otherTenant } = await new TenantStore(catalog).create(`t-${randomUUID()}`);
+    expect(await issuers.remove(otherTenant, approvingIssuer)).toBeUndefined();
+    await issuers.remove(tenantId, approvingIssuer);
+    await expect(approveBy({ approvingIssuer })).rejects.toThrow(ApproverError);
+    await expect(approveBy({ approvingIssuer: randomUUID() })).rejects.toThrow(ApproverError);
+    expect(await runs()).toHaveLength(1);
+    const again = await issuers.add({ ...result.added, issuer: `https://${randomUUID()}.example.com` });
+    if ('conflict' in again) throw new Error('another issuer is in the way');
+    expect(await approveBy({ approvingIssuer: again.added.id })).toMatchObject({ ok: true });
+    expect(await runs()).toHaveLength(2);
   });
 
   it('waits for a revocation that has begun, and is refused after it', async () => {

@@ -113,6 +113,8 @@ export interface NextTurn {
   record?: NewAuditRecord;
   /** Id of the token that approves with it, which must have the right when the turn is written. */
   approvingToken?: string;
+  /** Set if it approves for a user: the id of the entry of its issuer. */
+  approvingIssuer?: string;
 }
 
 /** `repeated`: the key names an earlier turn, and nothing was written. */

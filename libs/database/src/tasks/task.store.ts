@@ -124,7 +124,7 @@ export class TaskStore {
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
     const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, quota, retry } = input;
-    const { record, approvingToken } = input;
+    const { record, approvingToken, approvingIssuer } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
@@ -132,7 +132,8 @@ export class TaskStore {
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const keyed = key ? [...values, ...keyValues(key)] : values;
     const row = await acceptTurn<sql.ContinuedRow>(this.database, {
-      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said], record, approvingToken },
+      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said], record },
+      ...{ approvingToken, approvingIssuer },
       isWritten: ({ sequence }) => sequence !== null,
     });
     if (!row) return { ok: false, reason: 'not-found' };

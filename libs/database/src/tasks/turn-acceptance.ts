@@ -19,7 +19,7 @@ export class StorageFullError extends Error {
   override readonly name = 'StorageFullError';
 }
 
-/** The token that approves was revoked, or has lost the right. */
+/** The token that approves was revoked or has lost the right, or the issuer of the user is no longer trusted. */
 export class ApproverError extends Error {
   override readonly name = 'ApproverError';
 }
@@ -55,6 +55,8 @@ interface Acceptance<Row> {
   record?: NewAuditRecord | undefined;
   /** Set if the turn approves: the id of the token. */
   approvingToken?: string | undefined;
+  /** Set if it approves for a user: the id of the entry of its issuer. */
+  approvingIssuer?: string | undefined;
 }
 
 /**
@@ -72,7 +74,8 @@ export async function acceptTurn<Row extends QueryResultRow>(
   const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
   const calls = quota.exact ? [lock, write] : [write];
   const { maxStoredBytes = null } = quota;
-  if (maxStoredBytes === null && !acceptance.child && !acceptance.record && !acceptance.approvingToken) {
+  const approves = acceptance.approvingToken ?? acceptance.approvingIssuer;
+  if (maxStoredBytes === null && !acceptance.child && !acceptance.record && !approves) {
     const answers = await database.tenantQueries(tenantId, calls);
     return answers.at(-1)?.[0] as Row | undefined;
   }
@@ -89,10 +92,11 @@ export async function acceptTurn<Row extends QueryResultRow>(
 
 async function acceptInSteps<Row extends QueryResultRow>(
   database: Database,
-  { tenantId, taskId, stored, isWritten, child, record, approvingToken }: Acceptance<Row>,
+  acceptance: Acceptance<Row>,
   calls: readonly [Statement, Values][],
   maxStoredBytes: number | null,
 ): Promise<Row | undefined> {
+  const { tenantId, taskId, stored, isWritten, child, record } = acceptance;
   return database.inTenant(tenantId, async (transaction) => {
     const answers = await Promise.all(
       calls.map(([statement, values]) => transaction.query<QueryResultRow>(statement, values)),
@@ -100,7 +104,7 @@ async function acceptInSteps<Row extends QueryResultRow>(
     const row = answers.at(-1)?.[0] as Row | undefined;
     if (!row || !isWritten(row)) return row;
     if (child) await addChild(transaction, tenantId, child);
-    if (approvingToken !== undefined) await assertMayApprove(transaction, tenantId, approvingToken);
+    await assertMayApprove(transaction, acceptance);
     if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, taskId, stored, maxStoredBytes);
     if (record) await transaction.record(record);
     return row;
@@ -120,9 +124,25 @@ WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL AND (expires_at IS NULL 
 FOR SHARE`,
 };
 
+/** The same of the issuer that vouches for a user: $1 tenant $2 entry */
+const LOCK_ISSUER: Statement = {
+  name: 'task-lock-issuer',
+  text: 'SELECT id FROM issuers WHERE tenant_id = $1 AND id = $2 FOR SHARE',
+};
+
 /** @throws ApproverError */
-async function assertMayApprove(transaction: Transaction, tenantId: string, tokenId: string): Promise<void> {
-  const found = await transaction.query(LOCK_APPROVER, [tenantId, tokenId]);
+async function assertMayApprove(
+  transaction: Transaction,
+  {
+    tenantId,
+    approvingToken,
+    approvingIssuer,
+  }: Pick<Acceptance<never>, 'tenantId' | 'approvingToken' | 'approvingIssuer'>,
+): Promise<void> {
+  const by = approvingToken ?? approvingIssuer;
+  if (by === undefined) return;
+  const lock = approvingToken === undefined ? LOCK_ISSUER : LOCK_APPROVER;
+  const found = await transaction.query(lock, [tenantId, by]);
   if (found.length === 0) throw new ApproverError();
 }
 

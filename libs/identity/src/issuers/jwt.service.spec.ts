@@ -187,6 +187,10 @@ describe('tokens of an issuer that a tenant trusts', () => {
     rows = [trust({ scopes: ['admin'] })];
     await control.publishControl({ type: 'issuers-changed', tenantId: 'acme', issuer: issuer.url });
     expect(await service.verify(token)).toMatchObject({ scopes: ['admin'] });
+    // The process that has changed it does not wait for the news.
+    rows = [];
+    service.forget(issuer.url);
+    expect(await refusal(token)).toBe(UNTRUSTED);
   });
 
   it('cannot be judged while the keys of the issuer cannot be read', async () => {

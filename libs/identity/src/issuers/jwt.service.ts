@@ -96,6 +96,11 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     return callerOf(row, claims);
   }
 
+  /** Read the entries of an issuer again: this process has changed one, and the news may come back later than the next request. */
+  forget(issuer: string): void {
+    this.cache.forget((key) => key === issuer);
+  }
+
   /** The callers whose issuer is no longer trusted. */
   async refused(callers: readonly Caller[]): Promise<Map<Caller, RefusedToken>> {
     const refused = new Map<Caller, RefusedToken>();

@@ -1,6 +1,6 @@
 import { type CallContext, ProtocolError, TaskState, tokenPrincipal } from '@baton/a2a';
 import { type Approver, approvalsOf, asksForApproval } from '@baton/agents';
-import type { NewAuditRecord, StoredTask } from '@baton/database';
+import type { NewAuditRecord, NextTurn, StoredTask } from '@baton/database';
 import { actorOf } from '../core/actor.js';
 
 /**
@@ -49,8 +49,13 @@ export function approvalRecord(
 }
 
 /**
- * The token whose right is checked again when the approval is written: it may be revoked meanwhile. Other callers have no
- * right that can be taken away while they call.
+ * The token or the issuer that is looked at again when the approval is written: it may be revoked or removed meanwhile. Other
+ * callers have no right that can be taken away while they call.
  */
-export const approvingToken = ({ kind, key }: CallContext['principal']): { approvingToken?: string } =>
-  kind === 'token' ? { approvingToken: key.slice(tokenPrincipal('').key.length) } : {};
+export function approvingBy({
+  principal: { kind, key },
+  issuerId,
+}: Pick<CallContext, 'principal' | 'issuerId'>): Pick<NextTurn, 'approvingToken' | 'approvingIssuer'> {
+  if (kind === 'token') return { approvingToken: key.slice(tokenPrincipal('').key.length) };
+  return issuerId === undefined ? {} : { approvingIssuer: issuerId };
+}

@@ -20,7 +20,7 @@ import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@
 import { Injectable } from '@nestjs/common';
 import { Relay, type TaskWatch } from '../relay/relay.js';
 import { TurnIntake, newTask, withMessageId } from '../turns/turn-intake.js';
-import { approvalRecord, approverFor, approvingToken } from './approval-rights.js';
+import { approvalRecord, approverFor, approvingBy } from './approval-rights.js';
 import { TaskFinder } from './task-finder.js';
 import { pushNotSupported } from './push-not-supported.js';
 
@@ -121,7 +121,7 @@ export class MessageAcceptance {
     const continued = await this.intake.continueTask(
       {
         ...{ tenantId, isGuest, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
-        ...(record && { record, ...approvingToken(principal) }),
+        ...(record && { record, ...approvingBy(call) }),
       },
       async (sequence) => ({
         watch: await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal),

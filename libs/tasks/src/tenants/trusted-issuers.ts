@@ -1,6 +1,6 @@
 import { parseFields, ProtocolError, SCOPES, SLUG } from '@baton/a2a';
 import { type Actor, IssuerStore, type TrustedIssuer } from '@baton/database';
-import { IssuerError, readIssuerKeys } from '@baton/identity';
+import { IssuerError, JwtService, readIssuerKeys } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { type EgressLists, egressRefusal, failureReason, Outbound } from '@baton/outbound';
 import { Inject, Injectable } from '@nestjs/common';
@@ -57,6 +57,7 @@ export class TrustedIssuers {
     private readonly issuers: IssuerStore,
     @Inject(Messaging) private readonly messaging: Pick<Messaging, 'publishControl'>,
     @Inject(Outbound) private readonly outbound: Pick<Outbound, 'forTenant'>,
+    @Inject(JwtService) private readonly issuersInUse: Pick<JwtService, 'forget'>,
   ) {}
 
   /** By issuer and audience, of one tenant or of all. @throws ProtocolError `not-found` */
@@ -110,8 +111,9 @@ export class TrustedIssuers {
     }
   }
 
-  /** Processes that do not hear of it notice within TOKEN_CACHE_MS. */
+  /** Other processes that do not hear of it notice within TOKEN_CACHE_MS. */
   private async inform({ tenantId, issuer }: TrustedIssuer): Promise<void> {
+    this.issuersInUse.forget(issuer);
     await this.messaging.publishControl({ type: 'issuers-changed', tenantId, issuer }).catch(() => undefined);
   }
 }

@@ -34,7 +34,7 @@ export type TaskRequest = Pick<
 /** The next message of an interrupted task. */
 export type TurnRequest = Pick<
   NextTurn,
-  'tenantId' | 'message' | 'traceparent' | 'key' | 'record' | 'approvingToken'
+  'tenantId' | 'message' | 'traceparent' | 'key' | 'record' | 'approvingToken' | 'approvingIssuer'
 > & {
   agent: Agent;
   /** Unset: the task belongs to `agent`. */

@@ -1,3 +1,4 @@
+import { OPERATIONS, requireScope } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { Schedules } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
@@ -22,6 +23,10 @@ import {
 } from './schedule-json.js';
 
 type Answer = z.infer<typeof scheduleAnswer>;
+
+/** Throws `forbidden` for a caller who may not send messages itself: a schedule sends them for it. */
+const assertMaySend = (request: FastifyRequest): void =>
+  requireScope(OPERATIONS.sendMessage.scopes, callerOf(request).scopes);
 
 /** A tenant's schedules. Each is named by its id or its name. */
 @Controller('v1/schedules')
@@ -58,6 +63,7 @@ export class SchedulesController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Answer> {
+    assertMaySend(request);
     const spec = decodeNewSchedule(await this.bodies.json(request));
     const made = await this.schedules.create(callerOf(request), spec, actorOf(request));
     reply.status(201).header('location', `/v1/schedules/${made.id}`);
@@ -81,6 +87,9 @@ export class SchedulesController {
   @Patch(':id')
   async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
     const patch = decodeSchedulePatch(await this.bodies.json(request));
+    const { paused, ...others } = patch;
+    const onlyPauses = paused === true && Object.keys(others).length === 0;
+    if (!onlyPauses) assertMaySend(request);
     const by = actorOf(request);
     return encodeScheduleWithMessage(await this.schedules.change(callerOf(request), id, patch, by));
   }
@@ -98,6 +107,7 @@ export class SchedulesController {
   @Post(':id/run')
   @HttpCode(201)
   async run(@Param('id') id: string, @Req() request: FastifyRequest): Promise<z.infer<typeof scheduleRun>> {
+    assertMaySend(request);
     const { schedule, taskId } = await this.schedules.run(callerOf(request), id, actorOf(request));
     logContextOf(request).taskId = taskId;
     return { schedule_id: schedule.id, request_id: taskId };

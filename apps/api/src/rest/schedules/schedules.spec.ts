@@ -57,6 +57,28 @@ const fieldsOf = async (method: string, path: string, body: unknown) => {
 
 const LEAST = { name: 'report', agent: 'echo', cron: '0 8 * * *', text: 'go' };
 
+it('a schedule sends messages for whoever writes it, so the token needs agents:call as well', async () => {
+  api.schedules.remove = async () => undefined;
+  const writes = [
+    ['POST', '', LEAST],
+    ['PATCH', `/${ID}`, { text: 'other' }],
+    ['PATCH', `/${ID}`, { paused: false }],
+    ['PATCH', `/${ID}`, { paused: true, text: 'other' }],
+    ['POST', `/${ID}/run`, undefined],
+  ] as const;
+  for (const [method, path, body] of writes) {
+    const { status, json } = await ask(method, path, body, 'scheduler');
+    expect([status, json.error?.message]).toEqual([403, 'the token lacks the scope agents:call']);
+  }
+  expect(said).toEqual([]);
+  api.schedules.change = async (_viewer, id) => {
+    throw new ProtocolError('not-found', `Schedule not found: ${id}`);
+  };
+  expect((await ask('PATCH', `/${ID}`, { paused: true }, 'scheduler')).status).toBe(404);
+  expect((await ask('DELETE', `/${ID}`, undefined, 'scheduler')).status).toBe(204);
+  expect((await ask('POST', '', LEAST, 'caller')).status).toBe(403);
+});
+
 describe('a schedule over HTTP', () => {
   it('is created from the least there is to say, with the rest as it is as a rule', async () => {
     const { status, json } = await ask('POST', '', LEAST);
