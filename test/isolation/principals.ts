@@ -15,6 +15,8 @@ import { callHeaders, message, rpc } from './world.js';
 
 export const AGENT = 'echo';
 const HOST = 'open.example';
+/** Nobody listens there. */
+export const RECEIVER = 'http://127.0.0.1:9/';
 const ASKING = { metadata: { echo: { askInput: true } } };
 
 /** Whose task it is that a column asks for. */
@@ -32,6 +34,7 @@ export interface Things {
   secret: string;
   schedule: string;
   token: string;
+  webhook: string;
 }
 
 /** How one principal calls. A column may have several, which are all alike. */
@@ -39,7 +42,7 @@ type Credentials = Readonly<{ token?: string; guest?: string }>;
 
 /** A tenant with every kind of principal, on one API and one worker, and an OpenID provider. */
 export class Principals {
-  /** What each group has. Agent, secret, schedule and token are the tenant's. */
+  /** What each group has. Agent, secret, schedule, token and webhook are the tenant's. */
   readonly things = {} as Record<Group, Things>;
   private readonly credentials = new Map<Column, readonly Credentials[]>();
   private made = 0;
@@ -117,6 +120,7 @@ export class Principals {
       secret: () => this.must('PUT', `/v1/secrets/${name}`, { value: 'value' }),
       schedule: () => this.must('POST', '/v1/schedules', { name, agent: AGENT, cron: '@yearly', text: 'hi' }),
       token: () => this.must('POST', '/v1/tokens', { name }),
+      webhook: () => this.must('POST', '/v1/webhooks', { url: RECEIVER, enabled: false }),
     };
     const { id } = await makers[kind]();
     return kind === 'agent' || kind === 'secret' ? name : id!;
@@ -124,9 +128,15 @@ export class Principals {
 
   /** All things as the tenant's administrator sees them. */
   async shown(): Promise<unknown[]> {
-    const { agent, schedule, token, secret } = this.things.own;
+    const { agent, schedule, token, webhook, secret } = this.things.own;
     const tasks = GROUPS.map((group) => `/v1/requests/${this.things[group].task}`);
-    const paths = [...tasks, `/v1/agents/${agent}`, `/v1/schedules/${schedule}`, `/v1/tokens/${token}`];
+    const paths = [
+      ...tasks,
+      `/v1/agents/${agent}`,
+      `/v1/schedules/${schedule}`,
+      `/v1/tokens/${token}`,
+      `/v1/webhooks/${webhook}`,
+    ];
     const { secrets } = await this.must('GET', '/v1/secrets?limit=100');
     return [
       ...(await Promise.all(paths.map((path) => this.must('GET', path)))),
@@ -189,6 +199,7 @@ export class Principals {
       secret: await this.makeThing('secret'),
       schedule: await this.makeThing('schedule'),
       token: await this.makeThing('token'),
+      webhook: await this.makeThing('webhook'),
     };
     for (const group of GROUPS) {
       const task = await this.makeTask(group);

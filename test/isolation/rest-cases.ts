@@ -147,6 +147,33 @@ const REST: Readonly<Record<string, RestRequest>> = {
     body: {},
   },
   'DELETE /v1/tokens/:id': { scope: 'admin', kinds: ['tokenId'], path: '/v1/tokens/<id>?stop=true' },
+  'GET /v1/webhooks': {
+    scope: 'admin',
+    kinds: ['webhookId'],
+    path: '/v1/webhooks?cursor=<base64url>',
+    anyName: true,
+  },
+  'POST /v1/webhooks': {
+    scope: 'admin',
+    kinds: ['agentSlug', 'installedSlug'],
+    path: '/v1/webhooks',
+    body: (agent) => ({ url: 'https://mine.example.com', agents: [agent] }),
+  },
+  'GET /v1/webhooks/:id': { scope: 'admin', kinds: ['webhookId'], path: '/v1/webhooks/<id>' },
+  'PATCH /v1/webhooks/:id': {
+    scope: 'admin',
+    kinds: ['webhookId'],
+    path: '/v1/webhooks/<id>',
+    body: { enabled: false },
+  },
+  'POST /v1/webhooks/:id/rotate': {
+    scope: 'admin',
+    kinds: ['webhookId'],
+    path: '/v1/webhooks/<id>/rotate',
+    body: {},
+  },
+  'POST /v1/webhooks/:id/test': { scope: 'admin', kinds: ['webhookId'], path: '/v1/webhooks/<id>/test' },
+  'DELETE /v1/webhooks/:id': { scope: 'admin', kinds: ['webhookId'], path: '/v1/webhooks/<id>' },
   'GET /v1/schedules': {
     scope: 'tasks:read',
     kinds: ['scheduleName'],

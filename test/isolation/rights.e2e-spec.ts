@@ -5,7 +5,7 @@ import { errorWire } from '../../libs/a2a/src/json-rpc.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
 import type { Answer, WireRequest } from '../support/wire.js';
 import { httpRequestOf, METHODS, type Named } from './methods.js';
-import { AGENT, type Group, groupOf, Principals, type Things } from './principals.js';
+import { AGENT, type Group, groupOf, Principals, RECEIVER, type Things } from './principals.js';
 import {
   type Cell,
   type Column,
@@ -24,8 +24,13 @@ const tables = readRights();
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 
 /** The path of a route with what is asked for in place of its names. */
-function pathOf({ path }: Route, { task, schedule, token, agent, secret, deadRun }: Things): string {
-  const ids: Record<string, string> = { requests: task, schedules: schedule, tokens: token };
+function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret, deadRun }: Things): string {
+  const ids: Record<string, string> = {
+    requests: task,
+    schedules: schedule,
+    tokens: token,
+    webhooks: webhook,
+  };
   const names: Record<string, string> = { agent, name: secret, runId: deadRun, version: '1', card: 'any' };
   return path.replaceAll(/:(\w+)/g, (_, name: string) => {
     const value = name === 'id' ? ids[path.split('/')[2]!] : names[name];
@@ -47,6 +52,9 @@ const BODIES: Readonly<Record<string, (things: Things) => object>> = {
   'POST /v1/tokens': () => ({ name: 'new', scopes: ['agents:call'] }),
   'PATCH /v1/tokens/:id': () => ({ name: 'patched' }),
   'POST /v1/tokens/:id/rotate': () => ({}),
+  'POST /v1/webhooks': () => ({ url: RECEIVER, enabled: false }),
+  'PATCH /v1/webhooks/:id': () => ({ states: null }),
+  'POST /v1/webhooks/:id/rotate': () => ({}),
 };
 const QUERIES: Readonly<Record<string, string>> = {
   'GET /v1/audit': '?action=secret',
@@ -62,6 +70,7 @@ const LISTED: Readonly<Record<string, (things: Things) => string>> = {
   'GET /v1/secrets': ({ secret }) => secret,
   'GET /v1/schedules': ({ schedule }) => schedule,
   'GET /v1/tokens': ({ token }) => token,
+  'GET /v1/webhooks': ({ webhook }) => webhook,
   // It has a record of each that was made.
   'GET /v1/audit': ({ secret }) => `"${secret}"`,
 };
@@ -143,7 +152,7 @@ async function thingsFor(request: string, isRead: boolean, column: Column, cell:
   const things = { ...principals.things[group] };
   if (isRead || cell !== 'yes') return things;
   if (/requests\/:id| to a task|^cancelTask/.test(request)) things.task = await principals.makeTask(group);
-  const [, kind] = /\/v1\/(agent|secret|schedule|token)s\/:/.exec(request) ?? [];
+  const [, kind] = /\/v1\/(agent|secret|schedule|token|webhook)s\/:/.exec(request) ?? [];
   if (kind) things[kind as 'agent'] = await principals.makeThing(kind as 'agent');
   return things;
 }

@@ -34,6 +34,7 @@ export interface Owned {
   scheduleId: string;
   scheduleName: string;
   tokenId: string;
+  webhookId: string;
   tenantSlug: string;
   tenantId: string;
   host: string;
@@ -200,6 +201,7 @@ export class World {
       deadRun: await buryRun(stack, ended, MARK),
       secretName: await this.makeSecret(),
       ...{ scheduleId: schedule.id, scheduleName: schedule.name, tokenId: await this.makeToken() },
+      webhookId: await this.makeWebhook(),
     };
   }
 
@@ -220,6 +222,15 @@ export class World {
   /** A token of the owner's that nobody uses. @returns its id */
   async makeToken(): Promise<string> {
     return (await this.must('POST', '/v1/tokens', { name: MARK })).id as string;
+  }
+
+  /** A webhook of the owner's that is told of nothing. @returns its id */
+  async makeWebhook(): Promise<string> {
+    const headers = callHeaders(this.tokens.owner);
+    const body = { url: `https://${MARK}.example.com`, enabled: false };
+    const answer = await this.send({ method: 'POST', path: '/v1/webhooks', headers, body });
+    if (answer.status !== 201) throw new Error(`POST /v1/webhooks: ${answer.text}`);
+    return answer.json.id as string;
   }
 
   /** A schedule of the owner's, which is not due soon. */

@@ -39,6 +39,15 @@ const OVER_HTTP = [
   'agents erase',
   ...['schedules list', 'schedules create', 'schedules show', 'schedules pause', 'schedules resume'],
   ...['schedules run', 'schedules remove', 'send', 'watch'],
+  ...[
+    'webhooks list',
+    'webhooks create',
+    'webhooks show',
+    'webhooks set',
+    'webhooks enable',
+    'webhooks disable',
+  ],
+  ...['webhooks rotate', 'webhooks test', 'webhooks remove'],
 ];
 
 const env = (): Record<string, string> => ({

@@ -38,6 +38,10 @@ const COMMANDS: Readonly<
     summary: 'messages at fixed times: list, create, show, pause, resume, run, remove',
     add: async (...args) => (await import('./commands/schedules.js')).addScheduleCommands(...args),
   },
+  webhooks: {
+    summary: 'receivers of state changes: list, create, show, set, enable, disable, rotate, test, remove',
+    add: async (...args) => (await import('./commands/webhooks.js')).addWebhookCommands(...args),
+  },
   tasks: {
     summary: 'tasks of a tenant: show',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),

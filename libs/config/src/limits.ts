@@ -106,6 +106,14 @@ export const LIMITS = {
     min: 1,
     max: MAX_LIMIT,
   },
+  webhooks: {
+    counts: 'webhooks',
+    description: 'Maximum webhooks. Each task has a record for each webhook that is told of it.',
+    exceeded: '429, `Retry-After: 60`',
+    default: 20,
+    min: 1,
+    max: 1_000,
+  },
   tokens: {
     counts: 'tokens that were not revoked',
     description: 'Maximum tokens that were not revoked.',

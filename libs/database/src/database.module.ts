@@ -28,6 +28,7 @@ import { TokenStore } from './tenants/token.store.js';
 import { TokenUsageStore } from './tenants/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';
 import { UsageStore } from './tenants/usage.store.js';
+import { WebhookStore } from './push/webhook.store.js';
 
 const STORES = [
   ...[AuditStore, DeadLetterStore],
@@ -42,7 +43,7 @@ const STORES = [
   ],
   IssuerStore,
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
-  ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore, PushDeliveryStore],
+  ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore, PushDeliveryStore, WebhookStore],
 ];
 
 /** One line of JSON for programs that collect standard output. */

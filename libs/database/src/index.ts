@@ -63,4 +63,11 @@ export {
 } from './push/push-delivery.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore } from './schedules/schedule.store.js';
+export {
+  type NewWebhook,
+  type Webhook,
+  type WebhookPatch,
+  type WebhookTarget,
+  WebhookStore,
+} from './push/webhook.store.js';
 export { HostStore, hostName } from './catalog/host.store.js';

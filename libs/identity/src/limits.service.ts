@@ -121,6 +121,7 @@ const REMEDIES: Partial<Record<LimitName, string>> = {
   agents: 'delete agents that you no longer need',
   secrets: 'remove secrets that no agent uses',
   schedules: 'remove schedules that you no longer need',
+  webhooks: 'delete webhooks that nobody needs',
   tokens: 'revoke tokens that nobody uses',
   storedBytes: 'delete what you no longer need, or wait until old tasks are deleted',
 };

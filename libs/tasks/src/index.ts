@@ -26,6 +26,7 @@ export { type RevokedToken, TenantTokens } from './tenants/tenant-tokens.js';
 export { newIssuer, type NewIssuer, TrustedIssuers } from './tenants/trusted-issuers.js';
 export { TurnEnds } from './turns/turn-ends.js';
 export { TurnIntake } from './turns/turn-intake.js';
+export { type WebhookSpec, type WebhookTest, Webhooks } from './webhooks/webhooks.js';
 export { TasksModule, WorkerTasksModule } from './tasks.module.js';
 
 // What the use cases take and return, for those who call them.
@@ -43,5 +44,6 @@ export type {
   KnownWorker,
   RunErrorRecord,
   Schedule,
+  Webhook,
 } from '@baton/database';
 export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';

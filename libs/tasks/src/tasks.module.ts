@@ -20,16 +20,25 @@ import { TenantSettings } from './tenants/tenant-settings.js';
 import { TenantTokens } from './tenants/tenant-tokens.js';
 import { TrustedIssuers } from './tenants/trusted-issuers.js';
 import { TurnsModule } from './turns/turns.module.js';
+import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 /** The use cases, for the API: everything a caller can ask. It executes nothing. */
 @Module({
-  imports: [CatalogModule, OperationsModule, OutboundModule, PlatformModule, SchedulesModule, TurnsModule],
+  imports: [
+    CatalogModule,
+    OperationsModule,
+    OutboundModule,
+    PlatformModule,
+    SchedulesModule,
+    TurnsModule,
+    WebhooksModule,
+  ],
   providers: [
     ...[DeadLetters, PrincipalWork, TenantTokens],
     ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts, TrustedIssuers],
   ],
   exports: [
-    ...[CatalogModule, DeadLetters, OperationsModule, PlatformModule, SchedulesModule],
+    ...[CatalogModule, DeadLetters, OperationsModule, PlatformModule, SchedulesModule, WebhooksModule],
     ...[
       TenantLifecycle,
       TenantSettings,

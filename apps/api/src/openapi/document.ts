@@ -21,6 +21,7 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   'requests/:id': 'Id of the task',
   'schedules/:id': 'Id or name of the schedule',
   'tokens/:id': 'Id of the token',
+  'webhooks/:id': 'Id of the webhook',
   'agents/:agent': 'Slug or id of the agent',
   'agent-systems/:agent': 'Slug or id of the agent',
   'versions/:version': 'Number of the version: 1, 2, 3 …',

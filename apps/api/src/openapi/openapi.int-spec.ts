@@ -233,6 +233,20 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.refused('changeToken', { names, body: { name: 'x' } }, 409);
   });
 
+  it('of webhooks', async () => {
+    const made = await tenant.call('createWebhook', { body: { url: 'https://receiver.example.com' } });
+    const names = { id: made.id as string };
+    await tenant.call('changeWebhook', { names, body: { states: ['completed'], agents: ['echo'] } });
+    await tenant.call('rotateWebhookSecret', { names, body: { overlap_seconds: 0 } });
+    await tenant.call('getWebhook', { names });
+    await tenant.call('listWebhooks', { query: '?limit=1' });
+    // Nobody may call this machine.
+    await tenant.call('changeWebhook', { names, body: { url: 'http://127.0.0.1:9/' } });
+    await tenant.call('testWebhook', { names });
+    await tenant.call('deleteWebhook', { names });
+    await tenant.refused('testWebhook', { names }, 404);
+  });
+
   it('of tasks', async () => {
     const task = { id: await makeTask() };
     await tenant.call('listRequests');

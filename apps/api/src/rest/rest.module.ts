@@ -11,13 +11,20 @@ import { RequestsController } from './requests/requests.controller.js';
 import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
 import { TokensController } from './tokens/tokens.controller.js';
+import { WebhooksController } from './webhooks/webhooks.controller.js';
 
-/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets, schedules, tokens and audit log. */
+/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets, schedules, webhooks, tokens and audit log. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
     ...[RequestsController, DeadLettersController, SecretsController, SchedulesController, TokensController],
-    ...[AgentsController, AgentVersionsController, AgentSchemaController, AuditController],
+    ...[
+      AgentsController,
+      AgentVersionsController,
+      AgentSchemaController,
+      AuditController,
+      WebhooksController,
+    ],
   ],
 })
 export class RestModule {}

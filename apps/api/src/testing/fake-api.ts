@@ -46,6 +46,7 @@ import {
   TenantTokens,
   TrustedIssuers,
   WorkerWatch,
+  Webhooks,
 } from '@baton/tasks';
 import { createLogger, Logger, TelemetryModule } from '@baton/telemetry';
 import { Global, Module } from '@nestjs/common';
@@ -372,6 +373,8 @@ function tasksModule({
       { provide: Schedules, useValue: schedules },
       // What becomes of tokens is tested on a real database: rest/tokens/tokens.int-spec.ts.
       { provide: TenantTokens, useValue: {} },
+      // The same of webhooks: rest/webhooks/webhooks.int-spec.ts.
+      { provide: Webhooks, useValue: {} },
       {
         provide: RequestListing,
         useValue: {
@@ -399,6 +402,7 @@ function tasksModule({
       ArtifactPages,
       DeadLetters,
       TenantTokens,
+      Webhooks,
       Schedules,
       ...OPERATORS,
     ],

@@ -28,6 +28,11 @@ export const AUDIT_ACTIONS = {
   'schedule.update': 'A schedule was changed, paused or resumed. `detail` has the new state.',
   'schedule.delete': 'A schedule was removed.',
   'schedule.run': 'A task was created from a schedule on demand.',
+  'webhook.create': 'A webhook was created. `detail` has its URL and what it is told of.',
+  'webhook.update': 'A webhook was changed. `detail` has the new state.',
+  'webhook.rotate': 'A webhook got another signing secret.',
+  'webhook.test': 'A webhook was called to try it.',
+  'webhook.delete': 'A webhook was removed.',
   'host.bind': 'A host name was bound to an agent.',
   'host.unbind': 'The binding of a host name was removed.',
   'issuer.add': 'An OpenID provider was trusted.',
@@ -79,6 +84,7 @@ export interface AuditTarget {
     | 'secret'
     | 'agent'
     | 'schedule'
+    | 'webhook'
     | 'host'
     | 'task'
     | 'run'

@@ -96,6 +96,10 @@ const RETRY = 'max_attempts, backoff_ms, backoff_factor, backoff_max_ms';
 const retryValues = (parameter: number): string =>
   [1, 2, 3, 4].map((i) => `($${parameter}::float8[])[${i}]`).join(', ');
 
+/** How many native webhooks are told of a new task. A tenant without webhooks pays for one look at an index. */
+const WEBHOOKS = `CASE WHEN EXISTS (SELECT FROM webhooks w WHERE w.tenant_id = $1 AND w.enabled)
+    THEN attach_webhooks($1, $2, $3) ELSE 0 END`;
+
 /** If the quota refuses the run, nothing is written. */
 const IF_ACCEPTED = 'FROM quota WHERE NOT quota.refused';
 
@@ -120,9 +124,9 @@ const create = (name: string, first: number, id: string, condition: string, resu
   text: `
 WITH ${quotaCte(first, first + 1)}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
-    last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner)
+    last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner, push_configs)
   SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + ${sizeOf('$10')},
-    $14::text ${condition}
+    $14::text, ${WEBHOOKS} ${condition}
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, $2, 1, $9 ${condition}
 ), event AS (

@@ -20,6 +20,7 @@ const COUNTS = {
   agents: 'SELECT count(*)::int AS count FROM agents WHERE tenant_id = $1 AND deleted_at IS NULL',
   secrets: 'SELECT count(*)::int AS count FROM secrets WHERE tenant_id = $1',
   schedules: 'SELECT count(*)::int AS count FROM schedules WHERE tenant_id = $1',
+  webhooks: 'SELECT count(*)::int AS count FROM webhooks WHERE tenant_id = $1',
   tokens: 'SELECT count(*)::int AS count FROM api_tokens WHERE tenant_id = $1 AND revoked_at IS NULL',
 } as const;
 

@@ -18,7 +18,8 @@ export interface Delivery {
   /** As it is sent, byte for byte. */
   body: string | Buffer;
   url: string;
-  taskId: string;
+  /** Unset: it is about no task. */
+  taskId?: string;
   /** When this attempt is made. */
   at: Date;
 }
@@ -101,7 +102,7 @@ export class DeliverySigner {
   ): Promise<string> {
     const seconds = Math.floor(at.getTime() / 1000);
     return new SignJWT({
-      taskId,
+      ...(taskId !== undefined && { taskId }),
       // The name that the push examples of A2A verify.
       request_body_sha256: createHash('sha256').update(body).digest('hex'),
     })

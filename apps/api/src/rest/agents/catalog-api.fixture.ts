@@ -21,6 +21,8 @@ beforeAll(async () => {
   database = await createDatabase();
   const environment = loadEnvironment({
     ...{ DATABASE_URL: database.url, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', API_GRACE_MS: '200' },
+    // Receivers of webhooks are on this machine.
+    OUTBOUND_ALLOW: '127.0.0.1',
     BATON_MASTER_KEY: randomBytes(32).toString('base64'),
   });
   app = await NestFactory.create(ApiModule.use(environment), createFastifyAdapter(environment), {

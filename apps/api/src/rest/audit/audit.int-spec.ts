@@ -99,6 +99,10 @@ const token = async (): Promise<string> => {
   const { json } = await admin.ask('POST', '/v1/tokens', { name: 'ci' });
   return json.id as string;
 };
+const webhook = async (): Promise<string> => {
+  const { json } = await admin.ask('POST', '/v1/webhooks', { url: 'http://127.0.0.1:9/', enabled: false });
+  return json.id as string;
+};
 const UUID = /^[\da-f-]{36}$/;
 const nameOf = (target: string | RegExp): unknown =>
   typeof target === 'string' ? target : expect.stringMatching(target);
@@ -170,6 +174,26 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await schedule();
     return { path: `/v1/schedules/${target}/run`, action: 'schedule.run', target };
   },
+  'POST /v1/webhooks': async () => ({
+    ...{ path: '/v1/webhooks', body: { url: 'https://receiver.example.com' } },
+    ...{ action: 'webhook.create', target: UUID },
+  }),
+  'PATCH /v1/webhooks/:id': async () => {
+    const target = await webhook();
+    return { path: `/v1/webhooks/${target}`, body: { states: null }, action: 'webhook.update', target };
+  },
+  'POST /v1/webhooks/:id/rotate': async () => {
+    const target = await webhook();
+    return { path: `/v1/webhooks/${target}/rotate`, body: {}, action: 'webhook.rotate', target };
+  },
+  'POST /v1/webhooks/:id/test': async () => {
+    const target = await webhook();
+    return { path: `/v1/webhooks/${target}/test`, action: 'webhook.test', target };
+  },
+  'DELETE /v1/webhooks/:id': async () => {
+    const target = await webhook();
+    return { path: `/v1/webhooks/${target}`, action: 'webhook.delete', target };
+  },
   'POST /v1/tokens': async () => ({
     ...{ path: '/v1/tokens', body: { name: 'ci' }, action: 'token.create', target: UUID },
   }),
@@ -221,7 +245,7 @@ describe('every route that writes', () => {
         target: { kind: expect.any(String), name: nameOf(target) },
       },
     ]);
-    expect(JSON.stringify(written)).not.toMatch(/the value itself|my secret words/);
+    expect(JSON.stringify(written)).not.toMatch(/the value itself|my secret words|whsec_/);
   });
 
   it('writes none for a dry run, for what changes nothing, and for what is refused', async () => {

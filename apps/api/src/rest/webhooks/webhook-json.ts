@@ -1,0 +1,107 @@
+import { parseFields, SLUG, stateName, TaskState } from '@baton/a2a';
+import { outboundUrl } from '@baton/outbound';
+import type { Webhook, WebhookSpec, WebhookTest } from '@baton/tasks';
+import { z } from 'zod';
+import { stateSchema, timeSchema } from '../../openapi/schemas.js';
+import { nextCursor } from '../paging.js';
+
+const MAX_AGENTS = 100;
+/** How long the former secret goes on signing, unless the request says. */
+const OVERLAP_SECONDS = 86_400;
+const MAX_OVERLAP_SECONDS = 30 * 86_400;
+
+const STATES = new Map(
+  Object.values(TaskState)
+    .filter((state): state is TaskState => Number(state) > 0)
+    .map((state) => [stateName(state), state]),
+);
+const stateNames = [...STATES.keys()] as [string, ...string[]];
+
+const members = {
+  url: outboundUrl,
+  agents: z
+    .array(z.string().regex(SLUG, { error: 'must be the slug of an agent' }))
+    .min(1, { error: 'name at least one agent, or give null for all' })
+    .max(MAX_AGENTS)
+    .nullable(),
+  states: z
+    .array(z.enum(stateNames, { error: `choose from ${stateNames.join(', ')}` }))
+    .min(1, { error: 'name at least one state, or give null for all' })
+    .max(stateNames.length)
+    .nullable(),
+  enabled: z.boolean(),
+};
+export const newWebhook = z.strictObject(members).partial({ agents: true, states: true, enabled: true });
+export const webhookPatch = z.strictObject(members).partial();
+export const webhookRotation = z.strictObject({
+  overlap_seconds: z.int().min(0).max(MAX_OVERLAP_SECONDS).default(OVERLAP_SECONDS),
+});
+
+export const webhookAnswer = z
+  .object({
+    id: z.string(),
+    url: z.string(),
+    agents: z
+      .array(z.string())
+      .nullable()
+      .describe('Slugs of the agents whose tasks it is told of. Null: all'),
+    states: z.array(stateSchema).nullable().describe('The states that it is told of. Null: all'),
+    enabled: z.boolean(),
+    created_by: z.string().describe('The key of the principal that has made it'),
+    created_at: timeSchema,
+    updated_at: timeSchema,
+  })
+  .meta({ id: 'Webhook' });
+export const webhookWithSecret = webhookAnswer
+  .extend({ secret: z.string().describe('`whsec_…`: what signs its deliveries. It is never shown again') })
+  .meta({ id: 'WebhookWithSecret' });
+export const webhookList = z.object({ webhooks: z.array(webhookAnswer), next_cursor: nextCursor });
+export const webhookTest = z
+  .object({
+    delivered: z.boolean().describe('Whether the receiver has answered 2xx'),
+    status: z.int().nullable().describe('The HTTP status of its answer. Null: there was none'),
+    error: z.string().nullable().describe('Why there was no answer'),
+    duration_ms: z.int(),
+  })
+  .meta({ id: 'WebhookTest' });
+
+type Given = z.infer<typeof webhookPatch>;
+
+/** Reads a new webhook. Throws `invalid-params` naming every wrong field. */
+export function decodeNewWebhook(body: unknown): WebhookSpec {
+  const given = parseFields(newWebhook, body, '', 'the body');
+  return { agents: [], states: [], enabled: true, url: given.url, ...specOf(given) };
+}
+
+/** Reads a change. Throws `invalid-params` naming every wrong field. */
+export const decodeWebhookPatch = (body: unknown): Partial<WebhookSpec> =>
+  specOf(parseFields(webhookPatch, body, '', 'the body'));
+
+/** Reads a rotation of the secret. @returns for how long the former one goes on signing */
+export const decodeWebhookRotation = (body: unknown): number =>
+  parseFields(webhookRotation, body, '', 'the body').overlap_seconds * 1000;
+
+function specOf({ url, agents, states, enabled }: Given): Partial<WebhookSpec> {
+  return {
+    ...(url !== undefined && { url }),
+    ...(agents !== undefined && { agents: [...new Set(agents)] }),
+    ...(states !== undefined && { states: [...new Set(states)].flatMap((name) => STATES.get(name) ?? []) }),
+    ...(enabled !== undefined && { enabled }),
+  };
+}
+
+export const encodeWebhook = (webhook: Webhook): z.infer<typeof webhookAnswer> => ({
+  id: webhook.id,
+  url: webhook.url,
+  agents: webhook.agents.length > 0 ? webhook.agents : null,
+  states: webhook.states.length > 0 ? webhook.states.map(stateName) : null,
+  enabled: webhook.enabled,
+  created_by: webhook.createdBy,
+  created_at: webhook.createdAt.toISOString(),
+  updated_at: webhook.updatedAt.toISOString(),
+});
+
+export const encodeWebhookTest = ({ durationMs, ...test }: WebhookTest): z.infer<typeof webhookTest> => ({
+  ...test,
+  duration_ms: durationMs,
+});

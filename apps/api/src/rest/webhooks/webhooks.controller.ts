@@ -1,0 +1,127 @@
+import { type Caller, callerOf } from '@baton/identity';
+import { type Webhook, Webhooks } from '@baton/tasks';
+import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import { actorOf } from '../../access/actor.js';
+import { RequireScope } from '../../access/access.guard.js';
+import { BodyReader } from '../../http/body.js';
+import { Describe } from '../../openapi/route.js';
+import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../paging.js';
+import { reaches } from '../tokens/token-json.js';
+import {
+  decodeNewWebhook,
+  decodeWebhookPatch,
+  decodeWebhookRotation,
+  encodeWebhook,
+  encodeWebhookTest,
+  newWebhook,
+  webhookAnswer,
+  webhookList,
+  webhookPatch,
+  webhookRotation,
+  webhookTest,
+  webhookWithSecret,
+} from './webhook-json.js';
+
+type Answer = z.infer<typeof webhookAnswer>;
+type WithSecret = z.infer<typeof webhookWithSecret>;
+
+/** A tenant's webhooks, for its administrators: a webhook is told of the tasks of everybody in the tenant. */
+@RequireScope('admin')
+@Controller('v1/webhooks')
+export class WebhooksController {
+  constructor(
+    private readonly webhooks: Webhooks,
+    private readonly bodies: BodyReader,
+  ) {}
+
+  @Describe({ id: 'listWebhooks', summary: 'Lists the webhooks, the oldest first', answer: webhookList })
+  @Get()
+  async list(
+    @Req() request: FastifyRequest,
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof webhookList>> {
+    const caller = callerOf(request);
+    const asked = readPage(limit, cursor);
+    const found = await this.webhooks.page(caller, oneMore(asked));
+    const { page, nextCursor } = pageOf(found, ({ id }) => id, asked);
+    return { webhooks: page.filter(existsFor(caller)).map(encodeWebhook), next_cursor: nextCursor };
+  }
+
+  @Describe({
+    id: 'createWebhook',
+    summary: 'Creates a webhook for tasks that are accepted from now on. Its `secret` is never shown again',
+    body: newWebhook,
+    answer: webhookWithSecret,
+    answerHeaders: ['Location'],
+  })
+  @Post()
+  async create(
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<WithSecret> {
+    const spec = decodeNewWebhook(await this.bodies.json(request));
+    const { webhook, secret } = await this.webhooks.create(callerOf(request), spec, actorOf(request));
+    reply.status(201).header('location', `/v1/webhooks/${webhook.id}`);
+    return { ...encodeWebhook(webhook), secret };
+  }
+
+  @Describe({ id: 'getWebhook', summary: 'Shows a webhook', answer: webhookAnswer })
+  @Get(':id')
+  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
+    return encodeWebhook(await this.webhooks.find(callerOf(request), id));
+  }
+
+  @Describe({
+    id: 'changeWebhook',
+    summary: 'Changes the given members of a webhook; `{"enabled": false}` stops its deliveries',
+    body: webhookPatch,
+    answer: webhookAnswer,
+  })
+  @Patch(':id')
+  async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
+    const patch = decodeWebhookPatch(await this.bodies.json(request));
+    return encodeWebhook(await this.webhooks.change(callerOf(request), id, patch, actorOf(request)));
+  }
+
+  @Describe({
+    id: 'rotateWebhookSecret',
+    summary: 'Gives a webhook a new `secret`. The one before goes on signing for a while, beside it',
+    body: webhookRotation,
+    answer: webhookWithSecret,
+  })
+  @Post(':id/rotate')
+  @HttpCode(200)
+  async rotate(@Param('id') id: string, @Req() request: FastifyRequest): Promise<WithSecret> {
+    const overlapMs = decodeWebhookRotation(await this.bodies.json(request));
+    const caller = callerOf(request);
+    const { webhook, secret } = await this.webhooks.rotate(caller, id, overlapMs, actorOf(request));
+    return { ...encodeWebhook(webhook), secret };
+  }
+
+  @Describe({
+    id: 'testWebhook',
+    summary: 'Calls the receiver once with an event of the type `webhook.test`, and shows its answer',
+    answer: webhookTest,
+  })
+  @Post(':id/test')
+  @HttpCode(200)
+  async test(@Param('id') id: string, @Req() request: FastifyRequest): Promise<z.infer<typeof webhookTest>> {
+    return encodeWebhookTest(await this.webhooks.test(callerOf(request), id, actorOf(request)));
+  }
+
+  @Describe({ id: 'deleteWebhook', summary: 'Deletes a webhook, and what it was still to be told' })
+  @Delete(':id')
+  @HttpCode(204)
+  async remove(@Param('id') id: string, @Req() request: FastifyRequest): Promise<void> {
+    await this.webhooks.remove(callerOf(request), id, actorOf(request));
+  }
+}
+
+/** Webhooks of agents that do not exist for the caller do not exist either. */
+const existsFor =
+  (caller: Caller) =>
+  ({ agents }: Webhook): boolean =>
+    reaches(caller, agents);

@@ -1,0 +1,147 @@
+import type { Command } from 'commander';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import { formatTime, printFields, printJson, printTable } from '../output.js';
+import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+
+const TITLES = ['id', 'url', 'agents', 'states', 'state'];
+
+type Options = TargetOptions & JsonOption;
+
+interface ChangeOptions extends Options {
+  url?: string;
+  to?: string;
+  agent?: string[];
+  state?: string[];
+  all?: boolean;
+}
+
+/** A webhook as the server writes it. */
+interface WebhookJson {
+  id: string;
+  url: string;
+  agents: string[] | null;
+  states: string[] | null;
+  enabled: boolean;
+  created_by: string;
+  created_at: string;
+}
+type WithSecret = WebhookJson & { secret: string };
+
+/** `baton webhooks …`: receivers that are told when tasks change their state. */
+export function addWebhookCommands(program: Command, cli: Cli): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('receivers that are told when tasks change their state; needs a token with `admin`');
+  const add = (name: string, description: string, argument?: string): Command => {
+    const command = webhooks.command(name).description(description);
+    if (argument) command.argument(argument, 'id of the webhook');
+    return command
+      .option(...URL_OPTION)
+      .option(...TOKEN_OPTION)
+      .option(...JSON_OPTION);
+  };
+  const withFilters = (command: Command): Command =>
+    command
+      .option('--agent <slugs...>', 'only tasks of these agents')
+      .option('--state <states...>', 'only these states, e.g. completed failed');
+  add('list', 'list the webhooks').action((options: Options) => list(cli, options));
+  withFilters(add('create', 'create a webhook, and print its secret'))
+    .argument('<receiver>', 'URL of the receiver')
+    .action((receiver: string, options: ChangeOptions) => create(cli, receiver, options));
+  add('show', 'show a webhook', '<id>').action((id: string, options: Options) => show(cli, id, options));
+  withFilters(add('set', 'change a webhook', '<id>'))
+    .option('--to <receiver>', 'another URL of the receiver')
+    .option('--all', 'all agents and all states, where no others are named')
+    .action((id: string, options: ChangeOptions) => set(cli, id, options));
+  add('enable', 'send again', '<id>').action((id: string, options: Options) =>
+    change(cli, id, { enabled: true }, 'is enabled', options),
+  );
+  add('disable', 'send nothing until it is enabled again', '<id>').action((id: string, options: Options) =>
+    change(cli, id, { enabled: false }, 'is disabled', options),
+  );
+  add('rotate', 'print a new secret; the one before goes on signing beside it', '<id>')
+    .option('--overlap-hours <hours>', 'how long the one before goes on', '24')
+    .action((id: string, options: Options & { overlapHours: string }) => rotate(cli, id, options));
+  add('test', 'call the receiver once and show what it answers', '<id>').action(
+    (id: string, options: Options) => test(cli, id, options),
+  );
+  add('remove', 'remove a webhook, and what it was still to be told', '<id>').action(
+    (id: string, options: Options) => remove(cli, id, options),
+  );
+}
+
+const pathOf = (id: string): string => `webhooks/${encodeURIComponent(id)}`;
+
+async function list(cli: Cli, options: Options): Promise<void> {
+  const all = await ApiClient.of(cli, options).list<WebhookJson>('webhooks', 'webhooks');
+  const none = 'No webhooks yet: npx baton webhooks create https://…';
+  if (options.json) printJson(cli.terminal, all);
+  else printTable(cli.terminal, TITLES, all.map(rowOf), none);
+}
+
+async function create(cli: Cli, receiver: string, options: ChangeOptions): Promise<void> {
+  const body = { url: receiver, agents: options.agent, states: options.state };
+  const made = await ApiClient.of(cli, options).call<WithSecret>('POST', 'webhooks', body);
+  if (options.json) return void printJson(cli.terminal, made);
+  cli.terminal.out(`Webhook ${made.id} is created. Its secret, which is never shown again:\n${made.secret}`);
+}
+
+async function show(cli: Cli, id: string, options: Options): Promise<void> {
+  const found = await ApiClient.of(cli, options).call<WebhookJson>('GET', pathOf(id));
+  if (options.json) return void printJson(cli.terminal, found);
+  const lines = [
+    ['id', found.id],
+    ['url', found.url],
+    ['agents', allOr(found.agents)],
+    ['states', allOr(found.states)],
+    ['state', stateOf(found)],
+    ['created', `${formatTime(new Date(found.created_at))} UTC by ${found.created_by}`],
+  ] as const;
+  printFields(cli.terminal, lines, 8);
+}
+
+async function set(cli: Cli, id: string, options: ChangeOptions): Promise<void> {
+  const { to: url, agent: agents = options.all ? null : undefined } = options;
+  const patch = { url, agents, states: options.state ?? (options.all ? null : undefined) };
+  if (Object.values(patch).every((value) => value === undefined)) {
+    throw new OperatorError('Nothing to change: give --to, --agent, --state or --all.');
+  }
+  await change(cli, id, patch, 'is changed', options);
+}
+
+async function change(cli: Cli, id: string, patch: object, done: string, options: Options): Promise<void> {
+  const changed = await ApiClient.of(cli, options).call<WebhookJson>('PATCH', pathOf(id), patch);
+  if (options.json) printJson(cli.terminal, changed);
+  else cli.terminal.out(`Webhook ${changed.id} ${done}.`);
+}
+
+async function rotate(cli: Cli, id: string, options: Options & { overlapHours: string }): Promise<void> {
+  const hours = Number(options.overlapHours);
+  if (!(hours >= 0)) throw new OperatorError('--overlap-hours: give a number of hours, such as 24.');
+  const body = { overlap_seconds: Math.round(hours * 3600) };
+  const made = await ApiClient.of(cli, options).call<WithSecret>('POST', `${pathOf(id)}/rotate`, body);
+  if (options.json) return void printJson(cli.terminal, made);
+  cli.terminal.out(`The new secret of webhook ${made.id}, which is never shown again:\n${made.secret}`);
+}
+
+async function test(cli: Cli, id: string, options: Options): Promise<void> {
+  type Outcome = { delivered: boolean; status: number | null; error: string | null; duration_ms: number };
+  const outcome = await ApiClient.of(cli, options).call<Outcome>('POST', `${pathOf(id)}/test`);
+  const { delivered, status, error, duration_ms: ms } = outcome;
+  if (options.json) printJson(cli.terminal, outcome);
+  else if (delivered) cli.terminal.out(`The receiver has answered HTTP ${String(status)} after ${ms} ms.`);
+  if (delivered) return;
+  throw new OperatorError(`The receiver has not taken it: ${error ?? `it answered HTTP ${String(status)}`}.`);
+}
+
+async function remove(cli: Cli, id: string, options: Options): Promise<void> {
+  await ApiClient.of(cli, options).call('DELETE', pathOf(id));
+  if (options.json) printJson(cli.terminal, { id, removed: true });
+  else cli.terminal.out(`Webhook ${id} is removed.`);
+}
+
+const allOr = (names: string[] | null): string => names?.join(', ') ?? 'all';
+const stateOf = ({ enabled }: WebhookJson): string => (enabled ? 'enabled' : 'disabled');
+const rowOf = (webhook: WebhookJson): string[] => [
+  ...[webhook.id, webhook.url, allOr(webhook.agents), allOr(webhook.states), stateOf(webhook)],
+];

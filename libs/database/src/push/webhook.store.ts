@@ -1,0 +1,214 @@
+import type { TaskState } from '@baton/a2a';
+import { DEFAULT_LIMITS, Environment } from '@baton/config';
+import { Inject, Injectable } from '@nestjs/common';
+import { type Actor, type AuditAction, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import type { SealedSecret } from '../catalog/catalog-records.js';
+import { CatalogClient, transactionOf } from '../connection/catalog-client.js';
+import { Database, type Statement } from '../connection/database.js';
+import type { Prisma, Webhook as WebhookRow } from '../generated/client.js';
+import type { PageAfter } from '../tenants/tenant-records.js';
+import { keepInRoom } from '../tenants/tenant-room.js';
+
+/** A receiver of a tenant that is told of all tasks, or of those of some agents. */
+export interface Webhook {
+  tenantId: string;
+  id: string;
+  url: string;
+  /** Slugs of agents; none = all. */
+  agents: string[];
+  /** The states it is told of; none = all. */
+  states: TaskState[];
+  enabled: boolean;
+  /** Key of the principal that has made it. */
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** A webhook before it is stored. */
+export type NewWebhook = Pick<Webhook, 'tenantId' | 'id' | 'url' | 'agents' | 'states' | 'enabled'>;
+/** What of a webhook can change. */
+export type WebhookPatch = Partial<Pick<Webhook, 'url' | 'agents' | 'states' | 'enabled'>>;
+
+/** What a delivery of a webhook needs to know of it as it is now. */
+export interface WebhookTarget {
+  webhookId: string;
+  url: string;
+  enabled: boolean;
+  /** The secrets that sign. */
+  sealed: SealedSecret;
+  agentId: string;
+  /** Null: the agent is built in, or was deleted. */
+  agentSlug: string | null;
+}
+
+interface TargetRow {
+  webhook_id: string;
+  url: string;
+  enabled: boolean;
+  key_id: string;
+  nonce: Buffer;
+  ciphertext: Buffer;
+  agent_id: string;
+  agent_slug: string | null;
+}
+
+/** $1 tenant $2 task $3 config */
+const READ_TARGET: Statement = {
+  name: 'webhook-target',
+  text: `
+SELECT w.id AS webhook_id, w.url, w.enabled, w.key_id, w.nonce, w.ciphertext, t.agent_id, coalesce(
+  (SELECT slug FROM agents a WHERE a.tenant_id = $1 AND a.id = CASE WHEN length(t.agent_id) = 36 THEN t.agent_id::uuid END),
+  (SELECT slug FROM installed_agents i WHERE i.id = CASE WHEN length(t.agent_id) = 36 THEN t.agent_id::uuid END)
+) AS agent_slug
+FROM push_configs p
+JOIN webhooks w ON w.tenant_id = p.tenant_id AND w.id = p.webhook_id
+JOIN tasks t ON t.tenant_id = p.tenant_id AND t.id = p.task_id
+WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3`,
+};
+
+/** A tenant's webhooks. Their push configs are made with each task (`attach_webhooks` in the database). */
+@Injectable()
+export class WebhookStore {
+  constructor(
+    private readonly catalog: CatalogClient,
+    private readonly database: Database,
+    @Inject(Environment)
+    private readonly environment: Pick<Environment, 'defaultLimits'> = { defaultLimits: DEFAULT_LIMITS },
+  ) {}
+
+  /** @throws LimitReachedError */
+  async create(webhook: NewWebhook, sealed: SealedSecret, by: Actor = PLATFORM_ACTOR): Promise<Webhook> {
+    const { tenantId, id, url, agents, states, enabled } = webhook;
+    return this.catalog.change(
+      tenantId,
+      async (prisma, record) => {
+        const data = { tenantId, id, url, agents, states, enabled, createdBy: by.key };
+        const row = await prisma.webhook.create({ data: { ...data, ...columnsOf(sealed) } });
+        await record(recordOf('webhook.create', row, by));
+        await keepInRoom(transactionOf(prisma), tenantId, this.environment.defaultLimits, {
+          added: 'webhooks',
+        });
+        return webhookOf(row);
+      },
+      // One after the other, so that the number is exact.
+      'webhooks are made',
+    );
+  }
+
+  /** In the order in which they were made. */
+  async list(tenantId: string, { limit, after }: PageAfter): Promise<Webhook[]> {
+    const rows = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.webhook.findMany({
+        where: { tenantId, ...(after !== undefined && { id: { gt: after } }) },
+        orderBy: { id: 'asc' },
+        take: limit,
+      }),
+    );
+    return rows.map(webhookOf);
+  }
+
+  /** With the secrets that sign. */
+  async find(tenantId: string, id: string): Promise<{ webhook: Webhook; sealed: SealedSecret } | undefined> {
+    const row = await this.catalog.inTenant(tenantId, (prisma) =>
+      prisma.webhook.findUnique({ where: { tenantId_id: { tenantId, id } } }),
+    );
+    return row ? { webhook: webhookOf(row), sealed: sealedOf(row) } : undefined;
+  }
+
+  /** @returns undefined if there is no such webhook */
+  async change(
+    tenantId: string,
+    id: string,
+    patch: WebhookPatch,
+    by: Actor = PLATFORM_ACTOR,
+  ): Promise<Webhook | undefined> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const data = { ...patch, updatedAt: new Date() };
+      const [row] = await prisma.webhook.updateManyAndReturn({ where: { tenantId, id }, data });
+      if (!row) return undefined;
+      await record(recordOf('webhook.update', row, by));
+      return webhookOf(row);
+    });
+  }
+
+  /**
+   * Give a webhook other secrets.
+   * @param next makes them of those that it has
+   * @returns undefined if there is no such webhook
+   */
+  async rotate(
+    tenantId: string,
+    id: string,
+    next: (before: SealedSecret) => SealedSecret,
+    by: Actor = PLATFORM_ACTOR,
+  ): Promise<Webhook | undefined> {
+    return this.catalog.change(
+      tenantId,
+      async (prisma, record) => {
+        const before = await prisma.webhook.findUnique({ where: { tenantId_id: { tenantId, id } } });
+        if (!before) return undefined;
+        const data = { ...columnsOf(next(sealedOf(before))), updatedAt: new Date() };
+        const [row] = await prisma.webhook.updateManyAndReturn({ where: { tenantId, id }, data });
+        if (!row) return undefined;
+        await record(recordOf('webhook.rotate', row, by));
+        return webhookOf(row);
+      },
+      // Each rotation keeps the secret that the one before has made.
+      'webhooks get secrets',
+    );
+  }
+
+  /** Notes in the audit log that somebody has tried it. */
+  async noteTest(webhook: Webhook, by: Actor, status: number | null): Promise<void> {
+    await this.catalog.change(webhook.tenantId, async (_, record) => {
+      const target = { kind: 'webhook', name: webhook.id } as const;
+      await record({ action: 'webhook.test', target, by, detail: { url: webhook.url, status } });
+    });
+  }
+
+  /** With what it was still to be told. @returns whether there was one */
+  async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      // First, so that whoever accepts a task at this moment has attached it, or does not see it any more.
+      const { count } = await prisma.webhook.deleteMany({ where: { tenantId, id } });
+      if (count === 0) return false;
+      await prisma.pushConfig.deleteMany({ where: { tenantId, webhookId: id } });
+      await record({ action: 'webhook.delete', target: { kind: 'webhook', name: id }, by });
+      return true;
+    });
+  }
+
+  /** @returns undefined if the webhook was deleted */
+  async target(tenantId: string, taskId: string, configId: string): Promise<WebhookTarget | undefined> {
+    const values = [tenantId, taskId, configId];
+    const [row] = await this.database.tenantQuery<TargetRow>(tenantId, READ_TARGET, values);
+    return (
+      row && {
+        ...{ webhookId: row.webhook_id, url: row.url, enabled: row.enabled },
+        sealed: { keyId: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext },
+        ...{ agentId: row.agent_id, agentSlug: row.agent_slug },
+      }
+    );
+  }
+}
+
+const recordOf = (action: AuditAction, { id, url, agents, states, enabled }: WebhookRow, by: Actor) =>
+  ({ action, target: { kind: 'webhook', name: id }, by, detail: { url, agents, states, enabled } }) as const;
+
+const webhookOf = ({ keyId: _k, nonce: _n, ciphertext: _c, mode: _m, ...row }: WebhookRow): Webhook => row;
+
+function sealedOf({ id, keyId, nonce, ciphertext }: WebhookRow): SealedSecret {
+  if (keyId !== null && nonce && ciphertext) return { keyId, nonce, ciphertext };
+  throw new Error(`The webhook ${id} has no secret`);
+}
+
+const columnsOf = ({
+  keyId,
+  nonce,
+  ciphertext,
+}: SealedSecret): Pick<Prisma.WebhookUncheckedCreateInput, 'keyId' | 'nonce' | 'ciphertext'> => ({
+  keyId,
+  nonce: Uint8Array.from(nonce),
+  ciphertext: Uint8Array.from(ciphertext),
+});

@@ -1,0 +1,191 @@
+import { isAllowedName, isUuid, ProtocolError } from '@baton/a2a';
+import type { Actor, PageAfter, Webhook, WebhookPatch } from '@baton/database';
+import { WebhookStore } from '@baton/database';
+import { Environment } from '@baton/config';
+import { explainLimit, LimitsService } from '@baton/identity';
+import { egressRefusal, failureReason, Outbound } from '@baton/outbound';
+import { Inject, Injectable } from '@nestjs/common';
+import { v7 as uuid } from 'uuid';
+import { AgentDirectory } from '../catalog/agent-directory.js';
+import type { Viewer } from '../catalog/catalog.js';
+import { DeliverySigner } from '../push/delivery-signer.js';
+import { WebhookSecrets } from '../push/webhook-secrets.js';
+
+const TEST_MS = 10_000;
+
+/** What a webhook is made of. */
+export type WebhookSpec = Pick<Webhook, 'url' | 'agents' | 'states' | 'enabled'>;
+
+/** What came of a test. */
+export interface WebhookTest {
+  /** Whether the receiver has answered 2xx. */
+  delivered: boolean;
+  status: number | null;
+  /** Null: there was an answer. */
+  error: string | null;
+  durationMs: number;
+}
+
+/** A tenant's webhooks, for the tenant itself. A caller with a list of agents has only the webhooks of these agents. */
+@Injectable()
+export class Webhooks {
+  private readonly signer: DeliverySigner;
+
+  constructor(
+    private readonly store: WebhookStore,
+    private readonly secrets: WebhookSecrets,
+    private readonly directory: AgentDirectory,
+    @Inject(LimitsService) private readonly limits: Pick<LimitsService, 'egress'>,
+    @Inject(Outbound) private readonly outbound: Pick<Outbound, 'forTenant'>,
+    private readonly environment: Environment,
+  ) {
+    this.signer = new DeliverySigner(environment);
+  }
+
+  /** A page in the order in which they were made; less than asked for, if some do not exist for the viewer. */
+  async page({ tenantId }: Viewer, page: PageAfter): Promise<Webhook[]> {
+    if (page.after !== undefined && !isUuid(page.after)) {
+      throw ProtocolError.invalidParams('cursor', 'must be the next_cursor of an earlier page');
+    }
+    return this.store.list(tenantId, page);
+  }
+
+  /** Throws `not-found`, also for a webhook of agents that do not exist for the viewer. */
+  async find(viewer: Viewer, id: string): Promise<Webhook> {
+    return (await this.read(viewer, id)).webhook;
+  }
+
+  /**
+   * @returns the webhook, and its secret, which is never shown again
+   * @throws ProtocolError `invalid-params` that names the field, `not-configured`, `limit-exceeded`
+   */
+  async create(viewer: Viewer, spec: WebhookSpec, by: Actor): Promise<{ webhook: Webhook; secret: string }> {
+    const { tenantId } = viewer;
+    this.assertMasterKey();
+    // A caller with a list of agents is told of these, and of no others.
+    const agents = spec.agents.length > 0 ? spec.agents : [...(viewer.agents?.slugs ?? [])];
+    await this.assertSpec(viewer, { ...spec, agents });
+    const key = { tenantId, id: uuid() };
+    const { secret, sealed } = this.secrets.create(key);
+    const webhook = await this.store.create({ ...spec, agents, ...key }, sealed, by).catch(explainLimit);
+    return { webhook, secret };
+  }
+
+  /** Change the given members. @throws ProtocolError as `create` and `find` do */
+  async change(viewer: Viewer, id: string, patch: WebhookPatch, by: Actor): Promise<Webhook> {
+    const found = await this.find(viewer, id);
+    await this.assertSpec(viewer, { ...found, ...patch });
+    return (await this.store.change(viewer.tenantId, id, patch, by)) ?? missing(id);
+  }
+
+  /**
+   * Give it another secret. The one before goes on signing for a while, beside it.
+   * @returns the secret, which is never shown again
+   */
+  async rotate(
+    viewer: Viewer,
+    id: string,
+    overlapMs: number,
+    by: Actor,
+  ): Promise<{ webhook: Webhook; secret: string }> {
+    await this.find(viewer, id);
+    this.assertMasterKey();
+    const { tenantId } = viewer;
+    let secret = '';
+    const webhook = await this.store.rotate(
+      tenantId,
+      id,
+      (before) => {
+        const next = this.secrets.rotate({ tenantId, id }, before, overlapMs);
+        ({ secret } = next);
+        return next.sealed;
+      },
+      by,
+    );
+    return { webhook: webhook ?? missing(id), secret };
+  }
+
+  /** It is told of nothing any more. */
+  async remove(viewer: Viewer, id: string, by: Actor): Promise<void> {
+    await this.find(viewer, id);
+    if (!(await this.store.remove(viewer.tenantId, id, by))) missing(id);
+  }
+
+  /** Call the receiver once, with an event of the type `webhook.test`, and say what it answers. */
+  async test(viewer: Viewer, id: string, by: Actor): Promise<WebhookTest> {
+    const { webhook, sealed } = await this.read(viewer, id);
+    this.assertMasterKey();
+    const { tenantId, url } = webhook;
+    const at = new Date();
+    const body = JSON.stringify({
+      type: 'webhook.test',
+      timestamp: at.toISOString(),
+      data: { webhook_id: id },
+    });
+    const delivery = { id: `test:${id}:${uuid()}`, body, url, at };
+    const signingSecrets = this.secrets.inForce(webhook, sealed);
+    const headers = await this.signer.headers(delivery, { signingSecrets });
+    const calls = this.outbound.forTenant(async () => this.limits.egress(tenantId));
+    const result = await callOnce(calls.fetchWithin({ timeoutMs: TEST_MS }), url, headers, body);
+    await this.store.noteTest(webhook, by, result.status);
+    return result;
+  }
+
+  private async read({ tenantId, agents }: Viewer, id: string) {
+    const found = isUuid(id) ? await this.store.find(tenantId, id) : undefined;
+    if (!found) return missing(id);
+    const { agents: of } = found.webhook;
+    const exists = !agents || (of.length > 0 && of.every((slug) => agents.slugs.includes(slug)));
+    return exists ? found : missing(id);
+  }
+
+  /** Throws `invalid-params` for what can't work: an address that may not be called, or an agent that is not there. */
+  private async assertSpec(
+    { tenantId, agents: allowed }: Viewer,
+    { url, agents }: WebhookSpec,
+  ): Promise<void> {
+    const refusal = egressRefusal(await this.limits.egress(tenantId), url);
+    if (refusal !== undefined) throw ProtocolError.invalidParams('url', refusal);
+    if (allowed && agents.length === 0) {
+      throw ProtocolError.invalidParams('agents', 'name agents: not all agents exist for your token');
+    }
+    const found = await Promise.all(agents.map(async (slug) => this.directory.find(tenantId, slug)));
+    for (const [i, slug] of agents.entries()) {
+      if (found[i] && isAllowedName(allowed, slug)) continue;
+      throw ProtocolError.invalidParams(`agents[${i}]`, `there is no agent "${slug}"`);
+    }
+  }
+
+  private assertMasterKey(): void {
+    if (this.environment.masterKey) return;
+    throw new ProtocolError(
+      'not-configured',
+      'this installation stores no secrets: its operator must set BATON_MASTER_KEY (or _FILE, _COMMAND) for every process',
+    );
+  }
+}
+
+async function callOnce(
+  fetch: typeof globalThis.fetch,
+  url: string,
+  headers: Record<string, string>,
+  body: string,
+): Promise<WebhookTest> {
+  const begin = performance.now();
+  const answered = (status: number | null, error: string | null): WebhookTest => ({
+    delivered: status !== null && status >= 200 && status < 300,
+    ...{ status, error, durationMs: Math.round(performance.now() - begin) },
+  });
+  try {
+    const sent = { 'content-type': 'application/json', 'user-agent': 'Baton', ...headers };
+    const response = await fetch(url, { method: 'POST', headers: sent, body, redirect: 'manual' });
+    await response.body?.cancel();
+    return answered(response.status, null);
+  } catch (error) {
+    return answered(null, failureReason(error) ?? 'the request could not be sent');
+  }
+}
+
+const missing = (id: string): never => {
+  throw new ProtocolError('not-found', `Webhook not found: ${isUuid(id) ? id : 'name it by its id'}`);
+};
