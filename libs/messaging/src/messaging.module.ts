@@ -4,7 +4,8 @@ import { Global, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { createMessaging } from './create-messaging.js';
 import { Messaging } from './messaging.js';
 
-const START_MS = 10_000;
+/** A process that starts on a busy machine may be too slow to read an answer that is there. */
+const START_MS = 30_000;
 
 /** Provides Messaging, connected, to every module of a process, and closes it last. */
 @Global()

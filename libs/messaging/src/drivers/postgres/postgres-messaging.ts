@@ -40,7 +40,7 @@ const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
 /** A server that has answered once may need this long to make BullMQ's tables on a busy machine. */
 const OPEN_MS = 60_000;
-const MAX_CONNECT_RETRIES = 5;
+const MAX_CONNECT_RETRIES = 20;
 
 /** What BullMQ keeps in Postgres. */
 interface Queues {
