@@ -87,6 +87,36 @@ describeContract(
       api.expectGolden('version', refused);
     });
 
+    it('P-4 a send answers with the task that GetTask then shows, however its turn went', async () => {
+      const echo = (options: object) => ({ metadata: { echo: options } });
+      const file = {
+        raw: Buffer.from('bytes').toString('base64'),
+        filename: 'a.bin',
+        mediaType: 'image/png',
+      };
+      const parts = [{ text: 'a\u0000b' }, { data: { n: 1.5, deep: [null, { x: '\ud800' }] } }, file];
+      const sends: [agent: string, more: object][] = [
+        ...['teller', 'recall', 'forger', 'echo'].map((agent): [string, object] => [agent, {}]),
+        ...[{ chunks: 3 }, { fail: 'failed' }, { askInput: true }].map((options): [string, object] => [
+          'echo',
+          echo(options),
+        ]),
+        ['echo', { parts }],
+        ['echo', { ...echo({ chunks: 400, chunkBytes: 1024 }), metadata: { echo: { chunks: 400 }, own: 1 } }],
+      ];
+      for (const [agent, more] of sends) {
+        const params = { metadata: { asked: true, list: [1, null] } };
+        const answer = await send('hi', more, params, { agent });
+        expect([agent, more, answer.json.error]).toEqual([agent, more, undefined]);
+        const { task } = answer.json.result;
+        if (!task) continue; // A bare message has no task.
+        expect((await v1('GetTask', { id: task.id }, { agent })).json.result).toEqual(task);
+        const last = (await send('hi', more, { configuration: { historyLength: 1 } }, { agent })).json.result
+          .task;
+        expect(last.history).toHaveLength(1);
+      }
+    });
+
     it('P-4 a send waits until the turn ends, unless the caller asks it not to', async () => {
       const slow = { metadata: { echo: { chunks: 2, delayMs: 100 } } };
       expect(taskOf(await send('hi', slow)).status.state).toBe('TASK_STATE_COMPLETED');

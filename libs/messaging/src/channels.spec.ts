@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { TaskSignal } from './messaging.js';
+import { OUTCOMES, type TaskSignal } from './messaging.js';
 import { decodeSignal, encodeSignal } from './channels.js';
 
 const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json });
@@ -7,7 +7,13 @@ const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json 
 const signals = fc.record({
   lastSequence: fc.nat(),
   events: fc.array(
-    fc.record({ sequence: fc.nat(), attempt: fc.nat(), json: fc.json({ stringUnit: 'binary' }) }),
+    fc.record(
+      {
+        ...{ sequence: fc.nat(), attempt: fc.nat(), json: fc.json({ stringUnit: 'binary' }) },
+        outcome: fc.constantFrom(...OUTCOMES),
+      },
+      { requiredKeys: ['sequence', 'attempt', 'json'] },
+    ),
   ),
 });
 

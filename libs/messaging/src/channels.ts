@@ -1,5 +1,5 @@
 import type { Logger } from '@baton/telemetry';
-import type { Unsubscribe, PublishedEvent, TaskSignal } from './messaging.js';
+import { OUTCOMES, type Unsubscribe, type PublishedEvent, type TaskSignal } from './messaging.js';
 
 /** Where messaging logs warnings. */
 export type MessagingLog = Pick<Logger, 'info' | 'warn' | 'error'>;
@@ -131,8 +131,9 @@ export class ReconnectListeners {
 export function encodeSignal(signal: TaskSignal, limitBytes: number): string {
   let header = String(signal.lastSequence);
   let body = '';
-  for (const { sequence, attempt, json } of signal.events) {
+  for (const { sequence, attempt, json, outcome } of signal.events) {
     header += ` ${sequence},${attempt},${json.length}`;
+    if (outcome) header += `,${OUTCOMES.indexOf(outcome)}`;
     body += json;
   }
   const text = `${header}\n${body}`;
@@ -145,9 +146,10 @@ export function decodeSignal(text: string): TaskSignal {
   const [lastSequence, ...frames] = text.slice(0, Math.max(end, 0)).split(' ');
   let from = end + 1;
   const events = frames.map((frame): PublishedEvent => {
-    const [sequence, attempt, length] = frame.split(',').map(Number);
+    const [sequence, attempt, length, outcomeAt] = frame.split(',').map(Number);
     const json = text.slice(from, (from += length ?? NaN));
-    return { sequence: whole(sequence), attempt: whole(attempt), json };
+    const outcome = outcomeAt === undefined ? undefined : OUTCOMES[outcomeAt];
+    return { sequence: whole(sequence), attempt: whole(attempt), json, ...(outcome && { outcome }) };
   });
   if (from !== text.length) throw new Error('task signal is truncated or has trailing bytes');
   return { lastSequence: whole(Number(lastSequence || NaN)), events };

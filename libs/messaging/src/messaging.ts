@@ -23,7 +23,15 @@ export interface PublishedEvent {
   sequence: number;
   attempt: number;
   json: string;
+  /**
+   * Of the event with which a turn ended: its outcome, if the log of the turn says all else that the task's row says. With
+   * it, who has seen the whole log need not read the row.
+   */
+  outcome?: (typeof OUTCOMES)[number];
 }
+
+/** `none`: the turn ended in the ordinary way. Processes of two releases may run: add to the end only. */
+export const OUTCOMES = ['none', 'message', 'agent-threw'] as const;
 
 /** News about a task: the events after commit, or only their last sequence when they are too big to carry. */
 export interface TaskSignal {

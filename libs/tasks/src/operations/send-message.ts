@@ -5,14 +5,17 @@ import {
   type SendResult,
   type StreamItem,
   type Task,
+  TaskFold,
+  type TaskSnapshot,
   TaskState,
   endsTurn,
   isTerminal,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
+import type { PublishedEvent } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
-import { NO_LONGER_WATCHED, type TaskWatch } from '../relay/relay.js';
+import { NO_LONGER_WATCHED, type TaskWatch, type WatchedEvent } from '../relay/relay.js';
 import { WorkerWatch } from '../platform/worker-watch.js';
 import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 import { MessageRouter } from './message-router.js';
@@ -45,8 +48,13 @@ export class SendOperations {
         return { $case: 'task', value, priorArtifacts };
       }
       const { id } = turn.snapshot.task;
+      const seen = new SeenTurn(turn.snapshot);
       if (!turnIsOver(turn.snapshot.task)) {
-        for await (const event of this.finder.follow(call, id, turn.watch)) void event;
+        for await (const event of this.finder.follow(call, id, turn.watch)) seen.apply(event);
+      }
+      if (seen.result) {
+        const task = await this.finder.withHistory(call, seen.result.task, historyLength);
+        return replyOf(call, { ...seen.result, task }, priorArtifacts);
       }
       // If earlier tasks are part of the history, only the whole history shows what is left out.
       const shorter = call.rules.history === 'task' && historyLength !== undefined ? { historyLength } : {};
@@ -110,6 +118,42 @@ export class SendOperations {
   }
 }
 
+/** Of the signals of a turn, in characters. The task of a larger turn is read from the log, within the budget of reads. */
+const MAX_SEEN_CHARS = 256 * 1024;
+
+/**
+ * A task after its first turn, from the signals of that turn: it need not be read again. Undecided after anything but a
+ * first attempt whose signals have all arrived.
+ */
+class SeenTurn {
+  private readonly fold: TaskFold | undefined;
+  private chars = 0;
+  private isWhole: boolean;
+  private outcome: PublishedEvent['outcome'];
+
+  constructor({ task, sequence }: TaskSnapshot) {
+    this.isWhole = sequence === 1;
+    if (!this.isWhole) return;
+    this.fold = new TaskFold();
+    this.fold.apply({ $case: 'task', value: task });
+  }
+
+  apply({ attempt, payload, signal }: WatchedEvent): void {
+    this.chars += signal?.chars ?? Infinity;
+    this.isWhole &&= attempt === 1 && this.chars <= MAX_SEEN_CHARS;
+    if (!this.isWhole) return;
+    this.fold?.apply(payload);
+    this.outcome = signal?.outcome;
+  }
+
+  /** The task as its row says it; undefined if only the row knows. */
+  get result(): Pick<StoredTask, 'task' | 'outcome'> | undefined {
+    const { fold, isWhole, outcome } = this;
+    if (!fold || !isWhole || !outcome) return undefined;
+    return { task: fold.task(), outcome: outcome === 'none' ? null : outcome };
+  }
+}
+
 /** A cancel can end the turn before it is first read. A repeated call can join an ended task. */
 const turnIsOver = (task: Task): boolean => task.status !== undefined && endsTurn(task.status.state);
 
@@ -122,7 +166,7 @@ const streamIsOver = ({ rules }: CallContext, task: Task): boolean =>
 /** What a blocking caller gets: the task, the agent's bare message, or the error that the agent threw. */
 function replyOf(
   { rules }: CallContext,
-  { task, outcome }: StoredTask,
+  { task, outcome }: Pick<StoredTask, 'task' | 'outcome'>,
   priorArtifacts: Task['artifacts'],
 ): SendResult {
   const { status } = task;

@@ -4,7 +4,6 @@ import {
   ProtocolError,
   type StreamItem,
   type Task,
-  type TaskEvent,
   assertWritable,
   canSee,
   conversationHistory,
@@ -13,7 +12,7 @@ import {
 } from '@baton/a2a';
 import { RetentionStore, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { LogDeletedError, type TaskWatch } from '../relay/relay.js';
+import { LogDeletedError, type TaskWatch, type WatchedEvent } from '../relay/relay.js';
 
 /** How many earlier tasks of a context a history goes back. */
 const MAX_TASKS = 50;
@@ -115,7 +114,7 @@ export class TaskFinder {
     id: string,
     watch: TaskWatch,
     ends?: OperationRules['streamEnds'],
-  ): AsyncGenerator<TaskEvent> {
+  ): AsyncGenerator<WatchedEvent> {
     try {
       yield* watch.events(ends);
     } catch (error) {

@@ -183,6 +183,12 @@ const RETRY: Backoff = { firstMs: 250, maxMs: 5_000 };
 /** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
 export const NO_LONGER_WATCHED = new Error('the task has no readers');
 
+/** An event of a watch. */
+export interface WatchedEvent extends TaskEvent {
+  /** Set if it came as a signal and not from the log. */
+  signal?: { chars: number; outcome: PublishedEvent['outcome'] };
+}
+
 /** The log has lost events that its reader has not read: the task was deleted. */
 export class LogDeletedError extends Error {
   override readonly name = 'LogDeletedError';
@@ -250,7 +256,7 @@ export class TaskWatch {
    * and with `LogDeletedError` when it is no longer there.
    * @param ends `with-task`: go on over interruptions until the task has ended
    */
-  async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<TaskEvent> {
+  async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent> {
     while (!this.signal.aborted) {
       const events = this.stale ? await this.readLog() : this.takePending();
       for (const event of events) {
@@ -296,8 +302,8 @@ export class TaskWatch {
   }
 
   /** The signalled events that follow the cursor without a hole. */
-  private takePending(): TaskEvent[] {
-    const taken: TaskEvent[] = [];
+  private takePending(): WatchedEvent[] {
+    const taken: WatchedEvent[] = [];
     let next = this.cursor + 1;
     for (const event of this.pending) {
       if (event.sequence < next) continue;
@@ -305,7 +311,9 @@ export class TaskWatch {
         this.stale = true;
         break;
       }
-      taken.push({ sequence: event.sequence, attempt: event.attempt, payload: parsePayload(event.json) });
+      const { sequence, attempt, json, outcome } = event;
+      const signal = { chars: json.length, outcome };
+      taken.push({ sequence, attempt, payload: parsePayload(json), signal });
       next += 1;
     }
     this.forgetPending();

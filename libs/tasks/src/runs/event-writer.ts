@@ -73,6 +73,8 @@ export class EventWriter {
   private ending: TurnEnd | undefined;
   private hasEnded: EndedTurn | undefined;
   private metadata: Record<string, unknown> | undefined;
+  /** The task's metadata have become others than those of its events. */
+  private hasMetadata = false;
   private allowance: EventAllowance | undefined;
   private sequence: number;
   private isPublisherStuck = false;
@@ -109,6 +111,7 @@ export class EventWriter {
   /** Merge keys into the task's metadata, together with the next batch. */
   mergeMetadata(metadata: Record<string, unknown>): void {
     this.metadata = { ...this.metadata, ...metadata };
+    this.hasMetadata = true;
   }
 
   /**
@@ -196,7 +199,10 @@ export class EventWriter {
     if (written.hasPushConfigs) this.wakePushes();
     await this.publish(tenantId, taskId, {
       lastSequence: this.sequence,
-      events: events.map(({ json }, i) => ({ sequence: first + i, attempt, json })),
+      events: events.map(({ json }, i) => ({
+        ...{ sequence: first + i, attempt, json },
+        ...(end && i === events.length - 1 && !this.hasMetadata && { outcome: end.outcome ?? 'none' }),
+      })),
     });
   }
 
