@@ -25,5 +25,5 @@ COPY prisma prisma
 # The volume with the master key gets the owner of this folder.
 RUN mkdir /keys && chown node:node /keys
 USER node
-EXPOSE 8080
+EXPOSE 8080 50051
 CMD ["node", "dist/apps/api/src/main.js"]

@@ -17,8 +17,10 @@ const EXTERNAL = [
   'libpg-query',
   'msgpackr-extract',
   'piscina',
-  // The first turn that uses them loads them.
+  // Whoever needs them first loads them.
   '@ai-sdk/*',
+  '@bufbuild/*',
+  '@grpc/*',
   '@modelcontextprotocol/*',
   'ai',
   'undici',

@@ -63,6 +63,7 @@ const DECIDED: Readonly<Variables> = {
   PORT: '8080',
   MANAGEMENT_HOST: '0.0.0.0',
   MANAGEMENT_PORT: '9090',
+  GRPC_PORT: '50051',
 };
 
 /** Settings of this machine: its command line, its passwords and what Compose itself does with them. */
@@ -84,6 +85,7 @@ const OTHERS: Readonly<Variables> = {
   CARD_SIGNING_KEY: '{"kty":"EC","d":"x"}',
   LOG_LEVEL: 'debug',
   PUBLIC_URL: 'https://agents.example.com',
+  GRPC_PUBLIC_ADDRESS: 'grpc.example.com:443',
 };
 
 /** The volume `keys`, filled by the service that makes the master key. */
@@ -266,12 +268,14 @@ describe('docker-compose.yml', () => {
       });
       expect([others.masterKey?.length, others.masterKeyFile]).toEqual([32, join(keys, 'master-key')]);
       const { masterKey: _key, masterKeyFile: _file, ...plain } = others;
-      const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...rest } = plain;
+      const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...more } = plain;
+      const { grpcPort, grpcPublicAddress, ...rest } = more;
       expect(defaults).toMatchObject(rest);
       const limits = LIMIT_NAMES.map((name) => [name, limitRule(name).compose ?? limitRule(name).default]);
       expect(defaultLimits).toEqual(Object.fromEntries(limits));
       expect([databaseUrl, redisUrl]).toEqual(['postgres://x/y', undefined]);
       expect([managementHost, managementPort]).toEqual(['0.0.0.0', 9090]);
+      expect([grpcPort, grpcPublicAddress]).toEqual([50051, 'localhost:50051']);
       expect([workerPort, agentsDir]).toEqual(
         service === 'worker' ? [8081, '/agents'] : [undefined, undefined],
       );
@@ -300,11 +304,14 @@ describe('docker-compose.yml', () => {
     });
   });
 
-  it('publishes the port of the API and no other', () => {
+  it('publishes the two ports of the API and no other', () => {
     const published = Object.entries(services).flatMap(([name, { ports = [] }]) =>
       ports.map(({ target }) => [name, target]),
     );
-    expect(published).toEqual([['api', 8080]]);
+    expect(published).toEqual([
+      ['api', 8080],
+      ['api', 50051],
+    ]);
   });
 
   it('follows PORT with what it publishes and with the URL on cards', () => {

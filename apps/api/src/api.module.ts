@@ -7,6 +7,7 @@ import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
 import { CardsModule } from './cards/cards.controller.js';
+import { GrpcModule } from './grpc/grpc.module.js';
 import { HttpJsonModule } from './http-json/http-json.controller.js';
 import { JsonRpcModule } from './json-rpc/json-rpc.controller.js';
 import { HealthModule } from './health/health.controller.js';
@@ -27,6 +28,7 @@ import { RestModule } from './rest/rest.module.js';
     HttpModule,
     JsonRpcModule,
     HttpJsonModule,
+    GrpcModule,
     CardsModule,
     RestModule,
     AdminModule,

@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   );
   prepareApi(app);
   warnOfUnknownSettings(app.get(Logger));
-  const { url, managementUrl } = await listen(app).catch((error: unknown) => {
+  const { url, managementUrl, grpcPort } = await listen(app).catch((error: unknown) => {
     throw explain(error, environment);
   });
   const logger = app.get(Logger);
@@ -33,17 +33,19 @@ async function main(): Promise<void> {
   startWatchdog({ processName: 'api', limitMs, inHand: () => traffic.count, logger });
   stopOnSignals(logger, apiGraceMs, () => shutDown(app));
   // It listens: /readyz says what it waits for.
-  process.send?.({ type: 'ready', url, managementUrl });
+  process.send?.({ type: 'ready', url, managementUrl, grpcPort });
   await awaitMigrations(app.get(Database), logger, { isAwayFine: false });
   logger.info('api is ready', { url });
 }
 
 function explain(error: unknown, environment: Environment): unknown {
   if (!(error instanceof Error) || !('code' in error)) return error;
-  const isManagement = 'port' in error && error.port === environment.managementPort;
-  const [name, port, host] = isManagement
-    ? ['MANAGEMENT_PORT', environment.managementPort, environment.managementHost]
-    : ['PORT', environment.port, environment.host];
+  const { port: taken = environment.port } = error as { port?: number };
+  const [name, port, host] =
+    [
+      ['MANAGEMENT_PORT', environment.managementPort, environment.managementHost] as const,
+      ['GRPC_PORT', environment.grpcPort, environment.host] as const,
+    ].find(([, each]) => each === taken) ?? (['PORT', environment.port, environment.host] as const);
   if (error.code === 'EADDRINUSE') {
     return new Error(
       `port ${String(port)} on ${host} is taken: set ${name} to a free one, or stop what uses it.`,

@@ -13,12 +13,13 @@ import { allowOrigins, securityHeaders, setAnswerHeaders } from './http/answer-h
 import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
+import { GrpcPort } from './grpc/grpc.module.js';
 import { PublicUrl } from './http/public-url.js';
 import { Traffic, logRequests, requestIdOf } from './http/requests.js';
 import { httpJsonErrorFormatAt } from './http-json/http-json.controller.js';
 import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
 import { isManagement, LISTENER_CONSTRAINT, ManagementPort } from './management/management-port.js';
-import { EventStreams } from './streams/sse-stream.js';
+import { EventStreams } from './streams/event-stream.js';
 
 /** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
 const KEEP_ALIVE_MS = 75_000;
@@ -91,9 +92,11 @@ export interface Listening {
   url: string;
   /** The URL of its management port, if it has one. */
   managementUrl: string | undefined;
+  /** Its gRPC port, if it has one. */
+  grpcPort: number | undefined;
 }
 
-/** Listens as the environment says, on the public and on the management port. */
+/** Listens as the environment says, on the public, the gRPC and the management port. */
 export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const { host, port } = app.get(Environment);
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
@@ -104,9 +107,10 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   await fastify.listen({ host, port });
   const [address] = fastify.addresses();
   const publicUrl = app.get(PublicUrl, { strict: false });
-  if (typeof address === 'object') publicUrl.listening(address.port);
+  const grpcPort = await app.get(GrpcPort, { strict: false }).open();
+  if (typeof address === 'object') publicUrl.listening(address.port, grpcPort);
   const managementUrl = await app.get(ManagementPort, { strict: false }).open(fastify);
-  return { url: publicUrl.value, managementUrl };
+  return { url: publicUrl.value, managementUrl, grpcPort };
 }
 
 /**
@@ -120,6 +124,7 @@ export async function shutDown(app: NestFastifyApplication): Promise<void> {
   traffic.draining = true;
   server.close();
   server.closeIdleConnections();
+  app.get(GrpcPort, { strict: false }).drain();
   app.get(EventStreams, { strict: false }).closeAll();
   if (!(await traffic.idle(app.get(Environment).apiGraceMs))) {
     traffic.hurry();

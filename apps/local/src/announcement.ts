@@ -18,7 +18,7 @@ const EXAMPLE = {
 
 /** What `npm start` prints when everything is up: where it is, with which token, and a call that streams. */
 export function announcement(
-  { demo, metrics, notes }: Started,
+  { demo, grpc, metrics, notes }: Started,
   seconds: number,
   demoFile: string,
   logs: string,
@@ -28,6 +28,7 @@ export function announcement(
     '',
     `  URL     ${demo.url}`,
     `  Token   ${demo.token}   (tenant "${demo.tenant}"; also in ${demoFile})`,
+    `  gRPC    ${grpc}`,
     `  Metrics ${metrics}`,
     `  Logs    ${logs}`,
     '',

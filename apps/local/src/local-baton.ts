@@ -20,12 +20,16 @@ const OWN_MACHINE = '127.0.0.0/8, ::1, localhost';
 const LOOPBACK = '127.0.0.1';
 /** The management port, or any free one if it is taken. */
 const MANAGEMENT_PORT = 9090;
+/** The gRPC port, or any free one if it is taken. */
+const GRPC_PORT = 50_051;
 
 const QUICK_MIGRATION_MS = 15_000;
 
 /** What came up, for the person at the terminal. */
 export interface Started {
   demo: Demo;
+  /** Name and port of the gRPC port. */
+  grpc: string;
   /** URL of the metrics. */
   metrics: string;
   notes: string[];
@@ -51,6 +55,7 @@ export class LocalBaton {
     const port = await claimPort(this.local.port, host);
     const managementPort =
       this.source.MANAGEMENT_PORT?.trim() || String(await getPort({ port: MANAGEMENT_PORT, host: LOOPBACK }));
+    const grpcPort = this.source.GRPC_PORT?.trim() || String(await getPort({ port: GRPC_PORT, host }));
     const postgres = postgresService(this.local, this.home);
     const redis = redisService(this.local, this.home);
     await this.launch(postgres.supervised);
@@ -59,6 +64,7 @@ export class LocalBaton {
       HOST: host,
       PORT: String(port),
       MANAGEMENT_PORT: managementPort,
+      GRPC_PORT: grpcPort,
     });
     const environment = loadEnvironment({ ...this.source, ...variables });
     await orTell(
@@ -71,7 +77,8 @@ export class LocalBaton {
     const workers = numbers.map((number) => workerProcess(this.home, environment, variables, number));
     await Promise.all([this.launch(workers), this.launch([apiProcess(this.home, environment, variables)])]);
     const metrics = `http://${environment.managementHost}:${managementPort}/metrics`;
-    return { demo, metrics, notes: [postgres.note, redis.note, this.agentsNote(), reachNote(host)] };
+    const grpc = `${new URL(demo.url).hostname}:${grpcPort}`;
+    return { demo, grpc, metrics, notes: [postgres.note, redis.note, this.agentsNote(), reachNote(host)] };
   }
 
   /** Stops everything in good order. The same promise however often it is called. */

@@ -9,10 +9,20 @@ export { V0_3_CODEC } from './codecs/v0_3.js';
 export { V1_0_CODEC } from './codecs/v1_0.js';
 export * from './errors.js';
 export * from './events.js';
+export * from './grpc-methods.js';
 export * from './http-json.js';
 export * from './http-routes.js';
 export * from './ids.js';
-export { JsonScanner, describeExcess, jsonExcess, parseJsonBody } from './json-limits.js';
+export {
+  assertJsonLimits,
+  describeExcess,
+  excessError,
+  jsonExcess,
+  JsonScanner,
+  MAX_JSON_DEPTH,
+  MAX_JSON_VALUES,
+  parseJsonBody,
+} from './json-limits.js';
 export * from './json-rpc.js';
 export * from './operation.js';
 export * from './page-token.js';

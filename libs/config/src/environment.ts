@@ -146,6 +146,11 @@ export function loadEnvironment(source: EnvironmentSource = processEnvironment()
       `LOOP_STALL_MS is ${loopStallMs}: set it to at least LEASE_MS (${leaseMs}).`,
     ]);
   }
+  if ((environment.grpcTlsCert === undefined) !== (environment.grpcTlsKey === undefined)) {
+    throw new EnvironmentError([
+      'Only one of GRPC_TLS_CERT and GRPC_TLS_KEY is set: set both for TLS, or neither.',
+    ]);
+  }
   if (taskReadTotalBytes < taskReadBytes) {
     throw new EnvironmentError([
       `TASK_READ_TOTAL_BYTES is ${taskReadTotalBytes}: set it to at least TASK_READ_BYTES (${taskReadBytes}).`,

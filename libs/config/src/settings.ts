@@ -6,6 +6,7 @@ import {
   destinations,
   egressPatterns,
   flag,
+  hostAndPort,
   integer,
   logLevel,
   masterKey,
@@ -15,6 +16,7 @@ import {
   orNone,
   origins,
   path,
+  pem,
   port,
   publishedKeys,
   signingKey,
@@ -154,6 +156,31 @@ const api = group('API', {
     text,
     '127.0.0.1',
     'Address of the management port. Never open it to callers: only `/v1/admin` asks for a token.',
+  ),
+  grpcPort: optional(
+    port,
+    'Port of the API for A2A over gRPC (docs/calling/grpc.md). Without it, nothing of gRPC is loaded. `npm start` ' +
+      'uses 50051 or a free port; with `docker compose`: its port on this machine.',
+  ),
+  grpcPublicAddress: optional(
+    hostAndPort,
+    'Name and port under which callers reach the gRPC port, such as grpc.example.com:443. Agent cards contain it. ' +
+      'Default: the host name of PUBLIC_URL, or that of the request for the card, with GRPC_PORT. Of an address of ' +
+      '`localhost` only the port is used.',
+  ),
+  grpcTlsCert: optional(
+    pem,
+    'Certificate chain of the gRPC port, in PEM, or in the file that GRPC_TLS_CERT_FILE names. With GRPC_TLS_KEY the port ' +
+      'speaks TLS; without, a proxy must.',
+    { secret: true },
+  ),
+  grpcTlsKey: optional(pem, 'Private key of GRPC_TLS_CERT, in PEM, or in the file of GRPC_TLS_KEY_FILE.', {
+    secret: true,
+  }),
+  grpcStreamsPerConnection: setting(
+    integer(1, 100_000),
+    100,
+    'Maximum number of calls of gRPC at the same time over one connection. Clients queue further ones.',
   ),
   trustedProxies: setting(
     networks,

@@ -21,6 +21,13 @@ export function integer(min: number, max: number) {
 
 export const port = integer(0, 65_535);
 
+const HOST_AND_PORT = /^(?:\[[\da-f:.]{2,45}\]|[\w.-]{1,253}):\d{1,5}$/i;
+
+/** A name or an address, and a port. */
+export const hostAndPort = z
+  .string()
+  .regex(HOST_AND_PORT, { error: 'set it to a name and a port, such as grpc.example.com:443' });
+
 /** At most a day. */
 export const milliseconds = integer(1, 86_400_000);
 
@@ -144,6 +151,12 @@ export const signingKey = z
   .refine((value) => value.startsWith('-----BEGIN PRIVATE KEY-----') || isPrivateJwk(value), {
     error: 'set it to a private key in PEM (PKCS8) or JWK form',
   });
+
+/** Keys or certificates as text. */
+export const pem = z
+  .string()
+  .transform((value) => value.trim().replaceAll('\\n', '\n'))
+  .refine((value) => value.startsWith('-----BEGIN '), { error: 'set it to PEM, or name its file' });
 
 /** Keys whose public parts are published: PEM blocks one after another, a JWK or a JWK Set as JSON. */
 export const publishedKeys = z

@@ -12,8 +12,7 @@ import {
 import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import type { FastifyRequest } from 'fastify';
-import { logContextOf } from '../http/requests.js';
+import { type CallRequest, logContextOf } from '../http/requests.js';
 import { actorOf, type OperatorRequest } from './actor.js';
 import { guestOf } from './guests.js';
 import { HostBindings } from './host-bindings.js';
@@ -77,7 +76,7 @@ export class AccessGuard extends BearerGuard {
     const route = [context.getHandler(), context.getClass()];
     const access = this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route);
     if (access === 'public') return true;
-    const request = context.switchToHttp().getRequest<FastifyRequest & { user?: HostCaller }>();
+    const request = context.switchToHttp().getRequest<CallRequest & { user?: HostCaller }>();
     const admission = await this.unauthenticated.admit(request);
     try {
       if (access === undefined) await super.canActivate(context);
@@ -111,7 +110,7 @@ export class AccessGuard extends BearerGuard {
    * A bad token counts, and is in the audit log: in that of its tenant if it was good once. A request without one is nobody
    * who signs in.
    */
-  private refuse(request: FastifyRequest, error: Error): void {
+  private refuse(request: CallRequest, error: Error): void {
     this.unauthenticated.refuse(request);
     if (request.headers.authorization === undefined) return;
     const { tenantId, principal = NOBODY } = (error instanceof RefusedTokenError && error.holder) || {};
@@ -120,7 +119,7 @@ export class AccessGuard extends BearerGuard {
     this.audit.refuse({ ...refused, ...(tenantId !== undefined && { tenantId }) });
   }
 
-  private assertScope(enough: readonly Scope[], scopes: readonly Scope[], request: FastifyRequest): void {
+  private assertScope(enough: readonly Scope[], scopes: readonly Scope[], request: CallRequest): void {
     try {
       requireScope(enough, scopes);
     } catch (error) {
@@ -145,7 +144,7 @@ export class AccessGuard extends BearerGuard {
   /** A token that is sent must be valid, whatever the host. */
   private async authenticateAtHost(
     access: 'optional-token' | 'guests',
-    request: FastifyRequest & { user?: HostCaller },
+    request: CallRequest & { user?: HostCaller },
     context: ExecutionContext,
   ): Promise<void> {
     const hasToken = request.headers.authorization !== undefined;
@@ -167,7 +166,7 @@ export class AccessGuard extends BearerGuard {
 
 const NOBODY = { kind: 'unknown', key: 'unknown' } as const;
 
-const routeOf = ({ method, routeOptions }: FastifyRequest): string => `${method} ${routeOptions.url ?? ''}`;
+const routeOf = ({ method, routeOptions }: CallRequest): string => `${method} ${routeOptions.url ?? ''}`;
 
 /** What a caller without a token may do, for the tenant of the host. It reaches only its own tasks. */
 const GUEST_SCOPES: readonly Scope[] = ['agents:call'];

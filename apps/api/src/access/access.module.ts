@@ -10,11 +10,12 @@ import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
 @Module({
   imports: [IdentityModule, TasksModule],
   providers: [
-    { provide: APP_GUARD, useClass: AccessGuard },
+    AccessGuard,
+    { provide: APP_GUARD, useExisting: AccessGuard },
     HostBindings,
     RequestRates,
     UnauthenticatedLimit,
   ],
-  exports: [HostBindings, RequestRates],
+  exports: [AccessGuard, HostBindings, RequestRates],
 })
 export class AccessModule {}

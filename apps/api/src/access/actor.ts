@@ -1,14 +1,14 @@
 import type { Actor, OperatorToken } from '@baton/database';
 import { callerOf } from '@baton/identity';
-import type { FastifyRequest } from 'fastify';
+import type { CallRequest } from '../http/requests.js';
 
 /** Who sends the request, for the audit log. */
-export function actorOf(request: FastifyRequest): Actor {
+export function actorOf(request: CallRequest): Actor {
   return { ...callerOf(request).principal, address: request.ip, requestId: request.id };
 }
 
 /** A request with the operator that the guard has found. */
-export type OperatorRequest = FastifyRequest & { operator?: OperatorToken };
+export type OperatorRequest = CallRequest & { operator?: OperatorToken };
 
 /** The operator who sends the request, for the audit log. Throws if the route is not for operators, which is a bug. */
 export function operatorActorOf(request: OperatorRequest): Actor {

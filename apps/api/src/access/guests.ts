@@ -1,8 +1,8 @@
 import { type Principal, ProtocolError } from '@baton/a2a';
 import type { HostBinding } from '@baton/database';
-import type { FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import { createHmac } from 'node:crypto';
+import type { CallRequest } from '../http/requests.js';
 
 const HEADER = 'baton-guest';
 const COOKIE = /(?:^|;)\s*baton_guest=([^;]*)/;
@@ -17,7 +17,7 @@ const HASH_CHARACTERS = 22;
  * @throws ProtocolError `invalid-params` for a secret of another form
  */
 export function guestOf(
-  { headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>,
+  { headers, ip }: Pick<CallRequest, 'headers' | 'ip'>,
   { tenantId, host }: Pick<HostBinding, 'tenantId' | 'host'>,
   key: Buffer | undefined,
 ): Principal {

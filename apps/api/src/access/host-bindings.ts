@@ -1,7 +1,7 @@
 import { type HostBinding, HostStore, hostName } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { FastifyRequest } from 'fastify';
+import type { CallRequest } from '../http/requests.js';
 
 /** A changed binding is in force everywhere within this time, even if the control message is lost. */
 const CACHE_MS = 1_000;
@@ -28,7 +28,7 @@ export class HostBindings implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Only the `Host` header counts: callers can forge the other headers of proxies. */
-  async of(request: FastifyRequest): Promise<HostBinding | undefined> {
+  async of(request: CallRequest): Promise<HostBinding | undefined> {
     return this.cache.get(hostName(request.headers.host ?? ''));
   }
 }

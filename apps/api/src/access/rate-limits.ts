@@ -3,10 +3,10 @@ import { Environment, guestLimits, type LimitName } from '@baton/config';
 import { type Caller, LimitsService } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
-import type { FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { CallRequest } from '../http/requests.js';
 import { networkOf } from './guests.js';
 
 /** The window in which requests are counted, in seconds. It lets a burst through. */
@@ -46,7 +46,7 @@ export class UnauthenticatedLimit {
   }
 
   /** Throws `limit-exceeded` if too many requests without a good token came from the address. */
-  async admit(request: FastifyRequest): Promise<Admission> {
+  async admit(request: CallRequest): Promise<Admission> {
     const { authorization } = request.headers;
     if (this.max === 0 || (authorization !== undefined && this.goodTokens.has(digest(authorization)))) {
       return 'not-counted';
@@ -63,17 +63,17 @@ export class UnauthenticatedLimit {
   }
 
   /** The token of the request is no longer good, or never was. */
-  refuse({ headers: { authorization } }: FastifyRequest): void {
+  refuse({ headers: { authorization } }: CallRequest): void {
     if (authorization !== undefined) this.goodTokens.delete(digest(authorization));
   }
 
   /** Nobody could tell whether the token is good, or the caller needs none. */
-  async forgive(request: FastifyRequest, admission: Admission): Promise<void> {
+  async forgive(request: CallRequest, admission: Admission): Promise<void> {
     if (admission === 'counted') await this.limiter.reward(networkOf(request.ip));
   }
 
   /** The token of the request is good. */
-  async accept(request: FastifyRequest, admission: Admission): Promise<void> {
+  async accept(request: CallRequest, admission: Admission): Promise<void> {
     const { authorization } = request.headers;
     if (admission === 'counted' && authorization !== undefined) {
       this.goodTokens.set(digest(authorization), true);

@@ -1,5 +1,5 @@
 import {
-  type Agent,
+  type AgentCard,
   CARD_SCOPES,
   PROFILES,
   type Profile,
@@ -38,7 +38,7 @@ export class CardsController {
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const card = buildAgentCard(await this.agentOf(request, slugOrId), this.publicUrl.of(request));
+    const card = await this.cardOf(request, slugOrId);
     await sendCard(await this.sheets.sheet(card, cardFormFor(request)), 'private', request, reply);
   }
 
@@ -49,7 +49,7 @@ export class CardsController {
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const card = buildAgentCard(await this.agentOf(request, slugOrId), this.publicUrl.of(request));
+    const card = await this.cardOf(request, slugOrId);
     await sendCard(await this.sheets.sheet(card, '0.2'), 'private', request, reply);
   }
 
@@ -62,8 +62,9 @@ export class CardsController {
     throw new ProtocolError('agent-not-found', remedy);
   }
 
-  private agentOf(request: FastifyRequest, slugOrId: string): Promise<Agent> {
-    return this.agents.named(callerOf(request), slugOrId);
+  private async cardOf(request: FastifyRequest, slugOrId: string): Promise<AgentCard> {
+    const agent = await this.agents.named(callerOf(request), slugOrId);
+    return buildAgentCard(agent, this.publicUrl.of(request), this.publicUrl.grpcOf(request));
   }
 }
 

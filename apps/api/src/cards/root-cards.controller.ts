@@ -94,8 +94,8 @@ export class RootCardsController {
   private sheet({ agent, origin }: RootAgent, form: CardForm, request: FastifyRequest): Promise<CardSheet> {
     const card =
       origin === undefined
-        ? buildAgentCard(agent, this.publicUrl.of(request))
-        : buildRootCard(agent, origin, hasToken(request));
+        ? buildAgentCard(agent, this.publicUrl.of(request), this.publicUrl.grpcOf(request))
+        : buildRootCard(agent, { origin, grpc: this.publicUrl.grpcAt(origin) }, hasToken(request));
     return this.sheets.sheet(card, form);
   }
 

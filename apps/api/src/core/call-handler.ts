@@ -3,17 +3,17 @@ import {
   type AnswerContext,
   assertAccept,
   type Codec,
-  frameRecord,
+  type Frame,
+  type Framing,
   isStreaming,
   type ProtocolError,
   requestedTaskId,
-  sseRecord,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CallerLeft } from '../http/body.js';
 import { Failures } from '../http/errors.js';
 import { logContextOf } from '../http/requests.js';
-import type { SseEncoding } from '../streams/sse-stream.js';
+import type { RecordData, StreamOutput, StreamWriter } from '../streams/event-stream.js';
 import { CallRunner } from './call-runner.js';
 import { CallResolver, type DecodedRequest, type Exchange } from './request-context.js';
 
@@ -23,10 +23,16 @@ export interface AnswerWriter {
   result(result: unknown): void;
   /** Sends an error. */
   error(failure: ProtocolError): void;
-  /** The text of an enveloped frame of a stream. */
-  encodeResult(result: unknown): string;
-  /** The text of the error that ends a stream. */
-  encodeError(failure: ProtocolError): string;
+  /** Writes a stream instead. */
+  stream(framing: Framing): FrameWriter;
+}
+
+/** How one binding writes the stream of one call. */
+export interface FrameWriter {
+  output(): StreamOutput;
+  frame(frame: Frame): RecordData;
+  /** The error that ends a stream; undefined if the output says it. */
+  error(failure: ProtocolError): RecordData | undefined;
 }
 
 /**
@@ -58,8 +64,7 @@ export class CallHandler {
       const result = await this.runner.run(call, context, exchange);
       writer?.result(codec.encodeResult(call.operation, result, answered));
     } else if (writer) {
-      const encoding = this.encodingOf(codec, answered, writer, exchange);
-      await this.runner.stream(call, context, exchange, encoding);
+      await this.runner.stream(call, context, exchange, this.streamWriter(codec, answered, writer, exchange));
     } else await this.runner.start(call, context, exchange);
   }
 
@@ -69,23 +74,18 @@ export class CallHandler {
     else writer.error(this.failures.of(error, request));
   }
 
-  private encodingOf(
+  private streamWriter(
     codec: Codec,
     answered: AnswerContext,
     writer: AnswerWriter,
     { request }: Exchange,
-  ): SseEncoding {
-    const { framing } = codec;
+  ): StreamWriter {
     const encode = codec.streamEncoder(answered);
-    const envelope = (result: unknown): string => writer.encodeResult(result);
+    const frames = writer.stream(codec.framing);
     return {
-      item: (item) =>
-        encode(item).map((frame) => ({
-          sequence: frame.sequence,
-          text: frameRecord(framing, frame, envelope),
-        })),
-      error: (error) =>
-        sseRecord(writer.encodeError(this.failures.of(error, request)), { event: framing.errorEvent }),
+      output: () => frames.output(),
+      item: (item) => encode(item).map((frame) => ({ sequence: frame.sequence, data: frames.frame(frame) })),
+      error: (error) => frames.error(this.failures.of(error, request)),
     };
   }
 }

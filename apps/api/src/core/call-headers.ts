@@ -1,12 +1,12 @@
 import { type Agent, ProtocolError, RESUME_EXTENSION } from '@baton/a2a';
-import type { FastifyRequest } from 'fastify';
+import type { CallRequest } from '../http/requests.js';
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/;
 const VISIBLE = /^[!-~]{1,255}$/;
 
 /** `A2A-Version`: the header, or else the query parameter of that name (A2A 1.0 §3.6.1). */
-export function requestedVersion(request: FastifyRequest): string | undefined {
+export function requestedVersion(request: CallRequest): string | undefined {
   const header = one(request, 'a2a-version');
   if (header !== undefined) return header;
   const query = request.query as Record<string, unknown> | null;
@@ -15,7 +15,7 @@ export function requestedVersion(request: FastifyRequest): string | undefined {
 }
 
 /** `Last-Event-ID`: the sequence after which a stream goes on. Throws `invalid-params` for anything else. */
-export function lastEventId(request: FastifyRequest): number | undefined {
+export function lastEventId(request: CallRequest): number | undefined {
   const header = one(request, 'last-event-id')?.trim();
   if (header === undefined || header === '') return undefined;
   if (/^\d{1,15}$/.test(header)) return Number(header);
@@ -26,7 +26,7 @@ export function lastEventId(request: FastifyRequest): number | undefined {
  * `Idempotency-Key`: as it stands, or as the string of a structured field (RFC 8941 §3.3.3), as the IETF draft
  * has it. Throws `invalid-params` for anything else, two keys included.
  */
-export function idempotencyKey(request: FastifyRequest): string | undefined {
+export function idempotencyKey(request: CallRequest): string | undefined {
   const header = one(request, 'idempotency-key')?.trim();
   if (header === undefined) return undefined;
   const quoted = QUOTED.exec(header)?.[1]?.replace(/\\(.)/g, '$1');
@@ -39,13 +39,13 @@ export function idempotencyKey(request: FastifyRequest): string | undefined {
 }
 
 /** The W3C trace context of the caller, if it is well formed. */
-export function traceparent(request: FastifyRequest): string | undefined {
+export function traceparent(request: CallRequest): string | undefined {
   const header = one(request, 'traceparent');
   return header !== undefined && TRACEPARENT.test(header) ? header : undefined;
 }
 
 /** Node joins a repeated header with commas; a list of a known header means its first value. */
-function one(request: FastifyRequest, name: string): string | undefined {
+function one(request: CallRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value[0] : value;
 }
@@ -65,7 +65,7 @@ export interface NegotiatedExtensions {
  * Match the extensions that a caller asks for with those that the agent declares. Others are ignored. Throws
  * `extension-required`, which names the required extensions that the caller left out.
  */
-export function negotiateExtensions(request: FastifyRequest, agent: Agent): NegotiatedExtensions {
+export function negotiateExtensions(request: CallRequest, agent: Agent): NegotiatedExtensions {
   const declared = agent.definition.extensions;
   const used = EXTENSION_HEADERS.filter((name) => request.headers[name.toLowerCase()] !== undefined);
   if (declared.length === 0 && used.length === 0) return { active: [], headers: {} };

@@ -13,9 +13,8 @@ import {
 import { callerOf, OpenCalls } from '@baton/identity';
 import { OperationTable } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Traffic, logContextOf } from '../http/requests.js';
-import { EventStreams, type SseEncoding } from '../streams/sse-stream.js';
+import { type CallReply, type CallRequest, Traffic, logContextOf } from '../http/requests.js';
+import { EventStreams, type StreamWriter } from '../streams/event-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import type { Exchange, RequestContext } from './request-context.js';
 
@@ -78,12 +77,12 @@ export class CallRunner {
     call: StreamingCall,
     context: RequestContext,
     exchange: Exchange,
-    encoding: SseEncoding,
+    writer: StreamWriter,
   ): Promise<void> {
     return this.withItems(call, context, exchange, async (items, caller) => {
       noteTask(call.operation, await items.peek(PEEK_MS), exchange.request);
       assertNotRefused(caller);
-      await this.streams.send(items, { ...encoding, ...exchange, caller });
+      await this.streams.send(items, { writer, request: exchange.request, caller });
     });
   }
 
@@ -136,13 +135,13 @@ function assertNotRefused({ signal }: AbortController): void {
 function noteTask(
   operation: StreamingOperationName,
   first: StreamItem | undefined,
-  request: FastifyRequest,
+  request: CallRequest,
 ): void {
   if (first) logContextOf(request).taskId ??= answeredTaskId(operation, first);
 }
 
 /** Aborted when the caller is gone. */
-function abortedWhenGone(reply: FastifyReply): AbortController {
+function abortedWhenGone(reply: CallReply): AbortController {
   const caller = new AbortController();
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) caller.abort(CALLER_GONE);

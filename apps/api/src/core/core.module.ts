@@ -2,7 +2,7 @@ import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { AccessModule } from '../access/access.module.js';
 import { HttpModule } from '../http/http.module.js';
-import { EventStreams } from '../streams/sse-stream.js';
+import { EventStreams } from '../streams/event-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import { AgentCards } from './agent-cards.js';
 import { CallHandler } from './call-handler.js';

@@ -21,18 +21,17 @@ import { callerOf, LimitsService } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import { distance } from 'fastest-levenshtein';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { HostCaller } from '../access/access.guard.js';
 import { RequestRates } from '../access/rate-limits.js';
 import { type ReadLease, ReadMemoryPool } from '../http/read-memory.js';
-import { logContextOf } from '../http/requests.js';
+import { type CallReply, type CallRequest, logContextOf } from '../http/requests.js';
 import { AgentCards } from './agent-cards.js';
 import { idempotencyKey, lastEventId, negotiateExtensions, traceparent } from './call-headers.js';
 
-/** A request and the reply to it. */
+/** A request and the reply to it, in any protocol. */
 export interface Exchange {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+  readonly request: CallRequest;
+  readonly reply: CallReply;
 }
 
 /** A call that a protocol binding has decoded. */
@@ -40,7 +39,7 @@ export interface DecodedRequest {
   readonly profile: Profile;
   readonly codec: Codec;
   readonly call: DecodedCall;
-  /** The agent as the path names it. */
+  /** The agent as the path, or what stands for it, names it. */
   readonly pathAgent: string | undefined;
   /** The parameters as they were sent; some profiles find the name of the agent there. */
   readonly params: unknown;

@@ -1,6 +1,7 @@
 import {
   encodeHttpError,
   encodeRpcError,
+  type Framing,
   HTTP_ROUTES,
   httpErrorWire,
   type HttpRoute,
@@ -24,13 +25,13 @@ import {
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { requestedVersion } from '../core/call-headers.js';
-import { type AnswerWriter, CallHandler } from '../core/call-handler.js';
+import { type AnswerWriter, CallHandler, type FrameWriter } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';
-import type { Exchange } from '../core/request-context.js';
 import { BodyReader } from '../http/body.js';
 import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
-import { logContextOf } from '../http/requests.js';
+import { type HttpExchange, logContextOf } from '../http/requests.js';
+import { sseFrames } from '../streams/sse.js';
 
 const A2A_TYPE = 'application/a2a+json';
 const JSON_TYPE = 'application/json';
@@ -39,7 +40,7 @@ const JSON_TYPE = 'application/json';
 class HttpAnswer implements AnswerWriter {
   constructor(
     private readonly version: string,
-    private readonly exchange: Exchange,
+    private readonly exchange: HttpExchange,
   ) {}
 
   /** HTTP 200 with the result. */
@@ -51,6 +52,10 @@ class HttpAnswer implements AnswerWriter {
   error(failure: ProtocolError): void {
     setErrorHeaders(this.exchange.reply, failure);
     this.send(httpErrorWire(failure.kind).http, this.encodeError(failure));
+  }
+
+  stream(framing: Framing): FrameWriter {
+    return sseFrames(this.exchange.reply, framing, this);
   }
 
   encodeResult(result: unknown): string {
@@ -98,7 +103,7 @@ class HttpJsonHandler {
   ) {}
 
   /** Answers one request. Never rejects: every failure becomes an answer, unless the caller has disconnected. */
-  async handle(route: HttpRoute, exchange: Exchange): Promise<void> {
+  async handle(route: HttpRoute, exchange: HttpExchange): Promise<void> {
     const { codec, method } = route;
     const { request } = exchange;
     const { agent, tenant, ...ids } = request.params as Record<string, string>;

@@ -135,7 +135,8 @@ class Chunks {
 const discardable = ({ bytes, name }: BodyLimit): number =>
   name === undefined ? bytes * DISCARD_FACTOR : Math.max(bytes * DISCARD_FACTOR, MIN_DISCARDED_BYTES);
 
-function tooLarge({ bytes, name }: BodyLimit): ProtocolError {
+/** The refusal of a request that is larger than a limit. @param limit its size, and its name if it is the tenant's own */
+export function tooLarge({ bytes, name }: Pick<BodyLimit, 'bytes' | 'name'>): ProtocolError {
   const limit = name === undefined ? 'the limit of' : `the limit ${name} of this tenant,`;
   return new ProtocolError(
     'too-large',

@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { Server } from 'node:net';
 import type { Logger } from '@baton/telemetry';
 
 /** Open files reserved for everything but callers: Postgres, Redis, modules. */

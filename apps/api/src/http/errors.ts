@@ -5,7 +5,7 @@ import { Messaging, MessagingUnavailableError } from '@baton/messaging';
 import { Logger, OutageLog } from '@baton/telemetry';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Injectable } from '@nestjs/common';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { logContextOf } from './requests.js';
+import { type CallRequest, logContextOf } from './requests.js';
 
 /** Sends an error in the form of one protocol. */
 export type SendError = (request: FastifyRequest, reply: FastifyReply, failure: ProtocolError) => void;
@@ -41,7 +41,7 @@ export class Failures {
    * the queue is away the answer is `unavailable`, and the log says so once. Anything else is a bug: it is logged with
    * its stack, and the caller gets only the id of the request.
    */
-  of(error: unknown, request: FastifyRequest): ProtocolError {
+  of(error: unknown, request: CallRequest): ProtocolError {
     if (error instanceof ProtocolError) {
       const limit = LIMIT_KINDS.has(error.kind) ? error.detail.metadata?.limit : undefined;
       if (limit !== undefined) logContextOf(request).limit = limit;

@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import type { FastifyRequest } from 'fastify';
+import type { CallRequest } from './requests.js';
 
 /** A name or an address, with or without a port. */
 const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w-]{1,63}(?:\.[\w-]{1,63}){0,20}\.?)(?::\d{1,5})?$/i;
@@ -9,7 +9,7 @@ const SCHEMES: ReadonlySet<string> = new Set(['http', 'https']);
 /** Names of the machine itself. */
 const OWN_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-type Asked = Pick<FastifyRequest, 'host' | 'protocol' | 'socket'>;
+type Asked = Pick<CallRequest, 'host' | 'protocol' | 'socket'>;
 
 /**
  * The URL at which callers reach this server. Cards contain it. Where nobody has set one it is the origin that the request
@@ -21,11 +21,16 @@ export class PublicUrl {
   private url: string;
   private readonly isSet: boolean;
   private readonly signs: boolean;
+  private readonly grpcAddress: string | undefined;
+  private grpcPort: number | undefined;
 
-  constructor({ publicUrl, cardSigningKey }: Environment) {
+  constructor({ publicUrl, cardSigningKey, grpcPort, grpcPublicAddress }: Environment) {
     this.url = publicUrl;
     this.isSet = new URL(publicUrl).hostname !== 'localhost';
     this.signs = cardSigningKey !== undefined;
+    const isNamed = grpcPort !== undefined && grpcPublicAddress !== undefined;
+    this.grpcPort = isNamed ? Number(grpcPublicAddress.split(':').at(-1)) : grpcPort;
+    this.grpcAddress = isNamed && !grpcPublicAddress.startsWith('localhost:') ? grpcPublicAddress : undefined;
   }
 
   /** The one for everybody, without a slash at the end. */
@@ -50,8 +55,20 @@ export class PublicUrl {
     return this.of(request) === this.url;
   }
 
+  /** Name and port of the gRPC port for this caller; undefined if there is none. */
+  grpcOf(request: Asked): string | undefined {
+    return this.grpcAddress ?? this.grpcAt(this.of(request));
+  }
+
+  /** The gRPC port at the host of another URL of this server. */
+  grpcAt(url: string): string | undefined {
+    if (this.grpcPort === undefined) return undefined;
+    return `${new URL(url).hostname}:${String(this.grpcPort)}`;
+  }
+
   /** With `PORT=0` the port is known only now; a URL that was configured stays as it is. */
-  listening(port: number): void {
+  listening(port: number, grpcPort?: number): void {
+    if (this.grpcPort === 0) this.grpcPort = grpcPort;
     const url = new URL(this.url);
     if (url.port !== '0') return;
     url.port = String(port);

@@ -1,7 +1,7 @@
 import { ProtocolError, type ReadMemory } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import type { ServerResponse } from 'node:http';
+import type { AnswerChannel } from './requests.js';
 
 /** Reads up to this size are counted but never wait. */
 const SMALL_BYTES = 1024 * 1024;
@@ -43,7 +43,7 @@ export class ReadMemoryPool {
    * A call keeps its memory until `response` is closed or `release` is called.
    * @param isStrict the call fails with `unavailable` if it gets no memory; otherwise it answers with what it has
    */
-  leaseFor(tenantId: string, response: ServerResponse, isStrict: boolean): ReadLease {
+  leaseFor(tenantId: string, response: AnswerChannel, isStrict: boolean): ReadLease {
     return new ReadLease(this, { tenantId, response, isStrict });
   }
 
@@ -133,7 +133,7 @@ export class ReadLease implements ReadMemory {
 
   constructor(
     private readonly pool: ReadMemoryPool,
-    private readonly call: { tenantId: string; response: ServerResponse; isStrict: boolean },
+    private readonly call: { tenantId: string; response: AnswerChannel; isStrict: boolean },
   ) {
     call.response.once('close', this.release);
   }

@@ -2,7 +2,7 @@ import { histogram, type Logger, type Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
 /** Of a stream: the time to its first frame. */
 const REQUEST_DURATION = histogram('baton_request_duration_seconds', 'Duration of HTTP requests', [
@@ -11,16 +11,55 @@ const REQUEST_DURATION = histogram('baton_request_duration_seconds', 'Duration o
   'status',
 ]);
 
+/** A request as the guard and the core read it: one of Fastify, or a call of gRPC, whose metadata are its headers. */
+export interface CallRequest {
+  readonly id: string;
+  readonly ip: string;
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly host: string;
+  readonly protocol: string;
+  readonly socket: { readonly localPort?: number };
+  readonly routeOptions: { readonly url?: string };
+}
+
+/** The way back to the caller, as far as the core needs it. */
+export interface CallReply {
+  /** Adds headers to the answer. */
+  headers(headers: Record<string, string>): unknown;
+  /** The core will not answer: the caller has disconnected. */
+  hijack(): unknown;
+  readonly raw: AnswerChannel;
+}
+
+/** A request of HTTP and the reply to it. */
+export interface HttpExchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+/** What carries an answer. It is closed when the answer is sent, or the caller has disconnected. */
+export interface AnswerChannel {
+  readonly destroyed: boolean;
+  /** Whether the whole answer was sent. */
+  readonly writableFinished: boolean;
+  once(event: 'close', listener: () => void): unknown;
+}
+
 /** Fields of a request's log line besides method, route, status and duration. Filled in as they become known. */
 export interface LogContext {
   tenantId?: string;
   agent?: string;
   taskId?: string;
   runId?: string;
-  /** The JSON-RPC method, or the one that does the same as a route of HTTP+JSON. */
+  /** The JSON-RPC method, or the one that does the same as a route of HTTP+JSON or an RPC of gRPC. */
   rpcMethod?: string;
   /** JSON-RPC error code of the answer, in every binding. */
   rpcError?: number;
+  /** The status of a call of gRPC that failed. */
+  grpcStatus?: string;
   /** The limit of the tenant that the request was refused for. */
   limit?: string;
   /** How a stream ended. */
@@ -31,10 +70,10 @@ export interface LogContext {
   streamedAt?: number;
 }
 
-const contexts = new WeakMap<FastifyRequest, LogContext>();
+const contexts = new WeakMap<CallRequest, LogContext>();
 
 /** The context of a request: always the same object. */
-export function logContextOf(request: FastifyRequest): LogContext {
+export function logContextOf(request: CallRequest): LogContext {
   let context = contexts.get(request);
   if (!context) {
     context = {};
@@ -117,36 +156,63 @@ export function logRequests(
   metrics: Metrics,
   traffic: Traffic,
 ): void {
-  const durations = metrics.of(REQUEST_DURATION);
+  const record = requestRecorder(logger, metrics);
   instance.addHook('onRequest', (request, reply, done) => {
     const startedAt = performance.now();
     reply.header('x-request-id', request.id);
     traffic.began();
     reply.raw.once('close', () => {
       traffic.ended();
-      const endedAt = performance.now();
-      const { streamedAt = endedAt, limit } = logContextOf(request);
-      const route = request.routeOptions.url ?? 'none';
-      const labels = { route, method: request.method, status: String(reply.raw.statusCode) };
-      durations.observe(labels, (streamedAt - startedAt) / 1000);
-      if (limit !== undefined) metrics.limitExceeded.inc({ limit });
-      // Other listeners for the end of this response may still add fields.
-      setImmediate(writeLine, logger, request, reply, endedAt - startedAt);
+      const { statusCode: status, writableFinished } = reply.raw;
+      record(request, { startedAt, url: request.url, status, isAnswered: writableFinished });
     });
     done();
   });
 }
 
-function writeLine(logger: Logger, request: FastifyRequest, reply: FastifyReply, ms: number): void {
+/** How a request ended. */
+export interface RequestEnd {
+  /** By `performance.now()`. */
+  startedAt: number;
+  url: string;
+  /** Of HTTP; for a call of gRPC the one that its status stands for. */
+  status: number;
+  /** False: the caller has disconnected before the answer was sent. */
+  isAnswered: boolean;
+}
+
+/** Observes the durations of requests that have ended, and writes their log lines. */
+export function requestRecorder(
+  logger: Logger,
+  metrics: Metrics,
+): (request: CallRequest, end: RequestEnd) => void {
+  const durations = metrics.of(REQUEST_DURATION);
+  return (request, end) => {
+    const endedAt = performance.now();
+    const { streamedAt = endedAt, limit } = logContextOf(request);
+    const { startedAt, status } = end;
+    const labels = {
+      route: request.routeOptions.url ?? 'none',
+      method: request.method,
+      status: String(status),
+    };
+    durations.observe(labels, (streamedAt - startedAt) / 1000);
+    if (limit !== undefined) metrics.limitExceeded.inc({ limit });
+    // Other listeners for the end of this request may still add fields.
+    setImmediate(writeLine, logger, request, end, endedAt - startedAt);
+  };
+}
+
+function writeLine(logger: Logger, request: CallRequest, end: RequestEnd, ms: number): void {
   const { streamedAt: _, ...notes } = logContextOf(request);
   const line = {
     requestId: request.id,
     method: request.method,
     // Without the query: it may contain a token by mistake.
-    path: request.url.split('?', 1)[0],
-    status: reply.raw.statusCode,
+    path: end.url.split('?', 1)[0],
+    status: end.status,
     ms: Math.round(ms * 10) / 10,
-    ...(reply.raw.writableFinished ? {} : { callerLeft: true }),
+    ...(end.isAnswered ? {} : { callerLeft: true }),
     ...notes,
   };
   if (QUIET_ROUTES.has(request.routeOptions.url ?? '')) logger.debug('request', line);

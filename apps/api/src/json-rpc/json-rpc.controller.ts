@@ -1,6 +1,7 @@
 import {
   type Codec,
   type Envelope,
+  type Framing,
   errorWire,
   encodeRpcError,
   encodeErrorEnvelope,
@@ -22,13 +23,13 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AllowGuests } from '../access/access.guard.js';
 import { requestedVersion } from '../core/call-headers.js';
-import { type AnswerWriter, CallHandler } from '../core/call-handler.js';
+import { type AnswerWriter, CallHandler, type FrameWriter } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';
-import type { Exchange } from '../core/request-context.js';
 import { BodyReader, RPC_TYPES } from '../http/body.js';
 import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
-import { logContextOf } from '../http/requests.js';
+import { type HttpExchange, logContextOf } from '../http/requests.js';
+import { sseFrames } from '../streams/sse.js';
 import { Describe } from '../openapi/route.js';
 import { rpcAnswerSchema, rpcRequestSchema } from '../openapi/schemas.js';
 
@@ -48,12 +49,12 @@ interface Known {
 /** Writes the answer to one JSON-RPC request. Immutable: `with` returns a copy that knows more. */
 class RpcAnswer implements AnswerWriter {
   private constructor(
-    readonly exchange: Exchange,
+    readonly exchange: HttpExchange,
     private readonly known: Known,
   ) {}
 
   /** The answer when only the path is known. */
-  static at(path: RpcPath, exchange: Exchange): RpcAnswer {
+  static at(path: RpcPath, exchange: HttpExchange): RpcAnswer {
     return new RpcAnswer(exchange, { id: null, profile: profileFor(path) });
   }
 
@@ -87,6 +88,10 @@ class RpcAnswer implements AnswerWriter {
       const record = sseRecord(text, { event: codec?.framing.errorEvent });
       reply.headers({ 'content-type': 'text/event-stream', 'cache-control': 'no-cache' }).send(record);
     } else reply.header('content-type', JSON_TYPE).send(text);
+  }
+
+  stream(framing: Framing): FrameWriter {
+    return sseFrames(this.exchange.reply, framing, this);
   }
 
   /** The JSON of a result, or of an enveloped frame of a stream. */
@@ -137,7 +142,7 @@ class RpcHandler {
   ) {}
 
   /** Answers one request. Never rejects: every failure becomes an answer, unless the caller has disconnected. */
-  async handle(path: RpcPath, pathAgent: string | undefined, exchange: Exchange): Promise<void> {
+  async handle(path: RpcPath, pathAgent: string | undefined, exchange: HttpExchange): Promise<void> {
     const { request } = exchange;
     // It knows more after each step. An error has the form that fits what is known.
     let answer = RpcAnswer.at(path, exchange);

@@ -54,6 +54,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import type { AddressInfo, Server } from 'node:net';
 import { CardsModule } from '../cards/cards.controller.js';
+import { GrpcModule } from '../grpc/grpc.module.js';
 import { HttpJsonModule } from '../http-json/http-json.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
 import { HealthModule } from '../health/health.controller.js';
@@ -109,6 +110,8 @@ export interface FakeApi {
   url: string;
   /** URL of the management port. */
   managementUrl: string;
+  /** Address of the gRPC port, if the environment has one. */
+  grpcAddress: string;
   /** What each operation does; one that is not set fails as a bug would. */
   operations: Partial<Operations>;
   agents: Agent[];
@@ -172,6 +175,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       HttpModule,
       JsonRpcModule,
       HttpJsonModule,
+      GrpcModule,
       CardsModule,
       RestModule,
       AdminModule,
@@ -194,7 +198,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     bodyParser: false,
   });
   prepareApi(app);
-  const { url: publicUrl, managementUrl = '' } = await listen(app);
+  const { url: publicUrl, managementUrl = '', grpcPort } = await listen(app);
   const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
   // A URL that a test gives leads nowhere.
   const url = source.PUBLIC_URL === undefined ? publicUrl : `http://localhost:${String(port)}`;
@@ -203,12 +207,13 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
     app,
     url,
     managementUrl,
+    grpcAddress: `127.0.0.1:${String(grpcPort)}`,
     rpc: (body, headers, path = '/agents/echo') => post(url + path, body, headers),
     close: () => shutDown(app),
   };
 }
 
-type Fakes = Omit<FakeApi, 'app' | 'url' | 'managementUrl' | 'rpc' | 'close'> & {
+type Fakes = Omit<FakeApi, 'app' | 'url' | 'managementUrl' | 'grpcAddress' | 'rpc' | 'close'> & {
   /** Who listens to control messages. */
   listeners: Set<(message: ControlMessage) => void>;
 };

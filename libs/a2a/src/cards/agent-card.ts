@@ -1,7 +1,7 @@
 import type { Agent } from '../agent.js';
 import { AgentCard, type AgentExtension, type AgentInterface, type AgentSkill } from '../model.js';
 
-/** Every binding and version an agent is served with, the preferred one first. A new binding is one row. */
+/** Every binding of HTTP and version an agent is served with, the preferred one first. A new binding is one row. */
 const INTERFACES: readonly { binding: string; version: string; path: (slug: string) => string }[] = [
   { binding: 'JSONRPC', version: '1.0', path: (slug) => `/agents/${slug}` },
   { binding: 'JSONRPC', version: '0.3', path: (slug) => `/agents/${slug}` },
@@ -24,8 +24,15 @@ export const RESUME_EXTENSION: AgentExtension = {
   params: undefined,
 };
 
-/** The card of an agent as this server offers it at `publicUrl` (A2A 1.0 §4.4.1), unsigned. */
-export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): AgentCard {
+/**
+ * The card of an agent as this server offers it at `publicUrl` (A2A 1.0 §4.4.1), unsigned.
+ * @param grpcAddress name and port of the gRPC port, if there is one
+ */
+export function buildAgentCard(
+  { slug, definition }: Agent,
+  publicUrl: string,
+  grpcAddress?: string,
+): AgentCard {
   const { inputModes, outputModes } = definition;
   return {
     name: definition.name,
@@ -34,7 +41,7 @@ export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): 
     provider: definition.provider,
     documentationUrl: definition.documentationUrl,
     iconUrl: definition.iconUrl,
-    supportedInterfaces: buildInterfaces(slug, publicUrl),
+    supportedInterfaces: buildInterfaces(slug, publicUrl, grpcAddress),
     capabilities: {
       streaming: true,
       pushNotifications: false,
@@ -57,14 +64,22 @@ export function buildAgentCard({ slug, definition }: Agent, publicUrl: string): 
   };
 }
 
-function buildInterfaces(slug: string, publicUrl: string): AgentInterface[] {
+function buildInterfaces(slug: string, publicUrl: string, grpcAddress?: string): AgentInterface[] {
   const base = publicUrl.replace(/\/+$/, '');
-  return INTERFACES.map(({ binding, version, path }) => ({
+  const interfaces = INTERFACES.map(({ binding, version, path }) => ({
     url: base + path(slug),
     protocolBinding: binding,
     protocolVersion: version,
     tenant: '',
   }));
+  if (grpcAddress === undefined) return interfaces;
+  // One port has all agents: clients of 1.0 send `tenant` with every request, and those of 0.3 have no such field.
+  const grpc = { url: grpcAddress, protocolBinding: 'GRPC' };
+  return [
+    ...interfaces,
+    { ...grpc, protocolVersion: '1.0', tenant: slug },
+    { ...grpc, protocolVersion: '0.3', tenant: '' },
+  ];
 }
 
 /** The agent as its extended card describes it: its card is the extended one. Undefined if it has none. */
@@ -111,12 +126,12 @@ export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
   if (form === '0.2') return flattenCard(card);
   const json = AgentCard.toJSON(card) as JsonObject;
   if (form === '1.0') return json;
-  // The contract P-11 has one additional interface here; `supportedInterfaces` has them all.
+  // The contract P-11 has one additional interface here, without gRPC; `supportedInterfaces` has them all.
   const [main] = card.supportedInterfaces;
   const flat = flattenCard({
     ...card,
     supportedInterfaces: card.supportedInterfaces.filter(
-      ({ protocolBinding }) => protocolBinding === main?.protocolBinding,
+      ({ protocolBinding }) => protocolBinding === main?.protocolBinding || protocolBinding === 'GRPC',
     ),
   });
   return { ...flat, ...json, securitySchemes: mergeSchemes(flat.securitySchemes, json.securitySchemes) };

@@ -20,7 +20,8 @@ import { CallRunner } from '../../core/call-runner.js';
 import type { Exchange, RequestContext } from '../../core/request-context.js';
 import { Failures } from '../../http/errors.js';
 import { ReadMemoryPool } from '../../http/read-memory.js';
-import { logContextOf } from '../../http/requests.js';
+import { type HttpExchange, logContextOf } from '../../http/requests.js';
+import { SseOutput } from '../../streams/sse.js';
 import { QueryPipe } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT } from '../paging.js';
@@ -213,10 +214,11 @@ export class RequestsController {
     };
   }
 
-  private streamLog(context: RequestContext, id: string, exchange: Exchange): Promise<void> {
+  private streamLog(context: RequestContext, id: string, exchange: HttpExchange): Promise<void> {
     const call = { operation: 'subscribeToTask', request: { tenant: '', id } } as const;
     return this.runner.stream(call, context, exchange, {
-      item: (item) => [{ sequence: item.sequence, text: sseRecord(encodeEvent(item), item) }],
+      output: () => SseOutput.of(exchange.reply),
+      item: (item) => [{ sequence: item.sequence, data: sseRecord(encodeEvent(item), item) }],
       error: (error) => {
         const { kind, message } = this.failures.of(error, exchange.request);
         const { reason: status } = errorWire(kind);

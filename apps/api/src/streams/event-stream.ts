@@ -2,11 +2,9 @@ import { ProtocolError, type StreamItem } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { gauge, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { logContextOf } from '../http/requests.js';
+import { type CallRequest, logContextOf } from '../http/requests.js';
 
-/** Size of one piece for the socket. The rest waits here until the reader has taken the piece. */
+/** Size of one piece of text for the socket. The rest waits here until the reader has taken the piece. */
 const PIECE_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);
@@ -21,23 +19,50 @@ const LINGER_REFUSED_MS = 500;
 // One for all: an abort without a reason makes a DOMException with a stack, once a stream.
 const STREAM_OVER = new Error('the stream is over');
 
+/**
+ * A record as it goes out. Texts are joined, and sent in pieces of one size. Bytes go out one by one and whole: they are the
+ * messages of a protocol that frames them itself.
+ */
+export type RecordData = string | Buffer;
+
 /** One event of a stream as it goes out. */
-export interface SseRecord {
+export interface StreamRecord {
   /** A reader resumes after this sequence. */
   sequence: number;
-  text: string;
+  data: RecordData;
 }
 
-/** Encodes the items of a stream as text. */
-export interface SseEncoding {
+/** Encodes the items of a stream. */
+export interface StreamEncoding {
   /** The records of an item: none, one or several. */
-  item(item: StreamItem): SseRecord[];
-  /** The last record of a failed stream. */
-  error(error: unknown): string;
+  item(item: StreamItem): StreamRecord[];
+  /** The last record of a failed stream. Undefined: the output says it when it ends. */
+  error(error: unknown): RecordData | undefined;
 }
 
-export interface SseOptions {
-  headers: OutgoingHttpHeaders;
+/** The way to the reader of one stream: a response of HTTP, or a call of gRPC. */
+export interface StreamOutput {
+  /** What keeps an idle connection busy; undefined: the protocol does. */
+  readonly heartbeat: RecordData | undefined;
+  readonly destroyed: boolean;
+  /** Sends the headers. @param onClose called once, when nothing more can be sent */
+  open(onClose: () => void): void;
+  /** @param onTaken called when the reader has taken it */
+  write(bytes: Buffer, onTaken: () => void): void;
+  /** The stream ends early, and this tells the reader why. @returns the record that says it, if one does */
+  explain(reason: string): RecordData | undefined;
+  /** Nothing follows. */
+  end(): void;
+  destroy(): void;
+}
+
+/** How one binding writes one stream. */
+export interface StreamWriter extends StreamEncoding {
+  /** Takes the answer for the stream. Until then the answer can still be a plain error. */
+  output(): StreamOutput;
+}
+
+export interface StreamOptions {
   /** Maximum that waits for the reader before the source is paused. */
   bufferBytes: number;
   /** Maximum time without progress of the reader. Then the stream is closed. */
@@ -58,55 +83,49 @@ const LINGER: Partial<Record<StreamEnd, number>> = {
 };
 
 /**
- * One server-sent event stream on a raw response. It owns headers, framing (`id: <sequence>`), the bounded buffer
- * and the end; the source of the items knows nothing of HTTP. `caller` is aborted when the
+ * One stream of events to one reader. It owns the bounded buffer and the end; the source of the items knows nothing of the
+ * reader, and the output nothing of the source. `caller` is aborted when the
  * stream is over for whatever reason, which ends the source. That never stops a run. If somebody else aborts `caller` with
  * a ProtocolError, the stream ends with that error.
  */
-export class SseStream {
+export class EventStream {
   /** Sequence of the last frame written; 0 before the first. */
   lastSequence = 0;
   private end: StreamEnd | undefined;
   private ending: Promise<void> | undefined;
+  private closed = false;
+  /** Closes the output if its end does not get through. */
+  private last: NodeJS.Timeout | undefined;
   private readonly buffer: ReaderBuffer;
 
   constructor(
-    private readonly response: ServerResponse,
+    private readonly output: StreamOutput,
     private readonly caller: AbortController,
-    private readonly options: SseOptions,
+    private readonly options: StreamOptions,
   ) {
     const { bufferBytes: limit, stallMs } = options;
-    this.buffer = new ReaderBuffer(response, { limit, stallMs, onStall: () => this.onStall() });
+    this.buffer = new ReaderBuffer(output, { limit, stallMs, onStall: () => this.onStall() });
   }
 
   /** Send the headers at once, so that the caller knows of its stream before there is an event. */
   open(): void {
-    const { response, options } = this;
-    response.writeHead(200, {
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-cache',
-      'x-accel-buffering': 'no',
-      ...options.headers,
-    });
-    response.flushHeaders();
-    response.once('close', this.onClose);
-    response.on('error', this.onError);
-    if (response.destroyed) this.onClose();
+    this.output.open(this.onClose);
+    if (this.output.destroyed) this.onClose();
   }
 
   /**
    * Write frames until the source ends or fails, the caller leaves or falls behind, or `close` is called.
    * Resolves when the reader has taken them, or will take no more.
    */
-  async pipe(items: AsyncIterable<StreamItem>, encoding: SseEncoding): Promise<StreamEnd> {
+  async pipe(items: AsyncIterable<StreamItem>, encoding: StreamEncoding): Promise<StreamEnd> {
     const { signal } = this.caller;
     signal.addEventListener('abort', () => this.onAbort(encoding), { once: true });
     try {
       for await (const item of items) {
         if (this.end) break;
-        for (const { sequence, text } of encoding.item(item)) {
+        for (const { sequence, data } of encoding.item(item)) {
           this.lastSequence = sequence;
-          this.buffer.add(text);
+          this.buffer.add(data);
         }
         if (this.buffer.isFull) await this.buffer.taken();
       }
@@ -119,13 +138,13 @@ export class SseStream {
     return this.end ?? 'completed';
   }
 
-  /** Sends a comment, so that the connection is not idle. */
+  /** Keeps the connection busy. */
   beat(): void {
     // Waiting data already keeps the connection busy. A comment behind it would only take memory.
-    if (!this.end && this.buffer.isEmpty) this.buffer.add(': heartbeat\n\n');
+    if (!this.end && this.buffer.isEmpty) this.buffer.add(this.output.heartbeat);
   }
 
-  /** End early with a comment that says why. There is no final event, so the caller resumes. */
+  /** End early, and say why. There is no final event, so the caller resumes. */
   close(end: 'fell-behind' | 'shutdown', reason: string): void {
     if (this.end) return;
     this.explain(reason);
@@ -133,11 +152,13 @@ export class SseStream {
   }
 
   private explain(reason: string): void {
-    this.buffer.add(`: closed: ${reason}; resume with Last-Event-ID: ${String(this.lastSequence)}\n\n`);
+    this.buffer.add(
+      this.output.explain(`${reason}; resume with Last-Event-ID: ${String(this.lastSequence)}`),
+    );
   }
 
   /** The token of the caller is no longer good: the error follows the last event, and the caller resumes with another. */
-  private onAbort(encoding: SseEncoding): void {
+  private onAbort(encoding: StreamEncoding): void {
     const reason: unknown = this.caller.signal.reason;
     if (this.end || !(reason instanceof ProtocolError)) return;
     this.explain(`${reason.message}; use a valid token`);
@@ -151,38 +172,37 @@ export class SseStream {
     this.end = end;
     this.options.onEnd?.(end);
     this.caller.abort(STREAM_OVER);
-    if (this.response.destroyed) this.buffer.close();
-    else this.ending = this.endResponse(LINGER[end]);
+    if (this.output.destroyed) this.buffer.close();
+    else this.ending = this.endOutput(LINGER[end]);
   }
 
   /** @param lingerMs maximum time for the rest; unset: as long as the reader makes progress */
-  private async endResponse(lingerMs: number | undefined): Promise<void> {
-    const { response, buffer, options } = this;
-    const destroy = (): void => void response.destroy();
+  private async endOutput(lingerMs: number | undefined): Promise<void> {
+    const { output, buffer, options } = this;
+    const destroy = (): void => output.destroy();
     const linger = lingerMs === undefined ? undefined : setTimeout(destroy, lingerMs).unref();
     await buffer.taken();
     clearTimeout(linger);
-    response.end();
-    const last = setTimeout(destroy, lingerMs ?? options.stallMs).unref();
-    response.once('close', () => clearTimeout(last));
+    if (this.closed) return;
+    this.last = setTimeout(destroy, lingerMs ?? options.stallMs).unref();
+    output.end();
   }
 
   private onStall(): void {
-    if (this.end) this.response.destroy();
+    if (this.end) this.output.destroy();
     else this.close('fell-behind', 'the reader fell behind');
   }
 
   private readonly onClose = (): void => {
+    this.closed = true;
+    clearTimeout(this.last);
     this.finish('caller-left');
     this.buffer.close();
   };
-
-  /** A broken connection also closes the response, and that is handled there. */
-  private readonly onError = (): void => undefined;
 }
 
 interface ReaderBufferOptions {
-  /** From this size on, in characters, it is full: the source is paused until everything is taken. */
+  /** From this size on, in characters or bytes, it is full: the source is paused until everything is taken. */
   limit: number;
   /** A reader that takes less than one piece (64 KiB) in so many milliseconds has stalled. */
   stallMs: number;
@@ -190,13 +210,13 @@ interface ReaderBufferOptions {
 }
 
 /**
- * Text for one reader. The socket holds one piece at a time. So the memory of a slow reader is counted here, and each
+ * Records for one reader. The socket holds one piece at a time. So the memory of a slow reader is counted here, and each
  * piece that it takes is a sign of life. Data that the reader sends is not a sign of life.
  */
 class ReaderBuffer {
-  private texts: string[] = [];
-  private chars = 0;
-  /** The rest of what was taken out of `texts` and is not yet with the socket. */
+  private records: RecordData[] = [];
+  private size = 0;
+  /** The rest of what was taken out of `records` and is not yet with the socket. */
   private encoded = NOTHING;
   private writing = false;
   private scheduled: NodeJS.Immediate | undefined;
@@ -205,22 +225,23 @@ class ReaderBuffer {
   private closed = false;
 
   constructor(
-    private readonly response: ServerResponse,
+    private readonly output: StreamOutput,
     private readonly options: ReaderBufferOptions,
   ) {}
 
   get isEmpty(): boolean {
-    return this.chars + this.encoded.length === 0 && !this.writing;
+    return this.size + this.encoded.length === 0 && !this.writing;
   }
 
   get isFull(): boolean {
-    return this.chars + this.encoded.length >= this.options.limit;
+    return this.size + this.encoded.length >= this.options.limit;
   }
 
-  /** Adds a text. Texts of one turn of the event loop are sent together. */
-  add(text: string): void {
-    this.texts.push(text);
-    this.chars += text.length;
+  /** Adds a record, if there is one. Texts of one turn of the event loop are sent together. */
+  add(record: RecordData | undefined): void {
+    if (record === undefined || record.length === 0) return;
+    this.records.push(record);
+    this.size += record.length;
     if (!this.writing) this.scheduled ??= setImmediate(this.send);
   }
 
@@ -230,35 +251,48 @@ class ReaderBuffer {
     await new Promise<void>((resolve) => this.wake.push(resolve));
   }
 
-  /** Drop the waiting text, and resolve the callers that wait for it. */
+  /** Drop the waiting records, and resolve the callers that wait for it. */
   close(): void {
     this.closed = true;
     clearImmediate(this.scheduled);
     clearTimeout(this.stall);
-    this.texts = [];
-    this.chars = 0;
+    this.records = [];
+    this.size = 0;
     this.encoded = NOTHING;
     this.wakeAll();
   }
 
   private readonly send = (): void => {
     this.scheduled = undefined;
-    if (this.closed || this.response.destroyed) return;
-    if (this.encoded.length === 0) this.encode();
-    const piece = this.encoded.subarray(0, PIECE_BYTES);
-    this.encoded = this.encoded.length > PIECE_BYTES ? this.encoded.subarray(PIECE_BYTES) : NOTHING;
+    if (this.closed || this.output.destroyed) return;
+    const piece = this.nextPiece();
     this.writing = true;
     this.stall = this.stall?.refresh() ?? setTimeout(this.onTimer, this.options.stallMs).unref();
-    this.response.write(piece, this.onTaken);
+    this.output.write(piece, this.onTaken);
   };
+
+  private nextPiece(): Buffer {
+    if (this.encoded.length === 0) {
+      const [first] = this.records;
+      if (typeof first === 'object') {
+        this.records.shift();
+        this.size -= first.length;
+        return first;
+      }
+      this.encode();
+    }
+    const piece = this.encoded.subarray(0, PIECE_BYTES);
+    this.encoded = this.encoded.length > PIECE_BYTES ? this.encoded.subarray(PIECE_BYTES) : NOTHING;
+    return piece;
+  }
 
   /** Encodes about one piece of text as bytes. Never splits a text, because the split could be inside a character. */
   private encode(): void {
     let chars = 0;
     let count = 0;
-    while (count < this.texts.length && chars < PIECE_BYTES) chars += this.texts[count++]?.length ?? 0;
-    this.encoded = Buffer.from(this.texts.splice(0, count).join(''));
-    this.chars -= chars;
+    while (count < this.records.length && chars < PIECE_BYTES) chars += this.records[count++]?.length ?? 0;
+    this.encoded = Buffer.from(this.records.splice(0, count).join(''));
+    this.size -= chars;
   }
 
   private readonly onTaken = (): void => {
@@ -277,12 +311,12 @@ class ReaderBuffer {
   }
 }
 
-/** Who gets a stream, and how its items are written. */
-export interface StreamTarget extends SseEncoding {
+/** Who gets a stream, and how it is written. */
+export interface StreamTarget {
+  writer: StreamWriter;
   /** Aborted when the stream is over. */
   caller: AbortController;
-  request: FastifyRequest;
-  reply: FastifyReply;
+  request: CallRequest;
 }
 
 /** Maximum number of groups of streams whose heartbeats are sent at different times. */
@@ -296,7 +330,7 @@ const BEAT_GROUPS = 16;
  */
 @Injectable()
 export class EventStreams {
-  private readonly groups: readonly Set<SseStream>[];
+  private readonly groups: readonly Set<EventStream>[];
   /** The group whose heartbeat is next. */
   private next = 0;
   private heartbeat: NodeJS.Timeout | undefined;
@@ -311,26 +345,24 @@ export class EventStreams {
   ) {
     this.openStreams = metrics.of(OPEN_STREAMS);
     const groups = Math.min(BEAT_GROUPS, environment.sseHeartbeatMs);
-    this.groups = Array.from({ length: groups }, () => new Set<SseStream>());
+    this.groups = Array.from({ length: groups }, () => new Set<EventStream>());
   }
 
-  /** Takes the reply out of Fastify's hands and streams to it, with the headers that it has. Resolves when the stream is over, however it ended. */
+  /** Streams to the target. Resolves when the stream is over, however it ended. */
   async send(items: AsyncIterable<StreamItem>, target: StreamTarget): Promise<void> {
-    const { caller, request, reply } = target;
+    const { writer, caller, request } = target;
     const { sseBufferBytes: bufferBytes, sseStallMs: stallMs } = this.environment;
-    const headers = reply.getHeaders() as OutgoingHttpHeaders;
     const log = logContextOf(request);
     const onEnd = (end: StreamEnd): void => {
       log.stream = end;
       log.lastSequence = stream.lastSequence;
     };
-    reply.hijack();
-    const stream = new SseStream(reply.raw, caller, { headers, bufferBytes, stallMs, onEnd });
+    const stream = new EventStream(writer.output(), caller, { bufferBytes, stallMs, onEnd });
     const group = this.add(stream);
     try {
       stream.open();
       log.streamedAt = performance.now();
-      await stream.pipe(items, target);
+      await stream.pipe(items, writer);
     } finally {
       this.remove(stream, group);
     }
@@ -343,7 +375,7 @@ export class EventStreams {
   }
 
   /** @returns the group that it is in */
-  private add(stream: SseStream): Set<SseStream> {
+  private add(stream: EventStream): Set<EventStream> {
     const group = this.groups.reduce((least, other) => (other.size < least.size ? other : least));
     group.add(stream);
     this.count += 1;
@@ -353,7 +385,7 @@ export class EventStreams {
     return group;
   }
 
-  private remove(stream: SseStream, group: Set<SseStream>): void {
+  private remove(stream: EventStream, group: Set<EventStream>): void {
     group.delete(stream);
     this.count -= 1;
     this.openStreams.dec();
@@ -368,4 +400,5 @@ export class EventStreams {
   };
 }
 
-const endForShutdown = (stream: SseStream): void => stream.close('shutdown', 'this server is shutting down');
+const endForShutdown = (stream: EventStream): void =>
+  stream.close('shutdown', 'this server is shutting down');

@@ -3,7 +3,14 @@ import type { ServerResponse } from 'node:http';
 import { type StreamItem, sseRecord } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import { Metrics } from '@baton/telemetry';
-import { EventStreams, type SseEncoding, type SseOptions, SseStream, type StreamEnd } from './sse-stream.js';
+import {
+  EventStream,
+  EventStreams,
+  type StreamEncoding,
+  type StreamEnd,
+  type StreamOptions,
+} from './event-stream.js';
+import { SseOutput } from './sse.js';
 
 /** A response whose reader takes at most `takes` writes until `drain` is called. */
 class SlowResponse extends EventEmitter {
@@ -60,15 +67,15 @@ class SlowResponse extends EventEmitter {
   }
 }
 
-const encoding: SseEncoding = {
-  item: ({ sequence }) => [{ sequence, text: sseRecord(JSON.stringify({ result: sequence }), { sequence }) }],
+const encoding: StreamEncoding = {
+  item: ({ sequence }) => [{ sequence, data: sseRecord(JSON.stringify({ result: sequence }), { sequence }) }],
   error: (error) => sseRecord(JSON.stringify({ error: (error as Error).message }), {}),
 };
 
-function open(response: SlowResponse, options: Partial<SseOptions> = {}) {
+function open(response: SlowResponse, options: Partial<StreamOptions> = {}) {
   const caller = new AbortController();
-  const stream = new SseStream(response as unknown as ServerResponse, caller, {
-    headers: { 'x-request-id': 'r1' },
+  const output = new SseOutput(response as unknown as ServerResponse, { 'x-request-id': 'r1' });
+  const stream = new EventStream(output, caller, {
     bufferBytes: 1024,
     stallMs: 60_000,
     ...options,
@@ -150,7 +157,7 @@ describe('SSE stream', () => {
   it('hands a large frame over in pieces, each a sign of life of its reader', async () => {
     const response = new SlowResponse();
     const text = 'ü€😀'.repeat(50_000);
-    const large: SseEncoding = { ...encoding, item: ({ sequence }) => [{ sequence, text }] };
+    const large: StreamEncoding = { ...encoding, item: ({ sequence }) => [{ sequence, data: text }] };
     const sent: Buffer[] = [];
     response.on('written', (bytes: Buffer) => sent.push(bytes));
     await open(response).stream.pipe(items(1), large);
@@ -279,7 +286,8 @@ describe('the streams of a process', () => {
     const sent = responses.map((raw) => {
       const caller = new AbortController();
       const reply = { raw, getHeaders: () => ({}), hijack: () => undefined };
-      const target = { ...encoding, caller, reply, request: {} } as never;
+      const output = () => SseOutput.of(reply as never);
+      const target = { writer: { ...encoding, output }, caller, request: {} } as never;
       return streams.send(silentAfterOne(caller.signal), target);
     });
     return { responses, done: Promise.all(sent) };

@@ -1,0 +1,184 @@
+import { type GrpcMethod, PROFILES, ProtocolError, RESUME_EXTENSION, shortened } from '@baton/a2a';
+import type { Environment } from '@baton/config';
+import { callerOf, type LimitsService } from '@baton/identity';
+import type { Logger, Metrics } from '@baton/telemetry';
+import type { DescMethod } from '@bufbuild/protobuf';
+import type { Metadata, ServerInterceptingCall } from '@grpc/grpc-js';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { type AccessGuard, AllowGuests, type HostCaller } from '../access/access.guard.js';
+import { requestedVersion } from '../core/call-headers.js';
+import type { CallHandler } from '../core/call-handler.js';
+import { tooLarge } from '../http/body.js';
+import type { Failures } from '../http/errors.js';
+import { logContextOf, requestRecorder, type Traffic } from '../http/requests.js';
+import { type CallOrigin, type Encode, GrpcAnswer, GrpcReply, GrpcRequest } from './grpc-call.js';
+import { decodeMessage, encodeMessage } from './protobuf.js';
+
+/** As Node's HTTP server takes. */
+const MAX_METADATA_BYTES = 16 * 1024;
+
+/** Names the agent of a call, by slug or id. */
+const AGENT_KEY = 'baton-agent';
+
+/** In the metadata of an event, where the caller asks for the extension. */
+const SEQUENCE_KEY = `${RESUME_EXTENSION.uri}/sequence`;
+
+/** A call of gRPC and the reply to it. */
+export interface GrpcExchange {
+  readonly request: GrpcRequest;
+  readonly reply: GrpcReply;
+  /** The whole message has arrived. */
+  received(): void;
+}
+
+/** What the gRPC port has in common with that of HTTP. */
+export interface Shared {
+  environment: Environment;
+  logger: Logger;
+  metrics: Metrics;
+  traffic: Traffic;
+  failures: Failures;
+  limits: LimitsService;
+  guard: AccessGuard;
+  calls: CallHandler;
+}
+
+/** What the guard knows of an RPC: with a token, or for guests at a public host, as at the root of a host over HTTP. */
+@AllowGuests()
+class GrpcEndpoint {}
+
+/** A handler without declarations of its own. */
+const anyRpc = (): void => undefined;
+
+/**
+ * Maps the calls of gRPC to operations and back. If several things are wrong, the first of these is answered: metadata too
+ * large, token, requests per second, size, protocol buffers, version, params, and then what `CallResolver` checks. The token
+ * is checked before the message is read.
+ */
+export class GrpcHandler {
+  private readonly record: ReturnType<typeof requestRecorder>;
+
+  constructor(private readonly shared: Shared) {
+    this.record = requestRecorder(shared.logger, shared.metrics);
+  }
+
+  /** A call has come in. It is counted and logged until it is over. */
+  begin(origin: CallOrigin, metadata: Metadata, call: ServerInterceptingCall): GrpcExchange {
+    const { traffic, environment } = this.shared;
+    const request = new GrpcRequest(origin, metadata);
+    const reply = new GrpcReply(call, request);
+    const startedAt = performance.now();
+    const { requestTimeoutMs: ms } = environment;
+    const late = setTimeout(() => {
+      reply.fail(
+        new ProtocolError(
+          'request-timeout',
+          `the message did not arrive within ${String(ms)} ms: send it again`,
+        ),
+      );
+    }, ms);
+    traffic.began();
+    reply.raw.once('close', () => {
+      clearTimeout(late);
+      traffic.ended();
+      const { httpStatus: status } = reply;
+      const isAnswered = reply.raw.writableFinished;
+      this.record(request, { startedAt, url: origin.path, status, isAnswered });
+    });
+    return { request, reply, received: () => clearTimeout(late) };
+  }
+
+  /** Resolves with whether the caller may call. If not, the call is answered. Never rejects. */
+  async admit(exchange: GrpcExchange): Promise<boolean> {
+    const { request, reply } = exchange;
+    const { traffic, guard, failures } = this.shared;
+    try {
+      if (traffic.draining) {
+        throw new ProtocolError('unavailable', 'this server is shutting down: send the request again');
+      }
+      assertMetadata(request);
+      await guard.canActivate(new ExecutionContextHost([request, reply], GrpcEndpoint, anyRpc));
+      return !reply.raw.destroyed;
+    } catch (error) {
+      reply.fail(failures.of(error, request));
+      return false;
+    }
+  }
+
+  /** Answers a call that was admitted. Never rejects. */
+  async handle(
+    rpc: GrpcMethod,
+    { input, output }: DescMethod,
+    exchange: GrpcExchange,
+    bytes: Buffer,
+  ): Promise<void> {
+    const { codec, method } = rpc;
+    const { request, reply } = exchange;
+    const { calls } = this.shared;
+    const profile = PROFILES.spec;
+    const hasSequences = String(request.headers['a2a-extensions']).includes(RESUME_EXTENSION.uri);
+    const encode: Encode = (json, sequence) =>
+      encodeMessage(output, hasSequences && sequence !== undefined ? withSequence(json, sequence) : json);
+    const answer = new GrpcAnswer(reply, encode);
+    logContextOf(request).rpcMethod = method;
+    try {
+      await this.assertSize(bytes, request);
+      const { tenant, ...json } = decodeMessage(input, bytes);
+      const params = rpc.params(json);
+      profile.resolveVersion(requestedVersion(request), method);
+      const call = codec.decode(method, params);
+      const pathAgent = agentOf(request, tenant);
+      await calls.answer({ profile, codec, call, pathAgent, params }, exchange, answer);
+    } catch (error) {
+      calls.fail(error, exchange, answer);
+    }
+  }
+
+  /** grpc-js has refused what is too large for everybody. */
+  private async assertSize(bytes: Buffer, request: GrpcRequest): Promise<void> {
+    const { bodyBytes } = await this.shared.limits.of(callerOf(request).tenantId);
+    if (bodyBytes !== null && bytes.length > bodyBytes)
+      throw tooLarge({ bytes: bodyBytes, name: 'bodyBytes' });
+  }
+}
+
+/** The metadata of a call, as all its headers. */
+function assertMetadata({ headers }: GrpcRequest): void {
+  const bytes = Object.entries(headers).reduce(
+    (sum, [key, value]) => sum + key.length + String(value).length,
+    0,
+  );
+  if (bytes <= MAX_METADATA_BYTES) return;
+  throw new ProtocolError(
+    'too-large',
+    `the metadata is larger than ${String(MAX_METADATA_BYTES)} bytes: send less, or large values in the message`,
+    { metadata: { limitBytes: String(MAX_METADATA_BYTES) } },
+  );
+}
+
+/**
+ * The agent that a call names: by the metadata `baton-agent`, by `tenant` of a request of 1.0, as cards say, or by its host
+ * name. Undefined: the default agent of the tenant. Guests reach only the agent of their host.
+ */
+function agentOf(request: GrpcRequest, tenant: unknown): string | undefined {
+  const { hostAgent, principal }: HostCaller = callerOf(request);
+  const inMetadata = request.headers[AGENT_KEY];
+  const named = typeof inMetadata === 'string' && inMetadata !== '' ? inMetadata : tenant;
+  if (typeof named !== 'string' || named === '') return hostAgent;
+  if (principal.kind === 'guest' && named !== hostAgent) {
+    const shown = shortened(named, 64);
+    throw new ProtocolError('agent-not-found', `Agent not found: ${shown}`, { metadata: { agent: shown } });
+  }
+  return named;
+}
+
+/** A frame whose event has its sequence in its metadata. */
+function withSequence(frame: unknown, sequence: number): unknown {
+  const members = Object.entries(frame as Record<string, { metadata?: object }>);
+  return Object.fromEntries(
+    members.map(([member, event]) => [
+      member,
+      { ...event, metadata: { ...event.metadata, [SEQUENCE_KEY]: sequence } },
+    ]),
+  );
+}

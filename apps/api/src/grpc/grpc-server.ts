@@ -1,0 +1,143 @@
+import { GRPC_METHODS } from '@baton/a2a';
+import {
+  type Metadata,
+  Server,
+  ServerCredentials,
+  ServerInterceptingCall,
+  type ServerInterceptor,
+  type ServerOptions,
+  type ServerUnaryCall,
+} from '@grpc/grpc-js';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server as Listener } from 'node:net';
+import { limitConnections, openFilesLimit } from '../http/connection-limit.js';
+import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
+import { addService, GrpcHealth, GrpcReflection, methodOf } from './grpc-services.js';
+
+/** After this time the server asks whether the peer of a silent connection is there. */
+const PING_MS = 30_000;
+const PING_TIMEOUT_MS = 10_000;
+/** A connection without a call is closed after this time. */
+const IDLE_MS = 300_000;
+/** Clients connect again after this time, so that load spreads over new processes. Open calls have the grace time to end. */
+const MAX_AGE_MS = 3_600_000;
+const MAX_AGE_GRACE_MS = 600_000;
+
+const SERVICES: readonly string[] = [...new Set(GRPC_METHODS.map(({ service }) => service))];
+
+/** The gRPC port of an API process. */
+export class GrpcServer {
+  private readonly handler: GrpcHandler;
+  private readonly health = new GrpcHealth(SERVICES);
+  private readonly server: Server;
+  private readonly secure: boolean;
+  private readonly listener: Listener;
+  /** The calls that were admitted, until their message is there. */
+  private readonly admitted = new WeakMap<Metadata, GrpcExchange>();
+  private readonly injector: ReturnType<Server['createConnectionInjector']>;
+
+  constructor(private readonly shared: Shared) {
+    const { environment, logger } = shared;
+    this.handler = new GrpcHandler(shared);
+    this.server = new Server(this.options());
+    this.addServices();
+    const credentials = credentialsOf(environment);
+    this.secure = credentials !== undefined;
+    this.injector = this.server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
+    // grpc-js has no limit of connections of its own.
+    this.listener = createServer((socket) => this.injector.injectConnection(socket));
+    limitConnections(this.listener, openFilesLimit(), logger);
+  }
+
+  /** Listens, and resolves with the port. Rejects if it can't be had. */
+  async open(): Promise<number> {
+    const { host, grpcPort } = this.shared.environment;
+    this.listener.listen(grpcPort, host);
+    await once(this.listener, 'listening');
+    const { port } = this.listener.address() as AddressInfo;
+    this.shared.logger.info('gRPC port is open', { port, tls: this.secure });
+    return port;
+  }
+
+  /** Takes no new connections, and asks clients to open no new calls on theirs. */
+  drain(graceMs: number): void {
+    this.health.drain();
+    this.listener.close();
+    this.injector.drain(graceMs);
+  }
+
+  /** Breaks off what is left. */
+  close(): void {
+    this.injector.destroy();
+    this.server.forceShutdown();
+  }
+
+  private options(): ServerOptions {
+    const { bodyLimitBytes, grpcStreamsPerConnection } = this.shared.environment;
+    return {
+      interceptors: [this.intercept],
+      'grpc.max_receive_message_length': bodyLimitBytes,
+      'grpc.max_concurrent_streams': grpcStreamsPerConnection,
+      'grpc.keepalive_time_ms': PING_MS,
+      'grpc.keepalive_timeout_ms': PING_TIMEOUT_MS,
+      'grpc.max_connection_idle_ms': IDLE_MS,
+      'grpc.max_connection_age_ms': MAX_AGE_MS,
+      'grpc.max_connection_age_grace_ms': MAX_AGE_GRACE_MS,
+      'grpc.enable_channelz': 0,
+    };
+  }
+
+  private addServices(): void {
+    for (const service of SERVICES) {
+      const rpcs = GRPC_METHODS.filter((rpc) => rpc.service === service).map((rpc) => {
+        const method = methodOf(service, rpc.rpc);
+        // Unary and streaming alike: the answer goes the way of the exchange.
+        const handle = ({ metadata, request }: ServerUnaryCall<Buffer, Buffer>): void => {
+          const exchange = this.admitted.get(metadata);
+          if (exchange) void this.handler.handle(rpc, method, exchange, request);
+        };
+        return [rpc.rpc, handle] as const;
+      });
+      addService(this.server, service, Object.fromEntries(rpcs));
+    }
+    this.health.register(this.server);
+    new GrpcReflection(SERVICES).register(this.server);
+  }
+
+  /** Checks the caller before the message is read. Health and reflection are open to everybody. */
+  private readonly intercept: ServerInterceptor = ({ path }, call) => {
+    if (!SERVICES.includes(path.split('/')[1] ?? '')) return new ServerInterceptingCall(call);
+    let exchange: GrpcExchange | undefined;
+    const intercepted = new ServerInterceptingCall(call, {
+      start: (next) =>
+        next({
+          onReceiveMetadata: (metadata, admit) => {
+            const origin = { path, authority: call.getHost(), ip: this.addressOf(call), secure: this.secure };
+            const begun = this.handler.begin(origin, metadata, intercepted);
+            exchange = begun;
+            this.admitted.set(metadata, begun);
+            void this.handler.admit(begun).then((isAdmitted) => {
+              if (isAdmitted) admit(metadata);
+            });
+          },
+          onReceiveHalfClose: (next) => {
+            exchange?.received();
+            next();
+          },
+          onCancel: () => exchange?.reply.close(),
+        }),
+    });
+    return intercepted;
+  };
+
+  private addressOf(call: Parameters<ServerInterceptor>[1]): string {
+    return call.getConnectionInfo().remoteAddress ?? '';
+  }
+}
+
+/** TLS, if there is a certificate. */
+function credentialsOf({ grpcTlsCert, grpcTlsKey }: Shared['environment']): ServerCredentials | undefined {
+  if (grpcTlsCert === undefined || grpcTlsKey === undefined) return undefined;
+  const pair = { cert_chain: Buffer.from(grpcTlsCert), private_key: Buffer.from(grpcTlsKey) };
+  return ServerCredentials.createSsl(null, [pair]);
+}
