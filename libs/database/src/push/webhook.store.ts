@@ -40,6 +40,8 @@ export interface WebhookTarget {
   agentId: string;
   /** Null: the agent is built in, or was deleted. */
   agentSlug: string | null;
+  /** Name of the state that the task had after the given event. Null: it had none, or that was long ago. */
+  stateBefore: string | null;
 }
 
 interface TargetRow {
@@ -51,16 +53,24 @@ interface TargetRow {
   ciphertext: Buffer;
   agent_id: string;
   agent_slug: string | null;
+  state_before: string | null;
 }
 
-/** $1 tenant $2 task $3 config */
+/** Events among which the state before is searched. If it is not there, the next one counts as another state. */
+const MAX_EVENTS_BACK = 1_000;
+
+/** $1 tenant $2 task $3 config $4 an event */
 const READ_TARGET: Statement = {
   name: 'webhook-target',
   text: `
 SELECT w.id AS webhook_id, w.url, w.enabled, w.key_id, w.nonce, w.ciphertext, t.agent_id, coalesce(
   (SELECT slug FROM agents a WHERE a.tenant_id = $1 AND a.id = CASE WHEN length(t.agent_id) = 36 THEN t.agent_id::uuid END),
   (SELECT slug FROM installed_agents i WHERE i.id = CASE WHEN length(t.agent_id) = 36 THEN t.agent_id::uuid END)
-) AS agent_slug
+) AS agent_slug, (
+  SELECT coalesce(e.payload->'statusUpdate', e.payload->'task')->'status'->>'state' FROM task_events e
+  WHERE e.tenant_id = $1 AND e.task_id = $2 AND e.sequence <= $4 AND e.sequence > $4 - ${MAX_EVENTS_BACK} AND e.artifact = 0
+  ORDER BY e.sequence DESC LIMIT 1
+) AS state_before
 FROM push_configs p
 JOIN webhooks w ON w.tenant_id = p.tenant_id AND w.id = p.webhook_id
 JOIN tasks t ON t.tenant_id = p.tenant_id AND t.id = p.task_id
@@ -179,15 +189,19 @@ export class WebhookStore {
     });
   }
 
-  /** @returns undefined if the webhook was deleted */
-  async target(tenantId: string, taskId: string, configId: string): Promise<WebhookTarget | undefined> {
-    const values = [tenantId, taskId, configId];
+  /** @param after the last event that it was told of @returns undefined if the webhook was deleted */
+  async target(
+    tenantId: string,
+    { taskId, configId }: { taskId: string; configId: string },
+    after: number,
+  ): Promise<WebhookTarget | undefined> {
+    const values = [tenantId, taskId, configId, after];
     const [row] = await this.database.tenantQuery<TargetRow>(tenantId, READ_TARGET, values);
     return (
       row && {
         ...{ webhookId: row.webhook_id, url: row.url, enabled: row.enabled },
         sealed: { keyId: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext },
-        ...{ agentId: row.agent_id, agentSlug: row.agent_slug },
+        ...{ agentId: row.agent_id, agentSlug: row.agent_slug, stateBefore: row.state_before },
       }
     );
   }

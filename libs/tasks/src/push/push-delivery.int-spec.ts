@@ -1,7 +1,8 @@
 import { TaskState } from '@baton/a2a';
 import { Database, PushDeliveryStore } from '@baton/database';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Webhook } from 'standardwebhooks';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { addConfig, configOf, PushWorkerFixture, Receiver, RunningTask } from './push.fixture.js';
 
@@ -129,17 +130,133 @@ it('a config of 0.3 is told of tasks: one for each status, and one for what foll
   });
 });
 
-it('a config that asks for some states is told of them alone, and has no debt', async () => {
-  const hook = await receiver();
-  const task = await RunningTask.start(database);
-  const states = [TaskState.TASK_STATE_COMPLETED];
-  await addConfig(database, task, { url: hook.url, protocol: 'webhook', states });
-  worker();
-  await task.say('a');
-  await untilTold(task, 3);
-  await task.end();
-  await untilTold(task, 4);
-  expect(hook.sequences).toEqual([4]);
+describe('a native webhook', () => {
+  const BATON_MASTER_KEY = randomBytes(32).toString('base64');
+  const by = { kind: 'token', key: 'token:test' } as const;
+  let fixture: PushWorkerFixture;
+  let tenantId: string;
+  let hook: Receiver;
+  beforeEach(async () => {
+    [fixture, hook, tenantId] = [worker({ BATON_MASTER_KEY }), await receiver(), randomUUID()];
+    const text = `INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`;
+    await database.systemQuery({ text }, []);
+  });
+
+  async function create(more: { states?: TaskState[] } = {}): Promise<{ id: string; secret: string }> {
+    const id = randomUUID();
+    const { secret, sealed } = fixture.webhookSecrets.create({ tenantId, id });
+    const spec = { tenantId, id, url: hook.url, agents: [], states: [], enabled: true, ...more };
+    await fixture.webhooks.create(spec, sealed, by);
+    return { id, secret };
+  }
+  const told = (task: Task, id: string, sequence: number) => untilTold(task, sequence, `webhook:${id}`);
+  const verifies = (secret: string, { headers, json }: Receiver['received'][number]): boolean => {
+    try {
+      new Webhook(secret).verify(JSON.stringify(json), headers as Record<string, string>);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  it('is told when the task has another state, and of nothing else, signed with its secret', async () => {
+    const { id, secret } = await create();
+    const task = await RunningTask.start(database, { tenantId });
+    await told(task, id, 2);
+    await task.say('a');
+    await task.work();
+    await told(task, id, 4);
+    await task.end();
+    await told(task, id, 5);
+    const states = hook.received.map(({ json }) => (json.data as { state: string }).state);
+    expect([hook.sequences, states]).toEqual([
+      [1, 2, 5],
+      ['submitted', 'working', 'completed'],
+    ]);
+    const last = hook.received.at(-1)!;
+    expect(last.headers).toMatchObject({
+      'content-type': 'application/json',
+      'webhook-id': `${task.taskId}:webhook%3A${id}:5`,
+    });
+    expect(last.json).toEqual({
+      type: 'task.state_changed',
+      timestamp: expect.any(String),
+      data: {
+        ...{
+          webhook_id: id,
+          task_id: task.taskId,
+          context_id: '',
+          agent: 'echo',
+          state: 'completed',
+          sequence: 5,
+        },
+        event: { statusUpdate: expect.objectContaining({ taskId: task.taskId }) },
+      },
+    });
+    for (const each of hook.received) expect(verifies(secret, each)).toBe(true);
+  });
+
+  it('is told of the states that it wants alone', async () => {
+    const { id } = await create({ states: [TaskState.TASK_STATE_COMPLETED] });
+    const task = await RunningTask.start(database, { tenantId });
+    await task.end();
+    await told(task, id, 3);
+    expect(hook.sequences).toEqual([3]);
+  });
+
+  it('is told at its new address, with its new secret', async () => {
+    const { id, secret } = await create();
+    const task = await RunningTask.start(database, { tenantId });
+    await told(task, id, 2);
+    const other = await receiver();
+    await fixture.webhooks.change(tenantId, id, { url: other.url }, by);
+    let next = '';
+    await fixture.webhooks.rotate(
+      tenantId,
+      id,
+      (before) => {
+        const made = fixture.webhookSecrets.rotate({ tenantId, id }, before, 60_000);
+        next = made.secret;
+        return made.sealed;
+      },
+      by,
+    );
+    await task.end();
+    await told(task, id, 3);
+    expect([hook.sequences, other.sequences]).toEqual([[1, 2], [3]]);
+    expect([secret, next].map((each) => verifies(each, other.received[0]!))).toEqual([true, true]);
+  });
+
+  it('is told nothing while it is disabled, and nothing of it later', async () => {
+    const { id } = await create();
+    const task = await RunningTask.start(database, { tenantId });
+    await told(task, id, 2);
+    await fixture.webhooks.change(tenantId, id, { enabled: false }, by);
+    await task.end();
+    await told(task, id, 3);
+    await fixture.webhooks.change(tenantId, id, { enabled: true }, by);
+    expect(hook.sequences).toEqual([1, 2]);
+  });
+
+  it('is told nothing after it was deleted, not even what failed before', async () => {
+    hook.answer = (response) => void response.writeHead(500).end();
+    const { id } = await create();
+    const task = await RunningTask.start(database, { tenantId });
+    await hook.reach(1);
+    await fixture.webhooks.remove(tenantId, id, by);
+    const after = hook.received.length;
+    await task.end();
+    // Another webhook is told of another task: whoever is due has been asked for by then.
+    hook.answer = (response) => void response.end();
+    const { id: second } = await create();
+    const next = await RunningTask.start(database, { tenantId });
+    await next.end();
+    await told(next, second, 3);
+    const late = hook.received.slice(after).filter(({ headers }) => headers['webhook-id']?.includes(id));
+    // The one that was under way, if there was one.
+    expect(late.length).toBeLessThanOrEqual(1);
+    expect(await configOf(database, task, `webhook:${id}`)).toBeUndefined();
+  });
 });
 
 describe('a delivery that fails', () => {

@@ -4,10 +4,12 @@ import {
   type Task,
   type TaskEvent,
   type TaskSnapshot,
+  taskStateToJSON,
   V0_3_CODEC,
   V1_0_CODEC,
 } from '@baton/a2a';
-import type { ClaimedPush } from '@baton/database';
+import type { ClaimedPush, WebhookTarget } from '@baton/database';
+import { webhookBody } from './webhook-payload.js';
 
 /** What a config is told by one request. */
 export interface PushRequest {
@@ -32,11 +34,10 @@ interface Form {
   contentType: string;
 }
 
-const FORM_1_0: Form = { codec: V1_0_CODEC, contentType: 'application/a2a+json' };
 const FORMS: Record<ClaimedPush['protocol'], Form> = {
-  '1.0': FORM_1_0,
+  '1.0': { codec: V1_0_CODEC, contentType: 'application/a2a+json' },
   '0.3': { codec: V0_3_CODEC, contentType: 'application/json' },
-  webhook: FORM_1_0,
+  webhook: { codec: V1_0_CODEC, contentType: 'application/json' },
 };
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
@@ -49,44 +50,55 @@ export const needsTask = ({ protocol, mode }: ClaimedPush, events: readonly Task
  * The requests that tell a config of these events, in order. None: they are nothing to this config.
  * @param events the next ones of the log, without a gap
  * @param snapshot the task after these events or later, if `needsTask` says so
+ * @param webhook the native webhook that the config is for, if it is for one
  */
 export function pushRequests(
   config: ClaimedPush,
   events: readonly TaskEvent[],
-  snapshot?: TaskSnapshot,
+  { snapshot, webhook }: { snapshot?: TaskSnapshot | undefined; webhook?: WebhookTarget | undefined } = {},
 ): PushRequest[] {
   const isNewest = config.mode === 'newest';
-  const told = isNewest && snapshot ? [newest(snapshot, events)] : toldBy(config, events, snapshot);
+  const told = isNewest && snapshot ? [newest(snapshot, events)] : toldBy(config, events, snapshot, webhook);
+  const encoded = ({ sequence, payload }: Told): string =>
+    webhook
+      ? webhookBody(webhook, sequence, payload)
+      : JSON.stringify(FORMS[config.protocol].codec.encodeItem({ sequence, payload }));
   const [first] = told;
   const last = told.at(-1);
   if (!first || !last) return [];
   const end = Math.max(last.sequence, events.at(-1)?.sequence ?? 0);
   if (config.mode === 'batch') {
-    const bodies = told.map((one) => encoded(config, one)).join(',');
+    const bodies = told.map(encoded).join(',');
     const sequences = JSON.stringify(told.map(({ sequence }) => sequence));
     const body = `{"events":[${bodies}],"sequences":${sequences}}`;
     return [requestOf(config, { ...last, first: first.first }, body, end)];
   }
   return (isNewest ? [last] : told).map((one) =>
-    requestOf(config, one, encoded(config, one), one === last ? end : one.sequence),
+    requestOf(config, one, encoded(one), one === last ? end : one.sequence),
   );
 }
 
 /**
  * 1.0 tells each event. 0.3 knows only tasks: there is one for each status, and one for what has come after the last of
- * them. A task shows all artifacts, so more would say nothing new. A native webhook is told of the states it asks for.
+ * them. A task shows all artifacts, so more would say nothing new. A native webhook is told of another state, if it
+ * asks for that one.
  */
 function toldBy(
   { protocol, states }: ClaimedPush,
   events: readonly TaskEvent[],
   snapshot: TaskSnapshot | undefined,
+  webhook: WebhookTarget | undefined,
 ): Told[] {
   if (protocol === '1.0') return events.map(asItIs);
   if (protocol === 'webhook') {
+    let before = webhook?.stateBefore;
     return events
       .filter(({ payload }) => {
         const state = statusOf(payload)?.state;
-        return state !== undefined && (states?.includes(state) ?? true);
+        // Progress of an agent comes as the same state again.
+        if (state === undefined || taskStateToJSON(state) === before) return false;
+        before = taskStateToJSON(state);
+        return states?.includes(state) ?? true;
       })
       .map(asItIs);
   }
@@ -123,9 +135,6 @@ const taskPayload = (task: Task): EventPayload => ({ $case: 'task', value: task 
 
 const statusOf = (payload: EventPayload): Task['status'] =>
   payload.$case === 'artifactUpdate' ? undefined : payload.value.status;
-
-const encoded = ({ protocol }: ClaimedPush, { sequence, payload }: Told): string =>
-  JSON.stringify(FORMS[protocol].codec.encodeItem({ sequence, payload }));
 
 function requestOf(
   config: ClaimedPush,

@@ -6,15 +6,17 @@ import {
   PushDeliveryStore,
   type PushMode,
   TaskStore,
+  WebhookStore,
 } from '@baton/database';
-import { LimitsService, PushSecrets } from '@baton/identity';
+import { LimitsService, PushSecrets, SecretError } from '@baton/identity';
 import { failureReason, Outbound } from '@baton/outbound';
 import { counter, histogram, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { retryTransient } from '../core/retry.js';
-import { deliveryId, DeliverySigner } from './delivery-signer.js';
+import { deliveryId, DeliverySigner, type ReceiverSecrets } from './delivery-signer.js';
 import { needsTask, type PushRequest, pushRequests } from './push-request.js';
 import { retryAfterMs, retryPause } from './retry-plan.js';
+import { WebhookSecrets } from './webhook-secrets.js';
 
 const DELIVERIES = counter(
   'baton_push_deliveries_total',
@@ -88,6 +90,8 @@ export class PushSender {
     private readonly deliveries: PushDeliveryStore,
     private readonly tasks: TaskStore,
     private readonly secrets: PushSecrets,
+    private readonly webhooks: WebhookStore,
+    private readonly webhookSecrets: WebhookSecrets,
     private readonly limits: LimitsService,
     private readonly outbound: Outbound,
     private readonly environment: Environment,
@@ -167,19 +171,29 @@ export class PushSender {
     const snapshot = needsTask(config, events)
       ? await retryTransient(() => this.tasks.get(tenantId, taskId), { signal })
       : undefined;
-    const requests = pushRequests(config, events, snapshot);
+    const isWebhook = config.webhookId !== null;
+    const webhook = isWebhook
+      ? await retryTransient(() => this.webhooks.target(tenantId, config, delivered), { signal })
+      : undefined;
+    if (isWebhook && !webhook?.enabled) return [{ through: end }];
+    const requests = pushRequests(config, events, { snapshot, webhook });
     return requests.length > 0 ? requests : [{ through: end }];
   }
 
-  /** @returns the answer if the receiver has taken it. Rejects if this worker must stop. */
+  /**
+   * @returns the answer if the receiver has taken it; undefined: nobody is to be told any more. Rejects if this worker must
+   * stop.
+   */
   private async send(
     config: ClaimedPush,
     request: PushRequest,
     signal: AbortSignal,
-  ): Promise<Answer | Unanswered> {
+  ): Promise<Answer | Unanswered | undefined> {
+    const receiver = await this.receiverOf(config, signal);
+    if (!receiver || receiver instanceof Unanswered) return receiver;
     const started = performance.now();
     try {
-      const answer = await this.post(config, request, signal);
+      const answer = await this.post(config, receiver, request, signal);
       if (answer instanceof Unanswered) return answer;
       const { status, retryAfter } = answer;
       if (status >= 200 && status < 300) {
@@ -194,24 +208,41 @@ export class PushSender {
     }
   }
 
-  private async post(
+  /** As it is now. A webhook may have another URL, another secret, or be gone since its config was made. */
+  private async receiverOf(
     config: ClaimedPush,
+    signal: AbortSignal,
+  ): Promise<ReceiverOf | Unanswered | undefined> {
+    const { tenantId, webhookId: id, url, authScheme } = config;
+    try {
+      if (id === null) {
+        return { url, secrets: { ...this.secrets.open(config), scheme: authScheme ?? undefined } };
+      }
+      const read = () => this.webhooks.target(tenantId, config, config.delivered);
+      const webhook = await retryTransient(read, { signal });
+      if (!webhook?.enabled) return undefined;
+      const signingSecrets = this.webhookSecrets.inForce({ tenantId, id }, webhook.sealed);
+      return { url: webhook.url, secrets: { signingSecrets } };
+    } catch (error) {
+      if (error instanceof SecretError) return new Unanswered(error.message);
+      throw error;
+    }
+  }
+
+  private async post(
+    { tenantId, taskId, configId }: ClaimedPush,
+    { url, secrets }: ReceiverOf,
     request: PushRequest,
     signal: AbortSignal,
   ): Promise<Answer | Unanswered> {
-    const { tenantId, taskId, configId, url } = config;
     const { pushTimeoutMs } = this.environment;
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), pushTimeoutMs);
     const calls = this.outbound.forTenant(() => this.limits.egress(tenantId));
     try {
       const { body, sequence } = request;
-      const secrets = this.secrets.open(config);
       const delivery = { id: deliveryId(taskId, configId, sequence), body, url, taskId, at: new Date() };
-      const proofs = await this.signer.headers(delivery, {
-        ...secrets,
-        scheme: config.authScheme ?? undefined,
-      });
+      const proofs = await this.signer.headers(delivery, secrets);
       const response = await calls.fetch(url, {
         ...{ method: 'POST', headers: { ...request.headers, ...proofs }, body, redirect: 'manual' },
         signal: AbortSignal.any([signal, timeout.signal]),
@@ -223,7 +254,8 @@ export class PushSender {
     } catch (error) {
       if (signal.aborted) throw error;
       const late = timeout.signal.aborted ? `it did not answer within ${pushTimeoutMs} ms` : undefined;
-      return new Unanswered(late ?? failureReason(error) ?? reasonOf(error));
+      // No text of undici: it may hold a header.
+      return new Unanswered(late ?? failureReason(error) ?? 'the request could not be sent');
     } finally {
       clearTimeout(timer);
     }
@@ -296,6 +328,8 @@ export class PushSender {
 
 type NextRequest = PushRequest | { through: number; body?: undefined };
 
-/** What a request could not even be made of. No text of undici: it may hold a header. */
-const reasonOf = (error: unknown): string =>
-  error instanceof Error && error.name === 'SecretError' ? error.message : 'the request could not be sent';
+/** Where a request goes, and what proves to the receiver who sends it. */
+interface ReceiverOf {
+  url: string;
+  secrets: ReceiverSecrets;
+}

@@ -1,12 +1,14 @@
 import { type EventPayload, Role, serializePayload, TaskState, textPart } from '@baton/a2a';
 import { type Environment, loadEnvironment } from '@baton/config';
 import {
+  CatalogClient,
   type ClaimedRun,
   type Database,
   type NewEvent,
   PushDeliveryStore,
   RunStore,
   TaskStore,
+  WebhookStore,
 } from '@baton/database';
 import { type LimitsService, PushSecrets } from '@baton/identity';
 import type { Messaging, PushJob } from '@baton/messaging';
@@ -21,6 +23,7 @@ import { Lookout } from '../core/lookout.js';
 import { newTask } from '../turns/turn-intake.js';
 import { PushSender } from './push-sender.js';
 import { PushWorker } from './push-worker.js';
+import { WebhookSecrets } from './webhook-secrets.js';
 
 /** A request that a receiver got. */
 export interface Received {
@@ -95,6 +98,9 @@ export class PushWorkerFixture {
   readonly environment: Environment;
   readonly outbound: Outbound;
   readonly worker: PushWorker;
+  readonly webhooks: WebhookStore;
+  readonly webhookSecrets: WebhookSecrets;
+  private readonly catalog: CatalogClient;
   /** Of every tenant. */
   egress: EgressLists = NO_EGRESS_LISTS;
   /** What the queue calls with a job. */
@@ -121,8 +127,12 @@ export class PushWorkerFixture {
     } as unknown as Messaging;
     const store = new PushDeliveryStore(database);
     const limits = { egress: async () => this.egress } as unknown as LimitsService;
+    this.catalog = new CatalogClient(url);
+    this.webhooks = new WebhookStore(this.catalog, database);
+    this.webhookSecrets = new WebhookSecrets(environment);
     const sender = new PushSender(
-      ...([store, new TaskStore(database), new PushSecrets(environment), limits, this.outbound] as const),
+      ...([store, new TaskStore(database), new PushSecrets(environment)] as const),
+      ...([this.webhooks, this.webhookSecrets, limits, this.outbound] as const),
       ...([environment, this.metrics, Logger.silent()] as const),
     );
     this.lookout = new Lookout(new RunStore(database));
@@ -157,6 +167,7 @@ export class PushWorkerFixture {
     await this.worker.onModuleDestroy();
     await this.worker.beforeApplicationShutdown();
     await this.outbound.onApplicationShutdown();
+    await this.catalog.close();
   }
 }
 
