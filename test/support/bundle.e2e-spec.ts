@@ -1,0 +1,37 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const DIST = join(__dirname, '../../dist');
+/** Prints whether V8 refuses the code cache of the bundle in this folder. */
+const ASK = `const { readFileSync } = require('node:fs');
+const source = require('node:module').wrap(readFileSync('bundle.js', 'latin1'));
+const { cachedDataRejected } = new (require('node:vm').Script)(source, { cachedData: readFileSync('bundle.cache') });
+process.stdout.write(String(cachedDataRejected));`;
+
+describe.each(['api', 'worker'])('the bundle of the %s', (app) => {
+  const folder = join(DIST, 'apps', app, 'src');
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, args, { cwd: folder, env: {}, encoding: 'utf8' });
+
+  it('has a code cache that V8 takes', () => {
+    expect(run('-e', ASK)).toMatchObject({ stdout: 'false', stderr: '' });
+  });
+
+  it.each([
+    ['with a cache that V8 refuses', ['bundle.cache'], []],
+    ['with source maps', [], ['--enable-source-maps']],
+  ])('starts %s', (_, broken, options) => {
+    const copy = mkdtempSync(join(DIST, 'bundle-'));
+    try {
+      for (const name of ['main.js', 'bundle.js', 'bundle.js.map'])
+        cpSync(join(folder, name), join(copy, name));
+      for (const name of broken) writeFileSync(join(copy, name), 'of another version');
+      const { stderr, status } = run(...options, join(copy, 'main.js'));
+      expect(stderr).toMatch(/^DATABASE_URL is not set/);
+      expect(status).toBe(1);
+    } finally {
+      rmSync(copy, { recursive: true });
+    }
+  });
+});
