@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
@@ -126,10 +127,15 @@ describe('an agent in code', () => {
   });
 
   it('lets a run that died beside a culprit end well, in a process of its own', async () => {
-    const innocent = await bystander('hazard-too', `count ${COUNT}`);
+    const folder = mkdtempSync(join(tmpdir(), 'baton-executors-'));
+    const gate = join(folder, 'gate');
+    // It does not end before the culprit has.
+    const innocent = await bystander('hazard-too', `count ${COUNT} when ${gate} exists`);
     expect(stateOf(await ask('hazard-too', 'kill'))).toBe('TASK_STATE_FAILED');
+    writeFileSync(gate, '');
     expect(textsOf(await innocent.ended)).toEqual(COUNTED);
     expect(await attemptsOf(innocent.taskId)).toEqual([2]);
+    rmSync(folder, { recursive: true });
   });
 
   it('shows its author the error of a run, and others no more than its message', async () => {

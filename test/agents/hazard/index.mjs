@@ -1,4 +1,5 @@
 import { AgentEvent } from '@a2a-js/sdk/server';
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const COMPLETED = 3;
@@ -57,10 +58,11 @@ export default class Hazard {
       bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append, lastChunk: false }));
     };
     const text = textOf(userMessage);
-    const [, count] = /^count (\d+)/.exec(text) ?? [];
+    const [, count, gate] = /^count (\d+)(?: when (\S+) exists)?$/.exec(text) ?? [];
     for (let i = 1; i <= Number(count ?? 0) && !this.#canceled; i++) {
       say(`${i} `, i > 1);
-      await sleep(50);
+      do await sleep(50);
+      while (i > 1 && gate !== undefined && !existsSync(gate) && !this.#canceled);
     }
     await WAYS[text]?.(say);
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED } }));

@@ -45,12 +45,14 @@ afterEach(() =>
   database.systemQuery({ text: "UPDATE runs SET state = 'failed', lease_expires_at = NULL" }, []),
 );
 
-function sweeper(staleQueuedRunMs = 60_000, isOnDuty = true): Sweeper {
+function sweeper(isOnDuty = true): Sweeper {
   const environment = loadEnvironment({
     DATABASE_URL: testDatabase.url,
     LEASE_MS: String(LEASE_MS),
     LEASE_HEARTBEAT_MS: '100',
-    ORPHAN_MS: String(staleQueuedRunMs),
+    // After a longer pause a sweeper trusts no lease. A slow machine must not make one.
+    SWEEP_MS: '60000',
+    ORPHAN_MS: '60000',
   });
   const messaging = {
     enqueueRuns: async (jobs: readonly RunJob[]) => {
@@ -152,10 +154,11 @@ describe('the sweep', () => {
 
   it('puts a queued run on the queue that has been there for too long, once', async () => {
     const run = await queued();
-    const sweeping = sweeper(500);
+    const sweeping = sweeper();
     await sweeping.runOnce();
     expect(enqueued).toEqual([]);
-    await delay(500);
+    const text = `UPDATE runs SET enqueued_at = enqueued_at - interval '2 minutes' WHERE id = '${run.runId}'`;
+    await database.systemQuery({ text }, []);
     await sweeping.runOnce();
     await sweeping.runOnce();
     expect(enqueued).toEqual([run]);
@@ -164,7 +167,7 @@ describe('the sweep', () => {
   it('is left to another worker by one that is not the eldest', async () => {
     const run = await claimedBy('dead');
     await delay(LEASE_MS);
-    await sweepLongEnough(sweeper(60_000, false));
+    await sweepLongEnough(sweeper(false));
     expect(enqueued).toEqual([]);
     expect(await stateOf(run)).toBe('running');
   });
