@@ -1,0 +1,242 @@
+import getPort from 'get-port';
+import pLimit from 'p-limit';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import { DRIVERS } from '../support/index.js';
+import { Stack } from '../support/stack.js';
+
+// Workers and receivers are killed while they work, and Redis forgets everything once. More events: PUSH_EVENTS=10000.
+
+const EVENTS = Number(process.env.PUSH_EVENTS ?? 240);
+/** `submitted`, `working` and `completed`, to each of two receivers that stay. */
+const TASKS = Math.ceil(EVENTS / 6);
+const PROGRAM = join(__dirname, 'push-receiver.mjs');
+/** Requests of one worker at one time: as many can be under way when something is killed. */
+const CONCURRENCY = 8;
+const WORKERS = 2;
+const MAX_IN_FLIGHT = CONCURRENCY * WORKERS;
+
+interface Line {
+  id: string;
+  at: number;
+  genuine: boolean;
+}
+
+/** A webhook and its receiver, a process of its own. What it has received is in a file, so a kill loses nothing of it. */
+class Receiver {
+  id = '';
+  private secret = '';
+  private process: ChildProcess | undefined;
+  private readonly file: string;
+
+  private constructor(
+    folder: string,
+    private readonly port: number,
+  ) {
+    this.file = join(folder, `${port}.ndjson`);
+  }
+
+  static async create(folder: string): Promise<Receiver> {
+    const receiver = new Receiver(folder, await getPort());
+    const made = await ask('POST', '', { url: `http://127.0.0.1:${receiver.port}/` });
+    ({ id: receiver.id, secret: receiver.secret } = made);
+    await receiver.start();
+    return receiver;
+  }
+
+  async start(): Promise<void> {
+    this.process = spawn(process.execPath, [PROGRAM, String(this.port), this.file], {
+      env: { SECRET: this.secret },
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    await once(this.process, 'message');
+  }
+
+  /** `kill -9` */
+  async kill(): Promise<void> {
+    if (!this.process || this.process.exitCode !== null || this.process.signalCode !== null) return;
+    this.process.kill('SIGKILL');
+    await once(this.process, 'exit');
+  }
+
+  get lines(): Line[] {
+    if (!existsSync(this.file)) return [];
+    const lines = readFileSync(this.file, 'utf8').split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line) as Line);
+  }
+
+  /** The sequences that came, in the order in which they came, by task. */
+  get byTask(): Map<string, number[]> {
+    const tasks = new Map<string, number[]>();
+    for (const { id } of this.lines) {
+      const [task, config, sequence] = id.split(':');
+      expect(config).toBe(`webhook%3A${this.id}`);
+      tasks.set(task!, [...(tasks.get(task!) ?? []), Number(sequence)]);
+    }
+    return tasks;
+  }
+}
+
+let stack: Stack;
+let token: string;
+let folder: string;
+let receivers: Receiver[] = [];
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
+  const env = {
+    ...{ OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
+    ...{ PUSH_CONCURRENCY: String(CONCURRENCY), PUSH_PER_HOST: '16', PUSH_PER_TENANT: '16' },
+    // What a killed worker had in hand is free for others after this and five seconds.
+    ...{ PUSH_TIMEOUT_MS: '5000', PUSH_FIRST_RETRY_MS: '100', PUSH_MAX_RETRY_MS: '500', LEASE_MS: '3000' },
+    ...{ LEASE_HEARTBEAT_MS: '1000', MAX_ATTEMPTS: '10' },
+  };
+  stack = await Stack.start({ driver: DRIVERS[0]!, workers: WORKERS, env });
+  ({ token } = await stack.createTenant('admin'));
+});
+afterAll(async () => {
+  await Promise.all(receivers.map((receiver) => receiver.kill()));
+  await stack.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function ask(method: string, path: string, body?: object): Promise<{ id: string; secret: string }> {
+  const response = await fetch(`${stack.apis[0]!.url}/v1/webhooks${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${text}`);
+  return (text === '' ? {} : JSON.parse(text)) as { id: string; secret: string };
+}
+
+async function send(): Promise<string> {
+  const message = {
+    ...{ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'hi' }] },
+    metadata: { echo: { chunks: 3, delayMs: 20 } },
+  };
+  const params = { message, configuration: { returnImmediately: true } };
+  const response = await fetch(stack.url(0), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'a2a-version': '1.0' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params }),
+  });
+  return ((await response.json()) as { result: { task: { id: string } } }).result.task.id;
+}
+
+/** The sequences at which each task got another state, from its log. */
+async function changes(): Promise<Map<string, number[]>> {
+  const client = new Client({ connectionString: stack.database.url });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    const { rows } = await client.query<{ task_id: string; sequence: number; state: string }>(
+      `SELECT task_id, sequence, coalesce(payload->'statusUpdate', payload->'task')->'status'->>'state' AS state
+       FROM task_events WHERE artifact = 0 ORDER BY task_id, sequence`,
+    );
+    const tasks = new Map<string, { states: string[]; sequences: number[] }>();
+    for (const { task_id: id, sequence, state } of rows) {
+      const { states, sequences } = tasks.get(id) ?? { states: [], sequences: [] };
+      if (states.at(-1) !== state)
+        tasks.set(id, { states: [...states, state], sequences: [...sequences, sequence] });
+    }
+    return new Map([...tasks].map(([id, { sequences }]) => [id, sequences]));
+  } finally {
+    await client.end();
+  }
+}
+
+/** What a receiver has got, each sequence once, in the order in which it first came. */
+const inOrder = (sequences: readonly number[]): number[] => [...new Set(sequences)];
+const repeats = (sequences: readonly number[]): number => sequences.length - new Set(sequences).size;
+
+/** Requests that were given up because the receiver was slow: the machine is busy. Each may be repeated. */
+const timeouts = (): number =>
+  stack.workers.flatMap((worker) => worker.log().match(/it did not answer within/g) ?? []).length;
+
+it('every event comes at least once and in order, whatever is killed, and nothing to a webhook that was deleted', async () => {
+  receivers = [];
+  for (let i = 0; i < 3; i += 1) receivers.push(await Receiver.create(folder));
+  const [first, second, deleted] = receivers as [Receiver, Receiver, Receiver];
+  const received = (): number => first.lines.length + second.lines.length;
+  const reach = async (share: number): Promise<void> => {
+    while (received() < share * EVENTS) await delay(20);
+  };
+  let kills = 0;
+  const replaceWorker = async (n: number): Promise<void> => {
+    kills += 1;
+    await stack.workers[n]!.kill();
+    await stack.addWorker();
+  };
+  const restart = async (receiver: Receiver): Promise<void> => {
+    kills += 1;
+    await receiver.kill();
+    await receiver.start();
+  };
+  let deletedAt = 0;
+  const strike = async (): Promise<void> => {
+    await reach(0.1);
+    await replaceWorker(0);
+    await reach(0.25);
+    await restart(first);
+    await reach(0.4);
+    await stack.redis?.flush();
+    while (deleted.lines.length === 0) await delay(20);
+    await ask('DELETE', `/${deleted.id}`);
+    deletedAt = Date.now();
+    await reach(0.55);
+    await Promise.all([replaceWorker(1), restart(second)]);
+    await reach(0.75);
+    await restart(first);
+  };
+  const atOnce = pLimit(8);
+  const [tasks] = await Promise.all([
+    Promise.all(Array.from({ length: TASKS }, () => atOnce(send))),
+    strike(),
+  ]);
+
+  // Until both have everything: without that the test hangs, and says so.
+  for (;;) {
+    const wanted = await changes();
+    const isDone = [...wanted].every(
+      ([task, sequences]) =>
+        sequences.length >= 3 &&
+        [first, second].every((each) => inOrder(each.byTask.get(task) ?? []).length >= sequences.length),
+    );
+    if (wanted.size === TASKS && isDone) break;
+    await delay(200);
+  }
+
+  const wanted = await changes();
+  expect(new Set(wanted.keys())).toEqual(new Set(tasks));
+  for (const receiver of [first, second]) {
+    const got = receiver.byTask;
+    const order = [...wanted.keys()].map((task) => [task, inOrder(got.get(task) ?? [])]);
+    expect(order).toEqual([...wanted]);
+  }
+  for (const receiver of receivers) {
+    expect(receiver.lines.filter(({ genuine }) => !genuine)).toEqual([]);
+    // A repeated event comes before the next one.
+    for (const [task, sequences] of receiver.byTask) {
+      expect([task, sequences]).toEqual([task, sequences.toSorted((a, b) => a - b)]);
+      expect(repeats(sequences)).toBeLessThanOrEqual(kills + timeouts());
+    }
+  }
+  // Only what was under way when something was killed comes twice.
+  const total = receivers
+    .flatMap(({ byTask }) => [...byTask.values()].map(repeats))
+    .reduce((a, b) => a + b, 0);
+  expect(total).toBeLessThanOrEqual(kills * MAX_IN_FLIGHT + timeouts());
+
+  // What was on its way when the webhook was deleted, and no more.
+  const late = deleted.lines.filter(({ at }) => at > deletedAt);
+  expect(late.length).toBeLessThanOrEqual(MAX_IN_FLIGHT);
+  expect(new Set(late.map(({ id }) => id.split(':')[0])).size).toBe(late.length);
+  expect(deleted.lines.length).toBeGreaterThan(0);
+});
