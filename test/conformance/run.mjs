@@ -6,8 +6,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
+import http2 from 'node:http2';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import getPort from 'get-port';
 import { startBaton } from '../../bench/servers.mjs';
 
 const AGENTS = fileURLToPath(new URL('agents', import.meta.url));
@@ -36,6 +38,36 @@ async function startProxy(url, token) {
   return server;
 }
 
+/** The same for gRPC. The TCK names no agent, so the proxy does. */
+async function startGrpcProxy(grpcPort, credentials) {
+  let upstream;
+  const server = http2.createServer();
+  server.on('stream', (stream, headers) => {
+    if (!upstream || upstream.closed) upstream = http2.connect(`http://127.0.0.1:${grpcPort}`);
+    upstream.on('error', () => undefined);
+    const forwarded = upstream.request({ ...headers, ...credentials(), 'baton-agent': 'tck' });
+    let trailers = {};
+    forwarded.on('response', (answer, flags) => {
+      // An error without messages is nothing but headers.
+      const endStream = (flags & http2.constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+      stream.respond(answer, { endStream, waitForTrailers: !endStream });
+      if (!endStream) forwarded.pipe(stream);
+    });
+    forwarded.on('trailers', (received) => (trailers = received));
+    stream.on('wantTrailers', () => stream.sendTrailers(trailers));
+    stream.on('close', () => forwarded.close(http2.constants.NGHTTP2_CANCEL));
+    for (const each of [stream, forwarded]) each.on('error', () => undefined);
+    stream.pipe(forwarded);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = () => {
+    upstream?.destroy();
+    server.close();
+  };
+  return { address: `127.0.0.1:${server.address().port}`, close };
+}
+
 async function main() {
   const tck = process.env.TCK;
   if (!tck || !existsSync(join(tck, 'run_tck.py'))) {
@@ -44,7 +76,18 @@ async function main() {
   }
   const ownPython = join(tck, '.venv/bin/python');
   const python = process.env.PYTHON ?? (existsSync(ownPython) ? ownPython : 'python3');
-  const baton = await startBaton({ workers: 1, env: { BATON_AGENTS_DIR: AGENTS } });
+  const grpcPort = await getPort({ host: '127.0.0.1' });
+  let token = '';
+  const grpc = await startGrpcProxy(grpcPort, () => ({ authorization: `Bearer ${token}` }));
+  const baton = await startBaton({
+    workers: 1,
+    env: {
+      BATON_AGENTS_DIR: AGENTS,
+      GRPC_PORT: String(grpcPort),
+      GRPC_PUBLIC_ADDRESS: grpc.address,
+    },
+  });
+  ({ token } = baton);
   const proxy = await startProxy(baton.url, baton.token);
   try {
     const host = `http://127.0.0.1:${proxy.address().port}${AGENT}`;
@@ -59,6 +102,7 @@ async function main() {
   } finally {
     proxy.close();
     proxy.closeAllConnections();
+    grpc.close();
     await baton.stop();
   }
 }

@@ -3,6 +3,7 @@ import { Metadata, type ServerInterceptingCall, status as Status } from '@grpc/g
 import { EventEmitter } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
+import { isIP } from 'node:net';
 import type { AnswerWriter, FrameWriter } from '../core/call-handler.js';
 import {
   type AnswerChannel,
@@ -22,14 +23,29 @@ const MAX_VIOLATIONS = 10;
 /** HTTP's status of a call that its caller has given up, as proxies log it. */
 const CALLER_LEFT = 499;
 
+/**
+ * The address of a caller: that of the peer, or if the peer is a trusted proxy the last one in `x-forwarded-for` that is not.
+ * @param trusted tells whether an address is that of a proxy
+ */
+export function callerAddress(
+  peer: string,
+  forwardedFor: string | undefined,
+  trusted: (address: string) => boolean,
+): string {
+  const addresses = [...(forwardedFor ?? '').split(',').map((each) => each.trim()), peer].filter(isIP);
+  return addresses.findLast((address) => !trusted(address)) ?? addresses[0] ?? peer;
+}
+
 /** Where a call comes from. */
 export interface CallOrigin {
   /** `/{service}/{rpc}`. */
   path: string;
   /** The host name that the caller asked for. */
   authority: string;
-  /** Address of the caller. */
-  ip: string;
+  /** Address of the peer. */
+  peer: string;
+  /** Whether an address is that of a trusted proxy. */
+  isProxy: (address: string) => boolean;
   secure: boolean;
 }
 
@@ -47,10 +63,11 @@ export class GrpcRequest implements CallRequest {
   readonly socket = {};
   readonly routeOptions: { readonly url: string };
 
-  constructor({ path, authority, ip, secure }: CallOrigin, metadata: Metadata) {
+  constructor({ path, authority, peer, isProxy, secure }: CallOrigin, metadata: Metadata) {
     this.headers = headersOf(metadata, authority);
     this.id = requestIdOf(this);
-    this.ip = ip;
+    const { 'x-forwarded-for': forwardedFor } = this.headers;
+    this.ip = callerAddress(peer, forwardedFor as string | undefined, isProxy);
     this.protocol = secure ? 'https' : 'http';
     this.routeOptions = { url: path };
   }

@@ -9,7 +9,15 @@ import {
   type ServerUnaryCall,
 } from '@grpc/grpc-js';
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server as Listener } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import {
+  type AddressInfo,
+  BlockList,
+  createServer,
+  isIPv6,
+  type Server as Listener,
+  type Socket,
+} from 'node:net';
 import { limitConnections, openFilesLimit } from '../http/connection-limit.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
 import { addService, GrpcHealth, GrpcReflection, methodOf } from './grpc-services.js';
@@ -23,15 +31,20 @@ const IDLE_MS = 300_000;
 const MAX_AGE_MS = 3_600_000;
 const MAX_AGE_GRACE_MS = 600_000;
 
+/** How long the last answers of a shutdown may take to reach their callers. */
+const FLUSH_MS = 500;
+
 const SERVICES: readonly string[] = [...new Set(GRPC_METHODS.map(({ service }) => service))];
 
 /** The gRPC port of an API process. */
 export class GrpcServer {
   private readonly handler: GrpcHandler;
+  private readonly isProxy: (address: string) => boolean;
   private readonly health = new GrpcHealth(SERVICES);
   private readonly server: Server;
   private readonly secure: boolean;
   private readonly listener: Listener;
+  private readonly sockets = new Set<Socket>();
   /** The calls that were admitted, until their message is there. */
   private readonly admitted = new WeakMap<Metadata, GrpcExchange>();
   private readonly injector: ReturnType<Server['createConnectionInjector']>;
@@ -39,13 +52,18 @@ export class GrpcServer {
   constructor(private readonly shared: Shared) {
     const { environment, logger } = shared;
     this.handler = new GrpcHandler(shared);
+    this.isProxy = inNetworks(environment.trustedProxies);
     this.server = new Server(this.options());
     this.addServices();
     const credentials = credentialsOf(environment);
     this.secure = credentials !== undefined;
     this.injector = this.server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
     // grpc-js has no limit of connections of its own.
-    this.listener = createServer((socket) => this.injector.injectConnection(socket));
+    this.listener = createServer((socket) => {
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+      this.injector.injectConnection(socket);
+    });
     limitConnections(this.listener, openFilesLimit(), logger);
   }
 
@@ -66,10 +84,14 @@ export class GrpcServer {
     this.injector.drain(graceMs);
   }
 
-  /** Breaks off what is left. */
-  close(): void {
+  /** Breaks off what is left, after the last answers have reached their callers. */
+  async close(): Promise<void> {
     this.injector.destroy();
+    // A connection that was asked to close does so when its answers are out.
+    const closed = [...this.sockets].map((socket) => once(socket, 'close'));
+    await Promise.race([Promise.allSettled(closed), setTimeout(FLUSH_MS, undefined, { ref: false })]);
     this.server.forceShutdown();
+    for (const socket of this.sockets) socket.destroy();
   }
 
   private options(): ServerOptions {
@@ -112,7 +134,13 @@ export class GrpcServer {
       start: (next) =>
         next({
           onReceiveMetadata: (metadata, admit) => {
-            const origin = { path, authority: call.getHost(), ip: this.addressOf(call), secure: this.secure };
+            const origin = {
+              path,
+              authority: call.getHost(),
+              peer: this.addressOf(call),
+              isProxy: this.isProxy,
+              secure: this.secure,
+            };
             const begun = this.handler.begin(origin, metadata, intercepted);
             exchange = begun;
             this.admitted.set(metadata, begun);
@@ -134,6 +162,24 @@ export class GrpcServer {
     return call.getConnectionInfo().remoteAddress ?? '';
   }
 }
+
+/** Whether an address is in one of these networks. */
+function inNetworks(networks: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', prefix] = network.split('/');
+    const family = familyOf(address);
+    if (prefix === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(prefix), family);
+  }
+  // An IPv4 peer of a listener for both families is written as IPv6.
+  return (address) => {
+    const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
+    return list.check(plain, familyOf(plain));
+  };
+}
+
+const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' : 'ipv4');
 
 /** TLS, if there is a certificate. */
 function credentialsOf({ grpcTlsCert, grpcTlsKey }: Shared['environment']): ServerCredentials | undefined {

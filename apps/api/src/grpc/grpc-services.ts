@@ -45,7 +45,8 @@ const HEALTH = 'grpc.health.v1.Health';
 /** `grpc.health.v1`: load balancers ask it. It is public, and says only whether this process takes calls. */
 export class GrpcHealth {
   private isServing = true;
-  private readonly watching = new Set<() => void>();
+  /** What tells each watcher how it stands. */
+  private readonly watching = new Map<ServerWritableStream<Buffer, Buffer>, () => void>();
 
   /** @param services the full names of what it knows; the empty name is the whole server */
   constructor(private readonly services: readonly string[]) {}
@@ -59,8 +60,8 @@ export class GrpcHealth {
     const watch = (call: ServerWritableStream<Buffer, Buffer>): void => {
       const name = this.serviceIn('Watch', call.request);
       const tell = (): void => void call.write(this.answerTo('Watch', name));
-      this.watching.add(tell);
-      call.on('cancelled', () => this.watching.delete(tell));
+      this.watching.set(call, tell);
+      call.on('cancelled', () => this.watching.delete(call));
       tell();
     };
     addService(server, HEALTH, { Check: check, Watch: watch });
@@ -69,7 +70,10 @@ export class GrpcHealth {
   /** The process is shutting down: balancers send no further calls. */
   drain(): void {
     this.isServing = false;
-    for (const tell of this.watching) tell();
+    for (const [call, tell] of this.watching) {
+      tell();
+      call.end();
+    }
   }
 
   private isKnown(name: string): boolean {

@@ -41,8 +41,8 @@ export class GrpcPort implements OnApplicationShutdown {
     this.server?.drain(this.environment.apiGraceMs);
   }
 
-  onApplicationShutdown(): void {
-    this.server?.close();
+  async onApplicationShutdown(): Promise<void> {
+    await this.server?.close();
   }
 }
 
