@@ -22,21 +22,41 @@ const CHECKS = [
   'bad request',
 ];
 /** 0.3 has no list of tasks, and its cards are not signed. */
-const CHECKS_OF_0_3 = CHECKS.filter((check) => !['list', 'signed card'].includes(check));
+const CHECKS_OF_0_3 = without('list', 'signed card');
+
+function without(...names: string[]): string[] {
+  return CHECKS.filter((check) => !names.includes(check));
+}
 
 /** The checks of each version and binding that an SDK speaks. */
 const LANGUAGES: Record<string, Record<string, string[]>> = {
   javascript: {
     '1.0 JSON-RPC': CHECKS,
     '1.0 HTTP+JSON': CHECKS,
+    '1.0 gRPC': CHECKS,
     '0.3 JSON-RPC': CHECKS_OF_0_3,
     '0.3 HTTP+JSON': CHECKS_OF_0_3,
   },
   python: {
     '1.0 JSON-RPC': CHECKS,
     '1.0 HTTP+JSON': CHECKS,
+    '1.0 gRPC': CHECKS,
     '0.3 JSON-RPC': CHECKS_OF_0_3,
     '0.3 HTTP+JSON': CHECKS_OF_0_3,
+  },
+  // It does not verify cards. What it lacks over 0.3 is in main.go.
+  go: {
+    '1.0 JSON-RPC': without('signed card'),
+    '1.0 HTTP+JSON': without('signed card'),
+    '1.0 gRPC': without('signed card'),
+    '0.3 JSON-RPC': without(
+      'signed card',
+      'list',
+      'unknown task',
+      'task that cannot be canceled',
+      'bad request',
+    ),
+    '0.3 gRPC': CHECKS_OF_0_3,
   },
 };
 
@@ -77,7 +97,7 @@ let stack: Stack;
 let said: Record<string, Map<string, string>>;
 
 beforeAll(async () => {
-  const env = { CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })) };
+  const env = { CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })), GRPC_PORT: '0' };
   stack = await Stack.start({ driver: 'postgres', env });
   const { token } = await stack.createTenant();
   const { url } = stack.apis[0]!;

@@ -16,7 +16,7 @@ const fetchAs = (input, init) => {
   headers.set('authorization', `Bearer ${process.env.BATON_TOKEN}`);
   return fetch(input, { ...init, headers });
 };
-const context = { baseUrl, origin: new URL(baseUrl).origin, fetchAs };
+const context = { baseUrl, origin: new URL(baseUrl).origin, token: process.env.BATON_TOKEN, fetchAs };
 
 async function check(name, run) {
   try {

@@ -6,9 +6,14 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import { randomUUID } from 'node:crypto';
 
-const TRANSPORTS = { 'JSON-RPC': JsonRpcTransportFactory, 'HTTP+JSON': RestTransportFactory };
+const TRANSPORTS = {
+  'JSON-RPC': JsonRpcTransportFactory,
+  'HTTP+JSON': RestTransportFactory,
+  gRPC: GrpcTransportFactory,
+};
 export const BINDINGS = Object.keys(TRANSPORTS);
 /** An SDK of 1.0 has an error class for each reason; that of bad params is `RequestMalformedError`. */
 const REASONS = {
@@ -69,16 +74,18 @@ function toRequest(parts, { echo, taskId = '', contextId = '' } = {}) {
 }
 
 /** Connects as users do: from the card of the agent. */
-export async function connect(binding, { baseUrl, fetchAs }) {
+export async function connect(binding, { baseUrl, token, fetchAs }) {
   const resolver = new DefaultAgentCardResolver({ fetchImpl: fetchAs });
   const factory = new ClientFactory({
     transports: [new TRANSPORTS[binding]({ fetchImpl: fetchAs })],
     cardResolver: resolver,
   });
   const client = await factory.createFromUrl(baseUrl);
+  // Over gRPC it becomes metadata.
+  const as = { serviceParameters: { authorization: `Bearer ${token}` } };
   return {
     card: () => resolver.resolve(baseUrl),
-    extendedCard: () => client.transport.getExtendedAgentCard({ tenant: '' }),
+    extendedCard: () => client.transport.getExtendedAgentCard({ tenant: '' }, as),
     urls: (card) => card.supportedInterfaces.map(({ url }) => url),
     // The card as it was fetched: see docs/calling/cards.md.
     verifyCard: async (keyOf) => {
@@ -87,20 +94,17 @@ export async function connect(binding, { baseUrl, fetchAs }) {
       });
       await verifyAgentCardSignature(keyOf)(await answer.json());
     },
-    send: async (parts, options) => fromTask(await client.sendMessage(toRequest(parts, options))),
-    stream: (parts, options) => fromStream(client.sendMessageStream(toRequest(parts, options))),
-    get: async (id) => fromTask(await client.getTask({ tenant: '', id })),
+    send: async (parts, options) => fromTask(await client.sendMessage(toRequest(parts, options), as)),
+    stream: (parts, options) => fromStream(client.sendMessageStream(toRequest(parts, options), as)),
+    get: async (id) => fromTask(await client.getTask({ tenant: '', id }, as)),
     list: async ({ contextId, pageSize, pageToken = '' }) => {
       const query = { tenant: '', contextId, pageSize, pageToken, includeArtifacts: true };
-      const { tasks, nextPageToken } = await client.listTasks({
-        ...query,
-        status: TaskState.TASK_STATE_UNSPECIFIED,
-        statusTimestampAfter: undefined,
-      });
+      const filter = { status: TaskState.TASK_STATE_UNSPECIFIED, statusTimestampAfter: undefined };
+      const { tasks, nextPageToken } = await client.listTasks({ ...query, ...filter }, as);
       return { tasks: tasks.map(fromTask), nextPageToken };
     },
-    cancel: async (id) => fromTask(await client.cancelTask({ tenant: '', id, metadata: undefined })),
-    subscribe: (id) => fromStream(client.resubscribeTask({ tenant: '', id })),
+    cancel: async (id) => fromTask(await client.cancelTask({ tenant: '', id, metadata: undefined }, as)),
+    subscribe: (id) => fromStream(client.resubscribeTask({ tenant: '', id }, as)),
     reason: (error) => REASONS[error.name] ?? `${error.name}: ${error.message}`,
   };
 }

@@ -3,8 +3,8 @@
 import uuid
 from urllib.parse import urljoin
 
-import httpx
-from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+import grpc
+from a2a.client import A2ACardResolver, ClientCallContext, ClientConfig, ClientFactory
 from a2a.types import (
     CancelTaskRequest,
     GetExtendedAgentCardRequest,
@@ -22,7 +22,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 from jwt import PyJWK
 
-BINDINGS = {'JSON-RPC': 'JSONRPC', 'HTTP+JSON': 'HTTP+JSON'}
+BINDINGS = {'JSON-RPC': 'JSONRPC', 'HTTP+JSON': 'HTTP+JSON', 'gRPC': 'GRPC'}
 WITHOUT = []
 
 
@@ -98,17 +98,24 @@ class Client:
         card = await self.resolver.get_agent_card()
         bindings = [BINDINGS[binding]]
         configs = [
-            ClientConfig(streaming=streaming, httpx_client=http, supported_protocol_bindings=bindings)
+            ClientConfig(
+                streaming=streaming,
+                httpx_client=http,
+                grpc_channel_factory=grpc.aio.insecure_channel,
+                supported_protocol_bindings=bindings,
+            )
             for streaming in (False, True)
         ]
         self.blocking, self.streaming = [ClientFactory(config).create(card) for config in configs]
+        # Headers, and over gRPC metadata.
+        self.context = ClientCallContext(service_parameters={'Authorization': http.headers['Authorization']})
         return self
 
     async def card(self):
         return await self.resolver.get_agent_card()
 
     async def extended_card(self):
-        return await self.blocking.get_extended_agent_card(GetExtendedAgentCardRequest())
+        return await self.blocking.get_extended_agent_card(GetExtendedAgentCardRequest(), context=self.context)
 
     async def verified_card(self):
         """The card as the SDK fetches it, verified with the published keys by the SDK."""
@@ -123,27 +130,28 @@ class Client:
         return await self.resolver.get_agent_card(signature_verifier=verifier)
 
     async def send(self, parts, **options):
-        [event] = [event async for event in self.blocking.send_message(to_request(parts, **options))]
+        stream = self.blocking.send_message(to_request(parts, **options), context=self.context)
+        [event] = [event async for event in stream]
         return from_task(event.task)
 
     def stream(self, parts, **options):
-        return from_stream(self.streaming.send_message(to_request(parts, **options)))
+        return from_stream(self.streaming.send_message(to_request(parts, **options), context=self.context))
 
     async def get(self, task_id):
-        return from_task(await self.blocking.get_task(GetTaskRequest(id=task_id)))
+        return from_task(await self.blocking.get_task(GetTaskRequest(id=task_id), context=self.context))
 
     async def list(self, context_id, page_size, page_token=''):
         query = ListTasksRequest(
             context_id=context_id, page_size=page_size, page_token=page_token, include_artifacts=True
         )
-        answer = await self.blocking.list_tasks(query)
+        answer = await self.blocking.list_tasks(query, context=self.context)
         return [from_task(task) for task in answer.tasks], answer.next_page_token
 
     async def cancel(self, task_id):
-        return from_task(await self.blocking.cancel_task(CancelTaskRequest(id=task_id)))
+        return from_task(await self.blocking.cancel_task(CancelTaskRequest(id=task_id), context=self.context))
 
     def subscribe(self, task_id):
-        return from_stream(self.streaming.subscribe(SubscribeToTaskRequest(id=task_id)))
+        return from_stream(self.streaming.subscribe(SubscribeToTaskRequest(id=task_id), context=self.context))
 
     def shown(self, error):
         return type(error).__name__ if type(error).__name__ in self.SHOWN.values() else repr(error)
