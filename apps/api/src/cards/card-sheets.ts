@@ -1,14 +1,9 @@
-import { createHash } from 'node:crypto';
 import { type AgentCard, type CardForm, encodeCard, parseVersion } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import fresh from 'fresh';
 import { CardSigner } from '../core/card-signer.js';
 import { requestedVersion } from '../core/call-headers.js';
-import { vary } from '../http/answer-headers.js';
-
-/** How long caches may keep a card, in seconds. */
-const MAX_AGE = 60;
+import { cardTag, isKnownCard } from '../http/card-tags.js';
 
 /** A card ready to be sent. */
 export interface CardSheet {
@@ -38,8 +33,7 @@ export class CardSheets {
   /** A card that is in its final form. */
   unsigned(card: Record<string, unknown>): CardSheet {
     const json = JSON.stringify(card);
-    const hash = createHash('sha256').update(json).digest('base64url').slice(0, 27);
-    return { json, etag: `"${hash}"` };
+    return { json, etag: cardTag(json) };
   }
 }
 
@@ -60,13 +54,6 @@ export async function sendCard(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  reply.headers({
-    'cache-control': `${audience}, max-age=${String(MAX_AGE)}`,
-    etag,
-  });
-  vary(reply, 'Authorization', 'A2A-Version');
-  // Only the tag counts, because a card has no date.
-  const asked = { 'if-none-match': request.headers['if-none-match'] };
-  if (fresh(asked, { etag })) await reply.status(304).send();
+  if (isKnownCard(etag, audience, request, reply)) await reply.status(304).send();
   else await reply.header('content-type', 'application/json; charset=utf-8').send(json);
 }

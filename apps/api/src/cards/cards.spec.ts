@@ -180,6 +180,33 @@ describe('the extended card', () => {
     ]);
   });
 
+  it.each([
+    ['extendedAgentCard', 'application/a2a+json', { capabilities: { extendedAgentCard: true } }],
+    ['v1/card', 'application/json', { supportsAuthenticatedExtendedCard: true }],
+  ])('has a tag at %s of HTTP+JSON, and is not sent again to who has it', async (path, type, shape) => {
+    const ask = (more: Record<string, string> = {}, agent = 'extended') =>
+      fetch(`${api.url}/agents/${agent}/${path}`, { headers: { authorization: 'Bearer caller', ...more } });
+    const first = await ask();
+    expect(await first.json()).toMatchObject({ description: 'Says it twice', ...shape });
+    expect(Object.fromEntries(first.headers)).toMatchObject({
+      ...{ 'content-type': `${type}; charset=utf-8`, 'cache-control': 'private, max-age=60' },
+      ...{ etag: expect.stringMatching(/^"[\w-]{27}"$/) as string, vary: 'Authorization, A2A-Version' },
+    });
+    const etag = first.headers.get('etag')!;
+    const again = await ask({ 'if-none-match': `"other", ${etag}` });
+    expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
+    expect((await ask({ 'if-none-match': '"other"' })).status).toBe(200);
+    const agent = api.agents.find(({ slug }) => slug === 'extended')!;
+    const { definition } = agent;
+    agent.definition = { ...definition, extended: { ...described, description: 'Says it thrice' } };
+    const changed = await ask({ 'if-none-match': etag });
+    agent.definition = definition;
+    expect([changed.status, changed.headers.get('etag') === etag]).toEqual([200, false]);
+    // Refusals have no tag, whoever kept one.
+    const refused = await ask({ 'if-none-match': '*' }, 'guarded');
+    expect([refused.status, refused.headers.get('etag')]).toEqual([403, null]);
+  });
+
   it('is for the scopes that the agent names, if it names some', async () => {
     const refused = await call('GetExtendedAgentCard', 'caller', 'guarded');
     expect([refused.status, await refused.text()]).toEqual([

@@ -28,6 +28,7 @@ import { requestedVersion } from '../core/call-headers.js';
 import { type AnswerWriter, CallHandler, type FrameWriter } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';
 import { BodyReader } from '../http/body.js';
+import { isKnownCard, signedCardTag } from '../http/card-tags.js';
 import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { type HttpExchange, logContextOf } from '../http/requests.js';
@@ -38,14 +39,19 @@ const JSON_TYPE = 'application/json';
 
 /** Writes the answer to one request in one version of the protocol. */
 class HttpAnswer implements AnswerWriter {
+  /** @param isCard whether the result is a card, which callers may keep and ask for again with its tag */
   constructor(
     private readonly version: string,
     private readonly exchange: HttpExchange,
+    private readonly isCard = false,
   ) {}
 
-  /** HTTP 200 with the result. */
+  /** HTTP 200 with the result, or 304 if it is a card that the caller has. */
   result(result: unknown): void {
-    this.send(200, this.encodeResult(result));
+    const { request, reply } = this.exchange;
+    const etag = this.isCard ? signedCardTag(result as object) : undefined;
+    if (etag !== undefined && isKnownCard(etag, 'private', request, reply)) reply.status(304).send();
+    else this.send(200, this.encodeResult(result));
   }
 
   /** The error with its HTTP status and headers. */
@@ -115,7 +121,9 @@ class HttpJsonHandler {
       const params = paramsOfRoute(route, ids, await this.paramsIn(route, request));
       profile.resolveVersion(requestedVersion(request), method);
       const call = codec.decode(method, params);
-      await this.calls.answer({ profile, codec, call, pathAgent: agent, params }, exchange, answer);
+      const isCard = call.operation === 'getExtendedAgentCard';
+      const writer = isCard ? new HttpAnswer(codec.version, exchange, isCard) : answer;
+      await this.calls.answer({ profile, codec, call, pathAgent: agent, params }, exchange, writer);
     } catch (error) {
       this.calls.fail(error, exchange, answer);
     }

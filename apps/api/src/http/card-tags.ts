@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import fresh from 'fresh';
+import { vary } from './answer-headers.js';
+
+/** How long caches may keep a card, in seconds. */
+const MAX_AGE = 60;
+
+/** The ETag of a card without signatures, as the header has it. */
+export const cardTag = (json: string): string =>
+  `"${createHash('sha256').update(json).digest('base64url').slice(0, 27)}"`;
+
+/**
+ * The ETag of a card that may be signed. A signature is different every time it is made, also of the same card, so the tag
+ * is made of what is signed and of the key, and is a weak one (RFC 9110 §8.8.1).
+ */
+export function signedCardTag({
+  signatures,
+  ...card
+}: {
+  signatures?: readonly { protected: string }[];
+}): string {
+  if (!signatures?.length) return cardTag(JSON.stringify(card));
+  return `W/${cardTag(JSON.stringify([card, signatures.map((signature) => signature.protected)]))}`;
+}
+
+/**
+ * Lets the caller keep a card, and says whether it has this one already: answer 304 then. Only the tag counts, because a
+ * card has no date.
+ * @param audience whether caches between here and the caller may show it to others
+ */
+export function isKnownCard(
+  etag: string,
+  audience: 'public' | 'private',
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+): boolean {
+  reply.headers({ 'cache-control': `${audience}, max-age=${String(MAX_AGE)}`, etag });
+  vary(reply, 'Authorization', 'A2A-Version');
+  return fresh({ 'if-none-match': headers['if-none-match'] }, { etag });
+}
