@@ -55,6 +55,8 @@ describe('an agent definition', () => {
     [[], ['agent']],
     [{}, ['name', 'description', 'runtime']],
     [{ ...minimal, name: ' ' }, ['name']],
+    [{ ...minimal, name: 'x'.repeat(201) }, ['name']],
+    [{ ...minimal, description: 'x'.repeat(4_001) }, ['description']],
     [{ ...minimal, skills: [{ id: 's', name: 5, description: 'd' }] }, ['skills[0].name']],
     [{ ...minimal, config: [] }, ['config']],
     [{ ...minimal, provider: { organization: 'O', url: 'nowhere' } }, ['provider.url']],

@@ -6,6 +6,9 @@ import { parseFields } from './parse-fields.js';
 import { SCOPES } from './rights.js';
 
 const text = z.string().trim().min(1);
+/** Other agents and models read all of them at once, so none may be long. */
+const MAX_NAME = 200;
+const MAX_DESCRIPTION = 4_000;
 const texts = z.array(text).default([]);
 const url = z.url();
 
@@ -54,8 +57,8 @@ const extended = z
 export const agentFile = z.strictObject({
   slug: text.optional().describe("The agent's name in URLs; left out = made from its name"),
   enabled: z.boolean().optional().describe('False: it takes no messages; left out = as it was'),
-  name: text.describe('What people call it'),
-  description: text.describe('What it is for; callers and other agents choose by it'),
+  name: text.max(MAX_NAME).describe('What people call it'),
+  description: text.max(MAX_DESCRIPTION).describe('What it is for; callers and other agents choose by it'),
   version: text.default('1.0.0').describe("The version that its card shows, of the author's choice"),
   runtime: text.describe('What executes it'),
   config: z.record(z.string(), z.unknown()).default({}).describe('Settings of the runtime'),

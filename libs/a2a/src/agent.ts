@@ -59,6 +59,11 @@ export interface ExtendedDefinition {
   skills: AgentSkill[];
 }
 
+/** An agent as far as others choose by it, without its settings. */
+export interface ListedAgent extends Omit<Agent, 'definition'> {
+  definition: Pick<AgentDefinition, 'name' | 'description' | 'skills' | 'a2aEnabled'>;
+}
+
 /** Whether the agent answers where only enabled agents do. */
 export const isEnabled = ({ definition, status }: MaybeEnabled): boolean =>
   status === undefined && definition.a2aEnabled !== false;

@@ -94,6 +94,10 @@ export class FixedAgents extends AgentList {
     this.asked.push(tenantId);
     return Promise.resolve(this.agents);
   }
+
+  override find(_tenantId: string, slugOrId: string): Promise<Agent | undefined> {
+    return Promise.resolve(this.agents.find(({ id, slug }) => id === slugOrId || slug === slugOrId));
+  }
 }
 
 /** A journal in memory. Use the same one for the next attempt or turn. */

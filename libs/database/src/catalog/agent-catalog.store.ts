@@ -206,8 +206,8 @@ export class AgentCatalogStore {
 }
 
 /** What lists show of an agent, as JSON. */
-const summaryOf = ({ name, description, runtime, a2aEnabled }: AgentDefinition): string =>
-  JSON.stringify({ name, description, runtime, a2aEnabled });
+const summaryOf = ({ name, description, runtime, a2aEnabled, skills }: AgentDefinition): string =>
+  JSON.stringify({ name, description, runtime, a2aEnabled, skills });
 
 /** Deletes the versions that are too many. @returns the bytes that they took */
 async function dropVersions(

@@ -1,11 +1,13 @@
-import { type Agent, type AgentDefinition, isUuid } from '@baton/a2a';
+import { type Agent, type AgentDefinition, isUuid, type ListedAgent } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
 import { type CatalogAgent, type InstalledAgent, Prisma } from '../generated/client.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import type { AgentSummary, OwnAgent } from './catalog-records.js';
 
-type Summary = Pick<AgentDefinition, 'name' | 'description' | 'runtime' | 'a2aEnabled'>;
+type Summary = Pick<AgentDefinition, 'name' | 'description' | 'runtime' | 'a2aEnabled'> &
+  // Some were written without.
+  Partial<Pick<AgentDefinition, 'skills'>>;
 
 interface SummaryRow {
   id: string;
@@ -24,18 +26,27 @@ const SUMMARY = Prisma.sql`id::text, slug, version, enabled,
 export class AgentStore {
   constructor(private readonly catalog: CatalogClient) {}
 
-  /** The tenant's own agents and the installed ones it may use, by slug; its own hide those of the same slug. */
-  async list(tenantId: string): Promise<Agent[]> {
+  /**
+   * The tenant's own agents and the installed ones it may use, by slug, without their settings; its own hide those of the
+   * same slug.
+   */
+  async list(tenantId: string): Promise<ListedAgent[]> {
     const [own, installed, names] = await Promise.all([
-      this.catalog.inTenant(tenantId, (prisma) =>
-        prisma.catalogAgent.findMany({ where: { tenantId, deletedAt: null } }),
+      this.catalog.inTenant(
+        tenantId,
+        (prisma) => prisma.$queryRaw<SummaryRow[]>`
+        SELECT ${SUMMARY} FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL`,
       ),
       this.catalog.run((prisma) => prisma.installedAgent.findMany()),
       this.namesOf(tenantId),
     ]);
     const open = installed.filter((agent) => isOpenTo(names, agent));
-    const bySlug = new Map(open.map((row) => [row.slug, installedOf(row)]));
-    for (const row of own) bySlug.set(row.slug, ownOf(row));
+    const bySlug = new Map<string, ListedAgent>(open.map((row) => [row.slug, listed(installedOf(row))]));
+    for (const { id, slug, version, enabled, summary } of own) {
+      const definition = { ...summary, skills: summary.skills ?? [] };
+      const status = enabled ? {} : ({ status: 'disabled' } as const);
+      bySlug.set(slug, listed({ id, slug, origin: 'catalog', version, definition, ...status }));
+    }
     return [...bySlug.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1));
   }
 
@@ -167,6 +178,15 @@ const isOpenTo = (
   names: readonly string[],
   { everyTenant, tenants }: Pick<InstalledAgent, 'everyTenant' | 'tenants'>,
 ): boolean => everyTenant || tenants.some((name) => names.includes(name));
+
+/** Without what nobody chooses by. */
+const listed = ({
+  definition: { name, description, skills, a2aEnabled },
+  ...agent
+}: ListedAgent): ListedAgent => ({
+  ...agent,
+  definition: { name, description, skills, ...(a2aEnabled !== undefined && { a2aEnabled }) },
+});
 
 /** An agent as lists show it. */
 export function agentSummary({ definition, ...agent }: Agent): AgentSummary {

@@ -233,7 +233,9 @@ describe('agents', () => {
     expect(await agents.find(two.id, own.id)).toBeUndefined();
     expect(await agents.find(two.id, 'help\0er')).toBeUndefined();
     expect(await agents.find(two.id, 'helper')).toMatchObject({ origin: 'installed' });
-    expect(await agents.list(one.id)).toEqual([own]);
+    // Others choose by these. The settings stay where they are.
+    const { name, description, skills } = own.definition;
+    expect(await agents.list(one.id)).toEqual([{ ...own, definition: { name, description, skills } }]);
     await expect(entries.create(newAgent(one.id, 'helper', 'x'))).rejects.toThrow(NameTakenError);
     expect(await entries.remove({ ...own, tenantId: two.id })).toBe(false);
     expect(await entries.remove({ ...own, tenantId: one.id })).toBe(true);

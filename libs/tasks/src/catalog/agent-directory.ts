@@ -1,4 +1,4 @@
-import { type Agent, type AllowedAgents, type Reacher, canSee, ownTasks } from '@baton/a2a';
+import { type Agent, type AllowedAgents, type ListedAgent, type Reacher, canSee, ownTasks } from '@baton/a2a';
 import { AgentList, BUILTIN_AGENTS } from '@baton/agents';
 import { AgentStore, type OwnAgent, RetentionStore, TaskStore, TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
@@ -63,7 +63,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
    * The agent with that slug or id, or undefined when the tenant has none: never another tenant's. It may be
    * disabled.
    */
-  async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
+  override async find(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     const found = await this.findIncludingDeleted(tenantId, slugOrId);
     return found?.status === 'deleted' ? undefined : found;
   }
@@ -75,8 +75,8 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     return this.cache.get(`${tenantId}/${slugOrId}`);
   }
 
-  /** Every agent the tenant can call, built-ins first; none that is disabled. */
-  override async list(tenantId: string): Promise<Agent[]> {
+  /** Every agent the tenant can call, built-ins first; none that is disabled. Reads no settings of agents. */
+  override async list(tenantId: string): Promise<ListedAgent[]> {
     const all = await this.agents.list(tenantId);
     return [...BUILTIN_AGENTS, ...all.filter(({ status }) => status === undefined)];
   }

@@ -1,6 +1,7 @@
 import {
   type Agent,
   isEnabled,
+  type ListedAgent,
   TaskState,
   type Part,
   type Task,
@@ -50,10 +51,9 @@ interface Asked {
   taskId?: string;
 }
 
-/** An agent that this one can call. `agent` is undefined if there is no agent with that slug. */
+/** An agent that this one can call. There may be none with that slug. */
 interface Callee {
   slug: string;
-  agent: Agent | undefined;
   description: string;
 }
 
@@ -77,15 +77,15 @@ export class CalleeTools implements ToolSource {
     const list = await this.agents.list(tenantId);
     if (callees === 'all') {
       const others = list.filter((agent) => agent.id !== self.id && isEnabled(agent));
-      return others.map((agent) => ({ slug: agent.slug, agent, description: descriptionOf(agent) }));
+      return others.map((agent) => ({ slug: agent.slug, description: descriptionOf(agent) }));
     }
     return callees.map(({ agent: slug, description }) => {
       const agent = list.find((known) => known.slug === slug);
-      return { slug, agent, description: description ?? (agent ? descriptionOf(agent) : '') };
+      return { slug, description: description ?? (agent ? descriptionOf(agent) : '') };
     });
   }
 
-  private toolOf(turn: Turn, config: LlmConfig, { slug, agent, description }: Callee): AgentTool {
+  private toolOf(turn: Turn, config: LlmConfig, { slug, description }: Callee): AgentTool {
     return {
       name: nameOf(slug),
       description: `Asks the agent ${slug} and answers with its reply. ${description}`.trim(),
@@ -93,7 +93,9 @@ export class CalleeTools implements ToolSource {
       needsApproval: false,
       repeat: 'again',
       execute: async (input, call) => {
-        if (!agent) return { ok: false, content: `There is no agent "${slug}".` };
+        // Its settings, which may be large, are read only where it is called.
+        const agent = await this.agents.find(turn.tenantId, slug);
+        if (!agent || agent.status) return { ok: false, content: `There is no agent "${slug}".` };
         try {
           const child = await this.childOf(turn, config, agent, input as Asked, call);
           if (child.isAtWork) throw new Suspension([child.task.id]);
@@ -156,7 +158,7 @@ function nameOf(slug: string): string {
   return name.length <= MAX_NAME ? name : slug;
 }
 
-function descriptionOf({ definition: { description, skills } }: Agent): string {
+function descriptionOf({ definition: { description, skills } }: ListedAgent): string {
   if (skills.length === 0) return description;
   return `${description} Skills: ${skills.map((skill) => `${skill.name} (${skill.description})`).join('; ')}`;
 }
