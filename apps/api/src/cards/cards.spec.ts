@@ -2,6 +2,7 @@ import { createPublicKey, generateKeyPairSync, type JsonWebKey, type KeyObject }
 import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { getExtendedAgentCard } from '@baton/tasks';
+import { signedCardTag } from '../http/card-tags.js';
 import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { rawRequest } from '../testing/raw-request.js';
 
@@ -389,6 +390,18 @@ describe('with a signing key', () => {
     const request = { jsonrpc: '2.0', id: 1, method: 'GetExtendedAgentCard' };
     const { result } = await json(await signing.rpc(request, {}, '/agents/extended'));
     await expect(verify(result as AgentCard)).resolves.toBeUndefined();
+    const headers = { authorization: 'Bearer caller' };
+    const overHttp = await fetch(`${signing.url}/agents/extended/extendedAgentCard`, { headers });
+    const card = (await overHttp.json()) as { signatures: { protected: string; signature: string }[] };
+    const etag = overHttp.headers.get('etag');
+    expect(etag).toMatch(/^W\/"[\w-]{27}"$/);
+    // Each process makes another signature. The tag is that of the card and of the key.
+    const [signature] = card.signatures;
+    expect(signedCardTag({ ...card, signatures: [{ ...signature!, signature: 'other' }] } as object)).toBe(
+      etag,
+    );
+    expect(signedCardTag({ ...card, signatures: [{ ...signature!, protected: 'other' }] })).not.toBe(etag);
+    expect(signedCardTag({ ...card, name: 'other' } as object)).not.toBe(etag);
   });
 
   it('the keys are published to everybody, with those before and after them, and without private parts', async () => {
