@@ -8,6 +8,7 @@ import {
   isStreaming,
   type ProtocolError,
   requestedTaskId,
+  type SendResult,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CallerLeft } from '../http/body.js';
@@ -58,10 +59,12 @@ export class CallHandler {
     assertAccept(profile, request.headers.accept, isStreaming(call));
     const { context, headers } = await this.calls.resolve(decoded, exchange);
     logContextOf(request).taskId = requestedTaskId(call);
-    reply.headers(headers);
+    reply.headers(headers());
     const answered = answerContextOf(context, call);
     if (!isStreaming(call)) {
       const result = await this.runner.run(call, context, exchange);
+      // A stream has sent its headers by then.
+      if (call.operation === 'sendMessage') reply.headers(headers(activatedIn(result as SendResult)));
       writer?.result(codec.encodeResult(call.operation, result, answered));
     } else if (writer) {
       await this.runner.stream(call, context, exchange, this.streamWriter(codec, answered, writer, exchange));
@@ -88,4 +91,11 @@ export class CallHandler {
       error: (error) => frames.error(this.failures.of(error, request)),
     };
   }
+}
+
+/** The extensions that the reply of an agent names. */
+function activatedIn({ $case, value }: SendResult): string[] {
+  if ($case === 'message') return value.extensions;
+  const said = value.status?.message?.extensions ?? [];
+  return [...said, ...value.artifacts.flatMap(({ extensions }) => extensions)];
 }

@@ -57,9 +57,17 @@ const EXTENSION_HEADERS = ['A2A-Extensions', 'X-A2A-Extensions'] as const;
 export interface NegotiatedExtensions {
   /** URIs the caller asked for and the agent declares: what the runtime of the agent is told. */
   active: readonly string[];
-  /** Tells the caller which are active, under the header names it used itself. */
-  headers: Record<string, string>;
+  /**
+   * Tells the caller which are active, under the header names it used itself.
+   * @param activated by the agent in its run
+   */
+  headers: (activated?: readonly string[]) => Record<string, string>;
 }
+
+/** What agents name as an extension may come from anywhere, and goes into a header: a URI without a comma. */
+const EXTENSION_URI = /^[\x21-\x2b\x2d-\x7e]{1,255}$/;
+const MAX_ACTIVATED = 20;
+const NO_HEADERS = (): Record<string, string> => ({});
 
 /**
  * Match the extensions that a caller asks for with those that the agent declares. Others are ignored. Throws
@@ -68,16 +76,19 @@ export interface NegotiatedExtensions {
 export function negotiateExtensions(request: CallRequest, agent: Agent): NegotiatedExtensions {
   const declared = agent.definition.extensions;
   const used = EXTENSION_HEADERS.filter((name) => request.headers[name.toLowerCase()] !== undefined);
-  if (declared.length === 0 && used.length === 0) return { active: [], headers: {} };
+  if (declared.length === 0 && used.length === 0) return { active: [], headers: NO_HEADERS };
   const asked = new Set(used.flatMap((name) => urisOf(request.headers[name.toLowerCase()])));
   const missing = declared.filter(({ uri, required }) => required && !asked.has(uri)).map(({ uri }) => uri);
   if (missing.length > 0) throw extensionRequired(missing);
   const active = declared.map(({ uri }) => uri).filter((uri) => asked.has(uri));
   // Streams have it whether the caller asks for it or not.
   const echoed = asked.has(RESUME_EXTENSION.uri) ? [...active, RESUME_EXTENSION.uri] : active;
-  if (echoed.length === 0) return { active, headers: {} };
-  const list = [...new Set(echoed)].join(', ');
-  return { active, headers: Object.fromEntries(used.map((name) => [name, list])) };
+  const headers = (activated: readonly string[] = []): Record<string, string> => {
+    const uris = activated.filter((uri) => EXTENSION_URI.test(uri)).slice(0, MAX_ACTIVATED);
+    const list = [...new Set([...echoed, ...uris])].join(', ');
+    return list === '' ? {} : Object.fromEntries(used.map((name) => [name, list]));
+  };
+  return { active, headers };
 }
 
 function urisOf(header: string | string[] | undefined): string[] {

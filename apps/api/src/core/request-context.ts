@@ -51,8 +51,8 @@ export type RequestContext = Readonly<CallContext> & { readonly memory: ReadLeas
 /** A call that has passed every check. */
 export interface ResolvedCall {
   readonly context: RequestContext;
-  /** Headers that every answer carries. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Headers that every answer carries. @param activated extensions that the agent has activated */
+  readonly headers: (activated?: readonly string[]) => Record<string, string>;
 }
 
 /** Who looks for an agent, and where. */

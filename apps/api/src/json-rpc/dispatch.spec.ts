@@ -259,6 +259,41 @@ describe('tokens and scopes', () => {
   });
 });
 
+describe('extensions that an agent activates', () => {
+  const artifact = { artifactId: 'a', name: '', description: '', parts: [], metadata: undefined };
+  const sent = async (extensions: string[], headers: Record<string, string>) => {
+    const before = api.operations.sendMessage;
+    const task = sampleTask({ artifacts: [{ ...artifact, extensions }] });
+    api.operations.sendMessage = async () => ({ $case: 'task', value: task });
+    const response = await api.rpc(request.send, headers);
+    api.operations.sendMessage = before!;
+    return response;
+  };
+
+  it('are echoed to who uses the header, with an answer that has waited for the run', async () => {
+    const uris = ['urn:mine', 'urn:mine', 'https://x.example/e?a=b'];
+    const echoed = await sent(uris, { 'a2a-extensions': 'urn:other' });
+    expect(echoed.headers.get('a2a-extensions')).toBe('urn:mine, https://x.example/e?a=b');
+    const legacy = await sent(uris, { 'x-a2a-extensions': 'urn:other' });
+    expect(legacy.headers.get('x-a2a-extensions')).toBe('urn:mine, https://x.example/e?a=b');
+    expect(legacy.headers.get('a2a-extensions')).toBeNull();
+    expect((await sent(uris, {})).headers.get('a2a-extensions')).toBeNull();
+  });
+
+  it('are left out where they are no URI that a header can have', async () => {
+    const bad = ['a\r\nset-cookie: x', 'urn:a, urn:b', 'urn:ü', '', `urn:${'x'.repeat(300)}`];
+    const many = Array.from({ length: 30 }, (_, i) => `urn:${i}`);
+    const none = await sent(bad, { 'a2a-extensions': 'urn:other' });
+    expect([none.status, none.headers.get('a2a-extensions'), none.headers.get('set-cookie')]).toEqual([
+      200,
+      null,
+      null,
+    ]);
+    const some = await sent([...bad, ...many], { 'a2a-extensions': 'urn:other' });
+    expect(some.headers.get('a2a-extensions')?.split(', ')).toEqual(many.slice(0, 20));
+  });
+});
+
 describe('extensions', () => {
   const declare = (...extensions: { uri: string; required: boolean }[]) =>
     api.agents.push(

@@ -115,3 +115,27 @@ describe('an error of an executor', () => {
     }
   });
 });
+
+describe('an executor that activates an extension', () => {
+  it('names it in the messages and artifacts that it publishes from then on', async () => {
+    const { turn, sent } = await hosted(
+      async ({ context }, bus) => {
+        bus.publish(chunk('before'));
+        context.addActivatedExtension('urn:mine');
+        bus.publish(chunk('after'));
+        const message = { messageId: 'm', role: 2, parts: [textPart('done')], extensions: ['urn:own'] };
+        bus.publish({ kind: 'statusUpdate', data: { status: { state: 3, message } } } as never);
+      },
+      () => undefined,
+    );
+    await turn.run();
+    turn.flush();
+    const events = sent.flatMap((said) => (said.type === 'events' ? said.events : [])) as Json[];
+    const [before, after, status] = events;
+    expect(before!.artifactUpdate.artifact).not.toHaveProperty('extensions');
+    expect(after!.artifactUpdate.artifact.extensions).toEqual(['urn:mine']);
+    expect(status!.statusUpdate.status.message.extensions).toEqual(['urn:own', 'urn:mine']);
+  });
+});
+
+type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire

@@ -35,6 +35,8 @@ export interface TurnHost {
 export class HostedTurn implements EventSink {
   private readonly bus: TurnBus;
   private executor: AgentExecutor | undefined;
+  /** What the executor is told of the call; it notes there which extensions it activates. */
+  private call: ServerCallContext | undefined;
   private waiting: string[] = [];
   private waitingSize = 0;
   /** Characters that were sent and not yet read. */
@@ -49,7 +51,7 @@ export class HostedTurn implements EventSink {
     private readonly request: TurnRequest,
     private readonly host: TurnHost,
   ) {
-    this.bus = new TurnBus(this);
+    this.bus = new TurnBus(this, () => this.call?.activatedExtensions ?? []);
   }
 
   get maxEventBytes(): number {
@@ -65,7 +67,9 @@ export class HostedTurn implements EventSink {
         // The turn was stopped while the process started: do not call `execute`.
         if (this.canceled || this.closed) return;
         this.executor = this.host.createExecutor();
-        await this.executor.execute(requestContext(this.request), this.bus);
+        const context = requestContext(this.request);
+        this.call = context.context;
+        await this.executor.execute(context, this.bus);
       });
     } catch (thrown) {
       threw = true;
@@ -169,14 +173,18 @@ export interface EventSink {
 export class TurnBus extends DefaultExecutionEventBus {
   private closed = false;
 
-  constructor(private readonly sink: EventSink) {
+  /** @param activated the URIs of the extensions that the executor has activated so far */
+  constructor(
+    private readonly sink: EventSink,
+    private readonly activated: () => readonly string[] = () => [],
+  ) {
     super();
   }
 
   /** Throws TypeError for a value that is no event, and RangeError for an event that is too large. */
   override publish(event: AgentExecutionEvent): void {
     if (this.closed) return;
-    const json = jsonOf(event);
+    const json = jsonOf(event, this.activated());
     const { maxEventBytes } = this.sink;
     if (json.length > maxEventBytes || Buffer.byteLength(json) > maxEventBytes) {
       throw new RangeError(`publish() was given an event of more than ${maxEventBytes} bytes of JSON`);
@@ -194,13 +202,31 @@ export class TurnBus extends DefaultExecutionEventBus {
   }
 }
 
-function jsonOf(event: AgentExecutionEvent | undefined): string {
+/** @param activated extensions that its message or artifact names besides its own (A2A 1.0 §4.6) */
+function jsonOf(event: AgentExecutionEvent | undefined, activated: readonly string[]): string {
   // Plain JavaScript has no compiler that checks the argument.
   const { kind, data } = (event ?? {}) as { kind?: AgentExecutionEvent['kind']; data?: object | null };
   if (kind === undefined || !KINDS.includes(kind) || typeof data !== 'object' || data === null) {
     throw new TypeError(`publish() takes {kind, data}, kind being one of ${KINDS.join(', ')}`);
   }
-  return JSON.stringify(StreamResponse.toJSON({ payload: { $case: kind, value: data } as never }));
+  const json = StreamResponse.toJSON({ payload: { $case: kind, value: data } as never }) as EventJson;
+  if (activated.length > 0) {
+    const { message, artifactUpdate, statusUpdate } = json;
+    for (const said of [message, artifactUpdate?.artifact, statusUpdate?.status?.message]) {
+      if (said) said.extensions = [...new Set([...(said.extensions ?? []), ...activated])];
+    }
+  }
+  return JSON.stringify(json);
+}
+
+interface NamesExtensions {
+  extensions?: string[];
+}
+/** What of an event can name extensions. */
+interface EventJson {
+  message?: NamesExtensions;
+  artifactUpdate?: { artifact?: NamesExtensions };
+  statusUpdate?: { status?: { message?: NamesExtensions } };
 }
 
 /** The request context that the SDK's own server would create for this turn. Each call creates new objects. */
