@@ -35,4 +35,14 @@ export async function buryRun(stack: Stack, taskId: string, reason: string): Pro
   return dead!.run_id;
 }
 
+/** A push config of the task that was given up. @param name its id, and part of where it calls */
+export async function giveUpPush(stack: Stack, taskId: string, name: string): Promise<void> {
+  await sql(
+    stack,
+    `INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, state, delivered_sequence, head_sequence, failures, failing_since)
+     SELECT tenant_id, id, '${name}', 'https://${name}.example.com/', '1.0', 'dead', 0, last_sequence, 9, now()
+     FROM tasks WHERE id = '${taskId}'`,
+  );
+}
+
 const prefixOf = (token: string): string => token.slice(0, 'baton_'.length + 6);

@@ -9,7 +9,7 @@ import {
   type Wired,
   type WireRequest,
 } from '../support/wire.js';
-import { buryRun, expireToken, revokeToken } from './operator-hands.js';
+import { buryRun, expireToken, giveUpPush, revokeToken } from './operator-hands.js';
 import { type Column, SCOPE_COLUMNS } from './rights.js';
 import { callHeaders, message, rpc } from './world.js';
 
@@ -203,6 +203,7 @@ export class Principals {
     };
     for (const group of GROUPS) {
       const task = await this.makeTask(group);
+      await giveUpPush(this.stack, task, 'test');
       this.things[group] = { ...shared, task, deadRun: await buryRun(this.stack, task, 'test') };
     }
   }

@@ -49,6 +49,17 @@ const REST: Readonly<Record<string, RestRequest>> = {
     kinds: ['deadRun'],
     path: '/v1/dead-letters/<id>/redeliver',
   },
+  'GET /v1/dead-pushes': {
+    scope: 'tasks:read',
+    kinds: ['pageToken'],
+    path: '/v1/dead-pushes?cursor=<id>',
+    anyName: true,
+  },
+  'POST /v1/dead-pushes/:id/redeliver': {
+    scope: 'agents:call',
+    kinds: TASKS,
+    path: '/v1/dead-pushes/<id>/redeliver',
+  },
   'GET /v1/agents': {
     scope: 'agents:read',
     kinds: ['agentSlug'],

@@ -27,6 +27,7 @@ const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret, deadRun }: Things): string {
   const ids: Record<string, string> = {
     requests: task,
+    'dead-pushes': task,
     schedules: schedule,
     tokens: token,
     webhooks: webhook,
@@ -59,6 +60,8 @@ const BODIES: Readonly<Record<string, (things: Things) => object>> = {
 const QUERIES: Readonly<Record<string, string>> = {
   'GET /v1/audit': '?action=secret',
   'POST /v1/dead-letters/:runId/redeliver': '?again=true',
+  // The one that was given up stays so: the lists show it.
+  'POST /v1/dead-pushes/:id/redeliver': '?config=none',
 };
 
 /** What a list shows of the things of each group, by its row. */
@@ -66,6 +69,7 @@ const LISTED: Readonly<Record<string, (things: Things) => string>> = {
   listTasks: ({ task }) => task,
   'GET /v1/requests': ({ task }) => task,
   'GET /v1/dead-letters': ({ deadRun }) => deadRun,
+  'GET /v1/dead-pushes': ({ task }) => task,
   'GET /v1/agents': ({ agent }) => agent,
   'GET /v1/secrets': ({ secret }) => secret,
   'GET /v1/schedules': ({ schedule }) => schedule,

@@ -7,7 +7,7 @@ import { Client } from 'pg';
 import { DRIVERS } from '../support/redis.js';
 import { Stack } from '../support/stack.js';
 import { type Answer, exchange, type Headers, type Wired, type WireRequest } from '../support/wire.js';
-import { buryRun, expireToken, revokeToken, sql } from './operator-hands.js';
+import { buryRun, expireToken, giveUpPush, revokeToken, sql } from './operator-hands.js';
 
 /** In everything that the owner says and names: nobody else may ever read it. */
 export const MARK = 'owner-secret';
@@ -194,6 +194,7 @@ export class World {
     for (let i = 0; i < 3; i++) await this.call(tokens.stranger, 'SendMessage', message({ text: 'mine' }));
     const page = await this.call(tokens.owner, 'ListTasks', { pageSize: 1 });
     const schedule = await this.makeSchedule();
+    await giveUpPush(stack, ended, MARK);
     this.owned = {
       ...{ waitingTask: waiting, endedTask: ended, workingTask: working, contextId, host },
       ...{ agentSlug: 'private', agentId, installedSlug: 'limited', installedId: installed!.id },

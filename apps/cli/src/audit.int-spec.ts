@@ -30,7 +30,15 @@ const READS = [
     'secrets list',
   ],
   ...['issuers list', 'operator-tokens list', 'tenants usage'],
-  ...['tasks show', 'dead-letters list', 'dead-letters show', 'audit', 'config check', 'workers'],
+  ...[
+    'tasks show',
+    'dead-letters list',
+    'dead-letters show',
+    'dead-letters pushes',
+    'audit',
+    'config check',
+    'workers',
+  ],
   'master-key vault',
 ];
 /** Commands that only call the server, which writes the record: apps/api/src/rest/audit/audit.int-spec.ts. */
@@ -65,9 +73,9 @@ async function must(line: string, input = ''): Promise<string> {
 const audit = async (options: string): Promise<Shown[]> =>
   JSON.parse(await must(`audit ${options} --json`)) as Shown[];
 
-/** A run of the tenant that has used up its attempts. */
-async function deadRun(): Promise<string> {
-  const [runId, taskId, contextId] = [randomUUID(), randomUUID(), randomUUID()];
+/** A run of the tenant that has used up its attempts. @param taskId its task, of which a push config was given up as well */
+async function deadRun(taskId = randomUUID()): Promise<string> {
+  const [runId, contextId] = [randomUUID(), randomUUID()];
   const catalog = new CatalogClient(database.url);
   const own = new Database({ url: database.url, poolSize: 1 });
   const tenantId = (await new TenantStore(catalog).bySlug('walk'))?.id ?? '';
@@ -92,6 +100,13 @@ async function deadRun(): Promise<string> {
     {
       text: `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
              VALUES ('${tenantId}', '${runId}', '${taskId}', 'echo', 'died', 3)`,
+    },
+    [],
+  );
+  await own.systemQuery(
+    {
+      text: `INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, state, delivered_sequence, head_sequence, failing_since)
+             VALUES ('${tenantId}', '${taskId}', 'a', 'https://a.example', '1.0', 'dead', 0, 1, now())`,
     },
     [],
   );
@@ -224,6 +239,18 @@ const WRITES: Readonly<Record<string, () => Promise<{ line: string; input?: stri
     return {
       line: `dead-letters redeliver ${runId}`,
       record: { action: 'dead-letter.redeliver', target: { kind: 'run', name: runId } },
+    };
+  },
+  'dead-letters redeliver-pushes': async () => {
+    const taskId = randomUUID();
+    await deadRun(taskId);
+    return {
+      line: `dead-letters redeliver-pushes ${taskId}`,
+      record: {
+        action: 'push.redeliver',
+        target: { kind: 'task', name: taskId },
+        detail: { configs: ['a'] },
+      },
     };
   },
   backup: async () => ({

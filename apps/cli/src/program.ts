@@ -47,7 +47,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
   },
   'dead-letters': {
-    summary: 'runs that used up their attempts: list, show, redeliver',
+    summary: 'runs that used up their attempts, push configs given up: list, show, redeliver',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
   },
   workers: {

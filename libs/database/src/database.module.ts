@@ -14,6 +14,7 @@ import { HostStore } from './catalog/host.store.js';
 import { IssuerStore } from './tenants/issuer.store.js';
 import { JournalStore } from './runs/journal.store.js';
 import { RetentionStore } from './retention/retention.store.js';
+import { DeadPushStore } from './push/dead-push.store.js';
 import { PushDeliveryStore } from './push/push-delivery.store.js';
 import { RowSecurityError } from './connection/row-security.js';
 import { RunStore } from './runs/run.store.js';
@@ -43,7 +44,8 @@ const STORES = [
   ],
   IssuerStore,
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
-  ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore, PushDeliveryStore, WebhookStore],
+  ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],
+  ...[PushDeliveryStore, DeadPushStore, WebhookStore],
 ];
 
 /** One line of JSON for programs that collect standard output. */

@@ -40,8 +40,8 @@ export class PushSecrets {
   }
 }
 
-/** Names of other secrets have no spaces. */
+/** No secret of a tenant has a name with a slash. */
 const keyOf = ({ tenantId, taskId, configId }: ConfigKey) => ({
   tenantId,
-  name: `push ${taskId} ${configId}`,
+  name: `push/${taskId}/${configId}`,
 });

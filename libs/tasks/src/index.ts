@@ -1,5 +1,6 @@
 export { AgentDirectory } from './catalog/agent-directory.js';
 export { type Author, Catalog, type CatalogWrite, type WriteOptions } from './catalog/catalog.js';
+export { DeadPushes } from './tenants/dead-pushes.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { getExtendedAgentCard } from './operations/get-extended-card.js';
@@ -39,6 +40,7 @@ export type {
   TenantUsage,
   CatalogEntry,
   DeadLetter,
+  DeadPush,
   TaskRelations,
   TrustedIssuer,
   KnownWorker,

@@ -3,6 +3,7 @@ import { Module } from '@nestjs/common';
 import { CatalogModule } from './catalog/catalog.module.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
 import { LookoutModule } from './core/lookout.js';
+import { DeadPushes } from './tenants/dead-pushes.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
 import { OperationsModule } from './operations/operations.module.js';
 import { PlatformModule } from './platform/platform.module.js';
@@ -34,11 +35,12 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     WebhooksModule,
   ],
   providers: [
-    ...[DeadLetters, PrincipalWork, TenantTokens],
+    ...[DeadLetters, DeadPushes, PrincipalWork, TenantTokens],
     ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts, TrustedIssuers],
   ],
   exports: [
-    ...[CatalogModule, DeadLetters, OperationsModule, PlatformModule, SchedulesModule, WebhooksModule],
+    ...[CatalogModule, DeadLetters, DeadPushes, OperationsModule, PlatformModule, SchedulesModule],
+    WebhooksModule,
     ...[
       TenantLifecycle,
       TenantSettings,

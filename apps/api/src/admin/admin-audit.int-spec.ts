@@ -49,6 +49,17 @@ async function deadRun(slug: string): Promise<string> {
   return row!.id as string;
 }
 
+/** A task of the tenant with a push config that was given up. */
+async function deadPush(slug: string): Promise<string> {
+  const run = await deadRun(slug);
+  const [row] = await sql(
+    `INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, state, delivered_sequence, head_sequence, failing_since)
+     SELECT tenant_id, task_id, 'a', 'https://a.example', '1.0', 'dead', 0, 1, now() FROM runs WHERE id = '${run}'
+     RETURNING task_id::text AS id`,
+  );
+  return row!.id as string;
+}
+
 const ECHO = { name: 'Second echo', description: 'Says it again', runtime: 'echo' };
 
 /** A secret of the tenant. */
@@ -169,6 +180,10 @@ const WRITES: Readonly<Record<string, (slug: string) => Promise<Step>>> = {
   'POST /v1/admin/dead-letters/:runId/redeliver': async (slug) => {
     const target = await deadRun(slug);
     return { path: `dead-letters/${target}/redeliver`, action: 'dead-letter.redeliver', target };
+  },
+  'POST /v1/admin/dead-pushes/:id/redeliver': async (slug) => {
+    const target = await deadPush(slug);
+    return { path: `dead-pushes/${target}/redeliver`, action: 'push.redeliver', target };
   },
 };
 /** Its body is no JSON: it has a test of its own. */

@@ -171,6 +171,26 @@ describe('npx baton with --url needs no database', () => {
       `Run ${runId} was redelivered before, as task ${made!.taskId as string}: add --again to redeliver it once more.`,
     );
     expect(await must('dead-letters', 'redeliver', runId, '--again')).toHaveLength(1);
+    await sql(
+      `INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, state, last_error, delivered_sequence, head_sequence,
+         failures, failing_since)
+       SELECT tenant_id, id, unnest(ARRAY['a', 'b']), 'https://a.example/x', '1.0', 'dead', 'it answered HTTP 503', 0, 1, 9,
+         now() FROM tasks WHERE id = '${taskId}'`,
+    );
+    const push = {
+      ...{ taskId, tenantId, tenant: 'remote-dead', agentId: 'echo', receiver: 'https://a.example' },
+      ...{ isWebhook: false, status: null, error: 'it answered HTTP 503', failures: 9, waiting: 1 },
+      failingSince: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+    };
+    expect(await must('dead-letters', 'pushes')).toEqual([
+      { ...push, configId: 'b' },
+      { ...push, configId: 'a' },
+    ]);
+    const revive = ['dead-letters', 'redeliver-pushes', taskId];
+    expect(await must(...revive, '--config', 'a')).toEqual({ taskId, configs: ['a'] });
+    expect((await baton(...revive)).out).toBe('Push config b is delivered again.');
+    expect(await must('dead-letters', 'pushes', '--tenant', 'remote-dead')).toEqual([]);
+    expect(await refusal(...revive)).toMatch(/^No push config of task "/);
     const all = ['dead-letters', 'redeliver', '--all', '--tenant', 'remote-dead'];
     expect((await baton(...all)).err).toBe('There is nothing to redeliver.');
     expect(await refusal('dead-letters', 'show', randomUUID())).toMatch(/^There is no dead letter of run "/);

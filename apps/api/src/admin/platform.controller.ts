@@ -1,6 +1,7 @@
 import { Message, parseFields, ProtocolError } from '@baton/a2a';
 import {
   BoundHosts,
+  DeadPushes,
   type DeadLetter,
   type HostBinding,
   OperatorDesk,
@@ -9,7 +10,7 @@ import {
   type RunErrorRecord,
   TenantSettings,
 } from '@baton/tasks';
-import { Controller, Delete, Get, Param, Post, Put, Query, Req } from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Param, Post, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
@@ -27,6 +28,13 @@ import {
   readLetterCursor,
   redelivery,
 } from '../rest/dead-letters/dead-letters.controller.js';
+import {
+  CONFIG,
+  deadPush,
+  encodeDeadPush,
+  pageOfPushes,
+  pushRedelivery,
+} from '../rest/dead-letters/dead-pushes.controller.js';
 import { CURSOR, LIMIT, nextCursor } from '../rest/paging.js';
 import { encodeRequest, encodeRunError, requestSummary, runError } from '../rest/requests/request-json.js';
 
@@ -134,7 +142,12 @@ const tenantRequest = requestSummary
   })
   .meta({ id: 'TenantRequest' });
 
-/** Workers, single tasks, and the runs of all tenants that used up their attempts. */
+const tenantPush = deadPush
+  .extend({ tenant: z.string().describe('Slug of the tenant'), tenant_id: z.string() })
+  .meta({ id: 'TenantDeadPush' });
+const pushList = z.object({ dead_pushes: z.array(tenantPush), next_cursor: nextCursor });
+
+/** Workers, single tasks, and what of all tenants was given up: runs and push configs. */
 @OperatorOnly()
 @OnManagementPort()
 @Controller('v1/admin')
@@ -142,6 +155,7 @@ export class AdminPlatformController {
   constructor(
     private readonly desk: OperatorDesk,
     private readonly letters: OperatorLetters,
+    private readonly pushes: DeadPushes,
     private readonly settings: TenantSettings,
     private readonly requests: RequestListing,
   ) {}
@@ -228,6 +242,43 @@ export class AdminPlatformController {
     const by = operatorActorOf(request);
     const { taskId, agentId } = await this.letters.redeliver(runId, isAgain, by);
     return { run_id: runId, request_id: taskId, agent_id: agentId };
+  }
+
+  @Describe({
+    id: 'listDeadPushes',
+    summary: 'Lists push configs that were given up, the latest first',
+    answer: pushList,
+  })
+  @Get('dead-pushes')
+  async listPushes(
+    @Query('tenant', TENANT) slug: string | undefined,
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof pushList>> {
+    const { page, nextCursor } = await pageOfPushes(limit, cursor, (wanted) =>
+      this.pushes.listOf(slug, wanted),
+    );
+    const pushes = page.map((push) => ({
+      ...encodeDeadPush(push),
+      ...{ tenant: push.tenant, tenant_id: push.tenantId },
+    }));
+    return { dead_pushes: pushes, next_cursor: nextCursor };
+  }
+
+  @Describe({
+    id: 'redeliverDeadPushes',
+    summary: 'Delivers the push configs of a task again that were given up, from where they have stopped',
+    answer: pushRedelivery,
+  })
+  @Post('dead-pushes/:id/redeliver')
+  @HttpCode(200)
+  async redeliverPushes(
+    @Param('id') taskId: string,
+    @Req() request: FastifyRequest,
+    @Query('config', CONFIG) configId: string | undefined,
+  ): Promise<z.infer<typeof pushRedelivery>> {
+    const configs = await this.pushes.redeliverAnywhere(taskId, configId, operatorActorOf(request));
+    return { request_id: taskId, configs };
   }
 }
 

@@ -13,6 +13,8 @@ const ROUTES = [
 const WITHOUT_BODY = new Set([
   '/v1/agents/:agent/versions/:version/restore',
   '/v1/dead-letters/:runId/redeliver',
+  '/v1/dead-pushes/:id/redeliver',
+  '/v1/webhooks/:id/test',
   '/v1/requests/:id/cancel',
   '/v1/schedules/:id/run',
 ]);

@@ -27,6 +27,7 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   'versions/:version': 'Number of the version: 1, 2, 3 …',
   'secrets/:name': 'Name of the secret',
   'dead-letters/:runId': 'Id of the run',
+  'dead-pushes/:id': 'Id of the task',
   'tenants/:tenant': 'Slug of the tenant',
   'tokens/:token': 'Id or prefix of the token',
   'issuers/:id': 'Id of the entry',

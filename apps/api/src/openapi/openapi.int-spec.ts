@@ -176,6 +176,16 @@ async function makeDeadRun(): Promise<string> {
   return row!.id as string;
 }
 
+/** Two push configs of a task that were given up. */
+async function makeDeadPushes(): Promise<string> {
+  const task = await makeTask();
+  const text = `INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, state, delivered_sequence, head_sequence,
+      failing_since)
+    SELECT tenant_id, id, unnest(ARRAY['a', 'b']), 'https://a.example/x', '1.0', 'dead', 0, 1, now() FROM tasks WHERE id = '${task}'`;
+  await app.get(Database, { strict: false }).systemQuery({ text }, []);
+  return task;
+}
+
 describe('what the API takes and answers is what its document says', () => {
   it('of agents', async () => {
     const names = { agent: 'mine' };
@@ -261,6 +271,12 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.call('redeliverDeadLetter', { names: { runId } });
     await tenant.refused('redeliverDeadLetter', { names: { runId } }, 400);
     await tenant.call('listDeadLetters');
+    const dead = { id: await makeDeadPushes() };
+    const { next_cursor: cursor } = await tenant.call('listDeadPushes', { query: '?limit=1' });
+    await tenant.call('listDeadPushes', { query: `?limit=1&cursor=${cursor as string}` });
+    await tenant.refused('listDeadPushes', { query: '?cursor=eA' }, 400);
+    await tenant.call('redeliverDeadPushes', { names: dead, query: '?config=a' });
+    await tenant.refused('redeliverDeadPushes', { names: { id: 'x' } }, 404);
     for (const id of ['callAgentAtAgentsA2a', 'callAgentAtAgentSystemsA2a']) {
       const [method] = tenant.document.bodySchema(tenant.document.operation(id))!.properties.method
         .enum as string[];
@@ -326,6 +342,10 @@ describe('what the API takes and answers is what its document says', () => {
     await operator.call('listDeadLetters', { query: '?limit=1' });
     await operator.call('getDeadLetter', { names: { runId } });
     await operator.call('redeliverDeadLetter', { names: { runId } });
+    const dead = { id: await makeDeadPushes() };
+    await operator.call('listDeadPushes', { query: '?limit=1' });
+    await operator.call('redeliverDeadPushes', { names: dead });
+    await operator.refused('redeliverDeadPushes', { names: dead }, 404);
     await operator.call('getOpenApi');
     const { received } = await operator.call('exportTenant', { names, query: '?skip_running=true' });
     await operator.call('importTenant', { names: { tenant: 'copy' }, text: received as string });

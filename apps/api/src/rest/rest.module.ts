@@ -7,6 +7,7 @@ import { AgentVersionsController } from './agents/agent-versions.controller.js';
 import { AgentSchemaController, AgentsController } from './agents/agents.controller.js';
 import { AuditController } from './audit/audit.controller.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
+import { DeadPushesController } from './dead-letters/dead-pushes.controller.js';
 import { RequestsController } from './requests/requests.controller.js';
 import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
@@ -19,6 +20,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   controllers: [
     ...[RequestsController, DeadLettersController, SecretsController, SchedulesController, TokensController],
     ...[
+      DeadPushesController,
       AgentsController,
       AgentVersionsController,
       AgentSchemaController,

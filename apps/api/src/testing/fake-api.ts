@@ -32,6 +32,7 @@ import {
   ArtifactPages,
   Catalog,
   DeadLetters,
+  DeadPushes,
   OperationTable,
   BoundHosts,
   OperatorDesk,
@@ -375,6 +376,7 @@ function tasksModule({
       { provide: AgentDirectory, useValue: directory },
       // What is told of dead letters is tested where there are some: test/e2e.
       { provide: DeadLetters, useValue: { list: async () => [] } },
+      { provide: DeadPushes, useValue: {} },
       { provide: Schedules, useValue: schedules },
       // What becomes of tokens is tested on a real database: rest/tokens/tokens.int-spec.ts.
       { provide: TenantTokens, useValue: {} },
@@ -406,6 +408,7 @@ function tasksModule({
       RequestListing,
       ArtifactPages,
       DeadLetters,
+      DeadPushes,
       TenantTokens,
       Webhooks,
       Schedules,

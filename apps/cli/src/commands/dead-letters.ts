@@ -1,4 +1,4 @@
-import type { DeadLetter } from '@baton/database';
+import type { DeadLetter, DeadPush } from '@baton/database';
 import type { OfTenant } from '@baton/tasks';
 import type { Command } from 'commander';
 import { type Cli, type JsonOption, OperatorError } from '../cli.js';
@@ -9,6 +9,7 @@ import { unknownTenant } from '../platform.js';
 
 const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died (UTC)', 'redelivered as', 'reason'];
 const NONE = 'There are no dead letters.';
+const PUSH_TITLES = ['task', 'config', 'tenant', 'receiver', 'waiting', 'failing since (UTC)', 'error'];
 
 type Options = JsonOption & OperatorOptions;
 
@@ -21,9 +22,11 @@ interface RedeliverOptions extends TenantOption {
   again?: boolean;
 }
 
-/** `baton dead-letters …`: runs that used up their attempts. */
+/** `baton dead-letters …`: runs that used up their attempts, and push configs that were given up. */
 export function addDeadLetterCommands(program: Command, cli: Cli): void {
-  const letters = program.command('dead-letters').description('runs that used up their attempts');
+  const letters = program
+    .command('dead-letters')
+    .description('runs that used up their attempts, and push configs that were given up');
 
   withOperatorOptions(letters.command('list'))
     .description('list them, latest first')
@@ -42,6 +45,17 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
     .option('--tenant <slug>', 'tenant of --all')
     .option('--again', 'even if it was redelivered before')
     .action((run: string | undefined, options: RedeliverOptions) => redeliverLetters(cli, run, options));
+
+  withOperatorOptions(letters.command('pushes'))
+    .description('list push configs that were given up, latest first')
+    .option('--tenant <slug>', 'only of this tenant')
+    .action((options: TenantOption) => listPushes(cli, options));
+
+  withOperatorOptions(letters.command('redeliver-pushes'))
+    .description('deliver the push configs of a task again, from where they have stopped')
+    .argument('<task>', 'id of the task')
+    .option('--config <id>', 'only this push config')
+    .action((task: string, options: Options & { config?: string }) => redeliverPushes(cli, task, options));
 }
 
 /** @throws OperatorError if there is no such tenant */
@@ -123,6 +137,41 @@ async function redeliverLetters(
   if (json) printJson(cli.terminal, made);
   else if (made.length === 0) cli.terminal.err('There is nothing to redeliver.');
   else for (const one of made) cli.terminal.out(`Run ${one.runId} is redelivered as task ${one.taskId}.`);
+}
+
+async function listPushes(cli: Cli, options: TenantOption): Promise<void> {
+  const { tenant, json } = options;
+  const records = await withOperations(cli, options, (operations) =>
+    operations.listPushes(tenant).catch((error: unknown) => {
+      if (tenant !== undefined && refusalOf(error)?.status === 404) unknownTenant(tenant);
+      throw error;
+    }),
+  );
+  if (json) return void printJson(cli.terminal, records);
+  printTable(cli.terminal, PUSH_TITLES, records.map(pushRow), 'No push config was given up.');
+}
+
+const pushRow = (push: OfTenant<DeadPush>): string[] => [
+  ...[push.taskId, push.configId, push.tenant, push.receiver, String(push.waiting)],
+  ...[formatTime(push.failingSince), oneLine(push.error ?? '', 60)],
+];
+
+async function redeliverPushes(
+  cli: Cli,
+  taskId: string,
+  { config, ...options }: Options & { config?: string },
+): Promise<void> {
+  const configs = await withOperations(cli, options, (operations) =>
+    operations.redeliverPushes(taskId, config),
+  ).catch((error: unknown) => {
+    if (refusalOf(error)?.status !== 404) throw error;
+    throw new OperatorError(
+      `No push config of task "${taskId}" was given up: npx baton dead-letters pushes shows all of them.`,
+    );
+  });
+  if (options.json) printJson(cli.terminal, { taskId, configs });
+  else if (configs.length === 0) cli.terminal.err('There is nothing to deliver again.');
+  else for (const id of configs) cli.terminal.out(`Push config ${id} is delivered again.`);
 }
 
 /** Says what to do, in the words of the command. */

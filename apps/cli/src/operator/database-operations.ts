@@ -1,11 +1,20 @@
 import { BUILTIN_AGENTS } from '@baton/agents';
-import { DeadLetterStore, OPERATOR_ACTOR, RunStore, TaskStore, WorkerStore } from '@baton/database';
+import {
+  DeadLetterStore,
+  DeadPushStore,
+  OPERATOR_ACTOR,
+  RunStore,
+  TaskStore,
+  WorkerStore,
+} from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { Outbound } from '@baton/outbound';
 import {
   BoundHosts,
   type DeadLetter,
   DeadLetters,
+  type DeadPush,
+  DeadPushes,
   OperatorLetters,
   type OfTenant,
   TrustedIssuers,
@@ -45,6 +54,7 @@ export async function withDatabaseOperations<T>(
         ...([settings, letters, new RunStore(database)] as const),
         new DeadLetters(letters, directory, intake),
       );
+      const deadPushes = new DeadPushes(new DeadPushStore(database), settings, channels);
       const outbound = new Outbound(environment);
       const trustedIssuers = new TrustedIssuers(settings, issuers, channels, outbound, NOTHING_IN_USE);
       const operations: PlatformOperations = {
@@ -65,6 +75,16 @@ export async function withDatabaseOperations<T>(
         },
         showLetter: (runId) => operatorLetters.show(runId),
         redeliver: (runId, again) => operatorLetters.redeliver(runId, again, OPERATOR_ACTOR),
+        listPushes: async (tenant) => {
+          const all: OfTenant<DeadPush>[] = [];
+          for (let isMore = true; isMore;) {
+            const page = await deadPushes.listOf(tenant, { limit: LETTERS_A_PAGE, after: all.at(-1) });
+            all.push(...page);
+            isMore = page.length === LETTERS_A_PAGE;
+          }
+          return all;
+        },
+        redeliverPushes: (taskId, configId) => deadPushes.redeliverAnywhere(taskId, configId, OPERATOR_ACTOR),
         listWorkers: () => new WorkerStore(database).list(),
       };
       try {

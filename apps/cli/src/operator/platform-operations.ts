@@ -1,5 +1,5 @@
 import { ProtocolError } from '@baton/a2a';
-import type { DeadLetter, HostBinding, KnownWorker, TrustedIssuer } from '@baton/database';
+import type { DeadLetter, DeadPush, HostBinding, KnownWorker, TrustedIssuer } from '@baton/database';
 import type { HostTarget, NewIssuer, OfTenant, ShownLetter } from '@baton/tasks';
 import type { Cli } from '../cli.js';
 import { RefusedError } from '../server.js';
@@ -22,6 +22,10 @@ export interface PlatformOperations {
   showLetter(runId: string): Promise<ShownLetter>;
   /** @returns the new task */
   redeliver(runId: string, again: boolean): Promise<{ taskId: string }>;
+  /** @param tenant slug; unset = of all */
+  listPushes(tenant?: string): Promise<OfTenant<DeadPush>[]>;
+  /** @returns the push configs that are delivered again */
+  redeliverPushes(taskId: string, configId?: string): Promise<string[]>;
   listWorkers(): Promise<KnownWorker[]>;
 }
 

@@ -1,5 +1,12 @@
 import { Message } from '@baton/a2a';
-import type { DeadLetter, HostBinding, KnownWorker, RunErrorRecord, TrustedIssuer } from '@baton/database';
+import type {
+  DeadLetter,
+  DeadPush,
+  HostBinding,
+  KnownWorker,
+  RunErrorRecord,
+  TrustedIssuer,
+} from '@baton/database';
 import type { HostTarget, NewIssuer, OfTenant, ShownLetter } from '@baton/tasks';
 import { ApiClient, type Target } from '../server.js';
 import type { PlatformOperations } from './platform-operations.js';
@@ -34,6 +41,15 @@ interface LetterJson {
   died_at: string;
   redelivered_at: string | null;
   redelivered_as: string | null;
+}
+interface PushJson extends Pick<DeadPush, 'receiver' | 'status' | 'error' | 'failures' | 'waiting'> {
+  tenant: string;
+  tenant_id: string;
+  request_id: string;
+  config_id: string;
+  agent_id: string;
+  webhook: boolean;
+  failing_since: string;
 }
 /** An error in the code of an agent, as the server writes it. */
 export interface RunErrorJson extends Pick<RunErrorRecord, 'attempt' | 'at' | 'name' | 'message'> {
@@ -108,6 +124,17 @@ export class RemoteOperations implements PlatformOperations {
     return { taskId };
   }
 
+  async listPushes(tenant?: string): Promise<OfTenant<DeadPush>[]> {
+    const query = { ...(tenant !== undefined && { tenant }) };
+    return (await this.api.list<PushJson>('admin/dead-pushes', 'dead_pushes', query)).map(pushOf);
+  }
+
+  async redeliverPushes(taskId: string, configId?: string): Promise<string[]> {
+    const query = configId === undefined ? '' : `?config=${encodeURIComponent(configId)}`;
+    const path = `${pathOf('dead-pushes', taskId)}/redeliver${query}`;
+    return (await this.api.call<{ configs: string[] }>('POST', path)).configs;
+  }
+
   async listWorkers(): Promise<KnownWorker[]> {
     const { workers } = await this.api.call<{ workers: WorkerJson[] }>('GET', 'admin/workers');
     return workers.map(({ started_at: started, seen_at: seen, ...worker }) => ({
@@ -142,6 +169,13 @@ const letterOf = (letter: LetterJson): OfTenant<DeadLetter> => ({
   diedAt: new Date(letter.died_at),
   redeliveredAt: letter.redelivered_at === null ? null : new Date(letter.redelivered_at),
   redeliveredTaskId: letter.redelivered_as,
+});
+
+const pushOf = (push: PushJson): OfTenant<DeadPush> => ({
+  ...{ tenant: push.tenant, tenantId: push.tenant_id, taskId: push.request_id, configId: push.config_id },
+  ...{ agentId: push.agent_id, isWebhook: push.webhook, receiver: push.receiver, status: push.status },
+  ...{ error: push.error, failures: push.failures, waiting: push.waiting },
+  failingSince: new Date(push.failing_since),
 });
 
 export const errorOf = ({ run_id: runId, stack, ...error }: RunErrorJson): RunErrorRecord => ({

@@ -40,6 +40,7 @@ export const AUDIT_ACTIONS = {
   'approval.given': 'A message answered a task that waited for approval. The task has the answer.',
   'task.cancel': 'Somebody other than its owner canceled a task.',
   'dead-letter.redeliver': 'The message of a dead run was sent again.',
+  'push.redeliver': 'Push configs of a task that were given up are delivered again. `detail` has their ids.',
   'signin.refused':
     'A request with a bad token was refused. A token that was good once is in the log of its tenant.',
   'access.refused': 'A request was refused because its token lacks a scope.',

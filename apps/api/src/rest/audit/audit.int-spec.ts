@@ -84,6 +84,16 @@ async function deadRun(): Promise<string> {
   return run?.id ?? '';
 }
 
+/** A task with a push config that was given up. */
+async function deadPush(): Promise<string> {
+  const taskId = await taskOf(owner);
+  await sql(
+    `INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, state, delivered_sequence, head_sequence, failing_since)
+     VALUES ('${tenantId}', '${taskId}', 'a', 'https://a.example/my secret words', '1.0', 'dead', 0, 1, now())`,
+  );
+  return taskId;
+}
+
 const agent = async (): Promise<string> => {
   const slug = `agent-${randomUUID().slice(0, 8)}`;
   await admin.ask('POST', '/v1/agents', { ...ECHO, slug });
@@ -216,6 +226,10 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
   'POST /v1/dead-letters/:runId/redeliver': async () => {
     const target = await deadRun();
     return { path: `/v1/dead-letters/${target}/redeliver`, action: 'dead-letter.redeliver', target };
+  },
+  'POST /v1/dead-pushes/:id/redeliver': async () => {
+    const target = await deadPush();
+    return { path: `/v1/dead-pushes/${target}/redeliver`, action: 'push.redeliver', target };
   },
 };
 

@@ -1,0 +1,164 @@
+import { isUuid, type OwnTasks } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import type { Actor } from '../audit/audit-records.js';
+import { Database, type Statement, type Values } from '../connection/database.js';
+
+/** A push config that was given up. */
+export interface DeadPush {
+  tenantId: string;
+  taskId: string;
+  configId: string;
+  agentId: string;
+  /** Made by a native webhook of the tenant. */
+  isWebhook: boolean;
+  /** Origin of its URL. The rest may be a secret of whoever has made it. */
+  receiver: string;
+  /** HTTP status of the last answer; null = there was none. */
+  status: number | null;
+  error: string | null;
+  /** Tries that have failed in a row. */
+  failures: number;
+  failingSince: Date;
+  /** Events that it was not told of. */
+  waiting: number;
+}
+
+/** A page of them, the latest first. */
+export interface DeadPushPage {
+  limit: number;
+  /** The last one of the page before. */
+  after?: Pick<DeadPush, 'failingSince' | 'taskId' | 'configId'> | undefined;
+  /** Only of these tasks; unset = whosever they are. */
+  own?: OwnTasks | undefined;
+  /** Only of these agents. */
+  agentIds?: readonly string[] | undefined;
+}
+
+interface DeadPushRow {
+  tenant_id: string;
+  task_id: string;
+  id: string;
+  agent_id: string;
+  is_webhook: boolean;
+  url: string;
+  last_status: number | null;
+  last_error: string | null;
+  failures: number;
+  failing_since: Date;
+  waiting: number;
+}
+
+/**
+ * $1 tenant, NULL = all $2 $3 $4 the last row of the page before, NULL = none $5 limit $6 owner of the task, NULL = any
+ * $7 whether also those of earlier releases, which have no owner $8 agents, NULL = any
+ */
+const LIST: Statement = {
+  name: 'dead-push-list',
+  text: `
+SELECT p.tenant_id, p.task_id, p.id, p.webhook_id IS NOT NULL AS is_webhook, p.url, p.last_status, p.last_error, p.failures,
+  p.failing_since, t.last_sequence - p.delivered_sequence AS waiting, t.agent_id
+FROM push_configs p JOIN tasks t ON t.tenant_id = p.tenant_id AND t.id = p.task_id
+WHERE p.state = 'dead' AND ($1::uuid IS NULL OR p.tenant_id = $1)
+  AND ($2::timestamptz IS NULL OR (p.failing_since, p.task_id, p.id) < ($2, $3::uuid, $4::text))
+  AND ($6::text IS NULL OR t.owner = $6 OR t.owner IS NULL AND $7::boolean)
+  AND ($8::text[] IS NULL OR t.agent_id = ANY($8))
+ORDER BY p.failing_since DESC, p.task_id DESC, p.id DESC LIMIT $5`,
+};
+
+/** $1 tenant $2 task */
+const FIND_TASK: Statement = {
+  name: 'dead-push-find-task',
+  text: 'SELECT agent_id, owner FROM tasks WHERE tenant_id = $1 AND id = $2',
+};
+
+/** $1 task */
+const FIND_TENANT: Statement = {
+  name: 'dead-push-find-tenant',
+  text: `SELECT tenant_id FROM push_configs WHERE state = 'dead' AND task_id = $1 LIMIT 1`,
+};
+
+/** Whoever appends to the task waits, and wakes the configs afterwards. $1 tenant $2 task */
+const LOCK_TASK: Statement = {
+  name: 'dead-push-lock-task',
+  text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+};
+
+/** They go on after the last event that was delivered. $1 tenant $2 task $3 config, NULL = all */
+const REVIVE: Statement = {
+  name: 'dead-push-revive',
+  text: `
+UPDATE push_configs p SET state = 'active', failures = 0, failing_since = NULL, head_sequence = t.last_sequence,
+  due_at = CASE WHEN t.last_sequence > p.delivered_sequence THEN clock_timestamp() END
+FROM tasks t
+WHERE t.tenant_id = $1 AND t.id = $2 AND p.tenant_id = $1 AND p.task_id = $2 AND p.state = 'dead'
+  AND ($3::text IS NULL OR p.id = $3)
+RETURNING p.id`,
+};
+
+/** Push configs that were given up. They keep their place in the log. */
+@Injectable()
+export class DeadPushStore {
+  constructor(private readonly database: Database) {}
+
+  /** Of one tenant. */
+  async list(tenantId: string, page: DeadPushPage): Promise<DeadPush[]> {
+    const rows = await this.database.tenantQuery<DeadPushRow>(tenantId, LIST, valuesOf(tenantId, page));
+    return rows.map(deadPushOf);
+  }
+
+  /** Of all tenants. */
+  async listAll(page: DeadPushPage): Promise<DeadPush[]> {
+    return (await this.database.systemQuery<DeadPushRow>(LIST, valuesOf(null, page))).map(deadPushOf);
+  }
+
+  /** Whose task it is; undefined = there is no such task. */
+  async findTask(
+    tenantId: string,
+    taskId: string,
+  ): Promise<{ agentId: string; owner: string | null } | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    type TaskRow = { agent_id: string; owner: string | null };
+    const [row] = await this.database.tenantQuery<TaskRow>(tenantId, FIND_TASK, [tenantId, taskId]);
+    return row && { agentId: row.agent_id, owner: row.owner };
+  }
+
+  /** The tenant of a task with dead configs: operators name only the task. */
+  async findTenant(taskId: string): Promise<string | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    const [row] = await this.database.systemQuery<{ tenant_id: string }>(FIND_TENANT, [taskId]);
+    return row?.tenant_id;
+  }
+
+  /**
+   * Have dead configs of a task delivered again, from where they have stopped.
+   * @param configId unset = all of the task
+   * @returns the ids of those that were dead
+   */
+  async redeliver(
+    { tenantId, taskId }: Pick<DeadPush, 'tenantId' | 'taskId'>,
+    configId: string | undefined,
+    by: Actor,
+  ): Promise<string[]> {
+    return this.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query(LOCK_TASK, [tenantId, taskId]);
+      const rows = await transaction.query<{ id: string }>(REVIVE, [tenantId, taskId, configId]);
+      const configs = rows.map(({ id }) => id);
+      if (configs.length === 0) return [];
+      const target = { kind: 'task', name: taskId } as const;
+      await transaction.record({ action: 'push.redeliver', target, by, detail: { configs } });
+      return configs;
+    });
+  }
+}
+
+const valuesOf = (tenantId: string | null, { limit, after, own, agentIds }: DeadPushPage): Values => [
+  ...[tenantId, after?.failingSince, after?.taskId, after?.configId, limit],
+  ...[own?.owner, own?.unowned, agentIds],
+];
+
+const deadPushOf = (row: DeadPushRow): DeadPush => ({
+  ...{ tenantId: row.tenant_id, taskId: row.task_id, configId: row.id, agentId: row.agent_id },
+  ...{ isWebhook: row.is_webhook, status: row.last_status },
+  receiver: new URL(row.url).origin,
+  ...{ error: row.last_error, failures: row.failures, failingSince: row.failing_since, waiting: row.waiting },
+});

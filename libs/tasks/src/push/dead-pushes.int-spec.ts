@@ -1,0 +1,68 @@
+import { Database, DeadPushStore, OPERATOR_ACTOR } from '@baton/database';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { addConfig, configOf, PushWorkerFixture, Receiver, RunningTask } from './push.fixture.js';
+
+let testDatabase: TestDatabase;
+let database: Database;
+let store: DeadPushStore;
+
+beforeAll(async () => {
+  testDatabase = await createDatabase();
+  database = new Database({ url: testDatabase.url, poolSize: 4 });
+  store = new DeadPushStore(database);
+});
+afterAll(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+it('a config that was given up goes on from where it has stopped, when somebody has it redelivered', async () => {
+  const hook = await Receiver.start();
+  hook.answer = (response, { sequence }) => response.writeHead(sequence === 2 ? 503 : 200).end();
+  const worker = new PushWorkerFixture(database, testDatabase.url, 'w', { PUSH_GIVE_UP_HOURS: '0' }).start();
+  try {
+    const task = await RunningTask.start(database);
+    const { tenantId, taskId } = task;
+    await addConfig(database, task, { url: hook.url });
+    while ((await configOf(database, task))?.state !== 'dead') await delay(5);
+    await task.end();
+    expect(await store.list(tenantId, { limit: 10 })).toEqual([
+      {
+        ...{ tenantId, taskId, configId: 'a', agentId: 'echo', isWebhook: false },
+        ...{ receiver: new URL(hook.url).origin, status: 503, error: 'it answered HTTP 503', failures: 2 },
+        ...{ failingSince: expect.any(Date) as Date, waiting: 2 },
+      },
+    ]);
+    hook.answer = (response) => void response.end();
+    expect(await store.findTenant(taskId)).toBe(tenantId);
+    expect(await store.redeliver({ tenantId, taskId }, 'another', OPERATOR_ACTOR)).toEqual([]);
+    expect(await store.redeliver({ tenantId, taskId }, undefined, OPERATOR_ACTOR)).toEqual(['a']);
+    expect(await store.redeliver({ tenantId, taskId }, undefined, OPERATOR_ACTOR)).toEqual([]);
+    while ((await configOf(database, task))?.delivered !== 3) await delay(5);
+    expect(hook.sequences).toEqual([1, 2, 2, 2, 3]);
+    expect(await store.findTenant(taskId)).toBeUndefined();
+  } finally {
+    hook.close();
+    await worker.stop();
+  }
+});
+
+it('they have pages, of the tasks that somebody may see', async () => {
+  const tenantId = randomUUID();
+  for (const id of ['a', 'b', 'c', 'd', 'e']) {
+    const task = await RunningTask.start(database, { tenantId });
+    await addConfig(database, task, { id, url: 'https://a.example/secret' });
+  }
+  const give = `UPDATE push_configs SET state = 'dead', failing_since = '2026-01-01' WHERE tenant_id = '${tenantId}'`;
+  await database.systemQuery({ text: give }, []);
+  const first = await store.list(tenantId, { limit: 3 });
+  const rest = await store.listAll({ limit: 3, after: first.at(-1) });
+  expect(new Set([...first, ...rest].map(({ configId }) => configId)).size).toBe(5);
+  expect(JSON.stringify(first)).not.toContain('secret');
+  expect(await store.list(tenantId, { limit: 3, agentIds: ['other'] })).toEqual([]);
+  const own = (unowned: boolean) => store.list(tenantId, { limit: 9, own: { owner: 'token:x', unowned } });
+  expect([await own(false), await own(true)].map(({ length }) => length)).toEqual([0, 5]);
+  expect(await store.list(randomUUID(), { limit: 3 })).toEqual([]);
+});
