@@ -23,6 +23,7 @@ export type Access = 'public' | 'optional-token' | 'guests' | 'operator';
 
 export const ACCESS = Symbol('who may call without a token');
 export const SCOPES = Symbol('scopes of which the token needs one');
+export const MORE_SCOPES = Symbol('scopes of which the token needs one as well');
 
 /** Open to everybody. Ignores the token, and counts no requests. */
 export const Public = () => SetMetadata(ACCESS, 'public' satisfies Access);
@@ -41,6 +42,9 @@ export const OperatorOnly = () => SetMetadata(ACCESS, 'operator' satisfies Acces
 
 /** The token needs one of these scopes, or `admin`. */
 export const RequireScope = (...scopes: readonly Scope[]) => SetMetadata(SCOPES, scopes);
+
+/** The token needs one of these as well, or `admin`. */
+export const RequireScopeToo = (...scopes: readonly Scope[]) => SetMetadata(MORE_SCOPES, scopes);
 
 /** The caller, and the binding of the host name. */
 export interface HostCaller extends Caller {
@@ -97,8 +101,10 @@ export class AccessGuard extends BearerGuard {
     log.agent = (request.params as { agent?: string }).agent;
     await this.limits.assertActive(tenantId);
     await this.rates.countRequest(request.user);
-    const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(SCOPES, route);
-    if (enough) this.assertScope(enough, scopes, request);
+    for (const key of [SCOPES, MORE_SCOPES]) {
+      const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(key, route);
+      if (enough) this.assertScope(enough, scopes, request);
+    }
     const { agents } = request.user;
     if (agents) {
       request.user = { ...request.user, agents: await this.agents.allowed(tenantId, agents.slugs) };

@@ -1,3 +1,4 @@
+import type { Scope } from '@baton/a2a';
 import { z } from 'zod';
 import { type AnswerHeader, type RequestHeader, type Route, type RouteDescription } from './route.js';
 import { errorSchema, generatedSchemas } from './schemas.js';
@@ -112,18 +113,18 @@ function errorAnswer(
 }
 
 function operationOf(route: Route, components: Components): Json {
-  const { description: about, path, method, access, scopes } = route;
+  const { description: about, path, method, access, scopes, moreScopes } = route;
   if (!about) throw new Error(`${method} ${path}: describe it with @Describe`);
   const { id, summary, body, bodyTypes = ['application/json'] } = about;
-  const names = scopes && (scopes.includes('admin') ? scopes : [...scopes, 'admin' as const]);
+  const enough = scopes && enoughOf(scopes, moreScopes);
   return {
     operationId: id,
     summary,
-    ...(names && { description: `Scope: ${names.map((name) => `\`${name}\``).join(' or ')}.` }),
+    ...(enough && { description: `Scope: ${enough.map(inWords).join(' or ')}.` }),
     tags: [tagOf(path)],
     // Each is enough. A role that is asked for stands in the list (OpenAPI 3.1, Security Requirement Object).
     security:
-      access === 'public' ? [] : names ? names.map((name) => ({ [TOKEN]: [name] })) : [{ [TOKEN]: [] }],
+      access === 'public' ? [] : enough ? enough.map((names) => ({ [TOKEN]: names })) : [{ [TOKEN]: [] }],
     parameters: parametersOf(route),
     ...(body && {
       requestBody: { required: true, content: contentOf(bodyTypes, components.of(body)) },
@@ -131,6 +132,16 @@ function operationOf(route: Route, components: Components): Json {
     responses: { ...successesOf(route, about, components), ...failuresOf(route, about, components) },
   };
 }
+
+/** Each set of scopes that is enough. */
+const enoughOf = (scopes: readonly Scope[], more: readonly Scope[] | undefined): Scope[][] => [
+  ...scopes
+    .filter((scope) => scope !== 'admin')
+    .flatMap((scope) => more?.map((other) => [scope, other]) ?? [[scope]]),
+  ['admin'],
+];
+
+const inWords = (scopes: readonly Scope[]): string => scopes.map((name) => `\`${name}\``).join(' and ');
 
 /** `/v1/agents/:agent` is about agents, `/v1/admin/hosts` about hosts. */
 const tagOf = (path: string): string => /^\/v1\/(?:admin\/)?([\w-]+)/.exec(path)?.[1] ?? 'other';

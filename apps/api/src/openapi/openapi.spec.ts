@@ -98,6 +98,10 @@ it('the scopes are those that routes declare, or admin', () => {
   expect(scopesOf('listRequests')).toEqual(
     ['tasks:read', 'agents:call', 'admin'].map((scope) => ({ token: [scope] })),
   );
+  expect(scopesOf('runSchedule')).toEqual([
+    { token: ['schedules:write', 'agents:call'] },
+    { token: ['admin'] },
+  ]);
   expect(scopesOf('createToken')).toEqual([{ token: ['admin'] }]);
   expect(scopesOf('getOpenApi')).toEqual([]);
 });

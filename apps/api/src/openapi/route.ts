@@ -4,7 +4,7 @@ import { HTTP_CODE_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constant
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { FASTIFY_ROUTE_CONSTRAINTS_METADATA } from '@nestjs/platform-fastify/constants.js';
 import type { z } from 'zod';
-import { ACCESS, type Access, SCOPES } from '../access/access.guard.js';
+import { ACCESS, type Access, MORE_SCOPES, SCOPES } from '../access/access.guard.js';
 import { QueryPipe } from './query-pipe.js';
 
 const DESCRIPTION = Symbol('what the API document says of a route');
@@ -60,6 +60,8 @@ export interface Route {
   access: Access | undefined;
   /** The token needs one of these; undefined: the route asks for none. */
   scopes: readonly Scope[] | undefined;
+  /** … and one of these. */
+  moreScopes: readonly Scope[] | undefined;
   /** Served on the management port, not on the public one. */
   isManagement: boolean;
   /** Its parameters in the query, by their names. */
@@ -86,6 +88,7 @@ export function routesOf(controller: Type): Route[] {
       path: `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1'),
       access: declared(ACCESS) as Access | undefined,
       scopes: declared(SCOPES) as readonly Scope[] | undefined,
+      moreScopes: declared(MORE_SCOPES) as readonly Scope[] | undefined,
       isManagement: Reflect.getMetadata(FASTIFY_ROUTE_CONSTRAINTS_METADATA, handler) !== undefined,
       query: queryOf(controller, name),
       status: status ?? (method === RequestMethod.POST ? 201 : 200),

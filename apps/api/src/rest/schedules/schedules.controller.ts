@@ -5,7 +5,7 @@ import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body.js';
 import { logContextOf } from '../../http/requests.js';
 import { Describe } from '../../openapi/route.js';
@@ -58,12 +58,12 @@ export class SchedulesController {
     answerHeaders: ['Location'],
   })
   @RequireScope('schedules:write')
+  @RequireScopeToo(...OPERATIONS.sendMessage.scopes)
   @Post()
   async create(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<Answer> {
-    assertMaySend(request);
     const spec = decodeNewSchedule(await this.bodies.json(request));
     const made = await this.schedules.create(callerOf(request), spec, actorOf(request));
     reply.status(201).header('location', `/v1/schedules/${made.id}`);
@@ -104,10 +104,10 @@ export class SchedulesController {
 
   @Describe({ id: 'runSchedule', summary: 'Makes a task now', answer: scheduleRun })
   @RequireScope('schedules:write')
+  @RequireScopeToo(...OPERATIONS.sendMessage.scopes)
   @Post(':id/run')
   @HttpCode(201)
   async run(@Param('id') id: string, @Req() request: FastifyRequest): Promise<z.infer<typeof scheduleRun>> {
-    assertMaySend(request);
     const { schedule, taskId } = await this.schedules.run(callerOf(request), id, actorOf(request));
     logContextOf(request).taskId = taskId;
     return { schedule_id: schedule.id, request_id: taskId };
