@@ -3,6 +3,7 @@ import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import type { Agent } from '../agent.js';
+import { V0_3_HTTP_CODEC } from '../codecs/v0_3-http.js';
 import { type CardForm, buildAgentCard, encodeCard, extendAgent } from './agent-card.js';
 import { parsePublishedKeys, parseSigningKey, publicKeyOf, signCard } from './sign-card.js';
 
@@ -100,6 +101,15 @@ describe('P-11: an agent card', () => {
       encodeCard(card, 'both').securitySchemes as Record<string, Record<string, unknown>>
     ).bearer!;
     expect([type, older]).toEqual(['http', httpAuthSecurityScheme]);
+  });
+
+  it('of 0.3 over HTTP+JSON has security as Python’s SDK reads it, and schemes as JavaScript’s does, too', () => {
+    expect(V0_3_HTTP_CODEC.encodeResult('getExtendedAgentCard', card)).toMatchObject({
+      security: [{ bearer: [] }],
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'Bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } },
+      },
+    });
   });
 
   it('of agent.json is an old card through and through', () => {
