@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { GrpcMethod } from '../../libs/a2a/src/grpc-methods.js';
 import { httpPathOf, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { WireRequest } from '../support/wire.js';
 
@@ -87,6 +88,20 @@ export const METHODS: Readonly<Record<string, Params>> = {
   'tasks/send': sendOld,
   'tasks/sendSubscribe': sendOld,
 };
+
+/** The JSON of the request of an RPC of gRPC. 0.3 names resources, and has other messages. */
+export function grpcRequestOf({ service, rpc, method }: GrpcMethod, named: Named): object {
+  if (service !== 'a2a.v1.A2AService') return METHODS[method]!(named);
+  const name = `tasks/${named.taskId ?? ''}`;
+  if (rpc.includes('Send')) {
+    const { parts: _, ...message } = messageOf(named, { role: 'ROLE_USER', part: {} });
+    return { message: { ...message, content: [{ text: 'again' }] } };
+  }
+  if (!rpc.includes('Push')) return { name };
+  const url = 'https://push.example';
+  const config = { config: { pushNotificationConfig: { url } }, configId: 'config' };
+  return { parent: name, name: `${name}/pushNotificationConfigs/config`, ...config };
+}
 
 /**
  * A call over HTTP+JSON: what the path of a route names is in the path, the rest in the body or in the query.

@@ -1,5 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { OpenIdProvider } from '../support/open-id-provider.js';
+import { GrpcCaller, type GrpcEnd } from '../../apps/api/src/testing/grpc-caller.js';
+import type { GrpcMethod } from '../../libs/a2a/src/grpc-methods.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import {
   type Answer,
@@ -40,12 +42,36 @@ export interface Things {
 /** How one principal calls. A column may have several, which are all alike. */
 type Credentials = Readonly<{ token?: string; guest?: string }>;
 
+const HTTP_STATUSES: Readonly<Record<string, number>> = {
+  OK: 200,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+};
+
+function grpcAnswer(
+  { status, ...error }: Pick<GrpcEnd, 'status' | 'message' | 'details'>,
+  result: object,
+): Answer {
+  const json = status === 'OK' ? result : { error };
+  const request = { method: 'POST', path: '', headers: {} };
+  return {
+    request,
+    status: HTTP_STATUSES[status] ?? 400,
+    headers: {},
+    text: JSON.stringify(json),
+    json,
+    records: [],
+  };
+}
+
 /** A tenant with every kind of principal, on one API and one worker, and an OpenID provider. */
 export class Principals {
   /** What each group has. Agent, secret, schedule, token and webhook are the tenant's. */
   readonly things = {} as Record<Group, Things>;
   private readonly credentials = new Map<Column, readonly Credentials[]>();
   private made = 0;
+  private readonly grpc = new Map<string, GrpcCaller>();
 
   private constructor(
     readonly stack: Stack,
@@ -58,7 +84,12 @@ export class Principals {
       OUTBOUND_ALLOW: '127.0.0.1',
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
     };
-    const stack = await Stack.start({ driver: 'postgres', apis: 1, workers: 1, env });
+    const stack = await Stack.start({
+      driver: 'postgres',
+      apis: 1,
+      workers: 1,
+      env: { ...env, GRPC_PORT: '0' },
+    });
     const principals = new Principals(stack, openId);
     try {
       await principals.makeCallers();
@@ -71,6 +102,7 @@ export class Principals {
   }
 
   async stop(): Promise<void> {
+    for (const caller of this.grpc.values()) caller.close();
     await Promise.all([this.stack.stop(), this.openId.stop()]);
   }
 
@@ -95,6 +127,40 @@ export class Principals {
     const headers: Headers = callHeaders(token, { host: isAtHost ? HOST : undefined, 'baton-guest': guest });
     const [api] = this.stack.apis;
     return exchange(isManagement ? api!.managementUrl : api!.url, { ...request, headers }, watch);
+  }
+
+  /** Calls by gRPC, at the public host. The answer is as over HTTP+JSON. A stream is cut after its first message. */
+  async askGrpc({ token, guest }: Credentials, grpc: GrpcMethod, json: object): Promise<Answer> {
+    // Whoever has neither is a guest at the host.
+    const caller = await this.grpcCaller(token === undefined && guest === undefined ? 'localhost' : HOST);
+    const metadata = {
+      authorization: token === undefined ? '' : `Bearer ${token}`,
+      'baton-agent': AGENT,
+      ...(guest !== undefined && { 'baton-guest': guest }),
+    };
+    const options = { service: grpc.service, metadata };
+    if (!grpc.codec.isStreaming(grpc.method)) {
+      const { json: result, end } = await caller.ask(grpc.rpc, json, options);
+      return grpcAnswer(end, result);
+    }
+    const { call, end } = caller.stream(grpc.rpc, json, options);
+    const first = new Promise<undefined>((resolve) => call.once('data', () => resolve(undefined)));
+    const ended = await Promise.race([first, end]);
+    call.cancel();
+    return grpcAnswer(ended ?? { status: 'OK', message: '', details: [] }, {});
+  }
+
+  /** A connection to the address on the card of the agent, for a host name. */
+  private async grpcCaller(host: string): Promise<GrpcCaller> {
+    const known = this.grpc.get(host);
+    if (known) return known;
+    const path = `/agents/${AGENT}/.well-known/agent-card.json`;
+    const { supportedInterfaces } = await this.must('GET', path);
+    const all = supportedInterfaces as { url: string; protocolBinding: string }[];
+    const { url } = all.find(({ protocolBinding }) => protocolBinding === 'GRPC')!;
+    const caller = this.grpc.get(host) ?? new GrpcCaller(url, { 'grpc.default_authority': host });
+    this.grpc.set(host, caller);
+    return caller;
   }
 
   /** A new task of the group, which asks for input. */

@@ -4,7 +4,7 @@ import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../../apps/api/src/testin
 import { errorWire } from '../../libs/a2a/src/json-rpc.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
 import type { Answer, WireRequest } from '../support/wire.js';
-import { httpRequestOf, METHODS, type Named } from './methods.js';
+import { grpcRequestOf, httpRequestOf, METHODS, type Named } from './methods.js';
 import { AGENT, type Group, groupOf, Principals, RECEIVER, type Things } from './principals.js';
 import {
   type Cell,
@@ -100,7 +100,7 @@ function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod)
   const { status, text } = answer;
   if (status === 401) return '401';
   if (status === 403) return refusalOf(text, method);
-  if (method?.route) return httpCellOf(answer, row, column);
+  if (method?.route ?? method?.grpc) return httpCellOf(answer, row, column);
   const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true;
   const error = method && !isStream ? (answer.json as { error?: RpcError }).error : undefined;
   if (method && error) return errorOf(method, error) ?? text;
@@ -205,14 +205,15 @@ async function walkRoute(route: Route): Promise<string[]> {
 }
 
 async function walkMethod(rpcMethod: RpcMethod): Promise<string[]> {
-  const { path, row, method, version, operation, route } = rpcMethod;
+  const { path, row, method, version, operation, route, grpc } = rpcMethod;
   const { access, streaming } = OPERATIONS[operation];
   const rights = tables.get('Operations')!.get(row)!;
-  const isRoot = path === '/';
+  // The gRPC port of a host is as its root.
+  const isRoot = path === '/' || grpc !== undefined;
   // Guests may call only the root of a host.
   const expected = isRoot ? rights : { ...rights, guest: '401' as const, 'guest 2': '401' as const };
   // A send costs a run: at other paths one token shows that they lead to the operation.
-  const isMain = isRoot || path === '/agents/:agent';
+  const isMain = path === '/' || path === '/agents/:agent';
   const columns = COLUMNS.filter(
     (column) => isMain || access === 'read' || column === 'own' || expected[column] !== 'yes',
   );
@@ -222,6 +223,10 @@ async function walkMethod(rpcMethod: RpcMethod): Promise<string[]> {
     columns,
     async (column, way) => {
       const { task } = await thingsFor(row, access === 'read', column, expected[column]);
+      if (grpc) {
+        const json = grpcRequestOf(grpc, rpcMethod.namesTask ? { taskId: task } : {});
+        return cellOf(await principals.askGrpc(way, grpc, json), row, column, rpcMethod);
+      }
       const request = requestOf(rpcMethod, task);
       const watch = streaming ? { watch: cut } : {};
       return cellOf(await principals.ask(way, request, { isRoot, ...watch }), row, column, rpcMethod);

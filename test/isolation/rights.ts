@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Scope } from '../../libs/a2a/src/rights.js';
 import { METHODS } from './methods.js';
+import { GRPC_METHODS, type GrpcMethod } from '../../libs/a2a/src/grpc-methods.js';
 import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Codec } from '../../libs/a2a/src/codecs/codec.js';
 import { OPERATIONS, type OperationName } from '../../libs/a2a/src/operation.js';
@@ -73,7 +74,7 @@ function rightsOf(name: string, cells: readonly string[]): Rights {
   ) as Record<Column, Cell>;
 }
 
-/** An operation at a path, and its row: a method of JSON-RPC, or a route of HTTP+JSON. */
+/** An operation at a path, and its row: a method of JSON-RPC, a route of HTTP+JSON, or an RPC of gRPC. */
 export interface RpcMethod {
   path: string;
   /** The JSON-RPC method, or the one that does the same. */
@@ -86,6 +87,8 @@ export interface RpcMethod {
   namesTask: boolean;
   /** Set if it is one of HTTP+JSON. */
   route?: HttpRoute;
+  /** Set if it is one of gRPC. Its path is the service. */
+  grpc?: GrpcMethod;
 }
 
 /** Every operation at every path of every binding. One that sends is there twice if it can name a task. */
@@ -101,14 +104,21 @@ export function rpcMethods(): RpcMethod[] {
     const { path, method, codec } = route;
     return formsOf({ path, method, profile: PROFILES.spec, route }, codec);
   });
-  return [...overRpc, ...overHttp];
+  const overGrpc = GRPC_METHODS.flatMap((grpc) => {
+    const { service, method, codec } = grpc;
+    return formsOf({ path: service, method, profile: PROFILES.spec, grpc }, codec);
+  });
+  return [...overRpc, ...overHttp, ...overGrpc];
 }
 
 /** Whether a route of a controller is one of these. */
 export const isOfA2a = ({ path }: { path: string }): boolean =>
   [...rpcPaths(), ...HTTP_ROUTES].some((each) => each.path === path);
 
-function formsOf(at: Pick<RpcMethod, 'path' | 'method' | 'profile' | 'route'>, codec: Codec): RpcMethod[] {
+function formsOf(
+  at: Pick<RpcMethod, 'path' | 'method' | 'profile' | 'route' | 'grpc'>,
+  codec: Codec,
+): RpcMethod[] {
   const describe = METHODS[at.method];
   if (!describe) throw new Error(`Describe the method ${at.method} in methods.ts, and what it can name.`);
   const params = describe({ taskId: 't', alias: 'a', agent: 'a' });
