@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import type { SealedSecret } from '@baton/database';
+import { pushSecretName, type SealedSecret } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { SecretBox } from './secret-box.js';
 
@@ -40,8 +40,7 @@ export class PushSecrets {
   }
 }
 
-/** No secret of a tenant has a name with a slash. */
 const keyOf = ({ tenantId, taskId, configId }: ConfigKey) => ({
   tenantId,
-  name: `push/${taskId}/${configId}`,
+  name: pushSecretName(taskId, configId),
 });

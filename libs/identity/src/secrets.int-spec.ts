@@ -1,7 +1,16 @@
-import { CatalogClient, SecretStore, TenantStore } from '@baton/database';
-import { randomBytes } from 'node:crypto';
+import type { Environment } from '@baton/config';
+import {
+  CatalogClient,
+  type SealedSecret,
+  SecretStore,
+  TenantStore,
+  webhookSecretName,
+} from '@baton/database';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
+import { PushSecrets } from './push-secrets.js';
+import { SecretBox } from './secret-box.js';
 import { Secrets } from './secrets.js';
 
 const [one, two] = [randomBytes(32), randomBytes(32)];
@@ -205,6 +214,37 @@ describe('the origins of a secret', () => {
 });
 
 describe('a rotation', () => {
+  it('encrypts the secrets of push configs and of webhooks again', async () => {
+    const task = randomUUID();
+    const config = { tenantId: acme, taskId: task, configId: 'of a caller' };
+    const pushSecrets = (masterKey: Buffer) =>
+      new PushSecrets({ masterKey, previousMasterKeys: [] } as unknown as Environment);
+    const given = { token: 'tok', credentials: 'whsec_x' };
+    const sealed = pushSecrets(one).seal(config, given)!;
+    const key = { tenantId: acme, name: webhookSecretName(task) };
+    const webhook = new SecretBox({ masterKey: one, previousMasterKeys: [] }).seal(key, VALUE);
+    const hex = (bytes: Uint8Array): string => `'\\x${Buffer.from(bytes).toString('hex')}'`;
+    const columns = ({ keyId, nonce, ciphertext }: SealedSecret): string =>
+      `'${keyId}', ${hex(nonce)}, ${hex(ciphertext)}`;
+    await sql(
+      `INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, delivered_sequence, head_sequence, key_id, nonce, ciphertext)
+       VALUES ('${acme}', '${task}', 'of a caller', 'https://x.example', '1.0', 0, 0, ${columns(sealed)})`,
+    );
+    await sql(
+      `INSERT INTO webhooks (tenant_id, id, url, created_by, key_id, nonce, ciphertext)
+       VALUES ('${acme}', '${task}', 'https://x.example', 'test', ${columns(webhook)})`,
+    );
+    await secrets(one).set(acme, 'openai', VALUE);
+    expect(await secrets(two, one).rotate(1)).toMatchObject({ rotated: 3, failures: [] });
+    const read = async (table: string) =>
+      (await sql(`SELECT key_id AS "keyId", nonce, ciphertext FROM ${table}`))[0] as unknown as SealedSecret;
+    expect(pushSecrets(two).open({ ...config, sealed: await read('push_configs') })).toEqual(given);
+    const box = new SecretBox({ masterKey: two, previousMasterKeys: [] });
+    expect(box.open(key, await read('webhooks'))).toBe(VALUE);
+    await sql('DELETE FROM push_configs');
+    await sql('DELETE FROM webhooks');
+  });
+
   const fill = async (count: number): Promise<string[]> => {
     const names = Array.from({ length: count }, (_, i) => `s${i}`);
     for (const name of names)

@@ -8,7 +8,7 @@ import { SecretBox, SecretError } from './secret-box.js';
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const MAX_VALUE_BYTES = 65_536;
 /** Secrets of one batch of a rotation. */
-const BATCH = 100;
+const BATCH = 1_000;
 
 /** The result of a rotation. */
 export interface Rotation {

@@ -31,6 +31,13 @@ export interface SecretKey {
   name: string;
 }
 
+/**
+ * Secrets that no tenant has named: those of a push config, and those of a webhook. Names that tenants give have no spaces.
+ * A rotation of the master key finds the row by this name.
+ */
+export const pushSecretName = (taskId: string, configId: string): string => `push ${taskId} ${configId}`;
+export const webhookSecretName = (id: string): string => `webhook ${id}`;
+
 /** An agent of a tenant's catalog in its present version. */
 export interface CatalogEntry extends Agent {
   version: number;

@@ -10,6 +10,9 @@ import type { BoundSecret, SealedSecret, SecretInfo, SecretKey } from './catalog
 
 const INFO = { name: true, keyId: true, origins: true, createdAt: true, updatedAt: true };
 
+/** No tenant has it. */
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+
 /** Encrypted secrets of tenants. The values cannot be read without the master key. */
 @Injectable()
 export class SecretStore {
@@ -121,28 +124,42 @@ export class SecretStore {
   }
 
   /**
-   * At most `limit` secrets of all tenants that another key has encrypted, by tenant and name.
+   * At most `limit` secrets of all tenants that another key has encrypted, by tenant and name: also those of push configs and
+   * of webhooks.
    * @param after the last one of the previous batch
    */
   async listOutdated(keyId: string, limit: number, after?: SecretKey): Promise<(SecretKey & SealedSecret)[]> {
-    const beyond = after && {
-      OR: [{ tenantId: { gt: after.tenantId } }, { tenantId: after.tenantId, name: { gt: after.name } }],
-    };
-    return this.catalog.run((prisma) =>
-      prisma.secret.findMany({
-        where: { keyId: { not: keyId }, ...beyond },
-        orderBy: [{ tenantId: 'asc' }, { name: 'asc' }],
-        take: limit,
-      }),
+    const { tenantId, name } = after ?? { tenantId: FIRST_ID, name: '' };
+    return this.catalog.run(
+      (prisma) => prisma.$queryRaw<(SecretKey & SealedSecret)[]>`
+        SELECT tenant_id::text AS "tenantId", name, key_id AS "keyId", nonce, ciphertext FROM (
+          SELECT tenant_id, name, key_id, nonce, ciphertext FROM secrets WHERE key_id <> ${keyId}
+          UNION ALL
+          SELECT tenant_id, 'push ' || task_id || ' ' || id, key_id, nonce, ciphertext FROM push_configs WHERE key_id <> ${keyId}
+          UNION ALL
+          SELECT tenant_id, 'webhook ' || id, key_id, nonce, ciphertext FROM webhooks WHERE key_id <> ${keyId}
+        ) sealed
+        WHERE (tenant_id, name COLLATE "C") > (${tenantId}::uuid, ${name} COLLATE "C")
+        ORDER BY tenant_id, name COLLATE "C" LIMIT ${limit}`,
     );
   }
 
   /** Replace `before` by `next`. @returns false if the secret was set or removed meanwhile; then nothing changes */
   async replace({ tenantId, name }: SecretKey, before: SealedSecret, next: SealedSecret): Promise<boolean> {
     const { keyId, nonce } = columnsOf(before);
-    const { count } = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.secret.updateMany({ where: { tenantId, name, keyId, nonce }, data: columnsOf(next) }),
-    );
+    const data = columnsOf(next);
+    const [kind, id = '', ...more] = name.split(' ');
+    const { count } = await this.catalog.inTenant(tenantId, (prisma) => {
+      // Ids of configs may have spaces.
+      if (kind === 'push' && more.length > 0) {
+        const where = { tenantId, taskId: id, id: more.join(' '), keyId, nonce };
+        return prisma.pushConfig.updateMany({ where, data });
+      }
+      if (kind === 'webhook' && id !== '') {
+        return prisma.webhook.updateMany({ where: { tenantId, id, keyId, nonce }, data });
+      }
+      return prisma.secret.updateMany({ where: { tenantId, name, keyId, nonce }, data });
+    });
     return count > 0;
   }
 

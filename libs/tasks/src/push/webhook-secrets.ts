@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import type { SealedSecret } from '@baton/database';
+import { type SealedSecret, webhookSecretName } from '@baton/database';
 import { SecretBox } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
 import { newSigningSecret } from './delivery-signer.js';
@@ -63,5 +63,4 @@ export class WebhookSecrets {
   }
 }
 
-/** Names of secrets that tenants choose have no spaces. */
-const keyOf = ({ tenantId, id }: WebhookKey) => ({ tenantId, name: `webhook ${id}` });
+const keyOf = ({ tenantId, id }: WebhookKey) => ({ tenantId, name: webhookSecretName(id) });
