@@ -125,6 +125,7 @@ function httpCellOf(answer: Answer, row: string, column: Column): string {
 function refusalOf(text: string, method: RpcMethod | undefined): string {
   if (text.includes('the tenant is suspended: unpaid bill')) return 'off';
   if (text.includes('the token lacks the scope tasks:write: without it')) return 'tasks:write';
+  if (!method && text.includes('the token lacks the scope agents:call')) return 'agents:call';
   if (text.includes('the token may write only the agents index')) return 'agents';
   if (text.includes('the token has a list of agents, and the audit log is')) return 'agents';
   const scopes = method ? OPERATIONS[method.operation].scopes.join(' or ') : '';
