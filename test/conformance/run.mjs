@@ -3,6 +3,7 @@
 // as the checkout is. The TCK sends no credentials, so a proxy on the loopback adds the token. Its reports are in `reports/`
 // of the checkout. docs/calling/conformance.md has the results.
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
@@ -14,6 +15,12 @@ import { startBaton } from '../../bench/servers.mjs';
 
 const AGENTS = fileURLToPath(new URL('agents', import.meta.url));
 const AGENT = '/agents/tck';
+const ENV = {
+  BATON_AGENTS_DIR: AGENTS,
+  // The TCK receives push notifications on this machine, and makes configs for example.com, which may have no address here.
+  OUTBOUND_ALLOW: 'localhost,127.0.0.1,::1,example.com',
+  BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+};
 
 /**
  * Forwards every request to `url` with the token. The `Host` stays, so cards name the proxy. Its root has the agent's card,
@@ -82,7 +89,7 @@ async function main() {
   const baton = await startBaton({
     workers: 1,
     env: {
-      BATON_AGENTS_DIR: AGENTS,
+      ...ENV,
       GRPC_PORT: String(grpcPort),
       GRPC_PUBLIC_ADDRESS: grpc.address,
     },

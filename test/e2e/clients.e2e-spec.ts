@@ -48,6 +48,16 @@ const metadataOf =
       },
     });
 
+const ENV = {
+  GRPC_PORT: '0',
+  PUSH_NOTIFICATIONS: 'all',
+  OUTBOUND_ALLOW: '127.0.0.1',
+  BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+};
+const NO_PUSH = { tenant: '', taskId: '', token: '', authentication: undefined };
+/** Where nobody listens. */
+const RECEIVER = 'http://127.0.0.1:9/events';
+
 const textsOf = (task: Task): unknown[] =>
   task.artifacts.flatMap(({ parts }) => parts.map(({ content }) => content?.value as unknown));
 
@@ -64,7 +74,7 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
   let tenant: string;
 
   beforeAll(async () => {
-    stack = await Stack.start({ driver, apis: 2, workers: 1, env: { GRPC_PORT: '0' } });
+    stack = await Stack.start({ driver, apis: 2, workers: 1, env: ENV });
     const { token, slug } = await stack.createTenant();
     tenant = slug;
     interceptor = metadataOf(token);
@@ -147,6 +157,53 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
       expect(canceled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
       const last = (await collect(stream)).at(-1)?.payload;
       expect(last?.$case === 'statusUpdate' && last.value.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
+    });
+
+    it('set, read, list and delete push configs', async () => {
+      const { id: taskId } = (await client.sendMessage(request('hello'))) as Task;
+      const config = (id: string) => ({
+        ...{ tenant: '', taskId, id, url: RECEIVER, token: 'my-token' },
+        authentication: { scheme: 'Bearer', credentials: 'my-key' },
+      });
+      const shown = {
+        taskId,
+        url: RECEIVER,
+        token: '',
+        authentication: { scheme: 'Bearer', credentials: '' },
+      };
+      for (const id of ['a', 'b'])
+        expect(await client.createTaskPushNotificationConfig(config(id))).toMatchObject({ ...shown, id });
+      const named = { tenant: '', taskId, id: 'a' };
+      expect(await client.getTaskPushNotificationConfig(named)).toMatchObject({ ...shown, id: 'a' });
+      const all = { tenant: '', taskId, pageSize: 0, pageToken: '' };
+      const idsOf = async () =>
+        (await client.listTaskPushNotificationConfig(all)).configs.map(({ id }) => id).sort();
+      expect(await idsOf()).toEqual(['a', 'b']);
+      await client.deleteTaskPushNotificationConfig(named);
+      await client.deleteTaskPushNotificationConfig(named);
+      expect(await idsOf()).toEqual(['b']);
+      await expect(client.getTaskPushNotificationConfig(named)).rejects.toThrow(/config "a" not found/);
+      const privateConfig = { ...config('c'), url: 'http://10.0.0.1/' };
+      await expect(client.createTaskPushNotificationConfig(privateConfig)).rejects.toThrow(
+        kind.generation === '0.3' ? /pushNotificationConfig\.url: .* public/ : /url: .* public/,
+      );
+    });
+
+    it('send a push config with a message', async () => {
+      const asked = request('hello');
+      const taskPushNotificationConfig = { ...NO_PUSH, id: 'mine', url: RECEIVER };
+      const configuration = { acceptedOutputModes: [], returnImmediately: false };
+      asked.configuration = { ...configuration, historyLength: undefined, taskPushNotificationConfig };
+      const { id: taskId } = (await client.sendMessage(asked)) as Task;
+      const named = { tenant: '', taskId, id: 'mine' };
+      expect(await client.getTaskPushNotificationConfig(named)).toMatchObject({ id: 'mine', url: RECEIVER });
+      const scheme = { scheme: 'Digest', credentials: 'x' };
+      asked.configuration.taskPushNotificationConfig = {
+        ...taskPushNotificationConfig,
+        authentication: scheme,
+      };
+      asked.message!.messageId = randomUUID();
+      await expect(client.sendMessage(asked)).rejects.toThrow(/"Digest" needs other credentials/);
     });
 
     it('answer a question', async () => {

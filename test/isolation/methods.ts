@@ -54,6 +54,7 @@ const byTaskId: Params = (named) => ({
   pushNotificationConfig: { url: 'https://push.example' },
   url: 'https://push.example',
 });
+const byConfig: Params = (named) => ({ ...byId(named), pushNotificationConfigId: 'config' });
 const bare: Params = (named) => ({ tenant: named.tenant, metadata: metadata(named) });
 const list: Params = (named) => ({
   contextId: named.contextId,
@@ -73,7 +74,8 @@ export const METHODS: Readonly<Record<string, Params>> = {
   CreateTaskPushNotificationConfig: byTaskId,
   GetTaskPushNotificationConfig: byTaskId,
   ListTaskPushNotificationConfigs: byTaskId,
-  DeleteTaskPushNotificationConfig: byTaskId,
+  // The walk reads the other one.
+  DeleteTaskPushNotificationConfig: (named) => ({ ...byTaskId(named), id: 'another' }),
   GetExtendedAgentCard: bare,
   'message/send': send0,
   'message/stream': send0,
@@ -81,9 +83,12 @@ export const METHODS: Readonly<Record<string, Params>> = {
   'tasks/cancel': byId,
   'tasks/resubscribe': byId,
   'tasks/pushNotificationConfig/set': byTaskId,
-  'tasks/pushNotificationConfig/get': byId,
+  'tasks/pushNotificationConfig/get': byConfig,
   'tasks/pushNotificationConfig/list': byId,
-  'tasks/pushNotificationConfig/delete': byId,
+  'tasks/pushNotificationConfig/delete': (named) => ({
+    ...byConfig(named),
+    pushNotificationConfigId: 'another',
+  }),
   'agent/getAuthenticatedExtendedCard': bare,
   'tasks/send': sendOld,
   'tasks/sendSubscribe': sendOld,

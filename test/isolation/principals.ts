@@ -81,7 +81,8 @@ export class Principals {
   static async start(): Promise<Principals> {
     const openId = await OpenIdProvider.start();
     const env = {
-      OUTBOUND_ALLOW: '127.0.0.1',
+      OUTBOUND_ALLOW: '127.0.0.1,push.example',
+      PUSH_NOTIFICATIONS: 'all',
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
     };
     const stack = await Stack.start({
@@ -163,10 +164,15 @@ export class Principals {
     return caller;
   }
 
-  /** A new task of the group, which asks for input. */
+  /** A new task of the group, which asks for input, with a push config unless it is a guest's. */
   async makeTask(group: Group): Promise<string> {
     const isGuest = group === 'guest';
-    const body = rpc('SendMessage', message({ text: 'hi', ...ASKING }));
+    const taskPushNotificationConfig = { id: 'config', url: 'https://push.example' };
+    const params = message({ text: 'hi', ...ASKING });
+    const body = rpc('SendMessage', {
+      ...params,
+      ...(!isGuest && { configuration: { taskPushNotificationConfig } }),
+    });
     const request = { method: 'POST', path: isGuest ? '/' : `/agents/${AGENT}`, body };
     const answer = await this.ask(this.waysOf(group)[0]!, request, { isRoot: isGuest });
     const { result } = answer.json as { result?: { task: { id: string } } };

@@ -5,7 +5,7 @@ import { METHODS } from './methods.js';
 import { GRPC_METHODS, type GrpcMethod } from '../../libs/a2a/src/grpc-methods.js';
 import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Codec } from '../../libs/a2a/src/codecs/codec.js';
-import { OPERATIONS, type OperationName } from '../../libs/a2a/src/operation.js';
+import { isPush, OPERATIONS, type OperationName } from '../../libs/a2a/src/operation.js';
 import { PROFILES, rpcPaths } from '../../libs/a2a/src/profiles/index.js';
 import { profileFor } from '../../libs/a2a/src/profiles/profile.js';
 import type { Profile } from '../../libs/a2a/src/profiles/profile.js';
@@ -124,6 +124,9 @@ function formsOf(
   const params = describe({ taskId: 't', alias: 'a', agent: 'a' });
   const { operation, clientTaskId } = codec.decode(at.method, params);
   const form = { ...at, version: codec.version, operation };
+  // There it is refused whatever it names.
+  if (isPush(operation) && at.profile.rules.push === 'refused')
+    return [{ ...form, row: 'push where it is refused', namesTask: true }];
   const { access, needsLiveAgent } = OPERATIONS[operation];
   const isSend = access === 'write' && needsLiveAgent;
   if (!isSend) return [{ ...form, row: operation, namesTask: true }];

@@ -69,6 +69,10 @@ export const agentFile = z.strictObject({
   outputModes: texts.describe('Media types that it answers with; left out = text and JSON'),
   extensions: z.array(extension).default([]).describe('A2A extensions that it speaks'),
   extended: extended.optional().describe('The extended card: what only callers with a token may read'),
+  pushNotifications: z
+    .boolean()
+    .optional()
+    .describe('Whether callers may ask for push notifications; left out = PUSH_NOTIFICATIONS'),
   a2aEnabled: z.boolean().optional().describe('False: hidden from callers of other systems'),
   provider: z.strictObject({ organization: text, url }).optional(),
   documentationUrl: url.optional(),

@@ -33,6 +33,8 @@ export interface AgentDefinition {
   extensions: AgentExtension[];
   /** Left out = the agent has no extended card. */
   extended?: ExtendedDefinition;
+  /** Whether callers may ask for push notifications of its tasks; left out = what the environment says. */
+  pushNotifications?: boolean;
   /** False hides the agent from callers who may only reach enabled ones (`isEnabled`); left out = enabled. */
   a2aEnabled?: boolean;
   provider?: { organization: string; url: string };
@@ -48,6 +50,15 @@ export interface AgentDefinition {
 export interface MaybeEnabled extends Pick<Agent, 'status'> {
   definition: Pick<AgentDefinition, 'a2aEnabled'>;
 }
+
+/** Which agents have push notifications: none, those that declare them, or all that do not decline them. */
+export type PushPolicy = 'off' | 'declared' | 'all';
+
+/** Whether callers may ask for push notifications of the tasks of an agent. */
+export const hasPush = (
+  { definition }: { definition: Pick<AgentDefinition, 'pushNotifications'> },
+  mode: PushPolicy,
+): boolean => mode !== 'off' && (definition.pushNotifications ?? mode === 'all');
 
 /** What the extended card of an agent says beside its card (A2A 1.0 §3.1.11). */
 export interface ExtendedDefinition {

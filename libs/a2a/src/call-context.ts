@@ -79,6 +79,20 @@ export interface OperationRules {
   history: 'task' | 'conversation';
   /** How an extended card is refused that the agent's card does not declare. */
   extendedCard: 'unsupported-operation' | 'extended-card-not-configured';
+  /** Whether agents have push notifications. */
+  push: 'as-declared' | 'refused';
+  /** What a push notification config and its members are called. */
+  pushFields: PushFields;
+}
+
+/** Where the version of a call has the members of a push notification config, as errors name them. */
+export interface PushFields {
+  /** The config in the params of its own operation; empty = the params are the config. */
+  config: string;
+  /** The config in the params of a send. */
+  inSend: string;
+  /** The scheme in `authentication`. */
+  scheme: string;
 }
 
 /** How a send to an id that the caller has used before is understood (`turnOfAlias`). */
@@ -101,4 +115,6 @@ export const SPEC_RULES: OperationRules = {
   streamEnds: 'with-turn',
   history: 'task',
   extendedCard: 'unsupported-operation',
+  push: 'as-declared',
+  pushFields: { config: '', inSend: 'configuration.taskPushNotificationConfig', scheme: 'scheme' },
 };

@@ -22,6 +22,10 @@ export {
   ListTasksResponse,
   CancelTaskRequest,
   SubscribeToTaskRequest,
+  DeleteTaskPushNotificationConfigRequest,
+  GetTaskPushNotificationConfigRequest,
+  ListTaskPushNotificationConfigsRequest,
+  ListTaskPushNotificationConfigsResponse,
   taskStateToJSON,
 } from '@a2a-js/sdk';
 export type { AgentCapabilities, AgentExtension, AgentInterface, AgentSkill } from '@a2a-js/sdk';

@@ -3,13 +3,18 @@ import type {
   AgentCard,
   Artifact,
   CancelTaskRequest,
+  DeleteTaskPushNotificationConfigRequest,
+  GetTaskPushNotificationConfigRequest,
   GetTaskRequest,
+  ListTaskPushNotificationConfigsRequest,
+  ListTaskPushNotificationConfigsResponse,
   ListTasksRequest,
   ListTasksResponse,
   Message,
   SendMessageRequest,
   SubscribeToTaskRequest,
   Task,
+  TaskPushNotificationConfig,
 } from './model.js';
 import type { EventPayload } from './events.js';
 import { CARD_SCOPES, type Scope } from './rights.js';
@@ -76,6 +81,15 @@ const SEND = {
   historyLengthOf: ({ configuration }: SendMessageRequest) => configuration?.historyLength,
 } as const;
 
+/** A config says where the content of a task goes. So whoever reads one must be allowed to act on the task, as well. */
+const PUSH = {
+  scopes: CALL,
+  // Guests of one address may be one caller, and nobody knows where they are when their tasks end.
+  tokenRequired: 'for push notifications',
+  needsLiveAgent: false,
+  taskIdOf: ({ taskId }: { taskId: string }) => taskId,
+} as const;
+
 /**
  * Every operation of A2A 1.0 §3.1. This table is the one place that describes them: codecs, edge, use cases and
  * log fields derive from it. To add one, add its entry; the compiler then names its codecs' entries and its use case.
@@ -117,12 +131,23 @@ export const OPERATIONS = {
     needsLiveAgent: false,
     taskIdOf: ({ id }) => id,
   }),
-  /** Create, get, list and delete of push notification configs; refused until an agent supports push. */
-  pushNotificationConfig: unary<{ taskId: string }, never>({
+  createTaskPushNotificationConfig: unary<TaskPushNotificationConfig, TaskPushNotificationConfig>({
+    ...PUSH,
     access: 'write',
-    scopes: CALL,
-    needsLiveAgent: false,
-    taskIdOf: ({ taskId }) => taskId,
+    resultTaskIdOf: ({ taskId }) => taskId,
+  }),
+  getTaskPushNotificationConfig: unary<GetTaskPushNotificationConfigRequest, TaskPushNotificationConfig>({
+    ...PUSH,
+    access: 'read',
+    resultTaskIdOf: ({ taskId }) => taskId,
+  }),
+  listTaskPushNotificationConfigs: unary<
+    ListTaskPushNotificationConfigsRequest,
+    ListTaskPushNotificationConfigsResponse
+  >({ ...PUSH, access: 'read', resultTaskIdOf: () => undefined }),
+  deleteTaskPushNotificationConfig: unary<DeleteTaskPushNotificationConfigRequest, Record<string, never>>({
+    ...PUSH,
+    access: 'write',
     resultTaskIdOf: () => undefined,
   }),
   getExtendedAgentCard: unary<Record<string, never>, AgentCard>({
@@ -137,6 +162,13 @@ export const OPERATIONS = {
 };
 
 export type OperationName = keyof typeof OPERATIONS;
+
+/** Those of push notification configs. */
+export type PushOperationName = Extract<OperationName, `${string}PushNotificationConfig${string}`>;
+
+/** Whether an operation is one of push notification configs. */
+export const isPush = (operation: OperationName): operation is PushOperationName =>
+  operation.includes('PushNotificationConfig');
 
 /** The canonical request of each operation. */
 export type Requests = {

@@ -122,6 +122,14 @@ export const LIMITS = {
     min: 1,
     max: MAX_LIMIT,
   },
+  pushConfigs: {
+    counts: 'push notification configs of one task',
+    description: 'Maximum push notification configs of a task.',
+    exceeded: '429, `Retry-After: 60`',
+    default: 20,
+    min: 1,
+    max: 1_000,
+  },
   eventBytes: {
     counts: 'bytes of one event of an agent',
     description:

@@ -19,6 +19,7 @@ import {
   pem,
   port,
   publishedKeys,
+  pushMode,
   signingKey,
   systemKey,
   text,
@@ -490,6 +491,17 @@ const everyProcess = group('Every process', {
     milliseconds,
     1000,
     'Maximum time in ms that a process accepts a token without asking Postgres again.',
+  ),
+  pushNotifications: setting(
+    pushMode,
+    'declared',
+    'Agents with push notifications: off = none; declared = those with `pushNotifications: true` in their document; ' +
+      'all = all but those with `pushNotifications: false` (docs/calling/push.md).',
+  ),
+  pushChallenge: setting(
+    flag,
+    false,
+    'A receiver of push notifications must answer a challenge before its config is stored (docs/calling/push.md).',
   ),
   outboundAllow: setting(
     destinations,

@@ -50,6 +50,9 @@ function oneOf<const T extends readonly string[]>(...values: T) {
   return z.enum(values, { error: `set it to one of ${values.join(', ')}` });
 }
 
+/** Which agents have push notifications. */
+export const pushMode = oneOf('off', 'declared', 'all');
+
 /** A path, made absolute from the working folder. */
 export const path = z.string().transform((value) => resolve(value));
 

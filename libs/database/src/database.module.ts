@@ -13,6 +13,7 @@ import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
 import { IssuerStore } from './tenants/issuer.store.js';
 import { JournalStore } from './runs/journal.store.js';
+import { PushConfigStore } from './push/push-config.store.js';
 import { RetentionStore } from './retention/retention.store.js';
 import { DeadPushStore } from './push/dead-push.store.js';
 import { PushDeliveryStore } from './push/push-delivery.store.js';
@@ -45,7 +46,7 @@ const STORES = [
   IssuerStore,
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
   ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],
-  ...[PushDeliveryStore, DeadPushStore, WebhookStore],
+  ...[PushConfigStore, PushDeliveryStore, DeadPushStore, WebhookStore],
 ];
 
 /** One line of JSON for programs that collect standard output. */

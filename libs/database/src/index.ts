@@ -55,12 +55,21 @@ export { agentSummary, AgentStore } from './catalog/agent.store.js';
 export { SecretStore } from './catalog/secret.store.js';
 export { type DeadPush, type DeadPushPage, DeadPushStore } from './push/dead-push.store.js';
 export {
+  type NewPushConfig,
+  type PushConfig,
+  type PushConfigKey,
+  PushConfigStore,
+  PushConfigTakenError,
+  type TurnPush,
+} from './push/push-config.store.js';
+export {
   type ClaimedPush,
   type ClaimLimits,
   PUSH_MODES,
   PushDeliveryStore,
   type PushFailure,
   type PushMode,
+  type PushProtocol,
 } from './push/push-delivery.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore } from './schedules/schedule.store.js';

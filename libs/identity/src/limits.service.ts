@@ -123,6 +123,7 @@ const REMEDIES: Partial<Record<LimitName, string>> = {
   schedules: 'remove schedules that you no longer need',
   webhooks: 'delete webhooks that nobody needs',
   tokens: 'revoke tokens that nobody uses',
+  pushConfigs: 'delete one of the task',
   storedBytes: 'delete what you no longer need, or wait until old tasks are deleted',
 };
 

@@ -70,6 +70,14 @@ export function guardedConnect(rules: ConnectRules): buildConnector.connector {
   };
 }
 
+/** Rejects with OutboundRefused if no connection to a URL is allowed. Opens none. */
+export async function assertReachable(rules: ConnectRules, { hostname, protocol, port }: URL): Promise<void> {
+  const host = new GuardedHost(rules, plainHost(hostname), portOf(protocol, port));
+  const refusal = host.refusal();
+  if (refusal) throw refusal;
+  await host.check();
+}
+
 /** The host of one connection. */
 class GuardedHost {
   constructor(
@@ -113,6 +121,11 @@ class GuardedHost {
     const usable = reachable.filter((_, i) => refusals[i] === undefined);
     if (usable.length === 0 && refusals[0]) throw refusals[0];
     return usable;
+  }
+
+  /** Rejects with OutboundRefused if none of its addresses may be called, as far as they are known here. */
+  async check(): Promise<void> {
+    if (!this.isResolvedElsewhere && !isIP(this.host)) await this.addresses();
   }
 
   /** A connection through the proxy. Rejects with OutboundRefused or ProxyError. */

@@ -86,6 +86,22 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
     return { fetch: fetchWithin({}), fetchWithin };
   }
 
+  /**
+   * Whether a tenant may call a URL, before it is stored. A call checks it again. Resolves also when the name could not be
+   * looked up for the moment.
+   * @throws OutboundRefused with the reason for the tenant, as its calls would be refused
+   */
+  async assertReachable(url: URL, lists: EgressLists): Promise<void> {
+    checkOutboundUrl(url);
+    const { assertReachable } = await import('./guarded-connect.js');
+    try {
+      await assertReachable(this.rulesFor(lists), url);
+    } catch (error) {
+      if (error instanceof OutboundRefused) throw error;
+      this.log?.info('a name could not be looked up', { host: url.host, err: error });
+    }
+  }
+
   /** A call of no tenant: only what the operator has set holds. */
   readonly fetch: Fetch = this.fetchWithin({});
 
@@ -106,15 +122,23 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
     const key = JSON.stringify([lists.allow, lists.deny]);
     let client = this.clients.get(key);
     if (!client) {
-      const { outboundProxy: proxy, outboundProxyResolves: proxyResolves = false } = this.settings;
-      const onRefused = (host: string, reason: string): void =>
-        this.log?.info('outbound call refused', { host, reason });
-      const egress = new TenantEgress(lists);
-      const rules = { ...this.operator, egress, resolve: this.resolve, proxyResolves, onRefused };
-      client = openClient(rules, proxy);
+      client = openClient(this.rulesFor(lists), this.settings.outboundProxy);
       this.clients.set(key, client);
     }
     return client;
+  }
+
+  private rulesFor(lists: EgressLists): ConnectRules {
+    const { outboundProxyResolves: proxyResolves = false } = this.settings;
+    const onRefused = (host: string, reason: string): void =>
+      this.log?.info('outbound call refused', { host, reason });
+    return {
+      ...this.operator,
+      egress: new TenantEgress(lists),
+      resolve: this.resolve,
+      proxyResolves,
+      onRefused,
+    };
   }
 
   private async follow(

@@ -5,13 +5,14 @@ import {
   type Profile,
   type ProfileCard,
   ProtocolError,
-  buildAgentCard,
 } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
 import { Controller, Get, Module, Param, Req, Res, type Type } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public, RequireScope } from '../access/access.guard.js';
 import { AccessModule } from '../access/access.module.js';
+import { AgentCards } from '../core/agent-cards.js';
 import { AgentFinder } from '../core/request-context.js';
 import { CoreModule } from '../core/core.module.js';
 import { HttpModule } from '../http/http.module.js';
@@ -29,7 +30,7 @@ export class CardsController {
   constructor(
     private readonly agents: AgentFinder,
     private readonly sheets: CardSheets,
-    private readonly publicUrl: PublicUrl,
+    private readonly cards: AgentCards,
   ) {}
 
   @Get(':agent/.well-known/agent-card.json')
@@ -64,7 +65,7 @@ export class CardsController {
 
   private async cardOf(request: FastifyRequest, slugOrId: string): Promise<AgentCard> {
     const agent = await this.agents.named(callerOf(request), slugOrId);
-    return buildAgentCard(agent, this.publicUrl.of(request), this.publicUrl.grpcOf(request));
+    return this.cards.unsigned(agent, request);
   }
 }
 
@@ -77,6 +78,7 @@ function profileCardController(card: ProfileCard): Type {
       private readonly agents: AgentFinder,
       private readonly sheets: CardSheets,
       private readonly publicUrl: PublicUrl,
+      private readonly environment: Environment,
     ) {}
 
     @Describe({ id: 'getAgentCard', summary: 'The card of an agent', answer: a2aSchema('The card') })
@@ -87,7 +89,8 @@ function profileCardController(card: ProfileCard): Type {
       @Res() reply: FastifyReply,
     ): Promise<void> {
       const agent = await this.agents.named(callerOf(request), slugOrId);
-      const sheet = this.sheets.unsigned(card.encode(agent, this.publicUrl.of(request)));
+      const { pushNotifications } = this.environment;
+      const sheet = this.sheets.unsigned(card.encode(agent, this.publicUrl.of(request), pushNotifications));
       await sendCard(sheet, 'private', request, reply);
     }
   }

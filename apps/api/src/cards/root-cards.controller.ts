@@ -1,18 +1,12 @@
-import {
-  type Agent,
-  CARD_SCOPES,
-  type CardForm,
-  PROFILES,
-  type ProfileCard,
-  buildAgentCard,
-} from '@baton/a2a';
+import { type Agent, CARD_SCOPES, type CardForm, PROFILES, type ProfileCard } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OptionalToken, RequireScope } from '../access/access.guard.js';
 import { HostBindings } from '../access/host-bindings.js';
 import { PublicUrl } from '../http/public-url.js';
-import { buildRootCard } from '../core/agent-cards.js';
+import { AgentCards } from '../core/agent-cards.js';
 import { AgentFinder } from '../core/request-context.js';
 import { type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 
@@ -66,6 +60,8 @@ export class RootCardsController {
     private readonly hosts: HostBindings,
     private readonly sheets: CardSheets,
     private readonly publicUrl: PublicUrl,
+    private readonly cards: AgentCards,
+    private readonly environment: Environment,
   ) {}
 
   @Get('.well-known/agent-card.json')
@@ -86,7 +82,12 @@ export class RootCardsController {
     const { agent, origin } = root;
     const sheet =
       origin !== undefined && FLAT_PROFILE_CARD
-        ? this.sheets.unsigned(withoutToken(FLAT_PROFILE_CARD.encode(agent, origin), request))
+        ? this.sheets.unsigned(
+            withoutToken(
+              FLAT_PROFILE_CARD.encode(agent, origin, this.environment.pushNotifications),
+              request,
+            ),
+          )
         : await this.sheet(root, '0.2', request);
     await sendCard(sheet, this.audienceOf(root, request), request, reply);
   }
@@ -94,8 +95,8 @@ export class RootCardsController {
   private sheet({ agent, origin }: RootAgent, form: CardForm, request: FastifyRequest): Promise<CardSheet> {
     const card =
       origin === undefined
-        ? buildAgentCard(agent, this.publicUrl.of(request), this.publicUrl.grpcOf(request))
-        : buildRootCard(agent, { origin, grpc: this.publicUrl.grpcAt(origin) }, hasToken(request));
+        ? this.cards.unsigned(agent, request)
+        : this.cards.atRoot(agent, origin, hasToken(request));
     return this.sheets.sheet(card, form);
   }
 

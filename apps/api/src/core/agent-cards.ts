@@ -1,16 +1,43 @@
-import { type Agent, type AgentCard, buildAgentCard } from '@baton/a2a';
+import { type Agent, type AgentCard, buildAgentCard, type PushPolicy } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { PublicUrl } from '../http/public-url.js';
 import type { CallRequest } from '../http/requests.js';
 import { CardSigner } from './card-signer.js';
 
-/** Builds the cards that operations answer with. */
+/** Builds the specification's cards of agents. */
 @Injectable()
 export class AgentCards {
+  private readonly push: PushPolicy;
+
   constructor(
     private readonly publicUrl: PublicUrl,
     private readonly signer: CardSigner,
-  ) {}
+    { pushNotifications }: Environment,
+  ) {
+    this.push = pushNotifications;
+  }
+
+  /** The card of an agent with the URLs at which this request has reached it, unsigned. */
+  unsigned(agent: Agent, request: CallRequest): AgentCard {
+    return buildAgentCard(agent, this.publicUrl.of(request), this.publicUrl.grpcOf(request), this.push);
+  }
+
+  /**
+   * The card of an agent at the root of the host it is bound to, which is its only address there, unsigned.
+   * @param needsToken false for callers that are let in without one
+   */
+  atRoot(agent: Agent, origin: string, needsToken: boolean): AgentCard {
+    const card = buildAgentCard(agent, origin, undefined, this.push);
+    const grpc = this.publicUrl.grpcAt(origin);
+    const addresses = [{ url: `${origin}/`, protocolBinding: 'JSONRPC' }];
+    if (grpc !== undefined) addresses.push({ url: grpc, protocolBinding: 'GRPC' });
+    const supportedInterfaces = addresses.flatMap((address) =>
+      ROOT_VERSIONS.map((protocolVersion) => ({ ...address, protocolVersion, tenant: '' })),
+    );
+    const securityRequirements = needsToken ? card.securityRequirements : [];
+    return { ...card, supportedInterfaces, securityRequirements };
+  }
 
   /**
    * The card of an agent with the URLs at which this request has reached it, signed if a key is configured.
@@ -21,35 +48,11 @@ export class AgentCards {
     const { host } = request.headers;
     const card =
       isRoot && host !== undefined
-        ? this.rootCard(agent, `${new URL(url).protocol}//${host}`)
-        : buildAgentCard(agent, url, this.publicUrl.grpcOf(request));
+        ? this.atRoot(agent, `${new URL(url).protocol}//${host}`, true)
+        : this.unsigned(agent, request);
     return this.signer.sign(card);
-  }
-
-  private rootCard(agent: Agent, origin: string): AgentCard {
-    return buildRootCard(agent, { origin, grpc: this.publicUrl.grpcAt(origin) }, true);
   }
 }
 
 /** The protocol versions at the root, the preferred one first. */
 const ROOT_VERSIONS = ['1.0', '0.3'];
-
-/**
- * The card of an agent at the root of the host it is bound to, which is its only address there.
- * @param at the origin of the host, and the gRPC port there if there is one
- * @param needsToken false for callers that are let in without one
- */
-export function buildRootCard(
-  agent: Agent,
-  { origin, grpc }: { origin: string; grpc: string | undefined },
-  needsToken: boolean,
-): AgentCard {
-  const card = buildAgentCard(agent, origin);
-  const addresses = [{ url: `${origin}/`, protocolBinding: 'JSONRPC' }];
-  if (grpc !== undefined) addresses.push({ url: grpc, protocolBinding: 'GRPC' });
-  const supportedInterfaces = addresses.flatMap((address) =>
-    ROOT_VERSIONS.map((protocolVersion) => ({ ...address, protocolVersion, tenant: '' })),
-  );
-  const securityRequirements = needsToken ? card.securityRequirements : [];
-  return { ...card, supportedInterfaces, securityRequirements };
-}

@@ -23,6 +23,6 @@ import { AgentFinder, CallResolver } from './request-context.js';
     EventStreams,
     StreamQuota,
   ],
-  exports: [AgentFinder, CallHandler, CallRunner, CardSigner],
+  exports: [AgentCards, AgentFinder, CallHandler, CallRunner, CardSigner],
 })
 export class CoreModule {}

@@ -1,4 +1,4 @@
-import type { Agent } from '../agent.js';
+import { type Agent, hasPush, type PushPolicy } from '../agent.js';
 import { AgentCard, type AgentExtension, type AgentInterface, type AgentSkill } from '../model.js';
 
 /** Every binding of HTTP and version an agent is served with, the preferred one first. A new binding is one row. */
@@ -27,12 +27,15 @@ export const RESUME_EXTENSION: AgentExtension = {
 /**
  * The card of an agent as this server offers it at `publicUrl` (A2A 1.0 §4.4.1), unsigned.
  * @param grpcAddress name and port of the gRPC port, if there is one
+ * @param push which agents have push notifications
  */
 export function buildAgentCard(
-  { slug, definition }: Agent,
+  agent: Agent,
   publicUrl: string,
   grpcAddress?: string,
+  push: PushPolicy = 'declared',
 ): AgentCard {
+  const { slug, definition } = agent;
   const { inputModes, outputModes } = definition;
   return {
     name: definition.name,
@@ -44,7 +47,7 @@ export function buildAgentCard(
     supportedInterfaces: buildInterfaces(slug, publicUrl, grpcAddress),
     capabilities: {
       streaming: true,
-      pushNotifications: false,
+      pushNotifications: hasPush(agent, push),
       extensions: extensionsOf(definition),
       extendedAgentCard: definition.extended !== undefined,
     },
@@ -189,8 +192,13 @@ export function flattenCard(card: AgentCard): JsonObject {
 }
 
 /** The flat card of an agent for clients of another system, which know no extension of ours. */
-export function buildForeignCard(agent: Agent, publicUrl: string, url: string): JsonObject {
-  const card = buildAgentCard(agent, publicUrl);
+export function buildForeignCard(
+  agent: Agent,
+  publicUrl: string,
+  url: string,
+  push?: PushPolicy,
+): JsonObject {
+  const card = buildAgentCard(agent, publicUrl, undefined, push);
   const extensions = card.capabilities?.extensions.filter((each) => each !== RESUME_EXTENSION) ?? [];
   const supportedInterfaces = [{ url, protocolBinding: 'JSONRPC', protocolVersion: '0.3', tenant: '' }];
   const capabilities = card.capabilities && { ...card.capabilities, extensions };

@@ -276,12 +276,16 @@ function unwrapData(part: Part): Part {
   };
 }
 
-/** Decode a push notification config inside a send; 0.3 lists its authentication `schemes`, 1.0 has one. */
-export function readPushConfig(config: Fields): TaskPushNotificationConfig {
+/**
+ * Decode a push notification config; 0.3 lists its authentication `schemes`, 1.0 has one. What its values may be is checked
+ * where it is stored: an agent without push refuses any.
+ * @param taskId empty in a send
+ */
+export function readPushConfig(config: Fields, taskId = ''): TaskPushNotificationConfig {
   const authentication = config.child('authentication');
   return {
     tenant: '',
-    taskId: '',
+    taskId,
     id: config.id('id'),
     url: config.string('url') ?? '',
     token: config.string('token') ?? '',

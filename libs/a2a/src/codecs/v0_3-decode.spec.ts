@@ -1,5 +1,6 @@
 import { Role, type SendMessageRequest } from '../model.js';
 import { refusalOf } from '../testing/profile.js';
+import { V0_3_HTTP_CODEC } from './v0_3-http.js';
 import { V0_3_CODEC } from './v0_3.js';
 
 const decode = (method: string, params: unknown) => V0_3_CODEC.decode(method, params).request as never;
@@ -115,11 +116,65 @@ describe('decoding other 0.3 methods', () => {
     });
     expect(decode('tasks/cancel', { id: 'a', metadata: {} })).toEqual({ tenant: '', id: 'a', metadata: {} });
     expect(decode('tasks/resubscribe', { id: 'a' })).toEqual({ tenant: '', id: 'a' });
-    expect(decode('tasks/pushNotificationConfig/set', { taskId: 'a' })).toEqual({ taskId: 'a' });
-    expect(decode('tasks/pushNotificationConfig/list', { id: 'a' })).toEqual({ taskId: 'a' });
     expect(V0_3_CODEC.decode('agent/getAuthenticatedExtendedCard', undefined).operation).toBe(
       'getExtendedAgentCard',
     );
+  });
+
+  it('reads push configs, over JSON-RPC and over HTTP+JSON', () => {
+    const given = { id: 'c', url: 'https://x', authentication: { schemes: ['Basic'], credentials: 's' } };
+    const config = {
+      ...{ tenant: '', taskId: 'a', id: 'c', url: 'https://x', token: '' },
+      authentication: { scheme: 'Basic', credentials: 's' },
+    };
+    const set = 'tasks/pushNotificationConfig/set';
+    expect(decode(set, { taskId: 'a', pushNotificationConfig: given })).toEqual(config);
+    const overHttp = (params: object) => V0_3_HTTP_CODEC.decode(set, { taskId: 'a', ...params }).request;
+    const name = 'tasks/a/pushNotificationConfigs/c';
+    for (const params of [
+      { name, pushNotificationConfig: given },
+      { parent: 'tasks/a', config_id: 'c', config: { name, push_notification_config: given } },
+      { parent: 'tasks/a', configId: 'c', config: { pushNotificationConfig: { ...given, id: '' } } },
+    ])
+      expect(overHttp(params)).toEqual(config);
+    expect(refusalOf(() => decode(set, { taskId: 'a' }))).toBe('pushNotificationConfig');
+    expect(refusalOf(() => overHttp({ config: {} }))).toBe('config.pushNotificationConfig');
+    expect(decode('tasks/pushNotificationConfig/get', { id: 'a' })).toEqual({
+      tenant: '',
+      taskId: 'a',
+      id: '',
+    });
+    expect(decode('tasks/pushNotificationConfig/list', { id: 'a' })).toMatchObject({ taskId: 'a' });
+    const removed = { id: 'a', pushNotificationConfigId: 'c' };
+    expect(decode('tasks/pushNotificationConfig/delete', removed)).toEqual({
+      tenant: '',
+      taskId: 'a',
+      id: 'c',
+    });
+    expect(refusalOf(() => decode('tasks/pushNotificationConfig/delete', { id: 'a' }))).toBe(
+      'pushNotificationConfigId',
+    );
+  });
+
+  it('writes push configs, over JSON-RPC and over HTTP+JSON', () => {
+    const config = {
+      ...{ tenant: '', taskId: 'a', id: 'c', url: 'https://x', token: '' },
+      authentication: { scheme: 'Basic', credentials: '' },
+    };
+    const inside = { id: 'c', url: 'https://x', authentication: { schemes: ['Basic'] } };
+    const shown = { taskId: 'a', pushNotificationConfig: inside };
+    const proto = { name: 'tasks/a/pushNotificationConfigs/c', pushNotificationConfig: inside };
+    for (const operation of ['createTaskPushNotificationConfig', 'getTaskPushNotificationConfig'] as const) {
+      expect(V0_3_CODEC.encodeResult(operation, config)).toEqual(shown);
+      expect(V0_3_HTTP_CODEC.encodeResult(operation, config)).toEqual(proto);
+    }
+    const page = { configs: [config], nextPageToken: '' };
+    expect(V0_3_CODEC.encodeResult('listTaskPushNotificationConfigs', page)).toEqual([shown]);
+    expect(V0_3_HTTP_CODEC.encodeResult('listTaskPushNotificationConfigs', page)).toEqual({
+      configs: [proto],
+    });
+    expect(V0_3_CODEC.encodeResult('deleteTaskPushNotificationConfig', {})).toBeNull();
+    expect(V0_3_HTTP_CODEC.encodeResult('deleteTaskPushNotificationConfig', {})).toEqual({});
   });
 
   it.each(['tasks/get', 'tasks/cancel', 'tasks/resubscribe', 'tasks/pushNotificationConfig/get'])(

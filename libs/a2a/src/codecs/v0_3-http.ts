@@ -9,6 +9,7 @@
  * What is written as in 0.3 over JSON-RPC is read as well.
  */
 import { roleFromJSON } from '@a2a-js/sdk';
+import { LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET } from '@a2a-js/sdk/compat/v0_3';
 import { encodeCard } from '../cards/agent-card.js';
 import type { EventPayload } from '../events.js';
 import {
@@ -20,13 +21,14 @@ import {
   type SendMessageConfiguration,
   type SendMessageRequest,
   type Task,
+  type TaskPushNotificationConfig,
   TaskState,
   taskStateToJSON,
 } from '../model.js';
 import { endsTurn } from '../task.js';
 import { BARE_FRAMES, defineCodec, type WireMethods } from './codec.js';
 import { type Fields, type MessageGrammar, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
-import { ROLES, V0_3 } from './v0_3.js';
+import { encodeConfig, readSetConfig, ROLES, V0_3 } from './v0_3.js';
 
 const GRAMMAR: MessageGrammar = {
   user: 'ROLE_USER',
@@ -58,6 +60,22 @@ export const V0_3_HTTP_CODEC = defineCodec({
     sendStreamingMessage: { methods: sendMethods(operations.sendStreamingMessage.methods) },
     getTask: { ...operations.getTask, encode: encodeTask },
     cancelTask: { ...operations.cancelTask, encode: encodeTask },
+    createTaskPushNotificationConfig: {
+      methods: { [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET]: readCreateConfig },
+      encode: encodeTaskConfig,
+    },
+    getTaskPushNotificationConfig: {
+      ...operations.getTaskPushNotificationConfig,
+      encode: encodeTaskConfig,
+    },
+    listTaskPushNotificationConfigs: {
+      ...operations.listTaskPushNotificationConfigs,
+      encode: ({ configs }) => ({ configs: configs.map(encodeTaskConfig) }),
+    },
+    deleteTaskPushNotificationConfig: {
+      ...operations.deleteTaskPushNotificationConfig,
+      encode: (empty) => empty,
+    },
     getExtendedAgentCard: { ...operations.getExtendedAgentCard, encode: encodeCardForAll },
   },
   encodeItem: ({ payload }) => encodeEvent(payload),
@@ -81,6 +99,27 @@ function readConfiguration(configuration: Fields): SendMessageConfiguration {
     // 0 is the default, which means all.
     historyLength: configuration.historyLength() || undefined,
     returnImmediately: configuration.boolean('blocking') !== true,
+  };
+}
+
+/**
+ * The body is the config with its resource name (the proto names it as the body), the whole request of the proto with the
+ * config in it, or the params of JSON-RPC.
+ */
+function readCreateConfig(params: Fields): TaskPushNotificationConfig {
+  const inRequest = params.child('config');
+  if (!inRequest) return readSetConfig(params);
+  const taskId = params.requiredId('taskId');
+  const fields = inRequest.child('pushNotificationConfig');
+  if (!fields) throw inRequest.refuse('pushNotificationConfig', 'is required and must be an object');
+  const config = readPushConfig(fields, taskId);
+  return { ...config, id: config.id || params.id('configId') };
+}
+
+function encodeTaskConfig({ taskId, ...config }: TaskPushNotificationConfig): JsonObject {
+  return {
+    name: `tasks/${taskId}/pushNotificationConfigs/${config.id}`,
+    pushNotificationConfig: encodeConfig(config),
   };
 }
 

@@ -33,6 +33,7 @@ import {
   type SendMessageConfiguration,
   type SendMessageRequest,
   type Task,
+  type TaskPushNotificationConfig,
   TaskState,
 } from '../model.js';
 import { endsTurn, stateName } from '../task.js';
@@ -82,15 +83,39 @@ export const V0_3: WireVersion = {
       encode: encodeTask,
     },
     subscribeToTask: { methods: { [LEGACY_METHOD_TASKS_RESUBSCRIBE]: readTaskId } },
-    pushNotificationConfig: {
+    // `set` names the task `taskId`, the others `id`.
+    createTaskPushNotificationConfig: {
+      methods: { [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET]: readSetConfig },
+      encode: encodeTaskConfig,
+    },
+    getTaskPushNotificationConfig: {
       methods: {
-        // `set` names the task `taskId`, the others `id`.
-        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET]: readPushTask('taskId'),
-        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_GET]: readPushTask('id'),
-        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_LIST]: readPushTask('id'),
-        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_DELETE]: readPushTask('id'),
+        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_GET]: (params) => ({
+          ...readConfigTask(params),
+          // Left out: the one that the task had first.
+          id: params.id('pushNotificationConfigId'),
+        }),
       },
-      encode: (never) => never,
+      encode: encodeTaskConfig,
+    },
+    listTaskPushNotificationConfigs: {
+      methods: {
+        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_LIST]: (params) => ({
+          ...readConfigTask(params),
+          // 0.3 has no pages.
+          ...{ pageSize: MAX_CONFIGS, pageToken: '' },
+        }),
+      },
+      encode: ({ configs }) => configs.map(encodeTaskConfig),
+    },
+    deleteTaskPushNotificationConfig: {
+      methods: {
+        [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_DELETE]: (params) => ({
+          ...readConfigTask(params),
+          id: params.requiredId('pushNotificationConfigId'),
+        }),
+      },
+      encode: () => null,
     },
     getExtendedAgentCard: {
       methods: { [LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD]: () => ({}) },
@@ -98,8 +123,15 @@ export const V0_3: WireVersion = {
     },
   },
   encodeItem: ({ payload }) => encodeEvent(payload),
-  // 0.3 has this error alone for an agent without an extended card (0.3 §7.10, §8.2).
-  rules: { extendedCard: 'extended-card-not-configured' },
+  rules: {
+    // 0.3 has this error alone for an agent without an extended card (0.3 §7.10, §8.2).
+    extendedCard: 'extended-card-not-configured',
+    pushFields: {
+      config: 'pushNotificationConfig',
+      inSend: 'configuration.pushNotificationConfig',
+      scheme: 'schemes',
+    },
+  },
 };
 
 export const V0_3_CODEC = defineCodec(V0_3);
@@ -136,9 +168,32 @@ function readTaskId(params: Fields) {
   return { tenant: '', id: params.requiredId('id') };
 }
 
-function readPushTask(name: 'taskId' | 'id') {
-  return (params: Fields) => ({ taskId: params.requiredId(name) });
+/** Most configs of one task that are listed. */
+const MAX_CONFIGS = 1000;
+
+const readConfigTask = (params: Fields) => ({ tenant: '', taskId: params.requiredId('id') });
+
+export function readSetConfig(params: Fields): TaskPushNotificationConfig {
+  const taskId = params.requiredId('taskId');
+  const fields = params.child('pushNotificationConfig');
+  if (!fields) throw params.refuse('pushNotificationConfig', 'is required and must be an object');
+  return readPushConfig(fields, taskId);
 }
+
+function encodeTaskConfig({ taskId, ...config }: TaskPushNotificationConfig): JsonObject {
+  return { taskId, pushNotificationConfig: encodeConfig(config) };
+}
+
+/** A config without its task. */
+export const encodeConfig = ({
+  id,
+  url,
+  authentication,
+}: Omit<TaskPushNotificationConfig, 'taskId'>): JsonObject => ({
+  id,
+  url,
+  ...(authentication && { authentication: { schemes: [authentication.scheme] } }),
+});
 
 type JsonObject = Record<string, unknown>;
 

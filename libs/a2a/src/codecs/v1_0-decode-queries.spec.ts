@@ -26,13 +26,53 @@ describe('decoding other 1.0 methods', () => {
     }
   });
 
-  it.each(['Create', 'Get', 'Delete'])('%sTaskPushNotificationConfig names its task', (verb) => {
+  it('CreateTaskPushNotificationConfig has the config and its task', () => {
+    const config = {
+      ...{ id: 'c', url: 'https://x', token: 't' },
+      authentication: { scheme: 'Bearer', credentials: 's' },
+    };
+    expect(V1_0_CODEC.decode('CreateTaskPushNotificationConfig', { task_id: 't', ...config })).toEqual({
+      operation: 'createTaskPushNotificationConfig',
+      request: { tenant: '', taskId: 't', ...config },
+    });
+    expect(decode('CreateTaskPushNotificationConfig', { taskId: 't', url: 'https://x' })).toEqual({
+      ...{ tenant: '', taskId: 't', id: '', url: 'https://x', token: '', authentication: undefined },
+    });
+    expect(refusalOf(() => decode('CreateTaskPushNotificationConfig', config))).toBe('taskId');
+  });
+
+  it.each(['Get', 'Delete'])('%sTaskPushNotificationConfig names the task and the config', (verb) => {
     const method = `${verb}TaskPushNotificationConfig`;
     expect(V1_0_CODEC.decode(method, { task_id: 't', id: 'c' })).toEqual({
-      operation: 'pushNotificationConfig',
-      request: { taskId: 't' },
+      operation: `${verb.toLowerCase()}TaskPushNotificationConfig`,
+      request: { tenant: '', taskId: 't', id: 'c' },
     });
-    expect(refusalOf(() => decode(method, {}))).toBe('taskId');
+    expect(refusalOf(() => decode(method, { id: 'c' }))).toBe('taskId');
+    expect(refusalOf(() => decode(method, { taskId: 't' }))).toBe('id');
+  });
+
+  it('ListTaskPushNotificationConfigs has pages', () => {
+    const method = 'ListTaskPushNotificationConfigs';
+    expect(decode(method, { taskId: 't', pageSize: 3, pageToken: 'p' })).toEqual({
+      ...{ tenant: '', taskId: 't', pageSize: 3, pageToken: 'p' },
+    });
+    expect(decode(method, { taskId: 't' })).toMatchObject({ pageSize: 0, pageToken: '' });
+    expect(refusalOf(() => decode(method, { taskId: 't', pageSize: 101 }))).toBe('pageSize');
+  });
+
+  it('shows configs as ProtoJSON, a page without configs as well', () => {
+    const config = {
+      ...{ tenant: '', taskId: 't', id: 'c', url: 'https://x', token: '' },
+      authentication: { scheme: 'Bearer', credentials: '' },
+    };
+    const shown = { taskId: 't', id: 'c', url: 'https://x', authentication: { scheme: 'Bearer' } };
+    expect(V1_0_CODEC.encodeResult('createTaskPushNotificationConfig', config)).toEqual(shown);
+    expect(V1_0_CODEC.encodeResult('getTaskPushNotificationConfig', config)).toEqual(shown);
+    const list = (configs: (typeof config)[], nextPageToken: string) =>
+      V1_0_CODEC.encodeResult('listTaskPushNotificationConfigs', { configs, nextPageToken });
+    expect(list([config], 'p')).toEqual({ configs: [shown], nextPageToken: 'p' });
+    expect(list([], '')).toEqual({ configs: [] });
+    expect(V1_0_CODEC.encodeResult('deleteTaskPushNotificationConfig', {})).toEqual({});
   });
 
   it('GetExtendedAgentCard needs no params', () => {

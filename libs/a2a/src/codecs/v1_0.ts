@@ -8,11 +8,14 @@
 import { SendMessageResponse, roleFromJSON, taskStateFromJSON } from '@a2a-js/sdk';
 import { encodeCard } from '../cards/agent-card.js';
 import {
+  type DeleteTaskPushNotificationConfigRequest,
+  ListTaskPushNotificationConfigsResponse,
   type ListTasksRequest,
   type SendMessageConfiguration,
   type SendMessageRequest,
   StreamResponse,
   Task,
+  TaskPushNotificationConfig,
   TaskState,
 } from '../model.js';
 import { decodePageToken } from '../page-token.js';
@@ -40,14 +43,34 @@ export const V1_0: WireVersion = {
     },
     cancelTask: { methods: { CancelTask: readCancelTask }, encode: (task) => Task.toJSON(task) },
     subscribeToTask: { methods: { SubscribeToTask: readTaskId } },
-    pushNotificationConfig: {
+    createTaskPushNotificationConfig: {
       methods: {
-        CreateTaskPushNotificationConfig: readPushTask,
-        GetTaskPushNotificationConfig: readPushTask,
-        ListTaskPushNotificationConfigs: readPushTask,
-        DeleteTaskPushNotificationConfig: readPushTask,
+        CreateTaskPushNotificationConfig: (params) => readPushConfig(params, params.requiredId('taskId')),
       },
-      encode: (never) => never,
+      encode: (config) => TaskPushNotificationConfig.toJSON(config),
+    },
+    getTaskPushNotificationConfig: {
+      methods: { GetTaskPushNotificationConfig: readConfigId },
+      encode: (config) => TaskPushNotificationConfig.toJSON(config),
+    },
+    listTaskPushNotificationConfigs: {
+      methods: {
+        ListTaskPushNotificationConfigs: (params) => ({
+          tenant: params.string('tenant') ?? '',
+          taskId: params.requiredId('taskId'),
+          // 0 is the default.
+          pageSize: params.integer('pageSize', 0, MAX_PAGE_SIZE) ?? 0,
+          pageToken: params.string('pageToken') ?? '',
+        }),
+      },
+      encode: (page) => ({
+        configs: [],
+        ...(ListTaskPushNotificationConfigsResponse.toJSON(page) as object),
+      }),
+    },
+    deleteTaskPushNotificationConfig: {
+      methods: { DeleteTaskPushNotificationConfig: readConfigId },
+      encode: (empty) => empty,
     },
     getExtendedAgentCard: {
       methods: { GetExtendedAgentCard: () => ({}) },
@@ -94,8 +117,12 @@ function readCancelTask(params: Fields) {
   return { ...readTaskId(params), metadata: params.object('metadata') };
 }
 
-function readPushTask(params: Fields) {
-  return { taskId: params.requiredId('taskId') };
+function readConfigId(params: Fields): DeleteTaskPushNotificationConfigRequest {
+  return {
+    tenant: params.string('tenant') ?? '',
+    taskId: params.requiredId('taskId'),
+    id: params.requiredId('id'),
+  };
 }
 
 function readListTasks(params: Fields): ListTasksRequest {

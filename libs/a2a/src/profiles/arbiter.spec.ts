@@ -70,7 +70,7 @@ describe('arbiter: what is accepted', () => {
 
   it.each(['set', 'get', 'list', 'delete'])('A-45 refuses push config %s whatever its params', (verb) => {
     const { operation } = decode(arbiter, `tasks/pushNotificationConfig/${verb}`, {});
-    expect(operation).toBe('pushNotificationConfig');
+    expect(operation).toMatch(/TaskPushNotificationConfigs?$/);
     const { code, message } = wireOf(arbiter, new ProtocolError('push-not-supported', 'anything'));
     expect(code).toBe(-32004);
     expect(message).toBe('Push notifications are not supported: follow the task with tasks/resubscribe');

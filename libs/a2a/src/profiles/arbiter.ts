@@ -9,7 +9,7 @@ import { type WireVersion, defineCodec } from '../codecs/codec.js';
 import type { Fields } from '../codecs/params.js';
 import { V0_3 } from '../codecs/v0_3.js';
 import { V1_0 } from '../codecs/v1_0.js';
-import type { OperationName } from '../operation.js';
+import { isPush, type OperationName, type PushOperationName } from '../operation.js';
 import { ARBITER_SHAPE } from './arbiter-shape.js';
 import { type KindRule, refuseKind } from './parts.js';
 import { defineProfile } from './profile.js';
@@ -21,7 +21,7 @@ const PATH = '/v1/a2a/agents/:agent';
 const speak = (wire: WireVersion) =>
   defineCodec({
     ...wire,
-    operations: { ...wire.operations, pushNotificationConfig: withoutParams(wire) },
+    operations: { ...wire.operations, ...pushWithoutParams(wire) },
     checkParams: assertTextKinds,
     shape: ARBITER_SHAPE,
     framing: { event: 'message', enveloped: true, errorEvent: 'message' },
@@ -47,20 +47,37 @@ export const ARBITER_PROFILE = defineProfile({
     },
   },
   parts: PARTS,
-  rules: { reply: 'task', subscribe: 'replay' },
+  rules: { reply: 'task', subscribe: 'replay', push: 'refused' },
   card: { path: `${PATH}/agent-card.json`, encode: encodeArbiterCard },
 });
 
-/** Push is refused whatever the params are. */
-function withoutParams({ operations }: WireVersion): WireVersion['operations']['pushNotificationConfig'] {
-  const { methods, encode } = operations.pushNotificationConfig;
-  const names = Object.keys(methods);
-  return { methods: Object.fromEntries(names.map((name) => [name, () => ({ taskId: '' })])), encode };
+/** Push is refused whatever the params are (A-45). */
+function pushWithoutParams({ operations }: WireVersion): Pick<WireVersion['operations'], PushOperationName> {
+  const {
+    createTaskPushNotificationConfig: create,
+    getTaskPushNotificationConfig: get,
+    listTaskPushNotificationConfigs: list,
+    deleteTaskPushNotificationConfig: remove,
+  } = operations;
+  const none = { tenant: '', taskId: '', id: '', url: '', token: '', authentication: undefined };
+  return {
+    createTaskPushNotificationConfig: { ...create, methods: allReading(create, none) },
+    getTaskPushNotificationConfig: { ...get, methods: allReading(get, none) },
+    listTaskPushNotificationConfigs: {
+      ...list,
+      methods: allReading(list, { tenant: '', taskId: '', pageSize: 0, pageToken: '' }),
+    },
+    deleteTaskPushNotificationConfig: { ...remove, methods: allReading(remove, none) },
+  };
+}
+
+function allReading<Request>({ methods }: { methods: object }, request: Request) {
+  return Object.fromEntries(Object.keys(methods).map((name) => [name, () => request]));
 }
 
 /** A part that calls itself anything but text is refused for that, whatever else may be wrong with it. */
 function assertTextKinds(params: Fields, operation: OperationName): void {
-  if (operation === 'pushNotificationConfig') return;
+  if (isPush(operation)) return;
   const parts = params.child('message')?.get('parts');
   if (!Array.isArray(parts)) return;
   parts.forEach((part: unknown, index) => {
@@ -77,7 +94,7 @@ const CHAT = { id: 'chat', name: 'Chat', description: 'Answers messages of text.
 /** The card of an agent as Arbiter's clients read it (A-47): 0.3, text in, text and JSON out. */
 export function encodeArbiterCard(agent: Agent, publicUrl: string): Record<string, unknown> {
   const url = `${publicUrl.replace(/\/+$/, '')}/v1/a2a/agents/${encodeURIComponent(agent.id)}`;
-  const card = buildForeignCard(agent, publicUrl, url);
+  const card = buildForeignCard(agent, publicUrl, url, 'off');
   const skills = (card.skills as { id: string }[]).filter(({ id }) => id !== CHAT.id);
   return {
     ...card,

@@ -1,4 +1,4 @@
-import { type Agent, isEnabled, type MaybeEnabled } from '../agent.js';
+import { type Agent, isEnabled, type MaybeEnabled, type PushPolicy } from '../agent.js';
 import { type OperationRules, SPEC_RULES } from '../call-context.js';
 import type { Codec } from '../codecs/codec.js';
 import { Fields } from '../codecs/params.js';
@@ -49,8 +49,11 @@ export interface Profile {
 /** A card as one system's clients look for it. */
 export interface ProfileCard {
   path: string;
-  /** @param publicUrl where this server is reached, or the origin of the bound host for a card at its root */
-  encode(agent: Agent, publicUrl: string): Record<string, unknown>;
+  /**
+   * @param publicUrl where this server is reached, or the origin of the bound host for a card at its root
+   * @param push which agents have push notifications; unset = those that declare them
+   */
+  encode(agent: Agent, publicUrl: string, push?: PushPolicy): Record<string, unknown>;
 }
 
 /** What a profile declares; all else is as the specification has it. */

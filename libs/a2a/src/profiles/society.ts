@@ -2,7 +2,7 @@
  * `society`: Society, at the root. One method of 0.1, `tasks/send`, whose id names a thread: each send is the
  * thread's next turn. A client gives up after 30 s, so the answer is then the task as it is.
  */
-import type { Agent } from '../agent.js';
+import type { Agent, PushPolicy } from '../agent.js';
 import { buildForeignCard } from '../cards/agent-card.js';
 import { type AnswerContext, defineCodec } from '../codecs/codec.js';
 import { v0_1 } from '../codecs/v0_1.js';
@@ -98,7 +98,7 @@ function asText({ content, filename, mediaType }: Part): Part {
  * The card of the agent at the root of a host: the flat shape, in which clients of Society and of 0.2 and 0.3
  * find what they look for, and the root as its only address.
  */
-function encodeRootCard(agent: Agent, origin: string): Record<string, unknown> {
+function encodeRootCard(agent: Agent, origin: string, push?: PushPolicy): Record<string, unknown> {
   const url = `${origin.replace(/\/+$/, '')}/`;
-  return buildForeignCard(agent, origin, url);
+  return buildForeignCard(agent, origin, url, push);
 }

@@ -39,6 +39,9 @@ export const AUDIT_ACTIONS = {
   'issuer.remove': 'An OpenID provider is no longer trusted.',
   'approval.given': 'A message answered a task that waited for approval. The task has the answer.',
   'task.cancel': 'Somebody other than its owner canceled a task.',
+  'push.set':
+    'Somebody other than the owner of a task had its events sent to a receiver. `detail` has its origin.',
+  'push.delete': 'Somebody other than the owner of a task removed one of its push configs.',
   'dead-letter.redeliver': 'The message of a dead run was sent again.',
   'push.redeliver': 'Push configs of a task that were given up are delivered again. `detail` has their ids.',
   'signin.refused':

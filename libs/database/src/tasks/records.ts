@@ -11,6 +11,7 @@ import type {
 } from '@baton/a2a';
 import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { RunKey, RunToEnqueue } from '../dispatch/run-key.js';
+import type { TurnPush } from '../push/push-config.store.js';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
@@ -45,6 +46,8 @@ export interface NewTask {
   retry?: RunRetry;
   /** Set if an agent creates the task as a child of its own task. */
   child?: NewChild;
+  /** Who is told of its events, from the first one on. */
+  push?: TurnPush | undefined;
 }
 
 /** The quota of a new run. It waits behind the waiting runs of its tenant, oldest first. */
@@ -115,6 +118,8 @@ export interface NextTurn {
   approvingToken?: string;
   /** Set if it approves for a user: the id of the entry of its issuer. */
   approvingIssuer?: string;
+  /** Who is told of the events of the task, from the first one of this turn on. */
+  push?: TurnPush | undefined;
 }
 
 /** `repeated`: the key names an earlier turn, and nothing was written. */

@@ -64,8 +64,9 @@ export class TaskStore {
    * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
    * @throws TooManyWaitingError, StorageFullError if there is no slot for it; nothing was written then
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
+   * @throws LimitReachedError if there may be no push config; nothing was written then
    */
-  async create({ alias, key, quota, retry, child, ...input }: NewTask): Promise<CreatedTask> {
+  async create({ alias, key, quota, retry, child, push, ...input }: NewTask): Promise<CreatedTask> {
     const { tenantId, agentId, owner, runId, task, extensions, traceparent } = input;
     const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
     const { status, history, metadata } = event.task;
@@ -89,6 +90,8 @@ export class TaskStore {
       ...{ tenantId, taskId: task.id, statement, values: [...values, ...named], quota, retry, stored },
       isWritten: ({ task_id }) => task_id === task.id,
       child: child && { ...child, taskId: task.id },
+      push,
+      firstSequence: () => 1,
     });
     if (row?.task_id) {
       const { task_id: taskId, content = null } = row;
@@ -124,7 +127,7 @@ export class TaskStore {
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
     const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, quota, retry } = input;
-    const { record, approvingToken, approvingIssuer } = input;
+    const { record, approvingToken, approvingIssuer, push } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
@@ -135,6 +138,8 @@ export class TaskStore {
       ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said], record },
       ...{ approvingToken, approvingIssuer },
       isWritten: ({ sequence }) => sequence !== null,
+      push,
+      firstSequence: ({ sequence }) => sequence ?? 0,
     });
     if (!row) return { ok: false, reason: 'not-found' };
     const { sequence, dispatched, refused } = row;

@@ -4,6 +4,7 @@ import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
 import { LOCK_TENANTS } from '../dispatch/dispatch.store.js';
 import { BEGIN_USAGE, countSlice, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
+import { putConfig, type TurnPush } from '../push/push-config.store.js';
 import type { NewChild, RunQuota } from './records.js';
 
 const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
@@ -57,6 +58,10 @@ interface Acceptance<Row> {
   approvingToken?: string | undefined;
   /** Set if it approves for a user: the id of the entry of its issuer. */
   approvingIssuer?: string | undefined;
+  /** Who is told of the turn. */
+  push?: TurnPush | undefined;
+  /** The sequence of the event with which the turn begins. */
+  firstSequence: (row: Row) => number;
 }
 
 /**
@@ -75,7 +80,8 @@ export async function acceptTurn<Row extends QueryResultRow>(
   const calls = quota.exact ? [lock, write] : [write];
   const { maxStoredBytes = null } = quota;
   const approves = acceptance.approvingToken ?? acceptance.approvingIssuer;
-  if (maxStoredBytes === null && !acceptance.child && !acceptance.record && !approves) {
+  const { child, record, push } = acceptance;
+  if (maxStoredBytes === null && !child && !record && !approves && !push) {
     const answers = await database.tenantQueries(tenantId, calls);
     return answers.at(-1)?.[0] as Row | undefined;
   }
@@ -96,7 +102,7 @@ async function acceptInSteps<Row extends QueryResultRow>(
   calls: readonly [Statement, Values][],
   maxStoredBytes: number | null,
 ): Promise<Row | undefined> {
-  const { tenantId, taskId, stored, isWritten, child, record } = acceptance;
+  const { tenantId, taskId, stored, isWritten, child, record, push } = acceptance;
   return database.inTenant(tenantId, async (transaction) => {
     const answers = await Promise.all(
       calls.map(([statement, values]) => transaction.query<QueryResultRow>(statement, values)),
@@ -105,6 +111,10 @@ async function acceptInSteps<Row extends QueryResultRow>(
     if (!row || !isWritten(row)) return row;
     if (child) await addChild(transaction, tenantId, child);
     await assertMayApprove(transaction, acceptance);
+    if (push) {
+      const head = acceptance.firstSequence(row);
+      await putConfig(transaction, { ...push, tenantId, taskId, after: head - 1, head });
+    }
     if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, taskId, stored, maxStoredBytes);
     if (record) await transaction.record(record);
     return row;

@@ -64,6 +64,7 @@ class Surroundings {
     deleted: async (_call: unknown, id: string) =>
       this.isDeleted ? ProtocolError.taskNotFound(id, GONE) : undefined,
   };
+  readonly push = {};
   readonly intake = {
     createTask: async (
       _call: unknown,
@@ -110,6 +111,7 @@ describe('MessageRouter', () => {
       behind.tasks as never,
       loadEnvironment({ DATABASE_URL: 'postgres://localhost/none', ...settings }),
       behind.finder as never,
+      behind.push as never,
     ).route(context, request(sent), signal);
   const route = (clientTaskId?: string) => routeCall(call(clientTaskId));
   beforeEach(() => (behind = new Surroundings()));

@@ -22,7 +22,7 @@ import { Relay, type TaskWatch } from '../relay/relay.js';
 import { TurnIntake, newTask, withMessageId } from '../turns/turn-intake.js';
 import { approvalRecord, approverFor, approvingBy } from './approval-rights.js';
 import { TaskFinder } from './task-finder.js';
-import { pushNotSupported } from './push-not-supported.js';
+import { explainPush, type PreparedPush, PushOperations } from './push-configs.js';
 
 /** An accepted turn, and a watch that misses none of its events. */
 export interface AcceptedTurn {
@@ -58,7 +58,11 @@ export class MessageAcceptance {
     request: SendMessageRequest,
     message: Message,
     signal: AbortSignal,
-    { alias, key }: { alias?: TaskAlias; key?: MessageKey | undefined },
+    {
+      alias,
+      key,
+      push,
+    }: { alias?: TaskAlias; key?: MessageKey | undefined; push?: PreparedPush | undefined },
   ): Promise<AcceptedTurn | EarlierTurn> {
     const { tenantId, agent, extensions, traceparent, profile, principal } = call;
     const owner = principal.key;
@@ -80,6 +84,7 @@ export class MessageAcceptance {
         traceparent,
         alias: alias && { profile, ...alias },
         key,
+        push: push?.forTask(task.id),
       },
       // Subscribing does not need the row.
       () => this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
@@ -101,6 +106,7 @@ export class MessageAcceptance {
     message: Message,
     signal: AbortSignal,
     key?: MessageKey,
+    push?: PreparedPush,
   ): Promise<AcceptedTurn | EarlierTurn> {
     const stored = await this.finder.find(call, message.taskId, { historyLength: 0, artifacts: false });
     const { id: taskId, contextId, status } = stored.task;
@@ -122,6 +128,7 @@ export class MessageAcceptance {
       {
         ...{ tenantId, isGuest, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
         ...(record && { record, ...approvingBy(call) }),
+        push: push?.forTask(taskId),
       },
       async (sequence) => ({
         watch: await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal),
@@ -164,6 +171,8 @@ interface Sent {
   signal: AbortSignal;
   /** Unset: messages are not deduplicated. */
   key?: MessageKey;
+  /** Who is to be told of the turn. A repeated message joins its turn, and changes nothing here. */
+  push?: PreparedPush | undefined;
 }
 
 /** Finds out what a message is: a new task, the next turn of one, or the repetition of a call. */
@@ -174,6 +183,7 @@ export class MessageRouter {
     private readonly tasks: TaskStore,
     private readonly environment: Environment,
     private readonly finder: TaskFinder,
+    private readonly push: PushOperations,
   ) {}
 
   /**
@@ -183,9 +193,17 @@ export class MessageRouter {
   async route(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
     const { message, configuration } = request;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
-    if (configuration?.taskPushNotificationConfig) throw pushNotSupported();
-    const sent = { call, request, message, signal, key: this.keyOf(call, request, message) };
-    const { clientTaskId, rules } = call;
+    const config = configuration?.taskPushNotificationConfig;
+    const push = config && (await this.push.prepare(call, config));
+    const sent = { call, request, message, signal, key: this.keyOf(call, request, message), push };
+    if (!push) return this.routeSent(sent);
+    return this.routeSent(sent).catch((error: unknown) =>
+      explainPush(error, `${call.rules.pushFields.inSend}.`),
+    );
+  }
+
+  private routeSent(sent: Sent): Promise<AcceptedTurn> {
+    const { clientTaskId, rules } = sent.call;
     if (clientTaskId === undefined || !rules.clientTaskIds) return this.routeNew(sent);
     return this.routeByAlias(sent, clientTaskId, rules.clientTaskIds);
   }
@@ -200,11 +218,11 @@ export class MessageRouter {
 
   /** A message makes one turn, however often it arrives. Repetitions join it. */
   private async routeNew(sent: Sent): Promise<AcceptedTurn> {
-    const { call, request, message, signal, key } = sent;
+    const { call, request, message, signal, key, push } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {
       const turn = message.taskId
-        ? await this.acceptance.continueTask(call, message, signal, key)
-        : await this.acceptance.createTask(call, request, message, signal, { key });
+        ? await this.acceptance.continueTask(call, message, signal, key, push)
+        : await this.acceptance.createTask(call, request, message, signal, { key, push });
       const accepted = 'watch' in turn ? turn : await this.join(sent, turn);
       if (accepted) return accepted;
     }
@@ -213,7 +231,7 @@ export class MessageRouter {
 
   /** The caller has chosen the id. It may have used the id before. Then that task decides what the id means. */
   private async routeByAlias(sent: Sent, clientId: string, rule: ClientTaskIdRule): Promise<AcceptedTurn> {
-    const { call, request, message, signal, key } = sent;
+    const { call, request, message, signal, key, push } = sent;
     const { tenantId, profile, agent } = call;
     const own = ownTasks(call);
     for (let look = 0; look < MAX_LOOKS; look++) {
@@ -230,7 +248,7 @@ export class MessageRouter {
       const turn =
         stored?.agentId === agent.id
           ? await this.routeAfter(sent, stored, alias, rule)
-          : await this.acceptance.createTask(call, request, message, signal, { alias, key });
+          : await this.acceptance.createTask(call, request, message, signal, { alias, key, push });
       if ('watch' in turn) return turn;
     }
     throw new ProtocolError(
@@ -250,7 +268,7 @@ export class MessageRouter {
   }
 
   private async routeAfter(
-    { call, request, message, signal, key }: Sent,
+    { call, request, message, signal, key, push }: Sent,
     stored: StoredTask,
     alias: TaskAlias,
     rule: ClientTaskIdRule,
@@ -260,9 +278,13 @@ export class MessageRouter {
       case 'join':
         return this.acceptance.join(call, stored, signal);
       case 'answer':
-        return this.acceptance.continueTask(call, { ...message, taskId, contextId }, signal, key);
+        return this.acceptance.continueTask(call, { ...message, taskId, contextId }, signal, key, push);
       case 'new-turn':
-        return this.acceptance.createTask(call, request, { ...message, contextId }, signal, { alias, key });
+        return this.acceptance.createTask(call, request, { ...message, contextId }, signal, {
+          alias,
+          key,
+          push,
+        });
     }
   }
 

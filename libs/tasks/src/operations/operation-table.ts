@@ -2,7 +2,7 @@ import type { Operations } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CancelOperation } from './cancel-task.js';
 import { getExtendedAgentCard } from './get-extended-card.js';
-import { pushNotSupported } from './push-not-supported.js';
+import { PushOperations } from './push-configs.js';
 import { ReadOperations } from './read-tasks.js';
 import { SendOperations } from './send-message.js';
 import { SubscribeOperation } from './subscribe-to-task.js';
@@ -17,6 +17,7 @@ export class OperationTable {
     read: ReadOperations,
     cancel: CancelOperation,
     subscribe: SubscribeOperation,
+    push: PushOperations,
   ) {
     this.operations = {
       sendMessage: send.sendMessage.bind(send),
@@ -25,9 +26,10 @@ export class OperationTable {
       listTasks: read.listTasks.bind(read),
       cancelTask: cancel.cancelTask.bind(cancel),
       subscribeToTask: subscribe.subscribeToTask.bind(subscribe),
-      pushNotificationConfig: async () => {
-        throw pushNotSupported();
-      },
+      createTaskPushNotificationConfig: push.create.bind(push),
+      getTaskPushNotificationConfig: push.get.bind(push),
+      listTaskPushNotificationConfigs: push.list.bind(push),
+      deleteTaskPushNotificationConfig: push.delete.bind(push),
       getExtendedAgentCard,
     };
   }

@@ -1,3 +1,4 @@
+import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
 import { AgentDirectoryModule } from '../catalog/catalog.module.js';
 import { PlatformModule } from '../platform/platform.module.js';
@@ -9,6 +10,8 @@ import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
 import { MessageAcceptance, MessageRouter } from './message-router.js';
 import { OperationTable } from './operation-table.js';
+import { ReceiverCheck } from '../push/receiver-check.js';
+import { PushOperations } from './push-configs.js';
 import { ReadOperations } from './read-tasks.js';
 import { RequestListing } from './request-listing.js';
 import { SendOperations } from './send-message.js';
@@ -16,7 +19,7 @@ import { SubscribeOperation } from './subscribe-to-task.js';
 
 /** The operations of A2A, and what the REST API lists besides. */
 @Module({
-  imports: [AgentDirectoryModule, PlatformModule, TurnsModule],
+  imports: [AgentDirectoryModule, OutboundModule, PlatformModule, TurnsModule],
   providers: [
     ArtifactPages,
     CancelOperation,
@@ -24,7 +27,9 @@ import { SubscribeOperation } from './subscribe-to-task.js';
     MessageAcceptance,
     MessageRouter,
     OperationTable,
+    PushOperations,
     ReadOperations,
+    ReceiverCheck,
     Relay,
     RequestListing,
     SendOperations,

@@ -1,0 +1,221 @@
+import { isUuid } from '@baton/a2a';
+import type { LimitName } from '@baton/config';
+import { Injectable } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
+import type { Actor, NewAuditRecord } from '../audit/audit-records.js';
+import type { SealedSecret } from '../catalog/catalog-records.js';
+import { Database, type Statement, type Transaction, type Values } from '../connection/database.js';
+import { LimitReachedError } from '../tenants/tenant-room.js';
+import type { PushProtocol } from './push-delivery.store.js';
+
+/** What names a push config. Ids are the caller's, or ours. */
+export interface PushConfigKey {
+  tenantId: string;
+  taskId: string;
+  id: string;
+}
+
+/** Who is told of the events of a task, as a caller asks for it. */
+export interface NewPushConfig {
+  id: string;
+  url: string;
+  protocol: PushProtocol;
+  /** Scheme of the header Authorization. */
+  authScheme: string | null;
+  /** Token and credentials; null = there are none. */
+  sealed: SealedSecret | null;
+}
+
+/** A push config as callers see it. */
+export interface PushConfig {
+  id: string;
+  url: string;
+  authScheme: string | null;
+}
+
+/** A config for the turn that a transaction writes. */
+export interface TurnPush {
+  config: NewPushConfig;
+  /** Maximum configs of the task; null = no limit. */
+  max: number | null;
+}
+
+const LIMIT: LimitName = 'pushConfigs';
+
+/** Another config has the id: one of a native webhook of the tenant. */
+export class PushConfigTakenError extends Error {
+  override readonly name = 'PushConfigTakenError';
+}
+
+/** Whoever appends to the task waits, and wakes the config afterwards. $1 tenant $2 task */
+const LOCK_TASK: Statement = {
+  name: 'push-lock-task',
+  text: 'SELECT last_sequence, owner FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+};
+
+/**
+ * A config that is set again goes on where it was, at its new receiver: the delivery that is under way loses its lease, and
+ * what it delivers does not count. $1 tenant $2 task $3 id $4 url $5 protocol $6 scheme $7 key id $8 nonce $9 ciphertext
+ * $10 what the receiver knows of a new config $11 head of the log
+ */
+const PUT: Statement = {
+  name: 'push-config-put',
+  text: `
+INSERT INTO push_configs AS p (tenant_id, task_id, id, url, protocol, auth_scheme, key_id, nonce, ciphertext,
+  delivered_sequence, head_sequence, due_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, CASE WHEN $10::int < $11::int THEN now() END)
+ON CONFLICT (tenant_id, task_id, id) DO UPDATE SET url = $4, protocol = $5, auth_scheme = $6, key_id = $7, nonce = $8,
+  ciphertext = $9, state = 'active', mode = 'each', head_sequence = $11,
+  due_at = CASE WHEN p.delivered_sequence < $11::int THEN now() END, failures = 0, failing_since = NULL, last_status = NULL,
+  last_error = NULL, lease_owner = NULL, lease_until = NULL, lease_count = p.lease_count + 1
+WHERE p.webhook_id IS NULL
+RETURNING id`,
+};
+
+/** Configs of callers count against the limit, all of them wake. $1 tenant $2 task */
+const COUNT: Statement = {
+  name: 'push-config-count',
+  text: `
+WITH counted AS (
+  SELECT count(*)::int AS total, count(*) FILTER (WHERE webhook_id IS NULL)::int AS own
+  FROM push_configs WHERE tenant_id = $1 AND task_id = $2
+), task AS (
+  UPDATE tasks t SET push_configs = counted.total FROM counted WHERE t.tenant_id = $1 AND t.id = $2
+)
+SELECT own FROM counted`,
+};
+
+/** $1 tenant $2 task $3 id */
+const DELETE: Statement = {
+  name: 'push-config-delete',
+  text: 'DELETE FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND webhook_id IS NULL RETURNING id',
+};
+
+const COLUMNS = 'id, url, auth_scheme AS "authScheme"';
+
+/** $1 tenant $2 task $3 id */
+const FIND: Statement = {
+  name: 'push-config-find',
+  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND webhook_id IS NULL`,
+};
+
+/** $1 tenant $2 task */
+const FIND_FIRST: Statement = {
+  name: 'push-config-find-first',
+  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND webhook_id IS NULL
+ORDER BY created_at, id LIMIT 1`,
+};
+
+/** $1 tenant $2 task $3 after this id $4 limit */
+const LIST: Statement = {
+  name: 'push-config-list',
+  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id > $3 AND webhook_id IS NULL
+ORDER BY id LIMIT $4`,
+};
+
+/** Configs of callers: who is told of the events of a task. The values of their secrets cannot be read without the master key. */
+@Injectable()
+export class PushConfigStore {
+  constructor(private readonly database: Database) {}
+
+  /**
+   * Store a config of a task. It replaces the one with the same id. A new one is told of the events that follow.
+   * @param by who does it; a record is written unless it is the owner of the task
+   * @returns false if there is no such task
+   * @throws LimitReachedError, PushConfigTakenError; nothing was written then
+   */
+  async put(
+    { tenantId, taskId }: Pick<PushConfigKey, 'tenantId' | 'taskId'>,
+    { config, max }: TurnPush,
+    by: Actor,
+  ): Promise<boolean> {
+    return this.change({ tenantId, taskId }, by, async (transaction, head) => {
+      await putConfig(transaction, { tenantId, taskId, after: head, head, config, max });
+      return { action: 'push.set', detail: { id: config.id, url: new URL(config.url).origin } };
+    });
+  }
+
+  /**
+   * Delete a config. Whether there was one makes no difference.
+   * @param by who does it; a record is written unless it is the owner of the task
+   * @returns false if there is no such task
+   */
+  async delete({ tenantId, taskId, id }: PushConfigKey, by: Actor): Promise<boolean> {
+    return this.change({ tenantId, taskId }, by, async (transaction) => {
+      const deleted = await transaction.query(DELETE, [tenantId, taskId, id]);
+      if (deleted.length === 0) return undefined;
+      await transaction.query(COUNT, [tenantId, taskId]);
+      return { action: 'push.delete', detail: { id } };
+    });
+  }
+
+  /** @param key.id empty = the config that the task had first */
+  async find({ tenantId, taskId, id }: PushConfigKey): Promise<PushConfig | undefined> {
+    const [row] = await (id === ''
+      ? this.read(tenantId, FIND_FIRST, [tenantId, taskId])
+      : this.read(tenantId, FIND, [tenantId, taskId, id]));
+    return row;
+  }
+
+  /** By id. @param after the last one of the page before; empty = from the first */
+  async list(tenantId: string, taskId: string, after: string, limit: number): Promise<PushConfig[]> {
+    return this.read(tenantId, LIST, [tenantId, taskId, after, limit]);
+  }
+
+  private read(tenantId: string, statement: Statement, values: Values): Promise<PushConfig[]> {
+    return this.database.tenantQuery<PushConfig & QueryResultRow>(tenantId, statement, values);
+  }
+
+  /** Changes the configs of a task while nobody else does. @param work returns what to record, if it has changed something */
+  private async change(
+    { tenantId, taskId }: Pick<PushConfigKey, 'tenantId' | 'taskId'>,
+    by: Actor,
+    work: (
+      transaction: Transaction,
+      head: number,
+    ) => Promise<Pick<NewAuditRecord, 'action' | 'detail'> | undefined>,
+  ): Promise<boolean> {
+    if (!isUuid(taskId)) return false;
+    return this.database.inTenant(tenantId, async (transaction) => {
+      const values = [tenantId, taskId];
+      const [task] = await transaction.query<{ last_sequence: number; owner: string | null }>(
+        LOCK_TASK,
+        values,
+      );
+      if (!task) return false;
+      const done = await work(transaction, task.last_sequence);
+      if (done && task.owner !== by.key) {
+        const detail = { ...done.detail, owner: task.owner };
+        await transaction.record({ ...done, detail, target: { kind: 'task', name: taskId }, by });
+      }
+      return true;
+    });
+  }
+}
+
+interface PutConfig extends TurnPush {
+  tenantId: string;
+  taskId: string;
+  /** What the receiver of a new config knows: it is told of the events that follow. */
+  after: number;
+  /** Head of the log. */
+  head: number;
+}
+
+/**
+ * Stores a config in a transaction that has locked or written the task.
+ * @throws LimitReachedError, PushConfigTakenError; the transaction must roll back then
+ */
+export async function putConfig(
+  transaction: Pick<Transaction, 'query'>,
+  { tenantId, taskId, after, head, config, max }: PutConfig,
+): Promise<void> {
+  const { id, url, protocol, authScheme, sealed } = config;
+  const put = await transaction.query(PUT, [
+    ...[tenantId, taskId, id, url, protocol, authScheme],
+    ...[sealed?.keyId, sealed?.nonce, sealed?.ciphertext, after, head],
+  ]);
+  if (put.length === 0) throw new PushConfigTakenError(`Another config has the id ${id}`);
+  const [counted] = await transaction.query<{ own: number }>(COUNT, [tenantId, taskId]);
+  if (max !== null && (counted?.own ?? 0) > max) throw new LimitReachedError(LIMIT, max);
+}

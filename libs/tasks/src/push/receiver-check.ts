@@ -1,0 +1,182 @@
+import { type Agent, ProtocolError, type PushFields, type TaskPushNotificationConfig } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { LimitsService } from '@baton/identity';
+import { failureReason, Outbound, OutboundRefused, timeoutSignal } from '@baton/outbound';
+import { Injectable } from '@nestjs/common';
+import pLimit from 'p-limit';
+import { randomBytes } from 'node:crypto';
+import { DeliverySigner, isSigningSecret, signingSecretProblem } from './delivery-signer.js';
+
+const MAX_URL_LENGTH = 2048;
+/** Of a token, and of credentials. */
+const MAX_SECRET_LENGTH = 4096;
+const MAX_SCHEME_LENGTH = 64;
+/** Text that a header may have (RFC 9110 §5.5), without spaces at its ends. */
+const HEADER_TEXT = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+/** RFC 9110 §5.6.2. */
+const SCHEME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+/** Schemes whose credentials depend on each request, or on a question of the receiver. */
+const NOT_STATIC: ReadonlySet<string> = new Set([
+  ...['digest', 'dpop', 'gnap', 'hoba', 'mutual', 'negotiate', 'ntlm', 'oauth'],
+  ...['scram-sha-1', 'scram-sha-256', 'vapid'],
+]);
+
+/** Names are looked up by few at a time: the system's resolver has few threads, and callers choose how slow a name is. */
+const LOOKUPS_AT_ONCE = 2;
+const LOOKUP_MS = 5_000;
+const CHALLENGE_MS = 10_000;
+const CHALLENGE_BYTES = 4_096;
+
+/** Checks what a caller says of a receiver, before it is stored: each delivery checks the address again. */
+@Injectable()
+export class ReceiverCheck {
+  private readonly lookups = pLimit(LOOKUPS_AT_ONCE);
+  private signer: DeliverySigner | undefined;
+
+  constructor(
+    private readonly outbound: Outbound,
+    private readonly limits: LimitsService,
+    private readonly environment: Environment,
+  ) {}
+
+  /**
+   * @param at where the config is in the params, with a full stop at its end; empty = they are the config
+   * @throws ProtocolError `invalid-params` that names the field
+   */
+  async check(
+    { tenantId, agent }: { tenantId: string; agent: Agent },
+    config: TaskPushNotificationConfig,
+    at: string,
+    { scheme }: Pick<PushFields, 'scheme'>,
+  ): Promise<void> {
+    const url = readUrl(config.url, `${at}url`);
+    assertSecrets(config, at, scheme);
+    const lists = await this.limits.egress(tenantId);
+    try {
+      await this.lookups(() => inTime(this.outbound.assertReachable(url, lists)));
+    } catch (error) {
+      if (!(error instanceof OutboundRefused)) throw error;
+      throw ProtocolError.invalidParams(`${at}url`, error.message);
+    }
+    if (this.environment.pushChallenge) await this.challenge(tenantId, agent, config, `${at}url`);
+  }
+
+  /** Asks the receiver to say a random text again, so that nobody has events sent to a server that does not want them. */
+  private async challenge(
+    tenantId: string,
+    agent: Agent,
+    config: TaskPushNotificationConfig,
+    field: string,
+  ): Promise<void> {
+    const { url, token, authentication } = config;
+    const challenge = randomBytes(24).toString('base64url');
+    const body = JSON.stringify({ type: 'push.challenge', challenge, agent: agent.slug });
+    const delivery = { id: `challenge:${challenge}`, body, url, taskId: config.taskId, at: new Date() };
+    this.signer ??= new DeliverySigner(this.environment);
+    const headers = await this.signer.headers(delivery, {
+      token: token || undefined,
+      scheme: authentication?.scheme || undefined,
+      credentials: authentication?.credentials || undefined,
+    });
+    const calls = this.outbound.forTenant(() => this.limits.egress(tenantId));
+    const fetch = calls.fetchWithin({ timeoutMs: CHALLENGE_MS, maxBytes: CHALLENGE_BYTES });
+    let answer: string;
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body,
+        redirect: 'manual',
+      });
+      answer = await response.text();
+      if (!response.ok) throw refused(field, `its answer has status ${response.status}`);
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      throw refused(field, failureReason(error) ?? 'the call failed');
+    }
+    if (!echoes(answer, challenge)) throw refused(field, 'its answer is not the challenge');
+  }
+}
+
+const refused = (field: string, why: string): ProtocolError =>
+  ProtocolError.invalidParams(
+    field,
+    `the receiver has not answered the challenge: ${why}; it must answer a POST of {"type": "push.challenge", "challenge"} ` +
+      'with status 200 and the text of the challenge, alone or as the member "challenge" of a JSON object',
+  );
+
+function echoes(answer: string, challenge: string): boolean {
+  if (answer.trim() === challenge) return true;
+  try {
+    // oxlint-disable-next-line no-restricted-properties -- bounded by CHALLENGE_BYTES
+    return (JSON.parse(answer) as { challenge?: unknown } | null)?.challenge === challenge;
+  } catch {
+    return false;
+  }
+}
+
+/** A name that nobody answers for in time may be right: deliveries look it up again. */
+const inTime = (lookup: Promise<void>): Promise<void> => {
+  const late = timeoutSignal(LOOKUP_MS);
+  return Promise.race([
+    lookup,
+    new Promise<void>((resolve) => late.addEventListener('abort', () => resolve(), { once: true })),
+  ]);
+};
+
+function readUrl(text: string, field: string): URL {
+  if (text === '')
+    throw ProtocolError.invalidParams(field, 'is required: send the https URL of your receiver');
+  if (text.length > MAX_URL_LENGTH)
+    throw ProtocolError.invalidParams(field, `must not be longer than ${MAX_URL_LENGTH} characters`);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
+    throw ProtocolError.invalidParams(field, 'must be a URL that begins with https:// or http://');
+  if (url.username !== '' || url.password !== '')
+    throw ProtocolError.invalidParams(
+      field,
+      'must not hold a user name or password: send credentials as authentication, with the scheme "Basic"',
+    );
+  return url;
+}
+
+function assertSecrets(
+  { token, authentication }: TaskPushNotificationConfig,
+  at: string,
+  schemeName: string,
+): void {
+  assertHeaderText(token, `${at}token`);
+  if (!authentication) return;
+  const { scheme, credentials } = authentication;
+  const [schemeField, credentialsField] = [
+    `${at}authentication.${schemeName}`,
+    `${at}authentication.credentials`,
+  ];
+  if (scheme !== '' && (scheme.length > MAX_SCHEME_LENGTH || !SCHEME.test(scheme)))
+    throw ProtocolError.invalidParams(schemeField, 'must be the name of an HTTP scheme such as "Bearer"');
+  if (NOT_STATIC.has(scheme.toLowerCase()))
+    throw ProtocolError.invalidParams(
+      schemeField,
+      `"${scheme}" needs other credentials for each request: use "Bearer" or "Basic", or verify the signature`,
+    );
+  if (credentials !== '' && scheme === '')
+    throw ProtocolError.invalidParams(
+      schemeField,
+      'is required where there are credentials, such as "Bearer"',
+    );
+  assertHeaderText(credentials, credentialsField);
+  const problem = isSigningSecret(credentials) ? signingSecretProblem(credentials) : undefined;
+  if (problem !== undefined) throw ProtocolError.invalidParams(credentialsField, problem);
+}
+
+/** What is sent in a header must not be able to end it. No error shows a secret. */
+function assertHeaderText(text: string, field: string): void {
+  if (text === '') return;
+  if (text.length > MAX_SECRET_LENGTH)
+    throw ProtocolError.invalidParams(field, `must not be longer than ${MAX_SECRET_LENGTH} characters`);
+  if (!HEADER_TEXT.test(text))
+    throw ProtocolError.invalidParams(
+      field,
+      'must have visible ASCII characters only, as it is sent in a header',
+    );
+}
