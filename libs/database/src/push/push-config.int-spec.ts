@@ -1,7 +1,9 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-records.js';
 import { endTurn, newTask, openStores, sql, startTask, type Stores, textMessage } from '../stores.fixture.js';
+import { PushDeliveryStore } from './push-delivery.store.js';
 import { LimitReachedError } from '../tenants/tenant-room.js';
 import {
   type NewPushConfig,
@@ -106,6 +108,24 @@ it('a deleted one is gone, and deleting it again changes nothing', async () => {
   expect(await countOf(taskId)).toBe(1);
   expect(await configs.delete({ tenantId: randomUUID(), taskId, id: 'b' }, OWNER)).toBe(false);
   expect(await rows(taskId)).toMatchObject([{ id: 'b' }]);
+});
+
+it('one that a worker delivers to is deleted when its request has ended: nothing follows', async () => {
+  const run = await task();
+  const { tenantId, taskId } = run;
+  await configs.put(run, push('a'), OWNER);
+  await endTurn(stores, run, 2);
+  const deliveries = new PushDeliveryStore(stores.database);
+  const limits = { limit: 10, perHost: 10, perTenant: 10 };
+  const mine = (await deliveries.claim('w', 600_000, limits)).find((claimed) => claimed.taskId === taskId)!;
+  let isDeleted = false;
+  const deleting = configs.delete({ tenantId, taskId, id: 'a' }, OWNER).then(() => (isDeleted = true));
+  while (await configs.find({ tenantId, taskId, id: 'a' })) await setImmediate();
+  expect(await deliveries.advance(mine, 3, 600_000)).toBeUndefined();
+  expect(isDeleted).toBe(false);
+  await deliveries.release(mine);
+  await deleting;
+  expect([await rows(taskId), await countOf(taskId)]).toEqual([[], 0]);
 });
 
 it('there are no more than the limit, however many come at once, and none of a task that is not there', async () => {

@@ -1,6 +1,7 @@
 import { isUuid } from '@baton/a2a';
 import type { LimitName } from '@baton/config';
 import { Injectable } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { QueryResultRow } from 'pg';
 import type { Actor, NewAuditRecord } from '../audit/audit-records.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
@@ -47,6 +48,9 @@ export class PushConfigTakenError extends Error {
   override readonly name = 'PushConfigTakenError';
 }
 
+/** A config that is being deleted is there until the request under way has ended. Nobody sees it. */
+const IS_THERE = `state <> 'removed'`;
+
 /** Whoever appends to the task waits, and wakes the config afterwards. $1 tenant $2 task */
 const LOCK_TASK: Statement = {
   name: 'push-lock-task',
@@ -78,38 +82,55 @@ const COUNT: Statement = {
   text: `
 WITH counted AS (
   SELECT count(*)::int AS total, count(*) FILTER (WHERE webhook_id IS NULL)::int AS own
-  FROM push_configs WHERE tenant_id = $1 AND task_id = $2
+  FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND ${IS_THERE}
 ), task AS (
   UPDATE tasks t SET push_configs = counted.total FROM counted WHERE t.tenant_id = $1 AND t.id = $2
 )
 SELECT own FROM counted`,
 };
 
-/** $1 tenant $2 task $3 id */
-const DELETE: Statement = {
-  name: 'push-config-delete',
-  text: 'DELETE FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND webhook_id IS NULL RETURNING id',
+/** Nobody claims it any more, and the worker that has it begins no other request. $1 tenant $2 task $3 id */
+const RETIRE: Statement = {
+  name: 'push-config-retire',
+  text: `UPDATE push_configs SET state = 'removed', due_at = NULL
+WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND webhook_id IS NULL AND ${IS_THERE} RETURNING id`,
 };
+
+/** Deletes what no worker has. $1 tenant $2 task $3 id */
+const PURGE: Statement = {
+  name: 'push-config-purge',
+  text: `
+WITH gone AS (
+  DELETE FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND state = 'removed'
+    AND (lease_until IS NULL OR lease_until <= clock_timestamp())
+  RETURNING id
+)
+SELECT FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND state = 'removed'
+  AND NOT EXISTS (SELECT FROM gone)`,
+};
+
+/** How often a delete looks whether the request under way has ended. */
+const PURGE_MS = 25;
 
 const COLUMNS = 'id, url, auth_scheme AS "authScheme"';
 
 /** $1 tenant $2 task $3 id */
 const FIND: Statement = {
   name: 'push-config-find',
-  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND webhook_id IS NULL`,
+  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND webhook_id IS NULL AND ${IS_THERE}`,
 };
 
 /** $1 tenant $2 task */
 const FIND_FIRST: Statement = {
   name: 'push-config-find-first',
-  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND webhook_id IS NULL
+  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND webhook_id IS NULL AND ${IS_THERE}
 ORDER BY created_at, id LIMIT 1`,
 };
 
 /** $1 tenant $2 task $3 after this id $4 limit */
 const LIST: Statement = {
   name: 'push-config-list',
-  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id > $3 AND webhook_id IS NULL
+  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id > $3 AND webhook_id IS NULL AND ${IS_THERE}
 ORDER BY id LIMIT $4`,
 };
 
@@ -136,17 +157,25 @@ export class PushConfigStore {
   }
 
   /**
-   * Delete a config. Whether there was one makes no difference.
+   * Delete a config. Whether there was one makes no difference. Waits for the request of a worker that is under way: once
+   * this has resolved, the receiver gets nothing.
    * @param by who does it; a record is written unless it is the owner of the task
    * @returns false if there is no such task
    */
   async delete({ tenantId, taskId, id }: PushConfigKey, by: Actor): Promise<boolean> {
-    return this.change({ tenantId, taskId }, by, async (transaction) => {
-      const deleted = await transaction.query(DELETE, [tenantId, taskId, id]);
+    const isThere = await this.change({ tenantId, taskId }, by, async (transaction) => {
+      const deleted = await transaction.query(RETIRE, [tenantId, taskId, id]);
       if (deleted.length === 0) return undefined;
       await transaction.query(COUNT, [tenantId, taskId]);
       return { action: 'push.delete', detail: { id } };
     });
+    while (isThere && (await this.isInHand({ tenantId, taskId, id }))) await delay(PURGE_MS);
+    return isThere;
+  }
+
+  /** Deletes a retired config unless a worker has it. A lease ends by itself when its worker has died. */
+  private async isInHand({ tenantId, taskId, id }: PushConfigKey): Promise<boolean> {
+    return (await this.database.tenantQuery(tenantId, PURGE, [tenantId, taskId, id])).length > 0;
   }
 
   /** @param key.id empty = the config that the task had first */
