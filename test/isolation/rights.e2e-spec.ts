@@ -99,7 +99,9 @@ type HttpError = { message: string; details: [{ reason: string }] };
 function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod): string {
   const { status, text } = answer;
   if (status === 401) return '401';
-  if (status === 403) return refusalOf(text, method);
+  // Asked for after the scope that the route declares.
+  const isSecond = row.includes('/v1/schedules') && text.includes('the token lacks the scope agents:call');
+  if (status === 403) return isSecond ? 'agents:call' : refusalOf(text, method);
   if (method?.route ?? method?.grpc) return httpCellOf(answer, row, column);
   const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true;
   const error = method && !isStream ? (answer.json as { error?: RpcError }).error : undefined;
@@ -125,7 +127,6 @@ function httpCellOf(answer: Answer, row: string, column: Column): string {
 function refusalOf(text: string, method: RpcMethod | undefined): string {
   if (text.includes('the tenant is suspended: unpaid bill')) return 'off';
   if (text.includes('the token lacks the scope tasks:write: without it')) return 'tasks:write';
-  if (!method && text.includes('the token lacks the scope agents:call')) return 'agents:call';
   if (text.includes('the token may write only the agents index')) return 'agents';
   if (text.includes('the token has a list of agents, and the audit log is')) return 'agents';
   const scopes = method ? OPERATIONS[method.operation].scopes.join(' or ') : '';
