@@ -416,7 +416,7 @@ describe('a user of an OpenID provider', () => {
   it('loses its streams when its token expires, and goes on with the next one', async () => {
     openId.terms.seconds = 3;
     const ada = await openId.userToken('ada');
-    openId.terms.seconds = 300;
+    openId.terms.seconds = 3600;
     const params = sendParams('slow', { metadata: { echo: { chunks: 30, delayMs: 400 } } });
     const frames: Frame[] = [];
     for await (const frame of tokenCaller(ada).stream('SendStreamingMessage', params)) frames.push(frame);

@@ -12,6 +12,7 @@ const ALG = 'ES256';
 /** What the next tokens are like. */
 export interface TokenTerms {
   audience: string;
+  /** How long they are good. They outlast a run of tests on a busy machine. */
   seconds: number;
   /** More claims of each token, by the name of its user or machine. */
   claims: Record<string, Record<string, unknown>>;
@@ -22,7 +23,7 @@ export interface TokenTerms {
  * browser; its machine with its client credentials. Both get access tokens that are JWTs.
  */
 export class OpenIdProvider {
-  readonly terms: TokenTerms = { audience: 'baton', seconds: 300, claims: {} };
+  readonly terms: TokenTerms = { audience: 'baton', seconds: 3600, claims: {} };
   /** Paths that were asked for. */
   readonly asked: string[] = [];
   private keys: JWK[] = [];
