@@ -1,0 +1,140 @@
+import type { Agent, TaskPushNotificationConfig } from '@baton/a2a';
+import { loadEnvironment } from '@baton/config';
+import type { LimitsService } from '@baton/identity';
+import { type EgressLists, NO_EGRESS_LISTS, Outbound } from '@baton/outbound';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ReceiverCheck } from './receiver-check.js';
+
+/** What the receiver answers to a body. */
+type Answer = (body: string, request: IncomingMessage) => { status?: number; text: string };
+
+let server: Server;
+let url: string;
+let answer: Answer;
+let asked: { body: string; headers: IncomingMessage['headers'] }[];
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks).toString();
+      asked.push({ body, headers: request.headers });
+      const { status = 200, text } = answer(body, request);
+      response.writeHead(status, { location: '/elsewhere' }).end(text);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`;
+});
+beforeEach(() => {
+  asked = [];
+  answer = (body) => ({ text: (JSON.parse(body) as { challenge: string }).challenge });
+});
+afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+const NONE = { tenant: '', taskId: 't', id: 'c', token: '', authentication: undefined };
+const agent = { slug: 'helper' } as Agent;
+
+/** What a check says of a config: undefined = nothing is wrong. */
+async function refusalOf(
+  config: Partial<TaskPushNotificationConfig>,
+  { lists = NO_EGRESS_LISTS, env = {} }: { lists?: EgressLists; env?: Record<string, string> } = {},
+): Promise<string | undefined> {
+  const environment = loadEnvironment({ DATABASE_URL: 'postgres://localhost/none', ...env });
+  const resolve = async (name: string) => {
+    if (name === 'slow.example') throw Object.assign(new Error('later'), { code: 'EAI_AGAIN' });
+    if (name === 'none.example') throw Object.assign(new Error('no'), { code: 'ENOTFOUND' });
+    return [{ address: name === 'inside.example' ? '10.0.0.1' : '1.1.1.1', family: 4 }];
+  };
+  const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, undefined, resolve);
+  const limits = { egress: async () => lists } as unknown as LimitsService;
+  const check = new ReceiverCheck(outbound, limits, environment);
+  try {
+    await check.check({ tenantId: 'a', agent }, { ...NONE, url, ...config }, 'config.', { scheme: 'scheme' });
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    await outbound.onApplicationShutdown();
+  }
+}
+
+const auth = (scheme: string, credentials: string) => ({ authentication: { scheme, credentials } });
+
+it.each([
+  [{ url: 'https://receiver.example/x?y' }],
+  // It may have an address later: deliveries look it up again.
+  [{ url: 'https://slow.example' }],
+  [auth('Bearer', 'abc')],
+  [auth('Bearer', '')],
+  [auth('', '')],
+  [auth('X-Key', `whsec_${Buffer.alloc(32).toString('base64')}`)],
+  [{ token: 'x'.repeat(4096) }],
+])('takes %j', async (config) => {
+  expect(await refusalOf(config)).toBeUndefined();
+  expect(asked).toEqual([]);
+});
+
+it.each([
+  [{ url: '' }, 'config.url: is required'],
+  [{ url: 'nonsense' }, 'config.url: must be a URL'],
+  [{ url: 'ftp://receiver.example' }, 'config.url: must be a URL'],
+  [{ url: 'https://a:b@receiver.example' }, 'config.url: must not hold a user name'],
+  [{ url: `https://x.example/${'x'.repeat(2048)}` }, 'config.url: must not be longer'],
+  [{ url: 'http://169.254.169.254/' }, 'config.url: "169.254.169.254" is not at a public address'],
+  [{ url: 'http://[::1]/' }, 'config.url: "[::1]" is not at a public address'],
+  [{ token: 'a\r\nx: y' }, 'config.token: must have visible ASCII'],
+  [{ token: 'x'.repeat(4097) }, 'config.token: must not be longer'],
+  [auth('Bearer x', 'abc'), 'config.authentication.scheme: must be the name'],
+  [auth('Digest', 'abc'), 'config.authentication.scheme: "Digest" needs other'],
+  [auth('', 'abc'), 'config.authentication.scheme: is required'],
+  [auth('Bearer', 'a\nb'), 'config.authentication.credentials: must have'],
+  [auth('Bearer', 'whsec_short'), 'config.authentication.credentials: must be whsec_'],
+])('refuses %j', async (config, message) => {
+  expect((await refusalOf(config))?.replace('"::1"', '"[::1]"')).toContain(message);
+});
+
+it('says the same of a private name and of none', async () => {
+  const [inside, none] = await Promise.all(
+    ['inside', 'none'].map(async (name) =>
+      (await refusalOf({ url: `https://${name}.example` }))!.replace(name, ''),
+    ),
+  );
+  expect(inside).toBe(none);
+});
+
+it('keeps to the lists of the tenant', async () => {
+  const lists = { allow: ['receiver.example'], deny: [] };
+  expect(await refusalOf({ url: 'https://receiver.example' }, { lists })).toBeUndefined();
+  expect(await refusalOf({ url: 'https://other.example' }, { lists })).toContain('egress_allow');
+});
+
+describe('the challenge', () => {
+  const env = { PUSH_CHALLENGE: 'true' };
+
+  it('is echoed, alone or in JSON, by a receiver that gets the proofs of a delivery', async () => {
+    const config = { token: 'my-token', ...auth('Bearer', 'my-key') };
+    expect(await refusalOf(config, { env })).toBeUndefined();
+    answer = (body) => ({ text: body });
+    expect(await refusalOf(config, { env })).toBeUndefined();
+    expect(asked).toHaveLength(2);
+    expect(asked[0]!.headers).toMatchObject({
+      'x-a2a-notification-token': 'my-token',
+      authorization: 'Bearer my-key',
+    });
+    expect(asked[0]!.body).not.toBe(asked[1]!.body);
+  });
+
+  it.each<[Answer, string]>([
+    [() => ({ text: 'ok' }), 'its answer is not the challenge'],
+    [(body) => ({ status: 404, text: body }), 'status 404'],
+    [(body) => ({ status: 307, text: body }), 'status 307'],
+    [() => ({ text: 'x'.repeat(10_000) }), 'the receiver has not answered the challenge'],
+  ])('refuses another answer: %#', async (other, message) => {
+    answer = other;
+    expect(await refusalOf({}, { env })).toContain(message);
+    expect(asked).toHaveLength(1);
+  });
+});
