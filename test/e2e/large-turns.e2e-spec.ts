@@ -171,8 +171,10 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
 
     const [first] = stack.workers.splice(0);
     expect(peakOf(first!)).toBeLessThan(MAX_MIB);
-    const attempt = async () =>
-      (await database.query<{ attempt: number }>('SELECT attempt FROM runs')).rows[0]!.attempt;
+    const attempt = async () => {
+      const text = 'SELECT attempt FROM runs WHERE task_id = $1';
+      return (await database.query<{ attempt: number }>(text, [id])).rows[0]!.attempt;
+    };
     const before = await attempt();
     await first!.kill();
     await stack.addWorker();
