@@ -87,7 +87,7 @@ describeContract(
       api.expectGolden('version', refused);
     });
 
-    it('P-4 a send answers with the task that GetTask then shows, however its turn went', async () => {
+    it('answers a send with the task that GetTask then shows, however its turn went', async () => {
       const echo = (options: object) => ({ metadata: { echo: options } });
       const file = {
         raw: Buffer.from('bytes').toString('base64'),
