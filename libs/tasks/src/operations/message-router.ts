@@ -39,6 +39,12 @@ interface TaskAlias {
   previousTaskId?: string | undefined;
 }
 
+/** What is stored together with a message. */
+interface Brought {
+  key?: MessageKey | undefined;
+  push?: PreparedPush | undefined;
+}
+
 /** Accepts the messages of calls, and opens the watch for the answer. */
 @Injectable()
 export class MessageAcceptance {
@@ -58,11 +64,7 @@ export class MessageAcceptance {
     request: SendMessageRequest,
     message: Message,
     signal: AbortSignal,
-    {
-      alias,
-      key,
-      push,
-    }: { alias?: TaskAlias; key?: MessageKey | undefined; push?: PreparedPush | undefined },
+    { alias, key, push }: Brought & { alias?: TaskAlias },
   ): Promise<AcceptedTurn | EarlierTurn> {
     const { tenantId, agent, extensions, traceparent, profile, principal } = call;
     const owner = principal.key;
@@ -105,8 +107,7 @@ export class MessageAcceptance {
     call: CallContext,
     message: Message,
     signal: AbortSignal,
-    key?: MessageKey,
-    push?: PreparedPush,
+    { key, push }: Brought,
   ): Promise<AcceptedTurn | EarlierTurn> {
     const stored = await this.finder.find(call, message.taskId, { historyLength: 0, artifacts: false });
     const { id: taskId, contextId, status } = stored.task;
@@ -221,7 +222,7 @@ export class MessageRouter {
     const { call, request, message, signal, key, push } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {
       const turn = message.taskId
-        ? await this.acceptance.continueTask(call, message, signal, key, push)
+        ? await this.acceptance.continueTask(call, message, signal, { key, push })
         : await this.acceptance.createTask(call, request, message, signal, { key, push });
       const accepted = 'watch' in turn ? turn : await this.join(sent, turn);
       if (accepted) return accepted;
@@ -278,7 +279,7 @@ export class MessageRouter {
       case 'join':
         return this.acceptance.join(call, stored, signal);
       case 'answer':
-        return this.acceptance.continueTask(call, { ...message, taskId, contextId }, signal, key, push);
+        return this.acceptance.continueTask(call, { ...message, taskId, contextId }, signal, { key, push });
       case 'new-turn':
         return this.acceptance.createTask(call, request, { ...message, contextId }, signal, {
           alias,
