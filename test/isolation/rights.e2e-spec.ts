@@ -22,6 +22,8 @@ import { rpc } from './world.js';
 const limit = pLimit(4);
 const tables = readRights();
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
+/** By the row: of which scopes a route asks for one beside those of `scopes`. */
+const MORE_SCOPES = new Map(ROUTES.map((route) => [nameOf(route), route.moreScopes]));
 
 /** The path of a route with what is asked for in place of its names. */
 function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret, deadRun }: Things): string {
@@ -99,9 +101,7 @@ type HttpError = { message: string; details: [{ reason: string }] };
 function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod): string {
   const { status, text } = answer;
   if (status === 401) return '401';
-  // Asked for after the scope that the route declares.
-  const isSecond = row.includes('/v1/schedules') && text.includes('the token lacks the scope agents:call');
-  if (status === 403) return isSecond ? 'agents:call' : refusalOf(text, method);
+  if (status === 403) return secondScopeOf(row, text) ?? refusalOf(text, method);
   if (method?.route ?? method?.grpc) return httpCellOf(answer, row, column);
   const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true;
   const error = method && !isStream ? (answer.json as { error?: RpcError }).error : undefined;
@@ -123,6 +123,10 @@ function httpCellOf(answer: Answer, row: string, column: Column): string {
   const isUnknown = status === 404 && /^(TASK|AGENT)_NOT_FOUND$/.test(reason);
   return isUnknown ? '404' : `${status} ${reason} ${message}`;
 }
+
+/** The scope that the route asks for after the first one, if that is what is missing. */
+const secondScopeOf = (row: string, text: string): string | undefined =>
+  MORE_SCOPES.get(row)?.find((scope) => text.includes(`the token lacks the scope ${scope}`));
 
 function refusalOf(text: string, method: RpcMethod | undefined): string {
   if (text.includes('the tenant is suspended: unpaid bill')) return 'off';

@@ -7,14 +7,14 @@ import {
   type StreamItem,
   TaskState,
 } from '@baton/a2a';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { type FakeApi, recordCalls, type RecordedCall, startFakeApi } from '../testing/fake-api.js';
 import { GrpcCaller, V0_3_SERVICE } from '../testing/grpc-caller.js';
-import { request, sampleTask, statusItem, taskItem } from '../testing/samples.js';
+import { request, statusItem, taskItem } from '../testing/samples.js';
 
 let api: FakeApi;
 let grpc: GrpcCaller;
 /** What operations were called with. */
-let calls: { name: string; context: CallContext; request: unknown }[];
+let calls: RecordedCall[];
 
 beforeAll(async () => {
   api = await startFakeApi({ GRPC_PORT: '0', BODY_LIMIT_BYTES: '100000', REQUEST_TIMEOUT_MS: '2000' });
@@ -25,21 +25,7 @@ afterAll(async () => {
   await api.close();
 });
 beforeEach(() => {
-  calls = [];
-  const answers = {
-    sendMessage: { $case: 'task', value: sampleTask() },
-    getTask: sampleTask(),
-    cancelTask: sampleTask({ status: { state: TaskState.TASK_STATE_CANCELED } as never }),
-    listTasks: { tasks: [sampleTask()], nextPageToken: 'n', pageSize: 2, totalSize: 3 },
-  };
-  for (const [name, answer] of Object.entries(answers)) {
-    Object.assign(api.operations, {
-      [name]: async (context: CallContext, asked: unknown) => {
-        calls.push({ name, context, request: asked });
-        return answer;
-      },
-    });
-  }
+  calls = recordCalls(api);
 });
 
 const { message } = request.send.params;

@@ -7,33 +7,19 @@ import {
   type StreamItem,
   TaskState,
 } from '@baton/a2a';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { request, sampleTask, statusItem, taskItem } from '../testing/samples.js';
+import { type FakeApi, recordCalls, type RecordedCall, startFakeApi } from '../testing/fake-api.js';
+import { request, statusItem, taskItem } from '../testing/samples.js';
 
 let api: FakeApi;
 /** What operations were called with. */
-let calls: { name: string; context: CallContext; request: unknown }[];
+let calls: RecordedCall[];
 
 beforeAll(async () => {
   api = await startFakeApi();
 });
 afterAll(() => api.close());
 beforeEach(() => {
-  calls = [];
-  const answers = {
-    sendMessage: { $case: 'task', value: sampleTask() },
-    getTask: sampleTask(),
-    cancelTask: sampleTask({ status: { state: TaskState.TASK_STATE_CANCELED } as never }),
-    listTasks: { tasks: [sampleTask()], nextPageToken: 'n', pageSize: 2, totalSize: 3 },
-  };
-  for (const [name, answer] of Object.entries(answers)) {
-    Object.assign(api.operations, {
-      [name]: async (context: CallContext, asked: unknown) => {
-        calls.push({ name, context, request: asked });
-        return answer;
-      },
-    });
-  }
+  calls = recordCalls(api);
 });
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire

@@ -1,4 +1,12 @@
-import { type Agent, type Operations, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
+import {
+  type Agent,
+  type CallContext,
+  type Operations,
+  ProtocolError,
+  type Scope,
+  TaskState,
+  tokenPrincipal,
+} from '@baton/a2a';
 import { ConfigModule, loadEnvironment, NO_LIMITS, type TenantLimits } from '@baton/config';
 import {
   AgentStore,
@@ -65,6 +73,7 @@ import { AdminModule } from '../admin/admin.module.js';
 import { OpenApiModule } from '../openapi/openapi.controller.js';
 import { RestModule } from '../rest/rest.module.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from '../server.js';
+import { sampleTask } from './samples.js';
 
 /** Tokens by their secret, of `tenant-1` unless another is named. Any other secret is refused. */
 const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = {
@@ -452,4 +461,31 @@ function post(url: string, body: unknown, headers: Record<string, string> = {}):
     headers: { authorization: 'Bearer caller', 'content-type': 'application/json', ...headers },
     body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
   });
+}
+
+/** A call that reached an operation. */
+export interface RecordedCall {
+  name: string;
+  context: CallContext;
+  request: unknown;
+}
+
+/** Lets the unary operations answer with samples. @returns the calls, as they come */
+export function recordCalls({ operations }: FakeApi): RecordedCall[] {
+  const calls: RecordedCall[] = [];
+  const answers = {
+    sendMessage: { $case: 'task', value: sampleTask() },
+    getTask: sampleTask(),
+    cancelTask: sampleTask({ status: { state: TaskState.TASK_STATE_CANCELED } as never }),
+    listTasks: { tasks: [sampleTask()], nextPageToken: 'n', pageSize: 2, totalSize: 3 },
+  };
+  for (const [name, answer] of Object.entries(answers)) {
+    Object.assign(operations, {
+      [name]: async (context: CallContext, request: unknown) => {
+        calls.push({ name, context, request });
+        return answer;
+      },
+    });
+  }
+  return calls;
 }
