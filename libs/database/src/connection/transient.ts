@@ -82,6 +82,16 @@ export function isTransient(error: unknown): boolean {
   return RETRYABLE_CODES.has(codeOf(error)) || isTransient(error.cause);
 }
 
+/** Deadlock and serialization failure: Postgres has rolled the transaction back at once. */
+const COLLISION_CODES = new Set(['40001', '40P01']);
+
+/**
+ * Whether a transaction that failed is certainly rolled back, and Postgres is well: parts of it may be tried at once.
+ * After a cut connection nobody knows whether it was committed. After a timeout parts of it would wait as long again.
+ */
+export const isRolledBack = (error: unknown): boolean =>
+  !isTransient(error) || (isError(error) && COLLISION_CODES.has(codeOf(error)));
+
 /** SQLSTATEs of values that Postgres cannot store: data exceptions, and values that are too large. */
 const UNSTORABLE_STATE = /^(22|54)/;
 /** Postgres has no code of its own for a value over 1 GiB. */

@@ -1,0 +1,156 @@
+import { setImmediate } from 'node:timers/promises';
+import { GroupCommit } from './group-commit.js';
+import { DatabaseUnavailableError } from './transient.js';
+
+/** Until a flush that may begin has begun. */
+async function nextTurn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
+
+/** A flush that ends when the test says so. */
+function controlled() {
+  const groups: { lane: string; items: readonly string[]; end: () => void; fail: (error: Error) => void }[] =
+    [];
+  const flush = (lane: string, items: readonly string[]): Promise<string[]> =>
+    new Promise((resolve, reject) => {
+      groups.push({ lane, items, end: () => resolve(items.map((item) => `${item} done`)), fail: reject });
+    });
+  return { groups, flush };
+}
+
+/** A statement that Postgres refuses if one of these items is in it. */
+const refusing =
+  (bad: readonly string[], seen: string[][] = []) =>
+  async (_: string, items: readonly string[]): Promise<string[]> => {
+    seen.push([...items]);
+    const found = items.find((item) => bad.includes(item));
+    if (found !== undefined) throw Object.assign(new Error(`no ${found}`), { code: '23514' });
+    return items.map((item) => `${item} done`);
+  };
+
+/** What each caller was told. */
+const told = async (outcomes: readonly Promise<string>[]): Promise<string[]> =>
+  (await Promise.allSettled(outcomes)).map((outcome) =>
+    outcome.status === 'fulfilled' ? outcome.value : (outcome.reason as Error).message,
+  );
+
+describe('a group commit', () => {
+  it('flushes a single item at once, and what comes meanwhile together', async () => {
+    const { groups, flush } = controlled();
+    const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1 });
+    const first = commit.submit('a', '1');
+    await nextTurn();
+    expect(groups.map(({ items }) => items)).toEqual([['1']]);
+    const others = ['2', '3', '4'].map((item) => commit.submit('a', item));
+    await nextTurn();
+    expect(groups).toHaveLength(1);
+    groups[0]?.end();
+    expect(await first).toBe('1 done');
+    await nextTurn();
+    expect(groups[1]?.items).toEqual(['2', '3', '4']);
+    groups[1]?.end();
+    expect(await told(others)).toEqual(['2 done', '3 done', '4 done']);
+  });
+
+  it('takes what has arrived in the same turn of the event loop together', async () => {
+    const { groups, flush } = controlled();
+    const commit = new GroupCommit(flush, { maxItems: 10 });
+    const both = [commit.submit('a', '1'), Promise.resolve().then(() => commit.submit('a', '2'))];
+    await nextTurn();
+    expect(groups.map(({ items }) => items)).toEqual([['1', '2']]);
+    groups[0]?.end();
+    expect(await told(both)).toEqual(['1 done', '2 done']);
+  });
+
+  it('lets a slow flush hold neither the next one nor other lanes', async () => {
+    const { groups, flush } = controlled();
+    const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 2 });
+    const sent: Promise<string>[] = [];
+    for (const item of ['1', '2', '3', '4']) {
+      sent.push(commit.submit('a', item));
+      await nextTurn();
+    }
+    sent.push(commit.submit('b', '5'));
+    await nextTurn();
+    expect(groups.map(({ lane, items }) => [lane, ...items])).toEqual([
+      ['a', '1'],
+      ['a', '2'],
+      ['b', '5'],
+    ]);
+    groups[1]?.end();
+    expect(await sent[1]).toBe('2 done');
+    await nextTurn();
+    expect(groups[3]?.items).toEqual(['3', '4']);
+    for (const { end } of groups) end();
+    expect(await told(sent)).toEqual(['1 done', '2 done', '3 done', '4 done', '5 done']);
+  });
+
+  it('bounds a group by number and by weight, and keeps the order', async () => {
+    const seen: string[][] = [];
+    const commit = new GroupCommit(refusing([], seen), {
+      maxItems: 3,
+      maxWeight: 10,
+      weigh: (item: string) => item.length,
+    });
+    const items = ['a', 'b', 'c', 'd', 'sixsix', 'seven', 'as heavy as can be', 'e'];
+    expect(await told(items.map((item) => commit.submit('a', item)))).toEqual(
+      items.map((item) => `${item} done`),
+    );
+    expect(seen).toEqual([['a', 'b', 'c'], ['d', 'sixsix'], ['seven'], ['as heavy as can be'], ['e']]);
+  });
+
+  it('never has two items with one identity in a group', async () => {
+    const seen: string[][] = [];
+    const identify = (item: string): string | undefined => (item === 'free' ? undefined : item);
+    const commit = new GroupCommit(refusing([], seen), { maxItems: 10, identify });
+    await Promise.all(['x', 'y', 'x', 'free', 'x', 'free'].map((item) => commit.submit('a', item)));
+    expect(seen).toEqual([['x', 'y', 'free', 'free'], ['x'], ['x']]);
+  });
+
+  it('tells the error of one item to its caller alone', async () => {
+    const seen: string[][] = [];
+    const commit = new GroupCommit(refusing(['bad', 'worse'], seen), { maxItems: 10 });
+    const outcomes = ['1', '2', 'bad', '3', 'worse'].map((item) => commit.submit('a', item));
+    expect(await told(outcomes)).toEqual(['1 done', '2 done', 'no bad', '3 done', 'no worse']);
+    // What was written is not written again.
+    expect(seen.filter((items) => !items.some((item) => item.length > 1)).flat()).toEqual(['1', '2', '3']);
+  });
+
+  it('tells all callers if nobody knows whether their group was committed, and goes on', async () => {
+    const { groups, flush } = controlled();
+    const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1 });
+    const lost = ['1', '2'].map((item) => commit.submit('a', item));
+    await nextTurn();
+    const next = commit.submit('a', '3');
+    groups[0]?.fail(new DatabaseUnavailableError('the connection was lost'));
+    expect(await told(lost)).toEqual(['the connection was lost', 'the connection was lost']);
+    await nextTurn();
+    expect(groups.map(({ items }) => items)).toEqual([['1', '2'], ['3']]);
+    groups[1]?.end();
+    expect(await next).toBe('3 done');
+  });
+
+  it('tries the halves of a group that was in a deadlock', async () => {
+    let isFirst = true;
+    const commit = new GroupCommit(
+      async (_, items: readonly string[]) => {
+        if (isFirst) {
+          isFirst = false;
+          throw Object.assign(new Error('deadlock detected'), { code: '40P01' });
+        }
+        return items;
+      },
+      { maxItems: 10 },
+    );
+    expect(await told(['1', '2', '3'].map((item) => commit.submit('a', item)))).toEqual(['1', '2', '3']);
+  });
+
+  it('tells a caller for whose item there is no outcome', async () => {
+    const commit = new GroupCommit(async () => ['only one'], { maxItems: 10 });
+    expect(await told(['1', '2'].map((item) => commit.submit('a', item)))).toEqual([
+      'only one',
+      'The flush has returned no outcome for this item',
+    ]);
+  });
+});
