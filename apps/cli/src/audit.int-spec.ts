@@ -277,7 +277,8 @@ it('every command is in one of the tables above', async () => {
     stdin: () => Readable.from([]),
   };
   const program = await buildProgram(COMMAND_NAMES, cli);
-  const all = program.commands.flatMap(leaves);
+  // It prints a script, and knows of no tenant.
+  const all = program.commands.flatMap(leaves).filter((name) => name !== 'complete');
   expect(all.sort()).toEqual([...READS, ...OVER_HTTP, ...Object.keys(WRITES)].sort());
 });
 
@@ -296,7 +297,7 @@ it.each(Object.keys(WRITES))('%s writes one record of the operator', async (comm
 
 it('a tenant’s records are printed as a table, filtered', async () => {
   expect(await must('audit --tenant walk --action tenant --limit 1')).toMatch(
-    /^TIME \(UTC\) +ACTION +TARGET +WHO +FROM +OUTCOME\n\d{4}-\d\d-\d\d \d\d:\d\d  tenant\.\w+ +tenant walk +operator +command line +ok$/,
+    /^TIME +ACTION +TARGET +WHO +FROM +OUTCOME\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d  tenant\.\w+ +tenant walk +operator +command line +ok$/,
   );
   expect(await audit('--tenant walk --from 2099-01-01T00:00:00Z')).toEqual([]);
   expect(await refusal('audit --tenant nobody', env())).toMatch(/^There is no tenant "nobody"/);

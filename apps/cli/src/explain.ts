@@ -3,7 +3,7 @@ import { ProtocolError } from '@baton/a2a';
 import { EnvironmentError } from '@baton/config';
 import { BackupError, isTransient, NameTakenError } from '@baton/database';
 import { SecretError } from '@baton/identity';
-import { OperatorError } from './cli.js';
+import { EXIT, OfTaskError, OperatorError } from './cli.js';
 
 /** Codes of Prisma and SQLSTATEs, and what the operator can do about each. */
 const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [
@@ -21,8 +21,25 @@ const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [
   },
 ];
 
-/** What went wrong and what to do about it, in one plain sentence: never a stack. */
-export function explain(error: unknown): string {
+/** What went wrong and what to do about it, in one plain sentence: never a stack. And what the command ends with. */
+export interface Explained {
+  /** Empty: the exit code says it all. */
+  sentence: string;
+  exitCode: number;
+}
+
+export function explain(error: unknown): Explained {
+  if (error instanceof OfTaskError) return ofTask(error.taskId, explain(error.cause));
+  return { sentence: sentenceOf(error), exitCode: exitCodeOf(error) };
+}
+
+/** Names the task, unless the sentence does so, or is about the arguments. */
+function ofTask(taskId: string, { sentence, exitCode }: Explained): Explained {
+  const isNamed = sentence === '' || sentence.includes(taskId) || exitCode === EXIT.usage;
+  return { sentence: isNamed ? sentence : `Task ${taskId}: ${sentence}`, exitCode };
+}
+
+function sentenceOf(error: unknown): string {
   if (error instanceof OperatorError || error instanceof EnvironmentError) return error.message;
   if (error instanceof SecretError || error instanceof BackupError) return error.message;
   if (error instanceof NameTakenError) return `${error.message}: choose another slug.`;
@@ -36,6 +53,20 @@ export function explain(error: unknown): string {
     return `Postgres is not available (${reasonOf(error).replace(/^Postgres is not available: /, '')}): check that it runs and that DATABASE_URL names it, or start Baton with \`npm start\` in this folder.`;
   }
   return `Unexpected error: ${reasonOf(error)}.`;
+}
+
+const KINDS: Partial<Record<string, number>> = {
+  'invalid-params': EXIT.usage,
+  'not-found': EXIT.notFound,
+  'task-not-found': EXIT.notFound,
+  forbidden: EXIT.notAllowed,
+};
+
+function exitCodeOf(error: unknown): number {
+  if (error instanceof OperatorError) return error.options.exitCode ?? EXIT.failed;
+  if (error instanceof ProtocolError) return KINDS[error.kind] ?? EXIT.failed;
+  if (chain(error).some(({ name }) => name.endsWith('TaskNotFoundError'))) return EXIT.notFound;
+  return isTransient(error) ? EXIT.unreachable : EXIT.failed;
 }
 
 /** An error and everything that caused it. */

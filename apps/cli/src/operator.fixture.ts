@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
+import { EXIT } from './cli.js';
 import { run } from './program.js';
 
 export let database: TestDatabase;
@@ -47,12 +48,29 @@ export async function json<T>(line: string): Promise<T> {
   return JSON.parse(out) as T;
 }
 
-/** The one sentence of a command that must fail. */
+/** The one sentence of a command that must fail, with the exit code that fits the sentence. */
 export async function refusal(line: string, env?: Record<string, string>): Promise<string> {
   const { code, out, err } = await baton(line, env);
-  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect({ code, out, err }).toEqual({ code: exitCodeOf(err), out: '', err });
   expect(err).not.toMatch(/\n\s+at |prisma\./);
   return err;
+}
+
+/** As docs/reference/cli.md has it. */
+export function exitCodeOf(sentence: string): number {
+  if (
+    /^(--|Missing|Unknown|Name |Give |Nothing to change|This deletes all|No (server|database) is|"\S+" cannot name)/.test(
+      sentence,
+    )
+  ) {
+    return EXIT.usage;
+  }
+  if (
+    /^(There is no|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound)/.test(sentence)
+  ) {
+    return EXIT.notFound;
+  }
+  return /is not available|does not answer/.test(sentence) ? EXIT.unreachable : EXIT.failed;
 }
 
 /** @returns waits for as many messages as the running processes receive from now on */

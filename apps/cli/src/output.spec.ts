@@ -21,8 +21,25 @@ describe('output', () => {
 
   it('shortens a long line', () => expect(oneLine('12345678', 5)).toBe('1234…'));
 
-  it('shows times to the minute, in UTC', () => {
-    expect(formatTime(new Date('2026-12-31T23:59:59.999Z'))).toBe('2026-12-31 23:59');
-    expect(formatTime(null)).toBe('-');
+  it.each(['2026-12-31T23:59:59.999Z', '2026-07-01T00:00:00.000Z'])(
+    'shows %s to the second, as a time of this machine with its zone',
+    (text) => {
+      const time = new Date(text);
+      const shown = formatTime(time);
+      expect(shown).toMatch(/^2026-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d$/);
+      expect(new Date(shown).getTime()).toBe(Math.floor(time.getTime() / 1000) * 1000);
+      expect(Number(shown.slice(11, 13))).toBe(time.getHours());
+      expect(formatTime(null)).toBe('-');
+    },
+  );
+
+  it.each([
+    [-330, '2026-12-31 05:30:00 +05:30'],
+    [210, '2026-12-30 20:30:00 -03:30'],
+    [0, '2026-12-31 00:00:00 +00:00'],
+  ])('shows a time of a zone %s minutes from UTC', (offset, shown) => {
+    const time = new Date('2026-12-31T00:00:00Z');
+    time.getTimezoneOffset = () => offset;
+    expect(formatTime(time)).toBe(shown);
   });
 });

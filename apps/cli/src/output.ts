@@ -6,6 +6,8 @@ export interface Terminal {
   out(text: string): void;
   /** Everything else: errors and notes. */
   err(text: string): void;
+  /** Writes records as data, with `--output yaml`; unset = as JSON. */
+  encode?: (value: unknown) => string;
 }
 
 const GAP = '  ';
@@ -21,9 +23,16 @@ export function oneLine(text: string, length = 100): string {
   return line.length > length ? `${line.slice(0, length - 1)}…` : line;
 }
 
-/** A point in time as `2026-12-31 23:59` (UTC); `-` for none. */
-export const formatTime = (time: Date | null): string =>
-  time ? time.toISOString().slice(0, 16).replace('T', ' ') : '-';
+/** A point in time in the time zone of this machine, as `2026-12-31 23:59:59 +01:00`; `-` for none. */
+export function formatTime(time: Date | null): string {
+  if (!time) return '-';
+  const minutes = -time.getTimezoneOffset();
+  const local = new Date(time.getTime() + minutes * 60_000).toISOString().slice(0, 19).replace('T', ' ');
+  const [hour, minute] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60].map(twoDigits);
+  return `${local} ${minutes < 0 ? '-' : '+'}${hour ?? ''}:${minute ?? ''}`;
+}
+
+const twoDigits = (number: number): string => String(number).padStart(2, '0');
 
 /** Columns aligned at the left, two spaces apart, the titles in the first line. */
 export function formatTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -42,9 +51,13 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('\n');
 }
 
-/** Print one value as JSON. */
-export const printJson = (terminal: Terminal, value: unknown): void =>
-  terminal.out(JSON.stringify(value, null, 2));
+/** Print one value as data: JSON, or what `--output` asks for. */
+export const printValue = (terminal: Terminal, value: unknown): void =>
+  terminal.out(terminal.encode ? terminal.encode(value) : JSON.stringify(value, null, 2));
+
+/** Print one of many values, as soon as it is there: a line of JSON, or a document of a YAML stream. */
+export const printNext = (terminal: Terminal, value: unknown): void =>
+  terminal.out(terminal.encode ? `---\n${terminal.encode(value)}` : JSON.stringify(value));
 
 /** Print records as a table, or a sentence when there are none. */
 export function printTable(

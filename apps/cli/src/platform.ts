@@ -21,7 +21,10 @@ import { createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OperatorError, readStateFile } from './cli.js';
+import { NotFoundError, readStateFile, UsageError } from './cli.js';
+
+/** The version of this build. */
+export { releaseOf } from '@baton/database';
 
 /** What the operators' commands work with. */
 export interface Platform {
@@ -83,7 +86,7 @@ export function findEnvironment(source: EnvironmentSource): Environment {
   const running = readStateFile(join(local.home, 'runtime.json'));
   const databaseUrl = local.databaseUrl ?? textOf(running?.databaseUrl);
   if (databaseUrl === undefined) {
-    throw new OperatorError(
+    throw new UsageError(
       'No database is configured: set DATABASE_URL, or start Baton with `npm start` in this folder.',
     );
   }
@@ -150,5 +153,5 @@ export async function requireTenant(tenants: TenantStore, slug: string): Promise
 
 /** Throws OperatorError. */
 export function unknownTenant(slug: string): never {
-  throw new OperatorError(`There is no tenant "${slug}": npx baton tenants list shows all tenants.`);
+  throw new NotFoundError(`There is no tenant "${slug}": npx baton tenants list shows all tenants.`);
 }

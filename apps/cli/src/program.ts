@@ -1,5 +1,6 @@
-import { Command, CommanderError } from 'commander';
-import { type Cli, OperatorError } from './cli.js';
+import { Command, CommanderError, Option } from 'commander';
+import { type Cli, EXIT, OfTaskError } from './cli.js';
+import type { Terminal } from './output.js';
 
 /** The commands. Each is loaded only when it is used, so that a command starts fast. */
 const COMMANDS: Readonly<
@@ -91,31 +92,85 @@ export const COMMAND_NAMES: readonly string[] = Object.keys(COMMANDS);
  * Run one command. Never rejects: an error is one sentence on the error stream.
  *
  * @param args the arguments after the program's name
- * @returns the exit code: 0, or 1 if the command failed, unless it says otherwise
+ * @returns the exit code: one of `EXIT`
  */
 export async function run(args: readonly string[], cli: Cli): Promise<number> {
+  // Of this command: `--output` sets how it writes.
+  const terminal = { ...cli.terminal };
+  let taskId: string | undefined;
   try {
-    const program = await buildProgram(args, cli);
+    const program = await buildProgram(args, { ...cli, terminal });
+    program.hook('preAction', async (_, command) => {
+      taskId = taskIdIn(command);
+      await setOutput(terminal, command);
+    });
     await program.parseAsync(args, { from: 'user' });
-    return 0;
+    return EXIT.done;
   } catch (error) {
     // Commander has printed the error itself. Asking for help is not an error.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 1;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
     const { explain } = await import('./explain.js');
-    const sentence = explain(error);
+    const { sentence, exitCode } = explain(taskId === undefined ? error : new OfTaskError(taskId, error));
     if (sentence !== '') cli.terminal.err(sentence);
-    return (error instanceof OperatorError ? error.options.exitCode : undefined) ?? 1;
+    return exitCode;
   }
 }
 
 /** @param args only the commands that are named in it have their options */
 export async function buildProgram(args: readonly string[], cli: Cli): Promise<Command> {
   const program = createProgram(cli);
+  // What is completed may be any of them.
+  const isCompletion = args.includes('complete');
   for (const [name, { summary, add }] of Object.entries(COMMANDS)) {
-    if (args.includes(name)) await add(program, cli);
+    if (isCompletion || args.includes(name)) await add(program, cli);
     else program.command(name).summary(summary);
   }
+  if (args[0] === '--version') program.version((await import('./platform.js')).releaseOf(), ...VERSION);
+  else program.option(...VERSION);
+  addOutputOption(program);
+  if (isCompletion) await addCompletion(program);
+  else program.command('complete').summary('print the script that completes commands in bash, zsh or fish');
   return program;
+}
+
+/** `baton complete <shell>`, and the command that its script asks for suggestions. */
+async function addCompletion(program: Command): Promise<void> {
+  const { default: tab } = await import('@bomb.sh/tab/commander');
+  tab(program);
+}
+
+const VERSION = ['--version', 'print the version of Baton'] as const;
+
+const TASK_ARGUMENTS = new Set(['task', 'task-id']);
+
+/** The task that a command is about, if its arguments name one. */
+function taskIdIn({ registeredArguments, args }: Command): string | undefined {
+  const at = registeredArguments.findIndex((argument) => TASK_ARGUMENTS.has(argument.name()));
+  return at === -1 ? undefined : args[at];
+}
+
+const FORMATS = ['table', 'json', 'yaml'];
+
+/** `--output` for every command that has `--json`. */
+function addOutputOption(command: Command): void {
+  for (const child of command.commands) addOutputOption(child);
+  if (!command.options.some(({ long }) => long === '--json')) return;
+  command.addOption(
+    new Option('-o, --output <format>', 'how to print results (default: table)')
+      .choices(FORMATS)
+      .conflicts('json'),
+  );
+}
+
+/** Commands ask only for `json`; that it is written as YAML is up to the terminal. */
+async function setOutput(terminal: Terminal, command: Command): Promise<void> {
+  const { output } = command.opts<{ output?: string }>();
+  if (output === undefined || output === 'table') return;
+  command.setOptionValue('json', true);
+  if (output === 'json') return;
+  const { stringify } = await import('yaml');
+  // What JSON has no form for, such as a time, is written as in JSON.
+  terminal.encode = (value) => stringify(JSON.parse(JSON.stringify(value)), { lineWidth: 0 }).trimEnd();
 }
 
 function createProgram({ terminal }: Cli): Command {

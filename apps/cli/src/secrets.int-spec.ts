@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { EXIT } from './cli.js';
 import { baton, database, folder, json } from './operator.fixture.js';
 
 const VALUE = 'sk-hunter2';
@@ -36,7 +37,7 @@ describe('secrets', () => {
     });
     const { out } = await secrets('list --tenant acme');
     expect(out).toMatch(
-      /^NAME +KEY +CREATED \(UTC\) +UPDATED \(UTC\) +MAY BE SENT TO\nopenai +[\da-f]{12} .* https:\/\/api\.openai\.com\nwebhook +[\da-f]{12} .* nothing$/,
+      /^NAME +KEY +CREATED +UPDATED +MAY BE SENT TO\nopenai +[\da-f]{12} .* https:\/\/api\.openai\.com\nwebhook +[\da-f]{12} .* nothing$/,
     );
     const listed = JSON.parse((await secrets('list --tenant acme --json')).out) as object[];
     expect(Object.keys(listed[0]!)).toEqual(['name', 'keyId', 'origins', 'createdAt', 'updatedAt']);
@@ -98,7 +99,7 @@ describe('secrets', () => {
     );
     expect(
       (await secrets(`set openai ${VALUE.slice(3)}`, { input: '' }).catch(() => ({ code: 1 }))).code,
-    ).toBe(1);
+    ).toBe(EXIT.usage);
   });
 
   it('find the key that `npm start` has made', async () => {

@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser';
 import { type EnvironmentSource, loadLocalEnvironment } from '@baton/config';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { type Cli, OperatorError, readStateFile } from './cli.js';
+import { type Cli, EXIT, OperatorError, readStateFile, UsageError } from './cli.js';
 
 /** Options of every command that calls a server with a tenant's token. */
 export interface TargetOptions {
@@ -102,17 +102,17 @@ export function findTarget(source: EnvironmentSource, options: { url?: string; t
   const demo = readStateFile(path);
   const url = options.url ?? (source.BATON_URL?.trim() || demo?.url);
   if (typeof url !== 'string') {
-    throw new OperatorError(
+    throw new UsageError(
       'No server is configured: give --url and --token, or start Baton with `npm start` here.',
     );
   }
   if (!isHttpUrl(url)) {
-    throw new OperatorError(`--url: "${url}" is not an http(s) URL: give one such as http://localhost:8080.`);
+    throw new UsageError(`--url: "${url}" is not an http(s) URL: give one such as http://localhost:8080.`);
   }
   const ownToken = source.BATON_TOKEN?.trim();
   const token = options.token ?? (ownToken || (isSameServer(url, demo?.url) ? demo?.token : undefined));
   if (typeof token !== 'string') {
-    throw new OperatorError(`There is no token for ${url}: give --token, from npx baton tokens create.`);
+    throw new UsageError(`There is no token for ${url}: give --token, from npx baton tokens create.`);
   }
   return { url, token };
 }
@@ -124,7 +124,14 @@ const isSameServer = (url: string, demoUrl: unknown): boolean =>
   typeof demoUrl === 'string' && URL.canParse(demoUrl) && new URL(demoUrl).origin === new URL(url).origin;
 
 /** The server can't be reached, or not at the moment. */
-export class UnreachableError extends OperatorError {}
+export class UnreachableError extends OperatorError {
+  constructor(message: string, options: ErrorOptions = {}) {
+    super(message, { exitCode: EXIT.unreachable, ...options });
+  }
+}
+
+/** Exit codes of statuses. Every other refusal ends with 1. */
+const EXIT_OF: Partial<Record<number, number>> = { 403: EXIT.notAllowed, 404: EXIT.notFound };
 
 /** The server has refused the request. */
 export class RefusedError extends OperatorError {
@@ -135,7 +142,8 @@ export class RefusedError extends OperatorError {
     /** What the server says, without a full stop. */
     readonly reason: string,
   ) {
-    super(`${origin} answers ${status}: ${reason}.`);
+    const exitCode = EXIT_OF[status];
+    super(`${origin} answers ${status}: ${reason}.`, { ...(exitCode !== undefined && { exitCode }) });
   }
 }
 
@@ -200,6 +208,7 @@ async function refusal(origin: string, response: Response): Promise<OperatorErro
   if (status === 401) {
     return new OperatorError(
       `${origin} refuses the token: give a valid one with --token, from npx baton tokens create.`,
+      { exitCode: EXIT.notAllowed },
     );
   }
   const reason = messageOf(await response.text().catch(() => '')) ?? 'no reason is given';

@@ -3,7 +3,7 @@ import { type ApiToken, OPERATOR_ACTOR, ScheduleStore, TaskStore, TaskTreeStore 
 import { type IssuedToken, type NewToken, TokenService } from '@baton/identity';
 import { type OpenWork, PrincipalWork, TenantTokens, TurnEnds } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
-import { type Cli, OperatorError } from './cli.js';
+import { type Cli, NotFoundError, OperatorError } from './cli.js';
 import { overAdminApi } from './operator/admin-target.js';
 import { requireTenant, withDatabase, withMessaging } from './platform.js';
 import { ApiClient, type TargetOptions } from './server.js';
@@ -233,7 +233,7 @@ class HttpTokenDesk implements TokenDesk {
 /** The message does not repeat the argument: it may be a whole secret. */
 const noSuchToken = (tenant: string | undefined): OperatorError => {
   const option = tenant === undefined ? '' : ` --tenant ${tenant}`;
-  return new OperatorError(`There is no such token: npx baton tokens list${option} shows ids and prefixes.`);
+  return new NotFoundError(`There is no such token: npx baton tokens list${option} shows ids and prefixes.`);
 };
 
 const timeOf = (text: string | null): Date | null => (text === null ? null : new Date(text));

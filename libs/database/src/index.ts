@@ -16,7 +16,7 @@ export { ensureSystemKey } from './migrations/system-key.js';
 export { exportTenant, type TenantExport } from './backup/tenant-export.js';
 export { importTenant, type TenantImport } from './backup/tenant-import.js';
 export { BackupError, type Manifest, verifyBackup } from './backup/archive.js';
-export { type Backup, backUp } from './backup/backup.js';
+export { type Backup, backUp, releaseOf } from './backup/backup.js';
 export { type Restored, restoreBackup } from './backup/restore.js';
 export { COUNTED_EXACTLY, type CountCursor, type ListedTasks } from './tasks/task-list.js';
 export type { ArtifactPage, LogSnapshot } from './tasks/task-reader.js';

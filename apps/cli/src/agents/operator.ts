@@ -5,7 +5,7 @@ import { agentSummary, type AgentSummary, OPERATOR_ACTOR, type Tenant } from '@b
 import { Catalog } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import type { Cli } from '../cli.js';
-import { oneLine, printJson, printTable } from '../output.js';
+import { oneLine, printValue, printTable } from '../output.js';
 import { type OperatorOptions as TargetOptions, overAdminApi } from '../operator/admin-target.js';
 import { requireTenant, UNTOLD, withMessaging, withPlatform } from '../platform.js';
 import type { ListedAgent, ShownAgent, Written } from './client.js';
@@ -46,7 +46,7 @@ export async function listAgents(cli: Cli, options: OperatorOptions): Promise<vo
     agent.default ? 'yes' : '',
     oneLine(agent.description, 60),
   ]);
-  if (options.json) printJson(terminal, records);
+  if (options.json) printValue(terminal, records);
   else printTable(terminal, TITLES, rows, '');
 }
 
@@ -86,7 +86,7 @@ export async function createAgent(cli: Cli, options: CreateOptions): Promise<voi
       const author = { ...AUTHOR, tenantId };
       return recordOf((await ofFile(file, () => catalog.create(author, { ...document, ...named }))).entry);
     }));
-  if (json) printJson(cli.terminal, created);
+  if (json) printValue(cli.terminal, created);
   else {
     cli.terminal.out(
       `Agent ${created.slug} is in the catalog of ${tenant}: npx baton send ${created.slug} "hello"`,
@@ -104,12 +104,12 @@ export async function removeAgent(cli: Cli, name: string, options: OperatorOptio
     asOperator(cli, tenant, async (catalog, { id: tenantId }) =>
       recordOf(await catalog.remove({ ...AUTHOR, tenantId }, name)),
     ));
-  if (json) printJson(cli.terminal, agent);
+  if (json) printValue(cli.terminal, agent);
   else cli.terminal.out(`Agent ${agent.slug} is removed from the catalog of ${tenant}.`);
 }
 
 /** For editors: `# yaml-language-server: $schema=agent.schema.json`. */
-export const printSchema = ({ terminal }: Cli): void => printJson(terminal, agentSchema());
+export const printSchema = ({ terminal }: Cli): void => printValue(terminal, agentSchema());
 
 /** Without the runtime's settings: they may be confidential. */
 const recordOf = (agent: Partial<Pick<Agent, 'id'>> & Omit<Agent, 'id'>) => {

@@ -1,11 +1,11 @@
-import { type Cli, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, oneLine, printJson, printTable } from '../output.js';
+import { type Cli, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
+import { formatTime, oneLine, printValue, printTable } from '../output.js';
 import { ApiClient, type TargetOptions } from '../server.js';
 import { AgentsClient, agentText, documentOf, type Written } from './client.js';
 import { type Change, planChanges, writeChange } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];
-const VERSION_TITLES = ['version', 'enabled', 'written (utc)', 'by'];
+const VERSION_TITLES = ['version', 'enabled', 'written', 'by'];
 /** Exit code of `apply --dry-run --exit-code` where something would change. */
 const WOULD_CHANGE = 2;
 
@@ -33,7 +33,7 @@ export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void>
     changes.push(change);
     if (!options.json) terminal.out([titleOf(change, options), ...change.diff.map(indent)].join('\n'));
   }
-  if (options.json) printJson(terminal, changes);
+  if (options.json) printValue(terminal, changes);
   else if (options.dryRun) terminal.err('Nothing was written: this was a dry run.');
   const changed = changes.some(({ outcome }) => outcome !== 'unchanged');
   if (options.dryRun && options.exitCode && changed) throw new OperatorError('', { exitCode: WOULD_CHANGE });
@@ -58,7 +58,7 @@ export async function listOwnAgents(cli: Cli, options: ServerOptions): Promise<v
     ...[agent.slug, agent.name, agent.runtime, agent.origin],
     ...[String(agent.version ?? '-'), agent.enabled ? 'yes' : 'no', oneLine(agent.description, 60)],
   ]);
-  if (options.json) printJson(cli.terminal, agents);
+  if (options.json) printValue(cli.terminal, agents);
   else printTable(cli.terminal, TITLES, rows, '');
 }
 
@@ -66,7 +66,7 @@ export async function listOwnAgents(cli: Cli, options: ServerOptions): Promise<v
 export async function showAgent(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   const found = await clientOf(cli, options).find(name);
   if (!found) throw noSuchAgent(name);
-  if (options.json) printJson(cli.terminal, documentOf(found.agent));
+  if (options.json) printValue(cli.terminal, documentOf(found.agent));
   else cli.terminal.out(agentText(found.agent).trimEnd());
 }
 
@@ -80,7 +80,7 @@ export async function listVersions(cli: Cli, name: string, options: ServerOption
       erased === null ? by : `${by} (contents erased)`,
     ],
   ]);
-  if (options.json) printJson(cli.terminal, versions);
+  if (options.json) printValue(cli.terminal, versions);
   else printTable(cli.terminal, VERSION_TITLES, rows, '');
 }
 
@@ -105,7 +105,7 @@ export async function eraseVersion(
   options: ServerOptions,
 ): Promise<void> {
   await clientOf(cli, options).eraseVersion(name, version);
-  if (options.json) printJson(cli.terminal, { slug: name, version: Number(version), erased: true });
+  if (options.json) printValue(cli.terminal, { slug: name, version: Number(version), erased: true });
   else cli.terminal.out(`The contents of version ${version} of agent ${name} are erased.`);
 }
 
@@ -121,14 +121,14 @@ export async function setEnabled(
 
 export async function deleteAgent(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   await clientOf(cli, options).remove(name);
-  if (options.json) printJson(cli.terminal, { slug: name, deleted: true });
+  if (options.json) printValue(cli.terminal, { slug: name, deleted: true });
   else cli.terminal.out(`Agent ${name} is deleted. Its running tasks finish.`);
 }
 
 function report({ terminal }: Cli, { outcome, agent }: Written, { json }: ServerOptions, what: string): void {
-  if (json) printJson(terminal, { slug: agent.slug, outcome, version: agent.version });
+  if (json) printValue(terminal, { slug: agent.slug, outcome, version: agent.version });
   else terminal.out(`Agent ${agent.slug} ${what} (version ${agent.version ?? '-'}).`);
 }
 
 const noSuchAgent = (name: string): OperatorError =>
-  new OperatorError(`There is no agent "${name}": npx baton agents list shows all agents.`);
+  new NotFoundError(`There is no agent "${name}": npx baton agents list shows all agents.`);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
+import { EXIT } from '../cli.js';
 import { run } from '../program.js';
 
 type Rpc = { id: number; method: string; params: { id?: string } };
@@ -114,7 +115,7 @@ describe('baton send and watch', () => {
     ]);
   });
 
-  it('fail when the task fails, after the answer was printed', async () => {
+  it('end with a code of its own when the task fails, after the answer was printed', async () => {
     const status = {
       state: 'TASK_STATE_FAILED',
       message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'no luck' }] },
@@ -124,30 +125,36 @@ describe('baton send and watch', () => {
         json(response, 200, { jsonrpc: '2.0', id, result: { task: { id: 't', status } } }),
     ];
     expect(await baton('send', 'echo', 'x')).toEqual({
-      code: 1,
+      code: EXIT.taskFailed,
       out: ['no luck'],
       err: 'Task t failed: no luck',
     });
   });
 
   it.each([
-    ['send nobody hello', '', / answers 404: Agent not found\.$/],
-    ['send echo hello --token wrong', '', / refuses the token: give a valid one with --token/],
+    ['send nobody hello', EXIT.notFound, '', / answers 404: Agent not found\.$/],
+    [
+      'send echo hello --token wrong',
+      EXIT.notAllowed,
+      '',
+      / refuses the token: give a valid one with --token/,
+    ],
     [
       'send echo hello --url http://127.0.0.1:1',
+      EXIT.unreachable,
       '',
       /^http:\/\/127\.0\.0\.1:1 does not answer.*: check --url/,
     ],
-    ['send echo hello --metadata [', '', /^--metadata: this is not a JSON object: /],
-    ['watch echo t --after x', '', /^--after: "x" is not the number of an event/],
-    ['watch echo t', 'Task not found: t', /^The server answers: Task not found: t\.$/],
-  ])('%s: one sentence and exit code 1', async (line, message, sentence) => {
+    ['send echo hello --metadata [', EXIT.usage, '', /^--metadata: this is not a JSON object: /],
+    ['watch echo t --after x', EXIT.usage, '', /^--after: "x" is not the number of an event/],
+    ['watch echo t', EXIT.notFound, 'Task not found: t', /^The server answers: Task not found: t\.$/],
+  ])('%s: one sentence and exit code %s', async (line, exitCode, message, sentence) => {
     answers = [
       ({ id }, response) => json(response, 200, { jsonrpc: '2.0', id, error: { code: -32001, message } }),
     ];
     const [command = '', ...args] = line.split(' ');
     const { code, err } = await baton(command, ...args);
-    expect(code).toBe(1);
+    expect(code).toBe(exitCode);
     expect(err).toMatch(sentence);
   });
 });

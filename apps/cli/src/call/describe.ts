@@ -1,5 +1,5 @@
 import { Message, type Part, stateName, StreamResponse, Task, TaskState } from '@baton/a2a';
-import { oneLine, printable } from '../output.js';
+import { oneLine, printable, printNext, type Terminal } from '../output.js';
 import type { NumberedEvent, Payload } from './agent-client.js';
 
 const KINDS = { task: 'task', message: 'message', statusUpdate: 'status', artifactUpdate: 'artifact' };
@@ -10,9 +10,17 @@ export function eventLine({ sequence, payload }: NumberedEvent): string {
   return `${number}  ${KINDS[payload.$case].padEnd(8)}  ${describe(payload)}`;
 }
 
-/** One event as JSON in one line: its sequence, and the event in the form of the protocol (A2A 1.0). */
-export const eventJson = ({ sequence, payload }: NumberedEvent): string =>
-  JSON.stringify({ sequence: sequence ?? null, event: StreamResponse.toJSON({ payload }) });
+/** One event as data: its sequence, and the event in the form of the protocol (A2A 1.0). */
+const eventRecord = ({ sequence, payload }: NumberedEvent): unknown => ({
+  sequence: sequence ?? null,
+  event: StreamResponse.toJSON({ payload }),
+});
+
+/** Print an event as one line, or as data. */
+export function printEvent(terminal: Terminal, event: NumberedEvent, asData = false): void {
+  if (asData) printNext(terminal, eventRecord(event));
+  else terminal.out(eventLine(event));
+}
 
 /** An answer in the form of the protocol: `{"task": …}` or `{"message": …}`. */
 export const replyJson = (reply: Task | Message): unknown =>

@@ -1,12 +1,12 @@
 import { AUDIT_ACTIONS, type AuditRecord, auditJson, AuditStore } from '@baton/database';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, printJson, printTable } from '../output.js';
+import { type Cli, JSON_OPTION, type JsonOption, UsageError } from '../cli.js';
+import { formatTime, printValue, printTable } from '../output.js';
 import { findAdminTarget } from '../operator/admin-target.js';
 import { requireTenant, unknownTenant, withDatabase } from '../platform.js';
 import { ApiClient, RefusedError, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
-const TITLES = ['time (utc)', 'action', 'target', 'who', 'from', 'outcome'];
+const TITLES = ['time', 'action', 'target', 'who', 'from', 'outcome'];
 const NONE = 'There are no such records.';
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 10_000;
@@ -51,14 +51,14 @@ export function addAuditCommand(program: Command, cli: Cli): void {
 
 async function printAudit(cli: Cli, options: Options): Promise<void> {
   const { tenant, all, json, lines } = options;
-  if (all && tenant !== undefined) throw new OperatorError('Give --tenant <slug> or --all, not both.');
+  if (all && tenant !== undefined) throw new UsageError('Give --tenant <slug> or --all, not both.');
   const wanted = readOptions(options);
   const records =
     all || tenant !== undefined
       ? await readAsOperator(cli, options, wanted)
       : await readOverHttp(ApiClient.of(cli, options), 'audit', wanted);
   if (lines) for (const record of records) cli.terminal.out(JSON.stringify(record));
-  else if (json) printJson(cli.terminal, records);
+  else if (json) printValue(cli.terminal, records);
   else printTable(cli.terminal, TITLES, records.map(rowOf), NONE);
 }
 
@@ -100,11 +100,11 @@ function readOverHttp(
 function readOptions({ action, from, until, limit }: Options): Wanted {
   const count = /^\d{1,5}$/.test(limit) ? Number(limit) : 0;
   if (count < 1 || count > MAX_LIMIT) {
-    throw new OperatorError(`--limit: "${limit}" is not a whole number from 1 to ${MAX_LIMIT}.`);
+    throw new UsageError(`--limit: "${limit}" is not a whole number from 1 to ${MAX_LIMIT}.`);
   }
   const known = Object.keys(AUDIT_ACTIONS);
   if (action !== undefined && !known.some((each) => each === action || each.startsWith(`${action}.`))) {
-    throw new OperatorError(`--action: there is no action "${action}": choose from ${known.join(', ')}.`);
+    throw new UsageError(`--action: there is no action "${action}": choose from ${known.join(', ')}.`);
   }
   return { action, from: readTime('--from', from), until: readTime('--until', until), limit: count };
 }
@@ -113,7 +113,7 @@ function readTime(option: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
   const time = new Date(text);
   if (!Number.isNaN(time.getTime())) return time;
-  throw new OperatorError(`${option}: "${text}" is not a time: give one such as 2026-12-31T08:00:00Z.`);
+  throw new UsageError(`${option}: "${text}" is not a time: give one such as 2026-12-31T08:00:00Z.`);
 }
 
 function rowOf(record: RecordJson): string[] {

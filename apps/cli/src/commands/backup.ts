@@ -17,7 +17,7 @@ import type { Command } from 'commander';
 import { createReadStream, createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { Readable, type Writable } from 'node:stream';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { printJson } from '../output.js';
+import { printValue } from '../output.js';
 import { findEnvironment } from '../platform.js';
 
 /** `baton backup <file>`: everything in the database, while the system runs. */
@@ -38,7 +38,7 @@ async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise
   const { manifest } = backup;
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
   await record(cli, environment, 'backup.create', manifest);
-  if (json && file !== '-') printJson(terminal, backup);
+  if (json && file !== '-') printValue(terminal, backup);
   terminal.err(
     `The backup is complete: ${rows} rows of ${manifest.tables.length} tables, as of ${manifest.createdAt}. ` +
       `Left out: ${manifest.leftOut.map(({ name }) => name).join(', ')}.`,
@@ -122,7 +122,7 @@ export function addRestoreCommand(program: Command, cli: Cli): void {
 
 async function check(cli: Cli, file: string, { json }: RestoreFlags): Promise<void> {
   const manifest = await verifyBackup(opener(cli, file)());
-  if (json) printJson(cli.terminal, manifest);
+  if (json) printValue(cli.terminal, manifest);
   else cli.terminal.out(`The backup is complete. ${describe(manifest)}`);
 }
 
@@ -137,7 +137,7 @@ async function restore(cli: Cli, file: string, { force = false, json }: RestoreF
   });
   const { manifest, interruptedRuns, migrated } = restored;
   await record(cli, environment, 'backup.restore', manifest);
-  if (json) printJson(terminal, restored);
+  if (json) printValue(terminal, restored);
   else terminal.out(`Restored. ${describe(manifest)}`);
   if (migrated.length > 0) terminal.err(`Migrated to this release: ${migrated.join(', ')}.`);
   if (interruptedRuns > 0) {

@@ -1,11 +1,19 @@
 import { endsTurn, isTerminal, type Message, Role, stateName, TaskState } from '@baton/a2a';
 import type { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
-import { AgentClient, stateIn } from '../call/agent-client.js';
-import { eventJson, eventLine, isTask, replyJson, replyText, statusText, textOf } from '../call/describe.js';
+import { AgentClient, type NumberedEvent, type Payload, stateIn } from '../call/agent-client.js';
+import { isTask, printEvent, replyJson, replyText, statusText, textOf } from '../call/describe.js';
 import { follow } from '../call/follow.js';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { oneLine, printJson } from '../output.js';
+import {
+  type Cli,
+  EXIT,
+  JSON_OPTION,
+  type JsonOption,
+  OfTaskError,
+  OperatorError,
+  UsageError,
+} from '../cli.js';
+import { oneLine, printValue } from '../output.js';
 import { findTarget, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 interface SendOptions extends JsonOption {
@@ -52,7 +60,7 @@ async function send(cli: Cli, agent: string, text: string, options: SendOptions)
 /** Wait for the whole answer. @returns undefined when it was a bare message */
 async function printReply({ terminal }: Cli, client: AgentClient, message: Message, { json }: SendOptions) {
   const reply = await client.send(message);
-  if (json) printJson(terminal, replyJson(reply));
+  if (json) printValue(terminal, replyJson(reply));
   else terminal.out(replyText(reply));
   if (!isTask(reply)) return undefined;
   const state = reply.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
@@ -60,24 +68,59 @@ async function printReply({ terminal }: Cli, client: AgentClient, message: Messa
 }
 
 async function streamReply({ terminal }: Cli, client: AgentClient, message: Message, { json }: SendOptions) {
-  let end: TurnEnd | undefined;
-  const onLost = () => terminal.err('The connection was lost. Continuing after the last event.');
-  for await (const event of follow(client.stream(message), { client, isOver: endsTurn, onLost })) {
-    terminal.out(json ? eventJson(event) : eventLine(event));
-    const { payload } = event;
-    if (payload.$case === 'task' || payload.$case === 'statusUpdate') {
-      const taskId = payload.$case === 'task' ? payload.value.id : payload.value.taskId;
-      const parts = payload.value.status?.message?.parts ?? [];
-      end = { taskId, state: stateIn(payload) ?? TaskState.TASK_STATE_UNSPECIFIED, text: textOf(parts) };
-    }
-  }
-  return end;
+  const onLost = () => terminal.err(LOST);
+  return printEvents(
+    follow(client.stream(message), { client, isOver: endsTurn, onLost }),
+    (event) => printEvent(terminal, event, json),
+    message.taskId,
+  );
 }
 
+export const LOST = 'The connection was lost. Continuing after the last event.';
+
+/**
+ * Print events as they come.
+ * @param taskId the task, if it is known before its first event; errors name it
+ * @returns the last state of the task; undefined if there was none
+ */
+export async function printEvents(
+  events: AsyncIterable<NumberedEvent>,
+  print: (event: NumberedEvent) => void,
+  taskId = '',
+): Promise<TurnEnd | undefined> {
+  let end: TurnEnd | undefined;
+  try {
+    for await (const event of events) {
+      print(event);
+      end = endIn(event.payload) ?? end;
+    }
+    return end;
+  } catch (error) {
+    const known = end?.taskId ?? taskId;
+    throw known === '' ? error : new OfTaskError(known, error);
+  }
+}
+
+function endIn(payload: Payload): TurnEnd | undefined {
+  if (payload.$case !== 'task' && payload.$case !== 'statusUpdate') return undefined;
+  const taskId = payload.$case === 'task' ? payload.value.id : payload.value.taskId;
+  const parts = payload.value.status?.message?.parts ?? [];
+  return { taskId, state: stateIn(payload) ?? TaskState.TASK_STATE_UNSPECIFIED, text: textOf(parts) };
+}
+
+/** The states in which a task did not do what it was asked. */
+const EXIT_OF: Partial<Record<TaskState, number>> = {
+  [TaskState.TASK_STATE_FAILED]: EXIT.taskFailed,
+  [TaskState.TASK_STATE_REJECTED]: EXIT.taskFailed,
+  [TaskState.TASK_STATE_CANCELED]: EXIT.taskCanceled,
+};
+
 /** Throws OperatorError when the task did not do what it was asked. */
-function assertDone({ taskId, state, text }: TurnEnd): void {
-  if (state !== TaskState.TASK_STATE_FAILED && state !== TaskState.TASK_STATE_REJECTED) return;
-  throw new OperatorError(`Task ${taskId} ${stateName(state)}: ${oneLine(text) || 'no reason is given'}`);
+export function assertDone({ taskId, state, text }: TurnEnd): void {
+  const exitCode = EXIT_OF[state];
+  if (exitCode === undefined) return;
+  const reason = oneLine(text) || 'no reason is given';
+  throw new OperatorError(`Task ${taskId} ${stateName(state)}: ${reason}`, { exitCode });
 }
 
 function note({ terminal }: Cli, agent: string, { taskId, state }: TurnEnd): void {
@@ -107,9 +150,7 @@ function parseMetadata(text: string): Record<string, unknown> {
   } catch {
     // Not JSON: the error below says so.
   }
-  throw new OperatorError(
-    `--metadata: this is not a JSON object: give one such as '{"echo": {"chunks": 3}}'.`,
-  );
+  throw new UsageError(`--metadata: this is not a JSON object: give one such as '{"echo": {"chunks": 3}}'.`);
 }
 
 interface WatchOptions extends JsonOption {
@@ -136,14 +177,13 @@ async function watch({ source, terminal }: Cli, agent: string, taskId: string, o
   const target = findTarget(source, options);
   const after = parseSequence(options.after);
   const client = await AgentClient.connect(target, agent);
-  const onLost = () => terminal.err('The connection was lost. Continuing after the last event.');
-  const following = { client, isOver: isTerminal, onLost };
-  for await (const event of follow(client.subscribe(taskId, after), following, { taskId, after })) {
-    terminal.out(options.json ? eventJson(event) : eventLine(event));
-  }
+  const following = { client, isOver: isTerminal, onLost: () => terminal.err(LOST) };
+  const events = follow(client.subscribe(taskId, after), following, { taskId, after });
+  const end = await printEvents(events, (event) => printEvent(terminal, event, options.json), taskId);
+  if (end) assertDone(end);
 }
 
 function parseSequence(text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new OperatorError(`--after: "${text}" is not the number of an event: give 0, 1, 2 …`);
+  throw new UsageError(`--after: "${text}" is not the number of an event: give 0, 1, 2 …`);
 }

@@ -1,7 +1,7 @@
 import { settingsReport } from '@baton/config';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { printJson } from '../output.js';
+import { printValue } from '../output.js';
 
 /** `baton config …`: the settings of the environment and `.env`. Values are never shown. */
 export function addConfigCommands(program: Command, cli: Cli): void {
@@ -16,7 +16,7 @@ export function addConfigCommands(program: Command, cli: Cli): void {
 
 function check({ source, terminal }: Cli, { json }: JsonOption): void {
   const report = settingsReport(source);
-  if (json) printJson(terminal, report);
+  if (json) printValue(terminal, report);
   else if (report.set.length === 0) terminal.out('All settings have their defaults.');
   else terminal.out(`Set: ${report.set.join(', ')}. The other settings have their defaults.`);
   const faults = [...report.problems, ...report.unknown];

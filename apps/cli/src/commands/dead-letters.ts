@@ -1,15 +1,15 @@
 import type { DeadLetter, DeadPush } from '@baton/database';
 import type { OfTenant } from '@baton/tasks';
 import type { Command } from 'commander';
-import { type Cli, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, type JsonOption, NotFoundError, OperatorError, UsageError } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { type PlatformOperations, refusalOf, withOperations } from '../operator/platform-operations.js';
-import { formatTime, oneLine, printFields, printJson, printRunError, printTable } from '../output.js';
+import { formatTime, oneLine, printFields, printValue, printRunError, printTable } from '../output.js';
 import { unknownTenant } from '../platform.js';
 
-const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died (UTC)', 'redelivered as', 'reason'];
+const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died', 'redelivered as', 'reason'];
 const NONE = 'There are no dead letters.';
-const PUSH_TITLES = ['task', 'config', 'tenant', 'receiver', 'waiting', 'failing since (UTC)', 'error'];
+const PUSH_TITLES = ['task', 'config', 'tenant', 'receiver', 'waiting', 'failing since', 'error'];
 
 type Options = JsonOption & OperatorOptions;
 
@@ -80,7 +80,7 @@ async function listLetters(cli: Cli, options: TenantOption): Promise<void> {
     (letter.redeliveredAt && letter.redeliveredTaskId) ?? '',
     oneLine(letter.reason, 60),
   ]);
-  if (json) printJson(cli.terminal, records);
+  if (json) printValue(cli.terminal, records);
   else printTable(cli.terminal, TITLES, rows, NONE);
 }
 
@@ -90,7 +90,7 @@ async function showLetter(cli: Cli, runId: string, options: Options): Promise<vo
       throw explained(runId, error);
     },
   );
-  if (options.json) return void printJson(cli.terminal, record);
+  if (options.json) return void printValue(cli.terminal, record);
   const { reason, attempts, taskId, agentId, diedAt, redeliveredAt, redeliveredTaskId, message, error } =
     record;
   const texts = message?.parts.map(({ content }) => (content?.$case === 'text' ? content.value : '…'));
@@ -98,12 +98,12 @@ async function showLetter(cli: Cli, runId: string, options: Options): Promise<vo
     ['run', runId],
     ['task', taskId],
     ['agent', agentId],
-    ['died', `${formatTime(diedAt)} (UTC), after ${attempts} attempts`],
+    ['died', `${formatTime(diedAt)}, after ${attempts} attempts`],
     ['reason', reason],
     ['message', texts ? oneLine(texts.join(' ')) : 'no longer kept'],
     [
       'redelivered',
-      redeliveredAt ? `${formatTime(redeliveredAt)} (UTC), as task ${redeliveredTaskId ?? ''}` : 'no',
+      redeliveredAt ? `${formatTime(redeliveredAt)}, as task ${redeliveredTaskId ?? ''}` : 'no',
     ],
   ] as const;
   printFields(cli.terminal, lines);
@@ -117,7 +117,7 @@ async function redeliverLetters(
 ): Promise<void> {
   const { all, tenant, again = false, json } = options;
   if ((runId === undefined) === !all || all === (tenant === undefined)) {
-    throw new OperatorError('Name the run to redeliver, or all of one tenant with --all --tenant <slug>.');
+    throw new UsageError('Name the run to redeliver, or all of one tenant with --all --tenant <slug>.');
   }
   const made: { runId: string; taskId: string }[] = [];
   await withOperations(cli, options, async (operations) => {
@@ -134,7 +134,7 @@ async function redeliverLetters(
       }
     }
   });
-  if (json) printJson(cli.terminal, made);
+  if (json) printValue(cli.terminal, made);
   else if (made.length === 0) cli.terminal.err('There is nothing to redeliver.');
   else for (const one of made) cli.terminal.out(`Run ${one.runId} is redelivered as task ${one.taskId}.`);
 }
@@ -147,7 +147,7 @@ async function listPushes(cli: Cli, options: TenantOption): Promise<void> {
       throw error;
     }),
   );
-  if (json) return void printJson(cli.terminal, records);
+  if (json) return void printValue(cli.terminal, records);
   printTable(cli.terminal, PUSH_TITLES, records.map(pushRow), 'No push config was given up.');
 }
 
@@ -165,11 +165,11 @@ async function redeliverPushes(
     operations.redeliverPushes(taskId, config),
   ).catch((error: unknown) => {
     if (refusalOf(error)?.status !== 404) throw error;
-    throw new OperatorError(
+    throw new NotFoundError(
       `No push config of task "${taskId}" was given up: npx baton dead-letters pushes shows all of them.`,
     );
   });
-  if (options.json) printJson(cli.terminal, { taskId, configs });
+  if (options.json) printValue(cli.terminal, { taskId, configs });
   else if (configs.length === 0) cli.terminal.err('There is nothing to deliver again.');
   else for (const id of configs) cli.terminal.out(`Push config ${id} is delivered again.`);
 }
@@ -178,7 +178,7 @@ async function redeliverPushes(
 function explained(runId: string, error: unknown): unknown {
   const { status, reason = '' } = refusalOf(error) ?? {};
   if (status === 404) {
-    return new OperatorError(
+    return new NotFoundError(
       `There is no dead letter of run "${runId}": npx baton dead-letters list shows all of them.`,
     );
   }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { type Cli, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { refusalOf, withOperations } from '../operator/platform-operations.js';
-import { printJson, printTable } from '../output.js';
+import { printValue, printTable } from '../output.js';
 import { unknownTenant } from '../platform.js';
 
 const TITLES = ['host', 'tenant', 'agent', 'public'];
@@ -47,7 +47,7 @@ async function bindHost(cli: Cli, host: string, options: BindOptions): Promise<v
     operations.bindHost(host, { tenant, agent, public: open }),
   ).catch(explainRefusal(host, options));
   const who = open ? 'everybody, also without a token' : `callers with a token of ${bound.tenant}`;
-  if (json) printJson(cli.terminal, bound);
+  if (json) printValue(cli.terminal, bound);
   else
     cli.terminal.out(`Host ${bound.host} is bound to agent ${bound.agent} of ${bound.tenant}, for ${who}.`);
 }
@@ -57,7 +57,7 @@ async function listHosts(cli: Cli, options: Options & { tenant?: string }): Prom
   const records = await withOperations(cli, options, (operations) => operations.listHosts(tenant)).catch(
     explainRefusal('', options),
   );
-  if (json) return void printJson(cli.terminal, records);
+  if (json) return void printValue(cli.terminal, records);
   const rows = records.map(({ host, tenant: slug, agent, public: open }) => [
     ...[host, slug, agent, open ? 'yes' : ''],
   ]);
@@ -68,7 +68,7 @@ async function unbindHost(cli: Cli, host: string, options: Options): Promise<voi
   const binding = await withOperations(cli, options, (operations) => operations.unbindHost(host)).catch(
     explainRefusal(host, options),
   );
-  if (options.json) printJson(cli.terminal, binding);
+  if (options.json) printValue(cli.terminal, binding);
   else cli.terminal.out(`Host ${binding.host} is no longer bound to agent ${binding.agent}.`);
 }
 
@@ -79,7 +79,7 @@ const explainRefusal =
     const { status, reason = '' } = refusalOf(error) ?? {};
     if (status === 404 && tenant !== undefined) unknownTenant(tenant);
     if (status === 404) {
-      throw new OperatorError(`"${host}" is not bound: npx baton hosts list shows the bound hosts.`);
+      throw new NotFoundError(`"${host}" is not bound: npx baton hosts list shows the bound hosts.`);
     }
     if (status === 409) {
       throw new OperatorError(
@@ -88,7 +88,7 @@ const explainRefusal =
     }
     if (reason.startsWith('agent: ')) {
       const slug = tenant ?? '';
-      throw new OperatorError(
+      throw new NotFoundError(
         `Tenant "${slug}" has no agent "${agent ?? ''}": npx baton agents list --tenant ${slug} shows its agents.`,
       );
     }

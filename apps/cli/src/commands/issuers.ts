@@ -2,10 +2,10 @@ import { TENANT_SCOPES } from '@baton/a2a';
 import type { ClaimGrant } from '@baton/database';
 import type { NewIssuer } from '@baton/tasks';
 import type { Command } from 'commander';
-import { type Cli, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, type JsonOption, NotFoundError, OperatorError, UsageError } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { type PlatformOperations, refusalOf, withOperations } from '../operator/platform-operations.js';
-import { printJson, printTable } from '../output.js';
+import { printValue, printTable } from '../output.js';
 import { unknownTenant } from '../platform.js';
 import { parseScopes } from './tokens.js';
 
@@ -77,7 +77,7 @@ export function addIssuerCommands(program: Command, cli: Cli): void {
 export function parseGrant(rule: string): ClaimGrant {
   const [, scopes, claim, value] = GRANT.exec(rule.trim()) ?? [];
   if (scopes === undefined || claim === undefined || value === undefined) {
-    throw new OperatorError(
+    throw new UsageError(
       `--grant: "${rule}" is not a rule such as "tasks:read,tasks:write if groups=staff".`,
     );
   }
@@ -88,13 +88,13 @@ export function parseGrant(rule: string): ClaimGrant {
 function parseSelector(text: string): { claim: string; value: string } {
   const [, claim, value] = CLAIM.exec(text) ?? [];
   if (claim !== undefined && value !== undefined) return { claim, value };
-  throw new OperatorError(`--claim: "${text}" is not a claim and its value, such as org_id=org_1.`);
+  throw new UsageError(`--claim: "${text}" is not a claim and its value, such as org_id=org_1.`);
 }
 
 /** The number of `--requests-per-second`. Throws OperatorError. */
 function parseRate(text: string): number {
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
-  throw new OperatorError(`--requests-per-second: "${text}" is not a number from 1 to 999999.`);
+  throw new UsageError(`--requests-per-second: "${text}" is not a number from 1 to 999999.`);
 }
 
 async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<void> {
@@ -111,7 +111,7 @@ async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<vo
     ...{ allow_http: options.allowHttp ?? false, check: options.check },
   };
   const added = await use(cli, options, (operations) => operations.addIssuer(tenant, issuer));
-  if (json) printJson(cli.terminal, added);
+  if (json) printValue(cli.terminal, added);
   else cli.terminal.out(`Users of ${added.issuer} may call tenant ${tenant}. Id: ${added.id}`);
 }
 
@@ -126,12 +126,13 @@ async function use<T>(
     const { tenant = '' } = options;
     if (status === 404 && reason?.startsWith('There is no tenant')) unknownTenant(tenant);
     if (status === 404) {
-      throw new OperatorError(
+      throw new NotFoundError(
         `Tenant "${tenant}" trusts no issuer of that id: npx baton issuers list --tenant ${tenant} shows ids.`,
       );
     }
     if (reason === undefined) throw error;
-    throw new OperatorError(`${inOptions(reason)}.`);
+    const sentence = `${inOptions(reason)}.`;
+    throw sentence.startsWith('--') ? new UsageError(sentence) : new OperatorError(sentence);
   });
 }
 
@@ -166,13 +167,13 @@ async function listIssuers(cli: Cli, options: Options & { tenant?: string }): Pr
     const rules = grants.map((grant) => `${grant.scopes.join(',')} if ${grant.claim}=${grant.value}`);
     return [issuer, `${audience}${selected}`, slug, scopes.join(','), rules.join('; '), agents.join(','), id];
   });
-  if (json) printJson(cli.terminal, records);
+  if (json) printValue(cli.terminal, records);
   else printTable(cli.terminal, TITLES, rows, NONE);
 }
 
 async function removeIssuer(cli: Cli, id: string, options: Options & { tenant: string }): Promise<void> {
   const { tenant, json } = options;
   const removed = await use(cli, options, (operations) => operations.removeIssuer(tenant, id));
-  if (json) return void printJson(cli.terminal, removed);
+  if (json) return void printValue(cli.terminal, removed);
   cli.terminal.out(`Tokens of ${removed.issuer} for ${removed.audience} are no longer good for ${tenant}.`);
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
+import { EXIT } from '../cli.js';
 import { run } from '../program.js';
 
 const KEY = Buffer.alloc(32, 9).toString('base64');
@@ -120,9 +121,10 @@ describe('the master key in Vault', () => {
     ['half a key', ['--transit', 'transit/baton'], {}, /Name the key with --kv/],
     ['a mount alone', ['--kv', 'secret'], {}, /names no key of Vault/],
     ['no file', ['--transit', 'transit/baton', '--wrapped', '/none'], {}, /--wrapped: \/none cannot be read/],
-  ])('is not given for %s, and the error has no token', async (_what, options, env, error) => {
+  ])('is not given for %s, and the error has no token', async (what, options, env, error) => {
     const seen = await vaultKey(options, env);
-    expect(seen).toMatchObject({ code: 1, out: '', err: expect.stringMatching(error) as string });
+    const code = /^(no key|half a key)$/.test(what) ? EXIT.usage : EXIT.failed;
+    expect(seen).toMatchObject({ code, out: '', err: expect.stringMatching(error) as string });
     expect(seen.err).not.toMatch(/hvs\./);
   });
 });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { type Cli, OperatorError } from '../cli.js';
+import { type Cli, OperatorError, UsageError } from '../cli.js';
 
 const TIMEOUT_MS = 8_000;
 const TRIES = 3;
@@ -37,7 +37,7 @@ export function addMasterKeyCommands(program: Command, cli: Cli): void {
 
 async function vaultKey({ source }: Cli, { kv, field, transit, wrapped }: VaultOptions): Promise<string> {
   if ((kv === undefined) === (transit === undefined) || (transit === undefined) !== (wrapped === undefined)) {
-    throw new OperatorError(
+    throw new UsageError(
       'Name the key with --kv <mount>/<path>, or with --transit <mount>/<key> --wrapped <file>.',
     );
   }

@@ -9,12 +9,12 @@ import {
 } from '@baton/database';
 import { OperatorTokens } from '@baton/identity';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, printJson, printTable } from '../output.js';
+import { type Cli, JSON_OPTION, type JsonOption, NotFoundError } from '../cli.js';
+import { formatTime, printValue, printTable } from '../output.js';
 import { findEnvironment, withDatabase } from '../platform.js';
 import { parseExpiry } from './tokens.js';
 
-const TITLES = ['prefix', 'name', 'expires (utc)', 'state', 'created (utc)', 'id'];
+const TITLES = ['prefix', 'name', 'expires', 'state', 'created', 'id'];
 
 interface CreateOptions extends JsonOption {
   name: string;
@@ -40,7 +40,7 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
         new OperatorTokens(store).issue(name, expiresAt),
       );
       await record(cli, 'operator-token.create', token);
-      if (json) return void printJson(terminal, { token: secret, ...recordOf(token) });
+      if (json) return void printValue(terminal, { token: secret, ...recordOf(token) });
       terminal.out(secret);
       terminal.err('This is the only time the token is shown: keep it safe now.');
     });
@@ -52,7 +52,7 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
     .action(async ({ json }: JsonOption) => {
       const all = await withStore(cli, (store) => store.list());
       const none = 'No operator tokens yet: npx baton operator-tokens create';
-      if (json) printJson(terminal, all.map(recordOf));
+      if (json) printValue(terminal, all.map(recordOf));
       else printTable(terminal, TITLES, all.map(rowOf), none);
     });
 
@@ -64,12 +64,12 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
     .action(async (idOrPrefix: string, { json }: JsonOption) => {
       const token = await withStore(cli, (store) => store.revoke(idOrPrefix));
       if (!token) {
-        throw new OperatorError(
+        throw new NotFoundError(
           'There is no such token: npx baton operator-tokens list shows ids and prefixes.',
         );
       }
       await record(cli, 'operator-token.revoke', token);
-      if (json) printJson(terminal, recordOf(token));
+      if (json) printValue(terminal, recordOf(token));
       else printTable(terminal, TITLES, [rowOf(token)], '');
     });
 }

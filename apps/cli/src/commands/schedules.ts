@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, printFields, printJson, printTable } from '../output.js';
+import { type Cli, JSON_OPTION, type JsonOption, UsageError } from '../cli.js';
+import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
-const TITLES = ['name', 'agent', 'when', 'time zone', 'next (UTC)', 'last', 'task', 'state'];
+const TITLES = ['name', 'agent', 'when', 'time zone', 'next', 'last', 'task', 'state'];
 
 type Options = TargetOptions & JsonOption;
 
@@ -102,7 +102,7 @@ async function list(cli: Cli, options: Options): Promise<void> {
   const all = await ApiClient.of(cli, options).list<ScheduleJson>('schedules', 'schedules');
   const none =
     'No schedules yet: npx baton schedules create <name> --agent <agent> --cron "0 8 * * *" --text "…"';
-  if (options.json) printJson(cli.terminal, all);
+  if (options.json) printValue(cli.terminal, all);
   else printTable(cli.terminal, TITLES, all.map(rowOf), none);
 }
 
@@ -115,7 +115,7 @@ async function create(cli: Cli, name: string, options: CreateOptions): Promise<v
     message: options.message === undefined ? undefined : parseMessage(options.message),
   };
   const made = await ApiClient.of(cli, options).call<ScheduleJson>('POST', 'schedules', body);
-  if (options.json) printJson(cli.terminal, made);
+  if (options.json) printValue(cli.terminal, made);
   else cli.terminal.out(`Schedule ${name} is created; ${nextOf(made)}.`);
 }
 
@@ -126,14 +126,14 @@ function parseMessage(text: string): object {
   } catch {
     // Not JSON: the error below says so.
   }
-  throw new OperatorError(
+  throw new UsageError(
     `--message: this is not a JSON object: give one such as '{"parts": [{"text": "hello"}]}'.`,
   );
 }
 
 async function show(cli: Cli, name: string, options: Options): Promise<void> {
   const found = await ApiClient.of(cli, options).call<ScheduleJson>('GET', pathOf(name));
-  if (options.json) return void printJson(cli.terminal, found);
+  if (options.json) return void printValue(cli.terminal, found);
   const { last_outcome: last, last_task: task, fired, max_count: maxCount } = found;
   const lines = [
     ['name', found.name],
@@ -153,23 +153,23 @@ async function show(cli: Cli, name: string, options: Options): Promise<void> {
 
 async function setPaused(cli: Cli, name: string, paused: boolean, options: Options): Promise<void> {
   const changed = await ApiClient.of(cli, options).call<ScheduleJson>('PATCH', pathOf(name), { paused });
-  if (options.json) printJson(cli.terminal, changed);
+  if (options.json) printValue(cli.terminal, changed);
   else cli.terminal.out(`Schedule ${changed.name} is ${paused ? 'paused' : `resumed; ${nextOf(changed)}`}.`);
 }
 
 async function runNow(cli: Cli, name: string, options: Options): Promise<void> {
   const made = await ApiClient.of(cli, options).call<{ request_id: string }>('POST', `${pathOf(name)}/run`);
-  if (options.json) printJson(cli.terminal, made);
+  if (options.json) printValue(cli.terminal, made);
   else cli.terminal.out(`Schedule ${name} has created task ${made.request_id}.`);
 }
 
 async function remove(cli: Cli, name: string, options: Options): Promise<void> {
   await ApiClient.of(cli, options).call('DELETE', pathOf(name));
-  if (options.json) printJson(cli.terminal, { name, removed: true });
+  if (options.json) printValue(cli.terminal, { name, removed: true });
   else cli.terminal.out(`Schedule ${name} is removed.`);
 }
 
-const timeOf = (text: string): string => `${formatTime(new Date(text))} UTC`;
+const timeOf = (text: string): string => formatTime(new Date(text));
 const whenOf = ({ cron, at }: ScheduleJson): string => cron ?? (at === null ? '-' : timeOf(at));
 
 function nextOf({ paused, waiting, next_at: next }: ScheduleJson): string {

@@ -2,13 +2,13 @@ import { AuditStore, OPERATOR_ACTOR, PLATFORM, type SecretInfo } from '@baton/da
 import { Secrets } from '@baton/identity';
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, printJson, printTable } from '../output.js';
+import { type Cli, JSON_OPTION, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
+import { formatTime, printValue, printTable } from '../output.js';
 import { overAdminApi } from '../operator/admin-target.js';
 import { requireTenant, withDatabase, withPlatform } from '../platform.js';
 import { ApiClient, RefusedError, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
-const TITLES = ['name', 'key', 'created (utc)', 'updated (utc)', 'may be sent to'];
+const TITLES = ['name', 'key', 'created', 'updated', 'may be sent to'];
 
 type TenantOption = TargetOptions & JsonOption & { tenant: string };
 
@@ -145,7 +145,7 @@ async function setSecret(
   const { tenant, json } = options;
   const value = await readValue(cli, file);
   const info = await withSecrets(cli, options, (secrets) => secrets.set(name, value, origin));
-  if (json) return void printJson(cli.terminal, info);
+  if (json) return void printValue(cli.terminal, info);
   cli.terminal.out(`Secret ${name} of ${tenant} is set, encrypted with the key ${info.keyId}.`);
   warnOfOrigins(cli, info, ` --tenant ${tenant}`);
 }
@@ -154,7 +154,7 @@ async function setOrigins(cli: Cli, name: string, origins: string[], options: Te
   const { tenant, json } = options;
   const info = await withSecrets(cli, options, (secrets) => secrets.setOrigins(name, origins));
   if (!info) throw noSuchSecret(tenant, name);
-  if (json) printJson(cli.terminal, info);
+  if (json) printValue(cli.terminal, info);
   else cli.terminal.out(`Secret ${name} of ${tenant} may be sent to: ${originsText(info.origins)}.`);
 }
 
@@ -174,7 +174,7 @@ const originsText = (origins: readonly string[] | null): string =>
   origins === null ? 'anywhere (not set)' : origins.join(', ') || 'nothing';
 
 const noSuchSecret = (tenant: string, name: string): OperatorError =>
-  new OperatorError(
+  new NotFoundError(
     `Tenant "${tenant}" has no secret "${name}": npx baton secrets list --tenant ${tenant} shows its secrets.`,
   );
 
@@ -182,7 +182,7 @@ async function listSecrets(cli: Cli, options: TenantOption): Promise<void> {
   const { tenant, json } = options;
   const all = await withSecrets(cli, options, (secrets) => secrets.list());
   const none = `No secrets yet: npx baton secrets set <name> --tenant ${tenant} < file`;
-  if (json) printJson(cli.terminal, all);
+  if (json) printValue(cli.terminal, all);
   else printTable(cli.terminal, TITLES, all.map(rowOf), none);
 }
 
@@ -190,7 +190,7 @@ async function removeSecret(cli: Cli, name: string, options: TenantOption): Prom
   const { tenant, json } = options;
   const removed = await withSecrets(cli, options, (secrets) => secrets.remove(name));
   if (!removed) throw noSuchSecret(tenant, name);
-  if (json) printJson(cli.terminal, { name, removed });
+  if (json) printValue(cli.terminal, { name, removed });
   else cli.terminal.out(`Secret ${name} of ${tenant} is removed.`);
 }
 
@@ -206,7 +206,7 @@ async function rotateSecrets({ source, terminal }: Cli, { json }: JsonOption): P
     return done;
   });
   const { keyId, rotated, failures } = rotation;
-  if (json) printJson(terminal, rotation);
+  if (json) printValue(terminal, rotation);
   else terminal.out(`${rotated} secrets were encrypted again; the key in use is ${keyId}.`);
   if (failures.length > 0) {
     throw new OperatorError(
@@ -227,7 +227,7 @@ const rowOf = ({ name, keyId, createdAt, updatedAt, origins }: SecretInfo): stri
   originsText(origins),
 ];
 
-const OWN_TITLES = ['name', 'created (utc)', 'updated (utc)', 'may be sent to'];
+const OWN_TITLES = ['name', 'created', 'updated', 'may be sent to'];
 
 type Options = TargetOptions & JsonOption;
 
@@ -250,7 +250,7 @@ export async function setOwnSecret(
   const value = await readValue(cli, file);
   const body = { value, ...(origin && { origins: origin }) };
   const secret = await ApiClient.of(cli, options).call<ShownSecret>('PUT', pathOf(name), body);
-  if (options.json) return void printJson(cli.terminal, secret);
+  if (options.json) return void printValue(cli.terminal, secret);
   cli.terminal.out(`Secret ${name} is set.`);
   warnOfOrigins(cli, secret, '');
 }
@@ -258,7 +258,7 @@ export async function setOwnSecret(
 /** Set what may receive a secret of the token's tenant. */
 async function setOwnOrigins(cli: Cli, name: string, origins: string[], options: Options): Promise<void> {
   const secret = await ApiClient.of(cli, options).call<ShownSecret>('PATCH', pathOf(name), { origins });
-  if (options.json) printJson(cli.terminal, secret);
+  if (options.json) printValue(cli.terminal, secret);
   else cli.terminal.out(`Secret ${name} may be sent to: ${originsText(secret.origins)}.`);
 }
 
@@ -268,14 +268,14 @@ export async function listOwnSecrets(cli: Cli, options: Options): Promise<void> 
   const rows = all.map(({ name, origins, created_at: created, updated_at: updated }) => [
     ...[name, formatTime(new Date(created)), formatTime(new Date(updated)), originsText(origins)],
   ]);
-  if (options.json) printJson(cli.terminal, all);
+  if (options.json) printValue(cli.terminal, all);
   else printTable(cli.terminal, OWN_TITLES, rows, 'No secrets yet: npx baton secrets set <name> < file');
 }
 
 /** Remove a secret of the token's tenant. */
 export async function removeOwnSecret(cli: Cli, name: string, options: Options): Promise<void> {
   await ApiClient.of(cli, options).call('DELETE', pathOf(name));
-  if (options.json) printJson(cli.terminal, { name, removed: true });
+  if (options.json) printValue(cli.terminal, { name, removed: true });
   else cli.terminal.out(`Secret ${name} is removed.`);
 }
 

@@ -1,9 +1,9 @@
 import type { RunErrorRecord } from '@baton/database';
 import type { Command } from 'commander';
-import { type Cli, OperatorError } from '../cli.js';
+import { type Cli, NotFoundError, OperatorError } from '../cli.js';
 import { type OperatorOptions, overAdminApi, withOperatorOptions } from '../operator/admin-target.js';
 import { errorOf, type RunErrorJson } from '../operator/remote-operations.js';
-import { printFields, printJson, printRunError } from '../output.js';
+import { printFields, printValue, printRunError } from '../output.js';
 import { requireTenant, withDatabase } from '../platform.js';
 import { RefusedError } from '../server.js';
 
@@ -41,7 +41,7 @@ async function showTask(cli: Cli, taskId: string, options: ShowOptions): Promise
   ).catch((refused: unknown) => {
     throw refused instanceof RefusedError && refused.status === 404 ? noSuchTask(taskId, options) : refused;
   });
-  if (options.json) return void printJson(cli.terminal, { ...record, error });
+  if (options.json) return void printValue(cli.terminal, { ...record, error });
   printFields(
     cli.terminal,
     Object.entries(record).map(([name, value]) => [name, String(value)]),
@@ -88,4 +88,4 @@ const readOverHttp = ({ error, ...task }: TaskJson): ShownTask => ({
 });
 
 const noSuchTask = (taskId: string, { tenant }: ShowOptions): OperatorError =>
-  new OperatorError(`The tenant "${tenant}" has no task "${taskId}", or it is past its retention.`);
+  new NotFoundError(`The tenant "${tenant}" has no task "${taskId}", or it is past its retention.`);

@@ -4,15 +4,15 @@ import type { Tenant } from '@baton/database';
 import type { LimitInForce, TenantChange } from '@baton/tasks';
 import type { Command } from 'commander';
 import type { Writable } from 'node:stream';
-import { type Cli, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, type JsonOption, NotFoundError, OperatorError, UsageError } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { type TenantOperations, withTenants } from '../operator/tenant-operations.js';
-import { formatTime, printFields, printJson, printTable } from '../output.js';
+import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { unknownTenant } from '../platform.js';
 
 /** Characters of the reason of a suspension. */
 const MAX_REASON = 200;
-const TITLES = ['slug', 'default agent', 'created (utc)', 'state', 'id'];
+const TITLES = ['slug', 'default agent', 'created', 'state', 'id'];
 
 /** The options of every command here. */
 type Common = JsonOption & OperatorOptions;
@@ -23,7 +23,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   const tenants = program.command('tenants').description('tenants; each is isolated from all others');
 
   const print = (tenant: Tenant, { json }: JsonOption) =>
-    json ? printJson(terminal, recordOf(tenant)) : printTable(terminal, TITLES, [rowOf(tenant)], '');
+    json ? printValue(terminal, recordOf(tenant)) : printTable(terminal, TITLES, [rowOf(tenant)], '');
 
   withOperatorOptions(tenants.command('create'))
     .description('create a tenant')
@@ -37,7 +37,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     .description('list the tenants')
     .action(async (options: Common) => {
       const all = await withTenants(cli, options, (operations) => operations.list());
-      if (options.json) printJson(terminal, all.map(recordOf));
+      if (options.json) printValue(terminal, all.map(recordOf));
       else printTable(terminal, TITLES, all.map(rowOf), 'No tenants yet: npx baton tenants create <slug>');
     });
 
@@ -53,7 +53,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     .action(async (slug: string, options: Common & TenantChange) => {
       const { defaultAgent, indexModel, indexModelUrl } = options;
       if (defaultAgent === undefined && indexModel === undefined) {
-        throw new OperatorError(
+        throw new UsageError(
           'Name what to change: --default-agent <agent> or --index-model <provider/model>.',
         );
       }
@@ -95,14 +95,14 @@ const nameOptions =
   (error: unknown): never => {
     if (!(error instanceof ProtocolError) || error.kind !== 'invalid-params') throw error;
     if (error.message.startsWith('default_agent:')) {
-      throw new OperatorError(
+      throw new NotFoundError(
         `Tenant "${slug}" has no agent "${defaultAgent ?? ''}": npx baton agents list --tenant ${slug} shows its agents.`,
       );
     }
     const named = error.message
       .replace('index_model:', '--index-model')
       .replace('index_model_url:', '--index-model-url');
-    throw new OperatorError(`${named}.`);
+    throw new UsageError(`${named}.`);
   };
 
 /** `baton tenants usage …` */
@@ -112,7 +112,7 @@ function addUsageCommand(tenants: Command, cli: Cli): void {
     .argument('<slug>', 'slug of the tenant')
     .action(async (slug: string, options: Common) => {
       const usage = await use(cli, options, slug, (operations) => operations.usage(slug));
-      if (options.json) return void printJson(cli.terminal, usage);
+      if (options.json) return void printValue(cli.terminal, usage);
       const { storedBytes, queuedRuns, runningRuns, suspendedRuns, deadLetters, days } = usage;
       printFields(
         cli.terminal,
@@ -149,7 +149,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
       const suspended = await use(cli, options, slug, (operations) =>
         operations.suspend(slug, { ...(reason !== undefined && { reason }), stop }),
       );
-      if (json) return void printJson(terminal, { ...suspended, tenant: recordOf(suspended.tenant) });
+      if (json) return void printValue(terminal, { ...suspended, tenant: recordOf(suspended.tenant) });
       const stopped = stop ? `; canceled tasks: ${suspended.canceledTasks}` : '';
       terminal.out(`Tenant ${slug} is suspended${stopped}.`);
     });
@@ -159,7 +159,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
     .argument('<slug>', 'slug of the tenant')
     .action(async (slug: string, options: Common) => {
       const tenant = await use(cli, options, slug, (operations) => operations.resume(slug));
-      if (options.json) printJson(terminal, recordOf(tenant));
+      if (options.json) printValue(terminal, recordOf(tenant));
       else terminal.out(`Tenant ${slug} is resumed.`);
     });
 
@@ -170,14 +170,14 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
     .action(async (slug: string, options: Common & { yes?: boolean }) => {
       const { yes, json } = options;
       if (!yes) {
-        throw new OperatorError(
+        throw new UsageError(
           `This deletes all tokens, agents, secrets, schedules and tasks of "${slug}" for good: add --yes.`,
         );
       }
       const deleted = await use(cli, options, slug, (operations) =>
         operations.delete(slug, (table, rows) => terminal.err(`${table}: ${rows} rows deleted`)),
       );
-      if (json) return void printJson(terminal, deleted);
+      if (json) return void printValue(terminal, deleted);
       const rows = Object.values(deleted.rows).reduce((sum, count) => sum + count, 0);
       terminal.out(
         `Tenant ${slug} (${deleted.id}) is deleted: ${rows} rows, ${deleted.canceledTasks} running tasks canceled.`,
@@ -206,7 +206,7 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
         const write = (out: Writable) => operations.export(slug, out, { skipRunning });
         return file === '-' ? write(standardOutput(cli)) : intoFile(file, write);
       });
-      if (json && file !== '-') printJson(terminal, written);
+      if (json && file !== '-') printValue(terminal, written);
       terminal.err(`The export is complete: ${countsOf(written.records)}.`);
       if (skipRunning && written.runningTasks > 0) {
         terminal.err(`Left out because they are running or queued: ${written.runningTasks} tasks.`);
@@ -222,7 +222,7 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
       const { opener } = await import('./backup.js');
       const input = opener(cli, file)();
       const imported = await withTenants(cli, options, (operations) => operations.import(slug, input));
-      if (options.json) printJson(terminal, imported);
+      if (options.json) printValue(terminal, imported);
       else terminal.out(`Tenant ${slug} (${imported.id}) is imported: ${countsOf(imported.records)}.`);
       const { secrets, pausedSchedules } = imported;
       if (pausedSchedules > 0) {
@@ -244,12 +244,12 @@ const countsOf = (records: Record<string, number>): string => {
 
 function assertReason(reason: string | undefined): void {
   if (reason === undefined || (reason.trim() !== '' && reason.length <= MAX_REASON)) return;
-  throw new OperatorError(`--reason must be 1 to ${MAX_REASON} characters long.`);
+  throw new UsageError(`--reason must be 1 to ${MAX_REASON} characters long.`);
 }
 
 function assertSlug(slug: string): void {
   if (SLUG.test(slug)) return;
-  throw new OperatorError(
+  throw new UsageError(
     `"${slug}" cannot name a tenant: use 1 to 63 lower-case letters, digits or hyphens, beginning and ending with a letter or digit.`,
   );
 }
@@ -289,7 +289,7 @@ async function limits(cli: Cli, slug: string, options: Options): Promise<void> {
   const all = await use(cli, options, slug, (operations) =>
     isChange ? operations.changeLimits(slug, values, defaults) : operations.limits(slug),
   );
-  if (options.json) printJson(cli.terminal, all);
+  if (options.json) printValue(cli.terminal, all);
   else
     printTable(
       cli.terminal,
@@ -333,7 +333,7 @@ function parseLimit(name: LimitName, text: string): number | null {
   const value = (fractions ? /^\d{1,5}(\.\d{1,6})?$/ : /^\d{1,15}$/).test(text) ? Number(text) : NaN;
   if (value >= min && value <= max) return value;
   const kind = fractions ? 'a number of days, such as 30 or 0.5' : `a whole number from ${min} to ${max}`;
-  throw new OperatorError(`${optionOf(name)}: "${text}" is not ${kind}${required ? '' : ', or none'}.`);
+  throw new UsageError(`${optionOf(name)}: "${text}" is not ${kind}${required ? '' : ', or none'}.`);
 }
 
 /** The limits that go back to the default: `open-streams`, several apart or with commas. Throws OperatorError. */
@@ -341,7 +341,7 @@ function parseDefaults(texts: readonly string[], set: LimitOverrides): LimitName
   const names = texts.flatMap((text) => text.split(',')).map(parseName);
   const both = names.find((name) => name in set);
   if (both === undefined) return names;
-  throw new OperatorError(`${optionOf(both)} is set and also named by --default: leave one of them out.`);
+  throw new UsageError(`${optionOf(both)} is set and also named by --default: leave one of them out.`);
 }
 
 function parseName(text: string): LimitName {
@@ -349,7 +349,7 @@ function parseName(text: string): LimitName {
   const found = LIMIT_NAMES.find((name) => optionOf(name) === wanted || `--${name}` === wanted);
   if (found) return found;
   const known = LIMIT_NAMES.map((name) => optionOf(name).slice(2)).join(', ');
-  throw new OperatorError(`--default: "${text}" is not a limit: choose from ${known}.`);
+  throw new UsageError(`--default: "${text}" is not a limit: choose from ${known}.`);
 }
 
 interface EgressOptions extends Common {
@@ -374,7 +374,7 @@ function addEgressCommand(tenants: Command, cli: Cli): void {
         isChange ? operations.change(slug, change) : operations.find(slug),
       ).catch(nameLists);
       const { egressAllow: allow, egressDeny: deny } = tenant;
-      if (options.json) return void printJson(cli.terminal, { allow, deny });
+      if (options.json) return void printValue(cli.terminal, { allow, deny });
       printFields(
         cli.terminal,
         [
@@ -398,7 +398,7 @@ function parsePatterns(texts: readonly string[], empty: 'all' | 'none'): string[
 /** Names the options instead of the fields of the API. */
 function nameLists(error: unknown): never {
   if (!(error instanceof ProtocolError) || error.kind !== 'invalid-params') throw error;
-  throw new OperatorError(
+  throw new UsageError(
     `${error.message.replace(/^egress_allow(\[\d+\])?/, '--allow').replace(/^egress_deny(\[\d+\])?/, '--deny')}.`,
   );
 }

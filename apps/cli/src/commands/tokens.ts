@@ -1,12 +1,12 @@
 import { type Scope, SCOPES, SLUG } from '@baton/a2a';
 import { MAX_TOKEN_AGENTS, MAX_TOKEN_REQUESTS_PER_SECOND, tokenState } from '@baton/identity';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, printFields, printJson, printTable } from '../output.js';
+import { type Cli, JSON_OPTION, type JsonOption, UsageError } from '../cli.js';
+import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { type DeskOptions, type RunningWork, type ShownToken, withTokenDesk } from '../token-desk.js';
 
-const TITLES = ['prefix', 'name', 'scopes', 'agents', 'expires (utc)', 'state', 'last used (utc)', 'id'];
+const TITLES = ['prefix', 'name', 'scopes', 'agents', 'expires', 'state', 'last used', 'id'];
 const WORK_TITLES = ['still there', 'agent', 'state', 'id'];
 /** The least with which a token is of use. */
 const DEFAULT_SCOPES: Scope = 'agents:call';
@@ -76,7 +76,7 @@ export function parseScopes(text: string, option = '--scopes'): Scope[] {
   const unknown = names.find((name) => !SCOPES.includes(name as Scope));
   if (unknown !== undefined || names.length === 0) {
     const reason = unknown === undefined ? 'no scope is given' : `there is no scope "${unknown}"`;
-    throw new OperatorError(`${option}: ${reason}: choose from ${SCOPES.join(', ')}.`);
+    throw new UsageError(`${option}: ${reason}: choose from ${SCOPES.join(', ')}.`);
   }
   return names as Scope[];
 }
@@ -85,9 +85,9 @@ export function parseScopes(text: string, option = '--scopes'): Scope[] {
 function parseAgents(text: string): string[] {
   const slugs = listOf(text);
   const wrong = slugs.find((slug) => !SLUG.test(slug));
-  if (wrong !== undefined) throw new OperatorError(`--agents: "${wrong}" is not the slug of an agent.`);
+  if (wrong !== undefined) throw new UsageError(`--agents: "${wrong}" is not the slug of an agent.`);
   if (slugs.length > 0 && slugs.length <= MAX_TOKEN_AGENTS) return slugs;
-  throw new OperatorError(`--agents: give 1 to ${MAX_TOKEN_AGENTS} slugs, or leave it out for all agents.`);
+  throw new UsageError(`--agents: give 1 to ${MAX_TOKEN_AGENTS} slugs, or leave it out for all agents.`);
 }
 
 const listOf = (text: string): string[] => [
@@ -102,7 +102,7 @@ const listOf = (text: string): string[] => [
 function parseRate(text: string): number {
   const rate = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (rate >= 1 && rate <= MAX_TOKEN_REQUESTS_PER_SECOND) return rate;
-  throw new OperatorError(
+  throw new UsageError(
     `--requests-per-second: "${text}" is not a whole number from 1 to ${MAX_TOKEN_REQUESTS_PER_SECOND}.`,
   );
 }
@@ -121,7 +121,7 @@ async function createToken(cli: Cli, options: CreateOptions): Promise<void> {
 
 function printSecret({ terminal }: Cli, { tenant, json }: Options, secret: string, token: ShownToken): void {
   if (json) {
-    printJson(terminal, { token: secret, ...(tenant !== undefined && { tenant }), ...recordOf(token) });
+    printValue(terminal, { token: secret, ...(tenant !== undefined && { tenant }), ...recordOf(token) });
   } else {
     terminal.out(secret);
     terminal.err('This is the only time the token is shown: keep it safe now.');
@@ -131,14 +131,14 @@ function printSecret({ terminal }: Cli, { tenant, json }: Options, secret: strin
 async function listTokens(cli: Cli, { json, ...options }: Options): Promise<void> {
   const tokens = await withTokenDesk(cli, options, (desk) => desk.list());
   const where = options.tenant === undefined ? '' : ` --tenant ${options.tenant}`;
-  if (json) printJson(cli.terminal, tokens.map(recordOf));
+  if (json) printValue(cli.terminal, tokens.map(recordOf));
   else printTable(cli.terminal, TITLES, tokens.map(rowOf), `No tokens yet: npx baton tokens create${where}`);
 }
 
 async function showToken(cli: Cli, name: string, { json, ...options }: Options): Promise<void> {
   const { token, running } = await withTokenDesk(cli, options, (desk) => desk.show(name));
   if (json) {
-    printJson(cli.terminal, { ...recordOf(token), running });
+    printValue(cli.terminal, { ...recordOf(token), running });
     return;
   }
   const { previousPrefix, previousUntil } = token;
@@ -150,12 +150,12 @@ async function showToken(cli: Cli, name: string, { json, ...options }: Options):
     ['scopes', token.scopes.join(', ')],
     ['agents', token.agents.join(', ') || 'all'],
     ['requests a second', token.requestsPerSecond?.toString() ?? 'as the tenant'],
-    ['created (utc)', formatTime(token.createdAt)],
-    ['last used (utc)', formatTime(token.lastUsedAt)],
-    ['expires (utc)', formatTime(token.expiresAt)],
+    ['created', formatTime(token.createdAt)],
+    ['last used', formatTime(token.lastUsedAt)],
+    ['expires', formatTime(token.expiresAt)],
   ];
   if (previousPrefix !== null && previousUntil) {
-    fields.push(['secret before', `${previousPrefix}, good until ${formatTime(previousUntil)} (UTC)`]);
+    fields.push(['secret before', `${previousPrefix}, good until ${formatTime(previousUntil)}`]);
   }
   printFields(cli.terminal, fields, FIELD_WIDTH);
   printWork(cli, running);
@@ -175,9 +175,7 @@ async function rotateToken(
   if (options.json) return;
   const until = rotation.overlapMs > 0 ? token.previousUntil : null;
   cli.terminal.err(
-    until
-      ? `The secret before is good until ${formatTime(until)} (UTC).`
-      : 'The secret before is refused now.',
+    until ? `The secret before is good until ${formatTime(until)}.` : 'The secret before is refused now.',
   );
 }
 
@@ -186,9 +184,7 @@ function parseOverlap(text: string): number {
   const now = new Date(0);
   const end = text === '0' ? now : afterDuration(text, now);
   if (end && end.getTime() <= MAX_OVERLAP_MS) return end.getTime();
-  throw new OperatorError(
-    `--overlap: "${text}" is not a duration up to 30d: give one such as 12h, 45m or 0.`,
-  );
+  throw new UsageError(`--overlap: "${text}" is not a duration up to 30d: give one such as 12h, 45m or 0.`);
 }
 
 async function revokeToken(
@@ -198,7 +194,7 @@ async function revokeToken(
 ): Promise<void> {
   const { token, running, stopped } = await withTokenDesk(cli, options, (desk) => desk.revoke(name, stop));
   if (json) {
-    printJson(cli.terminal, { ...recordOf(token), running, ...stopped });
+    printValue(cli.terminal, { ...recordOf(token), running, ...stopped });
     return;
   }
   printTable(cli.terminal, TITLES, [rowOf(token)], '');
@@ -245,8 +241,8 @@ const FORMS = 'give a duration such as 30d, 12h or 45m, or a day such as 2026-12
  */
 export function parseExpiry(text: string, now: Date): Date {
   const expiry = afterDuration(text, now) ?? endOfDay(text);
-  if (!expiry) throw new OperatorError(`--expires: "${text}" is neither a duration nor a day: ${FORMS}.`);
-  if (expiry <= now) throw new OperatorError(`--expires: "${text}" is not in the future: ${FORMS}.`);
+  if (!expiry) throw new UsageError(`--expires: "${text}" is neither a duration nor a day: ${FORMS}.`);
+  if (expiry <= now) throw new UsageError(`--expires: "${text}" is not in the future: ${FORMS}.`);
   return expiry;
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { formatTime, printFields, printJson, printTable } from '../output.js';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError, UsageError } from '../cli.js';
+import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['id', 'url', 'agents', 'states', 'state'];
@@ -75,27 +75,27 @@ const pathOf = (id: string): string => `webhooks/${encodeURIComponent(id)}`;
 async function list(cli: Cli, options: Options): Promise<void> {
   const all = await ApiClient.of(cli, options).list<WebhookJson>('webhooks', 'webhooks');
   const none = 'No webhooks yet: npx baton webhooks create https://…';
-  if (options.json) printJson(cli.terminal, all);
+  if (options.json) printValue(cli.terminal, all);
   else printTable(cli.terminal, TITLES, all.map(rowOf), none);
 }
 
 async function create(cli: Cli, receiver: string, options: ChangeOptions): Promise<void> {
   const body = { url: receiver, agents: options.agent, states: options.state };
   const made = await ApiClient.of(cli, options).call<WithSecret>('POST', 'webhooks', body);
-  if (options.json) return void printJson(cli.terminal, made);
+  if (options.json) return void printValue(cli.terminal, made);
   cli.terminal.out(`Webhook ${made.id} is created. Its secret, which is never shown again:\n${made.secret}`);
 }
 
 async function show(cli: Cli, id: string, options: Options): Promise<void> {
   const found = await ApiClient.of(cli, options).call<WebhookJson>('GET', pathOf(id));
-  if (options.json) return void printJson(cli.terminal, found);
+  if (options.json) return void printValue(cli.terminal, found);
   const lines = [
     ['id', found.id],
     ['url', found.url],
     ['agents', allOr(found.agents)],
     ['states', allOr(found.states)],
     ['state', stateOf(found)],
-    ['created', `${formatTime(new Date(found.created_at))} UTC by ${found.created_by}`],
+    ['created', `${formatTime(new Date(found.created_at))} by ${found.created_by}`],
   ] as const;
   printFields(cli.terminal, lines, 8);
 }
@@ -104,23 +104,23 @@ async function set(cli: Cli, id: string, options: ChangeOptions): Promise<void> 
   const { to: url, agent: agents = options.all ? null : undefined } = options;
   const patch = { url, agents, states: options.state ?? (options.all ? null : undefined) };
   if (Object.values(patch).every((value) => value === undefined)) {
-    throw new OperatorError('Nothing to change: give --to, --agent, --state or --all.');
+    throw new UsageError('Nothing to change: give --to, --agent, --state or --all.');
   }
   await change(cli, id, patch, 'is changed', options);
 }
 
 async function change(cli: Cli, id: string, patch: object, done: string, options: Options): Promise<void> {
   const changed = await ApiClient.of(cli, options).call<WebhookJson>('PATCH', pathOf(id), patch);
-  if (options.json) printJson(cli.terminal, changed);
+  if (options.json) printValue(cli.terminal, changed);
   else cli.terminal.out(`Webhook ${changed.id} ${done}.`);
 }
 
 async function rotate(cli: Cli, id: string, options: Options & { overlapHours: string }): Promise<void> {
   const hours = Number(options.overlapHours);
-  if (!(hours >= 0)) throw new OperatorError('--overlap-hours: give a number of hours, such as 24.');
+  if (!(hours >= 0)) throw new UsageError('--overlap-hours: give a number of hours, such as 24.');
   const body = { overlap_seconds: Math.round(hours * 3600) };
   const made = await ApiClient.of(cli, options).call<WithSecret>('POST', `${pathOf(id)}/rotate`, body);
-  if (options.json) return void printJson(cli.terminal, made);
+  if (options.json) return void printValue(cli.terminal, made);
   cli.terminal.out(`The new secret of webhook ${made.id}, which is never shown again:\n${made.secret}`);
 }
 
@@ -128,7 +128,7 @@ async function test(cli: Cli, id: string, options: Options): Promise<void> {
   type Outcome = { delivered: boolean; status: number | null; error: string | null; duration_ms: number };
   const outcome = await ApiClient.of(cli, options).call<Outcome>('POST', `${pathOf(id)}/test`);
   const { delivered, status, error, duration_ms: ms } = outcome;
-  if (options.json) printJson(cli.terminal, outcome);
+  if (options.json) printValue(cli.terminal, outcome);
   else if (delivered) cli.terminal.out(`The receiver has answered HTTP ${String(status)} after ${ms} ms.`);
   if (delivered) return;
   throw new OperatorError(`The receiver has not taken it: ${error ?? `it answered HTTP ${String(status)}`}.`);
@@ -136,7 +136,7 @@ async function test(cli: Cli, id: string, options: Options): Promise<void> {
 
 async function remove(cli: Cli, id: string, options: Options): Promise<void> {
   await ApiClient.of(cli, options).call('DELETE', pathOf(id));
-  if (options.json) printJson(cli.terminal, { id, removed: true });
+  if (options.json) printValue(cli.terminal, { id, removed: true });
   else cli.terminal.out(`Webhook ${id} is removed.`);
 }
 

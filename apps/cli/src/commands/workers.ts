@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import type { Cli, JsonOption } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { withOperations } from '../operator/platform-operations.js';
-import { formatTime, printJson, printTable } from '../output.js';
+import { formatTime, printValue, printTable } from '../output.js';
 
-const TITLES = ['host', 'pid', 'runs', 'slots', 'started (utc)', 'last seen (utc)', 'id'];
+const TITLES = ['host', 'pid', 'runs', 'slots', 'started', 'last seen', 'id'];
 
 /** `baton workers`: who executes runs. */
 export function addWorkersCommand(program: Command, cli: Cli): void {
@@ -12,7 +12,7 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
     .description('list the workers that have given a sign of life in the last hour, with their runs')
     .action(async (options: JsonOption & OperatorOptions) => {
       const workers = await withOperations(cli, options, (operations) => operations.listWorkers());
-      if (options.json) return void printJson(cli.terminal, workers);
+      if (options.json) return void printValue(cli.terminal, workers);
       const rows = workers.map(({ id, host, pid, running, concurrency, startedAt, seenAt }) => [
         ...[host, String(pid), String(running), String(concurrency)],
         ...[formatTime(startedAt), formatTime(seenAt), id],

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, OperatorError } from '../cli.js';
+import { type Cli, JSON_OPTION, UsageError } from '../cli.js';
 import { unknownTenant } from '../platform.js';
 import { ApiClient, isHttpUrl, RefusedError, type Target } from '../server.js';
 
@@ -24,13 +24,13 @@ export function findAdminTarget(
   const url = options.url ?? source.BATON_ADMIN_URL?.trim();
   if (!url) return undefined;
   if (!isHttpUrl(url)) {
-    throw new OperatorError(
+    throw new UsageError(
       `--url: "${url}" is not an http(s) URL: give that of a management port, such as http://localhost:9090.`,
     );
   }
   const token = options.token ?? source.BATON_OPERATOR_TOKEN?.trim();
   if (token) return { url, token };
-  throw new OperatorError(
+  throw new UsageError(
     `There is no token for ${url}: give --token or BATON_OPERATOR_TOKEN, from npx baton operator-tokens create.`,
   );
 }
