@@ -30,6 +30,35 @@ export const quotaCte = (window: number, maxWaiting: number): string => `quota A
 )`;
 
 /**
+ * CTE `placed`: says the same of a group of new runs of tenant $1, as if they came one after the other. It has the rows of
+ * `from` with `dispatched` and `refused`. Rows of `from` that are `is_known` begin no run: they take no slot, and are not
+ * refused.
+ * @param from a CTE with `position`, `is_known` and `max_in_flight` (NULL = any number may be in flight)
+ * @param windows number of the parameter that has the `max_in_flight` of all, as an array
+ * @param maxWaiting number of the parameter: how many may wait; NULL = any number
+ */
+export const groupQuotaCte = (
+  from: string,
+  windows: number,
+  maxWaiting: number,
+): string => `load AS MATERIALIZED (
+  SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE}) AS is_calm,
+    CASE WHEN w.most IS NULL THEN 0 ELSE ${countUpTo(IN_FLIGHT, '$1', 'w.most')} END AS in_flight
+  FROM (SELECT max(m) AS most FROM unnest($${windows}::int[]) AS m) w
+), slotted AS MATERIALIZED (
+  SELECT n.*, load.is_calm AND bool_and(n.is_known OR n.max_in_flight IS NULL
+    OR load.in_flight + n.number <= n.max_in_flight) OVER (ORDER BY n.position) AS dispatched
+  FROM (SELECT f.*, count(*) FILTER (WHERE NOT f.is_known) OVER (ORDER BY f.position) AS number FROM ${from} f) n, load
+), queue AS MATERIALIZED (
+  SELECT CASE WHEN $${maxWaiting}::int IS NULL OR NOT EXISTS (SELECT FROM slotted WHERE NOT dispatched) THEN 0
+    ELSE ${countUpTo(WAITING, '$1', `$${maxWaiting}::int`)} END AS waiting
+), placed AS MATERIALIZED (
+  SELECT s.*, $${maxWaiting}::int IS NOT NULL AND NOT s.is_known AND NOT s.dispatched AND queue.waiting
+    + count(*) FILTER (WHERE NOT s.is_known AND NOT s.dispatched) OVER (ORDER BY s.position) > $${maxWaiting}::int AS refused
+  FROM slotted s, queue
+)`;
+
+/**
  * Locks the quotas of these tenants until the transaction ends: $1 tenants. It is a separate statement, so that the
  * next one sees everything that was committed before. Sorted, so that no two transactions deadlock.
  */

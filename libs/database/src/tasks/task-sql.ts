@@ -2,10 +2,20 @@ import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
 import { quotaCte } from '../dispatch/dispatch.store.js';
 import { sizeOf, USAGE_CTE } from '../tenants/usage.store.js';
+import type { MessageKey } from './records.js';
 import { INTERRUPTED_STATES, statusEventSql, taskColumns, TERMINAL_STATES } from './task-row.js';
 
-/** The columns that change when a key is reused. */
-const TURN = ['content', 'task_id', 'sequence', 'expires_at'];
+/**
+ * What a key names from now on: another turn if it has expired or names the task that is gone, else what it has named before.
+ * @param gone SQL of the task that is gone
+ */
+export function reuseKey(gone: string): string {
+  const isFree = `k.expires_at <= now() OR k.task_id = ${gone}`;
+  const columns = ['content', 'task_id', 'sequence', 'expires_at'];
+  return columns
+    .map((column) => `${column} = CASE WHEN ${isFree} THEN EXCLUDED.${column} ELSE k.${column} END`)
+    .join(', ');
+}
 
 /**
  * CTEs `before` and `known`. `known` is the turn that a key names from now on. It is this one if the key is new, has
@@ -19,10 +29,6 @@ function knownCte(first: number, sequence: string, when = ''): string {
   const [key, content, hours, gone, earlier] = [0, 1, 2, 3, 4].map((offset) => `$${first + offset}`);
   const orBefore = (column: string, now: string): string =>
     `coalesce((SELECT ${column} FROM before), ${now})`;
-  const isFree = `k.expires_at <= now() OR k.task_id = ${gone}::uuid`;
-  const taken = TURN.map(
-    (column) => `${column} = CASE WHEN ${isFree} THEN EXCLUDED.${column} ELSE k.${column} END`,
-  );
   return `before AS (
   SELECT task_id, sequence, content FROM message_keys
   WHERE tenant_id = $1::uuid AND key = ${earlier}::bytea AND expires_at > now() AND task_id IS DISTINCT FROM ${gone}::uuid
@@ -30,10 +36,19 @@ function knownCte(first: number, sequence: string, when = ''): string {
   INSERT INTO message_keys AS k (tenant_id, key, content, task_id, sequence, expires_at)
   SELECT $1::uuid, ${key}::bytea, ${orBefore('content', `${content}::bytea`)}, ${orBefore('task_id', '$2::uuid')},
     ${orBefore('sequence', sequence)}, now() + ${hours}::int * interval '1 hour' ${when}
-  ON CONFLICT (tenant_id, key) DO UPDATE SET ${taken.join(', ')}
+  ON CONFLICT (tenant_id, key) DO UPDATE SET ${reuseKey(`${gone}::uuid`)}
   RETURNING k.task_id, k.sequence, k.content
 )`;
 }
+
+/** The values of `knownCte`, in order. */
+export const keyValues = ({ hash, content, hours, goneTaskId, earlierHash }: MessageKey): unknown[] => [
+  hash,
+  content,
+  hours,
+  goneTaskId,
+  earlierHash,
+];
 
 /** $1 tenant $2 key $3 the task that is gone, NULL = none $4 the key of an earlier release, NULL = none */
 export const FIND_KEY: Statement = {
@@ -92,13 +107,14 @@ const clientKey = (clientId: string, owner: string): string =>
   `coalesce(sha256(${sha256(owner)} || ${sha256(clientId)}), ${sha256(clientId)})`;
 
 /** The columns of the retry policy. The parameter is an array in this order. */
-const RETRY = 'max_attempts, backoff_ms, backoff_factor, backoff_max_ms';
-const retryValues = (parameter: number): string =>
+export const RETRY = 'max_attempts, backoff_ms, backoff_factor, backoff_max_ms';
+export const retryValues = (parameter: number): string =>
   [1, 2, 3, 4].map((i) => `($${parameter}::float8[])[${i}]`).join(', ');
 
 /** How many native webhooks are told of a new task. A tenant without webhooks pays for one look at an index. */
-const WEBHOOKS = `CASE WHEN EXISTS (SELECT FROM webhooks w WHERE w.tenant_id = $1 AND w.enabled)
-    THEN attach_webhooks($1, $2, $3) ELSE 0 END`;
+export const webhooksOf = (task: string, agent: string): string =>
+  `CASE WHEN EXISTS (SELECT FROM webhooks w WHERE w.tenant_id = $1 AND w.enabled)
+    THEN attach_webhooks($1, ${task}, ${agent}) ELSE 0 END`;
 
 /** If the quota refuses the run, nothing is written. */
 const IF_ACCEPTED = 'FROM quota WHERE NOT quota.refused';
@@ -116,7 +132,7 @@ const aliasCte = (condition = ''): string => `alias AS (
 )`;
 
 /**
- * The same rows whether or not an id names the task; with one, only if it names this one.
+ * A task under the id of a caller, if the id names it. Tasks without such an id are created in groups: create-tasks.ts.
  * @param first number of the first parameter of the quota, after all others; then comes the retry policy
  */
 const create = (name: string, first: number, id: string, condition: string, result: string): Statement => ({
@@ -126,7 +142,7 @@ WITH ${quotaCte(first, first + 1)}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner, push_configs)
   SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + ${sizeOf('$10')},
-    $14::text, ${WEBHOOKS} ${condition}
+    $14::text, ${webhooksOf('$2', '$3')} ${condition}
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, $2, 1, $9 ${condition}
 ), event AS (
@@ -142,30 +158,14 @@ SELECT ${result}`,
 
 /**
  * $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run
- * $12 extensions $13 traceparent $14 owner … the quota and the retry policy
+ * $12 extensions $13 traceparent $14 owner $15 profile $16 client id $17 previous task … the quota and the retry policy
  */
-export const CREATE = create(
-  'task-create',
-  15,
-  '',
-  IF_ACCEPTED,
-  'CASE WHEN NOT refused THEN $2::uuid END AS task_id, dispatched FROM quota',
-);
-/** … $15 profile $16 client id $17 previous task … */
 export const CREATE_ALIASED = create(
   'task-create-aliased',
   18,
   `${aliasCte(IF_ACCEPTED)},`,
   'FROM quota, alias WHERE alias.task_id = $2',
   'task_id, dispatched FROM quota LEFT JOIN alias ON true',
-);
-/** … $15 key $16 content $17 hours $18 task that is gone $19 key of an earlier release … */
-export const CREATE_KEYED = create(
-  'task-create-keyed',
-  20,
-  `${knownCte(15, '1', IF_ACCEPTED)},`,
-  'FROM quota, known WHERE known.task_id = $2',
-  'task_id, content, dispatched FROM quota LEFT JOIN known ON true',
 );
 /**
  * … $15 profile $16 client id $17 previous task $18 key $19 content $20 hours $21 task that is gone $22 key of an

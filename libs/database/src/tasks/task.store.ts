@@ -5,13 +5,12 @@ import {
   type OwnTasks,
   parsePayload,
   type ReadMemory,
-  StreamResponse,
   type TaskEvent,
   TaskState,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { Actor } from '../audit/audit-records.js';
-import { Database, type Values } from '../connection/database.js';
+import { Database } from '../connection/database.js';
 import { cancelTask } from './cancel-task.js';
 import type {
   CancelResult,
@@ -36,7 +35,8 @@ import {
 import { type ArtifactPage, type LogSnapshot, TaskReader, type WantedArtifacts } from './task-reader.js';
 import { ALL_STATES, statusNow, type TaskRow } from './task-row.js';
 import * as sql from './task-sql.js';
-import { acceptTurn, TooManyWaitingError } from './turn-acceptance.js';
+import { createAliased, TaskCreation } from './create-tasks.js';
+import { acceptTurns, quotaValues, TooManyWaitingError } from './turn-acceptance.js';
 
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
@@ -50,6 +50,7 @@ const MAX_READ_BYTES = 16 * 1024 * 1024;
 @Injectable()
 export class TaskStore {
   private readonly reader: TaskReader;
+  private readonly creations: TaskCreation;
 
   /** @param readBytes most that one call reads of tasks, in bytes of JSON */
   constructor(
@@ -57,6 +58,7 @@ export class TaskStore {
     private readonly readBytes = MAX_READ_BYTES,
   ) {
     this.reader = new TaskReader(database);
+    this.creations = new TaskCreation(database);
   }
 
   /**
@@ -66,33 +68,11 @@ export class TaskStore {
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
    * @throws LimitReachedError if there may be no push config; nothing was written then
    */
-  async create({ alias, key, quota, retry, child, push, ...input }: NewTask): Promise<CreatedTask> {
-    const { tenantId, agentId, owner, runId, task, extensions, traceparent } = input;
-    const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
-    const { status, history, metadata } = event.task;
-    if (history?.length !== 1) throw new TypeError('A new task has one message');
-    const state = task.status?.state ?? TaskState.TASK_STATE_SUBMITTED;
-    const statusAt = task.status?.timestamp ? new Date(task.status.timestamp) : new Date();
-    const stored = [JSON.stringify(history[0]), JSON.stringify(event)];
-    const values = [
-      ...[tenantId, task.id, agentId, task.contextId, state, JSON.stringify(status), statusAt],
-      ...[metadata && JSON.stringify(metadata), ...stored, runId, extensions, traceparent, owner],
-    ];
-    const [plain, keyed] = alias
-      ? [sql.CREATE_ALIASED, sql.CREATE_ALIASED_KEYED]
-      : [sql.CREATE, sql.CREATE_KEYED];
-    const named: Values = [
-      ...(alias ? [alias.profile, alias.clientId, alias.previousTaskId] : []),
-      ...(key ? keyValues(key) : []),
-    ];
-    const statement = key ? keyed : plain;
-    const row = await acceptTurn<sql.CreatedRow>(this.database, {
-      ...{ tenantId, taskId: task.id, statement, values: [...values, ...named], quota, retry, stored },
-      isWritten: ({ task_id }) => task_id === task.id,
-      child: child && { ...child, taskId: task.id },
-      push,
-      firstSequence: () => 1,
-    });
+  async create(input: NewTask): Promise<CreatedTask> {
+    const { tenantId, task, alias, key } = input;
+    const row = alias
+      ? await createAliased(this.database, { ...input, alias })
+      : await this.creations.create(input);
     if (row?.task_id) {
       const { task_id: taskId, content = null } = row;
       const created = taskId === task.id;
@@ -133,13 +113,14 @@ export class TaskStore {
     const said = JSON.stringify(Message.toJSON(message));
     const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
-    const keyed = key ? [...values, ...keyValues(key)] : values;
-    const row = await acceptTurn<sql.ContinuedRow>(this.database, {
-      ...{ tenantId, taskId, statement, values: keyed, quota, retry, stored: [said], record },
-      ...{ approvingToken, approvingIssuer },
-      isWritten: ({ sequence }) => sequence !== null,
-      push,
-      firstSequence: ({ sequence }) => sequence ?? 0,
+    const [row] = await acceptTurns<sql.ContinuedRow>(this.database, {
+      ...{ tenantId, statement, quota },
+      values: [...values, ...(key ? sql.keyValues(key) : []), ...quotaValues(quota, retry)],
+      written: (rows) =>
+        rows.flatMap(({ sequence }) =>
+          sequence === null ? [] : [{ taskId, sequence, bytes: Buffer.byteLength(said) }],
+        ),
+      extras: { record, approvingToken, approvingIssuer, push },
     });
     if (!row) return { ok: false, reason: 'not-found' };
     const { sequence, dispatched, refused } = row;
@@ -320,19 +301,5 @@ const taskEvent = ({ sequence, attempt, json }: sql.EventRow): TaskEvent => ({
   payload: parsePayload(json),
 });
 
-/** ProtoJSON of event 1, as far as the task's row needs it. */
-interface CreatedEvent {
-  task: { status?: object; history?: object[]; metadata?: object };
-}
-
 const historyLimit = (length: number | undefined): number | null =>
   length === undefined ? null : Math.min(length, MAX_INT);
-
-/** The values of `knownCte`, in order. */
-const keyValues = ({ hash, content, hours, goneTaskId, earlierHash }: MessageKey): unknown[] => [
-  hash,
-  content,
-  hours,
-  goneTaskId,
-  earlierHash,
-];

@@ -38,20 +38,13 @@ export class TooManyChildrenError extends Error {
 /** Nobody has begun to sum up what the tenant has stored. */
 class UncountedError extends Error {}
 
-/** A statement that writes a turn: its run, and what comes with it. */
-interface Acceptance<Row> {
-  tenantId: string;
+/** What comes with one turn, in its transaction. */
+interface Extras {
   taskId: string;
-  statement: Statement;
-  values: Values;
-  quota?: RunQuota | undefined;
-  retry?: RunRetry | undefined;
-  /** What the turn stores, as JSON. */
-  stored: readonly string[];
-  /** Whether the statement has written a turn. */
-  isWritten: (row: Row) => boolean;
+  /** The sequence of the event with which the turn begins. */
+  sequence: number;
   /** Set if the turn begins a child. */
-  child?: (NewChild & { taskId: string }) | undefined;
+  child?: NewChild | undefined;
   /** For the audit log. */
   record?: NewAuditRecord | undefined;
   /** Set if the turn approves: the id of the token. */
@@ -60,30 +53,58 @@ interface Acceptance<Row> {
   approvingIssuer?: string | undefined;
   /** Who is told of the turn. */
   push?: TurnPush | undefined;
-  /** The sequence of the event with which the turn begins. */
-  firstSequence: (row: Row) => number;
+}
+
+/** A turn that a statement has written. */
+interface WrittenTurn {
+  taskId: string;
+  /** The sequence of the event with which it begins. */
+  sequence: number;
+  /** Bytes of what it stores as JSON. */
+  bytes: number;
+}
+
+/** A statement that writes turns, and what comes with them. */
+interface Acceptance<Row> {
+  tenantId: string;
+  statement: Statement;
+  /** The last ones are those of `quotaValues`, or of `CREATE`. */
+  values: Values;
+  quota?: RunQuota | undefined;
+  /** The turns that the statement has written. */
+  written: (rows: readonly Row[]) => WrittenTurn[];
+  /** Only of a statement that writes one turn. */
+  extras?: Omit<Extras, 'taskId' | 'sequence'>;
+}
+
+/** The values of `quotaCte` and of the retry policy. */
+export function quotaValues(quota: RunQuota = NO_QUOTA, retry: RunRetry = THREE_TIMES): Values {
+  return [quota.maxInFlight, quota.maxWaiting, policyOf(retry)];
+}
+
+/** The value of `retryValues`. */
+export function policyOf({ maxAttempts, backoff }: RunRetry = THREE_TIMES): number[] {
+  return [maxAttempts, backoff.initialMs, backoff.factor, backoff.maxMs];
 }
 
 /**
- * One transaction that writes a turn. Where a limit must hold exactly, the tenant's new turns come one by one.
- * @throws StorageFullError if there is no room for it; nothing was written then
+ * One transaction that writes turns of a tenant. Where a limit must hold exactly, such transactions of the tenant come one by
+ * one.
+ * @returns the rows of the statement
+ * @throws StorageFullError if there is no room for all of them; nothing was written then
  */
-export async function acceptTurn<Row extends QueryResultRow>(
+export async function acceptTurns<Row extends QueryResultRow>(
   database: Database,
   acceptance: Acceptance<Row>,
-): Promise<Row | undefined> {
-  const { tenantId, statement, values, quota = NO_QUOTA, retry = THREE_TIMES } = acceptance;
-  const { initialMs, factor, maxMs } = retry.backoff;
-  const policy = [retry.maxAttempts, initialMs, factor, maxMs];
-  const write: [Statement, Values] = [statement, [...values, quota.maxInFlight, quota.maxWaiting, policy]];
+): Promise<Row[]> {
+  const { tenantId, statement, values, quota = NO_QUOTA, extras } = acceptance;
+  const write: [Statement, Values] = [statement, values];
   const lock: [Statement, Values] = [LOCK_TENANTS, [[tenantId]]];
   const calls = quota.exact ? [lock, write] : [write];
   const { maxStoredBytes = null } = quota;
-  const approves = acceptance.approvingToken ?? acceptance.approvingIssuer;
-  const { child, record, push } = acceptance;
-  if (maxStoredBytes === null && !child && !record && !approves && !push) {
+  if (maxStoredBytes === null && !hasExtras(extras)) {
     const answers = await database.tenantQueries(tenantId, calls);
-    return answers.at(-1)?.[0] as Row | undefined;
+    return (answers.at(-1) ?? []) as Row[];
   }
   try {
     return await acceptInSteps(database, acceptance, calls, maxStoredBytes);
@@ -96,29 +117,36 @@ export async function acceptTurn<Row extends QueryResultRow>(
   }
 }
 
+/** Whether a turn must be written in a transaction of its own. */
+export const hasExtras = (extras: Acceptance<never>['extras'] = {}): boolean =>
+  Object.values<unknown>(extras).some((extra) => extra !== undefined);
+
 async function acceptInSteps<Row extends QueryResultRow>(
   database: Database,
-  acceptance: Acceptance<Row>,
+  { tenantId, written, extras }: Acceptance<Row>,
   calls: readonly [Statement, Values][],
   maxStoredBytes: number | null,
-): Promise<Row | undefined> {
-  const { tenantId, taskId, stored, isWritten, child, record, push } = acceptance;
+): Promise<Row[]> {
   return database.inTenant(tenantId, async (transaction) => {
     const answers = await Promise.all(
       calls.map(([statement, values]) => transaction.query<QueryResultRow>(statement, values)),
     );
-    const row = answers.at(-1)?.[0] as Row | undefined;
-    if (!row || !isWritten(row)) return row;
-    if (child) await addChild(transaction, tenantId, child);
-    await assertMayApprove(transaction, acceptance);
-    if (push) {
-      const head = acceptance.firstSequence(row);
-      await putConfig(transaction, { ...push, tenantId, taskId, after: head - 1, head });
-    }
-    if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, taskId, stored, maxStoredBytes);
-    if (record) await transaction.record(record);
-    return row;
+    const rows = (answers.at(-1) ?? []) as Row[];
+    const turns = written(rows);
+    const [first] = turns;
+    if (!first) return rows;
+    if (extras) await addExtras(transaction, tenantId, { ...extras, ...first });
+    if (maxStoredBytes !== null) await takeRoom(transaction, tenantId, turns, maxStoredBytes);
+    if (extras?.record) await transaction.record(extras.record);
+    return rows;
   });
+}
+
+async function addExtras(transaction: Transaction, tenantId: string, extras: Extras): Promise<void> {
+  const { taskId, sequence: head, child, push } = extras;
+  if (child) await addChild(transaction, tenantId, { ...child, taskId });
+  await assertMayApprove(transaction, tenantId, extras);
+  if (push) await putConfig(transaction, { ...push, tenantId, taskId, after: head - 1, head });
 }
 
 /**
@@ -143,11 +171,8 @@ const LOCK_ISSUER: Statement = {
 /** @throws ApproverError */
 async function assertMayApprove(
   transaction: Transaction,
-  {
-    tenantId,
-    approvingToken,
-    approvingIssuer,
-  }: Pick<Acceptance<never>, 'tenantId' | 'approvingToken' | 'approvingIssuer'>,
+  tenantId: string,
+  { approvingToken, approvingIssuer }: Extras,
 ): Promise<void> {
   const by = approvingToken ?? approvingIssuer;
   if (by === undefined) return;
@@ -196,12 +221,12 @@ async function addChild(
 async function takeRoom(
   transaction: Transaction,
   tenantId: string,
-  taskId: string,
-  stored: readonly string[],
+  turns: readonly WrittenTurn[],
   maxStoredBytes: number,
 ): Promise<void> {
-  const bytes = stored.reduce((sum, json) => sum + Buffer.byteLength(json), 0);
-  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, maxStoredBytes, taskId]);
+  const bytes = turns.map((turn) => turn.bytes);
+  const tasks = turns.map(({ taskId }) => taskId);
+  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, maxStoredBytes, tasks]);
   if (room?.taken) return;
   throw room?.counted ? new StorageFullError() : new UncountedError();
 }
