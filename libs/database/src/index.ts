@@ -7,6 +7,7 @@ export type { RunKey, RunToEnqueue } from './dispatch/run-key.js';
 export { awaitMigrations, pendingText } from './migrations/await-migrations.js';
 export { Database, type DatabaseOptions } from './connection/database.js';
 export { DatabaseModule } from './database.module.js';
+export { GroupCommit } from './connection/group-commit.js';
 export { CatalogClient, NameTakenError } from './connection/catalog-client.js';
 export { DatabaseUnavailableError, isTransient, isUnstorable } from './connection/transient.js';
 export type { BeatNews, LeaseKey } from './runs/leases/lease-beat.js';

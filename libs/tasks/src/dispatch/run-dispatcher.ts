@@ -1,5 +1,5 @@
 import { Environment, guestLimits } from '@baton/config';
-import { DispatchStore, type Grant, type SlotUsage, type RunQuota } from '@baton/database';
+import { DispatchStore, type Grant, GroupCommit, type SlotUsage, type RunQuota } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { FailureLog, Logger } from '@baton/telemetry';
@@ -14,6 +14,10 @@ const GAP_MS = 10;
 const CALM_MS = 100;
 /** How often to look for slots while none is free. */
 const FULL_MS = 250;
+/** Runs that go on the queue together. */
+const MAX_ENQUEUED = 100;
+/** The runs of all tenants. */
+const ALL = '';
 
 /**
  * Decides which runs may be on the queue. The queue delivers first come, first served. So it holds about as many runs
@@ -28,6 +32,10 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   private timer: NodeJS.Timeout | undefined;
   private readonly stop = new AbortController();
   private readonly log: FailureLog;
+  /** New runs that were accepted at the same moment. */
+  private readonly accepted = new GroupCommit<RunJob, undefined>((_, runs) => this.enqueueAll(runs), {
+    maxItems: MAX_ENQUEUED,
+  });
 
   constructor(
     private readonly store: DispatchStore,
@@ -71,11 +79,19 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
       this.waited();
       return;
     }
+    await this.accepted.submit(ALL, run);
+  }
+
+  /** Never rejects. */
+  private async enqueueAll(runs: readonly RunJob[]): Promise<undefined[]> {
     try {
-      await this.messaging.enqueueRuns([run]);
+      await this.messaging.enqueueRuns(runs);
     } catch (error) {
-      this.logger.warn('queue is away; the sweeper will enqueue the run', { err: error, ...run });
+      for (const run of runs) {
+        this.logger.warn('queue is away; the sweeper will enqueue the run', { err: error, ...run });
+      }
     }
+    return runs.map(() => undefined);
   }
 
   /** A new run had to wait: look for a free slot after a while. */
