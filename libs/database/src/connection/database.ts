@@ -63,6 +63,14 @@ const APPLIED_MIGRATIONS: Statement = {
   text: 'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
 };
 
+/**
+ * A connection keeps its plans. A plan made while a table is small would later read the whole large table. So neither
+ * single rows nor those of a join are found by reading all there are.
+ */
+const BY_KEY = ['seqscan', 'hashjoin', 'mergejoin', 'material']
+  .map((way) => `-c enable_${way}=off`)
+  .join(' ');
+
 const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
 
 /**
@@ -86,8 +94,7 @@ export class Database {
     this.systemKey = systemKey;
     this.onAudit = onAudit;
     this.pool = new Pool({
-      // A connection keeps its plans. A plan made while a table is small would later read the whole large table.
-      ...withOptions(url, '-c enable_seqscan=off'),
+      ...withOptions(url, BY_KEY),
       max: poolSize,
       application_name: 'baton',
       pipeline: true,

@@ -92,6 +92,9 @@ const COLLISION_CODES = new Set(['40001', '40P01']);
 export const isRolledBack = (error: unknown): boolean =>
   !isTransient(error) || (isError(error) && COLLISION_CODES.has(codeOf(error)));
 
+/** Whether a statement waited longer for a lock than it may (`lock_timeout`). */
+export const isLockTimeout = (error: unknown): boolean => isError(error) && codeOf(error) === '55P03';
+
 /** SQLSTATEs of values that Postgres cannot store: data exceptions, and values that are too large. */
 const UNSTORABLE_STATE = /^(22|54)/;
 /** Postgres has no code of its own for a value over 1 GiB. */

@@ -2,8 +2,15 @@ import { WAITING } from '../dispatch/dispatch.store.js';
 import { RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
-import { statusEventSql, taskColumns, type TaskRow, TERMINAL_STATES } from '../tasks/task-row.js';
-import { sizeOf, USAGE_CTE } from '../tenants/usage.store.js';
+import {
+  INLINE_BYTES,
+  metadataColumns,
+  statusEventSql,
+  taskColumns,
+  type TaskRow,
+  TERMINAL_STATES,
+} from '../tasks/task-row.js';
+import { GROUP_USAGE_CTE } from '../tenants/usage.store.js';
 import { leaseEnd } from './leases/lease-sql.js';
 
 /** An error in an agent's code. Its details are for the agent's author, not for callers. */
@@ -57,12 +64,6 @@ ORDER BY created_at DESC, id DESC LIMIT 1`,
 // Statements that change a task and its run lock the task first. Statements that lock many rows lock only runs, or skip
 // locked rows. So no two statements deadlock.
 
-export interface ClaimRow {
-  attempt: number;
-  /** The task was not working yet: the claim wrote the event at `sequence`. */
-  started: boolean;
-  sequence: number;
-}
 export type ClaimedTaskRow = TaskRow & {
   message: object;
   start_sequence: number;
@@ -73,13 +74,6 @@ export type ClaimedTaskRow = TaskRow & {
   error_detail: RunError | null;
   waited_seconds: number;
 };
-/** What a batch that was appended says of the task. */
-export interface AppendedRow {
-  push_configs: number;
-  /** With `APPEND_END` alone. */
-  child_tasks?: number;
-}
-
 export type PoisonedRow = RunRow & { crash_count: number; context_id: string; error_detail: RunError | null };
 
 /**
@@ -95,43 +89,156 @@ const CRASH_PAUSE = `greatest(least(r.backoff_max_ms, r.backoff_ms * power(r.bac
   CASE r.deaths WHEN 0 THEN 0 ELSE least(60000, 1000 * power(4, r.deaths - 1)) END)`;
 /** Runs in quarantine: they have crashed twice or more, or have one attempt left. */
 const SUSPECT = '(r.deaths > 1 OR r.deaths > 0 AND r.deaths + 1 >= r.max_attempts)';
+// Each statement writes a group of runs of one tenant, $1, and judges each on its own: a row that is refused is not in the
+// result. Postgres may evaluate a change again when a row has changed meanwhile. It has the rows of FROM then, but it
+// cannot read a changing CTE again. So no expression has a subquery on one.
+
 const WORKING = TaskState.TASK_STATE_WORKING.toString();
+
+/** How large the first message of a task may be to come with the claim, in bytes. */
+const FIRST_MESSAGE_BYTES = INLINE_BYTES / 4;
+
+/** What a claim got. */
+export interface ClaimedRow {
+  run_id: string;
+  attempt: number;
+  /** The task was not working yet: the claim wrote the event at `last_sequence`. */
+  started: boolean;
+  last_sequence: number;
+  id: string;
+  agent_id: string;
+  owner: string | null;
+  context_id: string;
+  metadata: object | null;
+  metadata_cut: boolean;
+  size: number;
+  parent_task_id: string | null;
+  push_configs: number;
+  start_sequence: number;
+  extensions: string[] | null;
+  traceparent: string | null;
+  error_detail: RunError | null;
+  waited_seconds: number;
+  /** The message of a new task. Null: the task has more than that, or the message is large; `READ_CLAIMED` reads it. */
+  message: object | null;
+  message_bytes: number | null;
+}
+
 /**
- * $1 tenant $2 run $3 worker $4 lease in ms $5 status $6 at $7 whether this worker may have claimed it before and not
- * have heard the answer. Only the sweeper takes expired leases: it counts crashes and attempts, and it knows whether
- * Postgres was away.
+ * Compare-and-set, queued → running. $2 runs $3 worker of each $4 lease of each, in ms $5 whether that worker may have
+ * claimed it before and not have heard the answer $6 status $7 at. Only the sweeper takes expired leases: it counts crashes
+ * and attempts, and it knows whether Postgres was away.
  */
 export const CLAIM: Statement = {
-  name: 'run-claim',
+  name: 'runs-claim',
   text: `
 WITH held AS (
-  SELECT t.id, t.state FROM tasks t
-  WHERE t.tenant_id = $1 AND t.id = ${TASK_OF_RUN} AND t.active_run_id = $2
-  FOR UPDATE
+  SELECT k.run_id, k.worker_id, k.lease_ms, k.again, t.id, t.state
+  FROM unnest($2::uuid[], $3::text[], $4::int[], $5::boolean[]) AS k(run_id, worker_id, lease_ms, again), LATERAL (
+    SELECT task_id FROM runs WHERE tenant_id = $1 AND id = k.run_id
+  ) q, LATERAL (
+    SELECT t.id, t.state FROM tasks t
+    WHERE t.tenant_id = $1 AND t.id = q.task_id AND t.active_run_id = k.run_id
+    FOR UPDATE
+  ) t
 ), run AS (
-  UPDATE runs r SET state = 'running', attempt = r.attempt + (r.state = 'queued')::int, worker_id = $3,
-    lease_expires_at = ${leaseEnd('$4::int')}
+  UPDATE runs r SET state = 'running', attempt = r.attempt + (r.state = 'queued')::int, worker_id = held.worker_id,
+    lease_expires_at = ${leaseEnd('held.lease_ms')}
   FROM held
-  WHERE r.tenant_id = $1 AND r.id = $2
-    AND (r.state = 'queued' AND r.enqueued_at IS NOT NULL OR $7 AND r.state = 'running' AND r.worker_id = $3)
-  RETURNING r.attempt
+  WHERE r.tenant_id = $1 AND r.id = held.run_id
+    AND (r.state = 'queued' AND r.enqueued_at IS NOT NULL
+      OR held.again AND r.state = 'running' AND r.worker_id = held.worker_id)
+  RETURNING r.id, r.attempt, r.start_sequence, r.extensions, r.traceparent, r.error_detail, r.created_at,
+    held.id AS task_id, held.state <> ${WORKING} AS started
 ), task AS (
   UPDATE tasks t SET attempt = run.attempt, state = ${WORKING},
-    status = CASE held.state WHEN ${WORKING} THEN t.status ELSE $5 END,
-    status_at = CASE held.state WHEN ${WORKING} THEN t.status_at ELSE $6 END,
-    last_sequence = t.last_sequence + CASE held.state WHEN ${WORKING} THEN 0 ELSE 1 END
-  FROM held, run WHERE t.tenant_id = $1 AND t.id = (SELECT id FROM held)
-  RETURNING t.id, t.context_id, t.last_sequence, t.attempt, held.state <> ${WORKING} AS started
+    status = CASE WHEN run.started THEN $6 ELSE t.status END,
+    status_at = CASE WHEN run.started THEN $7 ELSE t.status_at END,
+    last_sequence = t.last_sequence + run.started::int
+  FROM run WHERE t.tenant_id = $1 AND t.id = run.task_id
+  RETURNING run.id AS run_id, t.id, t.agent_id, t.owner, t.context_id, t.last_sequence, t.attempt, ${metadataColumns},
+    (t.stored_bytes + t.open_bytes)::float8 AS size, t.parent_task_id, t.push_configs, run.started, run.start_sequence,
+    run.extensions, run.traceparent, run.error_detail,
+    extract(epoch FROM clock_timestamp() - run.created_at)::float8 AS waited_seconds
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
-  SELECT $1, t.id, t.last_sequence, t.attempt, ${statusEventSql('$5')}, 0 FROM task t WHERE t.started
+  SELECT $1, t.id, t.last_sequence, t.attempt, ${statusEventSql('$6')}, 0 FROM task t WHERE t.started
 )
-SELECT attempt, started, last_sequence AS sequence FROM task`,
+SELECT task.*, m.message, octet_length(m.message::text) AS message_bytes
+FROM task LEFT JOIN LATERAL (
+  SELECT message FROM task_messages
+  WHERE task.attempt = 1 AND task.started AND task.last_sequence = 2
+    AND tenant_id = $1 AND task_id = task.id AND sequence = 1 AND octet_length(message::text) <= ${FIRST_MESSAGE_BYTES}
+) m ON true`,
+};
+
+/** What a batch that was appended says of its task. */
+export interface AppendedRow {
+  id: string;
+  push_configs: number;
+  child_tasks: number;
+}
+
+/**
+ * One batch for each of these runs: events, history, task and, at the end of the turn, the run.
+ * $2 tasks $3 runs $4 attempts $5 heads that the writers know $6 numbers of events $7 bytes $8 states $9 statuses $10 at
+ * $11 metadata $12 whether the turn ends $13 artifacts, NULL = too large for the row $14 outcomes $15 states of the runs
+ * $16 their errors. Of all events together: $17 the events (JSON array) $18 the batch of each $19 its position in it, from
+ * 1 $20 its artifact $21 the events that begin an artifact anew $22 those that say a message and $23 the messages.
+ */
+export const APPEND: Statement = {
+  name: 'runs-append',
+  text: `
+WITH task AS (
+  UPDATE tasks t SET last_sequence = t.last_sequence + k.events,
+    state = coalesce(k.state, t.state), status = coalesce(k.status::json, t.status),
+    status_at = coalesce(k.status_at, t.status_at), metadata = coalesce(k.metadata::json, t.metadata),
+    open_bytes = t.open_bytes + k.bytes,
+    active_run_id = CASE WHEN k.ends THEN NULL ELSE t.active_run_id END,
+    outcome = CASE WHEN k.ends THEN k.outcome ELSE t.outcome END,
+    stored_bytes = t.stored_bytes + CASE WHEN k.ends THEN t.open_bytes + k.bytes ELSE 0 END,
+    artifacts = coalesce(k.artifacts::json, t.artifacts),
+    artifacts_sequence = CASE WHEN k.artifacts IS NULL THEN t.artifacts_sequence ELSE t.last_sequence + k.events END
+  FROM unnest($2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::int[], $7::bigint[], $8::smallint[], $9::text[],
+    $10::timestamptz[], $11::text[], $12::boolean[], $13::text[], $14::text[], $15::text[], $16::text[]) WITH ORDINALITY
+    AS k(task_id, run_id, attempt, head, events, bytes, state, status, status_at, metadata, ends, artifacts, outcome,
+      run_state, error, batch)
+  WHERE t.tenant_id = $1 AND t.id = k.task_id AND t.active_run_id = k.run_id AND t.attempt = k.attempt
+    AND t.last_sequence = k.head AND t.state NOT IN (${TERMINAL_STATES})
+  RETURNING t.id, t.open_bytes, t.child_tasks, t.push_configs, t.attempt, k.run_id, k.head, k.ends, k.run_state, k.error,
+    k.batch
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
+  SELECT $1, task.id, task.head + ($19::int[])[e.n], task.attempt, e.payload, ($20::bigint[])[e.n],
+    octet_length(e.payload::text)
+  FROM json_array_elements($17::json) WITH ORDINALITY AS e(payload, n), task WHERE task.batch = ($18::int[])[e.n]
+), start AS (
+  INSERT INTO artifact_starts (tenant_id, task_id, artifact, sequence)
+  SELECT $1, task.id, ($20::bigint[])[s.n], task.head + ($19::int[])[s.n]
+  FROM unnest($21::int[]) AS s(n), task WHERE task.batch = ($18::int[])[s.n]
+), message AS (
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message)
+  SELECT $1, task.id, task.head + ($19::int[])[m.n], m.message::json
+  FROM unnest($22::int[], $23::text[]) AS m(n, message), task WHERE task.batch = ($18::int[])[m.n]
+), run AS (
+  UPDATE runs r SET state = task.run_state, error = task.error, finished_at = now(), lease_expires_at = NULL
+  FROM task WHERE task.ends AND r.tenant_id = $1 AND r.id = task.run_id
+), ${GROUP_USAGE_CTE}
+SELECT id, push_configs, child_tasks FROM task`,
 };
 
 /**
- * What the claim before it in the same transaction got: $1 tenant $2 run $3 worker. Of a large task it reads only the
- * beginning, so that every run can be claimed.
+ * A group does not wait long for a lock of somebody else: it would hold all its runs. Without a group only the run waits
+ * that the lock is about.
+ */
+export const WAIT_SHORTLY: Statement = {
+  name: 'runs-wait-shortly',
+  text: `SELECT set_config('lock_timeout', '500ms', true)`,
+};
+
+/**
+ * The task of a run that was claimed: $1 tenant $2 run $3 worker. Of a large task it reads only the beginning, so that
+ * every run can be claimed.
  */
 export const READ_CLAIMED: Statement = {
   name: 'run-read-claimed',
@@ -144,55 +251,6 @@ FROM runs r, tasks t
 WHERE t.tenant_id = $1 AND t.id = ${TASK_OF_RUN}
   AND r.tenant_id = $1 AND r.id = $2 AND r.worker_id = $3 AND r.state = 'running'`,
 };
-
-/**
- * $1 tenant $2 task $3 run $4 attempt $5 head the writer knows $6 number of events $7 events (JSON array)
- * $8 state $9 status $10 at $11 positions and $12 texts of the messages said $13 metadata $14 the artifact of each
- * event $15 positions of the events that begin one anew.
- * With `end`: $16 artifacts, NULL = too large for the row $17 outcome $18 state of the run $19 its error.
- */
-const append = (name: string, end: boolean): Statement => ({
-  name,
-  text: `
-WITH task AS (
-  UPDATE tasks SET last_sequence = last_sequence + $6::int,
-    state = COALESCE($8::smallint, state), status = COALESCE($9::json, status),
-    status_at = COALESCE($10::timestamptz, status_at), metadata = COALESCE($13::json, metadata),
-    open_bytes = open_bytes + ${sizeOf('$7')}
-    ${
-      end
-        ? `, active_run_id = NULL, outcome = $17,
-    stored_bytes = stored_bytes + open_bytes + ${sizeOf('$7')}, artifacts = coalesce($16::json, artifacts),
-    artifacts_sequence = CASE WHEN $16::json IS NULL THEN artifacts_sequence ELSE last_sequence + $6::int END`
-        : ''
-    }
-  WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 AND last_sequence = $5
-    AND state NOT IN (${TERMINAL_STATES})
-  RETURNING id, open_bytes, child_tasks, push_configs
-), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
-  SELECT $1, task.id, $5 + e.position, $4, e.payload, ($14::bigint[])[e.position], octet_length(e.payload::text)
-  FROM task, json_array_elements($7::json) WITH ORDINALITY AS e(payload, position)
-), start AS (
-  INSERT INTO artifact_starts (tenant_id, task_id, artifact, sequence)
-  SELECT $1, task.id, ($14::bigint[])[s.position], $5 + s.position FROM task, unnest($15::int[]) AS s(position)
-), message AS (
-  INSERT INTO task_messages (tenant_id, task_id, sequence, message)
-  SELECT $1, task.id, $5 + m.position, m.message::json
-  FROM task, unnest($11::int[], $12::text[]) AS m(position, message)
-)${
-    end
-      ? `, run AS (
-  UPDATE runs r SET state = $18, error = $19, finished_at = now(), lease_expires_at = NULL
-  FROM task WHERE r.tenant_id = $1 AND r.id = $3
-), ${USAGE_CTE}`
-      : ''
-  }
-SELECT push_configs${end ? ', child_tasks' : ''} FROM task`,
-});
-
-export const APPEND = append('run-append', false);
-export const APPEND_END = append('run-append-end', true);
 
 /** $1 tenant $2 run $3 attempt */
 export const RETURN_TO_QUEUE: Statement = {

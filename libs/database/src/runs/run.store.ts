@@ -1,16 +1,17 @@
-import { endsTurn, type EventPayload, isUuid, Message, TaskState, TaskStatus } from '@baton/a2a';
+import { isUuid, Message } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database } from '../connection/database.js';
 import { isTransient } from '../connection/transient.js';
 import { type RunKey, type RunRow, type RunToEnqueue, runOf } from '../dispatch/run-key.js';
 import type { AppendBatch, AppendResult, ClaimedRun, Crashes, PoisonedRun } from '../tasks/records.js';
-import { artifactKey, ReadBudget } from '../tasks/task-content.js';
+import { ReadBudget } from '../tasks/task-content.js';
 import { TaskReader } from '../tasks/task-reader.js';
-import { artifactsJson, INLINE_BYTES, statusEvent, statusNow, type TaskRow } from '../tasks/task-row.js';
+import { INLINE_BYTES, type TaskRow } from '../tasks/task-row.js';
 import { GET, type MetadataRow, READ_METADATA } from '../tasks/task-sql.js';
 import { failPoisonedRun } from './poisoned-run.js';
 import * as sql from './run-sql.js';
+import { appendStatement, newBatch, RunWrites } from './run-writes.js';
 
 /** Metadata grow with every status that has some. */
 const MAX_METADATA_CHARS = 4 * 1024 * 1024;
@@ -21,6 +22,7 @@ const MAX_READ_BYTES = 4 * 1024 * 1024;
 @Injectable()
 export class RunStore {
   private readonly reader: TaskReader;
+  private readonly writes: RunWrites;
 
   /** @param readBytes most that is read of a task for one run, in bytes of JSON */
   constructor(
@@ -28,6 +30,7 @@ export class RunStore {
     private readonly readBytes = MAX_READ_BYTES,
   ) {
     this.reader = new TaskReader(database);
+    this.writes = new RunWrites(database);
   }
 
   /**
@@ -43,16 +46,11 @@ export class RunStore {
     again = false,
   ): Promise<ClaimedRun | undefined> {
     if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
-    const working = statusNow(TaskState.TASK_STATE_WORKING);
-    const [[claimed] = [], [row] = []] = await this.database.tenantQueries(tenantId, [
-      [sql.CLAIM, [tenantId, runId, workerId, leaseMs, working.json, working.at, again]],
-      [sql.READ_CLAIMED, [tenantId, runId, workerId]],
-    ]);
-    if (!claimed || !row) return undefined;
-    const { attempt, started, sequence } = claimed as sql.ClaimRow;
-    const task = row as sql.ClaimedTaskRow;
+    const claimed = await this.writes.claim({ tenantId, runId, workerId, leaseMs, again });
+    const task = claimed?.task ?? (claimed && (await this.readClaimed(tenantId, runId, workerId)));
+    if (!claimed || !task) return undefined;
+    const { attempt, workingEvent } = claimed;
     const content = await this.contentFor(tenantId, task, attempt);
-    const payload = statusEvent(task.id, task.context_id, working.status);
     return {
       ...{ tenantId, taskId: task.id, runId, attempt, agentId: task.agent_id },
       ...content,
@@ -65,7 +63,7 @@ export class RunStore {
       hasPushConfigs: task.push_configs > 0,
       runsAlone: task.error_detail?.runsAlone ?? false,
       waitedSeconds: task.waited_seconds,
-      workingEvent: started ? { sequence, payload } : null,
+      workingEvent,
     };
   }
 
@@ -74,13 +72,12 @@ export class RunStore {
    * the attempt is not current, the task is terminal or the log has moved on; then nothing was written.
    */
   async append(key: RunKey, batch: AppendBatch): Promise<AppendResult> {
-    const rows = batch.metadata
+    const row = batch.metadata
       ? await this.appendWithMetadata(key, batch)
-      : await this.appendEvents(key, batch);
-    const [row] = rows;
+      : await this.writes.append(newBatch(key, batch));
     if (!row) return { ok: false };
     const { child_tasks: children, push_configs: configs } = row;
-    const end = children === undefined ? {} : { hasChildren: children > 0 };
+    const end = batch.end ? { hasChildren: children > 0 } : {};
     const wakes = configs > 0 ? { hasPushConfigs: true } : {};
     return { ok: true, firstSequence: batch.afterSequence + 1, ...wakes, ...end };
   }
@@ -231,22 +228,29 @@ export class RunStore {
     };
   }
 
-  private async appendEvents(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow[]> {
-    const statement = batch.end ? sql.APPEND_END : sql.APPEND;
-    return this.database.tenantQuery(key.tenantId, statement, appendValues(key, batch, undefined));
-  }
-
   /** The metadata are merged here and not by Postgres, whose JSON functions refuse U+0000. */
-  private async appendWithMetadata(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow[]> {
+  private async appendWithMetadata(key: RunKey, batch: AppendBatch): Promise<sql.AppendedRow | undefined> {
     return this.database.inTenant(key.tenantId, async (transaction) => {
       const [row] = await transaction.query<MetadataRow>(READ_METADATA, [key.tenantId, key.taskId]);
-      const merged = { ...row?.metadata, ...batch.metadata };
-      if (JSON.stringify(merged).length > MAX_METADATA_CHARS) {
+      const merged = JSON.stringify({ ...row?.metadata, ...batch.metadata });
+      if (merged.length > MAX_METADATA_CHARS) {
         throw new RangeError(`The metadata of a task may be ${MAX_METADATA_CHARS} characters of JSON`);
       }
-      const statement = batch.end ? sql.APPEND_END : sql.APPEND;
-      return transaction.query(statement, appendValues(key, batch, merged));
+      const [appended] = await transaction.query<sql.AppendedRow>(
+        ...appendStatement(key.tenantId, [newBatch(key, batch, merged)]),
+      );
+      return appended;
     });
+  }
+
+  private async readClaimed(
+    tenantId: string,
+    runId: string,
+    workerId: string,
+  ): Promise<sql.ClaimedTaskRow | undefined> {
+    const values = [tenantId, runId, workerId];
+    const [row] = await this.database.tenantQuery<sql.ClaimedTaskRow>(tenantId, sql.READ_CLAIMED, values);
+    return row;
   }
 }
 
@@ -255,74 +259,3 @@ const errorJson = (error: sql.RunError): string =>
   JSON.stringify(error, (_, value: unknown) =>
     typeof value === 'string' ? value.replace(/\0|\p{Surrogate}/gu, '\uFFFD') : value,
   );
-
-/** Events that belong to no artifact. */
-const NO_ARTIFACT = '0';
-
-/** The values of `APPEND`, or of `APPEND_END` if the batch ends the turn. Throws on a batch that contradicts itself. */
-function appendValues(key: RunKey, batch: AppendBatch, metadata: object | undefined): unknown[] {
-  const { events, end, afterSequence } = batch;
-  const statuses = events.map(({ payload }) => statusOf(payload));
-  const last = statuses.findLast((status) => status !== undefined);
-  checkEnd(statuses, end?.state);
-  const said = statuses.flatMap((status, i) =>
-    status?.message ? [{ position: i + 1, message: status.message }] : [],
-  );
-  const values = [
-    ...[key.tenantId, key.taskId, key.runId, key.attempt, afterSequence],
-    ...[events.length, `[${events.map(({ json }) => json).join(',')}]`],
-    ...[last?.state, last && JSON.stringify(TaskStatus.toJSON(last)), last && statusTime(last)],
-    said.map(({ position }) => position),
-    said.map(({ message }) => JSON.stringify(Message.toJSON(message))),
-    metadata && JSON.stringify(metadata),
-    ...[keysOf(events), startsOf(events)],
-  ];
-  if (!end) return values;
-  const artifacts = end.artifacts && artifactsJson(end.artifacts);
-  const small = artifacts !== undefined && Buffer.byteLength(artifacts) <= INLINE_BYTES;
-  return [...values, small ? artifacts : null, end.outcome, runState(end.state), plainText(end.error)];
-}
-
-/** Which artifact each event belongs to. */
-function keysOf(events: AppendBatch['events']): string[] {
-  const keys = new Map<string, string>();
-  return events.map(({ payload }) => {
-    if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return NO_ARTIFACT;
-    const { artifactId } = payload.value.artifact;
-    const key = keys.get(artifactId) ?? artifactKey(artifactId);
-    keys.set(artifactId, key);
-    return key;
-  });
-}
-
-/** The positions, from 1, of the events that replace their artifact. */
-const startsOf = (events: AppendBatch['events']): number[] =>
-  events.flatMap(({ payload, isFirst }, i) =>
-    payload.$case === 'artifactUpdate' && !payload.value.append && !isFirst ? [i + 1] : [],
-  );
-
-function statusOf(payload: EventPayload): TaskStatus | undefined {
-  return payload.$case === 'artifactUpdate' ? undefined : payload.value.status;
-}
-
-/** Only the last event may have a state that ends the turn, and the batch must declare it. */
-function checkEnd(statuses: readonly (TaskStatus | undefined)[], end: TaskState | undefined): void {
-  const ending = statuses.findIndex((status) => status && endsTurn(status.state));
-  const expected = end === undefined ? -1 : statuses.length - 1;
-  if (ending !== expected || (end !== undefined && statuses[ending]?.state !== end)) {
-    throw new TypeError('A turn ends with the last event of a batch, and the batch must say so');
-  }
-}
-
-function statusTime({ timestamp }: TaskStatus): Date {
-  const at = new Date(timestamp ?? Date.now());
-  return Number.isNaN(at.getTime()) ? new Date() : at;
-}
-
-function runState(state: TaskState): string {
-  if (state === TaskState.TASK_STATE_FAILED) return 'failed';
-  return state === TaskState.TASK_STATE_CANCELED ? 'canceled' : 'succeeded';
-}
-
-/** Text columns can't hold U+0000. */
-const plainText = (text: string | undefined): string | undefined => text?.replaceAll('\0', '\uFFFD');

@@ -112,6 +112,12 @@ const isWithin = (column: string, bytes: number): string =>
 const smallColumn = (column: string, bytes: number): string =>
   `CASE WHEN ${isWithin(column, bytes)} THEN t.${column} END AS ${column}`;
 
+/** SQL of the metadata of `t`, unless they are too large, and of whether they are. */
+const metadataOf = (bytes: number): string => `${smallColumn('metadata', bytes)},
+  t.metadata IS NOT NULL AND NOT (${isWithin('metadata', bytes)}) AS metadata_cut`;
+/** They, of a single task. */
+export const metadataColumns = metadataOf(OWN_BYTES.single);
+
 /** A piece of a task's content: its first rows, as far as they fit into FIRST_BYTES. */
 interface Piece {
   /** SQL of its rows, with a sequence. */
@@ -186,8 +192,7 @@ export function taskColumns(
   const own = OWN_BYTES[rows];
   return `
   t.id, t.agent_id, t.owner, t.context_id, t.state, t.status_at, t.last_sequence, t.outcome, t.artifacts_sequence,
-  ${smallColumn('status', own)}, ${smallColumn('metadata', own)},
-  t.metadata IS NOT NULL AND NOT (${isWithin('metadata', own)}) AS metadata_cut,
+  ${smallColumn('status', own)}, ${metadataOf(own)},
   (t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END)::float8 AS size,
   ${historyOf(historyLength)} AS history, ${artifacts ? ARTIFACTS : NO_ARTIFACTS}`;
 }

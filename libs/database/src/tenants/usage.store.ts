@@ -23,6 +23,19 @@ export const USAGE_CTE = `usage AS (
   UPDATE tenant_usage u SET ${addUsage('task.open_bytes', 'task.id')} FROM task WHERE u.tenant_id = $1
 )`;
 
+/** The same for a group of turns: `task` has the rows of those that end, with `ends`, and of others. */
+export const GROUP_USAGE_CTE = `usage AS (
+  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes + g.bytes,
+    counting_bytes = u.counting_bytes + coalesce((
+      SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
+    ), 0)
+  FROM (
+    SELECT sum(open_bytes) AS bytes, array_agg(id) AS ids, array_agg(open_bytes) AS stored
+    FROM task WHERE ends HAVING count(*) > 0
+  ) g
+  WHERE u.tenant_id = $1
+)`;
+
 export interface RoomRow {
   taken: boolean;
   /** Whether a count has begun: until it has ended, there is room. */

@@ -1,0 +1,289 @@
+import { endsTurn, type EventPayload, Message, TaskState, TaskStatus } from '@baton/a2a';
+import type { QueryResultRow } from 'pg';
+import type { Database, Statement, Values } from '../connection/database.js';
+import { GroupCommit } from '../connection/group-commit.js';
+import { isLockTimeout } from '../connection/transient.js';
+import type { RunKey } from '../dispatch/run-key.js';
+import type { AppendBatch, ClaimedRun } from '../tasks/records.js';
+import { artifactKey } from '../tasks/task-content.js';
+import {
+  artifactsJson,
+  INLINE_BYTES,
+  type NewStatus,
+  statusEvent,
+  statusNow,
+  type TaskRow,
+} from '../tasks/task-row.js';
+import {
+  APPEND,
+  type AppendedRow,
+  CLAIM,
+  type ClaimedRow,
+  type ClaimedTaskRow,
+  WAIT_SHORTLY,
+} from './run-sql.js';
+
+/** Maximum number of claims and batches of one transaction. */
+const MAX_GROUP = 64;
+/** Events and artifacts of one transaction, in characters. */
+const MAX_GROUP_CHARS = 1024 * 1024;
+
+/** A worker's claim of a run. */
+interface NewClaim {
+  tenantId: string;
+  runId: string;
+  workerId: string;
+  leaseMs: number;
+  /** The answer to this worker's claim was lost: if the claim succeeded, it succeeds again. */
+  again: boolean;
+}
+
+/** A run that was claimed. */
+interface Claimed {
+  attempt: number;
+  workingEvent: ClaimedRun['workingEvent'];
+  /** The task, if it is new and its message small. */
+  task: ClaimedTaskRow | undefined;
+}
+
+/** A batch as it is stored. */
+interface NewBatch extends RunKey {
+  head: number;
+  events: AppendBatch['events'];
+  /** The bytes of its events, as a JSON array. */
+  bytes: number;
+  /** The last status of the batch. */
+  status: TaskStatus | undefined;
+  /** Texts to merge into the task, as JSON. */
+  metadata: string | undefined;
+  end:
+    { artifacts: string | undefined; outcome: string | null; runState: string; error?: string } | undefined;
+}
+
+type Write = { claim: NewClaim; batch?: never } | { batch: NewBatch; claim?: never };
+/** Nothing: it was refused. */
+type Written = { claimed?: Claimed; appended?: AppendedRow };
+/** Or it was written in a transaction of its own. */
+type Outcome = Written | { alone: Promise<Written> };
+
+/**
+ * Claims and appends. Those of one tenant that come while a transaction is under way go together in the next one, and each
+ * is judged on its own: whether the attempt is current, the task not terminal and the head as expected.
+ */
+export class RunWrites {
+  private readonly groups: GroupCommit<Write, Outcome>;
+
+  constructor(private readonly database: Pick<Database, 'tenantQueries'>) {
+    this.groups = new GroupCommit((tenantId, writes) => this.flush(tenantId, writes), {
+      maxItems: MAX_GROUP,
+      maxWeight: MAX_GROUP_CHARS,
+      weigh: ({ batch }) => (batch ? batch.bytes + (batch.end?.artifacts?.length ?? 0) : 0),
+      // A statement changes a row once.
+      identify: (write) => (write.claim ? write.claim.runId : write.batch.taskId),
+    });
+  }
+
+  /** @returns undefined if another worker has the run, or it is over */
+  async claim(claim: NewClaim): Promise<Claimed | undefined> {
+    return (await this.submit(claim.tenantId, { claim })).claimed;
+  }
+
+  /** @returns undefined if the batch was refused */
+  async append(batch: NewBatch): Promise<AppendedRow | undefined> {
+    return (await this.submit(batch.tenantId, { batch })).appended;
+  }
+
+  private async submit(tenantId: string, write: Write): Promise<Written> {
+    const outcome = await this.groups.submit(tenantId, write);
+    return 'alone' in outcome ? outcome.alone : outcome;
+  }
+
+  private async flush(tenantId: string, writes: readonly Write[]): Promise<Outcome[]> {
+    try {
+      return await this.write(tenantId, writes);
+    } catch (error) {
+      if (writes.length === 1 || !isLockTimeout(error)) throw error;
+      // Not awaited: only the run waits that the lock is about.
+      return writes.map((write) => ({
+        alone: this.write(tenantId, [write]).then(([written = {}]) => written),
+      }));
+    }
+  }
+
+  /** One transaction. First the claims: an older attempt of the same run is refused then. */
+  private async write(tenantId: string, writes: readonly Write[]): Promise<Written[]> {
+    const claims = writes.flatMap(({ claim }) => claim ?? []);
+    const batches = writes.flatMap(({ batch }) => batch ?? []);
+    const working = statusNow(TaskState.TASK_STATE_WORKING);
+    const calls: [Statement, Values][] = [];
+    if (writes.length > 1) calls.push([WAIT_SHORTLY, []]);
+    if (claims.length > 0) calls.push(claimStatement(tenantId, claims, working));
+    if (batches.length > 0) calls.push(appendStatement(tenantId, batches));
+    const answers = await this.database.tenantQueries(tenantId, calls);
+    const answerOf = <Row extends QueryResultRow>(statement: Statement): Row[] =>
+      (answers[calls.findIndex(([called]) => called === statement)] ?? []) as Row[];
+    const claimed = new Map(answerOf<ClaimedRow>(CLAIM).map((row) => [row.run_id, row]));
+    const appended = new Map(answerOf<AppendedRow>(APPEND).map((row) => [row.id, row]));
+    return writes.map(({ claim, batch }) => {
+      const row = claim && claimed.get(claim.runId);
+      if (row) return { claimed: claimedOf(row, working) };
+      const written = batch && appended.get(batch.taskId);
+      return written ? { appended: written } : {};
+    });
+  }
+}
+
+/** Sorted: two workers that claim the same runs do not wait for each other. */
+function claimStatement(
+  tenantId: string,
+  claims: readonly NewClaim[],
+  working: NewStatus,
+): [Statement, Values] {
+  const sorted = claims.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
+  const values = [
+    tenantId,
+    sorted.map(({ runId }) => runId),
+    sorted.map(({ workerId }) => workerId),
+    sorted.map(({ leaseMs }) => leaseMs),
+    sorted.map(({ again }) => again),
+    ...[working.json, working.at],
+  ];
+  return [CLAIM, values];
+}
+
+function claimedOf(row: ClaimedRow, { status, at }: NewStatus): Claimed {
+  const { attempt, started, last_sequence: sequence, message } = row;
+  const payload = statusEvent(row.id, row.context_id, status);
+  const task: TaskRow = {
+    ...row,
+    state: TaskState.TASK_STATE_WORKING,
+    status_at: at,
+    status: TaskStatus.toJSON(status) as object,
+    outcome: null,
+    history: { messages: message ? [message] : [], from: 1, bytes: row.message_bytes, rows: 1 },
+    artifacts: [],
+    artifacts_bytes: 0,
+    artifacts_sequence: 1,
+    replaced: false,
+    tail: { events: [], to: null, bytes: null, rows: 0 },
+  };
+  return {
+    attempt,
+    workingEvent: started ? { sequence, payload } : null,
+    task: message ? { ...row, ...task, message } : undefined,
+  };
+}
+
+/** The statement that appends these batches. Each is of another task. */
+export function appendStatement(tenantId: string, batches: readonly NewBatch[]): [Statement, Values] {
+  const events = batches.flatMap((batch, i) =>
+    batch.events.map((event, j) => ({ ...event, batch: i + 1, position: j + 1 })),
+  );
+  const said = events.flatMap(({ payload }, i) => {
+    const message = statusOf(payload)?.message;
+    return message ? [{ event: i + 1, json: JSON.stringify(Message.toJSON(message)) }] : [];
+  });
+  const ofEach = <T>(column: (batch: NewBatch) => T): T[] => batches.map(column);
+  const values = [
+    tenantId,
+    ofEach(({ taskId }) => taskId),
+    ofEach(({ runId }) => runId),
+    ofEach(({ attempt }) => attempt),
+    ofEach(({ head }) => head),
+    ofEach((batch) => batch.events.length),
+    ofEach(({ bytes }) => bytes),
+    ofEach(({ status }) => status?.state),
+    ofEach(({ status }) => status && JSON.stringify(TaskStatus.toJSON(status))),
+    ofEach(({ status }) => status && statusTime(status)),
+    ofEach(({ metadata }) => metadata),
+    ofEach(({ end }) => end !== undefined),
+    ofEach(({ end }) => end?.artifacts),
+    ofEach(({ end }) => end?.outcome),
+    ofEach(({ end }) => end?.runState),
+    ofEach(({ end }) => end?.error),
+    jsonArray(events),
+    events.map(({ batch }) => batch),
+    events.map(({ position }) => position),
+    batches.flatMap((batch) => keysOf(batch.events)),
+    startsOf(events),
+    said.map(({ event }) => event),
+    said.map(({ json }) => json),
+  ];
+  return [APPEND, values];
+}
+
+/**
+ * A batch as it is stored. Throws on one that contradicts itself.
+ * @param metadata of the task from now on, as JSON; unset = as they are
+ */
+export function newBatch(
+  key: RunKey,
+  { events, end, afterSequence }: AppendBatch,
+  metadata?: string,
+): NewBatch {
+  const { tenantId, taskId, runId, attempt } = key;
+  const statuses = events.map(({ payload }) => statusOf(payload));
+  checkEnd(statuses, end?.state);
+  const artifacts = end?.artifacts && artifactsJson(end.artifacts);
+  const isSmall = artifacts !== undefined && Buffer.byteLength(artifacts) <= INLINE_BYTES;
+  return {
+    ...{ tenantId, taskId, runId, attempt, head: afterSequence, events, metadata },
+    bytes: Buffer.byteLength(jsonArray(events)),
+    status: statuses.findLast((status) => status !== undefined),
+    end: end && {
+      artifacts: isSmall ? artifacts : undefined,
+      outcome: end.outcome,
+      runState: runState(end.state),
+      ...(end.error !== undefined && { error: plainText(end.error) }),
+    },
+  };
+}
+
+const jsonArray = (events: AppendBatch['events']): string => `[${events.map(({ json }) => json).join(',')}]`;
+
+/** Events that belong to no artifact. */
+const NO_ARTIFACT = '0';
+
+/** Which artifact each event belongs to. */
+function keysOf(events: AppendBatch['events']): string[] {
+  const keys = new Map<string, string>();
+  return events.map(({ payload }) => {
+    if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return NO_ARTIFACT;
+    const { artifactId } = payload.value.artifact;
+    const key = keys.get(artifactId) ?? artifactKey(artifactId);
+    keys.set(artifactId, key);
+    return key;
+  });
+}
+
+/** The positions, from 1, of the events that replace their artifact. */
+const startsOf = (events: AppendBatch['events']): number[] =>
+  events.flatMap(({ payload, isFirst }, i) =>
+    payload.$case === 'artifactUpdate' && !payload.value.append && !isFirst ? [i + 1] : [],
+  );
+
+function statusOf(payload: EventPayload): TaskStatus | undefined {
+  return payload.$case === 'artifactUpdate' ? undefined : payload.value.status;
+}
+
+/** Only the last event may have a state that ends the turn, and the batch must declare it. */
+function checkEnd(statuses: readonly (TaskStatus | undefined)[], end: TaskState | undefined): void {
+  const ending = statuses.findIndex((status) => status && endsTurn(status.state));
+  const expected = end === undefined ? -1 : statuses.length - 1;
+  if (ending !== expected || (end !== undefined && statuses[ending]?.state !== end)) {
+    throw new TypeError('A turn ends with the last event of a batch, and the batch must say so');
+  }
+}
+
+function statusTime({ timestamp }: TaskStatus): string {
+  const at = new Date(timestamp ?? Date.now());
+  return (Number.isNaN(at.getTime()) ? new Date() : at).toISOString();
+}
+
+function runState(state: TaskState): string {
+  if (state === TaskState.TASK_STATE_FAILED) return 'failed';
+  return state === TaskState.TASK_STATE_CANCELED ? 'canceled' : 'succeeded';
+}
+
+/** Text columns can't hold U+0000. */
+const plainText = (text: string): string => text.replaceAll('\0', '\uFFFD');
