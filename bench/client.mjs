@@ -12,8 +12,8 @@ export class Target {
   }
 
   /** One blocking SendMessage. Resolves when the task has completed, rejects when it has not. */
-  async send(text = 'hello') {
-    const body = await this.#post('SendMessage', { message: message(text) }, (response) => textOf(response));
+  async send(text = 'hello', metadata) {
+    const body = await this.#post('SendMessage', { message: message(text, metadata) }, textOf);
     const { result, error } = JSON.parse(body);
     if (result?.task?.status?.state !== 'TASK_STATE_COMPLETED')
       throw new Error(JSON.stringify(error ?? result));
@@ -23,6 +23,27 @@ export class Target {
   async stream(chunks, text = 'hello') {
     const params = { message: message(text, { echo: { chunks } }) };
     return this.#post('SendStreamingMessage', params, framesOf);
+  }
+
+  /** One stream. Resolves, after its end, with the milliseconds until its `working` frame. */
+  async firstEvent(chunks) {
+    const start = performance.now();
+    const params = { message: message('hello', { echo: { chunks } }) };
+    const { working } = await this.#post('SendStreamingMessage', params, timesOf);
+    return working - start;
+  }
+
+  /**
+   * One stream. Resolves with the milliseconds from the moment at which the worker completed the task until the frame is
+   * here. The timestamp has whole milliseconds, so half of one is taken away.
+   */
+  async lastFrameLag() {
+    const { completed, timestamp } = await this.#post(
+      'SendStreamingMessage',
+      { message: message('hello') },
+      timesOf,
+    );
+    return performance.timeOrigin + completed - Date.parse(timestamp) - 0.5;
   }
 
   /** Has a task accepted and does not wait for it. */
@@ -71,4 +92,21 @@ async function framesOf(response) {
   }
   if (!tail.includes('TASK_STATE_COMPLETED')) throw new Error(`stream did not complete: ${tail}`);
   return frames;
+}
+
+/** When the `working` frame and the `completed` one came, and the timestamp in the latter. */
+async function timesOf(response) {
+  const times = {};
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) {
+    const now = performance.now();
+    text += chunk;
+    if (!times.working && text.includes('TASK_STATE_WORKING')) times.working = now;
+    if (!times.completed && text.includes('TASK_STATE_COMPLETED')) times.completed = now;
+  }
+  const frames = text.split('\n').filter((line) => line.startsWith('data:'));
+  const { result } = JSON.parse(frames.at(-1).slice('data:'.length));
+  const { state, timestamp } = result.statusUpdate.status;
+  if (state !== 'TASK_STATE_COMPLETED') throw new Error(`stream did not complete: ${text.slice(-2000)}`);
+  return { ...times, timestamp };
 }

@@ -2,18 +2,12 @@
 // Two API and two worker processes with their own services. DRIVER (redis or postgres), CONCURRENCY of a worker
 // (10), FLOOD tasks (10000), DELAYS of the flood's runs in ms (10,200,1000), PROBES per phase (40), SECONDS of the
 // phases of throughput (15), PHASES (probe,weights,many,alone), DIST of another build to measure.
-import { execFile, fork } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { cpus, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { Target } from './client.mjs';
+import { cpus } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { query, startCluster } from './cluster.mjs';
 import { quantile } from './load.mjs';
 
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const DIST = resolve(process.env.DIST ?? fileURLToPath(new URL('../dist', import.meta.url)));
 const DRIVER = process.env.DRIVER ?? 'redis';
 const CONCURRENCY = number('CONCURRENCY', 10);
 const FLOOD = number('FLOOD', 10_000);
@@ -22,77 +16,6 @@ const PROBES = number('PROBES', 40);
 const SECONDS = number('SECONDS', 15);
 const PHASES = (process.env.PHASES ?? 'probe,weights,many,alone').split(',');
 const CALLERS = 32;
-
-const services = createRequire(import.meta.url)(`${DIST}/apps/local/src/services/index.js`);
-const run = promisify(execFile);
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
-
-/** A Baton of two APIs and two workers, everything durable, in a database of its own. */
-async function startCluster() {
-  const home = await mkdtemp(join(tmpdir(), 'baton-fairness-'));
-  const postgres = await services.startPostgres(join(home, 'postgres'));
-  const redis =
-    DRIVER === 'redis'
-      ? await services.startRedis(services.findRedisBinary(), join(home, 'redis'))
-      : undefined;
-  const env = {
-    ...process.env,
-    DATABASE_URL: postgres.url,
-    REDIS_URL: redis?.url ?? '',
-    WORKER_CONCURRENCY: String(CONCURRENCY),
-    LOG_LEVEL: 'warn',
-    HOST: '127.0.0.1',
-    PORT: '0',
-  };
-  await run(process.execPath, [`${DIST}/libs/database/src/migrate-main.js`], { env });
-  const children = [];
-  const start = (kind) =>
-    new Promise((ready, failed) => {
-      const child = fork(`${DIST}/apps/${kind}/src/main.js`, {
-        env,
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      });
-      children.push(child);
-      child.once('message', ({ url }) => ready(url));
-      child.once('exit', () => failed(new Error(`the ${kind} process ended`)));
-    });
-  const urls = await Promise.all([start('api'), start('api'), start('worker'), start('worker')]);
-  const baton = async (...args) =>
-    (await run(process.execPath, [`${DIST}/apps/cli/src/main.js`, ...args], { env })).stdout;
-  let made = 0;
-  return {
-    databaseUrl: postgres.url,
-    /** A new tenant: one caller per API. */
-    async tenant(weight) {
-      const slug = `bench-${++made}`;
-      const { id } = JSON.parse(await baton('tenants', 'create', slug, '--json'));
-      const token = JSON.parse(await baton('tokens', 'create', '--tenant', slug, '--json')).token;
-      if (weight) await query(postgres.url, 'UPDATE tenants SET limits = $1 WHERE id = $2', [{ weight }, id]);
-      const headers = { authorization: `Bearer ${token}` };
-      const targets = urls.slice(0, 2).map((url) => new Target(slug, `${url}/agents/echo`, headers));
-      return { id, targets };
-    },
-    async stop() {
-      for (const child of children) child.kill('SIGTERM');
-      await Promise.all(children.map((child) => new Promise((done) => child.once('exit', done))));
-      await redis?.process.stop(5000);
-      await postgres.process.stop(5000);
-      await rm(home, { recursive: true, force: true });
-    },
-  };
-}
-
-async function query(url, text, values = []) {
-  const { Client } = createRequire(import.meta.url)('pg');
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    await client.query(`SET baton.tenant = 'system'`);
-    return (await client.query(text, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
 
 /** Has the tenant's tasks accepted, `count` in all. */
 async function flood({ targets }, count, delayMs) {
@@ -161,7 +84,13 @@ const idle = async (cluster) => {
 };
 
 const rows = {};
-const cluster = await startCluster();
+const cluster = await startCluster({
+  dist: process.env.DIST,
+  driver: DRIVER,
+  apis: 2,
+  workers: 2,
+  env: { WORKER_CONCURRENCY: String(CONCURRENCY) },
+});
 try {
   const b = await cluster.tenant();
   await probe(b, 50, 0);
@@ -192,7 +121,7 @@ try {
     console.table(rows);
   }
   if (PHASES.includes('weights')) {
-    const [one, three] = [await cluster.tenant(1), await cluster.tenant(3)];
+    const [one, three] = [await cluster.tenant({ weight: 1 }), await cluster.tenant({ weight: 3 })];
     const many = Math.min(FLOOD, 3000);
     await Promise.all([flood(one, many, 200), flood(three, many, 200)]);
     const start = [await finished(cluster, one), await finished(cluster, three)];

@@ -27,6 +27,11 @@ export async function together(call, clients, seconds) {
   return done / ((performance.now() - start) / 1000);
 }
 
+/** `count` calls at once; what each returns, sorted. */
+export async function burst(call, count) {
+  return (await Promise.all(Array.from({ length: count }, call))).sort((a, b) => a - b);
+}
+
 /** Value below which the share `q` of the sorted numbers lies. */
 export const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
 

@@ -1,61 +1,190 @@
-// npm run bench: compares Baton with the official SDK's in-memory server. Measures both in turns.
-// ROUNDS (3), SECONDS per round (8), CLIENTS (64), WORKERS (1).
-import { cpus } from 'node:os';
-import { oneByOne, quantile, range, together } from './load.mjs';
-import { startBaton, startSdkServer } from './servers.mjs';
+// npm run bench: Baton beside two skeletons and the official SDK's server. Prints the tables of docs/inside/performance.md.
+// ROUNDS (3), SECONDS per measurement (8), CLIENTS (64), WORKERS (1), SIDES (all: a list of the names below).
+// COST_CLIENTS (32): clients while the cost per task is counted. COST=0 leaves the costs out.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Counters, perUnit } from './counters.mjs';
+import { burst, oneByOne, quantile, together } from './load.mjs';
+import { circumstances, median, printTable } from './report.mjs';
+import { startBaton, startSdkServer, startSkeleton } from './servers.mjs';
 
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
 const ROUNDS = number('ROUNDS', 3);
 const SECONDS = number('SECONDS', 8);
 const CLIENTS = number('CLIENTS', 64);
+const WORKERS = number('WORKERS', 1);
+const COST_CLIENTS = number('COST_CLIENTS', 32);
 const CHUNKS = 20;
+const BURST = 20;
+const IDLE_MS = 30_000;
 
-/** Each measures one target and returns one number. */
+const STARTS = {
+  baton: () => startBaton({ workers: WORKERS }),
+  bare: () => startSkeleton('bare'),
+  honest: () => startSkeleton('honest'),
+  'sdk-postgres': () => startSdkServer('postgres'),
+  'sdk-memory': () => startSdkServer('memory'),
+};
+
+/** Each measures one side and returns a number for each of its names. */
 const SCENARIOS = [
   {
-    name: 'blocking send, 1 client, p50 ms',
-    run: async (t) => quantile(await oneByOne(() => t.send(), 200), 0.5),
+    names: [`blocking sends/s, ${CLIENTS} clients`],
+    run: async (target) => [await together(() => target.send(), CLIENTS, SECONDS)],
   },
   {
-    name: 'blocking send, 1 client, p99 ms',
-    run: async (t) => quantile(await oneByOne(() => t.send(), 200), 0.99),
+    names: [`events/s, streams of ${CHUNKS}, ${CLIENTS} clients`],
+    run: async (target) => [await together(() => target.stream(CHUNKS), CLIENTS, SECONDS)],
   },
   {
-    name: `blocking send, ${CLIENTS} clients, tasks/s`,
-    run: (t) => together(() => t.send(), CLIENTS, SECONDS),
+    names: ['blocking send, 1 client, p50 ms', 'blocking send, 1 client, p99 ms'],
+    run: async (target) => {
+      const times = await oneByOne(() => target.send(), 200);
+      return [quantile(times, 0.5), quantile(times, 0.99)];
+    },
   },
   {
-    name: `stream of ${CHUNKS} chunks, ${CLIENTS} clients, events/s`,
-    run: (t) => together(() => t.stream(CHUNKS), CLIENTS, SECONDS),
+    names: ['worker to caller, light load, p50 ms'],
+    run: async (target) => {
+      const lags = [];
+      await oneByOne(async () => lags.push(await target.lastFrameLag()), 200);
+      return [
+        quantile(
+          lags.sort((a, b) => a - b),
+          0.5,
+        ),
+      ];
+    },
   },
 ];
 
-const sides = [await startBaton({ workers: number('WORKERS', 1) }), await startSdkServer()];
-const results = SCENARIOS.map(() => sides.map(() => []));
+const wanted = process.env.SIDES?.split(',') ?? Object.keys(STARTS);
+const sides = [];
 try {
-  for (const { target } of sides) await together(() => target.send(), 8, 3);
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const [s, scenario] of SCENARIOS.entries()) {
-      for (const [i, { target }] of sides.entries()) results[s][i].push(await scenario.run(target));
-    }
-  }
+  for (const name of wanted) sides.push(await STARTS[name]());
+  console.log(circumstances(`${ROUNDS} rounds of ${SECONDS} s: median (min–max).`));
+  await coldAndWarm();
+  await compare();
+  if (process.env.COST !== '0') await costs();
 } finally {
   await Promise.all(sides.map((side) => side.stop()));
 }
+process.exit(0);
 
-const show = ({ min, median, max }) => `${median.toFixed(1)} (${min.toFixed(1)}–${max.toFixed(1)})`;
-console.log(
-  `\n${cpus().length} cores, ${cpus()[0].model.trim()}, Node ${process.version}, ${ROUNDS} rounds: median (min–max)\n`,
-);
-console.table(
-  Object.fromEntries(
-    SCENARIOS.map(({ name }, s) => {
-      const [baton, sdk] = results[s];
-      const ratio = baton.map((value, round) => value / sdk[round]);
-      return [
-        name,
-        { baton: show(range(baton)), 'sdk, in memory': show(range(sdk)), 'baton / sdk': show(range(ratio)) },
-      ];
-    }),
-  ),
-);
+/** The first tasks after a start, before anything is warm, and as many when everything is. Warms all sides up. */
+async function coldAndWarm() {
+  const rows = [];
+  for (const { target } of sides) {
+    const cold = await burst(() => target.firstEvent(CHUNKS), BURST);
+    for (let i = 0; i < 2; i++) {
+      await together(() => target.send(), 16, 3);
+      await together(() => target.stream(CHUNKS), 16, 3);
+    }
+    const warm = [];
+    for (let i = 0; i < 10; i++)
+      warm.push(quantile(await burst(() => target.firstEvent(CHUNKS), BURST), 0.99));
+    const usual = quantile(
+      warm.sort((a, b) => a - b),
+      0.5,
+    );
+    const first = quantile(cold, 0.99);
+    rows.push([target.name, median([first]), median([usual]), median([first / usual])]);
+  }
+  const title = `The first ${BURST} tasks at once: p99 until \`working\`, ms`;
+  printTable(title, ['', 'cold', 'warm', 'cold ÷ warm'], rows);
+}
+
+/** All scenarios on all sides, in turns. */
+async function compare() {
+  const results = SCENARIOS.map(({ names }) => names.map(() => sides.map(() => [])));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [s, scenario] of SCENARIOS.entries()) {
+      for (const [i, { target }] of sides.entries()) {
+        const values = await scenario.run(target);
+        for (const [n, value] of values.entries()) results[s][n][i].push(value);
+      }
+    }
+  }
+  const figures = SCENARIOS.flatMap(({ names }, s) =>
+    names.map((name, n) => ({ name, bySide: results[s][n] })),
+  );
+  const titles = sides.map(({ target }) => target.name);
+  printTable(
+    'Figures',
+    ['', ...titles],
+    figures.map(({ name, bySide }) => [name, ...bySide.map((values) => median(values))]),
+  );
+  if (wanted[0] !== 'baton') return;
+  const ratio = (baton, other) =>
+    median(
+      baton.map((value, round) => value / other[round]),
+      2,
+    );
+  printTable(
+    'Baton ÷ the others',
+    ['', ...titles.slice(1)],
+    figures.map(({ name, bySide: [baton, ...others] }) => [
+      name,
+      ...others.map((other) => ratio(baton, other)),
+    ]),
+  );
+}
+
+/** What a task costs on each side, then what Baton takes while it is idle. */
+async function costs() {
+  const kinds = [
+    { name: 'send', call: (target) => target.send() },
+    { name: `stream of ${CHUNKS}`, call: (target) => target.stream(CHUNKS) },
+  ];
+  const rows = [];
+  for (const side of sides) {
+    const counters = await Counters.of(side);
+    try {
+      let before = await counters.read();
+      for (const { name, call } of kinds) {
+        let tasks = 0;
+        await together(() => call(side.target).then(() => (tasks += 1)), COST_CLIENTS, SECONDS);
+        const after = await counters.read();
+        rows.push(costRow(`${side.target.name}, ${name}`, perUnit(before, after, tasks)));
+        before = after;
+      }
+      if (side.target.name === 'baton') await idle(counters, before);
+    } finally {
+      await counters.close();
+    }
+  }
+  printTable(
+    `Cost of a task, ${COST_CLIENTS} clients`,
+    ['', 'transactions', 'Redis commands', 'WAL KiB', 'CPU ms: API', 'worker', 'Postgres', 'Redis'],
+    rows,
+  );
+}
+
+function costRow(title, { transactions, commands, wal, cpu }) {
+  const values = [transactions, commands, wal / 1024, cpu.api, cpu.worker, cpu.postgres, cpu.redis];
+  return [title, ...values.map((value) => (value === undefined ? '' : value.toFixed(2)))];
+}
+
+async function idle(counters, before) {
+  await sleep(IDLE_MS);
+  const after = await counters.read();
+  const { transactions, commands, commandsByName, cpu } = perUnit(
+    before,
+    after,
+    (after.at - before.at) / 1000,
+  );
+  printTable(
+    `Idle, one API and ${WORKERS} worker(s), per second`,
+    ['', ''],
+    [
+      ['transactions', transactions.toFixed(2)],
+      [
+        'Redis commands',
+        `${commands.toFixed(2)} (${commandsByName.map(([name, calls]) => `${name} ${calls.toFixed(1)}`).join(', ')})`,
+      ],
+      ...Object.entries(cpu).map(([name, ms]) => [`CPU ms, ${name}`, ms.toFixed(1)]),
+      ...Object.entries(after.memory)
+        .filter(([name]) => name !== 'postgres')
+        .map(([name, mb]) => [`memory of ${name} (resident), MB`, mb.toFixed(0)]),
+    ],
+  );
+}

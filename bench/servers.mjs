@@ -1,19 +1,19 @@
-// The two sides of the comparison: Baton as `npm start` runs it, and the official SDK's own server.
-import {
-  AgentEvent,
-  DefaultRequestHandler,
-  InMemoryTaskStore,
-  JsonRpcTransportHandler,
-  ServerCallContext,
-} from '@a2a-js/sdk/server';
-import { formatSSEEvent } from '@a2a-js/sdk';
-import { spawn } from 'node:child_process';
+// The sides of the comparisons: Baton as `npm start` runs it, the skeletons, and the official SDK's own server. Each runs in
+// processes of its own, on a Postgres and a Redis of its own like those of `npm start`.
+import { fork, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import services from '../dist/apps/local/src/services/index.js';
 import { Target } from './client.mjs';
+import { TABLES as SDK_TABLES } from './sdk-server.mjs';
+import { TABLES as BARE_TABLES } from './skeletons/bare.mjs';
+import { TABLES as HONEST_TABLES } from './skeletons/honest.mjs';
 
 const MAIN = fileURLToPath(new URL('../dist/apps/local/src/main.js', import.meta.url));
 
@@ -33,7 +33,7 @@ export async function startBaton({ workers, env: more = {} }) {
   const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   await waitFor(child.stdout, 'curl');
   const { url, token } = JSON.parse(await readFile(join(home, 'demo.json'), 'utf8'));
-  const { databaseUrl } = JSON.parse(await readFile(join(home, 'runtime.json'), 'utf8'));
+  const { databaseUrl, redisUrl } = JSON.parse(await readFile(join(home, 'runtime.json'), 'utf8'));
   const target = new Target('baton', `${url}/agents/echo`, { authorization: `Bearer ${token}` });
   return {
     target,
@@ -42,6 +42,8 @@ export async function startBaton({ workers, env: more = {} }) {
     token,
     home,
     databaseUrl,
+    redisUrl,
+    processes: () => processesOf(home, workers),
     stop: async () => {
       target.close();
       child.kill('SIGTERM');
@@ -51,73 +53,89 @@ export async function startBaton({ workers, env: more = {} }) {
   };
 }
 
-/** The SDK's server in one process with its memory store: nothing is durable, nothing leaves the process. */
-export async function startSdkServer() {
-  const card = {
-    name: 'echo',
-    capabilities: { streaming: true, extensions: [] },
-    supportedInterfaces: [],
-    skills: [],
-  };
-  const handler = new JsonRpcTransportHandler(
-    new DefaultRequestHandler(card, new InMemoryTaskStore(), new Echo()),
-  );
-  const server = http.createServer((request, response) => void answer(handler, request, response));
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const target = new Target('sdk, in memory', `http://127.0.0.1:${server.address().port}/`);
+/** The processes of Baton by name. Their ids may change: those that end are started again. */
+function processesOf(home, workers) {
+  const files = { api: 'api.process.json', postgres: 'postgres/process.json', redis: 'redis/process.json' };
+  for (let i = 1; i <= workers; i++) files[i === 1 ? 'worker' : `worker ${i}`] = `worker-${i}.process.json`;
+  const pidIn = (file) => JSON.parse(readFileSync(join(home, file), 'utf8')).pid;
+  return Object.fromEntries(Object.entries(files).map(([name, file]) => [name, pidIn(file)]));
+}
+
+/** One skeleton (`bare` or `honest`): an API process and a worker process. */
+export async function startSkeleton(name) {
+  const own = await ownServices({ tables: name === 'bare' ? BARE_TABLES : HONEST_TABLES, redis: true });
+  const token = randomBytes(16).toString('hex');
+  const main = fileURLToPath(new URL(`skeletons/${name}.mjs`, import.meta.url));
+  const api = await startProcess(main, ['api'], { ...own.env, TOKEN: token });
+  const worker = await startProcess(main, ['worker'], own.env);
+  const url = `http://127.0.0.1:${api.port}/`;
+  const target = new Target(`${name} skeleton`, url, { authorization: `Bearer ${token}` });
+  return sideOf(target, own, { api: api.child, worker: worker.child });
+}
+
+/** The SDK's server in one process, with its store in `memory` or in `postgres`. */
+export async function startSdkServer(store) {
+  const own = await ownServices({ tables: store === 'postgres' ? SDK_TABLES : undefined, redis: false });
+  const main = fileURLToPath(new URL('sdk-server.mjs', import.meta.url));
+  const { child, port } = await startProcess(main, ['serve'], own.env);
+  const target = new Target(`SDK, ${store}`, `http://127.0.0.1:${port}/`);
+  return sideOf(target, own, { api: child });
+}
+
+function sideOf(target, own, children) {
+  const pids = Object.entries(children).map(([name, { pid }]) => [name, pid]);
   return {
     target,
+    databaseUrl: own.env.DATABASE_URL,
+    redisUrl: own.env.REDIS_URL,
+    processes: () => ({ ...Object.fromEntries(pids), ...own.pids }),
     stop: async () => {
       target.close();
-      server.close();
-      server.closeAllConnections();
+      for (const child of Object.values(children)) child.kill('SIGKILL');
+      await own.stop();
     },
   };
 }
 
-async function answer(handler, request, response) {
-  let body = '';
-  for await (const chunk of request.setEncoding('utf8')) body += chunk;
-  const result = await handler.handle(body, new ServerCallContext({ requestedVersion: '1.0' }));
-  if (!(Symbol.asyncIterator in result)) return response.end(JSON.stringify(result));
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for await (const event of result) response.write(formatSSEEvent(event));
-  response.end();
+/** A Postgres with these tables, a Redis if wanted, and how processes find them. */
+async function ownServices({ tables, redis }) {
+  const home = await mkdtemp(join(tmpdir(), 'baton-bench-'));
+  const env = {};
+  const pids = {};
+  const running = [];
+  if (tables) {
+    const postgres = await services.startPostgres(join(home, 'postgres'));
+    running.push(postgres.process);
+    pids.postgres = postgres.process.pid;
+    env.DATABASE_URL = postgres.url;
+    const client = new pg.Client(postgres.url);
+    await client.connect();
+    await client.query(tables);
+    await client.end();
+  }
+  const binary = services.findRedisBinary();
+  if (redis && !binary) throw new Error('The skeletons need redis-server or valkey-server on PATH.');
+  if (redis) {
+    const { process: server, url } = await services.startRedis(binary, join(home, 'redis'));
+    running.push(server);
+    pids.redis = server.pid;
+    env.REDIS_URL = url;
+  }
+  const stop = async () => {
+    await Promise.all(running.map((service) => service.stop()));
+    await rm(home, { recursive: true, force: true });
+  };
+  return { env, pids, stop };
 }
 
-class Echo {
-  async execute({ taskId, contextId, userMessage }, bus) {
-    const ids = { taskId, contextId, metadata: undefined };
-    const status = (state) => ({ state, message: undefined, timestamp: new Date().toISOString() });
-    bus.publish(
-      AgentEvent.task({
-        id: taskId,
-        contextId,
-        status: status(1),
-        artifacts: [],
-        history: [userMessage],
-        metadata: undefined,
-      }),
-    );
-    bus.publish(AgentEvent.statusUpdate({ ...ids, status: status(2) }));
-    const chunks = userMessage.metadata?.echo?.chunks ?? 1;
-    for (let i = 0; i < chunks; i++) {
-      const artifact = {
-        artifactId: 'echo',
-        name: '',
-        description: '',
-        parts: userMessage.parts,
-        metadata: undefined,
-        extensions: [],
-      };
-      bus.publish(
-        AgentEvent.artifactUpdate({ ...ids, artifact, append: i > 0, lastChunk: i === chunks - 1 }),
-      );
-    }
-    bus.publish(AgentEvent.statusUpdate({ ...ids, status: status(3) }));
-    bus.finished();
-  }
-  async cancelTask() {}
+/** A program that says in its first message that it is ready, and on which port. */
+async function startProcess(main, args, env) {
+  const child = fork(main, args, { env: { ...process.env, NODE_ENV: 'production', ...env } });
+  const { port } = await new Promise((resolve, reject) => {
+    child.once('message', resolve);
+    child.once('exit', (code) => reject(new Error(`${main} ${args.join(' ')} ended with ${code}`)));
+  });
+  return { child, port };
 }
 
 async function freePort() {

@@ -1,0 +1,86 @@
+// A Baton of several API and worker processes, everything durable, on a Postgres and a Redis of its own.
+import { execFile, fork } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { Target } from './client.mjs';
+
+const run = promisify(execFile);
+
+/**
+ * @param dist the build to run
+ * @param driver `redis` or `postgres`
+ * @param env settings of all processes
+ */
+export async function startCluster({ dist, driver = 'redis', apis, workers, env: settings = {} }) {
+  const root = resolve(dist ?? fileURLToPath(new URL('../dist', import.meta.url)));
+  const services = createRequire(import.meta.url)(`${root}/apps/local/src/services/index.js`);
+  const home = await mkdtemp(join(tmpdir(), 'baton-cluster-'));
+  const postgres = await services.startPostgres(join(home, 'postgres'));
+  const redis =
+    driver === 'redis'
+      ? await services.startRedis(services.findRedisBinary(), join(home, 'redis'))
+      : undefined;
+  const env = {
+    ...process.env,
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis?.url ?? '',
+    LOG_LEVEL: 'warn',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    ...settings,
+  };
+  await run(process.execPath, [`${root}/libs/database/src/migrate-main.js`], { env });
+  const children = [];
+  const start = (kind) =>
+    new Promise((ready, failed) => {
+      const child = fork(`${root}/apps/${kind}/src/main.js`, {
+        env,
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      });
+      children.push(child);
+      child.once('message', ({ url }) => ready(url));
+      child.once('exit', () => failed(new Error(`the ${kind} process ended`)));
+    });
+  const several = (count, kind) => Promise.all(Array.from({ length: count }, () => start(kind)));
+  const [urls] = await Promise.all([several(apis, 'api'), several(workers, 'worker')]);
+  const baton = async (...args) =>
+    (await run(process.execPath, [`${root}/apps/cli/src/main.js`, ...args], { env })).stdout;
+  let made = 0;
+  return {
+    databaseUrl: postgres.url,
+    /** A new tenant: one caller per API. */
+    async tenant({ weight, agent = 'echo' } = {}) {
+      const slug = `bench-${++made}`;
+      const { id } = JSON.parse(await baton('tenants', 'create', slug, '--json'));
+      const token = JSON.parse(await baton('tokens', 'create', '--tenant', slug, '--json')).token;
+      if (weight) await query(postgres.url, 'UPDATE tenants SET limits = $1 WHERE id = $2', [{ weight }, id]);
+      const headers = { authorization: `Bearer ${token}` };
+      const targets = urls.map((url) => new Target(slug, `${url}/agents/${agent}`, headers));
+      return { id, targets };
+    },
+    async stop() {
+      for (const child of children) child.kill('SIGTERM');
+      await Promise.all(children.map((child) => new Promise((done) => child.once('exit', done))));
+      await redis?.process.stop(5000);
+      await postgres.process.stop(5000);
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Rows of all tenants. */
+export async function query(url, text, values = []) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    return (await client.query(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
