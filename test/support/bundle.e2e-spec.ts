@@ -9,10 +9,16 @@ const source = require('node:module').wrap(readFileSync('bundle.js', 'latin1'));
 const { cachedDataRejected } = new (require('node:vm').Script)(source, { cachedData: readFileSync('bundle.cache') });
 process.stdout.write(String(cachedDataRejected));`;
 
-describe.each(['api', 'worker'])('the bundle of the %s', (app) => {
-  const folder = join(DIST, 'apps', app, 'src');
+describe.each([
+  ['API', 'apps/api/src', 'main.js', {}, /^DATABASE_URL is not set/],
+  ['worker', 'apps/worker/src', 'main.js', {}, /^DATABASE_URL is not set/],
+  ['migrations', 'libs/database/src', 'migrate-main.js', {}, /^Migration failed: DATABASE_URL is not set/],
+  ['command line', 'apps/cli/src', 'main.js', {}, /^Usage: baton/],
+  ['local Baton', 'apps/local/src', 'main.js', { WORKERS: 'none' }, /^WORKERS is "none"/],
+])('the bundle of the %s', (_program, source, main, env, complaint) => {
+  const folder = join(DIST, source);
   const run = (...args: string[]) =>
-    spawnSync(process.execPath, args, { cwd: folder, env: {}, encoding: 'utf8' });
+    spawnSync(process.execPath, args, { cwd: folder, env, encoding: 'utf8' });
 
   it('has a code cache that V8 takes', () => {
     expect(run('-e', ASK)).toMatchObject({ stdout: 'false', stderr: '' });
@@ -24,11 +30,10 @@ describe.each(['api', 'worker'])('the bundle of the %s', (app) => {
   ])('starts %s', (_, broken, options) => {
     const copy = mkdtempSync(join(DIST, 'bundle-'));
     try {
-      for (const name of ['main.js', 'bundle.js', 'bundle.js.map'])
-        cpSync(join(folder, name), join(copy, name));
+      for (const name of [main, 'bundle.js', 'bundle.js.map']) cpSync(join(folder, name), join(copy, name));
       for (const name of broken) writeFileSync(join(copy, name), 'of another version');
-      const { stderr, status } = run(...options, join(copy, 'main.js'));
-      expect(stderr).toMatch(/^DATABASE_URL is not set/);
+      const { stderr, status } = run(...options, join(copy, main));
+      expect(stderr).toMatch(complaint);
       expect(status).toBe(1);
     } finally {
       rmSync(copy, { recursive: true });

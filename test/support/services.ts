@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findRedisBinary, startPostgres, startRedis } from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
-import { asAdministrator, databaseUrl, TEMPLATE } from './database.js';
+import { asAdministrator, TEMPLATE } from './database.js';
+import { CHEAP_LOGINS, keepSeed } from './postgres.js';
 
 const PREFIX = 'baton-test-';
 
@@ -13,6 +14,7 @@ const NOT_DURABLE = {
   full_page_writes: 'off',
   synchronous_commit: 'off',
   shared_buffers: '64MB',
+  ...CHEAP_LOGINS,
 };
 
 /**
@@ -29,13 +31,16 @@ export async function startServices(): Promise<() => Promise<void>> {
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const postgres = await startPostgres(join(folder, 'postgres'), {
-      settings: NOT_DURABLE,
-      roleAttributes: 'CREATEDB',
-    });
+    const options = { settings: NOT_DURABLE, roleAttributes: 'CREATEDB' };
+    const first = await startPostgres(join(folder, 'postgres'), options);
+    running.push(first.process);
+    await migrate(first.url);
+    await first.process.stop(5000);
+    keepSeed(join(folder, 'postgres'), join(folder, 'seed'));
+    const postgres = await startPostgres(join(folder, 'postgres'), { ...options, at: first.url });
     running.push(postgres.process);
     process.env.TEST_DATABASE_URL = postgres.url;
-    await migrateTemplate();
+    await asAdministrator(`CREATE DATABASE ${TEMPLATE} TEMPLATE baton`);
     const binary = findRedisBinary();
     if (binary) {
       const redis = await startRedis(binary, join(folder, 'redis'), { databases: 1024 });
@@ -49,11 +54,6 @@ export async function startServices(): Promise<() => Promise<void>> {
     await stop();
     throw error;
   }
-}
-
-async function migrateTemplate(): Promise<void> {
-  await asAdministrator(`CREATE DATABASE ${TEMPLATE}`);
-  await migrate(databaseUrl(TEMPLATE));
 }
 
 /** Folders of runs that were killed; their servers ended with them. */

@@ -64,7 +64,7 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
 
   const data = join(state, 'data');
   const passwordFile = join(folder, 'password');
-  if (!existsSync(data)) await create(binaries, data, passwordFile, account, options.roleAttributes);
+  if (!existsSync(data)) await create(binaries, data, passwordFile, account, options);
   const ownerFile = join(folder, 'owner-password');
   if (options.separateOwner && !existsSync(ownerFile)) {
     await separateOwner(binaries, data, ownerFile, account);
@@ -77,7 +77,7 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
   const process = startService({
     name: 'postgres',
     command: binaries.postgres,
-    args: ['-D', data, ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`])],
+    args: ['-D', data, ...asArguments(settings)],
     logFile,
     pidFile,
     stopSignal: 'SIGINT',
@@ -90,13 +90,16 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
   return { process, url, ownerUrl: options.separateOwner ? urlOf(OWNER, ownerFile) : url };
 }
 
+const asArguments = (settings: Record<string, string> = {}): string[] =>
+  Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]);
+
 /** The first time: a cluster whose only login is the role `baton`, with a random password, from this machine. */
 async function create(
   binaries: PostgresBinaries,
   data: string,
   passwordFile: string,
   account: Account | undefined,
-  roleAttributes = '',
+  { roleAttributes = '', settings }: PostgresOptions,
 ): Promise<void> {
   // Made beside and renamed, so that a start that was broken off is never taken for a whole cluster.
   const partial = `${data}.partial`;
@@ -116,7 +119,7 @@ async function create(
   // Single-user mode: no superuser ever needs to log in.
   await run(
     binaries.postgres,
-    ['--single', '-D', partial, 'postgres'],
+    ['--single', '-D', partial, ...asArguments(settings), 'postgres'],
     account,
     `${statements.join('\n')}\n`,
   );
