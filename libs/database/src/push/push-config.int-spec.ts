@@ -128,6 +128,37 @@ it('one that a worker delivers to is deleted when its request has ended: nothing
   expect([await rows(taskId), await countOf(taskId)]).toEqual([[], 0]);
 });
 
+it('one that is set again is stored when the request to its former receiver has ended', async () => {
+  const run = await task();
+  const { tenantId, taskId } = run;
+  await configs.put(run, push('a'), OWNER);
+  await endTurn(stores, run, 2);
+  const deliveries = new PushDeliveryStore(stores.database);
+  const limits = { limit: 10, perHost: 10, perTenant: 10 };
+  const claim = async () =>
+    (await deliveries.claim('w', 600_000, limits)).filter((claimed) => claimed.taskId === taskId);
+  const [mine] = await claim();
+  let isSet = false;
+  const put = (url: string) => configs.put(run, push('a', { url }), OWNER);
+  const setting = Promise.all([put('https://b.example/'), put('https://c.example/')]).then(
+    () => (isSet = true),
+  );
+  while ((await configs.find({ tenantId, taskId, id: 'a' }))?.url === 'https://example.com/a')
+    await setImmediate();
+  expect([await claim(), await deliveries.advance(mine!, 3, 600_000), isSet]).toEqual([[], undefined, false]);
+  await deliveries.release(mine!);
+  await setting;
+  const [next] = await claim();
+  expect(next).toMatchObject({
+    url: expect.stringMatching(/[bc]\.example/) as string,
+    delivered: 2,
+    head: 3,
+  });
+  // What the first worker says once more ends no lease but its own.
+  await deliveries.release(mine!);
+  expect(await deliveries.advance(next!, 3, 600_000)).toBe(3);
+});
+
 it('there are no more than the limit, however many come at once, and none of a task that is not there', async () => {
   const run = await task();
   const puts = await Promise.allSettled(

@@ -1,13 +1,13 @@
 import { isUuid } from '@baton/a2a';
 import type { LimitName } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { QueryResultRow } from 'pg';
 import type { Actor, NewAuditRecord } from '../audit/audit-records.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
 import { Database, type Statement, type Transaction, type Values } from '../connection/database.js';
 import { LimitReachedError } from '../tenants/tenant-room.js';
 import type { PushProtocol } from './push-delivery.store.js';
+import { hostOf, IS_THERE, ONE_CONFIG, REVOKE, untilRequestsEnd } from './push-lease.js';
 
 /** What names a push config. Ids are the caller's, or ours. */
 export interface PushConfigKey {
@@ -48,9 +48,6 @@ export class PushConfigTakenError extends Error {
   override readonly name = 'PushConfigTakenError';
 }
 
-/** A config that is being deleted is there until the request under way has ended. Nobody sees it. */
-const IS_THERE = `state <> 'removed'`;
-
 /** Whoever appends to the task waits, and wakes the config afterwards. $1 tenant $2 task */
 const LOCK_TASK: Statement = {
   name: 'push-lock-task',
@@ -58,20 +55,20 @@ const LOCK_TASK: Statement = {
 };
 
 /**
- * A config that is set again goes on where it was, at its new receiver: the delivery that is under way loses its lease, and
- * what it delivers does not count. $1 tenant $2 task $3 id $4 url $5 protocol $6 scheme $7 key id $8 nonce $9 ciphertext
- * $10 what the receiver knows of a new config $11 head of the log
+ * A config that is set again goes on where it was, at its new receiver, as soon as the request under way has ended.
+ * $1 tenant $2 task $3 id $4 url $5 protocol $6 scheme $7 key id $8 nonce $9 ciphertext $10 what the receiver knows of a new
+ * config $11 head of the log
  */
 const PUT: Statement = {
   name: 'push-config-put',
   text: `
-INSERT INTO push_configs AS p (tenant_id, task_id, id, url, protocol, auth_scheme, key_id, nonce, ciphertext,
+INSERT INTO push_configs AS p (tenant_id, task_id, id, url, host, protocol, auth_scheme, key_id, nonce, ciphertext,
   delivered_sequence, head_sequence, due_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, CASE WHEN $10::int < $11::int THEN now() END)
-ON CONFLICT (tenant_id, task_id, id) DO UPDATE SET url = $4, protocol = $5, auth_scheme = $6, key_id = $7, nonce = $8,
-  ciphertext = $9, state = 'active', mode = 'each', head_sequence = $11,
-  due_at = CASE WHEN p.delivered_sequence < $11::int THEN now() END, failures = 0, failing_since = NULL, last_status = NULL,
-  last_error = NULL, lease_owner = NULL, lease_until = NULL, lease_count = p.lease_count + 1
+VALUES ($1, $2, $3, $4::text, ${hostOf('$4::text')}, $5, $6, $7, $8, $9, $10, $11, CASE WHEN $10::int < $11::int THEN now() END)
+ON CONFLICT (tenant_id, task_id, id) DO UPDATE SET url = EXCLUDED.url, host = EXCLUDED.host, protocol = $5, auth_scheme = $6,
+  key_id = $7, nonce = $8, ciphertext = $9, state = 'active', mode = 'each', head_sequence = $11,
+  due_at = CASE WHEN p.delivered_sequence < $11::int THEN greatest(p.lease_until, now()) END, failures = 0,
+  failing_since = NULL, last_status = NULL, last_error = NULL, ${REVOKE}
 WHERE p.webhook_id IS NULL
 RETURNING id`,
 };
@@ -89,35 +86,19 @@ WITH counted AS (
 SELECT own FROM counted`,
 };
 
-/** Nobody claims it any more, and the worker that has it begins no other request. $1 tenant $2 task $3 id */
+/** Nobody claims it any more. $1 tenant $2 task $3 id */
 const RETIRE: Statement = {
   name: 'push-config-retire',
-  text: `UPDATE push_configs SET state = 'removed', due_at = NULL
-WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND webhook_id IS NULL AND ${IS_THERE} RETURNING id`,
+  text: `UPDATE push_configs p SET state = 'removed', due_at = NULL, ${REVOKE}
+WHERE ${ONE_CONFIG} AND webhook_id IS NULL AND ${IS_THERE} RETURNING id`,
 };
-
-/** Deletes what no worker has. $1 tenant $2 task $3 id */
-const PURGE: Statement = {
-  name: 'push-config-purge',
-  text: `
-WITH gone AS (
-  DELETE FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND state = 'removed'
-    AND (lease_until IS NULL OR lease_until <= clock_timestamp())
-  RETURNING id
-)
-SELECT FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND state = 'removed'
-  AND NOT EXISTS (SELECT FROM gone)`,
-};
-
-/** How often a delete looks whether the request under way has ended. */
-const PURGE_MS = 25;
 
 const COLUMNS = 'id, url, auth_scheme AS "authScheme"';
 
 /** $1 tenant $2 task $3 id */
 const FIND: Statement = {
   name: 'push-config-find',
-  text: `SELECT ${COLUMNS} FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND id = $3 AND webhook_id IS NULL AND ${IS_THERE}`,
+  text: `SELECT ${COLUMNS} FROM push_configs WHERE ${ONE_CONFIG} AND webhook_id IS NULL AND ${IS_THERE}`,
 };
 
 /** $1 tenant $2 task */
@@ -140,7 +121,8 @@ export class PushConfigStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * Store a config of a task. It replaces the one with the same id. A new one is told of the events that follow.
+   * Store a config of a task. It replaces the one with the same id: once this has resolved, the receiver of before gets
+   * nothing. A new one is told of the events that follow.
    * @param by who does it; a record is written unless it is the owner of the task
    * @returns false if there is no such task
    * @throws LimitReachedError, PushConfigTakenError; nothing was written then
@@ -150,10 +132,12 @@ export class PushConfigStore {
     { config, max }: TurnPush,
     by: Actor,
   ): Promise<boolean> {
-    return this.change({ tenantId, taskId }, by, async (transaction, head) => {
+    const isThere = await this.change({ tenantId, taskId }, by, async (transaction, head) => {
       await putConfig(transaction, { tenantId, taskId, after: head, head, config, max });
       return { action: 'push.set', detail: { id: config.id, url: new URL(config.url).origin } };
     });
+    if (isThere) await untilRequestsEnd(this.database, [tenantId, taskId, config.id]);
+    return isThere;
   }
 
   /**
@@ -169,13 +153,8 @@ export class PushConfigStore {
       await transaction.query(COUNT, [tenantId, taskId]);
       return { action: 'push.delete', detail: { id } };
     });
-    while (isThere && (await this.isInHand({ tenantId, taskId, id }))) await delay(PURGE_MS);
+    if (isThere) await untilRequestsEnd(this.database, [tenantId, taskId, id]);
     return isThere;
-  }
-
-  /** Deletes a retired config unless a worker has it. A lease ends by itself when its worker has died. */
-  private async isInHand({ tenantId, taskId, id }: PushConfigKey): Promise<boolean> {
-    return (await this.database.tenantQuery(tenantId, PURGE, [tenantId, taskId, id])).length > 0;
   }
 
   /** @param key.id empty = the config that the task had first */

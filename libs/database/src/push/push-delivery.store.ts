@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
+import { hostOf, NOW, ONE_CONFIG } from './push-lease.js';
 
 /** What the receiver of a config gets when several events wait: each by itself, the newest state alone, or all at once. */
 export const PUSH_MODES = ['each', 'newest', 'batch'] as const;
@@ -90,58 +91,92 @@ const LOCK_CLAIMS: Statement = {
   text: `SELECT pg_advisory_xact_lock(hashtextextended('baton push claims', 0))`,
 };
 
-const hostOf = (url: string): string => `lower(substring(${url} from '^[^:/?#]+://([^/?#]*)'))`;
-const NOW = 'clock_timestamp()';
 const inMs = (parameter: string): string => `${NOW} + ${parameter}::int * interval '1 millisecond'`;
-/** The index of due configs has the first condition; a lease is also a time before which its config is not due. */
-const IS_DUE = (config: string): string => `${config}.due_at IS NOT NULL AND ${config}.due_at <= ${NOW}
-      AND (${config}.lease_until IS NULL OR ${config}.lease_until <= ${NOW})`;
 /** Turns whose trace a claim knows. */
 const MAX_TRACES = 20;
+/** The oldest due configs of a tenant among which a claim looks before it goes from host to host. */
+const OLDEST = 32;
+
+/** A lease is also a time before which its config is not due. Read once, the clock can be compared in an index. */
+const CLOCK = `clock AS MATERIALIZED (SELECT ${NOW} AS now)`;
+const IS_DUE = `p.due_at IS NOT NULL AND p.due_at <= (SELECT now FROM clock)
+      AND (p.lease_until IS NULL OR p.lease_until <= (SELECT now FROM clock))`;
+
+/** Tenants with configs that are due or will be, from one to the next through the index. Those of suspended tenants wait. */
+const TENANTS = `tenant AS (
+  (SELECT p.tenant_id FROM push_configs p WHERE p.due_at IS NOT NULL ORDER BY p.tenant_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT p.tenant_id FROM push_configs p WHERE p.due_at IS NOT NULL AND p.tenant_id > t.tenant_id ORDER BY p.tenant_id LIMIT 1)
+  FROM tenant t WHERE t.tenant_id IS NOT NULL
+), served AS MATERIALIZED (
+  SELECT tenant_id FROM tenant t WHERE tenant_id IS NOT NULL
+    AND NOT EXISTS (SELECT FROM tenants s WHERE s.id = t.tenant_id AND s.suspended_at IS NOT NULL)
+)`;
+
+/** How many more requests a host may get. */
+const roomOf = (host: string): string =>
+  `($4::int - coalesce((SELECT b.requests FROM busy b WHERE b.host = ${host}), 0))`;
 
 /**
- * Leases for due configs: of the tenant with the fewest leases first, of one tenant the oldest first. Steps from tenant to
- * tenant through the index, however many configs are due. Hosts without room are left out before configs are counted: one
- * slow host does not hide what is due elsewhere. Without a name: it is planned for the table as it is.
+ * Leases for due configs: of the tenant with the fewest leases first, of one tenant the oldest first. What is read does not
+ * grow with the configs that are due or wait for another try. If the oldest of a tenant are for hosts without room, it goes
+ * from host to host of the tenant: a host without room costs one step, however much is due there. Without a name: it is
+ * planned for the table as it is.
  * $1 worker $2 lease in ms $3 limit $4 per host $5 per tenant
  */
-const CLAIM: Statement = {
+export const CLAIM: Statement = {
   text: `
-WITH RECURSIVE leased AS MATERIALIZED (
-  SELECT tenant_id, ${hostOf('url')} AS host FROM push_configs
-  WHERE lease_until IS NOT NULL AND lease_until > ${NOW}
-), hosts AS MATERIALIZED (SELECT host, count(*) AS n FROM leased GROUP BY host
-), tenant AS (
-  (SELECT p.tenant_id FROM push_configs p WHERE ${IS_DUE('p')} ORDER BY p.tenant_id LIMIT 1)
+WITH RECURSIVE ${CLOCK}, leased AS MATERIALIZED (
+  SELECT tenant_id, host FROM push_configs WHERE lease_until IS NOT NULL AND lease_until > (SELECT now FROM clock)
+), busy AS MATERIALIZED (SELECT host, count(*)::int AS requests FROM leased GROUP BY host
+), ${TENANTS}, room AS MATERIALIZED (
+  SELECT t.*, least($3::int, $5::int - t.leases) AS wanted FROM (
+    SELECT s.tenant_id, (SELECT count(*)::int FROM leased l WHERE l.tenant_id = s.tenant_id) AS leases FROM served s
+  ) t WHERE t.leases < $5::int
+), oldest AS MATERIALIZED (
+  SELECT r.tenant_id, r.leases, c.task_id, c.id, c.due_at, c.host FROM room r, LATERAL (
+    SELECT o.*, row_number() OVER (PARTITION BY o.host ORDER BY o.due_at) AS nth FROM (
+      SELECT p.task_id, p.id, p.due_at, p.host FROM push_configs p
+      WHERE p.tenant_id = r.tenant_id AND ${IS_DUE} ORDER BY p.due_at LIMIT ${OLDEST}
+    ) o
+  ) c WHERE c.nth <= ${roomOf('c.host')}
+), host AS (
+  SELECT r.*, (
+    SELECT p.host FROM push_configs p WHERE p.tenant_id = r.tenant_id AND p.due_at IS NOT NULL ORDER BY p.host LIMIT 1
+  ) AS host
+  FROM room r WHERE (SELECT count(*) FROM oldest o WHERE o.tenant_id = r.tenant_id) < r.wanted
+    AND EXISTS (SELECT FROM push_configs p WHERE p.tenant_id = r.tenant_id AND ${IS_DUE} ORDER BY p.due_at OFFSET ${OLDEST} LIMIT 1)
   UNION ALL
-  SELECT (SELECT p.tenant_id FROM push_configs p WHERE ${IS_DUE('p')} AND p.tenant_id > t.tenant_id ORDER BY p.tenant_id LIMIT 1)
-  FROM tenant t WHERE t.tenant_id IS NOT NULL
+  SELECT h.tenant_id, h.leases, h.wanted, (
+    SELECT p.host FROM push_configs p
+    WHERE p.tenant_id = h.tenant_id AND p.due_at IS NOT NULL AND p.host > h.host ORDER BY p.host LIMIT 1
+  )
+  FROM host h WHERE h.host IS NOT NULL
 ), candidate AS (
-  SELECT c.*, t.leases + row_number() OVER (PARTITION BY t.tenant_id ORDER BY c.due_at) AS tenant_rank
-  FROM (
-    SELECT t.tenant_id, (SELECT count(*) FROM leased l WHERE l.tenant_id = t.tenant_id) AS leases
-    FROM tenant t WHERE t.tenant_id IS NOT NULL
-  ) t, LATERAL (
-    SELECT p.tenant_id, p.task_id, p.id, p.due_at, ${hostOf('p.url')} AS host FROM push_configs p
-    WHERE p.tenant_id = t.tenant_id AND ${IS_DUE('p')}
-      AND NOT EXISTS (SELECT FROM hosts h WHERE h.host = ${hostOf('p.url')} AND h.n >= $4::int)
-    ORDER BY p.due_at LIMIT greatest(least($3::int, $5::int - t.leases), 0)
+  SELECT * FROM oldest
+  UNION
+  SELECT h.tenant_id, h.leases, c.* FROM host h, LATERAL (
+    SELECT p.task_id, p.id, p.due_at, p.host FROM push_configs p
+    WHERE p.tenant_id = h.tenant_id AND p.host = h.host AND ${IS_DUE}
+    ORDER BY p.due_at LIMIT greatest(least(h.wanted, ${roomOf('h.host')}), 0)
   ) c
+), by_tenant AS (
+  SELECT c.*, c.leases + row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.due_at, c.id) AS tenant_rank FROM candidate c
 ), ranked AS (
-  SELECT c.*, coalesce((SELECT n FROM hosts h WHERE h.host = c.host), 0)
-    + row_number() OVER (PARTITION BY c.host ORDER BY c.tenant_rank, c.due_at) AS host_rank
-  FROM candidate c
+  SELECT c.*, row_number() OVER (PARTITION BY c.host ORDER BY c.tenant_rank, c.due_at) AS host_rank
+  FROM by_tenant c WHERE c.tenant_rank <= $5::int
 ), chosen AS MATERIALIZED (
-  SELECT p.tenant_id, p.task_id, p.id, extract(epoch FROM ${NOW} - p.due_at)::float8 AS waited_seconds
-  FROM (SELECT * FROM ranked WHERE host_rank <= $4::int ORDER BY tenant_rank, due_at, id) r, LATERAL (
+  SELECT p.tenant_id, p.task_id, p.id, extract(epoch FROM (SELECT now FROM clock) - p.due_at)::float8 AS waited_seconds
+  FROM (SELECT * FROM ranked g WHERE g.host_rank <= ${roomOf('g.host')} ORDER BY tenant_rank, due_at, id) r, LATERAL (
     SELECT * FROM push_configs p
-    WHERE p.tenant_id = r.tenant_id AND p.task_id = r.task_id AND p.id = r.id AND p.state = 'active' AND ${IS_DUE('p')}
+    WHERE p.tenant_id = r.tenant_id AND p.task_id = r.task_id AND p.id = r.id AND p.state = 'active' AND ${IS_DUE}
     FOR NO KEY UPDATE SKIP LOCKED
   ) p
   LIMIT $3::int
 )
 UPDATE push_configs p SET lease_owner = $1, lease_count = p.lease_count + 1,
-  lease_until = ${inMs('$2')}, due_at = ${inMs('$2')}
+  lease_until = ${inMs('$2')}, due_at = ${inMs('$2')},
+  host = CASE WHEN p.host = '' THEN ${hostOf('p.url')} ELSE p.host END
 FROM chosen c WHERE p.tenant_id = c.tenant_id AND p.task_id = c.task_id AND p.id = c.id
 RETURNING p.tenant_id, p.task_id, p.id, p.webhook_id, p.url, p.protocol, p.auth_scheme, p.key_id, p.nonce, p.ciphertext,
   p.states, p.mode, p.delivered_sequence, p.head_sequence, p.failures, p.lease_count, c.waited_seconds,
@@ -151,7 +186,7 @@ RETURNING p.tenant_id, p.task_id, p.id, p.webhook_id, p.url, p.protocol, p.auth_
   ) r) AS traces`,
 };
 
-const IS_MINE = 'tenant_id = $1 AND task_id = $2 AND id = $3 AND lease_count = $4';
+const IS_MINE = `${ONE_CONFIG} AND lease_count = $4`;
 const NO_LEASE = 'lease_owner = NULL, lease_until = NULL';
 
 /**
@@ -168,7 +203,7 @@ UPDATE push_configs SET delivered_sequence = $5, failures = 0, failing_since = N
   lease_until = CASE WHEN head_sequence > $5 THEN ${inMs('$8')} END,
   due_at = CASE WHEN head_sequence > $5 THEN ${inMs('$8')} END
 WHERE ${IS_MINE} AND state = 'active'
-RETURNING head_sequence AS head`,
+RETURNING head_sequence AS head, EXISTS (SELECT FROM tenants WHERE id = $1 AND suspended_at IS NOT NULL) AS suspended`,
 };
 
 /**
@@ -190,27 +225,34 @@ WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3 AND p.lease_count = $4 A
 RETURNING next.state`,
 };
 
-/** $1 tenant $2 task $3 config $4 lease */
+/** Also ends the lease if it was revoked meanwhile. $1 tenant $2 task $3 config $4 lease */
 const RELEASE: Statement = {
   name: 'push-release',
   text: `
 UPDATE push_configs SET ${NO_LEASE}, due_at = CASE WHEN state = 'active' AND head_sequence > delivered_sequence THEN ${NOW} END
-WHERE ${IS_MINE} AND lease_owner IS NOT NULL`,
+WHERE ${ONE_CONFIG} AND (lease_count = $4 AND lease_owner IS NOT NULL
+  OR lease_count = $4::int + 1 AND lease_owner IS NULL AND lease_until IS NOT NULL)`,
 };
 
-/** The oldest ones. $1 limit */
+/** Some of the oldest ones. $1 limit */
 const LIST_DUE: Statement = {
   text: `
+WITH RECURSIVE ${CLOCK}, ${TENANTS}
 SELECT DISTINCT d.tenant_id, d.task_id FROM (
-  SELECT tenant_id, task_id FROM push_configs p WHERE ${IS_DUE('p')} ORDER BY due_at LIMIT $1::int
+  SELECT p.tenant_id, p.task_id FROM served s, LATERAL (
+    SELECT p.tenant_id, p.task_id, p.due_at FROM push_configs p WHERE p.tenant_id = s.tenant_id AND ${IS_DUE}
+    ORDER BY p.due_at LIMIT $1::int
+  ) p ORDER BY p.due_at LIMIT $1::int
 ) d`,
 };
 
 const COUNT: Statement = {
-  name: 'push-count',
   text: `
+WITH RECURSIVE ${CLOCK}, ${TENANTS}
 SELECT (SELECT count(*)::int FROM push_configs WHERE state = 'dead') AS dead,
-  coalesce((SELECT extract(epoch FROM ${NOW} - min(due_at))::float8 FROM push_configs p WHERE ${IS_DUE('p')}), 0) AS oldest`,
+  greatest(0, coalesce((SELECT extract(epoch FROM (SELECT now FROM clock) - min(
+    (SELECT min(p.due_at) FROM push_configs p WHERE p.tenant_id = s.tenant_id AND p.due_at IS NOT NULL)
+  ))::float8 FROM served s), 0)) AS oldest`,
 };
 
 /** Which push configs are due, and how far each has been told. The log of the task is the outbox: no event is stored here. */
@@ -231,7 +273,8 @@ export class PushDeliveryStore {
   /**
    * The receiver has everything up to `sequence`. If there is more, the lease begins anew, else it ends.
    * @param told what the receiver has answered; unset = there was nothing to tell it
-   * @returns the last event of the log; undefined: the config was deleted, or another worker has it
+   * @returns the last event of the log; undefined: nothing more is to be told now, because the config was deleted or set again,
+   * another worker has it, or its tenant was suspended
    */
   async advance(
     claimed: ClaimedPush,
@@ -240,8 +283,9 @@ export class PushDeliveryStore {
     told?: { status: number; mode?: PushMode | undefined },
   ): Promise<number | undefined> {
     const values = [...keyOf(claimed), sequence, told?.status, told?.mode, leaseMs];
-    const [row] = await this.database.tenantQuery<{ head: number }>(claimed.tenantId, ADVANCE, values);
-    return row?.head;
+    type HeadRow = { head: number; suspended: boolean };
+    const [row] = await this.database.tenantQuery<HeadRow>(claimed.tenantId, ADVANCE, values);
+    return row && !row.suspended ? row.head : undefined;
   }
 
   /** Ends the lease. @returns what has become of the config; undefined: it was deleted, or another worker has it */
@@ -260,7 +304,7 @@ export class PushDeliveryStore {
     await this.database.tenantQuery(claimed.tenantId, RELEASE, keyOf(claimed));
   }
 
-  /** Tasks of all tenants with due configs that nobody has claimed. */
+  /** Tasks with due configs that nobody has claimed, of all tenants that are not suspended. */
   async dueTasks(limit: number): Promise<{ tenantId: string; taskId: string }[]> {
     type TaskKeyRow = { tenant_id: string; task_id: string };
     const rows = await this.database.systemQuery<TaskKeyRow>(LIST_DUE, [limit]);

@@ -1,4 +1,4 @@
-import type { TaskState } from '@baton/a2a';
+import { isTerminal, TaskState } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, type AuditAction, PLATFORM_ACTOR } from '../audit/audit-records.js';
@@ -8,6 +8,7 @@ import { Database, type Statement } from '../connection/database.js';
 import type { Prisma, Webhook as WebhookRow } from '../generated/client.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import { keepInRoom } from '../tenants/tenant-room.js';
+import { hostOf, IS_THERE, NOW, OF_WEBHOOK, REVOKE, untilRequestsEnd } from './push-lease.js';
 
 /** A receiver of a tenant that is told of all tasks, or of those of some agents. */
 export interface Webhook {
@@ -77,7 +78,31 @@ JOIN tasks t ON t.tenant_id = p.tenant_id AND t.id = p.task_id
 WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3`,
 };
 
-/** A tenant's webhooks. Their push configs are made with each task (`attach_webhooks` in the database). */
+const TERMINAL_STATES = Object.values(TaskState)
+  .filter((state) => typeof state === 'number' && isTerminal(state))
+  .join();
+
+/** What is to be told is told at the new URL. Configs of tasks that have ended, and are told, stay. $1 tenant $2 webhook $3 URL */
+const MOVE: Statement = {
+  name: 'webhook-move',
+  text: `
+UPDATE push_configs p SET url = $3::text, host = ${hostOf('$3::text')}, ${REVOKE}
+WHERE ${OF_WEBHOOK} AND ${IS_THERE} AND (p.due_at IS NOT NULL OR p.state = 'dead' OR EXISTS (
+  SELECT FROM tasks t WHERE t.tenant_id = $1 AND t.id = p.task_id AND t.state NOT IN (${TERMINAL_STATES})
+))`,
+};
+
+/** First those that no worker has, then the others: a worker may take one between the two. $1 tenant $2 webhook */
+const DELETE_IDLE: Statement = {
+  name: 'webhook-delete-idle',
+  text: `DELETE FROM push_configs WHERE ${OF_WEBHOOK} AND (lease_until IS NULL OR lease_until <= ${NOW})`,
+};
+const RETIRE_REST: Statement = {
+  name: 'webhook-retire-rest',
+  text: `UPDATE push_configs p SET state = 'removed', due_at = NULL, ${REVOKE} WHERE ${OF_WEBHOOK}`,
+};
+
+/** A tenant's webhooks. Their push configs are made with each task (`attach_push_configs` in the database). */
 @Injectable()
 export class WebhookStore {
   constructor(
@@ -126,20 +151,27 @@ export class WebhookStore {
     return row ? { webhook: webhookOf(row), sealed: sealedOf(row) } : undefined;
   }
 
-  /** @returns undefined if there is no such webhook */
+  /**
+   * Change the given members. If it is disabled or has another URL, nothing goes to the former receiver once this has resolved.
+   * @returns undefined if there is no such webhook
+   */
   async change(
     tenantId: string,
     id: string,
     patch: WebhookPatch,
     by: Actor = PLATFORM_ACTOR,
   ): Promise<Webhook | undefined> {
-    return this.catalog.change(tenantId, async (prisma, record) => {
+    const changed = await this.catalog.change(tenantId, async (prisma, record) => {
       const data = { ...patch, updatedAt: new Date() };
       const [row] = await prisma.webhook.updateManyAndReturn({ where: { tenantId, id }, data });
       if (!row) return undefined;
+      if (patch.url !== undefined || patch.enabled === false)
+        await transactionOf(prisma).query(MOVE, [tenantId, id, row.url]);
       await record(recordOf('webhook.update', row, by));
       return webhookOf(row);
     });
+    if (changed) await untilRequestsEnd(this.database, [tenantId, id]);
+    return changed;
   }
 
   /**
@@ -177,16 +209,20 @@ export class WebhookStore {
     });
   }
 
-  /** With what it was still to be told. @returns whether there was one */
+  /** With what it was still to be told. Once this has resolved, the receiver gets nothing. @returns whether there was one */
   async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
-    return this.catalog.change(tenantId, async (prisma, record) => {
+    const isRemoved = await this.catalog.change(tenantId, async (prisma, record) => {
       // First, so that whoever accepts a task at this moment has attached it, or does not see it any more.
       const { count } = await prisma.webhook.deleteMany({ where: { tenantId, id } });
       if (count === 0) return false;
-      await prisma.pushConfig.deleteMany({ where: { tenantId, webhookId: id } });
+      const transaction = transactionOf(prisma);
+      await transaction.query(DELETE_IDLE, [tenantId, id]);
+      await transaction.query(RETIRE_REST, [tenantId, id]);
       await record({ action: 'webhook.delete', target: { kind: 'webhook', name: id }, by });
       return true;
     });
+    if (isRemoved) await untilRequestsEnd(this.database, [tenantId, id]);
+    return isRemoved;
   }
 
   /** @param after the last event that it was told of @returns undefined if the webhook was deleted */

@@ -114,7 +114,7 @@ export const retryValues = (parameter: number): string =>
 /** How many native webhooks are told of a new task. A tenant without webhooks pays for one look at an index. */
 export const webhooksOf = (task: string, agent: string): string =>
   `CASE WHEN EXISTS (SELECT FROM webhooks w WHERE w.tenant_id = $1 AND w.enabled)
-    THEN attach_webhooks($1, ${task}, ${agent}) ELSE 0 END`;
+    THEN attach_push_configs($1, ${task}, ${agent}) ELSE 0 END`;
 
 /** If the quota refuses the run, nothing is written. */
 const IF_ACCEPTED = 'FROM quota WHERE NOT quota.refused';

@@ -253,10 +253,70 @@ describe('a native webhook', () => {
     await next.end();
     await told(next, second, 3);
     const late = hook.received.slice(after).filter(({ headers }) => headers['webhook-id']?.includes(id));
-    // The one that was under way, if there was one.
-    expect(late.length).toBeLessThanOrEqual(1);
+    expect(late).toEqual([]);
     expect(await configOf(database, task, `webhook:${id}`)).toBeUndefined();
   });
+
+  it.each<[string, (id: string, to: string) => Promise<unknown>, number[]]>([
+    ['deleted', (id) => fixture.webhooks.remove(tenantId, id, by), []],
+    ['disabled', (id) => fixture.webhooks.change(tenantId, id, { enabled: false }, by), []],
+    ['moved', (id, url) => fixture.webhooks.change(tenantId, id, { url }, by), [1, 2, 3]],
+  ])(
+    'that is %s while a request is under way waits for its end, and sends no other there',
+    async (_, change, moved) => {
+      let finish = (): void => undefined;
+      hook.answer = (response) => (finish = () => void response.end());
+      const { id } = await create();
+      const other = await receiver();
+      const task = await RunningTask.start(database, { tenantId });
+      await task.end();
+      await hook.reach(1);
+      let isChanged = false;
+      const changing = change(id, other.url).then(() => (isChanged = true));
+      const revoked = `SELECT FROM push_configs WHERE webhook_id = '${id}' AND lease_owner IS NULL AND lease_until > now()`;
+      while ((await database.systemQuery({ text: revoked }, [])).length === 0) await delay(5);
+      expect(isChanged).toBe(false);
+      finish();
+      await changing;
+      if (moved.length > 0) await told(task, id, 3);
+      expect([hook.sequences, other.sequences]).toEqual([[1], moved]);
+    },
+  );
+});
+
+it('a suspended tenant is told nothing more until it is resumed; then nothing is missing', async () => {
+  let finish = (): void => undefined;
+  const hook = await receiver((response, { sequence }) => {
+    finish = () => void response.end();
+    if (sequence !== 1) finish();
+  });
+  const other = await receiver();
+  const task = await RunningTask.start(database);
+  const suspend = (at: string) =>
+    database.systemQuery(
+      {
+        text: `INSERT INTO tenants (id, slug, suspended_at) VALUES ('${task.tenantId}', '${task.tenantId}', ${at})
+          ON CONFLICT (id) DO UPDATE SET suspended_at = ${at}`,
+      },
+      [],
+    );
+  await addConfig(database, task, { url: hook.url });
+  const working = worker();
+  await hook.reach(1);
+  await suspend('now()');
+  finish();
+  const waits = await until(task, (config) => config?.isLeased === false);
+  expect(waits).toMatchObject({ delivered: 1, isDue: true, failures: 0, state: 'active' });
+  await task.end();
+  // Another tenant is told: this one was passed over.
+  const next = await RunningTask.start(database);
+  await addConfig(database, next, { url: other.url });
+  await untilTold(next, 2);
+  await working.wake(task.tenantId, task.taskId);
+  expect([hook.sequences, other.sequences]).toEqual([[1], [1, 2]]);
+  await suspend('NULL');
+  await untilTold(task, 3);
+  expect(hook.sequences).toEqual([1, 2, 3]);
 });
 
 describe('a delivery that fails', () => {

@@ -195,10 +195,10 @@ export async function addConfig(
     {
       text: `WITH task AS (UPDATE tasks SET push_configs = push_configs + 1 WHERE tenant_id = $1 AND id = $2
         RETURNING last_sequence)
-      INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, mode, states, delivered_sequence, head_sequence, due_at)
-      SELECT $1, $2, $3, $4, $5, $6, $7, $8::int, last_sequence, CASE WHEN last_sequence > $8 THEN now() END FROM task`,
+      INSERT INTO push_configs (tenant_id, task_id, id, url, host, protocol, mode, states, delivered_sequence, head_sequence, due_at)
+      SELECT $1, $2, $3, $4, $9, $5, $6, $7, $8::int, last_sequence, CASE WHEN last_sequence > $8 THEN now() END FROM task`,
     },
-    [tenantId, taskId, id, url, protocol, mode, states, after],
+    [tenantId, taskId, id, url, protocol, mode, states, after, new URL(url).host],
   );
 }
 
