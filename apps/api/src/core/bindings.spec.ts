@@ -1,7 +1,8 @@
 import { ERRORS, type ErrorKind, OPERATIONS, type OperationName, PROFILES, ProtocolError } from '@baton/a2a';
-import { httpRequestOf, METHODS } from '../../../../test/isolation/methods.js';
+import { grpcRequestOf, httpRequestOf, METHODS } from '../../../../test/isolation/methods.js';
 import { type RpcMethod, rpcMethods } from '../../../../test/isolation/rights.js';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { GrpcCaller } from '../testing/grpc-caller.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 
@@ -17,7 +18,7 @@ interface SeenError {
   status?: string;
 }
 
-/** One binding of one protocol version. A new one, such as gRPC, joins by its row in BINDINGS. */
+/** One binding of one protocol version. A new one joins by its row in BINDINGS. */
 interface Binding {
   name: string;
   operations: readonly OperationName[];
@@ -29,14 +30,21 @@ interface Binding {
 
 /**
  * Every error that an operation may throw: its code of JSON-RPC, its status of HTTP+JSON and the name of that, its reason. By
- * A2A 1.0 §5.4 and §11.6, written by hand; A2A 0.3 has the same codes. JSON-RPC has HTTP 200 where `rpcHttp` is not set.
+ * A2A 1.0 §5.4 and §11.6, written by hand; A2A 0.3 has the same codes. JSON-RPC has HTTP 200 where `rpcHttp` is not set. gRPC
+ * has `status`, too, unless `grpc` is set.
  */
 const TABLE: Readonly<
-  Record<ErrorKind, { code: number; http: number; status: string; reason: string; rpcHttp?: number }>
+  Record<
+    ErrorKind,
+    { code: number; http: number; status: string; reason: string; rpcHttp?: number; grpc?: string }
+  >
 > = {
   parse: { code: -32700, http: 400, status: 'INVALID_ARGUMENT', reason: 'PARSE_ERROR' },
   'invalid-request': { code: -32600, http: 400, status: 'INVALID_ARGUMENT', reason: 'INVALID_REQUEST' },
-  'method-not-found': { code: -32601, http: 404, status: 'NOT_FOUND', reason: 'METHOD_NOT_FOUND' },
+  'method-not-found': {
+    ...{ code: -32601, http: 404, status: 'NOT_FOUND', reason: 'METHOD_NOT_FOUND' },
+    grpc: 'UNIMPLEMENTED',
+  },
   'invalid-params': { code: -32602, http: 400, status: 'INVALID_ARGUMENT', reason: 'INVALID_PARAMS' },
   internal: { code: -32603, http: 500, status: 'INTERNAL', reason: 'INTERNAL_ERROR' },
   unavailable: { code: -32603, http: 503, status: 'UNAVAILABLE', reason: 'UNAVAILABLE' },
@@ -116,7 +124,7 @@ const TABLE: Readonly<
   },
   'too-large': {
     ...{ code: -32600, http: 413, status: 'INVALID_ARGUMENT', reason: 'REQUEST_TOO_LARGE' },
-    rpcHttp: 413,
+    ...{ rpcHttp: 413, grpc: 'RESOURCE_EXHAUSTED' },
   },
   'media-type': {
     ...{ code: -32005, http: 415, status: 'INVALID_ARGUMENT', reason: 'UNSUPPORTED_MEDIA_TYPE' },
@@ -129,17 +137,22 @@ const TABLE: Readonly<
 };
 
 let api: FakeApi;
+let grpc: GrpcCaller;
 beforeAll(async () => {
-  api = await startFakeApi();
+  api = await startFakeApi({ GRPC_PORT: '0' });
+  grpc = new GrpcCaller(api.grpcAddress);
 });
-afterAll(() => api.close());
+afterAll(async () => {
+  grpc.close();
+  await api.close();
+});
 
 /** The calls of the specification's own paths, one for each operation. */
-const callsOf = (version: string, isHttp: boolean): ReadonlyMap<OperationName, RpcMethod> =>
+const callsOf = (version: string, over?: 'route' | 'grpc'): ReadonlyMap<OperationName, RpcMethod> =>
   new Map(
     rpcMethods()
       .filter(({ profile, route }) => profile === PROFILES.spec && !route?.namesTenant)
-      .filter((each) => each.version === version && (each.route !== undefined) === isHttp)
+      .filter((each) => each.version === version && (each.route ? 'route' : each.grpc && 'grpc') === over)
       .map((each) => [each.operation, each]),
   );
 
@@ -154,7 +167,7 @@ const seenIn = ({ message, code }: Json, details: unknown): Pick<SeenError, 'mes
 };
 
 function overJsonRpc(version: '1.0' | '0.3'): Binding {
-  const calls = callsOf(version, false);
+  const calls = callsOf(version);
   return {
     name: `JSON-RPC ${version}`,
     operations: [...calls.keys()],
@@ -177,7 +190,7 @@ function overJsonRpc(version: '1.0' | '0.3'): Binding {
 }
 
 function overHttpJson(version: '1.0' | '0.3'): Binding {
-  const calls = callsOf(version, true);
+  const calls = callsOf(version, 'route');
   return {
     name: `HTTP+JSON ${version}`,
     operations: [...calls.keys()],
@@ -208,10 +221,34 @@ function overHttpJson(version: '1.0' | '0.3'): Binding {
   };
 }
 
+function overGrpc(version: '1.0' | '0.3'): Binding {
+  const calls = callsOf(version, 'grpc');
+  return {
+    name: `gRPC ${version}`,
+    operations: [...calls.keys()],
+    async ask(operation) {
+      const method = calls.get(operation)!.grpc!;
+      const { service, rpc } = method;
+      const options = { service, metadata: { authorization: 'Bearer admin', 'baton-agent': 'echo' } };
+      const json = grpcRequestOf(method, NAMED);
+      const { end } = OPERATIONS[operation].streaming
+        ? grpc.stream(rpc, json, options)
+        : await grpc.ask(rpc, json, options);
+      const { status, message, details } = await end;
+      return { message, reason: seenIn({}, details).reason, status };
+    },
+    expected: (kind) => {
+      const { status, reason, grpc: own = status } = TABLE[kind];
+      return { status: own, reason };
+    },
+  };
+}
+
 /** Every binding and version. */
 const BINDINGS: readonly Binding[] = [
   ...[overJsonRpc('1.0'), overJsonRpc('0.3')],
   ...[overHttpJson('1.0'), overHttpJson('0.3')],
+  ...[overGrpc('1.0'), overGrpc('0.3')],
 ];
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
 

@@ -57,14 +57,15 @@ export class GrpcRequest implements CallRequest {
   readonly method = 'POST';
   readonly params = {};
   readonly query = {};
-  // The origin of a call of gRPC is not one of HTTP: nothing is derived from it.
-  readonly host = '';
+  readonly host: string;
   readonly protocol: string;
   readonly socket = {};
+  readonly isGrpc = true;
   readonly routeOptions: { readonly url: string };
 
   constructor({ path, authority, peer, isProxy, secure }: CallOrigin, metadata: Metadata) {
     this.headers = headersOf(metadata, authority);
+    this.host = authority;
     this.id = requestIdOf(this);
     const { 'x-forwarded-for': forwardedFor } = this.headers;
     this.ip = callerAddress(peer, forwardedFor as string | undefined, isProxy);

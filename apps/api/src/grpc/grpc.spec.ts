@@ -7,6 +7,7 @@ import {
   type StreamItem,
   TaskState,
 } from '@baton/a2a';
+import { generateKeyPairSync } from 'node:crypto';
 import { type FakeApi, recordCalls, type RecordedCall, startFakeApi } from '../testing/fake-api.js';
 import { GrpcCaller, V0_3_SERVICE } from '../testing/grpc-caller.js';
 import { request, statusItem, taskItem } from '../testing/samples.js';
@@ -372,6 +373,61 @@ describe('every RPC', () => {
       const rpcs = GRPC_METHODS.filter((each) => each.service === service);
       const [{ codec } = rpcs[0]!] = rpcs;
       expect(new Set(rpcs.map(({ method }) => method))).toEqual(new Set(codec.methods));
+    }
+  });
+});
+
+describe('an extended card', () => {
+  /** The addresses in the card that a caller gets who has named this host. */
+  const addresses = async (at: FakeApi, host: string, service?: string): Promise<string[]> => {
+    const caller = new GrpcCaller(at.grpcAddress, { 'grpc.default_authority': host });
+    const rpc = service === V0_3_SERVICE ? 'GetAgentCard' : 'GetExtendedAgentCard';
+    const { json, end } = await caller.ask(rpc, {}, { ...ECHO, ...(service !== undefined && { service }) });
+    caller.close();
+    expect(end.status).toBe('OK');
+    const found = service === V0_3_SERVICE ? [json] : (json.supportedInterfaces as object[]);
+    return [...new Set(found.map((each) => (each as { url: string }).url))].map((each) =>
+      each.replace(/\/agents\/echo.*/, ''),
+    );
+  };
+  const useCards = (at: FakeApi): void => {
+    at.operations.getExtendedAgentCard = async ({ buildCard, agent }) => buildCard!(agent);
+  };
+  const portsOf = (at: FakeApi) => [new URL(at.url).port, at.grpcAddress.split(':').at(-1)!] as const;
+
+  it.each(['agents.internal', '127.0.0.1', '[::1]', 'localhost'])(
+    'names the host that the caller has called: %s',
+    async (name) => {
+      useCards(api);
+      const [http, port] = portsOf(api);
+      expect(await addresses(api, `${name}:${port}`)).toEqual([`http://${name}:${http}`, `${name}:${port}`]);
+      expect(await addresses(api, `${name}:${port}`, V0_3_SERVICE)).toEqual([`http://${name}:${http}`]);
+    },
+  );
+
+  it.each(['user@evil.example', 'evil.example:80:80', '999.999.999.999', 'x'.repeat(64)])(
+    'names the default for %j, which is none',
+    async (host) => {
+      useCards(api);
+      expect((await addresses(api, host))[0]).toBe(api.url);
+    },
+  );
+
+  it('names PUBLIC_URL wherever there is one, and with a signing key no host that a caller makes up', async () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const CARD_SIGNING_KEY = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+    const signing = await startFakeApi({ GRPC_PORT: '0', CARD_SIGNING_KEY });
+    const named = await startFakeApi({ GRPC_PORT: '0', PUBLIC_URL: 'https://agents.example' });
+    try {
+      useCards(signing);
+      useCards(named);
+      const [http, port] = portsOf(signing);
+      expect((await addresses(signing, `127.0.0.1:${port}`))[0]).toBe(`http://127.0.0.1:${http}`);
+      for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1:1', `127.0.0.1:${http}`])
+        expect((await addresses(signing, host))[0]).toBe(signing.url);
+      expect((await addresses(named, `evil.example:${portsOf(named)[1]}`))[0]).toBe('https://agents.example');
+    } finally {
+      await Promise.all([signing.close(), named.close()]);
     }
   });
 });

@@ -9,11 +9,12 @@ const SCHEMES: ReadonlySet<string> = new Set(['http', 'https']);
 /** Names of the machine itself. */
 const OWN_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-type Asked = Pick<CallRequest, 'host' | 'protocol' | 'socket'>;
+type Asked = Pick<CallRequest, 'host' | 'protocol' | 'socket' | 'isGrpc'>;
 
 /**
  * The URL at which callers reach this server. Cards contain it. Where nobody has set one it is the origin that the request
- * came to, because some clients demand that a card stays at its own origin. A URL of `localhost` counts as none: it is
+ * came to, because some clients demand that a card stays at its own origin. A call of gRPC says only the name; the port of HTTP
+ * is the one that this server listens on. A URL of `localhost` counts as none: it is
  * the default, also that of `docker compose`, and it is right for few callers.
  */
 @Injectable()
@@ -46,8 +47,12 @@ export class PublicUrl {
   of(request: Asked): string {
     if (this.isSet) return this.url;
     const origin = originOf(request);
-    if (!origin || (this.signs && !isOwn(origin, request))) return this.url;
-    return origin.origin;
+    if (!origin || (this.signs && !isOwn(origin, request.isGrpc ? this.grpcPort : request.socket.localPort)))
+      return this.url;
+    if (!request.isGrpc) return origin.origin;
+    const beside = new URL(this.url);
+    beside.hostname = origin.hostname;
+    return beside.origin;
   }
 
   /** Whether caches between here and the callers may show others what was made for this caller. */
@@ -84,7 +89,7 @@ function originOf({ host, protocol }: Asked): URL | undefined {
 }
 
 /** Whether the origin is the port of this machine that the caller is connected to. */
-function isOwn({ protocol, hostname, port }: URL, { socket }: Asked): boolean {
+function isOwn({ protocol, hostname, port }: URL, localPort: number | undefined): boolean {
   const ownPort = port || (protocol === 'https:' ? '443' : '80');
-  return OWN_NAMES.has(hostname) && ownPort === String(socket.localPort);
+  return OWN_NAMES.has(hostname) && ownPort === String(localPort);
 }

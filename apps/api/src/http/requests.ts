@@ -22,6 +22,8 @@ export interface CallRequest {
   readonly host: string;
   readonly protocol: string;
   readonly socket: { readonly localPort?: number };
+  /** It has come to the gRPC port: the port in `host` is not one of HTTP. */
+  readonly isGrpc?: boolean;
   readonly routeOptions: { readonly url?: string };
 }
 
