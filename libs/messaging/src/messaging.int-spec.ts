@@ -95,12 +95,100 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       const run = someRun();
       await one.enqueueRuns([run]);
       expect(await lines.reach(2)).toEqual(['ready', run.runId]);
+      const shared = [someRun(), someRun()];
+      await one.enqueueNewRuns(shared);
+      await lines.reach(4);
       child.kill('SIGKILL');
       await once(child, 'exit');
 
       const inbox = new Inbox<RunJob>();
       consume(other, inbox);
-      expect(await inbox.reach(1)).toEqual([run]);
+      const again = (await inbox.reach(3)).map(({ runId }) => runId);
+      expect(again.sort()).toEqual([run, ...shared].map(({ runId }) => runId).sort());
+    });
+
+    it('puts new runs into shared jobs, and each run into the hands of one worker', async () => {
+      const runs = Array.from({ length: 60 }, () => someRun());
+      await Promise.all([
+        ...runs.slice(20).map((run) => one.enqueueNewRuns([run])),
+        one.enqueueNewRuns(runs.slice(0, 20)),
+      ]);
+      expect(await other.queueDepth()).toEqual({ waiting: 60, active: 0 });
+      const inbox = new Inbox<RunJob>();
+      consume(one, inbox);
+      consume(other, inbox);
+      const received = (await inbox.reach(60)).map(({ runId }) => runId);
+      expect(received.sort()).toEqual(runs.map(({ runId }) => runId).sort());
+      while ((await one.queueDepth()).active > 0);
+      expect(inbox.items).toHaveLength(60);
+    });
+
+    it('is done with a run once it is claimed, and the run keeps its slot until it is over', async () => {
+      const [mine, others] = [new Inbox<RunJob>(), new Inbox<RunJob>()];
+      const finish: (() => void)[] = [];
+      const consumer = one.consumeRuns(2, async (job, claimed) => {
+        mine.push(job);
+        claimed();
+        await new Promise<void>((resolve) => finish.push(resolve));
+      });
+      const [first, ...runs] = Array.from({ length: 8 }, () => someRun());
+      await one.enqueueNewRuns([first!]);
+      await mine.reach(1);
+      while ((await one.queueDepth()).active > 0);
+      // Those that find no slot here are for the others.
+      await one.enqueueNewRuns(runs);
+      await mine.reach(2);
+      consume(other, others);
+      await others.reach(6);
+      expect(mine.items).toEqual([first, runs[0]]);
+      expect(others.items).toEqual(runs.slice(1));
+      let isClosed = false;
+      const closing = consumer.close().then(() => (isClosed = true));
+      finish[0]?.();
+      await one.ping();
+      expect(isClosed).toBe(false);
+      finish[1]?.();
+      await closing;
+    });
+
+    it('gives back a run with a job of its own, too', async () => {
+      const [mine, others] = [new Inbox<RunJob>(), new Inbox<RunJob>()];
+      let finish = (): void => undefined;
+      const over = new Promise<void>((resolve) => (finish = resolve));
+      one.consumeRuns(2, async (job, claimed) => {
+        mine.push(job);
+        claimed();
+        await over;
+      });
+      await one.enqueueNewRuns([someRun(), someRun()]);
+      await mine.reach(2);
+      const last = someRun();
+      // It is taken by the full worker: there is no other yet.
+      await one.enqueueNewRuns([last]);
+      const third = await installation.process();
+      consume(third, others);
+      expect(await others.reach(1)).toEqual([last]);
+      expect(mine.items).toHaveLength(2);
+      finish();
+    });
+
+    it('takes the next run when one is over', async () => {
+      const inbox = new Inbox<RunJob>();
+      let running = 0;
+      one.consumeRuns(3, async (job, claimed) => {
+        running += 1;
+        expect(running).toBeLessThanOrEqual(3);
+        await other.ping();
+        claimed();
+        await other.ping();
+        running -= 1;
+        inbox.push(job);
+      });
+      const runs = Array.from({ length: 50 }, () => someRun());
+      for (const run of runs) void other.enqueueNewRuns([run]);
+      await inbox.reach(25);
+      await other.enqueueNewRuns(runs.map((run) => ({ ...run, attempt: 1 })));
+      await inbox.reach(100);
     });
 
     it('finishes what is in hand before a worker is closed, and takes no more', async () => {

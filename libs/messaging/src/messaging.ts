@@ -12,6 +12,13 @@ export interface RunJob {
   attempt: number;
 }
 
+/**
+ * Executes a run. Must never reject.
+ * @param claimed to be called when Postgres has said who has the run: its job is then done, and the run goes on. A job
+ *   whose process dies before that is delivered again.
+ */
+export type RunHandler = (job: RunJob, claimed: () => void) => Promise<void>;
+
 /** A task has events that its push configs wait for. What is due is in Postgres. */
 export interface PushJob {
   tenantId: string;
@@ -98,8 +105,13 @@ export abstract class Messaging {
   abstract start(timeoutMs: number): Promise<void>;
   /** Put runs on the queue. Adding the same (runId, attempt) again while it waits is a no-op. Rejects fast (≤ 2 s) when the server is away. */
   abstract enqueueRuns(jobs: readonly RunJob[]): Promise<void>;
-  /** Take jobs. The handler must never reject; a job whose process dies is delivered again. */
-  abstract consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): Consumer;
+  /**
+   * Put runs on the queue that have not been there with this attempt. Runs of one call share jobs. Rejects fast (≤ 2 s) when
+   * the server is away.
+   */
+  abstract enqueueNewRuns(jobs: readonly RunJob[]): Promise<void>;
+  /** Take runs, and execute at most `concurrency` at a time. */
+  abstract consumeRuns(concurrency: number, handle: RunHandler): Consumer;
   /** Set when a schedule fires. Replaces earlier times. Rejects fast (≤ 2 s) when the server is away. */
   abstract setTicks(times: TickTimes): Promise<void>;
   /** The schedule no longer fires. Rejects fast (≤ 2 s) when the server is away. */
@@ -135,7 +147,7 @@ export abstract class Messaging {
   abstract onReconnect(listener: () => void): Unsubscribe;
   /** Rejects with a plain reason if the server does not answer. */
   abstract ping(): Promise<void>;
-  /** Jobs waiting and active. */
+  /** Runs on the queue: waiting, and those that a worker has and that are not yet claimed. */
   abstract queueDepth(): Promise<{ waiting: number; active: number }>;
   abstract close(): Promise<void>;
 }

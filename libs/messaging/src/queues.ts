@@ -33,25 +33,32 @@ interface Delivery {
   dueAt: number | undefined;
 }
 
-type Deliver = (delivery: Delivery) => Promise<void>;
+export type Deliver = (delivery: Delivery) => Promise<void>;
+
+/** How often the consumers of a queue ask its server. Every question is a script of several commands, also while idle. */
+export interface Pace {
+  /** A job of a worker that died is delivered again after this, and up to two intervals. */
+  lockDuration: number;
+  stalledInterval: number;
+  /** In seconds: a read of an empty queue. New jobs end it at once. */
+  drainDelay: number;
+}
+
+/** Of queues whose jobs are mere news: if one is lost, a sweep finds in Postgres what it was about. */
+export const NEWS: Pace = { lockDuration: 15_000, stalledInterval: 15_000, drainDelay: 30 };
 
 /** A queue on BullMQ, whichever server it lives on. */
-abstract class JobQueue<B extends IQueueBackend, C> {
+export abstract class JobQueue<B extends IQueueBackend, C> {
   protected readonly queue: Pick<
     Queue,
-    | 'add'
-    | 'addBulk'
-    | 'getJobCounts'
-    | 'upsertJobScheduler'
-    | 'removeJobScheduler'
-    | 'waitUntilReady'
-    | 'close'
-  >;
+    'add' | 'addBulk' | 'upsertJobScheduler' | 'removeJobScheduler' | 'waitUntilReady' | 'close'
+  > & { getBackend(): Pick<IQueueBackend, 'getRanges'> };
   private readonly workers = new Set<QueueWorker>();
 
   constructor(
     private readonly driver: QueueDriver<B, C>,
-    private readonly log: QuietLog,
+    protected readonly log: QuietLog,
+    private readonly pace: Pace = NEWS,
   ) {
     const queue = new driver.classes.Queue(driver.name, {
       connection: driver.producer,
@@ -91,10 +98,7 @@ abstract class JobQueue<B extends IQueueBackend, C> {
           prefix,
           autorun: false,
           concurrency,
-          // A job whose worker died before its claim is delivered again within three seconds. The job of a claimed run
-          // is not needed again: the sweeper enqueues the run when its lease has expired.
-          lockDuration: 2_000,
-          stalledInterval: 1_000,
+          ...this.pace,
           // Postgres decides when a run has failed; the queue only delivers, again and again if it must.
           maxStalledCount: 1_000_000,
           runRetryDelay: 500,
@@ -113,31 +117,6 @@ abstract class JobQueue<B extends IQueueBackend, C> {
         this.workers.delete(worker);
       },
     };
-  }
-}
-
-/** The queue of runs. */
-export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
-  /** Puts runs on the queue. Does nothing for a run that is on it already. */
-  async enqueue(runs: readonly RunJob[]): Promise<void> {
-    if (runs.length === 0) return;
-    const entries = runs.map(({ tenantId, taskId, runId, attempt }) => {
-      const data: RunJob = { tenantId, taskId, runId, attempt };
-      return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
-    });
-    const [first] = entries;
-    // On Postgres a bulk makes a temporary table: for one job that is ten times the work of adding it.
-    if (first && entries.length === 1) await this.queue.add(first.name, first.data, first.opts);
-    else await this.queue.addBulk(entries);
-  }
-
-  consume(concurrency: number, execute: (job: RunJob) => Promise<void>): Consumer {
-    return this.open(concurrency, async ({ name, data }) => execute(decodeJob('run', name, data)));
-  }
-
-  async depth(): Promise<{ waiting: number; active: number }> {
-    const counts = await this.queue.getJobCounts('wait', 'active');
-    return { waiting: counts['wait'] ?? 0, active: counts['active'] ?? 0 };
   }
 }
 
@@ -312,6 +291,9 @@ const runJob = z.object({
   attempt: z.int().min(0),
 }) satisfies z.ZodType<RunJob>;
 
+/** Execute several runs. */
+const runsJob = z.object({ runs: z.array(runJob).min(1).max(1_000) });
+
 /** Fire a schedule, if Postgres finds it due. */
 const tick = z.object({
   tenantId: id,
@@ -323,7 +305,7 @@ const tick = z.object({
 const pushJob = z.object({ tenantId: id, taskId: id }) satisfies z.ZodType<PushJob>;
 
 /** Every kind of job by name: what producers may add and consumers receive. */
-const jobCatalog = { run: runJob, tick, push: pushJob };
+const jobCatalog = { run: runJob, runs: runsJob, tick, push: pushJob };
 
 type Catalog = typeof jobCatalog;
 

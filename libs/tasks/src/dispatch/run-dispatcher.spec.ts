@@ -13,13 +13,13 @@ const job = (runId: string): RunJob => ({
 });
 
 /** A dispatcher with a queue that the test sees. */
-function dispatcherOn(enqueueRuns: Messaging['enqueueRuns']) {
+function dispatcherOn(enqueueNewRuns: Messaging['enqueueNewRuns']) {
   const warned: unknown[] = [];
   const logger = { warn: (...said: unknown[]) => warned.push(said) } as unknown as Logger;
   const unused = {} as DispatchStore & LimitsService & Environment;
   return {
     warned,
-    dispatcher: new RunDispatcher(unused, unused, { enqueueRuns } as Messaging, unused, logger),
+    dispatcher: new RunDispatcher(unused, unused, { enqueueNewRuns } as Messaging, unused, logger),
   };
 }
 

@@ -85,7 +85,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   /** Never rejects. */
   private async enqueueAll(runs: readonly RunJob[]): Promise<undefined[]> {
     try {
-      await this.messaging.enqueueRuns(runs);
+      await this.messaging.enqueueNewRuns(runs);
     } catch (error) {
       for (const run of runs) {
         this.logger.warn('queue is away; the sweeper will enqueue the run', { err: error, ...run });
@@ -147,7 +147,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     this.slots.update(seen, runs.length);
     // Some tenants had fewer waiting runs than slots: the other slots go to other tenants.
     if (runs.length > 0 && runs.length < granted) this.asked = true;
-    await this.messaging.enqueueRuns(runs);
+    await this.messaging.enqueueNewRuns(runs);
   }
 
   private grantsFor(seen: SlotUsage): Grant[] {

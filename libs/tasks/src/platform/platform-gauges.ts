@@ -3,7 +3,7 @@ import { Messaging } from '@baton/messaging';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 
-const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue by state', ['state']);
+const QUEUE_DEPTH = gauge('baton_queue_depth', 'Runs on the queue by state', ['state']);
 const RUNS = gauge('baton_runs', 'Runs in Postgres by state', ['state']);
 
 /** Brings the gauges that describe the whole platform up to date before each scrape. */

@@ -73,11 +73,13 @@ export class RunExecutor {
   /**
    * Execute the run that a job names. Never rejects. After any failure the run's row shows what is left to do, and the
    * sweeper finds it.
+   * @param claimed called when Postgres has said who has the run
    */
-  async execute(job: RunJob): Promise<void> {
+  async execute(job: RunJob, claimed: () => void = NOTHING): Promise<void> {
     const log = this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
     try {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
+      claimed();
       // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
       if (run.attempt === 1) this.starts.observe(run.waitedSeconds);
@@ -346,21 +348,21 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
 
   onApplicationBootstrap(): void {
     const { workerConcurrency } = this.environment;
-    const consumer = this.messaging.consumeRuns(workerConcurrency, (job) => this.take(job));
+    const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) => this.take(job, claimed));
     this.consumer = consumer;
     // A worker that does not reach Postgres can claim nothing: the jobs are for the others.
     this.active.onPostgres = (isReached) => (isReached ? consumer.resume() : consumer.pause());
     this.logger.info('worker takes runs', { workerId: this.worker.id, workerConcurrency });
   }
 
-  private async take(job: RunJob): Promise<void> {
+  private async take(job: RunJob, claimed: () => void): Promise<void> {
     const { tenantId, runId } = job;
     // With the heartbeat on: it notices first if Postgres does not answer.
     const entering = this.active.whileClaiming(tenantId, runId, () => this.quarantine.enter(job));
     const leave = await unlessCutOff(entering, this.active.cutOff, (late) => late?.());
     if (!leave) return;
     try {
-      await this.executor.execute(job);
+      await this.executor.execute(job, claimed);
     } finally {
       leave();
     }

@@ -23,6 +23,7 @@ import {
   Messaging,
   MessagingUnavailableError,
   type PushJob,
+  type RunHandler,
   type RunJob,
   type Spending,
   type TaskSignal,
@@ -31,7 +32,8 @@ import {
   type Unsubscribe,
 } from '../../messaging.js';
 import { RateCounters } from '../../rate-counters.js';
-import { PushQueue, RunQueue, TickQueue } from '../../queues.js';
+import { PushQueue, TickQueue } from '../../queues.js';
+import { RunQueue } from '../../run-queue.js';
 import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
 
 /** A payload of NOTIFY has at most 8,000 bytes; the rest is for the task's ids. */
@@ -117,7 +119,11 @@ export class PostgresMessaging extends Messaging {
     await this.ask(ENQUEUE_MS, () => this.started.runs.enqueue(jobs));
   }
 
-  override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): Consumer {
+  override async enqueueNewRuns(jobs: readonly RunJob[]): Promise<void> {
+    await this.ask(ENQUEUE_MS, () => this.started.runs.enqueueNew(jobs));
+  }
+
+  override consumeRuns(concurrency: number, handle: RunHandler): Consumer {
     return this.started.runs.consume(concurrency, handle);
   }
 

@@ -9,14 +9,16 @@ const PING_MS = 2_000;
 
 const reconnectDelay = (tries: number): number => Math.min(50 * 2 ** Math.min(tries, 5), 1_000);
 
-/** Options of a consumer's connections: BullMQ wants them to wait for the server without end. */
-export function consumerOptions(url: string): ConnectionOptions {
+/**
+ * Options of a consumer's connections: BullMQ wants them to wait for the server without end.
+ * @param readMs how long a read of an empty queue lasts; the connection is silent for so long
+ */
+export function consumerOptions(url: string, readMs: number): ConnectionOptions {
   return {
     url,
     maxRetriesPerRequest: null,
     retryStrategy: reconnectDelay,
-    // Longer than BullMQ's blocking read of five seconds.
-    socketTimeout: 2 * SILENCE_MS,
+    socketTimeout: readMs + SILENCE_MS,
     connectionName: 'baton-consumer',
   };
 }

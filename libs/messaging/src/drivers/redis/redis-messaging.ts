@@ -5,6 +5,7 @@ import {
   type ControlMessage,
   Messaging,
   type PushJob,
+  type RunHandler,
   type RunJob,
   type Spending,
   type TaskSignal,
@@ -20,7 +21,8 @@ import {
   encodeSignal,
 } from '../../channels.js';
 import { RateCounters } from '../../rate-counters.js';
-import { PushQueue, RunQueue, TickQueue } from '../../queues.js';
+import { NEWS, type Pace, PushQueue, TickQueue } from '../../queues.js';
+import { RUNS, RunQueue } from '../../run-queue.js';
 import { RedisChannels, consumerOptions, RedisConnection } from './redis-connection.js';
 
 /** Events travel with their signal up to this size. */
@@ -74,12 +76,12 @@ export class RedisMessaging extends Messaging {
     const driver = {
       classes: withBackend<RedisQueueBackend, ConnectionOptions>(createRedisBackend),
       producer: this.connection.client,
-      consumer: consumerOptions(url),
       prefix: namespace,
     };
-    this.queue = new RunQueue({ ...driver, name: 'runs' }, this.log);
-    this.ticks = new TickQueue({ ...driver, name: 'ticks' }, this.log);
-    this.pushes = new PushQueue({ ...driver, name: 'pushes' }, this.log);
+    const consumer = (pace: Pace) => consumerOptions(url, pace.drainDelay * 1_000);
+    this.queue = new RunQueue({ ...driver, name: 'runs', consumer: consumer(RUNS) }, this.log);
+    this.ticks = new TickQueue({ ...driver, name: 'ticks', consumer: consumer(NEWS) }, this.log);
+    this.pushes = new PushQueue({ ...driver, name: 'pushes', consumer: consumer(NEWS) }, this.log);
   }
 
   override async start(timeoutMs: number): Promise<void> {
@@ -95,7 +97,11 @@ export class RedisMessaging extends Messaging {
     await this.connection.ask(ENQUEUE_MS, () => this.queue.enqueue(jobs));
   }
 
-  override consumeRuns(concurrency: number, handle: (job: RunJob) => Promise<void>): Consumer {
+  override async enqueueNewRuns(jobs: readonly RunJob[]): Promise<void> {
+    await this.connection.ask(ENQUEUE_MS, () => this.queue.enqueueNew(jobs));
+  }
+
+  override consumeRuns(concurrency: number, handle: RunHandler): Consumer {
     return this.queue.consume(concurrency, handle);
   }
 
