@@ -4,6 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { type Actor, type AuditAction, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient, type Change, NameTakenError, transactionOf } from '../connection/catalog-client.js';
+import type { Statement } from '../connection/database.js';
 import { Prisma } from '../generated/client.js';
 import { type Kept, keepInRoom } from '../tenants/tenant-room.js';
 import { VERSION_BYTES } from '../tenants/usage.store.js';
@@ -19,8 +20,14 @@ interface EntryRow extends Omit<CatalogEntry, 'origin' | 'definition' | 'status'
   enabled: boolean;
 }
 
-const ENTRY = Prisma.sql`id::text, slug, definition, version, enabled, created_at AS "createdAt",
+const ENTRY_COLUMNS = `id::text, slug, definition, version, enabled, created_at AS "createdAt",
   updated_at AS "updatedAt"`;
+const ENTRY = Prisma.raw(ENTRY_COLUMNS);
+/** $1 tenant, $2 slug, $3 id or null */
+const FIND: Statement = {
+  text: `SELECT ${ENTRY_COLUMNS} FROM agents
+    WHERE tenant_id = $1::uuid AND deleted_at IS NULL AND (slug = $2 OR id = $3::uuid) LIMIT 1`,
+};
 const VERSION_COLUMNS = Prisma.sql`tenant_id, agent_id, version, definition, enabled, created_by, bytes`;
 const BYTES = Prisma.raw(VERSION_BYTES);
 
@@ -58,11 +65,9 @@ export class AgentCatalogStore {
   /** Finds an agent by slug or id. Never finds a deleted one. */
   async find(tenantId: string, slugOrId: string): Promise<CatalogEntry | undefined> {
     if (slugOrId.includes('\0')) return undefined;
-    const names = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
-    const row = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.catalogAgent.findFirst({ where: { tenantId, deletedAt: null, ...names } }),
-    );
-    return row ? entryOf(row) : undefined;
+    const id = isUuid(slugOrId) ? slugOrId : null;
+    const [row] = await this.catalog.queryInTenant<EntryRow>(tenantId, FIND, [tenantId, slugOrId, id]);
+    return row && entryOf(row);
   }
 
   /**

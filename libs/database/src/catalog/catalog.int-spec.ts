@@ -5,7 +5,9 @@ import {
   AgentCatalogStore,
   AgentStore,
   CatalogClient,
+  HostStore,
   NameTakenError,
+  SecretStore,
   TenantStore,
   TokenStore,
   isTransient,
@@ -289,6 +291,33 @@ it('a catalog that can not be reached is an error to try again after', async () 
   expect(isTransient(error)).toBe(true);
   expect((error as Error).message).toMatch(/^Postgres is not available/);
   await nowhere.close();
+});
+
+it('what calls and runs read and note needs no Prisma, and tells the same', async () => {
+  const { id: tenantId } = await tenants.create('swift');
+  const secret = { hash: 'the hash', prefix: 'the prefix' };
+  const rights = { name: 'ci', scopes: [], agents: [], requestsPerSecond: null, expiresAt: null };
+  const token = await tokens.create({ ...secret, ...rights, tenantId });
+  const agent = await entries.create(newAgent(tenantId, 'calm', 'one'));
+  await catalog.run(
+    (prisma) =>
+      prisma.$executeRaw`UPDATE api_tokens SET scopes = NULL, agents = NULL WHERE id = ${token.id}::uuid`,
+  );
+  const calls = new CatalogClient(testDatabase.url);
+  const prisma = jest.spyOn(calls, 'prisma', 'get');
+  const inUse = new TokenStore(calls);
+  const at = new Date('2026-11-22T18:00:00Z');
+  await inUse.noteUses([{ id: token.id, tenantId, at }]);
+  expect(await inUse.byHash(secret.hash)).toEqual({ ...token, lastUsedAt: at });
+  expect(await new TenantStore(calls).byId(tenantId)).toEqual(await tenants.bySlug('swift'));
+  expect(await new AgentCatalogStore(calls).find(tenantId, 'calm')).toEqual(agent);
+  expect(await new AgentCatalogStore(calls).find(tenantId, agent.id)).toEqual(agent);
+  const { id: other } = await tenants.create('slow');
+  expect(await new AgentCatalogStore(calls).find(other, agent.id)).toBeUndefined();
+  expect(await new HostStore(calls).find('nowhere.example')).toBeUndefined();
+  expect(await new SecretStore(calls).find({ tenantId, name: 'none' })).toBeUndefined();
+  expect(prisma).not.toHaveBeenCalled();
+  await calls.close();
 });
 
 it('every model of the schema is what the migrations have made', async () => {

@@ -1,11 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
+import type { Statement } from '../connection/database.js';
 import type { PrismaClient } from '../generated/client.js';
 import type { HostBinding } from './catalog-records.js';
 
 /** Longest name of the DNS. */
 const MAX_LENGTH = 253;
+
+/** $1 host */
+const FIND: Statement = {
+  text: `SELECT host, tenant_id::text AS "tenantId", agent, public FROM hosts WHERE host = $1`,
+};
 
 /** Host names and the agents that they are bound to. */
 @Injectable()
@@ -17,10 +23,8 @@ export class HostStore {
     const name = hostName(host);
     // No binding has such a name, and Postgres refuses U+0000 in a text.
     if (name === '' || name.length > MAX_LENGTH || name.includes('\0')) return undefined;
-    const row = await this.catalog.run((prisma) =>
-      prisma.hostBinding.findUnique({ where: { host: name }, omit: { createdAt: true } }),
-    );
-    return row ?? undefined;
+    const [binding] = await this.catalog.query<HostBinding>(FIND, [name]);
+    return binding;
   }
 
   /** Bind the host, or change its binding. Undefined: it is bound to another tenant. Nothing changes. */

@@ -2,6 +2,7 @@ import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient, type Change, transactionOf } from '../connection/catalog-client.js';
+import type { Statement } from '../connection/database.js';
 import { Prisma, type Secret } from '../generated/client.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import { type Kept, keepInRoom } from '../tenants/tenant-room.js';
@@ -12,6 +13,11 @@ const INFO = { name: true, keyId: true, origins: true, createdAt: true, updatedA
 
 /** No tenant has it. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+
+/** $1 tenant, $2 name */
+const FIND: Statement = {
+  text: `SELECT key_id AS "keyId", nonce, ciphertext, origins FROM secrets WHERE tenant_id = $1::uuid AND name = $2`,
+};
 
 /** Encrypted secrets of tenants. The values cannot be read without the master key. */
 @Injectable()
@@ -81,10 +87,8 @@ export class SecretStore {
   }
 
   async find({ tenantId, name }: SecretKey): Promise<BoundSecret | undefined> {
-    const row = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.secret.findUnique({ where: { tenantId_name: { tenantId, name } } }),
-    );
-    return row ? { ...row, origins: originsOf(row) } : undefined;
+    const [secret] = await this.catalog.queryInTenant<BoundSecret>(tenantId, FIND, [tenantId, name]);
+    return secret;
   }
 
   /** By name, in the order of the database. @param page unset = all */

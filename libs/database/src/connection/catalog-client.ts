@@ -1,9 +1,9 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { Pool, type PoolClient } from 'pg';
+import { Pool, type PoolClient, type QueryResultRow } from 'pg';
 import type { AuditListener, AuditRecord, NewAuditRecord } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { Prisma, PrismaClient } from '../generated/client.js';
-import type { Transaction } from './database.js';
+import type { Statement, Transaction, Values } from './database.js';
 import { systemScope, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
 
@@ -43,9 +43,16 @@ export interface CatalogOptions {
   onAudit?: AuditListener | undefined;
 }
 
-/** Leaves the connection's scope for that of a tenant, which cannot read the key, until the transaction ends. */
+/** Leaves the connection's scope for that of a tenant, which cannot read the key, until the transaction ends. $1 tenant */
+const ENTER = `SELECT set_config('baton.tenant', $1, true), set_config('baton.system_key', '', true)`;
+
+/** The same for Prisma. */
 const enter = (tenantId: string): Prisma.Sql =>
   Prisma.sql`set_config('baton.tenant', ${tenantId}, true), set_config('baton.system_key', '', true)`;
+
+const rethrowPlain = (error: unknown): never => {
+  throw plainError(error);
+};
 
 /** With the protocol that takes one statement: behind a `;` nothing ends a tenant's transaction. */
 function takeOneStatement(client: PoolClient): void {
@@ -58,10 +65,11 @@ function takeOneStatement(client: PoolClient): void {
 /**
  * Prisma for tenants, tokens and agents, on connections of its own. A query for one tenant runs in that tenant's scope
  * (`inTenant`). The others run across tenants, in the scope of the connection: a token is found before its tenant is known,
- * and operators see all tenants.
+ * and operators see all tenants. What a call or a run asks is SQL (`query`, `queryInTenant`): most processes never load
+ * Prisma.
  */
 export class CatalogClient {
-  readonly prisma: PrismaClient;
+  private client: PrismaClient | undefined;
   private readonly pool: Pool;
   private readonly onAudit: AuditListener | undefined;
 
@@ -84,19 +92,49 @@ export class CatalogClient {
       client.on('error', () => undefined);
       takeOneStatement(client);
     });
-    this.prisma = new PrismaClient({
+  }
+
+  get prisma(): PrismaClient {
+    this.client ??= new PrismaClient({
       adapter: new PrismaPg(this.pool),
       errorFormat: 'minimal',
       // The default of 2 s to get a connection for a transaction is too short for a busy machine.
       transactionOptions: { maxWait: CONNECT_TIMEOUT_MS, timeout: STATEMENT_TIMEOUT_MS },
     });
+    return this.client;
+  }
+
+  /** One statement across tenants, without Prisma. Rejects like `run`. */
+  async query<Row extends QueryResultRow>({ text }: Statement, values: Values): Promise<Row[]> {
+    const { rows } = await this.pool.query<Row>(text, [...values]).catch(rethrowPlain);
+    return rows;
+  }
+
+  /** Like `query`, as the tenant: row-level security shows the statement that tenant's rows only. */
+  async queryInTenant<Row extends QueryResultRow>(
+    tenantId: string,
+    { text }: Statement,
+    values: Values,
+  ): Promise<Row[]> {
+    const scope = tenantScope(tenantId);
+    const client = await this.pool.connect().catch(rethrowPlain);
+    try {
+      await client.query('BEGIN');
+      await client.query(ENTER, [scope]);
+      const { rows } = await client.query<Row>(text, [...values]);
+      await client.query('COMMIT');
+      client.release();
+      return rows;
+    } catch (error) {
+      // Its transaction is left open.
+      client.release(true);
+      throw plainError(error);
+    }
   }
 
   /** Run a query across tenants; a lost connection rejects with `DatabaseUnavailableError`. */
   async run<T>(query: (prisma: PrismaClient) => Promise<T>): Promise<T> {
-    return query(this.prisma).catch((error: unknown) => {
-      throw plainError(error);
-    });
+    return query(this.prisma).catch(rethrowPlain);
   }
 
   /**
@@ -142,7 +180,7 @@ export class CatalogClient {
   }
 
   async close(): Promise<void> {
-    await this.prisma.$disconnect();
+    await this.client?.$disconnect();
     if (!this.pool.ending) await this.pool.end();
   }
 

@@ -37,7 +37,7 @@ const USERS: Readonly<Record<string, string>> = {
 };
 
 const SYSTEM =
-  /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE|systemScope)\b|\bcatalog\.(run|changeAcross)\(|\.prisma\b|'system'/;
+  /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE|systemScope)\b|\bcatalog\.(run|query|changeAcross)[<(]|\.prisma\b|'system'/;
 
 const sourcesBelow = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })

@@ -4,8 +4,18 @@ import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient, explainTaken } from '../connection/catalog-client.js';
+import type { Statement } from '../connection/database.js';
 import type { Tenant as TenantRow } from '../generated/client.js';
 import type { PageAfter, Tenant } from './tenant-records.js';
+
+/** $1 tenant */
+const BY_ID: Statement = {
+  text: `SELECT id::text, slug, default_agent AS "defaultAgent", index_model AS "indexModel",
+    index_model_url AS "indexModelUrl", limits, egress_allow AS "egressAllow", egress_deny AS "egressDeny",
+    suspended_at AS "suspendedAt", suspended_reason AS "suspendedReason", deleting_at AS "deletingAt",
+    created_at AS "createdAt"
+    FROM tenants WHERE id = $1::uuid`,
+};
 
 /** Tenants. */
 @Injectable()
@@ -42,8 +52,8 @@ export class TenantStore {
 
   async byId(id: string): Promise<Tenant | undefined> {
     if (!isUuid(id)) return undefined;
-    const row = await this.catalog.inTenant(id, (prisma) => prisma.tenant.findUnique({ where: { id } }));
-    return row ? tenantOf(row) : undefined;
+    const [tenant] = await this.catalog.queryInTenant<Tenant>(id, BY_ID, [id]);
+    return tenant;
   }
 
   /** Tasks counted so far by the first count of the tenant's stored bytes; undefined unless that count is running. */

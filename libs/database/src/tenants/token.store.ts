@@ -3,6 +3,7 @@ import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { CatalogClient, type Change, transactionOf } from '../connection/catalog-client.js';
+import type { Statement } from '../connection/database.js';
 import { type ApiToken as ApiTokenRow, Prisma } from '../generated/client.js';
 import type { ApiToken, FoundToken, TokenRights } from './tenant-records.js';
 import { keepInRoom } from './tenant-room.js';
@@ -16,6 +17,23 @@ export interface StoredSecret {
 
 /** The end of a page of tokens: the next page begins after this one. */
 export type TokenPosition = Pick<ApiToken, 'createdAt' | 'id'>;
+
+/** Each side of the OR has an index. A row that says nothing of agents has NULL. $1 hashes */
+const BY_HASHES: Statement = {
+  text: `SELECT id::text, tenant_id::text AS "tenantId", name, hash, prefix,
+    coalesce(scopes, '{}') AS scopes, coalesce(agents, '{}') AS agents,
+    requests_per_second AS "requestsPerSecond", expires_at AS "expiresAt", revoked_at AS "revokedAt",
+    last_used_at AS "lastUsedAt", previous_hash AS "previousHash", previous_prefix AS "previousPrefix",
+    previous_until AS "previousUntil", created_at AS "createdAt"
+    FROM api_tokens WHERE hash = ANY ($1::text[]) OR previous_hash = ANY ($1::text[])`,
+};
+
+/** $1 tenants, $2 tokens, $3 times */
+const NOTE_USES: Statement = {
+  text: `UPDATE api_tokens t SET last_used_at = used.at
+    FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) AS used(tenant_id, id, at)
+    WHERE t.tenant_id = used.tenant_id AND t.id = used.id AND (t.last_used_at IS NULL OR t.last_used_at < used.at)`,
+};
 
 /** Tokens. A secret is known by its hash alone. */
 @Injectable()
@@ -49,10 +67,7 @@ export class TokenStore {
 
   /** Like `byHash`, for many at once. */
   async byHashes(hashes: readonly string[]): Promise<Map<string, FoundToken>> {
-    const some = { in: [...hashes] };
-    const rows = await this.catalog.run((prisma) =>
-      prisma.apiToken.findMany({ where: { OR: [{ hash: some }, { previousHash: some }] } }),
-    );
+    const rows = await this.catalog.query<ApiTokenRow>(BY_HASHES, [hashes]);
     const found = new Map<string, FoundToken>();
     for (const row of rows) {
       const token = tokenOf(row);
@@ -167,13 +182,7 @@ export class TokenStore {
       uses.map(({ id }) => id),
       uses.map(({ at }) => at),
     ];
-    await this.catalog.run(
-      (prisma) => prisma.$executeRaw`
-        UPDATE api_tokens t SET last_used_at = used.at
-        FROM unnest(${tenants}::uuid[], ${ids}::uuid[], ${times}::timestamptz[]) AS used(tenant_id, id, at)
-        WHERE t.tenant_id = used.tenant_id AND t.id = used.id
-          AND (t.last_used_at IS NULL OR t.last_used_at < used.at)`,
-    );
+    await this.catalog.query(NOTE_USES, [tenants, ids, times]);
   }
 }
 
