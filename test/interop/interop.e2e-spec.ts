@@ -1,11 +1,12 @@
 // The official SDKs of other languages as clients of one running Baton. Each folder has a program, `run`, that prints a line
 // for each of its checks. Every line that is expected here is a test.
 import { spawn, spawnSync } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Stack } from '../support/stack.js';
 
+const ERRORS = ['unknown task', 'task that cannot be canceled', 'bad request'];
 const CHECKS = [
   'card',
   'signed card',
@@ -17,9 +18,8 @@ const CHECKS = [
   'subscribe',
   'multi-turn',
   'files and data',
-  'unknown task',
-  'task that cannot be canceled',
-  'bad request',
+  'push',
+  ...ERRORS,
 ];
 /** 0.3 has no list of tasks, and its cards are not signed. */
 const CHECKS_OF_0_3 = without('list', 'signed card');
@@ -49,14 +49,16 @@ const LANGUAGES: Record<string, Record<string, string[]>> = {
     '1.0 JSON-RPC': without('signed card'),
     '1.0 HTTP+JSON': without('signed card'),
     '1.0 gRPC': without('signed card'),
-    '0.3 JSON-RPC': without(
-      'signed card',
-      'list',
-      'unknown task',
-      'task that cannot be canceled',
-      'bad request',
-    ),
+    '0.3 JSON-RPC': without('signed card', 'list', ...ERRORS),
     '0.3 gRPC': CHECKS_OF_0_3,
+  },
+  // It does not verify cards. What else it lacks is in Main.java.
+  java: {
+    '1.0 JSON-RPC': without('signed card', 'push'),
+    '1.0 HTTP+JSON': without('signed card', 'push', ...ERRORS),
+    '0.3 JSON-RPC': CHECKS_OF_0_3,
+    '0.3 HTTP+JSON': without('signed card', 'list', ...ERRORS),
+    '0.3 gRPC': without('signed card', 'list', 'task that cannot be canceled'),
   },
 };
 
@@ -65,6 +67,7 @@ const AGENT = {
   name: 'Interop',
   description: 'Echoes what it gets',
   runtime: 'echo',
+  pushNotifications: true,
   extended: { description: 'Echoes what it gets, and tells callers with a token more' },
 };
 /** The exit code of a `run` that lacks something on this machine; its output says what. */
@@ -97,7 +100,10 @@ let stack: Stack;
 let said: Record<string, Map<string, string>>;
 
 beforeAll(async () => {
-  const env = { CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })), GRPC_PORT: '0' };
+  const env = {
+    ...{ CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })), GRPC_PORT: '0' },
+    ...{ OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
+  };
   stack = await Stack.start({ driver: 'postgres', env });
   const { token } = await stack.createTenant();
   const { url } = stack.apis[0]!;

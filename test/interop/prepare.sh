@@ -4,8 +4,9 @@ build=$here/../../../.baton/interop/$(basename "$here")
 mkdir -p "$build"
 build=$(realpath "$build")
 
-# What package clients say where a registry cannot be reached. Whatever else they say is a failure.
-unreachable='could not resolve|name resolution|no such host|unknown host|connection refused|no route to host|unreachable|timed out|i/o timeout|handshake timeout|connection reset'
+# What package clients say where a registry cannot be reached, or is a mirror without the SDK of Java. Whatever else they say is
+# a failure.
+unreachable='could not resolve|name resolution|no such host|unknown host|connection refused|no route to host|unreachable|timed out|i/o timeout|handshake timeout|connection reset|could not find artifact'
 
 # Ends the program with the code that says: not here. Only for what is missing on the machine.
 left_out() {
@@ -17,7 +18,7 @@ left_out() {
 fetch() {
   local log=$build/fetch.log
   "$@" >"$log" 2>&1 || { sleep 5; "$@" >"$log" 2>&1; } && return
-  if grep -qiE "$unreachable" "$log"; then left_out 'the registry of its packages cannot be reached'; fi
+  if grep -qiE "$unreachable" "$log"; then left_out 'the registry of its packages cannot be reached, or lacks them'; fi
   cat "$log" >&2
   exit 1
 }

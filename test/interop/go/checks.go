@@ -5,11 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
+	legacy "github.com/a2aproject/a2a-go/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 )
 
 // What is asked of every client.
@@ -26,6 +33,7 @@ var checks = []struct {
 	{"subscribe", checkSubscribe},
 	{"multi-turn", checkMultiTurn},
 	{"files and data", checkFilesAndData},
+	{"push", checkPush},
 	{"unknown task", checkUnknownTask},
 	{"task that cannot be canceled", checkNotCancelable},
 	{"bad request", checkBadRequest},
@@ -225,10 +233,6 @@ func checkFilesAndData(ctx context.Context, client *connection) {
 	link := a2a.NewFileURLPart("https://example.com/report.pdf", "application/pdf")
 	link.Filename = "report.pdf"
 	data := a2a.NewDataPart(map[string]any{"n": 1.5, "list": []any{"ä", true, nil}, "nested": map[string]any{}})
-	if client.kind.version == "0.3" && client.kind.binding == "gRPC" {
-		// The protocol buffers of 0.3 that Baton has know no name of a file.
-		file.Filename, link.Filename = "", ""
-	}
 	parts := []*a2a.Part{file, link, data, a2a.NewTextPart("and text")}
 	task := send(ctx, client, message(nil, parts...))
 	equal(jsonOf(partsOf(task)), jsonOf(parts))
@@ -241,6 +245,69 @@ func jsonOf(parts []*a2a.Part) string {
 	text, err := json.Marshal(a2a.ContentParts(parts))
 	must(err)
 	return string(text)
+}
+
+type delivery struct {
+	header http.Header
+	body   []byte
+}
+
+func checkPush(ctx context.Context, client *connection) {
+	received := make(chan delivery, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		body, _ := io.ReadAll(request.Body)
+		received <- delivery{request.Header, body}
+	}))
+	defer receiver.Close()
+	asked := send(ctx, client, message(map[string]any{"askInput": true}, a2a.NewTextPart("first")))
+	config := &a2a.PushConfig{TaskID: asked.ID, ID: "mine", URL: receiver.URL + "/", Token: "a-token"}
+	set, err := client.CreateTaskPushConfig(ctx, config)
+	must(err)
+	equal([]string{set.ID, set.URL}, []string{config.ID, config.URL})
+	got, err := client.GetTaskPushConfig(ctx, &a2a.GetTaskPushConfigRequest{TaskID: asked.ID, ID: config.ID})
+	must(err)
+	equal(got, set)
+	configs, err := client.ListTaskPushConfigs(ctx, &a2a.ListTaskPushConfigRequest{TaskID: asked.ID})
+	must(err)
+	equal(configs, []*a2a.PushConfig{set})
+	answer := a2a.NewMessageForTask(a2a.MessageRoleUser, asked, a2a.NewTextPart("second"))
+	send(ctx, client, &a2a.SendMessageRequest{Message: answer})
+	states := []a2a.TaskState{}
+	for !slices.Contains(states, a2a.TaskStateCompleted) {
+		select {
+		case delivery := <-received:
+			header := delivery.header
+			equal(header.Get("A2A-Version")+" "+header.Get("X-A2A-Notification-Token"), client.kind.version+" a-token")
+			if state := pushedState(client, delivery.body); state != "" && !slices.Contains(states, state) {
+				states = append(states, state)
+			}
+		case <-time.After(time.Minute):
+			panic(fmt.Sprintf("nothing came after %v", states))
+		}
+	}
+	equal(states, []a2a.TaskState{a2a.TaskStateSubmitted, a2a.TaskStateWorking, a2a.TaskStateCompleted})
+	must(client.DeleteTaskPushConfig(ctx, &a2a.DeleteTaskPushConfigRequest{TaskID: asked.ID, ID: config.ID}))
+	configs, err = client.ListTaskPushConfigs(ctx, &a2a.ListTaskPushConfigRequest{TaskID: asked.ID})
+	must(err)
+	equal(len(configs), 0)
+}
+
+// The state that a push notification tells, if any. That of 0.3 is a task.
+func pushedState(client *connection, body []byte) a2a.TaskState {
+	if client.kind.version == "0.3" {
+		var task legacy.Task
+		must(json.Unmarshal(body, &task))
+		return a2av0.ToV1TaskState(task.Status.State)
+	}
+	var response a2a.StreamResponse
+	must(json.Unmarshal(body, &response))
+	switch event := response.Event.(type) {
+	case *a2a.TaskStatusUpdateEvent:
+		return event.Status.State
+	case *a2a.Task:
+		return event.Status.State
+	}
+	return ""
 }
 
 // The SDK has an error value for each reason.

@@ -1,8 +1,11 @@
 // What is asked of every client of the JavaScript SDK, whatever its version and binding. `sdk` is one of sdk-1.0.mjs and
 // sdk-0.3.mjs: it makes the calls, and tells results in the plain words of this file.
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import { createRemoteJWKSet } from 'jose';
+import { createHash, randomUUID } from 'node:crypto';
+import { on, once } from 'node:events';
+import { createServer } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import { createRemoteJWKSet, jwtVerify } from 'jose';
 
 /** Longer than any check lasts, so that the task is there until it is canceled. */
 const LONG = { chunks: 600, delayMs: 100 };
@@ -38,6 +41,27 @@ async function last(stream) {
   let event;
   for await (event of stream);
   return event;
+}
+
+/** A receiver of push notifications, and what it gets: all of it verified. */
+async function startReceiver(origin, version) {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${server.address().port}/`;
+  const keys = createRemoteJWKSet(new URL('/.well-known/jwks.json', origin));
+  async function* bodies() {
+    for await (const [request, response] of on(server, 'request')) {
+      const body = await readText(request);
+      response.end();
+      const { headers } = request;
+      assert.deepEqual([headers['a2a-version'], headers['x-a2a-notification-token']], [version, 'a-token']);
+      const expected = { audience: new URL(url).origin, subject: headers['webhook-id'] };
+      const { payload } = await jwtVerify(headers['baton-signature'], keys, expected);
+      assert.equal(payload.request_body_sha256, createHash('sha256').update(body).digest('hex'));
+      yield body;
+    }
+  }
+  return { url, bodies: bodies(), close: () => server.close() };
 }
 
 export const CHECKS = {
@@ -123,6 +147,29 @@ export const CHECKS = {
     const task = await sdk.send(parts);
     assert.deepEqual(task.parts, parts);
     assert.deepEqual((await sdk.get(task.id)).parts, parts);
+  },
+
+  async push(sdk, { origin }) {
+    const receiver = await startReceiver(origin, sdk.version);
+    try {
+      const { id: taskId, contextId } = await sdk.send([{ text: 'first' }], { echo: { askInput: true } });
+      const config = { id: 'mine', url: receiver.url };
+      assert.deepEqual(await sdk.setConfig(taskId, { ...config, token: 'a-token' }), config);
+      assert.deepEqual(await sdk.getConfig(taskId, 'mine'), config);
+      assert.deepEqual(await sdk.listConfigs(taskId), [config]);
+      await sdk.send([{ text: 'second' }], { taskId, contextId });
+      const states = [];
+      while (states.at(-1) !== 'completed') {
+        const { value: body } = await receiver.bodies.next();
+        const { state = states.at(-1) } = await sdk.pushed(body);
+        if (state !== states.at(-1)) states.push(state);
+      }
+      assert.deepEqual(states, ['submitted', 'working', 'completed']);
+      await sdk.deleteConfig(taskId, 'mine');
+      assert.deepEqual(await sdk.listConfigs(taskId), []);
+    } finally {
+      receiver.close();
+    }
   },
 
   async 'unknown task'(sdk) {

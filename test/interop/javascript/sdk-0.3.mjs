@@ -32,6 +32,8 @@ const fromTask = (task) => ({
   history: (task.history ?? []).map(({ role }) => role),
 });
 
+const fromConfig = ({ pushNotificationConfig: { id, url } }) => ({ id, url });
+
 async function* fromStream(stream) {
   for await (const event of stream) {
     if (event.kind === 'task') yield { kind: 'task', ...fromTask(event) };
@@ -75,6 +77,7 @@ export async function connect(binding, { baseUrl, fetchAs }) {
   });
   const client = await factory.createFromUrl(baseUrl);
   return {
+    version: '0.3',
     // Its protocol buffers have no name of a file.
     forgetsFileNames: binding === 'HTTP+JSON',
     card: () => resolver.resolve(baseUrl),
@@ -85,6 +88,14 @@ export async function connect(binding, { baseUrl, fetchAs }) {
     get: async (id) => fromTask(await client.getTask({ id })),
     cancel: async (id) => fromTask(await client.cancelTask({ id })),
     subscribe: (id) => fromStream(client.resubscribeTask({ id })),
+    setConfig: async (taskId, pushNotificationConfig) =>
+      fromConfig(await client.setTaskPushNotificationConfig({ taskId, pushNotificationConfig })),
+    getConfig: async (id, pushNotificationConfigId) =>
+      fromConfig(await client.getTaskPushNotificationConfig({ id, pushNotificationConfigId })),
+    listConfigs: async (id) => (await client.listTaskPushNotificationConfig({ id })).map(fromConfig),
+    deleteConfig: (id, pushNotificationConfigId) =>
+      client.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId }),
+    pushed: (body) => fromTask(JSON.parse(body)),
     reason: reasonOf,
   };
 }

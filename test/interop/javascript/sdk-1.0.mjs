@@ -1,5 +1,5 @@
 // @a2a-js/sdk 1.x: a client of A2A 1.0 over one binding.
-import { Role, TaskState, verifyAgentCardSignature } from '@a2a-js/sdk';
+import { Role, StreamResponse, TaskState, verifyAgentCardSignature } from '@a2a-js/sdk';
 import {
   ClientFactory,
   DefaultAgentCardResolver,
@@ -50,13 +50,16 @@ const fromTask = (task) => ({
   history: task.history.map(({ role }) => Role[role].replace('ROLE_', '').toLowerCase()),
 });
 
+const fromConfig = ({ id, url }) => ({ id, url });
+
+function fromEvent({ payload: { $case, value } }) {
+  if ($case === 'task') return { kind: 'task', ...fromTask(value) };
+  if ($case === 'statusUpdate') return { kind: 'status', state: state(value.status.state) };
+  return { kind: $case === 'artifactUpdate' ? 'artifact' : $case };
+}
+
 async function* fromStream(stream) {
-  for await (const { payload } of stream) {
-    const { $case, value } = payload;
-    if ($case === 'task') yield { kind: 'task', ...fromTask(value) };
-    else if ($case === 'statusUpdate') yield { kind: 'status', state: state(value.status.state) };
-    else yield { kind: $case === 'artifactUpdate' ? 'artifact' : $case };
-  }
+  for await (const event of stream) yield fromEvent(event);
 }
 
 function toRequest(parts, { echo, taskId = '', contextId = '' } = {}) {
@@ -84,6 +87,7 @@ export async function connect(binding, { baseUrl, token, fetchAs }) {
   // Over gRPC it becomes metadata.
   const as = { serviceParameters: { authorization: `Bearer ${token}` } };
   return {
+    version: '1.0',
     card: () => resolver.resolve(baseUrl),
     extendedCard: () => client.transport.getExtendedAgentCard({ tenant: '' }, as),
     urls: (card) => card.supportedInterfaces.map(({ url }) => url),
@@ -105,6 +109,18 @@ export async function connect(binding, { baseUrl, token, fetchAs }) {
     },
     cancel: async (id) => fromTask(await client.cancelTask({ tenant: '', id, metadata: undefined }, as)),
     subscribe: (id) => fromStream(client.resubscribeTask({ tenant: '', id }, as)),
+    setConfig: async (taskId, config) => {
+      const params = { tenant: '', taskId, ...config, authentication: undefined };
+      return fromConfig(await client.createTaskPushNotificationConfig(params, as));
+    },
+    getConfig: async (taskId, id) =>
+      fromConfig(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id }, as)),
+    listConfigs: async (taskId) => {
+      const query = { tenant: '', taskId, pageSize: 0, pageToken: '' };
+      return (await client.listTaskPushNotificationConfig(query, as)).configs.map(fromConfig);
+    },
+    deleteConfig: (taskId, id) => client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id }, as),
+    pushed: (body) => fromEvent(StreamResponse.fromJSON(JSON.parse(body))),
     reason: (error) => REASONS[error.name] ?? `${error.name}: ${error.message}`,
   };
 }

@@ -3,7 +3,16 @@
 `sdk` is the `Client` of sdk_1_0.py or sdk_0_3.py: it makes the calls, and tells results in the plain words of this file.
 """
 
+import asyncio
+import contextlib
+import hashlib
+import queue
+import threading
 import uuid
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import urljoin
+
+import jwt
 
 # Longer than any check lasts, so that the task is there until it is canceled.
 LONG = {'chunks': 600, 'delayMs': 100}
@@ -118,6 +127,57 @@ async def files_and_data(sdk):
     equal((await sdk.get(task['id']))['parts'], parts)
 
 
+@contextlib.contextmanager
+def receiver():
+    """A receiver of push notifications: its URL, and what it gets."""
+    received = queue.Queue()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            received.put((self.headers, self.rfile.read(int(self.headers['Content-Length']))))
+            self.send_response(200)
+            self.send_header('Content-Length', '0')
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(('127.0.0.1', 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f'http://127.0.0.1:{server.server_port}/', received
+    finally:
+        server.shutdown()
+
+
+async def push(sdk):
+    answer = await sdk.http.get(urljoin(sdk.base_url, '/.well-known/jwks.json'))
+    keys = {key['kid']: jwt.PyJWK(key) for key in answer.json()['keys']}
+    with receiver() as (url, received):
+        asked = await sdk.send([{'text': 'first'}], echo={'askInput': True})
+        task_id = asked['id']
+        config = {'id': 'mine', 'url': url}
+        equal(await sdk.set_config(task_id, token='a-token', **config), config)
+        equal(await sdk.get_config(task_id, 'mine'), config)
+        if sdk.LISTS_CONFIGS:
+            equal(await sdk.list_configs(task_id), [config])
+        await sdk.send([{'text': 'second'}], task_id=task_id, context_id=asked['context_id'])
+        states = ['']
+        while states[-1] != 'completed':
+            headers, body = await asyncio.to_thread(received.get, True, 60)
+            equal([headers['A2A-Version'], headers['X-A2A-Notification-Token']], [sdk.VERSION, 'a-token'])
+            token = headers['Baton-Signature']
+            key = keys[jwt.get_unverified_header(token)['kid']]
+            claims = jwt.decode(token, key, algorithms=['ES256'], audience=url.rstrip('/'), subject=headers['Webhook-Id'])
+            equal(claims['request_body_sha256'], hashlib.sha256(body).hexdigest())
+            state = sdk.pushed(body).get('state', states[-1])
+            states += [state] if state != states[-1] else []
+        equal(states[1:], ['submitted', 'working', 'completed'])
+        if sdk.LISTS_CONFIGS:
+            await sdk.delete_config(task_id, 'mine')
+            equal(await sdk.list_configs(task_id), [])
+
+
 async def unknown_task(sdk):
     equal(sdk.shown(await refusal(sdk.get(str(uuid.uuid4())))), sdk.SHOWN['TASK_NOT_FOUND'])
     stream = sdk.subscribe(str(uuid.uuid4()))
@@ -145,6 +205,7 @@ CHECKS = {
     'subscribe': subscribe,
     'multi-turn': multi_turn,
     'files and data': files_and_data,
+    'push': push,
     'unknown task': unknown_task,
     'task that cannot be canceled': not_cancelable,
     'bad request': bad_request,

@@ -9,10 +9,14 @@ from a2a.types import (
     FilePart,
     FileWithBytes,
     FileWithUri,
+    GetTaskPushNotificationConfigParams,
     Message,
     Part,
+    PushNotificationConfig,
     Role,
+    Task,
     TaskIdParams,
+    TaskPushNotificationConfig,
     TaskQueryParams,
     TextPart,
 )
@@ -75,11 +79,20 @@ def to_message(parts, echo=None, task_id=None, context_id=None):
     )
 
 
+def from_config(config):
+    return {'id': config.push_notification_config.id, 'url': config.push_notification_config.url}
+
+
 class Client:
+    VERSION = '0.3'
+    # Its client cannot list and delete them.
+    LISTS_CONFIGS = False
+
     @classmethod
     async def connect(cls, binding, base_url, http):
         """Connects as users do: from the card of the agent."""
         self = cls()
+        self.base_url, self.http = base_url, http
         # A card that is asked for without a version lists only JSON-RPC of 0.3 where this SDK looks.
         http.headers['A2A-Version'] = '0.3'
         self.resolver = A2ACardResolver(http, base_url)
@@ -123,6 +136,18 @@ class Client:
 
     def subscribe(self, task_id):
         return from_stream(self.streaming.resubscribe(TaskIdParams(id=task_id)))
+
+    async def set_config(self, task_id, **config):
+        config = PushNotificationConfig(**config)
+        params = TaskPushNotificationConfig(task_id=task_id, push_notification_config=config)
+        return from_config(await self.blocking.set_task_callback(params))
+
+    async def get_config(self, task_id, config_id):
+        params = GetTaskPushNotificationConfigParams(id=task_id, push_notification_config_id=config_id)
+        return from_config(await self.blocking.get_task_callback(params))
+
+    def pushed(self, body):
+        return from_task(Task.model_validate_json(body))
 
     def shown(self, error):
         if hasattr(error, 'status_code'):

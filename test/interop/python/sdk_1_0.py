@@ -1,5 +1,6 @@
 """a2a-sdk 1.x: a client of A2A 1.0 over one binding."""
 
+import json
 import uuid
 from urllib.parse import urljoin
 
@@ -7,14 +8,19 @@ import grpc
 from a2a.client import A2ACardResolver, ClientCallContext, ClientConfig, ClientFactory
 from a2a.types import (
     CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
     GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
     ListTasksRequest,
     Message,
     Part,
     Role,
     SendMessageRequest,
+    StreamResponse,
     SubscribeToTaskRequest,
+    TaskPushNotificationConfig,
     TaskState,
 )
 from a2a.utils.signing import create_signature_verifier
@@ -56,15 +62,23 @@ def from_task(task):
     }
 
 
+def from_event(event):
+    match event.WhichOneof('payload'):
+        case 'task':
+            return {'kind': 'task', **from_task(event.task)}
+        case 'status_update':
+            return {'kind': 'status', 'state': state(event.status_update.status)}
+        case other:
+            return {'kind': other.removesuffix('_update')}
+
+
 async def from_stream(stream):
     async for event in stream:
-        match event.WhichOneof('payload'):
-            case 'task':
-                yield {'kind': 'task', **from_task(event.task)}
-            case 'status_update':
-                yield {'kind': 'status', 'state': state(event.status_update.status)}
-            case other:
-                yield {'kind': other.removesuffix('_update')}
+        yield from_event(event)
+
+
+def from_config(config):
+    return {'id': config.id, 'url': config.url}
 
 
 def to_request(parts, echo=None, task_id='', context_id=''):
@@ -81,6 +95,8 @@ def to_request(parts, echo=None, task_id='', context_id=''):
 
 
 class Client:
+    VERSION = '1.0'
+    LISTS_CONFIGS = True
     # The SDK has an error class for each reason.
     SHOWN = {
         'TASK_NOT_FOUND': 'TaskNotFoundError',
@@ -152,6 +168,26 @@ class Client:
 
     def subscribe(self, task_id):
         return from_stream(self.streaming.subscribe(SubscribeToTaskRequest(id=task_id), context=self.context))
+
+    async def set_config(self, task_id, **config):
+        config = TaskPushNotificationConfig(task_id=task_id, **config)
+        return from_config(await self.blocking.create_task_push_notification_config(config, context=self.context))
+
+    async def get_config(self, task_id, config_id):
+        query = GetTaskPushNotificationConfigRequest(task_id=task_id, id=config_id)
+        return from_config(await self.blocking.get_task_push_notification_config(query, context=self.context))
+
+    async def list_configs(self, task_id):
+        query = ListTaskPushNotificationConfigsRequest(task_id=task_id)
+        answer = await self.blocking.list_task_push_notification_configs(query, context=self.context)
+        return [from_config(config) for config in answer.configs]
+
+    async def delete_config(self, task_id, config_id):
+        query = DeleteTaskPushNotificationConfigRequest(task_id=task_id, id=config_id)
+        await self.blocking.delete_task_push_notification_config(query, context=self.context)
+
+    def pushed(self, body):
+        return from_event(ParseDict(json.loads(body), StreamResponse()))
 
     def shown(self, error):
         return type(error).__name__ if type(error).__name__ in self.SHOWN.values() else repr(error)

@@ -355,6 +355,18 @@ describe('A2A 0.3 over gRPC', () => {
       message: expect.stringContaining('tasks/{id}'),
     });
   });
+
+  it('keeps the names of files and the metadata of parts', async () => {
+    const file = { fileWithUri: 'https://example.com/a.pdf', mimeType: 'application/pdf', name: 'a.pdf' };
+    const content = [{ file, metadata: { page: 3 } }];
+    await grpc.ask('SendMessage', { message: { messageId: 'm-2', role: 'ROLE_USER', content } }, options);
+    expect((lastRequest() as Requests['sendMessage']).message!.parts).toEqual([
+      {
+        content: { $case: 'url', value: file.fileWithUri },
+        ...{ filename: 'a.pdf', mediaType: 'application/pdf', metadata: { page: 3 } },
+      },
+    ]);
+  });
 });
 
 describe('every RPC', () => {
