@@ -102,7 +102,7 @@ describe('baton agents apply', () => {
       `${many}/d.yaml: slug: "first" is also the slug of ${many}/a.yaml: give each agent its own.`,
       'Nothing was written.',
     ]);
-    expect((await baton('agents show first')).code).toBe(1);
+    expect((await baton('agents show first')).code).toBe(3);
     expect((await baton(`agents apply -f ${many}/none.yaml`)).err).toContain(
       'none.yaml: there is no such file',
     );

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
-import { EXIT } from './cli.js';
+import { exitCodeOf } from './exit-codes.fixture.js';
 import { run } from './program.js';
 
 export let database: TestDatabase;
@@ -54,23 +54,6 @@ export async function refusal(line: string, env?: Record<string, string>): Promi
   expect({ code, out, err }).toEqual({ code: exitCodeOf(err), out: '', err });
   expect(err).not.toMatch(/\n\s+at |prisma\./);
   return err;
-}
-
-/** As docs/reference/cli.md has it. */
-export function exitCodeOf(sentence: string): number {
-  if (
-    /^(--|Missing|Unknown|Name |Give |Nothing to change|This deletes all|No (server|database) is|"\S+" cannot name)/.test(
-      sentence,
-    )
-  ) {
-    return EXIT.usage;
-  }
-  if (
-    /^(There is no|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound)/.test(sentence)
-  ) {
-    return EXIT.notFound;
-  }
-  return /is not available|does not answer/.test(sentence) ? EXIT.unreachable : EXIT.failed;
 }
 
 /** @returns waits for as many messages as the running processes receive from now on */

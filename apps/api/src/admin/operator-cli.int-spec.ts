@@ -29,7 +29,8 @@ describe('npx baton with --url needs no database', () => {
   };
   const refusal = async (...args: string[]): Promise<string> => {
     const { code, err } = await baton(...args);
-    expect(code).toBe(1);
+    const { exitCodeOf } = await import('../../../cli/src/exit-codes.fixture.js');
+    expect([code, err]).toEqual([exitCodeOf(err), err]);
     return err;
   };
 
@@ -341,10 +342,10 @@ describe('npx baton with --url needs no database', () => {
     expect(JSON.parse(deleted.out)).toMatchObject({ slug: 'remote-copy', rows: { audit_records: 1 } });
     const gone = await baton('tenants', 'resume', 'remote-copy');
     expect(gone).toMatchObject({
-      code: 1,
+      code: 3,
       err: expect.stringContaining('404: There is no tenant "remote-copy"'),
     });
     const refused = await baton('tenants', 'list', '--token', 'baton_operator_wrong');
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('refuses the token') });
+    expect(refused).toMatchObject({ code: 4, err: expect.stringContaining('refuses the token') });
   });
 });

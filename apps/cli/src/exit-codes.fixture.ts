@@ -1,0 +1,19 @@
+import { EXIT } from './cli.js';
+
+/** What a command ends with that fails with this sentence (docs/reference/cli.md). */
+export function exitCodeOf(sentence: string): number {
+  if (
+    /^(--|Missing|Unknown|Name |Give |Nothing to change|This deletes all|No (server|database) is|"\S+" cannot name)/.test(
+      sentence,
+    )
+  ) {
+    return EXIT.usage;
+  }
+  if (
+    /^(There is no|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound|No push config of task)/.test(sentence)
+  ) {
+    return EXIT.notFound;
+  }
+  if (/ refuses the token: /.test(sentence)) return EXIT.notAllowed;
+  return /is not available|does not answer/.test(sentence) ? EXIT.unreachable : EXIT.failed;
+}
