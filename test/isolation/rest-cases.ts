@@ -21,6 +21,8 @@ const REST: Readonly<Record<string, RestRequest>> = {
     path: '/v1/requests?cursor=<id>',
     anyName: true,
   },
+  'GET /v1/requests (of an agent)': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/requests?agent=<id>' },
+  'GET /v1/usage': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/usage?agent=<id>' },
   'GET /v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
   'GET /v1/requests/:id/artifacts': {
     scope: 'tasks:read',
@@ -38,6 +40,11 @@ const REST: Readonly<Record<string, RestRequest>> = {
     path: '/v1/requests/<id>/events?since_seq=1',
   },
   'POST /v1/requests/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/requests/<id>/cancel' },
+  'POST /v1/requests/:id/send-again': {
+    scope: 'agents:call',
+    kinds: TASKS,
+    path: '/v1/requests/<id>/send-again',
+  },
   'GET /v1/dead-letters': {
     scope: 'tasks:read',
     kinds: ['pageToken'],

@@ -46,7 +46,9 @@ const OVER_HTTP = [
   ...['agents apply', 'agents show', 'agents enable', 'agents disable', 'agents versions', 'agents restore'],
   'agents erase',
   ...['schedules list', 'schedules create', 'schedules show', 'schedules pause', 'schedules resume'],
-  ...['schedules run', 'schedules remove', 'send', 'watch'],
+  ...['schedules run', 'schedules remove', 'send', 'watch', 'status', 'usage'],
+  ...['tasks list', 'tasks watch', 'tasks logs', 'tasks cancel', 'tasks send-again'],
+  ...['approvals list', 'approvals approve', 'approvals reject'],
   ...[
     'webhooks list',
     'webhooks create',

@@ -460,7 +460,7 @@ it('the help names every command of every group', async () => {
   for (const [, group, summary] of groups) {
     const named = summary!.replaceAll(/\s+/g, ' ').split(': ')[1]!.split(', ');
     const { out: help } = await baton(`${group!} --help`);
-    const commands = [...help.split('Commands:\n')[1]!.matchAll(/^  ([a-z]+)/gm)].map(([, name]) => name!);
+    const commands = [...help.split('Commands:\n')[1]!.matchAll(/^  ([a-z-]+)/gm)].map(([, name]) => name!);
     expect([group, ...named, 'help'].sort()).toEqual([group, ...commands].sort());
   }
 });

@@ -10,7 +10,9 @@ export function exitCodeOf(sentence: string): number {
     return EXIT.usage;
   }
   if (
-    /^(There is no|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound|No push config of task)/.test(sentence)
+    /^(There is no|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound|No push config of task)/.test(
+      sentence,
+    )
   ) {
     return EXIT.notFound;
   }

@@ -44,8 +44,20 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/webhooks.js')).addWebhookCommands(...args),
   },
   tasks: {
-    summary: 'tasks of a tenant: show',
+    summary: 'tasks of a tenant: list, show, watch, logs, cancel, send-again',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
+  },
+  approvals: {
+    summary: 'tool calls that wait for a person: list, approve, reject',
+    add: async (...args) => (await import('./commands/approvals.js')).addApprovalCommands(...args),
+  },
+  usage: {
+    summary: 'tasks, time and tokens of models by day, agent or owner',
+    add: async (...args) => (await import('./commands/usage.js')).addUsageCommand(...args),
+  },
+  status: {
+    summary: 'whether the server is ready, and what runs',
+    add: async (...args) => (await import('./commands/status.js')).addStatusCommand(...args),
   },
   'dead-letters': {
     summary: 'runs that used up their attempts, push configs given up: list, show, redeliver',

@@ -218,8 +218,14 @@ async function refusal(origin: string, response: Response): Promise<OperatorErro
 /** Of a JSON-RPC error, or of any error that is an object with a message. */
 function messageOf(body: string): string | undefined {
   try {
-    const { error, message = error?.message } = JSON.parse(body) as {
+    // A cancel that is refused says only the reason.
+    const {
+      error,
+      reason,
+      message = error?.message ?? reason,
+    } = JSON.parse(body) as {
       message?: unknown;
+      reason?: unknown;
       error?: { message?: unknown };
     };
     return typeof message === 'string' ? message.replace(/\.$/, '') : undefined;

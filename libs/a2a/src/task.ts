@@ -24,6 +24,18 @@ export const endsTurn = (state: TaskState): boolean => isTerminal(state) || isIn
 export const stateName = (state: TaskState): string =>
   taskStateToJSON(state).replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
 
+const STATES: ReadonlyMap<string, TaskState> = new Map(
+  Object.values(TaskState)
+    .filter((state): state is TaskState => Number(state) > 0)
+    .map((state) => [stateName(state), state]),
+);
+
+/** The names of all states. */
+export const STATE_NAMES: readonly string[] = [...STATES.keys()];
+
+/** The state of that name; undefined if there is none. */
+export const stateNamed = (name: string): TaskState | undefined => STATES.get(name);
+
 /** The part of a history a caller asked for: unset = all, 0 = none, n = the last n (A2A 1.0 §3.2.4). */
 export const historyTail = (history: readonly Message[], historyLength: number | undefined): Message[] =>
   historyLength === undefined ? [...history] : history.slice(Math.max(0, history.length - historyLength));

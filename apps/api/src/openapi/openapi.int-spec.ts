@@ -266,6 +266,8 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.call('cancelRequest', { names: task });
     expect(await tenant.refused('cancelRequest', { names: task }, 404)).toMatchObject({ cancelled: false });
     await tenant.refused('listRequests', { query: '?limit=1000' }, 400);
+    await tenant.call('sendRequestAgain', { names: task });
+    await tenant.call('getUsage', { query: '?by=agent' });
     const runId = await makeDeadRun();
     await tenant.call('listDeadLetters');
     await tenant.call('redeliverDeadLetter', { names: { runId } });

@@ -34,6 +34,17 @@ export const textQuery = (
 ): QueryPipe<string | undefined> =>
   new QueryPipe({ description, schema: { type: 'string' }, ...shape }, (text) => text);
 
+/** A name or an id. Empty is the same as left out. */
+export const nameQuery = (description: string): QueryPipe<string | undefined> =>
+  new QueryPipe({ description, schema: { type: 'string', maxLength: MAX_NAME } }, (text, name) => {
+    if (text === undefined || text === '') return undefined;
+    // Postgres refuses U+0000 in a text.
+    if (text.length <= MAX_NAME && !text.includes('\0')) return text;
+    throw ProtocolError.invalidParams(name, `must be a text of at most ${MAX_NAME} characters`);
+  });
+
+const MAX_NAME = 1_000;
+
 /** `true` or `false`. Left out means false. */
 export const flagQuery = (description: string): QueryPipe<boolean> =>
   new QueryPipe({ description, schema: { type: 'boolean', default: false } }, (text, name) => {

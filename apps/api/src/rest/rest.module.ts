@@ -12,9 +12,10 @@ import { RequestsController } from './requests/requests.controller.js';
 import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
 import { TokensController } from './tokens/tokens.controller.js';
+import { UsageController } from './usage/usage.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
-/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets, schedules, webhooks, tokens and audit log. */
+/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets, schedules, webhooks, tokens, usage and audit log. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
@@ -25,6 +26,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
       AgentVersionsController,
       AgentSchemaController,
       AuditController,
+      UsageController,
       WebhooksController,
     ],
   ],

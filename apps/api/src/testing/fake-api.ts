@@ -132,7 +132,7 @@ export interface FakeApi {
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
   /** What requests are made of. */
-  listing: Pick<RequestListing, 'list' | 'relations' | 'lastError'>;
+  listing: Pick<RequestListing, 'list' | 'relations' | 'lastError' | 'usage'>;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -242,8 +242,15 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   schedules: {},
   listing: {
     lastError: async () => undefined,
+    usage: async () => ({ groups: [], isWhole: true }),
     list: async () => ({ tasks: [], more: false }),
-    relations: async () => ({ owner: null, parentTaskId: null, childTaskIds: [], agentVersion: null }),
+    relations: async () => ({
+      owner: null,
+      parentTaskId: null,
+      childTaskIds: [],
+      agentVersion: null,
+      events: 1,
+    }),
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },
   limits: {},
@@ -397,6 +404,7 @@ function tasksModule({
           list: (...page: Parameters<RequestListing['list']>) => listing.list(...page),
           relations: (...of: Parameters<RequestListing['relations']>) => listing.relations(...of),
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
+          usage: (...of: Parameters<RequestListing['usage']>) => listing.usage(...of),
         },
       },
       {

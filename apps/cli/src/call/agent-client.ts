@@ -39,6 +39,15 @@ export class AgentClient {
     return this.client.sendMessage({ ...ENVELOPE, message });
   }
 
+  /** Send, and wait only until the message is accepted. */
+  async post(message: Message): Promise<void> {
+    const configuration = {
+      ...{ acceptedOutputModes: [], taskPushNotificationConfig: undefined },
+      ...{ historyLength: 0, returnImmediately: true },
+    };
+    await this.client.sendMessage({ ...ENVELOPE, configuration, message });
+  }
+
   /** Send, and the events up to the end of the turn. */
   stream(message: Message): AsyncGenerator<NumberedEvent> {
     return this.number(this.client.sendMessageStream({ ...ENVELOPE, message }));

@@ -1,5 +1,5 @@
 import { Message, type Part, stateName, StreamResponse, Task, TaskState } from '@baton/a2a';
-import { oneLine, printable, printNext, type Terminal } from '../output.js';
+import { formatTime, oneLine, printable, printNext, type Terminal } from '../output.js';
 import type { NumberedEvent, Payload } from './agent-client.js';
 
 const KINDS = { task: 'task', message: 'message', statusUpdate: 'status', artifactUpdate: 'artifact' };
@@ -15,6 +15,15 @@ const eventRecord = ({ sequence, payload }: NumberedEvent): unknown => ({
   sequence: sequence ?? null,
   event: StreamResponse.toJSON({ payload }),
 });
+
+/** When an event was written, as far as it says so. */
+export function eventTime({ payload }: NumberedEvent): string {
+  const status =
+    payload.$case === 'task' || payload.$case === 'statusUpdate' ? payload.value.status : undefined;
+  return status?.timestamp ? formatTime(new Date(status.timestamp)) : ' '.repeat(TIME_WIDTH);
+}
+
+const TIME_WIDTH = formatTime(new Date()).length;
 
 /** Print an event as one line, or as data. */
 export function printEvent(terminal: Terminal, event: NumberedEvent, asData = false): void {

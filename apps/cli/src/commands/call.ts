@@ -183,7 +183,8 @@ async function watch({ source, terminal }: Cli, agent: string, taskId: string, o
   if (end) assertDone(end);
 }
 
-function parseSequence(text: string): number {
+/** `--after`. Throws UsageError. */
+export function parseSequence(text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text);
   throw new UsageError(`--after: "${text}" is not the number of an event: give 0, 1, 2 …`);
 }

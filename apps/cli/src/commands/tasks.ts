@@ -1,91 +1,200 @@
-import type { RunErrorRecord } from '@baton/database';
+import { isTerminal, Task, tokenUsage } from '@baton/a2a';
 import type { Command } from 'commander';
-import { type Cli, NotFoundError, OperatorError } from '../cli.js';
-import { type OperatorOptions, overAdminApi, withOperatorOptions } from '../operator/admin-target.js';
-import { errorOf, type RunErrorJson } from '../operator/remote-operations.js';
-import { printFields, printValue, printRunError } from '../output.js';
-import { requireTenant, withDatabase } from '../platform.js';
-import { RefusedError } from '../server.js';
+import type { NumberedEvent } from '../call/agent-client.js';
+import { eventTime, printEvent, replyText } from '../call/describe.js';
+import { follow } from '../call/follow.js';
+import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
+import { errorOf } from '../operator/remote-operations.js';
+import { formatTime, printFields, printRunError, printTable, printValue } from '../output.js';
+import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import type { ShowOptions } from '../tasks/operator.js';
+import { type RequestJson, RequestsClient, type WholeRequestJson } from '../tasks/requests-client.js';
+import { assertDone, LOST, parseSequence, printEvents } from './call.js';
+import { parseCount, sinceOf } from './options.js';
 
-type ShowOptions = OperatorOptions & { json?: boolean; tenant: string };
+const TITLES = ['task', 'agent', 'state', 'updated', 'context'];
+const MAX_LISTED = 10_000;
 
-/** A task without its contents. */
-interface ShownTask {
-  record: {
-    id: string;
-    tenant: string;
-    agentId: string;
-    contextId: string;
-    state: string;
-    events: number;
-  };
-  error: RunErrorRecord | null;
+type Options = TargetOptions & JsonOption;
+
+interface ListOptions extends Options {
+  state?: string;
+  agent?: string;
+  context?: string;
+  since?: string;
+  limit: string;
 }
 
 /** `baton tasks …`: the tasks of a tenant. */
 export function addTaskCommands(program: Command, cli: Cli): void {
-  const tasks = program.command('tasks').description('tasks of a tenant');
+  const tasks = program.command('tasks').description('tasks of a tenant; needs a token of the tenant');
+  const add = (name: string, description: string): Command =>
+    tasks
+      .command(name)
+      .description(description)
+      .option(...URL_OPTION)
+      .option(...TOKEN_OPTION)
+      .option(...JSON_OPTION);
+  const ofTask = (name: string, description: string): Command =>
+    add(name, description).argument('<task>', 'id of the task');
 
-  withOperatorOptions(tasks.command('show'))
-    .description('show the state of a task, and the last error in the code of its agent')
-    .argument('<task>', 'id of the task')
-    .requiredOption('--tenant <slug>', 'tenant of the task')
-    .action((task: string, options: ShowOptions) => showTask(cli, task, options));
-}
-
-async function showTask(cli: Cli, taskId: string, options: ShowOptions): Promise<void> {
-  const { record, error } = await (
-    overAdminApi(cli, options, async (api, path) =>
-      readOverHttp(await api.call('GET', `${path}/requests/${encodeURIComponent(taskId)}`)),
-    ) ?? readFromDatabase(cli, taskId, options)
-  ).catch((refused: unknown) => {
-    throw refused instanceof RefusedError && refused.status === 404 ? noSuchTask(taskId, options) : refused;
-  });
-  if (options.json) return void printValue(cli.terminal, { ...record, error });
-  printFields(
-    cli.terminal,
-    Object.entries(record).map(([name, value]) => [name, String(value)]),
+  add('list', 'list the tasks that the token sees, the newest status first')
+    .option('--state <state>', 'only in this state, such as failed or input-required')
+    .option('--agent <agent>', 'only of this agent: its slug or id')
+    .option('--context <id>', 'only of this context; needs --agent')
+    .option('--since <when>', 'only with a status since then: 2h, 7d, or a time')
+    .option('--limit <number>', `most tasks to print, up to ${MAX_LISTED}`, '50')
+    .action((options: ListOptions) => list(cli, options));
+  ofTask('show', 'show a task: its state, answer, usage, relations, and the last error of its agent')
+    .option('--tenant <slug>', 'as the operator: tenant of the task; shows no messages')
+    .action(async (task: string, { tenant, ...options }: Options & { tenant?: string }) => {
+      if (tenant === undefined) return show(cli, task, options);
+      // Loaded only here: over HTTP no database is needed.
+      const { showTask } = await import('../tasks/operator.js');
+      return showTask(cli, task, { tenant, ...options } satisfies ShowOptions);
+    });
+  ofTask('watch', 'print the events of a task until it ends')
+    .option('--after <sequence>', 'start after the event with this sequence', '0')
+    .action((task: string, options: Options & { after: string }) => watch(cli, task, options));
+  ofTask('logs', 'print the events of a task so far, with their times, and the last error of its agent')
+    .option('--after <sequence>', 'start after the event with this sequence', '0')
+    .option('-f, --follow', 'go on until the task ends')
+    .action((task: string, options: Options & { after: string; follow?: boolean }) =>
+      logs(cli, task, options),
+    );
+  add('cancel', 'cancel tasks')
+    .argument('<task...>', 'ids of the tasks')
+    .action((ids: string[], options: Options) => cancel(cli, ids, options));
+  ofTask('send-again', 'send the first message of a task again, as a new task in the same context').action(
+    (task: string, options: Options) => sendAgain(cli, task, options),
   );
-  if (error) printRunError(cli.terminal, error);
 }
 
-async function readFromDatabase(cli: Cli, taskId: string, options: ShowOptions): Promise<ShownTask> {
-  // Loaded only here: without a database the use cases are not needed.
-  const [{ RunStore, TaskStore, TaskTreeStore }, { RequestListing }, { stateName }] = await Promise.all([
-    import('@baton/database'),
-    import('@baton/tasks'),
-    import('@baton/a2a'),
-  ]);
-  const { tenant } = options;
-  return withDatabase(cli.source, async ({ tenants, database }) => {
-    const { id: tenantId } = await requireTenant(tenants, tenant);
-    const stores = [new TaskStore(database), new TaskTreeStore(database), new RunStore(database)] as const;
-    const found = await new RequestListing(...stores).summary(tenantId, taskId);
-    if (!found) throw noSuchTask(taskId, options);
-    const { task, agentId, sequence: events } = found.stored;
-    const state = task.status ? stateName(task.status.state) : 'unknown';
-    const record = { id: taskId, tenant, agentId, contextId: task.contextId, state, events };
-    return { record, error: found.error ?? null };
-  });
+const clientOf = (cli: Cli, options: Options): RequestsClient =>
+  new RequestsClient(ApiClient.of(cli, options));
+
+async function list(cli: Cli, options: ListOptions): Promise<void> {
+  const { state, agent, context, since, limit } = options;
+  const query = {
+    ...(state !== undefined && { state }),
+    ...(agent !== undefined && { agent }),
+    ...(context !== undefined && { context_id: context }),
+    ...(since !== undefined && { since: sinceOf(since).toISOString() }),
+  };
+  const client = clientOf(cli, options);
+  const found = await client.list(query, parseCount('--limit', limit, MAX_LISTED));
+  if (options.json) return void printValue(cli.terminal, found);
+  const slugs = found.length > 0 ? await client.slugs() : new Map<string, string>();
+  printTable(cli.terminal, TITLES, found.map(rowOf(slugs)), 'There are no such tasks.');
 }
 
-interface TaskJson {
-  request_id: string;
-  tenant: string;
-  agent_id: string;
-  context_id: string;
-  state?: string;
-  events: number;
-  error: RunErrorJson | null;
+const rowOf =
+  (slugs: ReadonlyMap<string, string>) =>
+  ({
+    request_id: id,
+    agent_id: agent,
+    state,
+    updated_at: at,
+    context_id: context,
+  }: RequestJson): string[] => [...[id, slugs.get(agent) ?? agent, state ?? '-', timeOf(at), context]];
+
+const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
+
+async function show(cli: Cli, id: string, options: Options): Promise<void> {
+  const found = await clientOf(cli, options).get(id);
+  if (options.json) return void printValue(cli.terminal, found);
+  const task = Task.fromJSON(found.task);
+  printFields(cli.terminal, fieldsOf(found, task));
+  const text = replyText(task);
+  if (text !== '') cli.terminal.out(`\n${text}`);
+  if (found.error) printRunError(cli.terminal, errorOf(found.error));
 }
 
-const readOverHttp = ({ error, ...task }: TaskJson): ShownTask => ({
-  record: {
-    ...{ id: task.request_id, tenant: task.tenant, agentId: task.agent_id, contextId: task.context_id },
-    ...{ state: task.state ?? 'unknown', events: task.events },
-  },
-  error: error && errorOf(error),
-});
+function fieldsOf(found: WholeRequestJson, { metadata }: Task): [string, string][] {
+  const { input, output } = tokenUsage(metadata);
+  const { parent_id: parent, child_ids: children, approvals = [] } = found;
+  return [
+    ['task', found.request_id],
+    ['agent', `${found.agent_id}${found.agent_version === null ? '' : ` (version ${found.agent_version})`}`],
+    ['state', found.state ?? '-'],
+    ['updated', timeOf(found.updated_at)],
+    ['context', found.context_id],
+    ['owner', found.owner ?? '-'],
+    ['events', String(found.events)],
+    ['tokens', `${input} input, ${output} output`],
+    ...(parent === null ? [] : [['parent', parent] satisfies [string, string]]),
+    ...(children.length === 0 ? [] : [['children', children.join(', ')] satisfies [string, string]]),
+    ...approvals.map(({ call_id: call, tool }): [string, string] => [
+      'approval',
+      `${call}: ${tool} waits for a person`,
+    ]),
+  ];
+}
 
-const noSuchTask = (taskId: string, { tenant }: ShowOptions): OperatorError =>
-  new NotFoundError(`The tenant "${tenant}" has no task "${taskId}", or it is past its retention.`);
+async function watch(cli: Cli, id: string, options: Options & { after: string }): Promise<void> {
+  const after = parseSequence(options.after);
+  const { terminal } = cli;
+  const print = (event: NumberedEvent): void => printEvent(terminal, event, options.json);
+  const end = await printEvents(followed(cli, id, after, options), print, id);
+  if (end) assertDone(end);
+}
+
+const followed = (cli: Cli, id: string, after: number, options: Options) => {
+  const client = clientOf(cli, options);
+  const onLost = (): void => cli.terminal.err(LOST);
+  const following = { client, isOver: isTerminal, onLost };
+  return follow(client.subscribe(id, after), following, { taskId: id, after });
+};
+
+async function logs(
+  cli: Cli,
+  id: string,
+  options: Options & { after: string; follow?: boolean },
+): Promise<void> {
+  const { terminal } = cli;
+  const after = parseSequence(options.after);
+  const client = clientOf(cli, options);
+  const { events: head } = await client.get(id);
+  const print = (event: NumberedEvent): void => {
+    if (options.json) printEvent(terminal, event, true);
+    else printEvent({ ...terminal, out: (line) => terminal.out(`${eventTime(event)}  ${line}`) }, event);
+  };
+  const log = options.follow
+    ? followed(cli, id, after, options)
+    : upTo(head, after < head ? client.subscribe(id, after) : nothing());
+  await printEvents(log, print, id);
+  const { error } = await client.get(id);
+  if (error && !options.json) printRunError(terminal, errorOf(error));
+}
+
+/** The events up to one of them. */
+async function* upTo(head: number, events: AsyncIterable<NumberedEvent>): AsyncGenerator<NumberedEvent> {
+  for await (const event of events) {
+    yield event;
+    if ((event.sequence ?? 0) >= head) return;
+  }
+}
+
+async function* nothing(): AsyncGenerator<NumberedEvent> {
+  // Its caller has everything.
+}
+
+async function cancel(cli: Cli, ids: readonly string[], options: Options): Promise<void> {
+  const client = clientOf(cli, options);
+  const canceled: { request_id: string; cancelled: boolean }[] = [];
+  for (const id of ids) {
+    await client.cancel(id).catch((error: unknown) => {
+      throw new OfTaskError(id, error);
+    });
+    canceled.push({ request_id: id, cancelled: true });
+    if (!options.json) cli.terminal.out(`Task ${id} is canceled.`);
+  }
+  if (options.json) printValue(cli.terminal, canceled);
+}
+
+async function sendAgain(cli: Cli, id: string, options: Options): Promise<void> {
+  const made = await clientOf(cli, options).sendAgain(id);
+  if (options.json) return void printValue(cli.terminal, made);
+  cli.terminal.out(`Task ${id} is sent again as task ${made.request_id}.`);
+  cli.terminal.err(`Follow it with: npx baton tasks watch ${made.request_id}`);
+}

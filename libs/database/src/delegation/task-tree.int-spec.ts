@@ -174,12 +174,12 @@ describe('a child', () => {
     await stores.runs.noteAgentVersion(middle, 3);
     await stores.runs.noteAgentVersion({ ...middle, attempt: middle.attempt - 1 }, 2);
     expect(await taskTree.find(root.tenantId, middle.taskId)).toEqual({
-      ...{ owner: null, parentTaskId: root.taskId, childTaskIds: [leaf.taskId], agentVersion: 3 },
+      ...{ owner: null, parentTaskId: root.taskId, childTaskIds: [leaf.taskId], agentVersion: 3, events: 2 },
     });
     const stranger = randomUUID();
     expect(await taskTree.ancestors(stranger, leaf.taskId)).toEqual([]);
     expect(await taskTree.find(stranger, middle.taskId)).toEqual({
-      ...{ owner: null, parentTaskId: null, childTaskIds: [], agentVersion: null },
+      ...{ owner: null, parentTaskId: null, childTaskIds: [], agentVersion: null, events: 0 },
     });
   });
 

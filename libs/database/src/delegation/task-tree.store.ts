@@ -14,6 +14,7 @@ interface RelationsRow {
   parent_task_id: string | null;
   children: string[];
   agent_version: number | null;
+  last_sequence: number;
 }
 interface WokenRow {
   /** Suspended runs that were read. */
@@ -49,9 +50,9 @@ SELECT id, agent_id FROM ancestors ORDER BY length`,
 
 /** $1 tenant $2 task */
 export const RELATIONS: Statement = {
-  name: 'task-relations',
+  name: 'task-relations-2',
   text: `
-SELECT t.owner, t.parent_task_id, ARRAY(
+SELECT t.owner, t.parent_task_id, t.last_sequence, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
 ) AS children, (
   SELECT agent_version FROM runs WHERE tenant_id = $1 AND task_id = $2 ORDER BY created_at DESC, id DESC LIMIT 1
@@ -167,6 +168,7 @@ export class TaskTreeStore {
       parentTaskId,
       childTaskIds,
       agentVersion: row?.agent_version ?? null,
+      events: row?.last_sequence ?? 0,
     };
   }
 

@@ -253,6 +253,8 @@ export interface TaskRelations {
   childTaskIds: string[];
   /** Version of the task's agent that its last turn has run; null = it was not begun, or its agent has no versions. */
   agentVersion: number | null;
+  /** Events in its log. */
+  events: number;
 }
 
 /** For how long a tenant's tasks stay after they have ended; may be a fraction of a day. */
@@ -302,6 +304,25 @@ export interface TaskFilter {
   uncounted?: boolean;
   /** Grants memory for large tasks; unset = none. */
   memory?: ReadMemory | undefined;
+}
+
+/** What the tasks of one day, agent or owner have used. */
+export interface UsageGroup {
+  /** The day (UTC), the id of the agent, or the key of the owner; empty = made by an earlier release. */
+  key: string;
+  tasks: number;
+  failed: number;
+  /** From the creation of each task to its last status, waiting included. */
+  seconds: number;
+  /** Tokens of models, as the agents have said. */
+  inputTokens: number;
+  outputTokens: number;
+}
+
+export interface TaskUsage {
+  groups: UsageGroup[];
+  /** False: there are older tasks, or more groups. */
+  isWhole: boolean;
 }
 
 /** Why a run has used up its attempts, as far as Postgres knows. */

@@ -1,4 +1,4 @@
-import { type Reacher, visibleTasks } from '@baton/a2a';
+import { type Reacher, type TaskState, visibleTasks } from '@baton/a2a';
 import {
   type TaskRelations,
   TaskTreeStore,
@@ -6,6 +6,8 @@ import {
   RunStore,
   type StoredTask,
   TaskStore,
+  type TaskUsage,
+  type UsageKey,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 
@@ -14,6 +16,21 @@ export interface RequestPosition {
   statusAt: Date;
   taskId: string;
 }
+
+/** Which tasks are asked for; unset = all. */
+export interface RequestFilter {
+  agentId?: string | undefined;
+  contextId?: string | undefined;
+  state?: TaskState | undefined;
+  /** Status not older than this. */
+  since?: Date | undefined;
+}
+
+const seenBy = (caller: Reacher & { tenantId: string }) => ({
+  tenantId: caller.tenantId,
+  own: visibleTasks(caller),
+  agentIds: caller.agents?.ids,
+});
 
 /** The tasks of a tenant, whichever agent they belong to, newest status first. */
 @Injectable()
@@ -28,12 +45,20 @@ export class RequestListing {
   async list(
     caller: Reacher & { tenantId: string },
     page: { limit: number; after?: RequestPosition },
+    filter: RequestFilter = {},
   ): Promise<{ tasks: StoredTask[]; more: boolean }> {
     const { limit, after } = page;
     const shown = { historyLength: 0, includeArtifacts: false, uncounted: true };
-    const { tenantId, agents } = caller;
-    const seen = { tenantId, own: visibleTasks(caller), agentIds: agents?.ids };
-    return this.tasks.list({ ...seen, pageSize: limit, after, ...shown });
+    return this.tasks.list({ ...seenBy(caller), ...filter, pageSize: limit, after, ...shown });
+  }
+
+  /** What the newest tasks that the caller sees have used. */
+  async usage(
+    caller: Reacher & { tenantId: string },
+    by: UsageKey,
+    filter: Pick<RequestFilter, 'agentId' | 'since'>,
+  ): Promise<TaskUsage> {
+    return this.tasks.usage({ ...seenBy(caller), ...filter }, by);
   }
 
   /** One task of the tenant without its contents, and the last error in its agent's code. Undefined: there is none. */

@@ -1,4 +1,5 @@
 import { Artifact, ProtocolError, type StreamItem, StreamResponse, Task, stateName } from '@baton/a2a';
+import { approvalsOf } from '@baton/agents';
 import type { ArtifactPosition, TaskRelations, PageOfArtifacts, RunErrorRecord } from '@baton/tasks';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
@@ -6,6 +7,17 @@ import { nextCursor } from '../paging.js';
 
 type Json = Record<string, unknown>;
 
+const approval = z
+  .object({
+    call_id: z.string(),
+    tool: z.string(),
+    server: z.string().optional(),
+    description: z.string(),
+    input: z.unknown(),
+    agents: z.array(z.string()).optional().describe('Of a call further down: the agents on the way to it'),
+    expires_at: timeSchema.optional(),
+  })
+  .meta({ id: 'Approval' });
 export const requestSummary = z
   .object({
     request_id: z.string(),
@@ -13,6 +25,7 @@ export const requestSummary = z
     context_id: z.string(),
     state: stateSchema.optional(),
     updated_at: timeSchema.optional(),
+    approvals: z.array(approval).optional().describe('The calls that wait for a person to approve them'),
   })
   .meta({ id: 'RequestSummary' });
 export const requestList = z.object({ requests: z.array(requestSummary), next_cursor: nextCursor });
@@ -36,10 +49,15 @@ export const requestAnswer = requestSummary
     agent_version: z.int().nullable(),
     parent_id: z.string().nullable(),
     child_ids: z.array(z.string()),
+    events: z.int().describe('Number of events in its log'),
     task: a2aSchema('The task'),
     error: runError.nullable().describe("The last error in the agent's code"),
   })
   .meta({ id: 'Request' });
+
+export const sentAgain = requestSummary
+  .extend({ again_of: z.string().describe('The task whose message was sent') })
+  .meta({ id: 'SentAgain' });
 
 export const artifactPage = z.object({
   request_id: z.string(),
@@ -62,6 +80,7 @@ export const cancelRefusal = z.object({
 
 /** A task as a request, in short. */
 export const encodeRequest = (task: Task, agentId: string): z.infer<typeof requestSummary> => ({
+  ...encodeApprovals(task),
   request_id: task.id,
   agent_id: agentId,
   context_id: task.contextId,
@@ -69,17 +88,31 @@ export const encodeRequest = (task: Task, agentId: string): z.infer<typeof reque
   updated_at: task.status?.timestamp,
 });
 
+function encodeApprovals({ status }: Task): Pick<z.infer<typeof requestSummary>, 'approvals'> {
+  const asked = approvalsOf(status) ?? [];
+  if (asked.length === 0) return {};
+  return {
+    approvals: asked.map(({ callId, tool, server, description, input, agents, expiresAt }) => ({
+      ...{ call_id: callId, tool, description, input },
+      ...(server !== undefined && { server }),
+      ...(agents && { agents }),
+      ...(expiresAt !== undefined && { expires_at: expiresAt }),
+    })),
+  };
+}
+
 /** The same with its parent and children, and the whole task in the JSON of A2A 1.0. */
 export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
-  { owner, parentTaskId, childTaskIds, agentVersion }: TaskRelations,
+  { owner, parentTaskId, childTaskIds, agentVersion, events }: TaskRelations,
 ): Omit<z.infer<typeof requestAnswer>, 'error'> => ({
   ...encodeRequest(task, agentId),
   owner,
   agent_version: agentVersion,
   parent_id: parentTaskId,
   child_ids: childTaskIds,
+  events,
   task: Task.toJSON(task) as Json,
 });
 

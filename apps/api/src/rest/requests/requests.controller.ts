@@ -3,16 +3,24 @@ import {
   type OperationName,
   ProtocolError,
   SPEC_RULES,
+  TRUNCATED,
+  type Message,
+  type Task,
+  type TaskState,
+  type Truncation,
   decodePageToken,
   encodePageToken,
   errorWire,
   isUuid,
   sseRecord,
+  STATE_NAMES,
+  stateNamed,
 } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, ArtifactPages, RequestListing } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { lastEventId, traceparent } from '../../core/call-headers.js';
@@ -22,9 +30,10 @@ import { Failures } from '../../http/errors.js';
 import { ReadMemoryPool } from '../../http/read-memory.js';
 import { type HttpExchange, logContextOf } from '../../http/requests.js';
 import { SseOutput } from '../../streams/sse.js';
-import { QueryPipe } from '../../openapi/query-pipe.js';
+import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT } from '../paging.js';
+import { idOfAgent } from './agent-filter.js';
 import {
   artifactPage,
   cancelAnswer,
@@ -37,6 +46,7 @@ import {
   readArtifactCursor,
   requestAnswer,
   requestList,
+  sentAgain,
 } from './request-json.js';
 
 const SINCE = new QueryPipe(
@@ -50,6 +60,19 @@ const SINCE = new QueryPipe(
     throw ProtocolError.invalidParams(name, 'must be the sequence of an event: 0, 1, 2 …');
   },
 );
+
+const STATE = new QueryPipe(
+  { description: 'Only tasks in this state', schema: { type: 'string', enum: [...STATE_NAMES] } },
+  (text, name) => {
+    if (text === undefined || text === '') return undefined;
+    const state = stateNamed(text);
+    if (state !== undefined) return state;
+    throw ProtocolError.invalidParams(name, `must be one of ${STATE_NAMES.join(', ')}`);
+  },
+);
+const AGENT = nameQuery('Only tasks of this agent: its slug or id');
+const CONTEXT = nameQuery('Only tasks of this context. Needs `agent`');
+const SINCE_TIME = timeQuery('Only tasks whose status is not older');
 
 /** A request is a task, in the words of Arbiter's clients. */
 const PROFILE = 'arbiter';
@@ -73,11 +96,24 @@ export class RequestsController {
     @Req() request: FastifyRequest,
     @Query('limit', LIMIT) limit: number,
     @Query('cursor', CURSOR) cursor: string | undefined,
+    @Query('state', STATE) state: TaskState | undefined,
+    @Query('agent', AGENT) agent: string | undefined,
+    @Query('context_id', CONTEXT) contextId: string | undefined,
+    @Query('since', SINCE_TIME) since: Date | undefined,
   ): Promise<z.infer<typeof requestList>> {
     const caller = callerOf(request);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const page = { limit, after };
-    const { tasks, more } = await this.listing.list(caller, page);
+    if (contextId !== undefined && agent === undefined) {
+      throw ProtocolError.invalidParams('context_id', 'needs `agent` as well: a context belongs to an agent');
+    }
+    const agentId = agent === undefined ? undefined : await idOfAgent(this.agents, caller, agent);
+    const { tasks, more } = await this.listing.list(caller, page, {
+      ...(state !== undefined && { state }),
+      ...(agentId !== undefined && { agentId }),
+      ...(contextId !== undefined && { contextId }),
+      ...(since && { since }),
+    });
     const last = tasks.at(-1)?.task;
     const statusAt = last?.status?.timestamp;
     return {
@@ -180,6 +216,39 @@ export class RequestsController {
     }
   }
 
+  @Describe({
+    id: 'sendRequestAgain',
+    summary: 'Sends the first message of the task again, as a new task of the caller in the same context',
+    answer: sentAgain,
+  })
+  @RequireScope(...OPERATIONS.sendMessage.scopes)
+  @Post(':id/send-again')
+  @HttpCode(201)
+  async sendAgain(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<z.infer<typeof sentAgain>> {
+    const exchange = { request, reply };
+    const call = await this.contextFor('getTask', id, exchange);
+    const { agent } = call;
+    if (agent.status)
+      throw new ProtocolError('agent-not-found', `the agent "${agent.slug}" is ${agent.status}`);
+    const asked = { tenant: '', id, historyLength: undefined };
+    const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
+    const message = firstMessageOf(task);
+    const sent = await this.runner.run(
+      {
+        operation: 'sendMessage',
+        request: { tenant: '', message, configuration: AT_ONCE, metadata: undefined },
+      },
+      { ...call, access: OPERATIONS.sendMessage.access },
+      exchange,
+    );
+    if (sent.$case !== 'task') throw new Error('a send that does not wait is answered with its task');
+    return { ...encodeRequest(sent.value, agent.id), again_of: id };
+  }
+
   /**
    * The context of a call about a task of the tenant, whichever agent the task belongs to. Throws `task-not-found` for an
    * unknown id or another tenant's.
@@ -226,6 +295,27 @@ export class RequestsController {
       },
     });
   }
+}
+
+const AT_ONCE = {
+  acceptedOutputModes: [],
+  taskPushNotificationConfig: undefined,
+  historyLength: 0,
+  returnImmediately: true,
+};
+
+/** The message that began a task, as a new one. Throws `unsupported-operation` if it is not there. */
+function firstMessageOf({ id, contextId, history, metadata }: Task): Message {
+  const [first] = history;
+  const truncation = metadata?.[TRUNCATED] as Truncation | undefined;
+  if (!first || truncation?.historyMessages !== undefined) {
+    throw new ProtocolError(
+      'unsupported-operation',
+      'the messages of the task are too large to be sent again',
+    );
+  }
+  const referenceTaskIds = [...first.referenceTaskIds, id];
+  return { ...first, messageId: randomUUID(), taskId: '', contextId, referenceTaskIds };
 }
 
 const NOT_CANCELED: ReadonlySet<string> = new Set(['task-not-found', 'task-not-cancelable']);

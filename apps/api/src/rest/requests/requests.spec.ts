@@ -1,4 +1,16 @@
-import { Artifact, type CallContext, ProtocolError, TaskState } from '@baton/a2a';
+import {
+  agentMessage,
+  Artifact,
+  type CallContext,
+  dataPart,
+  type Message,
+  ProtocolError,
+  Role,
+  type SendMessageRequest,
+  TaskState,
+  textPart,
+  TRUNCATED,
+} from '@baton/a2a';
 import type { StoredTask } from '@baton/database';
 import { type FakeApi, startFakeApi } from '../../testing/fake-api.js';
 import { sampleTask, statusItem, taskItem } from '../../testing/samples.js';
@@ -74,12 +86,56 @@ describe('the requests of a tenant', () => {
     ]);
   });
 
+  it('are listed by state, agent, context and time', async () => {
+    const filters: unknown[] = [];
+    api.listing.list = async (_caller, _page, filter) => {
+      filters.push(filter);
+      return { tasks: [], more: false };
+    };
+    const since = '2026-01-31T12:00:00.000Z';
+    for (const query of ['', `?state=input-required&agent=echo&context_id=c-1&since=${since}`, '?state=']) {
+      expect((await ask(query)).status).toBe(200);
+    }
+    const state = TaskState.TASK_STATE_INPUT_REQUIRED;
+    expect(filters).toEqual([{}, { state, agentId: 'echo', contextId: 'c-1', since: new Date(since) }, {}]);
+    expect(await outcome(await ask('?agent=nobody'))).toMatchObject([
+      404,
+      { error: { status: 'AGENT_NOT_FOUND' } },
+    ]);
+  });
+
+  it('say which calls wait for a person', async () => {
+    const call = { callId: 'call-1', tool: 'issues_close', description: 'Closes it.', input: { id: 7 } };
+    const message = { ...agentMessage({ id: ID, contextId: 'c' }, 'm', [dataPart({ approval: call })]) };
+    const status = {
+      state: TaskState.TASK_STATE_INPUT_REQUIRED,
+      message,
+      timestamp: '2026-01-31T12:00:00.000Z',
+    };
+    api.listing.list = async () => ({
+      tasks: [{ ...stored(ID), task: sampleTask({ id: ID, status }) }],
+      more: false,
+    });
+    const [, { requests }] = (await outcome(await ask(''))) as [number, { requests: object[] }];
+    expect(requests).toMatchObject([
+      {
+        state: 'input-required',
+        approvals: [{ call_id: 'call-1', tool: 'issues_close', description: 'Closes it.', input: { id: 7 } }],
+      },
+    ]);
+  });
+
   it.each([
     '?limit=0',
     '?limit=101',
     '?limit=x',
     '?limit=1&limit=2',
     '?cursor=x',
+    '?state=done',
+    '?since=yesterday',
+    '?context_id=c-1',
+    '?agent=%00',
+    `?agent=${'a'.repeat(1001)}`,
     `/${ID}/events?since_seq=x`,
     `/${ID}/artifacts?cursor=x`,
     `/${ID}/artifacts?cursor=${Buffer.from('2.2').toString('base64url')}`,
@@ -117,6 +173,83 @@ describe('the requests of a tenant', () => {
       expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
     },
   );
+});
+
+describe('a request that is sent again', () => {
+  const again = (id = ID, token = 'caller') => ask(`/${id}/send-again`, { method: 'POST', token });
+  let sent: SendMessageRequest[];
+  const first: Message = {
+    ...agentMessage({ id: ID, contextId: 'context-1' }, 'm-1', [textPart('hello')]),
+    ...{ role: Role.ROLE_USER, metadata: { mine: 1 }, referenceTaskIds: ['t-0'] },
+  };
+  const later = { ...first, messageId: 'm-2', parts: [textPart('yes')] };
+  beforeEach(() => {
+    sent = [];
+    api.operations.getTask = async (call) => {
+      calls.push(call);
+      return sampleTask({ id: ID, history: [first, later] });
+    };
+    api.operations.sendMessage = async (call, request) => {
+      calls.push(call);
+      sent.push(request);
+      return { $case: 'task', value: sampleTask({ id: 'new', history: [] }) };
+    };
+  });
+
+  it('is a new task with the first message, in the same context, that names the task before', async () => {
+    const [status, json] = await outcome(await again());
+    expect([status, json]).toMatchObject([201, { request_id: 'new', agent_id: 'echo', again_of: ID }]);
+    const { message } = sent[0]!;
+    expect(message).toEqual({
+      ...{ ...first, messageId: message!.messageId, taskId: '', referenceTaskIds: ['t-0', ID] },
+    });
+    expect(message!.messageId).not.toBe(first.messageId);
+    expect(sent[0]!.configuration).toMatchObject({ returnImmediately: true });
+    expect(calls.map(({ access }) => access)).toEqual(['read', 'write']);
+  });
+
+  it('needs a task that the caller sees, its first message, and the right to call agents', async () => {
+    expect((await again(UNKNOWN)).status).toBe(404);
+    expect((await again(ID, 'nobody')).status).toBe(403);
+    expect((await again(ID, '')).status).toBe(401);
+    api.operations.getTask = async () =>
+      sampleTask({ id: ID, history: [later], metadata: { [TRUNCATED]: { historyMessages: 1 } } });
+    expect(await outcome(await again())).toMatchObject([400, { error: { status: 'UNSUPPORTED_OPERATION' } }]);
+    api.operations.getTask = async () => sampleTask({ id: ID, history: [] });
+    expect((await again()).status).toBe(400);
+    expect(sent).toEqual([]);
+  });
+});
+
+describe('the usage of tasks', () => {
+  const usage = (query: string, token = 'caller') =>
+    fetch(`${api.url}/v1/usage${query}`, { headers: { authorization: `Bearer ${token}` } });
+
+  it('is summed up by what is asked for, of the last seven days unless told otherwise', async () => {
+    const asked: unknown[] = [];
+    api.listing.usage = async ({ tenantId }, ...rest) => {
+      asked.push([tenantId, ...rest]);
+      const sums = { tasks: 2, failed: 1, seconds: 3.5, inputTokens: 10, outputTokens: 4 };
+      return { groups: [{ key: 'echo', ...sums }], isWhole: false };
+    };
+    const since = '2026-01-31T00:00:00.000Z';
+    expect(await outcome(await usage(`?by=agent&agent=echo&since=${since}`))).toEqual([
+      200,
+      {
+        ...{ by: 'agent', since, complete: false },
+        usage: [{ key: 'echo', tasks: 2, failed: 1, seconds: 3.5, input_tokens: 10, output_tokens: 4 }],
+      },
+    ]);
+    await usage('');
+    const week = expect.objectContaining({ since: expect.any(Date) as Date }) as unknown;
+    expect(asked).toEqual([
+      ['tenant-1', 'agent', { since: new Date(since), agentId: 'echo' }],
+      ['tenant-1', 'day', week],
+    ]);
+    expect((await usage('?by=weather')).status).toBe(400);
+    expect((await usage('?agent=nobody')).status).toBe(404);
+    expect((await usage('', 'nobody')).status).toBe(403);
+  });
 });
 
 describe('the artifacts of a request', () => {

@@ -1,0 +1,233 @@
+import { agentMessage, dataPart, type Scope, TaskState, textPart } from '@baton/a2a';
+import { type ClaimedRun, Database, RunStore, type Tenant, TenantStore } from '@baton/database';
+import { TokenService } from '@baton/identity';
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { chunk, status } from '../../../../../libs/database/src/stores.fixture.js';
+import { app, type Json, url } from '../../admin/admin-api.fixture.js';
+
+// No worker runs here: the tests play its part, so they know what is in each log.
+
+let tenant: Tenant;
+let token: string;
+const get = <T>(type: new (...args: never[]) => T): T => app.get(type, { strict: false });
+const tokenFor = async (scopes: Scope[]): Promise<string> =>
+  (await get(TokenService).issue({ tenantId: tenant.id, name: 'cli', scopes, expiresAt: null })).secret;
+
+beforeAll(async () => {
+  tenant = await get(TenantStore).create('cli');
+  token = await tokenFor(['admin']);
+});
+
+async function baton(line: string, by = token) {
+  const { run } = await import('../../../../cli/src/program.js');
+  const [out, err]: [string[], string[]] = [[], []];
+  const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
+  const source = { BATON_HOME: '/nowhere', BATON_URL: url, BATON_TOKEN: by };
+  const code = await run(line.split(' '), { source, terminal, stdin: () => Readable.from([]) });
+  return { code, out: out.join('\n'), err: err.join('\n') };
+}
+const json = async <T = Json>(line: string): Promise<T> => {
+  const { code, out, err } = await baton(`${line} --json`);
+  expect([code, err]).toEqual([0, '']);
+  return JSON.parse(out) as T;
+};
+
+async function makeTask(text = 'hello'): Promise<string> {
+  const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }] };
+  const response = await fetch(`${url}/agents/echo/message:send`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'a2a-version': '1.0' },
+    body: JSON.stringify({ message, configuration: { returnImmediately: true } }),
+  });
+  const { task } = (await response.json()) as { task: { id: string } };
+  return task.id;
+}
+
+/** Claims the run of a task, as a worker does. The log has two events then. */
+async function claim(taskId: string): Promise<ClaimedRun> {
+  // Without workers there are few dispatch slots: it may still wait for one.
+  const text = `UPDATE runs SET enqueued_at = now() WHERE task_id = '${taskId}' AND state = 'queued' RETURNING id::text`;
+  const [row] = await get(Database).systemQuery<{ id: string }>({ text }, []);
+  return (await get(RunStore).claim(tenant.id, row!.id, 'worker', 60_000))!;
+}
+
+async function makeEnded(state: TaskState, said?: string): Promise<string> {
+  const id = await makeTask();
+  const run = await claim(id);
+  const message = said === undefined ? undefined : agentMessage(run.snapshot.task, 'm', [textPart(said)]);
+  await get(RunStore).append(run, {
+    afterSequence: 2,
+    events: [chunk(run, 'hello', false), status(run, state, message)],
+    metadata: { 'baton.usage': { inputTokens: 7, outputTokens: 5 } },
+    end: { state, outcome: null, artifacts: undefined },
+  });
+  return id;
+}
+
+/** A task that waits for approval of one call. */
+async function makeAsking(call: string): Promise<string> {
+  const id = await makeTask();
+  const run = await claim(id);
+  const approval = { callId: call, tool: 'issues_close', description: 'Closes it.', input: { issue: 7 } };
+  const state = TaskState.TASK_STATE_INPUT_REQUIRED;
+  const message = agentMessage(run.snapshot.task, 'm', [textPart('May I?'), dataPart({ approval })]);
+  await get(RunStore).append(run, {
+    afterSequence: 2,
+    events: [status(run, state, message)],
+    end: { state, outcome: null, artifacts: undefined },
+  });
+  return id;
+}
+
+describe('baton tasks', () => {
+  it('lists tasks by state, agent and time, the newest status first', async () => {
+    const done = await makeEnded(TaskState.TASK_STATE_COMPLETED);
+    const failed = await makeEnded(TaskState.TASK_STATE_FAILED, 'no luck');
+    const ids = async (more: string): Promise<string[]> =>
+      (await json<Json[]>(`tasks list ${more}`)).map(({ request_id: id }) => id as string);
+    expect(await ids('--since 1h')).toEqual([failed, done]);
+    expect(await ids('--state failed --agent echo')).toEqual([failed]);
+    expect(await ids('--since 2099-01-01T00:00:00Z')).toEqual([]);
+    expect(await ids('--limit 1')).toEqual([failed]);
+    const { out } = await baton('tasks list --state failed');
+    expect(out).toMatch(
+      new RegExp(
+        `^TASK +AGENT +STATE +UPDATED +CONTEXT\\n${failed}  echo +failed +\\d{4}-.*[+-]\\d\\d:\\d\\d`,
+      ),
+    );
+    expect(await baton('tasks list --agent nobody')).toMatchObject({ code: 3, out: '' });
+    expect(await baton('tasks list --state done')).toMatchObject({ code: 1, out: '' });
+    expect((await baton('tasks list --since soon')).code).toBe(2);
+    expect((await baton('tasks list --limit 0')).code).toBe(2);
+  });
+
+  it('shows a task, and ends with a code for one that is not there', async () => {
+    const id = await makeEnded(TaskState.TASK_STATE_COMPLETED);
+    expect((await baton(`tasks show ${id}`)).out).toMatch(
+      /^task +[-\da-f]{36}\nagent +echo\nstate +completed\n[^]*events +4\ntokens +7 input, 5 output\n\nhello$/,
+    );
+    expect(await json(`tasks show ${id}`)).toMatchObject({ request_id: id, events: 4, task: { id } });
+    const unknown = randomUUID();
+    for (const command of ['show', 'watch', 'logs', 'cancel', 'send-again']) {
+      const { code, err } = await baton(`tasks ${command} ${unknown}`);
+      expect([command, code, err]).toEqual([
+        command,
+        3,
+        `There is no task "${unknown}", or your token does not see it: npx baton tasks list shows those that it sees.`,
+      ]);
+    }
+    const { code, err } = await baton(`tasks show ${id}`, 'baton_wrong');
+    expect([code, err]).toEqual([4, expect.stringMatching(`^Task ${id}: .* refuses the token`)]);
+  });
+
+  it('watches a task to its end, and ends as the task does', async () => {
+    const done = await makeEnded(TaskState.TASK_STATE_COMPLETED);
+    const { code, out } = await baton(`tasks watch ${done} --after 1`);
+    expect([code, out.split('\n')]).toEqual([
+      0,
+      ['   2  status    working', '   3  artifact  reply: hello', '   4  status    completed'],
+    ]);
+    const failed = await makeEnded(TaskState.TASK_STATE_FAILED, 'no luck');
+    expect(await baton(`tasks watch ${failed} --after 3`)).toEqual({
+      ...{ code: 6, out: '   4  status    failed: no luck', err: `Task ${failed} failed: no luck` },
+    });
+    const canceled = await makeTask();
+    const watching = baton(`tasks watch ${canceled}`);
+    expect((await baton(`tasks cancel ${canceled}`)).out).toBe(`Task ${canceled} is canceled.`);
+    expect(await watching).toMatchObject({ code: 7, err: expect.stringContaining(canceled) as string });
+  });
+
+  it('prints the log of a running task so far, with times, and does not wait for more', async () => {
+    const id = await makeTask();
+    await claim(id);
+    const { code, out } = await baton(`tasks logs ${id}`);
+    expect(code).toBe(0);
+    const time = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d/.source;
+    expect(out).toMatch(
+      new RegExp(`${time}     1  task +${id} submitted\\n${time.slice(1)}     2  status +working$`),
+    );
+    const lines = (await baton(`tasks logs ${id} --after 1 --json`)).out.split('\n');
+    expect(lines.map((line) => (JSON.parse(line) as { sequence: number }).sequence)).toEqual([2]);
+    expect((await baton(`tasks logs ${id} --after 2`)).out).toBe('');
+  });
+
+  it('cancels tasks, and says which one cannot be canceled', async () => {
+    const [first, second] = [await makeTask(), await makeTask()];
+    const ended = await makeEnded(TaskState.TASK_STATE_COMPLETED);
+    expect(await json(`tasks cancel ${first} ${second}`)).toEqual(
+      [first, second].map((id) => ({ request_id: id, cancelled: true })),
+    );
+    const { code, err } = await baton(`tasks cancel ${ended}`);
+    expect([code, err]).toEqual([1, expect.stringMatching(`^Task ${ended}: The task has ended`)]);
+  });
+
+  it('sends the first message again, as a new task of the same agent and context', async () => {
+    const id = await makeEnded(TaskState.TASK_STATE_FAILED);
+    const made = await json(`tasks send-again ${id}`);
+    expect(made).toMatchObject({ again_of: id, agent_id: 'echo', state: 'submitted' });
+    const [before, again] = [
+      await json(`tasks show ${id}`),
+      await json(`tasks show ${String(made.request_id)}`),
+    ];
+    expect(again.request_id).not.toBe(id);
+    expect(again.context_id).toBe(before.context_id);
+    const { messageId: _, ...said } = again.task.history[0] as Json;
+    expect(said).toMatchObject({ parts: [{ text: 'hello' }], referenceTaskIds: [id] });
+    // Each call makes one, and who may only read cannot.
+    expect((await json(`tasks send-again ${id}`)).request_id).not.toBe(made.request_id);
+    expect((await baton(`tasks send-again ${id}`, await tokenFor(['tasks:read']))).code).toBe(4);
+  });
+});
+
+describe('baton approvals', () => {
+  it('lists what waits, and answers only that', async () => {
+    const [id, other] = [await makeAsking('call-1'), await makeAsking('call-2')];
+    expect((await baton('approvals list')).out).toMatch(
+      new RegExp(`\\n${id} +call-1  issues_close  {"issue":7} `),
+    );
+    expect(await json<Json[]>('approvals list')).toMatchObject([{ request_id: other }, { request_id: id }]);
+    expect(await baton(`approvals approve ${id} --call call-9`)).toMatchObject({ code: 3, out: '' });
+    expect(await baton(`approvals approve ${id}`)).toMatchObject({
+      ...{ code: 0, out: `Call call-1 of task ${id} is approved.` },
+    });
+    const reject = `approvals reject ${other} --call call-2 --reason no`;
+    expect(await json(reject)).toEqual({ request_id: other, calls: ['call-2'], approved: false });
+    const answers = await Promise.all(
+      [id, other].map(async (task) => ((await json(`tasks show ${task}`)).task.history as Json[]).at(-1)!),
+    );
+    expect(answers.map(({ parts }) => (parts as Json[])[0]!.data as unknown)).toEqual([
+      { approval: { callId: 'call-1', approved: true } },
+      { approval: { callId: 'call-2', approved: false, reason: 'no' } },
+    ]);
+    expect((await baton('approvals list')).err).toBe('No call waits for a person.');
+    const { code, err } = await baton(`approvals approve ${id}`);
+    expect([code, err]).toEqual([1, `Task ${id}: no call of it waits for a person; its state is submitted.`]);
+    const asking = await makeAsking('call-3');
+    expect(
+      (await baton(`approvals approve ${asking}`, await tokenFor(['tasks:read', 'agents:call']))).code,
+    ).not.toBe(0);
+  });
+});
+
+describe('baton usage and status', () => {
+  it('sum up the tasks that the token sees', async () => {
+    await makeEnded(TaskState.TASK_STATE_FAILED);
+    const { usage } = await json<{ usage: Json[] }>('usage --by agent');
+    const [{ tasks, failed, input_tokens: input }] = usage as [Record<string, number>];
+    expect([usage.length, input! % 7, failed! > 0, tasks! > failed!]).toEqual([1, 0, true, true]);
+    expect((await baton('usage')).out).toMatch(
+      /^DAY \(UTC\) +TASKS +FAILED +TIME +INPUT TOKENS +OUTPUT TOKENS\n/,
+    );
+    expect((await baton('usage', await tokenFor(['agents:call']))).err).toBe('There are no such tasks.');
+    expect((await baton('usage --by weather')).code).toBe(2);
+  });
+
+  it('say whether the server is ready, and what runs', async () => {
+    const status = await json('status');
+    expect(status).toMatchObject({ url, ready: true, tasks: { submitted: expect.any(Number) as number } });
+    expect((await baton('status')).out).toMatch(/^server +http:\S+: ready\nsubmitted +\d+\n/);
+    expect((await baton('status', 'baton_wrong')).code).toBe(4);
+    expect((await baton('status --url http://127.0.0.1:1')).code).toBe(5);
+  });
+});

@@ -1,0 +1,102 @@
+import { dataPart, Role } from '@baton/a2a';
+import type { Command } from 'commander';
+import { randomUUID } from 'node:crypto';
+import { AgentClient } from '../call/agent-client.js';
+import { type Cli, JSON_OPTION, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
+import { formatTime, oneLine, printTable, printValue } from '../output.js';
+import { ApiClient, findTarget, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { type RequestJson, RequestsClient } from '../tasks/requests-client.js';
+import { parseCount } from './options.js';
+
+const TITLES = ['task', 'call', 'tool', 'input', 'asked', 'expires', 'agent'];
+const MAX_LISTED = 10_000;
+
+type Options = TargetOptions & JsonOption;
+
+interface AnswerOptions extends Options {
+  call?: string[];
+  reason?: string;
+}
+
+/** `baton approvals …`: tool calls that wait for a person. */
+export function addApprovalCommands(program: Command, cli: Cli): void {
+  const approvals = program.command('approvals').description('tool calls that wait for a person');
+  const add = (name: string, description: string): Command =>
+    approvals
+      .command(name)
+      .description(description)
+      .option(...URL_OPTION)
+      .option(...TOKEN_OPTION)
+      .option(...JSON_OPTION);
+  const answer = (name: string, description: string): Command =>
+    add(name, `${description}; needs a token with \`tasks:approve\` and \`agents:call\``)
+      .argument('<task>', 'id of the task')
+      .option('--call <ids...>', 'only these calls (default: all that wait now)');
+
+  add('list', 'list the calls of all tasks that the token sees, the latest first')
+    .option('--limit <number>', `most waiting tasks to look at, up to ${MAX_LISTED}`, '1000')
+    .action((options: Options & { limit: string }) => list(cli, options));
+  answer('approve', 'make the calls').action((task: string, options: AnswerOptions) =>
+    decide(cli, task, true, options),
+  );
+  answer('reject', 'refuse the calls')
+    .option('--reason <text>', 'what the model is told')
+    .action((task: string, options: AnswerOptions) => decide(cli, task, false, options));
+}
+
+async function list(cli: Cli, options: Options & { limit: string }): Promise<void> {
+  const client = new RequestsClient(ApiClient.of(cli, options));
+  const waiting = await client.list(
+    { state: 'input-required' },
+    parseCount('--limit', options.limit, MAX_LISTED),
+  );
+  const asking = waiting.filter(({ approvals = [] }) => approvals.length > 0);
+  if (options.json) return void printValue(cli.terminal, asking);
+  const slugs = asking.length > 0 ? await client.slugs() : new Map<string, string>();
+  const rows = asking.flatMap((request) => rowsOf(request, slugs));
+  printTable(cli.terminal, TITLES, rows, 'No call waits for a person.');
+}
+
+const rowsOf = (
+  { request_id: id, agent_id: agent, updated_at: at, approvals = [] }: RequestJson,
+  slugs: ReadonlyMap<string, string>,
+): string[][] =>
+  approvals.map(({ call_id: call, tool, input, expires_at: expiresAt }) => [
+    ...[id, call, tool, oneLine(JSON.stringify(input), 60)],
+    ...[timeOf(at), timeOf(expiresAt), slugs.get(agent) ?? agent],
+  ]);
+
+const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
+
+/** Sends the answer and does not wait for what comes of it. */
+async function decide(cli: Cli, taskId: string, approved: boolean, options: AnswerOptions): Promise<void> {
+  const client = new RequestsClient(ApiClient.of(cli, options));
+  const found = await client.get(taskId);
+  const calls = callsOf(found, options.call);
+  const { reason } = options;
+  const parts = calls.map((callId) =>
+    dataPart({ approval: { callId, approved, ...(reason !== undefined && { reason }) } }),
+  );
+  const agent = await AgentClient.connect(findTarget(cli.source, options), found.agent_id);
+  await agent.post({
+    ...{ messageId: randomUUID(), contextId: '', taskId, role: Role.ROLE_USER, parts },
+    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+  });
+  const verb = approved ? 'approved' : 'rejected';
+  if (options.json) return void printValue(cli.terminal, { request_id: taskId, calls, approved });
+  for (const call of calls) cli.terminal.out(`Call ${call} of task ${taskId} is ${verb}.`);
+  cli.terminal.err(`Follow it with: npx baton tasks watch ${taskId}`);
+}
+
+/** The calls to answer: those that wait now, so that nobody answers what was never shown. */
+function callsOf({ state, approvals = [] }: RequestJson, wanted: readonly string[] | undefined): string[] {
+  const waiting = approvals.map(({ call_id: id }) => id);
+  if (waiting.length === 0) {
+    throw new OperatorError(`no call of it waits for a person; its state is ${state ?? 'unknown'}.`);
+  }
+  const unknown = wanted?.find((id) => !waiting.includes(id));
+  if (unknown === undefined) return wanted ? [...wanted] : waiting;
+  throw new NotFoundError(
+    `There is no waiting call "${unknown}": those that wait are ${waiting.join(', ')}.`,
+  );
+}

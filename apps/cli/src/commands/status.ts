@@ -1,0 +1,67 @@
+import type { Command } from 'commander';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import { printFields, printValue } from '../output.js';
+import { ApiClient, findTarget, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { RequestsClient } from '../tasks/requests-client.js';
+
+/** States of tasks that go on or wait. */
+const STATES = ['submitted', 'working', 'input-required', 'auth-required'];
+/** As many tasks of a state are counted. */
+const MOST = 100;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+type Options = TargetOptions & JsonOption;
+
+/** `baton status`: whether the server serves, and what of the tenant runs. */
+export function addStatusCommand(program: Command, cli: Cli): void {
+  program
+    .command('status')
+    .description('whether the server is ready, what runs and waits, and what the last 24 hours have used')
+    .option(...URL_OPTION)
+    .option(...TOKEN_OPTION)
+    .option(...JSON_OPTION)
+    .action((options: Options) => printStatus(cli, options));
+}
+
+async function printStatus(cli: Cli, options: Options): Promise<void> {
+  const target = findTarget(cli.source, options);
+  const api = new ApiClient(target);
+  const requests = new RequestsClient(api);
+  const counts: Record<string, number> = {};
+  // The first call says whether the server answers, and whether the token is good.
+  for (const state of STATES) counts[state] = (await requests.list({ state }, MOST)).length;
+  const isReady = await readiness(target.url);
+  const since = new Date(Date.now() - DAY_MS).toISOString();
+  const path = `usage?by=agent&since=${encodeURIComponent(since)}`;
+  const { usage } = await api.call<{ usage: Record<string, number>[] }>('GET', path);
+  const sum = (name: string): number => usage.reduce((all, group) => all + (group[name] ?? 0), 0);
+  const day = {
+    ...{ tasks: sum('tasks'), failed: sum('failed') },
+    ...{ input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') },
+  };
+  if (options.json) {
+    printValue(cli.terminal, { url: target.url, ready: isReady, tasks: counts, last_24_hours: day });
+  } else {
+    printFields(
+      cli.terminal,
+      [
+        ['server', `${target.url}: ${isReady ? 'ready' : 'not ready'}`],
+        ...STATES.map((state): [string, string] => [state, countOf(counts[state] ?? 0)]),
+        ['last 24 hours', `${day.tasks} tasks, ${day.failed} failed`],
+        ['tokens', `${day.input_tokens} input, ${day.output_tokens} output`],
+      ],
+      16,
+    );
+  }
+  if (!isReady)
+    throw new OperatorError(`${target.url} is not ready: /readyz on its management port says why.`);
+}
+
+/** A page that is full may go on. */
+const countOf = (count: number): string => (count === MOST ? `${MOST} or more` : String(count));
+
+async function readiness(url: string): Promise<boolean> {
+  const response = await fetch(new URL('readyz', url.endsWith('/') ? url : `${url}/`));
+  await response.body?.cancel();
+  return response.ok;
+}

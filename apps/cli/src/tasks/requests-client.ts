@@ -1,0 +1,109 @@
+import { stateNamed, StreamResponse, TaskState } from '@baton/a2a';
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import type { NumberedEvent } from '../call/agent-client.js';
+import { NotFoundError, OperatorError } from '../cli.js';
+import type { RunErrorJson } from '../operator/remote-operations.js';
+import { type ApiClient, RefusedError } from '../server.js';
+
+/** A task in a list. */
+export interface RequestJson {
+  request_id: string;
+  agent_id: string;
+  context_id: string;
+  state?: string;
+  updated_at?: string;
+  /** The calls that wait for a person. */
+  approvals?: ApprovalJson[];
+}
+
+export interface ApprovalJson {
+  call_id: string;
+  tool: string;
+  description: string;
+  input: unknown;
+  expires_at?: string;
+}
+
+/** One task. */
+export interface WholeRequestJson extends RequestJson {
+  owner: string | null;
+  agent_version: number | null;
+  parent_id: string | null;
+  child_ids: string[];
+  events: number;
+  task: Record<string, unknown>;
+  error: RunErrorJson | null;
+}
+
+/** The tasks of a tenant at a server, as its token sees them. Every error is an OperatorError. */
+export class RequestsClient {
+  constructor(private readonly api: ApiClient) {}
+
+  /** The newest status first. @param max how many are wanted */
+  list(query: Record<string, string>, max: number): Promise<RequestJson[]> {
+    return this.api.list<RequestJson>('requests', 'requests', query, max);
+  }
+
+  async get(id: string): Promise<WholeRequestJson> {
+    return this.api.call<WholeRequestJson>('GET', pathOf(id)).catch(noSuchTask(id));
+  }
+
+  async stateOf(id: string): Promise<TaskState> {
+    const { state = '' } = await this.get(id);
+    return stateNamed(state) ?? TaskState.TASK_STATE_UNSPECIFIED;
+  }
+
+  /** The events of a task after a sequence, until it has ended or waits for its caller. */
+  async *subscribe(id: string, after: number): AsyncGenerator<NumberedEvent> {
+    const path = `${pathOf(id)}/events?since_seq=${String(after)}`;
+    const { body } = await this.api.open('GET', path).catch(noSuchTask(id));
+    if (!body) return;
+    const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+    for await (const { event, data } of events) {
+      if (event === 'error') throw new OperatorError(errorIn(data));
+      const { seq, ...item } = JSON.parse(data) as { seq: number };
+      const { payload } = StreamResponse.fromJSON(item);
+      if (payload) yield { sequence: seq, payload };
+    }
+  }
+
+  /** @throws OperatorError, also if the task cannot be canceled */
+  async cancel(id: string): Promise<void> {
+    await this.api.call('POST', `${pathOf(id)}/cancel`).catch(noSuchTask(id));
+  }
+
+  /** @returns the new task */
+  sendAgain(id: string): Promise<RequestJson & { again_of: string }> {
+    return this.api
+      .call<RequestJson & { again_of: string }>('POST', `${pathOf(id)}/send-again`)
+      .catch(noSuchTask(id));
+  }
+
+  /** The slugs of the agents that the caller may list, by their ids. Empty, if it may list none. */
+  async slugs(): Promise<Map<string, string>> {
+    type AgentJson = { id?: string; slug: string };
+    const agents = await this.api.list<AgentJson>('agents', 'agents').catch((error: unknown) => {
+      if (error instanceof RefusedError && error.status === 403) return [];
+      throw error;
+    });
+    return new Map(agents.map(({ id, slug }) => [id ?? slug, slug]));
+  }
+}
+
+const pathOf = (id: string): string => `requests/${encodeURIComponent(id)}`;
+
+const errorIn = (data: string): string => {
+  const { error } = JSON.parse(data) as { error: { message: string } };
+  return `The server answers: ${error.message.replace(/\.$/, '')}.`;
+};
+
+/** A cancel that is refused is a 404 as well, and says why. */
+const noSuchTask =
+  (id: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof RefusedError) || error.status !== 404) throw error;
+    if (!/^task not found/i.test(error.reason)) throw new OperatorError(`Task ${id}: ${error.reason}.`);
+    throw new NotFoundError(
+      `There is no task "${id}", or your token does not see it: npx baton tasks list shows those that it sees.`,
+    );
+  };
