@@ -1,7 +1,9 @@
 import { type Agent, type AgentDefinition, isUuid, type ListedAgent } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
 import { CatalogClient } from '../connection/catalog-client.js';
-import { type CatalogAgent, type InstalledAgent, Prisma } from '../generated/client.js';
+import type { Statement } from '../connection/database.js';
+import type { CatalogAgent, InstalledAgent } from '../generated/client.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import type { AgentSummary, OwnAgent } from './catalog-records.js';
 
@@ -17,9 +19,46 @@ interface SummaryRow {
   summary: Summary;
 }
 
-/** Only of what a process of the last release has written it reads the definition. */
-const SUMMARY = Prisma.sql`id::text, slug, version, enabled,
-  CASE WHEN summary_version = version THEN summary ELSE definition END AS summary`;
+type OwnRow = Pick<CatalogAgent, 'id' | 'slug' | 'definition' | 'version' | 'enabled' | 'deletedAt'>;
+type OpenRow = Pick<InstalledAgent, 'slug' | 'everyTenant' | 'tenants'>;
+type InstalledRow = OpenRow & Pick<InstalledAgent, 'id' | 'definition'>;
+
+/** Only of what a process of the last release has written it reads the definition. $1 tenant */
+const OWN_SUMMARIES = `SELECT id::text, slug, version, enabled,
+    CASE WHEN summary_version = version THEN summary ELSE definition END AS summary
+  FROM agents WHERE tenant_id = $1::uuid AND deleted_at IS NULL`;
+const OWN: Statement = { text: OWN_SUMMARIES };
+/** $2 slug before the page, $3 slugs or null, $4 how many */
+const OWN_PAGE: Statement = {
+  text: `${OWN_SUMMARIES} AND slug COLLATE "C" > $2 AND ($3::text[] IS NULL OR slug = ANY($3::text[]))
+    ORDER BY slug COLLATE "C" LIMIT $4::int`,
+};
+const OWN_SLUGS: Statement = {
+  text: 'SELECT slug, enabled FROM agents WHERE tenant_id = $1::uuid AND deleted_at IS NULL',
+};
+/** If all are deleted, the last one. $1 tenant, $2 slug, $3 id or null */
+const FIND_OWN: Statement = {
+  text: `SELECT id::text, slug, definition, version, enabled, deleted_at AS "deletedAt" FROM agents
+    WHERE tenant_id = $1::uuid AND (slug = $2 OR id = $3::uuid) ORDER BY deleted_at DESC NULLS FIRST LIMIT 1`,
+};
+
+const OPEN_COLUMNS = `slug, every_tenant AS "everyTenant", coalesce(tenants, '{}') AS tenants`;
+const OPEN: Statement = { text: `SELECT ${OPEN_COLUMNS} FROM installed_agents` };
+const INSTALLED_AGENTS = `SELECT id::text, definition, ${OPEN_COLUMNS} FROM installed_agents`;
+const INSTALLED: Statement = { text: INSTALLED_AGENTS };
+/** $1 slug, $2 id or null */
+const FIND_INSTALLED: Statement = { text: `${INSTALLED_AGENTS} WHERE slug = $1 OR id = $2::uuid` };
+/** $1 slugs */
+const INSTALLED_NAMED: Statement = { text: `${INSTALLED_AGENTS} WHERE slug = ANY($1::text[])` };
+/** $1 id if it is new, $2 slug, $3 definition, $4 for every tenant, $5 tenants */
+const INSTALL: Statement = {
+  text: `INSERT INTO installed_agents (id, slug, definition, every_tenant, tenants, updated_at)
+    VALUES ($1::uuid, $2, $3::json, $4, $5::text[], now())
+    ON CONFLICT (slug) DO UPDATE SET definition = excluded.definition, every_tenant = excluded.every_tenant,
+      tenants = excluded.tenants, updated_at = excluded.updated_at`,
+};
+/** $1 tenant */
+const TENANT_SLUG: Statement = { text: 'SELECT slug FROM tenants WHERE id = $1::uuid' };
 
 /** Finds agents: a tenant's own rows, and those installed for every tenant. AgentCatalogStore writes the former. */
 @Injectable()
@@ -32,12 +71,8 @@ export class AgentStore {
    */
   async list(tenantId: string): Promise<ListedAgent[]> {
     const [own, installed, names] = await Promise.all([
-      this.catalog.inTenant(
-        tenantId,
-        (prisma) => prisma.$queryRaw<SummaryRow[]>`
-        SELECT ${SUMMARY} FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL`,
-      ),
-      this.catalog.run((prisma) => prisma.installedAgent.findMany()),
+      this.catalog.queryInTenant<SummaryRow>(tenantId, OWN, [tenantId]),
+      this.catalog.query<InstalledRow>(INSTALLED, []),
       this.namesOf(tenantId),
     ]);
     const open = installed.filter((agent) => isOpenTo(names, agent));
@@ -61,16 +96,8 @@ export class AgentStore {
     slugs?: readonly string[],
   ): Promise<AgentSummary[]> {
     const [own, installed, names] = await Promise.all([
-      this.catalog.inTenant(
-        tenantId,
-        (prisma) => prisma.$queryRaw<SummaryRow[]>`
-        SELECT ${SUMMARY} FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL AND slug COLLATE "C" > ${after}
-          AND (${slugs === undefined}::boolean OR slug = ANY(${slugs ?? []}::text[]))
-        ORDER BY slug COLLATE "C" LIMIT ${limit}::int`,
-      ),
-      this.catalog.run((prisma) =>
-        prisma.installedAgent.findMany({ select: { slug: true, everyTenant: true, tenants: true } }),
-      ),
+      this.catalog.queryInTenant<SummaryRow>(tenantId, OWN_PAGE, [tenantId, after, slugs ?? null, limit]),
+      this.catalog.query<OpenRow>(OPEN, []),
       this.namesOf(tenantId),
     ]);
     const open = installed.filter(
@@ -86,11 +113,7 @@ export class AgentStore {
 
   /** The tenant's own agents, without their definitions. */
   async own(tenantId: string): Promise<OwnAgent[]> {
-    const rows = await this.catalog.inTenant(
-      tenantId,
-      (prisma) => prisma.$queryRaw<SummaryRow[]>`
-        SELECT ${SUMMARY} FROM agents WHERE tenant_id = ${tenantId}::uuid AND deleted_at IS NULL`,
-    );
+    const rows = await this.catalog.queryInTenant<SummaryRow>(tenantId, OWN, [tenantId]);
     return rows.map(({ slug, enabled, summary: { a2aEnabled } }) => ({
       ...{ slug, definition: a2aEnabled === false ? { a2aEnabled } : {} },
       ...(!enabled && { status: 'disabled' }),
@@ -100,13 +123,8 @@ export class AgentStore {
   /** The slugs of the agents that take messages of the tenant. Reads no definitions, which may be large. */
   async slugs(tenantId: string): Promise<string[]> {
     const [own, installed, names] = await Promise.all([
-      this.catalog.inTenant(tenantId, (prisma) =>
-        prisma.catalogAgent.findMany({
-          where: { tenantId, deletedAt: null },
-          select: { slug: true, enabled: true },
-        }),
-      ),
-      this.catalog.run((prisma) => prisma.installedAgent.findMany({ omit: { definition: true } })),
+      this.catalog.queryInTenant<Pick<OwnRow, 'slug' | 'enabled'>>(tenantId, OWN_SLUGS, [tenantId]),
+      this.catalog.query<OpenRow>(OPEN, []),
       this.namesOf(tenantId),
     ]);
     const open = installed.filter((agent) => isOpenTo(names, agent));
@@ -127,16 +145,11 @@ export class AgentStore {
   async findIncludingDeleted(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
     // Postgres has no text with U+0000, so nothing is called that.
     if (slugOrId.includes('\0')) return undefined;
-    const where = isUuid(slugOrId) ? { OR: [{ slug: slugOrId }, { id: slugOrId }] } : { slug: slugOrId };
+    const id = isUuid(slugOrId) ? slugOrId : null;
     // The queries are the same whatever exists, so the duration does not reveal agents of other tenants.
-    const [own, installed, names] = await Promise.all([
-      this.catalog.inTenant(tenantId, (prisma) =>
-        prisma.catalogAgent.findFirst({
-          where: { tenantId, ...where },
-          orderBy: { deletedAt: { sort: 'desc', nulls: 'first' } },
-        }),
-      ),
-      this.catalog.run((prisma) => prisma.installedAgent.findMany({ where })),
+    const [[own], installed, names] = await Promise.all([
+      this.catalog.queryInTenant<OwnRow>(tenantId, FIND_OWN, [tenantId, slugOrId, id]),
+      this.catalog.query<InstalledRow>(FIND_INSTALLED, [slugOrId, id]),
       this.namesOf(tenantId),
     ]);
     const open = installed.find((agent) => isOpenTo(names, agent));
@@ -149,35 +162,26 @@ export class AgentStore {
    * @param tenants slugs or ids of the tenants that may use it; null = every tenant
    */
   async install(slug: string, definition: AgentDefinition, tenants: string[] | null): Promise<void> {
-    const json = definition as unknown as Prisma.InputJsonObject;
-    const data = { definition: json, everyTenant: tenants === null, tenants: tenants ?? [] };
-    await this.catalog.run((prisma) =>
-      prisma.installedAgent.upsert({ where: { slug }, create: { slug, ...data }, update: data }),
-    );
+    const values = [randomUUID(), slug, JSON.stringify(definition), tenants === null, tenants ?? []];
+    await this.catalog.query(INSTALL, values);
   }
 
   /** Of the installed agents with these slugs, by slug. */
   private async installedSummaries(slugs: string[]): Promise<Map<string, AgentSummary>> {
     if (slugs.length === 0) return new Map();
-    const rows = await this.catalog.run((prisma) =>
-      prisma.installedAgent.findMany({ where: { slug: { in: slugs } } }),
-    );
+    const rows = await this.catalog.query<InstalledRow>(INSTALLED_NAMED, [slugs]);
     return new Map(rows.map((row) => [row.slug, agentSummary(installedOf(row))]));
   }
 
   /** The names by which an installed agent may list the tenant. */
   private async namesOf(tenantId: string): Promise<string[]> {
-    const tenant = await this.catalog.inTenant(tenantId, (prisma) =>
-      prisma.tenant.findUnique({ where: { id: tenantId } }),
-    );
+    const [tenant] = await this.catalog.queryInTenant<{ slug: string }>(tenantId, TENANT_SLUG, [tenantId]);
     return tenant ? [tenantId, tenant.slug] : [tenantId];
   }
 }
 
-const isOpenTo = (
-  names: readonly string[],
-  { everyTenant, tenants }: Pick<InstalledAgent, 'everyTenant' | 'tenants'>,
-): boolean => everyTenant || tenants.some((name) => names.includes(name));
+const isOpenTo = (names: readonly string[], { everyTenant, tenants }: OpenRow): boolean =>
+  everyTenant || tenants.some((name) => names.includes(name));
 
 /** Without what nobody chooses by. */
 const listed = ({
@@ -202,12 +206,12 @@ function ownSummary({ id, slug, version, enabled, summary }: SummaryRow): AgentS
   };
 }
 
-const installedOf = ({ id, slug, definition }: InstalledAgent): Agent => ({
+const installedOf = ({ id, slug, definition }: InstalledRow): Agent => ({
   ...{ id, slug, origin: 'installed' },
   definition: definition as unknown as AgentDefinition,
 });
 
-function ownOf({ id, slug, definition, version, enabled, deletedAt }: CatalogAgent): Agent {
+function ownOf({ id, slug, definition, version, enabled, deletedAt }: OwnRow): Agent {
   const status = deletedAt ? ('deleted' as const) : enabled ? undefined : ('disabled' as const);
   return {
     ...{ id, slug, origin: 'catalog', version },

@@ -314,6 +314,14 @@ it('what calls and runs read and note needs no Prisma, and tells the same', asyn
   expect(await new AgentCatalogStore(calls).find(tenantId, agent.id)).toEqual(agent);
   const { id: other } = await tenants.create('slow');
   expect(await new AgentCatalogStore(calls).find(other, agent.id)).toBeUndefined();
+  const reads = new AgentStore(calls);
+  await reads.install('ready', definition('made'), ['swift']);
+  const taken = [await reads.find(tenantId, 'calm'), await reads.find(tenantId, 'ready')];
+  expect(taken).toMatchObject([{ id: agent.id }, { definition: definition('made') }]);
+  expect(await reads.find(other, 'ready')).toBeUndefined();
+  expect(await reads.slugs(tenantId)).toEqual(expect.arrayContaining(['calm', 'ready']));
+  expect(await reads.list(tenantId)).toHaveLength((await reads.page(tenantId, { limit: 100 })).length);
+  expect(await reads.own(tenantId)).toHaveLength(1);
   expect(await new HostStore(calls).find('nowhere.example')).toBeUndefined();
   expect(await new SecretStore(calls).find({ tenantId, name: 'none' })).toBeUndefined();
   expect(prisma).not.toHaveBeenCalled();

@@ -106,7 +106,7 @@ export class CatalogClient {
 
   /** One statement across tenants, without Prisma. Rejects like `run`. */
   async query<Row extends QueryResultRow>({ text }: Statement, values: Values): Promise<Row[]> {
-    const { rows } = await this.pool.query<Row>(text, [...values]).catch(rethrowPlain);
+    const { rows } = await this.pool.query<Row>({ text, values: [...values] }).catch(rethrowPlain);
     return rows;
   }
 
@@ -121,7 +121,7 @@ export class CatalogClient {
     try {
       await client.query('BEGIN');
       await client.query(ENTER, [scope]);
-      const { rows } = await client.query<Row>(text, [...values]);
+      const { rows } = await client.query<Row>({ text, values: [...values] });
       await client.query('COMMIT');
       client.release();
       return rows;
