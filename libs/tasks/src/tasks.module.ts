@@ -7,6 +7,7 @@ import { DeadPushes } from './tenants/dead-pushes.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
 import { OperationsModule } from './operations/operations.module.js';
 import { PlatformModule } from './platform/platform.module.js';
+import { WorkerAlarm } from './platform/worker-watch.js';
 import { PushDeliveryModule } from './push/push.module.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { UsageCount } from './retention/usage-count.js';
@@ -35,7 +36,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     WebhooksModule,
   ],
   providers: [
-    ...[DeadLetters, DeadPushes, PrincipalWork, TenantTokens],
+    ...[DeadLetters, DeadPushes, PrincipalWork, TenantTokens, WorkerAlarm],
     ...[TenantLifecycle, TenantSettings, OperatorDesk, OperatorLetters, BoundHosts, TrustedIssuers],
   ],
   exports: [

@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { type WorkerLoad, WorkerStore } from '@baton/database';
 import { gauge, Logger, Metrics } from '@baton/telemetry';
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { RepeatedWork } from '../core/repeated-work.js';
 
 const LIVE_WORKERS = gauge('baton_live_workers', 'Workers with a recent sign of life');
@@ -13,27 +13,16 @@ const OLDEST_WAITING_RUN = gauge(
 /** A worker without a heartbeat for this many leases is dead. A busy or restarting worker may miss a few. */
 const LIVE_LEASES = 3;
 
-/**
- * Notices that no worker is alive: tasks are accepted and wait. It logs this once when it begins and once when it ends.
- * Meanwhile the metrics and `/readyz` show it.
- */
+/** How many workers are alive and how long accepted runs have waited. */
 @Injectable()
-export class WorkerWatch extends RepeatedWork {
-  private checksWithout = 0;
-  private aloneSince = 0;
-
+export class WorkerWatch implements OnApplicationBootstrap {
   constructor(
     private readonly workers: WorkerStore,
     private readonly environment: Environment,
     private readonly metrics: Metrics,
-    private readonly logger: Logger,
-  ) {
-    // No log: the work that needs Postgres logs that it is away.
-    super({ everyMs: environment.leaseMs });
-  }
+  ) {}
 
-  override onApplicationBootstrap(): void {
-    super.onApplicationBootstrap();
+  onApplicationBootstrap(): void {
     this.metrics.onScrape(async () => {
       const { liveWorkers, oldestWaitingSeconds } = await this.load();
       this.metrics.of(LIVE_WORKERS).set(liveWorkers);
@@ -45,9 +34,28 @@ export class WorkerWatch extends RepeatedWork {
   load(): Promise<WorkerLoad> {
     return this.workers.load(this.environment.leaseMs * LIVE_LEASES);
   }
+}
+
+/**
+ * Notices in an API process that no worker is alive: tasks are accepted and wait. It logs this once when it begins and once
+ * when it ends. Meanwhile the metrics and `/readyz` show it.
+ */
+@Injectable()
+export class WorkerAlarm extends RepeatedWork {
+  private checksWithout = 0;
+  private aloneSince = 0;
+
+  constructor(
+    private readonly workers: WorkerWatch,
+    environment: Environment,
+    private readonly logger: Logger,
+  ) {
+    // No log: the work that needs Postgres logs that it is away.
+    super({ everyMs: environment.leaseMs });
+  }
 
   async runOnce(): Promise<void> {
-    const { liveWorkers, oldestWaitingSeconds } = await this.load();
+    const { liveWorkers, oldestWaitingSeconds } = await this.workers.load();
     if (liveWorkers > 0) {
       if (this.checksWithout > 1) {
         const forMs = Math.round(performance.now() - this.aloneSince);
