@@ -3,7 +3,7 @@
 // first one that fills the caches. So periodic work (sweeps, clocks) does not count.
 // LIST=1 prints the files.
 import { readFileSync } from 'node:fs';
-import Module, { createRequire } from 'node:module';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'undici';
 
@@ -19,8 +19,7 @@ class Bundle {
   #starts;
 
   constructor(path) {
-    // A process compiles the wrapped file (bundle.mjs), and V8 counts offsets in it.
-    this.#source = Module.wrap(readFileSync(path, 'utf8'));
+    this.#source = readFileSync(path, 'utf8');
     const comments = this.#source.matchAll(/^\/\/ (\S+\.[cm]?js)$/gm);
     this.#starts = [...comments].map(({ 1: file, index }) => ({ file, index }));
   }

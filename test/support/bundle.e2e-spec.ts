@@ -5,7 +5,8 @@ import { join } from 'node:path';
 const DIST = join(__dirname, '../../dist');
 /** Prints whether V8 refuses the code cache of the bundle in this folder. */
 const ASK = `const { readFileSync } = require('node:fs');
-const source = require('node:module').wrap(readFileSync('bundle.js', 'latin1'));
+const source = readFileSync('bundle.js', 'latin1');
+require('node:v8').setFlagsFromString('--heap-growing-percent=50');
 const { cachedDataRejected } = new (require('node:vm').Script)(source, { cachedData: readFileSync('bundle.cache') });
 process.stdout.write(String(cachedDataRejected));`;
 
@@ -34,7 +35,8 @@ describe.each([
       for (const name of broken) writeFileSync(join(copy, name), 'of another version');
       const { stderr, status } = run(...options, join(copy, main));
       expect(stderr).toMatch(complaint);
-      expect(status).toBe(1);
+      // A command that is used wrongly ends with 2.
+      expect(status).toBe(complaint.source.includes('Usage') ? 2 : 1);
     } finally {
       rmSync(copy, { recursive: true });
     }
