@@ -97,8 +97,8 @@ describe('baton agents apply', () => {
     const { code, out, err } = await baton(`agents apply -f ${many}`);
     expect([code, out]).toEqual([1, '']);
     expect(err.split('\n')).toEqual([
-      `${many}/b.yml: config.loud: the echo runtime takes no settings.`,
-      `${many}/c.json: description: is missing: give it a value of type string.`,
+      `${many}/b.yml:4: config.loud: the echo runtime takes no settings.`,
+      `${many}/c.json:1: description: is missing: give it a value of type string.`,
       `${many}/d.yaml: slug: "first" is also the slug of ${many}/a.yaml: give each agent its own.`,
       'Nothing was written.',
     ]);

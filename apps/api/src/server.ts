@@ -16,6 +16,7 @@ import { refusePath, sendPlainError } from './http/errors.js';
 import { GrpcPort } from './grpc/grpc.module.js';
 import { PublicUrl } from './http/public-url.js';
 import { Traffic, logRequests, requestIdOf } from './http/requests.js';
+import { isBrowser, sendWelcome } from './http/welcome.js';
 import { httpJsonErrorFormatAt } from './http-json/http-json.controller.js';
 import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
 import { isManagement, LISTENER_CONSTRAINT, ManagementPort } from './management/management-port.js';
@@ -196,6 +197,10 @@ function refuseOtherMethods(instance: FastifyInstance, { url, constraints, metho
     ...at,
     method: METHODS.filter((method) => !allowed.includes(method)),
     handler: (request, reply) => {
+      if (url === '/' && isBrowser(request)) {
+        sendWelcome(reply);
+        return;
+      }
       reply.header('allow', allow);
       sendPlainError(reply, 405, `${request.method} is not allowed here: use ${allowed.join(' or ')}`);
     },

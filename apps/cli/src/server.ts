@@ -133,6 +133,13 @@ export class UnreachableError extends OperatorError {
 /** Exit codes of statuses. Every other refusal ends with 1. */
 const EXIT_OF: Partial<Record<number, number>> = { 403: EXIT.notAllowed, 404: EXIT.notFound };
 
+/** A field of a request that cannot be used. */
+export interface WrongField {
+  /** Its path, such as `config.agents[0]`. */
+  field: string;
+  description: string;
+}
+
 /** The server has refused the request. */
 export class RefusedError extends OperatorError {
   constructor(
@@ -141,6 +148,8 @@ export class RefusedError extends OperatorError {
     readonly status: number,
     /** What the server says, without a full stop. */
     readonly reason: string,
+    /** The wrong fields of the request. */
+    readonly fields: readonly WrongField[] = [],
   ) {
     const exitCode = EXIT_OF[status];
     super(`${origin} answers ${status}: ${reason}.`, { ...(exitCode !== undefined && { exitCode }) });
@@ -211,8 +220,18 @@ async function refusal(origin: string, response: Response): Promise<OperatorErro
       { exitCode: EXIT.notAllowed },
     );
   }
-  const reason = messageOf(await response.text().catch(() => '')) ?? 'no reason is given';
-  return new RefusedError(origin, status, reason);
+  const body = await response.text().catch(() => '');
+  return new RefusedError(origin, status, messageOf(body) ?? 'no reason is given', fieldsOf(body));
+}
+
+/** Of an error of Baton's own endpoints. */
+function fieldsOf(body: string): WrongField[] {
+  try {
+    const { error } = JSON.parse(body) as { error?: { fields?: unknown } };
+    return Array.isArray(error?.fields) ? (error.fields as WrongField[]) : [];
+  } catch {
+    return [];
+  }
 }
 
 /** Of a JSON-RPC error, or of any error that is an object with a message. */

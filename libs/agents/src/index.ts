@@ -13,6 +13,7 @@ export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
 export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';
 export * from './runtime.js';
+export { namedCallees, parseWholeDocument, refusedCommands } from './definition-checks.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';
 export { AgentCrash, AgentError } from './runtimes/executor/protocol.js';
 export { calledUrls } from './called-urls.js';

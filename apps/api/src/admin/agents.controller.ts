@@ -1,4 +1,4 @@
-import { parseAgentDocument } from '@baton/a2a';
+import { parseWholeDocument } from '@baton/agents';
 import { AgentDirectory, type Author, Catalog, TenantSettings } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
@@ -61,7 +61,7 @@ export class AdminAgentsController {
     @Param('tenant') slug: string,
     @Req() request: FastifyRequest,
   ): Promise<z.infer<typeof agentWrite>> {
-    const document = parseAgentDocument(await this.bodies.ofOperator(request));
+    const document = parseWholeDocument(await this.bodies.ofOperator(request));
     const author = await this.authorFor(slug, request);
     const write = await this.catalog.create(author, document);
     this.directory.forget(author.tenantId);

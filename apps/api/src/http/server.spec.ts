@@ -49,6 +49,25 @@ describe('what the server does with a URL', () => {
     expect((await api.rpc(request.get, {}, `/agents/${'a'.repeat(300)}`)).status).toBe(414);
   });
 
+  it('tells people with a browser at the root what it is, and programs what they can do', async () => {
+    const ask = (path: string, accept: string, method = 'GET') =>
+      fetch(`${api.url}${path}`, { method, headers: { accept } });
+    const page = await ask('/', 'text/html,application/xhtml+xml,*/*;q=0.8');
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const html = await page.text();
+    expect(html).not.toMatch(/<script|<style|\son\w+=/);
+    // Every page that it links to is there for everybody.
+    const links = [...html.matchAll(/href="(\/[^"]*)"/g)].map(([, link]) => link!);
+    expect(links).toHaveLength(3);
+    for (const link of links) expect([link, (await ask(link, '*/*')).status]).toEqual([link, 200]);
+    for (const accept of ['*/*', 'application/json', 'text/event-stream']) {
+      expect((await ask('/', accept)).status).toBe(405);
+    }
+    expect((await ask('/', 'text/html', 'PUT')).status).toBe(405);
+    expect((await ask('/agents/echo', 'text/html')).status).toBe(405);
+  });
+
   it.each(['GET', 'PUT', 'PATCH', 'DELETE'])('answers 405 to %s where JSON-RPC is spoken', async (method) => {
     const response = await fetch(`${api.url}/agents/echo`, { method });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST, OPTIONS']);

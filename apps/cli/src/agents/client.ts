@@ -31,6 +31,8 @@ export interface ShownVersion {
 export interface Written {
   outcome: 'created' | 'updated' | 'unchanged';
   agent: ShownAgent;
+  /** What is allowed and fails when the agent runs. */
+  warnings?: { field: string; description: string; agent?: string }[];
 }
 
 /** How a write is meant. */

@@ -1,11 +1,11 @@
 import { diffLines as compareLines } from 'diff';
-import { slugOf } from '@baton/a2a';
+import { ProtocolError, slugOf } from '@baton/a2a';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { parse } from 'yaml';
 import { OperatorError } from '../cli.js';
-import { RefusedError, UnreachableError } from '../server.js';
+import { RefusedError, UnreachableError, type WrongField } from '../server.js';
 import { type AgentsClient, agentText, type Written } from './client.js';
+import { SourceFile } from './source-file.js';
 
 /** What a file makes of its agent. */
 export interface Change {
@@ -21,6 +21,8 @@ export interface Change {
 /** A change that the server has validated. */
 export interface PlannedChange extends Change {
   document: unknown;
+  /** What fails when the agent runs. */
+  warnings: NonNullable<Written['warnings']>;
   /** The version that the change is based on; null = the agent is new. */
   etag: string | null;
 }
@@ -36,13 +38,25 @@ export async function planChanges(client: AgentsClient, paths: readonly string[]
     try {
       plans.push(await planChange(client, file, plans));
     } catch (error) {
-      if (!(error instanceof OperatorError) || !error.message.startsWith(`${file}: `)) throw error;
+      if (!(error instanceof OperatorError) || !error.message.startsWith(`${file}:`)) throw error;
       problems.push(error.message);
     }
   }
   if (problems.length === 0) return plans;
   throw new OperatorError([...problems, 'Nothing was written.'].join('\n'));
 }
+
+/** A line for everything that the server warns of. An agent that is made by another of the files is there in a moment. */
+export const warningsOf = (plans: readonly PlannedChange[]): string[] =>
+  plans.flatMap(({ file, warnings }) => {
+    const told = warnings.filter(({ agent }) => !plans.some(({ slug }) => slug === agent));
+    if (told.length === 0) return [];
+    const source = new SourceFile(readText(file));
+    return told.map(
+      ({ field, description }) =>
+        `Warning: ${file}:${source.lineOf(field)}: ${field}: ${description}. It fails when the agent runs.`,
+    );
+  });
 
 /** Write a planned change, unless somebody else has changed the agent since. Throws OperatorError. */
 export async function writeChange(client: AgentsClient, plan: PlannedChange): Promise<Change> {
@@ -68,9 +82,10 @@ async function planChange(
   // An own agent hides an agent of the operator. It does not change it.
   const current = found?.agent.origin === 'catalog' ? found : undefined;
   const etag = current?.etag ?? null;
-  const { outcome, agent } = await ofFile(file, () => client.put(slug, document, { dryRun: true, etag }));
+  const put = () => client.put(slug, document, { dryRun: true, etag });
+  const { outcome, agent, warnings = [] } = await ofFile(file, put);
   const diff = diffLines(current ? agentText(current.agent) : '', agentText(agent));
-  return { file, slug, document, etag, outcome, diff, version: agent.version };
+  return { file, slug, document, etag, outcome, diff, warnings, version: agent.version };
 }
 
 /** What the file says, or what the name in it suggests. */
@@ -84,9 +99,12 @@ function slugIn(file: string, document: unknown): string {
 
 const ENDINGS = new Set(['.yaml', '.yml', '.json']);
 
-/** What stands in an agent's file, not checked yet. Throws OperatorError that begins with the file's path. */
-export const readAgentFile = (file: string): Promise<unknown> =>
-  ofFile<unknown>(file, () => parse(readText(file)));
+/** What stands in an agent's file, not checked yet. Throws OperatorError that names every fault with its line. */
+export async function readAgentFile(file: string): Promise<unknown> {
+  const source = new SourceFile(await ofFile(file, () => readText(file)));
+  if (source.faults.length === 0) return source.value;
+  throw new OperatorError(source.faults.map(({ line, text }) => `${file}:${line}: ${text}.`).join('\n'));
+}
 
 /** The files that paths name: a folder stands for the agent files in it, by name. Throws OperatorError. */
 export function agentFilesIn(paths: readonly string[]): string[] {
@@ -99,17 +117,26 @@ export function agentFilesIn(paths: readonly string[]): string[] {
   return [...new Set(files)];
 }
 
-/** Errors of `work` become one line that begins with the file. */
+/** Errors of `work` become a line for each fault, which begins with the file. */
 export async function ofFile<T>(file: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     // A server that is away is not an error of the file.
     if (error instanceof UnreachableError) throw error;
-    // A YAML error shows the line below its first sentence.
-    const [reason = ''] = reasonOf(error).split('\n');
-    throw new OperatorError(`${file}: ${reason.replace(/[:.]$/, '')}.`, { cause: error });
+    const fields = fieldsOf(error);
+    const source = fields.length > 0 ? new SourceFile(readText(file)) : undefined;
+    const faults = source
+      ? fields.map(({ field, description }) => `${file}:${source.lineOf(field)}: ${field}: ${description}.`)
+      : [`${file}: ${reasonOf(error).replace(/[:.]$/, '')}.`];
+    throw new OperatorError(faults.join('\n'), { cause: error });
   }
+}
+
+/** The fields of the file that are wrong, as the server says or, without one, the code itself. */
+function fieldsOf(error: unknown): readonly WrongField[] {
+  if (error instanceof RefusedError) return error.fields;
+  return error instanceof ProtocolError ? (error.detail.violations ?? []) : [];
 }
 
 function reasonOf(error: unknown): string {

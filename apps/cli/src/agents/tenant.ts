@@ -2,7 +2,7 @@ import { type Cli, type JsonOption, NotFoundError, OperatorError } from '../cli.
 import { formatTime, oneLine, printValue, printTable } from '../output.js';
 import { ApiClient, type TargetOptions } from '../server.js';
 import { AgentsClient, agentText, documentOf, type Written } from './client.js';
-import { type Change, planChanges, writeChange } from './files.js';
+import { type Change, planChanges, warningsOf, writeChange } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];
 const VERSION_TITLES = ['version', 'enabled', 'written', 'by'];
@@ -26,9 +26,10 @@ export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void>
   const { terminal } = cli;
   const client = clientOf(cli, options);
   const plans = await planChanges(client, options.file);
+  for (const warning of warningsOf(plans)) terminal.err(warning);
   const changes: Change[] = [];
   for (const plan of plans) {
-    const { document: _, etag: __, ...planned } = plan;
+    const { document: _, etag: __, warnings: ___, ...planned } = plan;
     const change = options.dryRun ? planned : await writeChange(client, plan);
     changes.push(change);
     if (!options.json) terminal.out([titleOf(change, options), ...change.diff.map(indent)].join('\n'));

@@ -54,7 +54,21 @@ export const agentAnswer = agentSummary
   })
   .meta({ id: 'Agent' });
 export const agentWrite = z
-  .object({ outcome: z.enum(['created', 'updated', 'unchanged']), dry_run: z.boolean(), agent: agentAnswer })
+  .object({
+    outcome: z.enum(['created', 'updated', 'unchanged']),
+    dry_run: z.boolean(),
+    agent: agentAnswer,
+    warnings: z
+      .array(
+        z.object({
+          field: z.string(),
+          description: z.string(),
+          agent: z.string().optional().describe('The agent that there is not'),
+        }),
+      )
+      .optional()
+      .describe('What is allowed and fails when the agent runs'),
+  })
   .meta({ id: 'AgentWrite' });
 
 const versionSummary = z
@@ -94,10 +108,12 @@ export function encodeAgent(agent: Shown): z.infer<typeof agentAnswer> {
 export const encodeWrite = (
   { outcome, entry }: CatalogWrite,
   dryRun: boolean,
+  warnings: z.infer<typeof agentWrite>['warnings'] = [],
 ): z.infer<typeof agentWrite> => ({
   outcome,
   dry_run: dryRun,
   agent: encodeAgent(entry),
+  ...(warnings.length > 0 && { warnings }),
 });
 
 /** A version in a list. */

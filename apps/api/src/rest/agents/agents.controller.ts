@@ -1,5 +1,5 @@
-import { parseAgentDocument } from '@baton/a2a';
-import { agentSchema } from '@baton/agents';
+import { agentSchema, namedCallees, parseWholeDocument, refusedCommands } from '@baton/agents';
+import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, type Author, Catalog, type CatalogWrite, type WriteOptions } from '@baton/tasks';
 import {
@@ -38,6 +38,7 @@ import {
 } from './agent-json.js';
 
 type Written = z.infer<typeof agentWrite>;
+type Warning = NonNullable<Written['warnings']>[number];
 
 const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
@@ -48,6 +49,7 @@ export class AgentsController {
     private readonly catalog: Catalog,
     private readonly directory: AgentDirectory,
     private readonly bodies: BodyReader,
+    private readonly environment: Environment,
   ) {}
 
   @Describe({ id: 'listAgents', summary: 'Lists the agents by slug, without definitions', answer: agentList })
@@ -94,7 +96,7 @@ export class AgentsController {
     @Query('dryRun', DRY_RUN) dryRun: boolean,
   ): Promise<Written> {
     return this.write(request, reply, dryRun, async (author, options) => {
-      const document = parseAgentDocument(await this.bodies.json(request));
+      const document = parseWholeDocument(await this.bodies.json(request));
       return this.catalog.create(author, document, options);
     });
   }
@@ -117,7 +119,7 @@ export class AgentsController {
     @Query('dryRun', DRY_RUN) dryRun: boolean,
   ): Promise<Written> {
     return this.write(request, reply, dryRun, async (author, options) => {
-      const document = parseAgentDocument(await this.bodies.json(request));
+      const document = parseWholeDocument(await this.bodies.json(request));
       return this.catalog.put(author, name, document, options);
     });
   }
@@ -171,7 +173,21 @@ export class AgentsController {
     if (isNew) reply.header('location', `/v1/agents/${entry.slug}`);
     if (!dryRun && entry.id !== undefined)
       reply.header('etag', etagOf({ id: entry.id, version: entry.version }));
-    return encodeWrite(write, dryRun);
+    return encodeWrite(write, dryRun, await this.warningsOf(author.tenantId, entry));
+  }
+
+  /** What is allowed and will fail when the agent runs: agents that there are not, commands that are not allowed. */
+  private async warningsOf(
+    tenantId: string,
+    { definition }: Pick<CatalogWrite['entry'], 'definition'>,
+  ): Promise<Warning[]> {
+    const callees = await Promise.all(
+      namedCallees(definition).map(async ({ field, agent }) => {
+        const found = await this.directory.find(tenantId, agent);
+        return found ? [] : [{ field, agent, description: `there is no agent "${agent}"` }];
+      }),
+    );
+    return [...callees.flat(), ...refusedCommands(definition, this.environment.mcpStdioAllow)];
   }
 }
 

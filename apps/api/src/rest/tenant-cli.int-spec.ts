@@ -2,9 +2,12 @@ import { agentMessage, dataPart, type Scope, TaskState, textPart } from '@baton/
 import { type ClaimedRun, Database, RunStore, type Tenant, TenantStore } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { chunk, status } from '../../../../../libs/database/src/stores.fixture.js';
-import { app, type Json, url } from '../../admin/admin-api.fixture.js';
+import { chunk, status } from '../../../../libs/database/src/stores.fixture.js';
+import { app, type Json, url } from '../admin/admin-api.fixture.js';
 
 // No worker runs here: the tests play its part, so they know what is in each log.
 
@@ -20,7 +23,7 @@ beforeAll(async () => {
 });
 
 async function baton(line: string, by = token) {
-  const { run } = await import('../../../../cli/src/program.js');
+  const { run } = await import('../../../cli/src/program.js');
   const [out, err]: [string[], string[]] = [[], []];
   const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
   const source = { BATON_HOME: '/nowhere', BATON_URL: url, BATON_TOKEN: by };
@@ -229,5 +232,68 @@ describe('baton usage and status', () => {
     expect((await baton('status')).out).toMatch(/^server +http:\S+: ready\nsubmitted +\d+\n/);
     expect((await baton('status', 'baton_wrong')).code).toBe(4);
     expect((await baton('status --url http://127.0.0.1:1')).code).toBe(5);
+  });
+});
+
+describe('baton agents apply', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-apply-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+
+  it('names every fault of every file at once, with its line, and writes nothing', async () => {
+    const good = write('good.yaml', 'name: Good\ndescription: good\nruntime: echo\n');
+    const bad = write(
+      'bad.yaml',
+      'name: Bad\nruntime: llm\ncolour: red\nconfig:\n  temperature: hot\n  tools:\n    mcp: [{name: a b}]\n',
+    );
+    const broken = write('broken.yaml', 'name: A\nname: B\ntags: [1\n');
+    const { code, out, err } = await baton(`agents apply -f ${good} ${bad} ${broken}`);
+    expect([code, out]).toEqual([1, '']);
+    const places = err
+      .split('\n')
+      .map((line) => line.replace(`${folder}/`, '').split(': ').slice(0, 2).join(': '));
+    expect(places).toEqual(
+      expect.arrayContaining([
+        'bad.yaml:1: description',
+        'bad.yaml:3: colour',
+        'bad.yaml:4: config.model',
+        expect.stringMatching(/^bad\.yaml:7: config\.tools\.mcp\[0\]/),
+        expect.stringMatching(/^broken\.yaml:2: /),
+        expect.stringMatching(/^broken\.yaml:[34]: /),
+        'Nothing was written.',
+      ]),
+    );
+    expect(err).not.toContain('good.yaml');
+    expect((await baton('agents show good')).code).toBe(3);
+  });
+
+  it('warns of agents that there are not, and of commands that are not allowed', async () => {
+    const front = write(
+      'front.yaml',
+      `name: Front
+description: asks others
+runtime: llm
+config:
+  model: openai/x
+  agents:
+    - echo
+    - back
+    - agent: nope
+  tools:
+    mcp:
+      - name: shell
+        command: bash
+`,
+    );
+    const back = write('back.yaml', 'name: Back\ndescription: back\nruntime: echo\n');
+    const applied = await baton(`agents apply -f ${front} ${back}`);
+    expect([applied.code, applied.out.match(/is created/g)]).toEqual([0, ['is created', 'is created']]);
+    expect(applied.err.split('\n')).toEqual([
+      `Warning: ${front}:9: config.agents[2]: there is no agent "nope". It fails when the agent runs.`,
+      `Warning: ${front}:13: config.tools.mcp[0].command: the operator of this server does not allow the command "bash". It fails when the agent runs.`,
+    ]);
   });
 });
