@@ -18,7 +18,7 @@ export {
   type Verification,
 } from './token.service.js';
 export { OperatorTokens } from './operator-tokens.js';
-export { PushSecrets, type ReceiverCredentials } from './push-secrets.js';
+export { newSigningSecret, PushSecrets, SIGNING_PREFIX } from './push-secrets.js';
 export { SecretBox, SecretError } from './secret-box.js';
 export { Secrets } from './secrets.js';
 export type { ApiToken, SecretInfo, TokenRights } from '@baton/database';

@@ -1,7 +1,14 @@
 import { Environment } from '@baton/config';
-import { pushSecretName, type SealedSecret } from '@baton/database';
+import { pushSecretName, type SealedSecret, webhookSecretName } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { randomBytes } from 'node:crypto';
 import { SecretBox } from './secret-box.js';
+
+/** Secrets of Standard Webhooks: this prefix, then the base64 of 24 to 64 bytes. */
+export const SIGNING_PREFIX = 'whsec_';
+
+/** A new secret for `webhook-signature`. */
+export const newSigningSecret = (): string => SIGNING_PREFIX + randomBytes(32).toString('base64');
 
 /** What only the receiver of push notifications may know. */
 export interface ReceiverCredentials {
@@ -18,7 +25,28 @@ interface ConfigKey {
   configId: string;
 }
 
-/** The secrets of push configs: encrypted at rest, bound to their config, never shown, never logged. */
+interface WebhookKey {
+  tenantId: string;
+  id: string;
+}
+
+/** A secret that somebody must be told of now, for it is never shown again. */
+export interface NewSecret {
+  secret: string;
+  sealed: SealedSecret;
+}
+
+/** A secret of a webhook before it is encrypted. The newest is the first. */
+interface Kept {
+  secret: string;
+  /** ISO time after which it no longer signs; unset = until it is replaced. */
+  until?: string;
+}
+
+/**
+ * The secrets of push configs, and those that sign deliveries of webhooks: encrypted at rest, bound to their config or webhook,
+ * never logged. Everything that encrypts throws `SecretError` if there is no master key, and what decrypts, if it can't.
+ */
 @Injectable()
 export class PushSecrets {
   private readonly box: SecretBox;
@@ -27,20 +55,50 @@ export class PushSecrets {
     this.box = new SecretBox(environment);
   }
 
-  /** Null if there are none. Throws `SecretError` if there is no master key. */
+  /** Of a push config. Null if there are none. */
   seal(config: ConfigKey, { token, credentials }: ReceiverCredentials): SealedSecret | null {
     if (token === undefined && credentials === undefined) return null;
     return this.box.seal(keyOf(config), JSON.stringify({ token, credentials }));
   }
 
-  /** Throws `SecretError` if they can't be decrypted. */
+  /** Of a push config. */
   open(config: ConfigKey & { sealed: SealedSecret | null }): ReceiverCredentials {
     if (!config.sealed) return {};
     return JSON.parse(this.box.open(keyOf(config), config.sealed)) as ReceiverCredentials;
   }
+
+  /** The first secret of a webhook. */
+  create(webhook: WebhookKey): NewSecret {
+    const secret = newSigningSecret();
+    return { secret, sealed: this.sealSigning(webhook, [{ secret }]) };
+  }
+
+  /** Another secret of a webhook. The one before goes on signing beside it. @param overlapMs for how long */
+  rotate(webhook: WebhookKey, before: SealedSecret, overlapMs: number, now = Date.now()): NewSecret {
+    const secret = newSigningSecret();
+    const until = new Date(now + overlapMs).toISOString();
+    const [last] = this.openSigning(webhook, before);
+    const previous = last && overlapMs > 0 ? [{ secret: last.secret, until }] : [];
+    return { secret, sealed: this.sealSigning(webhook, [{ secret }, ...previous]) };
+  }
+
+  /** Those of a webhook that sign now, the newest first. */
+  inForce(webhook: WebhookKey, sealed: SealedSecret, now = Date.now()): string[] {
+    return this.openSigning(webhook, sealed)
+      .filter(({ until }) => until === undefined || Date.parse(until) > now)
+      .map(({ secret }) => secret);
+  }
+
+  private sealSigning(webhook: WebhookKey, secrets: Kept[]): SealedSecret {
+    return this.box.seal(keyOf(webhook), JSON.stringify(secrets));
+  }
+
+  private openSigning(webhook: WebhookKey, sealed: SealedSecret): Kept[] {
+    return JSON.parse(this.box.open(keyOf(webhook), sealed)) as Kept[];
+  }
 }
 
-const keyOf = ({ tenantId, taskId, configId }: ConfigKey) => ({
-  tenantId,
-  name: pushSecretName(taskId, configId),
+const keyOf = (of: ConfigKey | WebhookKey) => ({
+  tenantId: of.tenantId,
+  name: 'id' in of ? webhookSecretName(of.id) : pushSecretName(of.taskId, of.configId),
 });

@@ -122,6 +122,7 @@ const WRONG = [{ x: [null] }, [[]], -0.5, 'no, this is not it!', true];
 beforeAll(async () => {
   database = await createDatabase();
   const environment = loadEnvironment({
+    OUTBOUND_ALLOW: '127.0.0.1',
     ...{ DATABASE_URL: database.url, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', API_GRACE_MS: '200' },
     ...{ MANAGEMENT_PORT: '0', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
   });
@@ -244,13 +245,14 @@ describe('what the API takes and answers is what its document says', () => {
   });
 
   it('of webhooks', async () => {
-    const made = await tenant.call('createWebhook', { body: { url: 'https://receiver.example.com' } });
+    const made = await tenant.call('createWebhook', { body: { url: 'https://1.1.1.1/baton' } });
     const names = { id: made.id as string };
     await tenant.call('changeWebhook', { names, body: { states: ['completed'], agents: ['echo'] } });
     await tenant.call('rotateWebhookSecret', { names, body: { overlap_seconds: 0 } });
     await tenant.call('getWebhook', { names });
     await tenant.call('listWebhooks', { query: '?limit=1' });
-    // Nobody may call this machine.
+    await tenant.refused('changeWebhook', { names, body: { url: 'http://10.0.0.1/' } }, 400);
+    // Nobody listens there.
     await tenant.call('changeWebhook', { names, body: { url: 'http://127.0.0.1:9/' } });
     await tenant.call('testWebhook', { names });
     await tenant.call('deleteWebhook', { names });

@@ -10,7 +10,7 @@ import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
 import { MessageAcceptance, MessageRouter } from './message-router.js';
 import { OperationTable } from './operation-table.js';
-import { ReceiverCheck } from '../push/receiver-check.js';
+import { ReceiversModule } from '../push/receiver-check.js';
 import { PushOperations } from './push-configs.js';
 import { ReadOperations } from './read-tasks.js';
 import { RequestListing } from './request-listing.js';
@@ -19,7 +19,7 @@ import { SubscribeOperation } from './subscribe-to-task.js';
 
 /** The operations of A2A, and what the REST API lists besides. */
 @Module({
-  imports: [AgentDirectoryModule, OutboundModule, PlatformModule, TurnsModule],
+  imports: [AgentDirectoryModule, OutboundModule, PlatformModule, ReceiversModule, TurnsModule],
   providers: [
     ArtifactPages,
     CancelOperation,
@@ -29,7 +29,6 @@ import { SubscribeOperation } from './subscribe-to-task.js';
     OperationTable,
     PushOperations,
     ReadOperations,
-    ReceiverCheck,
     Relay,
     RequestListing,
     SendOperations,

@@ -118,7 +118,7 @@ export class PushOperations {
     at: string,
   ): Promise<PreparedPush> {
     const { tenantId, version } = call;
-    await this.receivers.check(call, config, at, call.rules.pushFields);
+    await this.receivers.checkConfig(call, config, at, call.rules.pushFields);
     const { pushConfigs: max } = await this.limits.of(tenantId);
     const protocol: PushProtocol = version === '1.0' ? '1.0' : '0.3';
     const authScheme = config.authentication?.scheme || null;

@@ -1,13 +1,14 @@
 import { parseSigningKey, type SigningKey } from '@baton/a2a';
-import type { Environment } from '@baton/config';
+import { Environment } from '@baton/config';
+import { SIGNING_PREFIX } from '@baton/identity';
+import { Inject, Injectable } from '@nestjs/common';
 import { SignJWT } from 'jose';
-import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, createHmac, randomUUID } from 'node:crypto';
 
 /** How long a receiver may accept a signature. Clocks differ, and a connection may be slow. */
 const VALID_S = 300;
 
-/** Secrets of Standard Webhooks: this prefix, then the base64 of 24 to 64 bytes. */
-const PREFIX = 'whsec_';
+/** Of a secret of Standard Webhooks. */
 const [MIN_BYTES, MAX_BYTES] = [24, 64];
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
@@ -43,36 +44,34 @@ export interface ReceiverSecrets {
 export const deliveryId = (taskId: string, configId: string, sequence: number): string =>
   `${taskId}:${encodeURIComponent(configId).replaceAll('.', '%2E')}:${sequence}`;
 
-/** A new secret for `webhook-signature`. */
-export const newSigningSecret = (): string => PREFIX + randomBytes(32).toString('base64');
-
 /** Whether a text is meant as a secret for `webhook-signature`. */
-export const isSigningSecret = (text: string): boolean => text.startsWith(PREFIX);
+export const isSigningSecret = (text: string): boolean => text.startsWith(SIGNING_PREFIX);
 
 /** What is wrong with such a secret, to be said after the name of its field; undefined if nothing is. */
 export function signingSecretProblem(secret: string): string | undefined {
-  const text = secret.slice(PREFIX.length);
+  const text = secret.slice(SIGNING_PREFIX.length);
   const { length } = Buffer.from(text, 'base64');
   if (isSigningSecret(secret) && BASE64.test(text) && length >= MIN_BYTES && length <= MAX_BYTES)
     return undefined;
-  return `must be ${PREFIX} and the base64 of ${MIN_BYTES} to ${MAX_BYTES} random bytes`;
+  return `must be ${SIGNING_PREFIX} and the base64 of ${MIN_BYTES} to ${MAX_BYTES} random bytes`;
 }
 
 /**
  * Makes the headers of a delivery that prove who sends it: the config's own token and credentials, a JWT by the platform,
  * and Standard Webhooks (https://www.standardwebhooks.com).
  */
+@Injectable()
 export class DeliverySigner {
   // `#private`, so that printing or logging a signer shows no key.
   readonly #key: SigningKey | undefined;
   private readonly issuer: string;
 
   /** Throws an Error with a plain reason if the key can't be used. */
-  constructor({
-    pushSigningKey,
-    cardSigningKey,
-    publicUrl,
-  }: Pick<Environment, 'pushSigningKey' | 'cardSigningKey' | 'publicUrl'>) {
+  constructor(
+    @Inject(Environment)
+    environment: Pick<Environment, 'pushSigningKey' | 'cardSigningKey' | 'publicUrl'>,
+  ) {
+    const { pushSigningKey, cardSigningKey, publicUrl } = environment;
     const text = pushSigningKey ?? cardSigningKey;
     this.#key = text === undefined ? undefined : parseSigningKey(text);
     this.issuer = publicUrl;
@@ -121,7 +120,7 @@ export class DeliverySigner {
 function standardWebhooks({ id, body, at }: Delivery, secrets: readonly string[]): Record<string, string> {
   const timestamp = String(Math.floor(at.getTime() / 1000));
   const signatures = secrets.map((secret) => {
-    const key = Buffer.from(secret.slice(PREFIX.length), 'base64');
+    const key = Buffer.from(secret.slice(SIGNING_PREFIX.length), 'base64');
     return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
   });
   return {

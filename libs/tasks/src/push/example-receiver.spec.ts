@@ -6,7 +6,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
-import { type Delivery, deliveryId, DeliverySigner, newSigningSecret } from './delivery-signer.js';
+import { type Delivery, deliveryId, DeliverySigner } from './delivery-signer.js';
+import { newSigningSecret } from '@baton/identity';
 
 const PROGRAM = join(__dirname, '../../../../examples/push-receiver/receiver.mjs');
 const ORIGIN = 'https://receiver.example';

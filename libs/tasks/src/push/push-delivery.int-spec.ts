@@ -144,7 +144,7 @@ describe('a native webhook', () => {
 
   async function create(more: { states?: TaskState[] } = {}): Promise<{ id: string; secret: string }> {
     const id = randomUUID();
-    const { secret, sealed } = fixture.webhookSecrets.create({ tenantId, id });
+    const { secret, sealed } = fixture.secrets.create({ tenantId, id });
     const spec = { tenantId, id, url: hook.url, agents: [], states: [], enabled: true, ...more };
     await fixture.webhooks.create(spec, sealed, by);
     return { id, secret };
@@ -215,7 +215,7 @@ describe('a native webhook', () => {
       tenantId,
       id,
       (before) => {
-        const made = fixture.webhookSecrets.rotate({ tenantId, id }, before, 60_000);
+        const made = fixture.secrets.rotate({ tenantId, id }, before, 60_000);
         next = made.secret;
         return made.sealed;
       },

@@ -16,7 +16,6 @@ import { retryTransient } from '../core/retry.js';
 import { deliveryId, DeliverySigner, type ReceiverSecrets } from './delivery-signer.js';
 import { needsTask, type PushRequest, pushRequests } from './push-request.js';
 import { retryAfterMs, retryPause } from './retry-plan.js';
-import { WebhookSecrets } from './webhook-secrets.js';
 
 const DELIVERIES = counter(
   'baton_push_deliveries_total',
@@ -84,22 +83,18 @@ export interface StopSignals {
  */
 @Injectable()
 export class PushSender {
-  private readonly signer: DeliverySigner;
-
   constructor(
     private readonly deliveries: PushDeliveryStore,
     private readonly tasks: TaskStore,
     private readonly secrets: PushSecrets,
     private readonly webhooks: WebhookStore,
-    private readonly webhookSecrets: WebhookSecrets,
     private readonly limits: LimitsService,
     private readonly outbound: Outbound,
+    private readonly signer: DeliverySigner,
     private readonly environment: Environment,
     private readonly metrics: Metrics,
     private readonly logger: Logger,
-  ) {
-    this.signer = new DeliverySigner(environment);
-  }
+  ) {}
 
   /** How long a config belongs to a worker without a word of it. */
   get leaseMs(): number {
@@ -221,7 +216,7 @@ export class PushSender {
       const read = () => this.webhooks.target(tenantId, config, config.delivered);
       const webhook = await retryTransient(read, { signal });
       if (!webhook?.enabled) return undefined;
-      const signingSecrets = this.webhookSecrets.inForce({ tenantId, id }, webhook.sealed);
+      const signingSecrets = this.secrets.inForce({ tenantId, id }, webhook.sealed);
       return { url: webhook.url, secrets: { signingSecrets } };
     } catch (error) {
       if (error instanceof SecretError) return new Unanswered(error.message);

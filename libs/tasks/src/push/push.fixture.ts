@@ -23,7 +23,7 @@ import { Lookout } from '../core/lookout.js';
 import { newTask } from '../turns/turn-intake.js';
 import { PushSender } from './push-sender.js';
 import { PushWorker } from './push-worker.js';
-import { WebhookSecrets } from './webhook-secrets.js';
+import { DeliverySigner } from './delivery-signer.js';
 
 /** A request that a receiver got. */
 export interface Received {
@@ -99,7 +99,7 @@ export class PushWorkerFixture {
   readonly outbound: Outbound;
   readonly worker: PushWorker;
   readonly webhooks: WebhookStore;
-  readonly webhookSecrets: WebhookSecrets;
+  readonly secrets: PushSecrets;
   private readonly catalog: CatalogClient;
   /** Of every tenant. */
   egress: EgressLists = NO_EGRESS_LISTS;
@@ -129,10 +129,10 @@ export class PushWorkerFixture {
     const limits = { egress: async () => this.egress } as unknown as LimitsService;
     this.catalog = new CatalogClient(url);
     this.webhooks = new WebhookStore(this.catalog, database);
-    this.webhookSecrets = new WebhookSecrets(environment);
+    this.secrets = new PushSecrets(environment);
     const sender = new PushSender(
-      ...([store, new TaskStore(database), new PushSecrets(environment)] as const),
-      ...([this.webhooks, this.webhookSecrets, limits, this.outbound] as const),
+      ...([store, new TaskStore(database), this.secrets] as const),
+      ...([this.webhooks, limits, this.outbound, new DeliverySigner(environment)] as const),
       ...([environment, this.metrics, Logger.silent()] as const),
     );
     this.lookout = new Lookout(new RunStore(database));

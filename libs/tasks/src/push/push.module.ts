@@ -4,11 +4,11 @@ import { LookoutModule } from '../core/lookout.js';
 import { RunsModule } from '../runs/runs.module.js';
 import { PushSender } from './push-sender.js';
 import { PushWorker } from './push-worker.js';
-import { WebhookSecrets } from './webhook-secrets.js';
+import { ReceiversModule } from './receiver-check.js';
 
 /** Delivers push notifications, in workers. */
 @Module({
-  imports: [LookoutModule, OutboundModule, RunsModule],
-  providers: [PushSender, PushWorker, WebhookSecrets],
+  imports: [LookoutModule, OutboundModule, ReceiversModule, RunsModule],
+  providers: [PushSender, PushWorker],
 })
 export class PushDeliveryModule {}

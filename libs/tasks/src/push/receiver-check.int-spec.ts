@@ -1,9 +1,11 @@
 import type { Agent, TaskPushNotificationConfig } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
-import type { LimitsService } from '@baton/identity';
+import { type LimitsService, newSigningSecret } from '@baton/identity';
 import { type EgressLists, NO_EGRESS_LISTS, Outbound } from '@baton/outbound';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import { DeliverySigner } from './delivery-signer.js';
 import { ReceiverCheck } from './receiver-check.js';
 
 /** What the receiver answers to a body. */
@@ -37,11 +39,12 @@ afterAll(() => new Promise((resolve) => server.close(resolve)));
 const NONE = { tenant: '', taskId: 't', id: 'c', token: '', authentication: undefined };
 const agent = { slug: 'helper' } as Agent;
 
-/** What a check says of a config: undefined = nothing is wrong. */
-async function refusalOf(
-  config: Partial<TaskPushNotificationConfig>,
-  { lists = NO_EGRESS_LISTS, env = {} }: { lists?: EgressLists; env?: Record<string, string> } = {},
-): Promise<string | undefined> {
+interface Settings {
+  lists?: EgressLists;
+  env?: Record<string, string>;
+}
+
+function checking({ lists = NO_EGRESS_LISTS, env = {} }: Settings) {
   const environment = loadEnvironment({ DATABASE_URL: 'postgres://localhost/none', ...env });
   const resolve = async (name: string) => {
     if (name === 'slow.example') throw Object.assign(new Error('later'), { code: 'EAI_AGAIN' });
@@ -50,9 +53,22 @@ async function refusalOf(
   };
   const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, undefined, resolve);
   const limits = { egress: async () => lists } as unknown as LimitsService;
-  const check = new ReceiverCheck(outbound, limits, environment);
+  return {
+    outbound,
+    check: new ReceiverCheck(outbound, limits, new DeliverySigner(environment), environment),
+  };
+}
+
+/** What a check says of a config: undefined = nothing is wrong. */
+async function refusalOf(
+  config: Partial<TaskPushNotificationConfig>,
+  settings: Settings = {},
+): Promise<string | undefined> {
+  const { outbound, check } = checking(settings);
   try {
-    await check.check({ tenantId: 'a', agent }, { ...NONE, url, ...config }, 'config.', { scheme: 'scheme' });
+    await check.checkConfig({ tenantId: 'a', agent }, { ...NONE, url, ...config }, 'config.', {
+      scheme: 'scheme',
+    });
     return undefined;
   } catch (error) {
     return (error as Error).message;
@@ -125,6 +141,24 @@ describe('the challenge', () => {
       authorization: 'Bearer my-key',
     });
     expect(asked[0]!.body).not.toBe(asked[1]!.body);
+  });
+
+  it('names the webhook whose receiver is asked, and has its signature', async () => {
+    const { outbound, check } = checking({ env });
+    const secret = newSigningSecret();
+    const of = { webhook_id: 'w' };
+    try {
+      await check.check({ tenantId: 'a', url, field: 'url', secrets: { signingSecrets: [secret] }, of });
+      const [{ body, headers }] = asked as [(typeof asked)[0]];
+      expect(JSON.parse(body)).toEqual({
+        type: 'push.challenge',
+        challenge: expect.any(String) as string,
+        ...of,
+      });
+      expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toMatchObject(of);
+    } finally {
+      await outbound.onApplicationShutdown();
+    }
   });
 
   it.each<[Answer, string]>([

@@ -1,11 +1,16 @@
 import { type Agent, ProtocolError, type PushFields, type TaskPushNotificationConfig } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { LimitsService } from '@baton/identity';
-import { failureReason, Outbound, OutboundRefused, timeoutSignal } from '@baton/outbound';
-import { Injectable } from '@nestjs/common';
+import { failureReason, Outbound, OutboundModule, OutboundRefused, timeoutSignal } from '@baton/outbound';
+import { Injectable, Module } from '@nestjs/common';
 import pLimit from 'p-limit';
 import { randomBytes } from 'node:crypto';
-import { DeliverySigner, isSigningSecret, signingSecretProblem } from './delivery-signer.js';
+import {
+  DeliverySigner,
+  isSigningSecret,
+  type ReceiverSecrets,
+  signingSecretProblem,
+} from './delivery-signer.js';
 
 const MAX_URL_LENGTH = 2048;
 /** Of a token, and of credentials. */
@@ -27,57 +32,78 @@ const LOOKUP_MS = 5_000;
 const CHALLENGE_MS = 10_000;
 const CHALLENGE_BYTES = 4_096;
 
+/** A receiver that somebody names. */
+export interface NamedReceiver {
+  tenantId: string;
+  url: string;
+  /** Where the URL is in what was sent. */
+  field: string;
+  /** What a delivery to it proves itself with. */
+  secrets: ReceiverSecrets;
+  /** What the receiver is told with the challenge: what it is to be a receiver of. */
+  of: { agent: string } | { webhook_id: string };
+  taskId?: string;
+}
+
 /** Checks what a caller says of a receiver, before it is stored: each delivery checks the address again. */
 @Injectable()
 export class ReceiverCheck {
   private readonly lookups = pLimit(LOOKUPS_AT_ONCE);
-  private signer: DeliverySigner | undefined;
 
   constructor(
     private readonly outbound: Outbound,
     private readonly limits: LimitsService,
+    private readonly signer: DeliverySigner,
     private readonly environment: Environment,
   ) {}
 
   /**
+   * Checks a push config: its receiver, and what is sent in headers.
    * @param at where the config is in the params, with a full stop at its end; empty = they are the config
    * @throws ProtocolError `invalid-params` that names the field
    */
-  async check(
+  async checkConfig(
     { tenantId, agent }: { tenantId: string; agent: Agent },
     config: TaskPushNotificationConfig,
     at: string,
     { scheme }: Pick<PushFields, 'scheme'>,
   ): Promise<void> {
-    const url = readUrl(config.url, `${at}url`);
+    const { url, token, authentication, taskId } = config;
+    const field = `${at}url`;
+    readUrl(url, field);
     assertSecrets(config, at, scheme);
+    const secrets = {
+      token: token || undefined,
+      scheme: authentication?.scheme || undefined,
+      credentials: authentication?.credentials || undefined,
+    };
+    await this.check({ tenantId, url, field, secrets, of: { agent: agent.slug }, taskId });
+  }
+
+  /**
+   * Checks any receiver: its URL, whether the tenant may call its address, and whether it takes the challenge.
+   * @throws ProtocolError `invalid-params` that names the field
+   */
+  async check(receiver: NamedReceiver): Promise<void> {
+    const { tenantId, field } = receiver;
+    const url = readUrl(receiver.url, field);
     const lists = await this.limits.egress(tenantId);
     try {
       await this.lookups(() => inTime(this.outbound.assertReachable(url, lists)));
     } catch (error) {
       if (!(error instanceof OutboundRefused)) throw error;
-      throw ProtocolError.invalidParams(`${at}url`, error.message);
+      throw ProtocolError.invalidParams(field, error.message);
     }
-    if (this.environment.pushChallenge) await this.challenge(tenantId, agent, config, `${at}url`);
+    if (this.environment.pushChallenge) await this.challenge(receiver);
   }
 
   /** Asks the receiver to say a random text again, so that nobody has events sent to a server that does not want them. */
-  private async challenge(
-    tenantId: string,
-    agent: Agent,
-    config: TaskPushNotificationConfig,
-    field: string,
-  ): Promise<void> {
-    const { url, token, authentication } = config;
+  private async challenge({ tenantId, url, field, secrets, of, taskId }: NamedReceiver): Promise<void> {
     const challenge = randomBytes(24).toString('base64url');
-    const body = JSON.stringify({ type: 'push.challenge', challenge, agent: agent.slug });
-    const delivery = { id: `challenge:${challenge}`, body, url, taskId: config.taskId, at: new Date() };
-    this.signer ??= new DeliverySigner(this.environment);
-    const headers = await this.signer.headers(delivery, {
-      token: token || undefined,
-      scheme: authentication?.scheme || undefined,
-      credentials: authentication?.credentials || undefined,
-    });
+    const body = JSON.stringify({ type: 'push.challenge', challenge, ...of });
+    const about = taskId === undefined ? {} : { taskId };
+    const delivery = { id: `challenge:${challenge}`, body, url, at: new Date(), ...about };
+    const headers = await this.signer.headers(delivery, secrets);
     const calls = this.outbound.forTenant(() => this.limits.egress(tenantId));
     const fetch = calls.fetchWithin({ timeoutMs: CHALLENGE_MS, maxBytes: CHALLENGE_BYTES });
     let answer: string;
@@ -97,6 +123,14 @@ export class ReceiverCheck {
     if (!echoes(answer, challenge)) throw refused(field, 'its answer is not the challenge');
   }
 }
+
+/** Checks the receivers that callers name, and proves to receivers who calls them. */
+@Module({
+  imports: [OutboundModule],
+  providers: [DeliverySigner, ReceiverCheck],
+  exports: [DeliverySigner, ReceiverCheck],
+})
+export class ReceiversModule {}
 
 const refused = (field: string, why: string): ProtocolError =>
   ProtocolError.invalidParams(

@@ -2,14 +2,14 @@ import { isAllowedName, isUuid, ProtocolError } from '@baton/a2a';
 import type { Actor, PageAfter, Webhook, WebhookPatch } from '@baton/database';
 import { WebhookStore } from '@baton/database';
 import { Environment } from '@baton/config';
-import { explainLimit, LimitsService } from '@baton/identity';
-import { egressRefusal, failureReason, Outbound } from '@baton/outbound';
+import { explainLimit, LimitsService, PushSecrets } from '@baton/identity';
+import { failureReason, Outbound } from '@baton/outbound';
 import { Inject, Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import type { Viewer } from '../catalog/catalog.js';
 import { DeliverySigner } from '../push/delivery-signer.js';
-import { WebhookSecrets } from '../push/webhook-secrets.js';
+import { ReceiverCheck } from '../push/receiver-check.js';
 
 const TEST_MS = 10_000;
 
@@ -29,18 +29,16 @@ export interface WebhookTest {
 /** A tenant's webhooks, for the tenant itself. A caller with a list of agents has only the webhooks of these agents. */
 @Injectable()
 export class Webhooks {
-  private readonly signer: DeliverySigner;
-
   constructor(
     private readonly store: WebhookStore,
-    private readonly secrets: WebhookSecrets,
+    private readonly secrets: PushSecrets,
+    private readonly signer: DeliverySigner,
+    private readonly receivers: ReceiverCheck,
     private readonly directory: AgentDirectory,
     @Inject(LimitsService) private readonly limits: Pick<LimitsService, 'egress'>,
     @Inject(Outbound) private readonly outbound: Pick<Outbound, 'forTenant'>,
     private readonly environment: Environment,
-  ) {
-    this.signer = new DeliverySigner(environment);
-  }
+  ) {}
 
   /** A page in the order in which they were made; less than asked for, if some do not exist for the viewer. */
   async page({ tenantId }: Viewer, page: PageAfter): Promise<Webhook[]> {
@@ -64,17 +62,22 @@ export class Webhooks {
     this.assertMasterKey();
     // A caller with a list of agents is told of these, and of no others.
     const agents = spec.agents.length > 0 ? spec.agents : [...(viewer.agents?.slugs ?? [])];
-    await this.assertSpec(viewer, { ...spec, agents });
+    await this.assertAgents(viewer, agents);
     const key = { tenantId, id: uuid() };
     const { secret, sealed } = this.secrets.create(key);
+    await this.assertReceiver(key, spec.url, [secret]);
     const webhook = await this.store.create({ ...spec, agents, ...key }, sealed, by).catch(explainLimit);
     return { webhook, secret };
   }
 
   /** Change the given members. @throws ProtocolError as `create` and `find` do */
   async change(viewer: Viewer, id: string, patch: WebhookPatch, by: Actor): Promise<Webhook> {
-    const found = await this.find(viewer, id);
-    await this.assertSpec(viewer, { ...found, ...patch });
+    const { webhook, sealed } = await this.read(viewer, id);
+    if (patch.agents) await this.assertAgents(viewer, patch.agents);
+    if (patch.url !== undefined) {
+      this.assertMasterKey();
+      await this.assertReceiver(webhook, patch.url, this.secrets.inForce(webhook, sealed));
+    }
     return (await this.store.change(viewer.tenantId, id, patch, by)) ?? missing(id);
   }
 
@@ -139,13 +142,21 @@ export class Webhooks {
     return exists ? found : missing(id);
   }
 
-  /** Throws `invalid-params` for what can't work: an address that may not be called, or an agent that is not there. */
-  private async assertSpec(
-    { tenantId, agents: allowed }: Viewer,
-    { url, agents }: WebhookSpec,
+  /** Throws `invalid-params` for a receiver that may not be called, or does not take the challenge. */
+  private assertReceiver(
+    { tenantId, id }: Pick<Webhook, 'tenantId' | 'id'>,
+    url: string,
+    signingSecrets: string[],
   ): Promise<void> {
-    const refusal = egressRefusal(await this.limits.egress(tenantId), url);
-    if (refusal !== undefined) throw ProtocolError.invalidParams('url', refusal);
+    const secrets = { signingSecrets };
+    return this.receivers.check({ tenantId, url, field: 'url', secrets, of: { webhook_id: id } });
+  }
+
+  /** Throws `invalid-params` for an agent that is not there for the viewer. */
+  private async assertAgents(
+    { tenantId, agents: allowed }: Viewer,
+    agents: readonly string[],
+  ): Promise<void> {
     if (allowed && agents.length === 0) {
       throw ProtocolError.invalidParams('agents', 'name agents: not all agents exist for your token');
     }

@@ -185,7 +185,7 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     return { path: `/v1/schedules/${target}/run`, action: 'schedule.run', target };
   },
   'POST /v1/webhooks': async () => ({
-    ...{ path: '/v1/webhooks', body: { url: 'https://receiver.example.com' } },
+    ...{ path: '/v1/webhooks', body: { url: 'http://127.0.0.1:9/' } },
     ...{ action: 'webhook.create', target: UUID },
   }),
   'PATCH /v1/webhooks/:id': async () => {

@@ -6,7 +6,8 @@ import { ECHO, sql, Tenant, url } from '../agents/catalog-api.fixture.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 
-const RECEIVER = 'https://receiver.example.com/baton';
+// A public address, so that no name is looked up. Nobody calls it.
+const RECEIVER = 'https://1.1.1.1/baton';
 const UNKNOWN = '01980000-0000-7000-8000-000000000000';
 const ALL: Scope[] = ['admin'];
 
@@ -57,7 +58,7 @@ describe('webhooks over HTTP', () => {
     });
     const path = `/${made.id as string}`;
     expect((await ask(tenant, 'GET', path)).json).toEqual(made);
-    const patch = { url: 'https://other.example.com/', agents: null, states: null, enabled: false };
+    const patch = { url: 'https://1.1.1.1/other', agents: null, states: null, enabled: false };
     expect((await ask(tenant, 'PATCH', path, patch)).json).toMatchObject(patch);
     expect((await ask(tenant, 'PATCH', path, {})).json).toMatchObject(patch);
     const { text, json } = await ask(tenant, 'GET');
@@ -85,6 +86,9 @@ describe('webhooks over HTTP', () => {
     [{ url: 'ftp://receiver.example.com' }, 'url'],
     [{ url: 'https://user:password@receiver.example.com' }, 'url'],
     [{ url: undefined }, 'url'],
+    // As a push config's, its address is looked up at once.
+    [{ url: 'http://10.0.0.1/' }, 'url'],
+    [{ url: 'http://169.254.169.254/latest' }, 'url'],
     [{ agents: ['nobody-here'] }, 'agents[0]'],
     [{ agents: [] }, 'agents'],
     [{ states: ['DONE'] }, 'states[0]'],
@@ -100,7 +104,7 @@ describe('webhooks over HTTP', () => {
 
   it('refuse an address that the tenant may not call', async () => {
     const tenant = await Tenant.create(ALL);
-    await sql(`UPDATE tenants SET egress_deny = '{receiver.example.com}' WHERE id = '${tenant.id}'`);
+    await sql(`UPDATE tenants SET egress_deny = '{1.1.1.1}' WHERE id = '${tenant.id}'`);
     const { status, text } = await ask(tenant, 'POST', '', { url: RECEIVER });
     expect([status, text]).toEqual([400, expect.stringContaining('egress_deny')]);
   });
@@ -268,7 +272,9 @@ describe('a test of a webhook', () => {
       return (await ask(tenant, 'POST', `/${id as string}/test`)).json;
     };
     expect(await tried('http://127.0.0.1:9/')).toMatchObject({ delivered: false, status: null });
-    const { error } = await tried('http://10.0.0.1/');
+    const { id } = await create(tenant);
+    await sql(`UPDATE webhooks SET url = 'http://10.0.0.1/' WHERE id = '${id as string}'`);
+    const { error } = (await ask(tenant, 'POST', `/${id as string}/test`)).json;
     expect(error).toMatch(/10\.0\.0\.1/);
   });
 });
