@@ -89,9 +89,12 @@ const CRASH_PAUSE = `greatest(least(r.backoff_max_ms, r.backoff_ms * power(r.bac
   CASE r.deaths WHEN 0 THEN 0 ELSE least(60000, 1000 * power(4, r.deaths - 1)) END)`;
 /** Runs in quarantine: they have crashed twice or more, or have one attempt left. */
 const SUSPECT = '(r.deaths > 1 OR r.deaths > 0 AND r.deaths + 1 >= r.max_attempts)';
-// Each statement writes a group of runs of one tenant, $1, and judges each on its own: a row that is refused is not in the
-// result. Postgres may evaluate a change again when a row has changed meanwhile. It has the rows of FROM then, but it
-// cannot read a changing CTE again. So no expression has a subquery on one.
+// Each statement writes a group of runs of one tenant and judges each on its own: a row that is refused is not in the result.
+// The tenant stands in each row of the group, $1, and is no constant. Postgres would else read all rows of a tenant that has
+// few by its statistics, and look for those of the group among them. The conditions with ANY keep it from reading all rows
+// of a table that was small when it made the plan.
+// Postgres may evaluate a change again when a row has changed meanwhile. It has the rows of FROM then, but it cannot
+// read a changing CTE again. So no expression has a subquery on one.
 
 const WORKING = TaskState.TASK_STATE_WORKING.toString();
 
@@ -125,7 +128,7 @@ export interface ClaimedRow {
 }
 
 /**
- * Compare-and-set, queued → running. $2 runs $3 worker of each $4 lease of each, in ms $5 whether that worker may have
+ * Compare-and-set, queued → running. $1 tenants $2 runs $3 worker of each $4 lease of each, in ms $5 whether that worker may have
  * claimed it before and not have heard the answer $6 status $7 at. Only the sweeper takes expired leases: it counts crashes
  * and attempts, and it knows whether Postgres was away.
  */
@@ -133,42 +136,43 @@ export const CLAIM: Statement = {
   name: 'runs-claim',
   text: `
 WITH held AS (
-  SELECT k.run_id, k.worker_id, k.lease_ms, k.again, t.id, t.state
-  FROM unnest($2::uuid[], $3::text[], $4::int[], $5::boolean[]) AS k(run_id, worker_id, lease_ms, again), LATERAL (
-    SELECT task_id FROM runs WHERE tenant_id = $1 AND id = k.run_id
+  SELECT k.*, t.id, t.state
+  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::int[], $5::boolean[])
+    AS k(tenant_id, run_id, worker_id, lease_ms, again), LATERAL (
+    SELECT task_id FROM runs WHERE tenant_id = k.tenant_id AND id = k.run_id OFFSET 0
   ) q, LATERAL (
     SELECT t.id, t.state FROM tasks t
-    WHERE t.tenant_id = $1 AND t.id = q.task_id AND t.active_run_id = k.run_id
+    WHERE t.tenant_id = k.tenant_id AND t.id = q.task_id AND t.active_run_id = k.run_id
     FOR UPDATE
   ) t
 ), run AS (
   UPDATE runs r SET state = 'running', attempt = r.attempt + (r.state = 'queued')::int, worker_id = held.worker_id,
     lease_expires_at = ${leaseEnd('held.lease_ms')}
   FROM held
-  WHERE r.tenant_id = $1 AND r.id = held.run_id
+  WHERE r.tenant_id = held.tenant_id AND r.id = held.run_id AND r.tenant_id = ANY($1) AND r.id = ANY($2)
     AND (r.state = 'queued' AND r.enqueued_at IS NOT NULL
       OR held.again AND r.state = 'running' AND r.worker_id = held.worker_id)
-  RETURNING r.id, r.attempt, r.start_sequence, r.extensions, r.traceparent, r.error_detail, r.created_at,
+  RETURNING r.tenant_id, r.id, r.attempt, r.start_sequence, r.extensions, r.traceparent, r.error_detail, r.created_at,
     held.id AS task_id, held.state <> ${WORKING} AS started
 ), task AS (
   UPDATE tasks t SET attempt = run.attempt, state = ${WORKING},
     status = CASE WHEN run.started THEN $6 ELSE t.status END,
     status_at = CASE WHEN run.started THEN $7 ELSE t.status_at END,
     last_sequence = t.last_sequence + run.started::int
-  FROM run WHERE t.tenant_id = $1 AND t.id = run.task_id
-  RETURNING run.id AS run_id, t.id, t.agent_id, t.owner, t.context_id, t.last_sequence, t.attempt, ${metadataColumns},
+  FROM run WHERE t.tenant_id = run.tenant_id AND t.id = run.task_id
+  RETURNING t.tenant_id, run.id AS run_id, t.id, t.agent_id, t.owner, t.context_id, t.last_sequence, t.attempt, ${metadataColumns},
     (t.stored_bytes + t.open_bytes)::float8 AS size, t.parent_task_id, t.push_configs, run.started, run.start_sequence,
     run.extensions, run.traceparent, run.error_detail,
     extract(epoch FROM clock_timestamp() - run.created_at)::float8 AS waited_seconds
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
-  SELECT $1, t.id, t.last_sequence, t.attempt, ${statusEventSql('$6')}, 0 FROM task t WHERE t.started
+  SELECT t.tenant_id, t.id, t.last_sequence, t.attempt, ${statusEventSql('$6')}, 0 FROM task t WHERE t.started
 )
 SELECT task.*, m.message, octet_length(m.message::text) AS message_bytes
 FROM task LEFT JOIN LATERAL (
   SELECT message FROM task_messages
   WHERE task.attempt = 1 AND task.started AND task.last_sequence = 2
-    AND tenant_id = $1 AND task_id = task.id AND sequence = 1 AND octet_length(message::text) <= ${FIRST_MESSAGE_BYTES}
+    AND tenant_id = task.tenant_id AND task_id = task.id AND sequence = 1 AND octet_length(message::text) <= ${FIRST_MESSAGE_BYTES}
 ) m ON true`,
 };
 
@@ -181,7 +185,7 @@ export interface AppendedRow {
 
 /**
  * One batch for each of these runs: events, history, task and, at the end of the turn, the run.
- * $2 tasks $3 runs $4 attempts $5 heads that the writers know $6 numbers of events $7 bytes $8 states $9 statuses $10 at
+ * $1 tenants $2 tasks $3 runs $4 attempts $5 heads that the writers know $6 numbers of events $7 bytes $8 states $9 statuses $10 at
  * $11 metadata $12 whether the turn ends $13 artifacts, NULL = too large for the row $14 outcomes $15 states of the runs
  * $16 their errors. Of all events together: $17 the events (JSON array) $18 the batch of each $19 its position in it, from
  * 1 $20 its artifact $21 the events that begin an artifact anew $22 those that say a message and $23 the messages.
@@ -199,30 +203,31 @@ WITH task AS (
     stored_bytes = t.stored_bytes + CASE WHEN k.ends THEN t.open_bytes + k.bytes ELSE 0 END,
     artifacts = coalesce(k.artifacts::json, t.artifacts),
     artifacts_sequence = CASE WHEN k.artifacts IS NULL THEN t.artifacts_sequence ELSE t.last_sequence + k.events END
-  FROM unnest($2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::int[], $7::bigint[], $8::smallint[], $9::text[],
-    $10::timestamptz[], $11::text[], $12::boolean[], $13::text[], $14::text[], $15::text[], $16::text[]) WITH ORDINALITY
-    AS k(task_id, run_id, attempt, head, events, bytes, state, status, status_at, metadata, ends, artifacts, outcome,
+  FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::int[], $6::int[], $7::bigint[], $8::smallint[],
+    $9::text[], $10::timestamptz[], $11::text[], $12::boolean[], $13::text[], $14::text[], $15::text[], $16::text[])
+    WITH ORDINALITY AS k(tenant_id, task_id, run_id, attempt, head, events, bytes, state, status, status_at, metadata, ends, artifacts, outcome,
       run_state, error, batch)
-  WHERE t.tenant_id = $1 AND t.id = k.task_id AND t.active_run_id = k.run_id AND t.attempt = k.attempt
-    AND t.last_sequence = k.head AND t.state NOT IN (${TERMINAL_STATES})
-  RETURNING t.id, t.open_bytes, t.child_tasks, t.push_configs, t.attempt, k.run_id, k.head, k.ends, k.run_state, k.error,
+  WHERE t.tenant_id = k.tenant_id AND t.id = k.task_id AND t.active_run_id = k.run_id AND t.attempt = k.attempt
+    AND t.tenant_id = ANY($1) AND t.id = ANY($2) AND t.last_sequence = k.head AND t.state NOT IN (${TERMINAL_STATES})
+  RETURNING t.tenant_id, t.id, t.open_bytes, t.child_tasks, t.push_configs, t.attempt, k.run_id, k.head, k.ends, k.run_state, k.error,
     k.batch
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
-  SELECT $1, task.id, task.head + ($19::int[])[e.n], task.attempt, e.payload, ($20::bigint[])[e.n],
+  SELECT task.tenant_id, task.id, task.head + ($19::int[])[e.n], task.attempt, e.payload, ($20::bigint[])[e.n],
     octet_length(e.payload::text)
   FROM json_array_elements($17::json) WITH ORDINALITY AS e(payload, n), task WHERE task.batch = ($18::int[])[e.n]
 ), start AS (
   INSERT INTO artifact_starts (tenant_id, task_id, artifact, sequence)
-  SELECT $1, task.id, ($20::bigint[])[s.n], task.head + ($19::int[])[s.n]
+  SELECT task.tenant_id, task.id, ($20::bigint[])[s.n], task.head + ($19::int[])[s.n]
   FROM unnest($21::int[]) AS s(n), task WHERE task.batch = ($18::int[])[s.n]
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message)
-  SELECT $1, task.id, task.head + ($19::int[])[m.n], m.message::json
+  SELECT task.tenant_id, task.id, task.head + ($19::int[])[m.n], m.message::json
   FROM unnest($22::int[], $23::text[]) AS m(n, message), task WHERE task.batch = ($18::int[])[m.n]
 ), run AS (
   UPDATE runs r SET state = task.run_state, error = task.error, finished_at = now(), lease_expires_at = NULL
-  FROM task WHERE task.ends AND r.tenant_id = $1 AND r.id = task.run_id
+  FROM task WHERE task.ends AND r.tenant_id = task.tenant_id AND r.id = task.run_id
+    AND r.tenant_id = ANY($1) AND r.id = ANY($3)
 ), ${GROUP_USAGE_CTE}
 SELECT id, push_configs, child_tasks FROM task`,
 };

@@ -141,7 +141,7 @@ function claimStatement(
 ): [Statement, Values] {
   const sorted = claims.toSorted((one, other) => (one.runId < other.runId ? -1 : 1));
   const values = [
-    tenantId,
+    sorted.map(() => tenantId),
     sorted.map(({ runId }) => runId),
     sorted.map(({ workerId }) => workerId),
     sorted.map(({ leaseMs }) => leaseMs),
@@ -185,7 +185,7 @@ export function appendStatement(tenantId: string, batches: readonly NewBatch[]):
   });
   const ofEach = <T>(column: (batch: NewBatch) => T): T[] => batches.map(column);
   const values = [
-    tenantId,
+    ofEach(() => tenantId),
     ofEach(({ taskId }) => taskId),
     ofEach(({ runId }) => runId),
     ofEach(({ attempt }) => attempt),

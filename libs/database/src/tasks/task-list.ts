@@ -27,6 +27,36 @@ class Conditions {
 /** Totals up to this number are counted by every list; larger ones in slices in the background. */
 export const COUNTED_EXACTLY = 10_000;
 
+/** The placeholder of the tenant, which every statement has first. */
+const TENANT = '$1';
+
+/** Where a list finds some of its tasks. */
+interface StateGroup {
+  has: (state: TaskState) => boolean;
+  condition: string;
+  /** SQL of the tasks `t` in a state, or in all of its states; newest first if in one. */
+  from: (state?: string) => string;
+}
+
+const isAtWork = (state: TaskState): boolean =>
+  state === TaskState.TASK_STATE_SUBMITTED || state === TaskState.TASK_STATE_WORKING;
+const WORKING = TaskState.TASK_STATE_WORKING;
+
+/**
+ * Tasks at work are in the index of their tenant only, all others in every index of lists (ADR 0027). Postgres uses these
+ * indexes when a query says their condition word by word. OFFSET keeps it from reading all tasks of an agent for the few
+ * that are at work.
+ */
+const STATE_GROUPS: readonly StateGroup[] = [
+  {
+    has: isAtWork,
+    condition: `t.state <= ${WORKING}`,
+    from: (state) => `(SELECT * FROM tasks WHERE tenant_id = ${TENANT} AND state <= ${WORKING}
+      ${state === undefined ? '' : `AND state = ${state} ORDER BY status_at DESC, id DESC`} OFFSET 0) t`,
+  },
+  { has: (state) => !isAtWork(state), condition: `t.state > ${WORKING}`, from: () => 'tasks t' },
+];
+
 /** What a list is made of: everything about a page but its position. */
 export type ListedTasks = Pick<
   TaskFilter,
@@ -46,14 +76,9 @@ export function pageStatement(
     const { statusAt, taskId } = filter.after;
     where.add(`(t.status_at, t.id) < (${where.value(statusAt)}::timestamptz, ${where.value(taskId)}::uuid)`);
   }
-  const states = where.value(filter.state === undefined ? ALL_STATES : [filter.state]);
   const limit = where.value(filter.pageSize + 1);
   const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
-  const text = `SELECT ${columns} FROM (
-    SELECT newest.id FROM unnest(${states}::smallint[]) AS s(state), LATERAL (
-      ${newest(filter, where, `AND t.state = s.state`, limit)}
-    ) newest ORDER BY newest.status_at DESC, newest.id DESC LIMIT ${limit}
-  ) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
+  const text = `SELECT ${columns} FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text }, where.values];
 }
@@ -63,7 +88,9 @@ export function countStatement(filter: ListedTasks): Call {
   const where = matching(filter, 'key');
   if (filter.state !== undefined) where.add(`t.state = ${where.value(filter.state)}`);
   const limit = COUNTED_EXACTLY + 1;
-  const found = ofOwners(filter, where, (conditions) => `SELECT 1 FROM tasks t WHERE ${conditions}`);
+  const found = inStates(filter, ({ from, condition }) =>
+    ofOwners(filter, where, (conditions) => `SELECT 1 FROM ${from()} WHERE ${conditions} AND ${condition}`),
+  );
   const counted = `SELECT 1 FROM (${found}) found LIMIT ${limit.toString()}`;
   const text = `SELECT nullif(count(*), ${limit.toString()})::int AS total FROM (${counted}) counted`;
   return [{ text }, where.values];
@@ -97,7 +124,6 @@ const tokens = (name: string): string =>
  */
 export function usageStatement(filter: ListedTasks, by: UsageKey, most: number): Call {
   const where = matching(filter, 'key');
-  const states = where.value(ALL_STATES);
   const limit = where.value(most + 1);
   const text = `SELECT key, count(*)::int AS tasks, count(*) FILTER (WHERE failed)::int AS failed,
     sum(seconds)::float8 AS seconds, ${tokens('inputTokens')} AS "inputTokens", ${tokens('outputTokens')} AS "outputTokens",
@@ -107,11 +133,7 @@ export function usageStatement(filter: ListedTasks, by: UsageKey, most: number):
       extract(epoch FROM greatest(t.status_at - t.created_at, interval '0')) AS seconds,
       CASE WHEN pg_column_size(t.metadata) > ${USAGE_METADATA_BYTES} THEN NULL
         WHEN t.metadata::text ~* ${UNREADABLE} THEN NULL ELSE t.metadata -> '${USAGE}' END AS usage
-    FROM (
-      SELECT newest.id FROM unnest(${states}::smallint[]) AS s(state), LATERAL (
-        ${newest(filter, where, 'AND t.state = s.state', limit)}
-      ) newest ORDER BY newest.status_at DESC, newest.id DESC LIMIT ${limit}
-    ) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
+    FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ) found GROUP BY key ORDER BY key DESC LIMIT ${USAGE_GROUPS}`;
   return [{ text }, where.values];
 }
@@ -127,33 +149,57 @@ export interface CountCursor {
 /** Counts the next tasks of one state, at most `limit`: how many, and the last of them. */
 export function countSliceStatement(filter: ListedTasks, { state, after }: CountCursor, limit: number): Call {
   const where = matching(filter, 'key');
-  where.add(`t.state = ${where.value(filter.state ?? ALL_STATES[state])}`);
+  const counted = filter.state ?? ALL_STATES[state];
+  const one = `${where.value(counted)}::smallint`;
   if (after) {
     const last = `${where.value(after.statusAt)}::timestamptz, ${where.value(after.taskId)}::uuid`;
     where.add(`(t.status_at, t.id) < (${last})`);
   }
+  const most = where.value(limit);
   const text = `WITH slice AS (
-    ${newest(filter, where, '', where.value(limit))}
+    ${inStates({ state: counted }, (group) => newest(filter, where, { group, state: one, limit: most }))}
   )
   SELECT (SELECT count(*)::int FROM slice) AS tasks, status_at::text, id FROM slice
   ORDER BY status_at, id LIMIT 1`;
   return [{ text }, where.values];
 }
 
-/**
- * The newest tasks: of each owner as many from an index, and of all these the newest.
- * @param condition more conditions, with AND before them
- */
-function newest(filter: ListedTasks, where: Conditions, condition: string, limit: string): string {
+/** The ids of the newest tasks of all states that the list asks for. */
+function newestOfAll(filter: ListedTasks, where: Conditions, limit: string): string {
+  const found = inStates(filter, (group, states) => {
+    const wanted = `unnest(${where.value(states)}::smallint[]) AS s(state)`;
+    return `SELECT newest.* FROM ${wanted}, LATERAL (
+      ${newest(filter, where, { group, state: 's.state', limit })}
+    ) newest`;
+  });
+  return `SELECT id FROM (${found}) found ORDER BY status_at DESC, id DESC LIMIT ${limit}`;
+}
+
+/** The newest tasks in a state: of each owner as many from an index, and of all these the newest. */
+function newest(
+  filter: ListedTasks,
+  where: Conditions,
+  { group, state, limit }: { group: StateGroup; state: string; limit: string },
+): string {
   const order = `ORDER BY status_at DESC, id DESC LIMIT ${limit}`;
   const found = ofOwners(
     filter,
     where,
-    (conditions) =>
-      `(SELECT t.status_at, t.id FROM tasks t WHERE ${conditions} ${condition} ${order.replaceAll(/status_at|id/g, 't.$&')})`,
+    (conditions) => `(SELECT t.status_at, t.id FROM ${group.from(state)}
+      WHERE ${conditions} AND t.state = ${state} AND ${group.condition} ${order.replaceAll(/status_at|id/g, 't.$&')})`,
   );
   return filter.own?.unowned ? `SELECT status_at, id FROM (${found}) each_owners ${order}` : found;
 }
+
+/** A query for the tasks of a list in each group of states that it asks for, and all of them together. */
+const inStates = (
+  { state }: Pick<ListedTasks, 'state'>,
+  query: (group: StateGroup, states: TaskState[]) => string,
+): string =>
+  STATE_GROUPS.flatMap((group) => {
+    const states = (state === undefined ? ALL_STATES : [state]).filter(group.has);
+    return states.length > 0 ? [`(${query(group, states)})`] : [];
+  }).join(' UNION ALL ');
 
 /**
  * A query for the tasks of a list. Tasks of one owner and tasks without an owner are two queries: an index has each of
@@ -164,9 +210,6 @@ function ofOwners({ own }: ListedTasks, where: Conditions, query: (conditions: s
   const owners = [`t.owner = ${where.value(own.owner)}`, ...(own.unowned ? ['t.owner IS NULL'] : [])];
   return owners.map((owner) => query(`${where.toString()} AND ${owner}`)).join(' UNION ALL ');
 }
-
-/** The placeholder of the tenant, which every statement has first. */
-const TENANT = '$1';
 
 /**
  * @param context what tells contexts apart: the index has only the key, so the id decides, which costs a look at

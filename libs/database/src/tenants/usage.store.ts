@@ -30,10 +30,10 @@ export const GROUP_USAGE_CTE = `usage AS (
       SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
     ), 0)
   FROM (
-    SELECT sum(open_bytes) AS bytes, array_agg(id) AS ids, array_agg(open_bytes) AS stored
-    FROM task WHERE ends HAVING count(*) > 0
+    SELECT tenant_id, sum(open_bytes) AS bytes, array_agg(id) AS ids, array_agg(open_bytes) AS stored
+    FROM task WHERE ends GROUP BY tenant_id
   ) g
-  WHERE u.tenant_id = $1
+  WHERE u.tenant_id = g.tenant_id
 )`;
 
 export interface RoomRow {
