@@ -67,6 +67,20 @@ const ownFolders = {
   },
 };
 
+const NAME = 'var __name = (target, value) => __defProp(target, "name", { value, configurable: true });';
+
+/**
+ * With `keepNames` esbuild names each function every time it is made. That takes twenty times as long as to make it, and each
+ * request makes hundreds. Only classes keep their names.
+ */
+function nameClassesOnly(text) {
+  if (!text.includes(NAME))
+    throw new Error('esbuild names functions in another way now: look at __name in the bundle');
+  return text
+    .replace(NAME, `var __name = (target) => target; ${NAME.replace('__name', '__nameClass')}`)
+    .replaceAll(' __name(this, ', ' __nameClass(this, ');
+}
+
 /** esbuild leaves other characters in comments and in regular expressions alone. Both may have escapes in their place. */
 const ascii = (text) =>
   text.replace(/[^\x00-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -155,7 +169,7 @@ for (const { main, args = [], env = {} } of PROGRAMS) {
   });
   // Inside a function "#!" is an error.
   for (const { path, text } of outputFiles)
-    await writeFile(path, path === outfile ? ascii(text.replace(/^#!/, '//')) : text);
+    await writeFile(path, path === outfile ? ascii(nameClassesOnly(text.replace(/^#!/, '//'))) : text);
   await writeFile(entry, WRITE_CACHE);
   // The command fails for want of a database.
   await promisify(execFile)(process.execPath, [entry, ...args], { env }).catch(() => undefined);

@@ -41,6 +41,8 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
   const connections = new Connections(headers);
   const adapter = new FastifyAdapter({
     logger: false,
+    // There is no middleware of Nest.
+    skipMiddie: true,
     genReqId: requestIdOf,
     requestIdHeader: false,
     // Without proxies, what a caller sends as `X-Forwarded-For` says nothing.

@@ -12,7 +12,7 @@ import { Messaging, TenantCache } from '@baton/messaging';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { explainLimit } from './limits.service.js';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
@@ -297,7 +297,7 @@ function newSecret(): { secret: string; stored: { hash: string; prefix: string }
   return { secret, stored: { hash: hashOf(secret), prefix: secret.slice(0, PREFIX_LENGTH) } };
 }
 
-const hashOf = (secret: string): string => createHash('sha256').update(secret).digest('hex');
+const hashOf = (secret: string): string => hash('sha256', secret, 'hex');
 
 /** The hex SHA-256 under which a secret is stored; undefined if it cannot be a secret of Baton. */
 const hashSecret = (secret: string): string | undefined => (FORM.test(secret) ? hashOf(secret) : undefined);

@@ -3,6 +3,7 @@ import { Environment } from '@baton/config';
 import {
   AuditLog,
   BearerGuard,
+  BearerTokens,
   type Caller,
   callerOf,
   LimitsService,
@@ -46,6 +47,13 @@ export const RequireScope = (...scopes: readonly Scope[]) => SetMetadata(SCOPES,
 /** The token needs one of these as well, or `admin`. */
 export const RequireScopeToo = (...scopes: readonly Scope[]) => SetMetadata(MORE_SCOPES, scopes);
 
+/** What a route declares. */
+interface RouteRules {
+  access: Access | undefined;
+  /** The token needs one of each. */
+  scopes: readonly (readonly Scope[])[];
+}
+
 /** The caller, and the binding of the host name. */
 export interface HostCaller extends Caller {
   /** Slug of the agent that the host is bound to, if the host belongs to the caller's tenant. */
@@ -61,6 +69,9 @@ export interface HostCaller extends Caller {
  */
 @Injectable()
 export class AccessGuard extends BearerGuard {
+  /** By controller and handler: controllers of one class have their handlers in common. */
+  private readonly rules = new Map<object, Map<object, RouteRules>>();
+
   constructor(
     private readonly reflector: Reflector,
     private readonly hosts: HostBindings,
@@ -71,14 +82,14 @@ export class AccessGuard extends BearerGuard {
     private readonly audit: AuditLog,
     private readonly agents: AgentDirectory,
     private readonly operators: OperatorTokens,
+    bearer: BearerTokens,
   ) {
-    super();
+    super(bearer);
   }
 
   /** Throws `unauthenticated`, `tenant-suspended`, `limit-exceeded` or `forbidden`. */
   override async canActivate(context: ExecutionContext): Promise<boolean> {
-    const route = [context.getHandler(), context.getClass()];
-    const access = this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route);
+    const { access, scopes: enough } = this.rulesOf(context);
     if (access === 'public') return true;
     const request = context.switchToHttp().getRequest<CallRequest & { user?: HostCaller }>();
     const admission = await this.unauthenticated.admit(request);
@@ -101,15 +112,28 @@ export class AccessGuard extends BearerGuard {
     log.agent = (request.params as { agent?: string }).agent;
     await this.limits.assertActive(tenantId);
     await this.rates.countRequest(request.user);
-    for (const key of [SCOPES, MORE_SCOPES]) {
-      const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(key, route);
-      if (enough) this.assertScope(enough, scopes, request);
-    }
+    for (const some of enough) this.assertScope(some, scopes, request);
     const { agents } = request.user;
     if (agents) {
       request.user = { ...request.user, agents: await this.agents.allowed(tenantId, agents.slugs) };
     }
     return true;
+  }
+
+  /** What the route declares. To look it up takes as long as the rest of the guard. */
+  private rulesOf(context: ExecutionContext): RouteRules {
+    const [handler, controller] = [context.getHandler(), context.getClass()];
+    const known = this.rules.get(controller)?.get(handler);
+    if (known) return known;
+    const route = [handler, controller];
+    const scopes = [SCOPES, MORE_SCOPES].flatMap((key) => {
+      const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(key, route);
+      return enough ? [enough] : [];
+    });
+    const rules = { access: this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route), scopes };
+    const ofController = this.rules.get(controller) ?? new Map<object, RouteRules>();
+    this.rules.set(controller, ofController.set(handler, rules));
+    return rules;
   }
 
   /**

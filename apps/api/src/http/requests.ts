@@ -201,7 +201,7 @@ export function requestRecorder(
     durations.observe(labels, (streamedAt - startedAt) / 1000);
     if (limit !== undefined) metrics.limitExceeded.inc({ limit });
     // Other listeners for the end of this request may still add fields.
-    setImmediate(writeLine, logger, request, end, endedAt - startedAt);
+    if (logger.isEnabled('info')) setImmediate(writeLine, logger, request, end, endedAt - startedAt);
   };
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   type Agent,
   type CallContext,
@@ -367,7 +367,7 @@ export function messageKey(
     ? digest(['header', agent.id, idempotencyKey])
     : digest(['message', agent.id, messageId, content]);
   return {
-    hash: createHash('sha256').update(shared).update(principal.key).digest(),
+    hash: hash('sha256', Buffer.concat([shared, Buffer.from(principal.key)]), 'buffer'),
     // Earlier releases knew messages of all callers by this. They had no principals, and guests reach nothing of theirs.
     ...(principal.kind === 'token' && { earlierHash: shared }),
     content: hasHeader ? digest(content) : null,
@@ -375,10 +375,7 @@ export function messageKey(
 }
 
 /** SHA-256 of the value's JSON, the members of every object in order. */
-const digest = (value: unknown): Buffer =>
-  createHash('sha256')
-    .update(JSON.stringify(inOrder(value)))
-    .digest();
+const digest = (value: unknown): Buffer => hash('sha256', JSON.stringify(inOrder(value)), 'buffer');
 
 function inOrder(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inOrder);

@@ -15,7 +15,7 @@ import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
 import type { PublishedEvent } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
-import { NO_LONGER_WATCHED, type TaskWatch, type WatchedEvent } from '../relay/relay.js';
+import { abortWith, NO_LONGER_WATCHED, type TaskWatch, type WatchedEvent } from '../relay/relay.js';
 import { WorkerWatch } from '../platform/worker-watch.js';
 import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 import { MessageRouter } from './message-router.js';
@@ -39,9 +39,10 @@ export class SendOperations {
   ): Promise<SendResult> {
     const historyLength = request.configuration?.historyLength;
     const watching = new AbortController();
+    const unlink = abortWith(signal, watching);
     const limit = this.limitWait(call, watching);
     try {
-      const turn = await this.router.route(call, request, AbortSignal.any([signal, watching.signal]));
+      const turn = await this.router.route(call, request, watching.signal);
       const { priorArtifacts } = turn;
       if (request.configuration?.returnImmediately) {
         const value = await this.finder.withHistory(call, turn.snapshot.task, historyLength);
@@ -64,6 +65,7 @@ export class SendOperations {
       return replyOf(call, { ...stored, task }, priorArtifacts);
     } finally {
       clearInterval(limit);
+      unlink();
       watching.abort(NO_LONGER_WATCHED);
     }
   }
@@ -91,13 +93,14 @@ export class SendOperations {
     signal: AbortSignal,
   ): AsyncGenerator<StreamItem> {
     const watching = new AbortController();
+    const unlink = abortWith(signal, watching);
     try {
-      const both = AbortSignal.any([signal, watching.signal]);
-      const opening = await this.open(call, request, both);
+      const opening = await this.open(call, request, watching.signal);
       yield* yieldFirst(opening);
       if (opening.isOver) return;
       yield* this.finder.follow(call, opening.taskId, opening.watch, call.rules.streamEnds);
     } finally {
+      unlink();
       watching.abort(NO_LONGER_WATCHED);
     }
   }

@@ -183,6 +183,18 @@ const RETRY: Backoff = { firstMs: 250, maxMs: 5_000 };
 /** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
 export const NO_LONGER_WATCHED = new Error('the task has no readers');
 
+/**
+ * Aborts `watching` when `signal` is aborted, for the same reason. `AbortSignal.any` does so with weak references, which take
+ * several times as long to make.
+ * @returns ends that; call it when the watch is over, because `signal` may last longer
+ */
+export function abortWith(signal: AbortSignal, watching: AbortController): () => void {
+  const abort = (): void => watching.abort(signal.reason);
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort, { once: true });
+  return () => signal.removeEventListener('abort', abort);
+}
+
 /** An event of a watch. */
 export interface WatchedEvent extends TaskEvent {
   /** Set if it came as a signal and not from the log. */
