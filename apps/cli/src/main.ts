@@ -9,6 +9,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.
 const terminal = {
   out: (text: string) => void process.stdout.write(`${text}\n`),
   err: (text: string) => void process.stderr.write(`${text}\n`),
+  progress: process.stderr,
 };
 
 void run(process.argv.slice(2), { source: processEnvironment(), terminal, stdin: () => process.stdin }).then(

@@ -6,6 +6,8 @@ export interface Terminal {
   out(text: string): void;
   /** Everything else: errors and notes. */
   err(text: string): void;
+  /** Where progress is shown; unset, or no terminal: nowhere. */
+  progress?: NodeJS.WriteStream;
   /** Writes records as data, with `--output yaml`; unset = as JSON. */
   encode?: (value: unknown) => string;
 }

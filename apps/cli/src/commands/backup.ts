@@ -17,8 +17,9 @@ import type { Command } from 'commander';
 import { createReadStream, createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { Readable, type Writable } from 'node:stream';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
-import { printValue } from '../output.js';
+import { printValue, type Terminal } from '../output.js';
 import { findEnvironment } from '../platform.js';
+import { withProgress } from '../progress.js';
 
 /** `baton backup <file>`: everything in the database, while the system runs. */
 export function addBackupCommand(program: Command, cli: Cli): void {
@@ -34,7 +35,7 @@ async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise
   const { source, terminal } = cli;
   const environment = findEnvironment(source);
   const write = (out: Writable): Promise<Backup> => backUp(environment, out, (line) => terminal.err(line));
-  const backup = await (file === '-' ? write(standardOutput(cli)) : intoFile(file, write));
+  const backup = await (file === '-' ? write(standardOutput(cli)) : intoFile(terminal, file, write));
   const { manifest } = backup;
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
   await record(cli, environment, 'backup.create', manifest);
@@ -84,12 +85,19 @@ export function standardOutput({ stdout }: Pick<Cli, 'stdout'>): Writable {
 }
 
 /** Under another name until it is complete, so that nobody uses half a file. Only its owner can read it. */
-export async function intoFile<T>(file: string, write: (out: Writable) => Promise<T>): Promise<T> {
+export async function intoFile<T>(
+  terminal: Terminal,
+  file: string,
+  write: (out: Writable) => Promise<T>,
+): Promise<T> {
   if (existsSync(file)) throw new BackupError(`${file} already exists: name a new file.`);
   const partial = `${file}.partial`;
   try {
     rmSync(partial, { force: true }); // The mode counts only for a new file.
-    const written = await write(createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true }));
+    const out = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true });
+    const written = await withProgress(terminal, 'Writing', { done: () => out.bytesWritten }, () =>
+      write(out),
+    );
     renameSync(partial, file);
     return written;
   } catch (error) {

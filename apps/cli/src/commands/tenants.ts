@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { ProtocolError, SLUG } from '@baton/a2a';
 import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
 import type { Tenant } from '@baton/database';
@@ -9,6 +10,7 @@ import { type OperatorOptions, withOperatorOptions } from '../operator/admin-tar
 import { type TenantOperations, withTenants } from '../operator/tenant-operations.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { unknownTenant } from '../platform.js';
+import { withProgress } from '../progress.js';
 
 /** Characters of the reason of a suspension. */
 const MAX_REASON = 200;
@@ -204,7 +206,7 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
       const { intoFile, standardOutput } = await import('./backup.js');
       const written = await use(cli, options, slug, async (operations) => {
         const write = (out: Writable) => operations.export(slug, out, { skipRunning });
-        return file === '-' ? write(standardOutput(cli)) : intoFile(file, write);
+        return file === '-' ? write(standardOutput(cli)) : intoFile(terminal, file, write);
       });
       if (json && file !== '-') printValue(terminal, written);
       terminal.err(`The export is complete: ${countsOf(written.records)}.`);
@@ -220,8 +222,9 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
     .action(async (slug: string, file: string, options: Common) => {
       assertSlug(slug);
       const { opener } = await import('./backup.js');
-      const input = opener(cli, file)();
-      const imported = await withTenants(cli, options, (operations) => operations.import(slug, input));
+      const { input, source } = counted(opener(cli, file)(), file);
+      const work = () => withTenants(cli, options, (operations) => operations.import(slug, input));
+      const imported = await withProgress(terminal, 'Importing', source, work);
       if (options.json) printValue(terminal, imported);
       else terminal.out(`Tenant ${slug} (${imported.id}) is imported: ${countsOf(imported.records)}.`);
       const { secrets, pausedSchedules } = imported;
@@ -235,6 +238,19 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
       }
       terminal.err(`Make its tokens: npx baton tokens create --tenant ${slug}.`);
     });
+}
+
+/** The bytes of a file, and how many of them were read. */
+function counted(bytes: AsyncIterable<Uint8Array>, file: string) {
+  let read = 0;
+  async function* input(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of bytes) {
+      read += chunk.length;
+      yield chunk;
+    }
+  }
+  const source = { done: () => read, ...(file !== '-' && { total: statSync(file).size }) };
+  return { input: input(), source };
 }
 
 const countsOf = (records: Record<string, number>): string => {
