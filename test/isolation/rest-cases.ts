@@ -175,7 +175,7 @@ const REST: Readonly<Record<string, RestRequest>> = {
     scope: 'admin',
     kinds: ['agentSlug', 'installedSlug'],
     path: '/v1/webhooks',
-    body: (agent) => ({ url: 'https://mine.example.com', agents: [agent] }),
+    body: (agent) => ({ url: 'https://1.1.1.1/mine', agents: [agent] }),
   },
   'GET /v1/webhooks/:id': { scope: 'admin', kinds: ['webhookId'], path: '/v1/webhooks/<id>' },
   'PATCH /v1/webhooks/:id': {
