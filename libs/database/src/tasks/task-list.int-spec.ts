@@ -94,7 +94,8 @@ describe('a list', () => {
     }
     const failed = { ...newTask({ tenantId }), owner: 'token:2' };
     await stores.tasks.create(failed);
-    const failure = `UPDATE tasks SET state = ${TaskState.TASK_STATE_FAILED}, status_at = created_at + interval '2 s'`;
+    // The time of a status has milliseconds, and the other one microseconds.
+    const failure = `UPDATE tasks SET state = ${TaskState.TASK_STATE_FAILED}, status_at = created_at + interval '2001 ms'`;
     await sql(stores, `${failure} WHERE id = '${failed.task.id}'`);
     const by = (key: UsageKey, more: object = {}, most?: number) =>
       stores.tasks.usage({ tenantId, ...more }, key, most);
