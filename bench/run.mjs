@@ -113,7 +113,7 @@ async function compare() {
     ['', ...titles],
     figures.map(({ name, bySide }) => [name, ...bySide.map((values) => median(values))]),
   );
-  if (wanted[0] !== 'baton') return;
+  if (wanted[0] !== 'baton' || sides.length === 1) return;
   const ratio = (baton, other) =>
     median(
       baton.map((value, round) => value / other[round]),
