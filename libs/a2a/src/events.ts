@@ -28,6 +28,34 @@ export function parsePayload(json: string): EventPayload {
   return payload;
 }
 
+/** The text of an artifact update begins so, as `serializePayload` writes it. */
+const ARTIFACT = '{"artifactUpdate":';
+
+/**
+ * An entry of a log as text. Many readers only pass the text on. The payload is parsed when it is first asked for; all who
+ * hold this entry share it.
+ */
+export class LoggedEvent implements TaskEvent {
+  private parsed: EventPayload | undefined;
+
+  constructor(
+    readonly sequence: number,
+    readonly attempt: number,
+    /** As `serializePayload` wrote it. */
+    readonly json: string,
+  ) {}
+
+  /** Throws if the text is not an event of a log. */
+  get payload(): EventPayload {
+    return (this.parsed ??= parsePayload(this.json));
+  }
+
+  /** Whether it is known, without a look at the payload, to be an artifact update. */
+  get isArtifact(): boolean {
+    return this.json.startsWith(ARTIFACT);
+  }
+}
+
 /**
  * The artifacts of a task, folded from its log (A2A 1.0 §4.2.2). An `append` adds its parts to the artifact
  * of that id, anything else replaces it; an append to an unknown id creates it. A task payload lays its

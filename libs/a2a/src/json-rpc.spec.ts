@@ -1,5 +1,11 @@
 import fc from 'fast-check';
-import { decodeEnvelope, encodeEnvelope, encodeErrorEnvelope, EnvelopeError } from './json-rpc.js';
+import {
+  decodeEnvelope,
+  encodeEnvelope,
+  encodeErrorEnvelope,
+  envelopeAround,
+  EnvelopeError,
+} from './json-rpc.js';
 
 const request = (members: object): string =>
   JSON.stringify({ jsonrpc: '2.0', method: 'GetTask', ...members });
@@ -23,6 +29,14 @@ describe('a JSON-RPC envelope', () => {
       params: { a: 1 },
     });
   });
+
+  it.each(['a"\u2028\\', '', 7, -1.5, null])(
+    'has one text for the id %p, from a result or around its JSON',
+    (id) => {
+      const result = { a: ['"', 1.5, null], b: {} };
+      expect(envelopeAround(id, JSON.stringify(result))).toBe(JSON.stringify(encodeEnvelope(id, result)));
+    },
+  );
 
   it('tells a notification from an id of null', () => {
     expect(decodeEnvelope(request({}))).toMatchObject({ id: null, hasId: false });

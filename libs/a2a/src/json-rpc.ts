@@ -61,6 +61,10 @@ export const encodeEnvelope = (
   result,
 });
 
+/** The same as text, around the JSON of a result. */
+export const envelopeAround = (id: RpcId, resultJson: string): string =>
+  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${resultJson}}`;
+
 /** The answer to a request that failed; `id` is `null` if it could not be read. */
 export const encodeErrorEnvelope = (
   id: RpcId,

@@ -23,6 +23,8 @@ import { CARD_SCOPES, type Scope } from './rights.js';
 export interface StreamItem {
   sequence: number;
   payload: EventPayload;
+  /** The payload as it is stored (`serializePayload`), if it came as text. Many readers may share such an item. */
+  json?: string;
 }
 
 /** A send answers with the task, or with a bare message when that is what the agent replied. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { OUTCOMES, type TaskSignal } from './messaging.js';
-import { decodeSignal, encodeSignal } from './channels.js';
+import { decodeSignal, encodeSignal, SignalDecoder } from './channels.js';
 
 const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json });
 
@@ -44,6 +44,19 @@ describe('a task signal on the wire', () => {
     const signal = { lastSequence: 1, events: [event(1, JSON.stringify('é'.repeat(600)))] };
     expect(decodeSignal(encodeSignal(signal, 1_000)).events).toHaveLength(0);
     expect(decodeSignal(encodeSignal(signal, 1_300)).events).toHaveLength(1);
+  });
+
+  it('is decoded once for listeners that get it one after another', () => {
+    const decoder = new SignalDecoder();
+    const [one, other] = [3, 4].map((sequence) =>
+      encodeSignal({ lastSequence: sequence, events: [event(sequence, '"a"')] }, 1_000),
+    );
+    const first = decoder.decode(one!);
+    expect(decoder.decode(one!)).toBe(first);
+    expect(decoder.decode(other!).lastSequence).toBe(4);
+    expect(decoder.decode(one!)).toEqual(first);
+    expect(() => decoder.decode('x\n')).toThrow();
+    expect(() => decoder.decode('x\n')).toThrow();
   });
 
   it.each(['', 'x\n', '\n', '3', '3 4,1,5\n"ab"', '3 4,1,2\n"ab"', '3 4,1\n', '3 -4,1,2\n""', '3 4,1,x\n""'])(

@@ -51,7 +51,7 @@ class HttpAnswer implements AnswerWriter {
     const { request, reply } = this.exchange;
     const etag = this.isCard ? signedCardTag(result as object) : undefined;
     if (etag !== undefined && isKnownCard(etag, 'private', request, reply)) reply.status(304).send();
-    else this.send(200, this.encodeResult(result));
+    else this.send(200, JSON.stringify(result));
   }
 
   /** The error with its HTTP status and headers. */
@@ -62,10 +62,6 @@ class HttpAnswer implements AnswerWriter {
 
   stream(framing: Framing): FrameWriter {
     return sseFrames(this.exchange.reply, framing, this);
-  }
-
-  encodeResult(result: unknown): string {
-    return JSON.stringify(result);
   }
 
   encodeError(failure: ProtocolError): string {

@@ -6,6 +6,7 @@ import {
   encodeRpcError,
   encodeErrorEnvelope,
   encodeEnvelope,
+  envelopeAround,
   type RpcId,
   EnvelopeError,
   type Profile,
@@ -65,7 +66,8 @@ class RpcAnswer implements AnswerWriter {
   /** HTTP 200 with `result`. */
   result(result: unknown): void {
     const { reply } = this.exchange;
-    reply.status(200).header('content-type', JSON_TYPE).send(this.encodeResult(result));
+    const json = JSON.stringify(encodeEnvelope(this.known.id, result));
+    reply.status(200).header('content-type', JSON_TYPE).send(json);
   }
 
   /** HTTP 204: the answer to a notification. */
@@ -94,9 +96,9 @@ class RpcAnswer implements AnswerWriter {
     return sseFrames(this.exchange.reply, framing, this);
   }
 
-  /** The JSON of a result, or of an enveloped frame of a stream. */
-  encodeResult(result: unknown): string {
-    return JSON.stringify(encodeEnvelope(this.known.id, result));
+  /** The JSON of a frame of a stream. */
+  envelope(resultJson: string): string {
+    return envelopeAround(this.known.id, resultJson);
   }
 
   /** The JSON of an error, also of the frame that ends a stream that failed. */

@@ -56,13 +56,14 @@ export class SseOutput implements StreamOutput {
 
 /** How a binding of HTTP writes results and errors as JSON. */
 interface JsonEncoder {
-  encodeResult(result: unknown): string;
+  /** The JSON of an enveloped frame. Unset: the binding has no envelope. */
+  envelope?(resultJson: string): string;
   encodeError(failure: ProtocolError): string;
 }
 
 /** Writes the frames of a stream as server-sent events. */
 export const sseFrames = (reply: FastifyReply, framing: Framing, encoder: JsonEncoder) => ({
   output: () => SseOutput.of(reply),
-  frame: (frame: Frame) => frameRecord(framing, frame, (result) => encoder.encodeResult(result)),
+  frame: (frame: Frame) => frameRecord(framing, frame, (json) => encoder.envelope?.(json) ?? json),
   error: (failure: ProtocolError) => sseRecord(encoder.encodeError(failure), { event: framing.errorEvent }),
 });

@@ -43,6 +43,8 @@ export interface Frame {
   sequence: number;
   /** The JSON of the frame: the envelope's `result`, or the bare data without an envelope. */
   result: unknown;
+  /** Instead of `result`: its text, where nothing had to be encoded for this reader. */
+  json?: string;
 }
 
 /** Encodes the items of one stream, in order; it may remember what it has seen. */
@@ -133,6 +135,8 @@ export interface WireVersion {
   version: string;
   operations: WireOperations;
   encodeItem: (item: StreamItem) => unknown;
+  /** Items are stored as this version writes them: their text goes out as it is. */
+  writesAsStored?: boolean;
   /** The methods that are served; unset = all. */
   onlyMethods?: readonly string[];
   /** Looks at the params before they are read. Throws `ProtocolError`. */
@@ -151,6 +155,7 @@ export function defineCodec(wire: WireVersion): Codec {
     shape === UNSHAPED ? wire.operations : shapeResults(wire.operations, shape);
   const decoders = decodersOf(wire);
   const { sendStreamingMessage, subscribeToTask } = wire.operations;
+  const frames = new PlainFrames(wire);
   const streaming = new Set(
     [sendStreamingMessage, subscribeToTask].flatMap(({ methods }) => Object.keys(methods)),
   );
@@ -168,12 +173,33 @@ export function defineCodec(wire: WireVersion): Codec {
     },
     encodeResult: (operation, result, context = EMPTY_CONTEXT) => encoders[operation].encode(result, context),
     streamEncoder(context = EMPTY_CONTEXT) {
+      if (shape === UNSHAPED) return (item) => [frames.of(item)];
       const shapeItem = shape.stream(context);
       return (item) =>
         shapeItem(item).map((shaped) => ({ sequence: shaped.sequence, result: encodeItem(shaped) }));
     },
     encodeItem,
   };
+}
+
+/** Frames of items that no profile shapes. What came as text is encoded once, for all its readers in this process. */
+class PlainFrames {
+  private readonly encoded = new WeakMap<StreamItem, string>();
+
+  constructor(private readonly wire: Pick<WireVersion, 'encodeItem' | 'writesAsStored'>) {}
+
+  of(item: StreamItem): Frame {
+    const { sequence, json } = item;
+    if (json === undefined) return { sequence, result: this.wire.encodeItem(item) };
+    const text = this.wire.writesAsStored ? json : this.textOf(item);
+    return { sequence, json: text, result: undefined };
+  }
+
+  private textOf(item: StreamItem): string {
+    let text = this.encoded.get(item);
+    if (text === undefined) this.encoded.set(item, (text = JSON.stringify(this.wire.encodeItem(item))));
+    return text;
+  }
 }
 
 type Decoder = (params: Fields) => DecodedCall;
@@ -229,9 +255,9 @@ export function sseRecord(json: string, { event, sequence }: { event?: string; s
   return `${id}${event === undefined ? '' : `event: ${event}\n`}data: ${json}\n\n`;
 }
 
-/** The record of a frame. `envelope` wraps a result for the caller's id and makes it text. */
+/** The record of a frame. @param envelope wraps the JSON of a result for the caller's id */
 export const frameRecord = (
   { event, enveloped }: Framing,
-  { sequence, result }: Frame,
-  envelope: (result: unknown) => string,
-): string => sseRecord(enveloped ? envelope(result) : JSON.stringify(result), { event, sequence });
+  { sequence, result, json = JSON.stringify(result) }: Frame,
+  envelope: (json: string) => string,
+): string => sseRecord(enveloped ? envelope(json) : json, { event, sequence });

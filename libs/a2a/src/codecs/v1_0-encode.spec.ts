@@ -1,5 +1,9 @@
 import { Role, TaskState } from '../model.js';
 import { artifactEvent, sampleArtifact, sampleMessage, sampleTask, statusEvent } from '../testing/samples.js';
+import { serializePayload } from '../events.js';
+import type { StreamItem } from '../operation.js';
+import { frameRecord } from './codec.js';
+import { V0_3_CODEC } from './v0_3.js';
 import { V1_0_CODEC } from './v1_0.js';
 
 describe('encoding 1.0', () => {
@@ -23,6 +27,38 @@ describe('encoding 1.0', () => {
   it('P-8: an empty list still has all its members', () => {
     const page = { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 };
     expect(V1_0_CODEC.encodeResult('listTasks', page)).toEqual(page);
+  });
+
+  it('passes the text of a stored event on as it is, without reading it', () => {
+    const json = '{"statusUpdate":{"taskId": "as it is" }}';
+    const item: StreamItem = {
+      ...{ sequence: 3, json },
+      get payload(): never {
+        throw new Error('nobody needs it');
+      },
+    };
+    const [frame, ...more] = V1_0_CODEC.streamEncoder()(item);
+    expect([frame?.sequence, frame?.json, more]).toEqual([3, json, []]);
+    expect(frameRecord(V1_0_CODEC.framing, frame!, (result) => `[${result}]`)).toBe(
+      `id: 3\ndata: [${json}]\n\n`,
+    );
+  });
+
+  it('encodes a stored event in an older version once for all streams', () => {
+    let reads = 0;
+    const payload = artifactEvent(sampleArtifact());
+    const item: StreamItem = {
+      ...{ sequence: 3, json: serializePayload(payload) },
+      get payload() {
+        reads += 1;
+        return payload;
+      },
+    };
+    const encoded = JSON.stringify(V0_3_CODEC.encodeItem(item));
+    const before = reads;
+    const frames = [1, 2, 3].map(() => V0_3_CODEC.streamEncoder()(item)[0]?.json);
+    expect(frames).toEqual([encoded, encoded, encoded]);
+    expect(reads - before).toBe(1);
   });
 
   it('wraps a frame in the member that names it', () => {

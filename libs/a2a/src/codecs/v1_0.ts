@@ -78,6 +78,7 @@ export const V1_0: WireVersion = {
     },
   },
   encodeItem: ({ payload }) => StreamResponse.toJSON({ payload }),
+  writesAsStored: true,
 };
 
 export const V1_0_CODEC = defineCodec(V1_0);

@@ -1,6 +1,7 @@
 import {
   isTerminal,
   isUuid,
+  LoggedEvent,
   Message,
   type OwnTasks,
   parsePayload,
@@ -267,12 +268,13 @@ export class TaskStore {
     { tenantId, taskId }: { tenantId: string; taskId: string },
     after: number,
     { limit, bytes }: { limit: number; bytes: number },
-  ): Promise<{ events: TaskEvent[]; more: boolean }> {
+  ): Promise<{ events: LoggedEvent[]; more: boolean }> {
     if (!isUuid(taskId)) return { events: [], more: false };
     const values = [tenantId, taskId, Math.min(after, MAX_INT), limit, bytes];
     const rows = await this.database.tenantQuery<sql.PageRow>(tenantId, sql.READ_PAGE, values);
     const size = rows.at(-1)?.bytes ?? 0;
-    return { events: rows.map(taskEvent), more: rows.length === limit || size >= bytes };
+    const events = rows.map((row) => new LoggedEvent(row.sequence, row.attempt, row.json));
+    return { events, more: rows.length === limit || size >= bytes };
   }
 
   /** What the log says of artifacts up to an event, page by page (`TaskReader.artifactPage`). */

@@ -1,4 +1,4 @@
-import { type TaskEvent, endsTurn, isTerminal, parsePayload } from '@baton/a2a';
+import { LoggedEvent, type TaskEvent, endsTurn, isTerminal } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe, type PublishedEvent, type TaskSignal } from '@baton/messaging';
@@ -83,7 +83,9 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     return watch;
   }
 
-  private observeLag({ payload }: TaskEvent): void {
+  private observeLag(event: WatchedEvent): void {
+    if (event.isArtifact) return;
+    const { payload } = event;
     const said = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
     if (said) this.lag.observe(Math.max(0, Date.now() - Date.parse(said)) / 1000);
   }
@@ -195,10 +197,28 @@ export function abortWith(signal: AbortSignal, watching: AbortController): () =>
   return () => signal.removeEventListener('abort', abort);
 }
 
-/** An event of a watch. */
-export interface WatchedEvent extends TaskEvent {
+/** An event of a watch. All readers in this process that get it from the same signal or page share it. */
+export interface WatchedEvent extends TaskEvent, Partial<Pick<LoggedEvent, 'json' | 'isArtifact'>> {
   /** Set if it came as a signal and not from the log. */
   signal?: { chars: number; outcome: PublishedEvent['outcome'] };
+}
+
+/** An event from a signal. */
+class LiveEvent extends LoggedEvent implements WatchedEvent {
+  private static readonly known = new WeakMap<PublishedEvent, LiveEvent>();
+  readonly signal: WatchedEvent['signal'];
+
+  private constructor({ sequence, attempt, json, outcome }: PublishedEvent) {
+    super(sequence, attempt, json);
+    this.signal = { chars: json.length, outcome };
+  }
+
+  /** The same for every reader. */
+  static of(published: PublishedEvent): LiveEvent {
+    let event = LiveEvent.known.get(published);
+    if (!event) LiveEvent.known.set(published, (event = new LiveEvent(published)));
+    return event;
+  }
 }
 
 /** The log has lost events that its reader has not read: the task was deleted. */
@@ -218,7 +238,7 @@ export class TaskWatch {
   /** The newest known sequence of the log. */
   private head: number;
   /** Called when the reader gets an event that was written after the watch had begun. */
-  onLive: ((event: TaskEvent) => void) | undefined;
+  onLive: ((event: WatchedEvent) => void) | undefined;
 
   constructor(
     readonly key: TaskKey,
@@ -270,7 +290,7 @@ export class TaskWatch {
    */
   async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent> {
     while (!this.signal.aborted) {
-      const events = this.stale ? await this.readLog() : this.takePending();
+      const events: WatchedEvent[] = this.stale ? await this.readLog() : this.takePending();
       for (const event of events) {
         // oxlint-disable-next-line typescript/no-unnecessary-condition -- it may abort between two events
         if (this.signal.aborted) return;
@@ -323,16 +343,16 @@ export class TaskWatch {
         this.stale = true;
         break;
       }
-      const { sequence, attempt, json, outcome } = event;
-      const signal = { chars: json.length, outcome };
-      taken.push({ sequence, attempt, payload: parsePayload(json), signal });
+      taken.push(LiveEvent.of(event));
       next += 1;
     }
     this.forgetPending();
     return taken;
   }
 
-  private isLast({ sequence, payload }: TaskEvent, ends: 'with-turn' | 'with-task'): boolean {
+  private isLast(event: WatchedEvent, ends: 'with-turn' | 'with-task'): boolean {
+    if (event.isArtifact) return false;
+    const { sequence, payload } = event;
     const state = payload.$case === 'artifactUpdate' ? undefined : payload.value.status?.state;
     if (state === undefined) return false;
     if (isTerminal(state)) return true;

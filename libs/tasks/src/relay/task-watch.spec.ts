@@ -1,7 +1,7 @@
 import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import { DatabaseUnavailableError } from '@baton/database';
 import type { PublishedEvent } from '@baton/messaging';
-import { LogDeletedError, TaskWatch } from './relay.js';
+import { LogDeletedError, TaskWatch, type WatchedEvent } from './relay.js';
 
 const KEY = { tenantId: 'tenant', taskId: 'task' };
 const { TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED, TASK_STATE_COMPLETED } = TaskState;
@@ -66,6 +66,24 @@ describe('TaskWatch', () => {
     watch.notify(news(log.add(TASK_STATE_COMPLETED)));
     expect(await seen).toEqual([1, 2, 3]);
     expect(log.reads).toBe(0);
+  });
+
+  it('gives all readers of a signal the same event, and parses it when one asks', async () => {
+    const artifact = { sequence: 1, attempt: 1, json: '{"artifactUpdate":not parsed}' };
+    const [completed] = log.add(TASK_STATE_COMPLETED);
+    const signal = { lastSequence: 2, events: [artifact, { ...completed!, sequence: 2 }] };
+    const readers = [watchFrom(0), watchFrom(0)].map(async (watch) => {
+      watch.notify(signal);
+      const events: WatchedEvent[] = [];
+      for await (const read of watch.events()) events.push(read);
+      return events;
+    });
+    const [one, other] = await Promise.all(readers);
+    expect(one?.map(({ json }) => json)).toEqual([artifact.json, completed?.json]);
+    expect(other?.[1]).toBe(one?.[1]);
+    expect(() => one?.[0]?.payload).toThrow();
+    expect(one?.[1]?.payload).toEqual(log.events[0]?.payload);
+    expect(other?.[1]?.payload).toBe(one?.[1]?.payload);
   });
 
   it('first yields what the log holds after the cursor', async () => {

@@ -14,7 +14,7 @@ import {
   type MessagingLog,
   QuietLog,
   reasonOf,
-  decodeSignal,
+  SignalDecoder,
   encodeSignal,
 } from '../../channels.js';
 import {
@@ -61,6 +61,7 @@ export class PostgresMessaging extends Messaging {
   private readonly listener: PostgresListener;
   private readonly publisher: PostgresPublisher;
   private readonly listeners = new ChannelListeners();
+  private readonly signals = new SignalDecoder();
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
@@ -157,7 +158,7 @@ export class PostgresMessaging extends Messaging {
     taskId: string,
     listener: (signal: TaskSignal) => void,
   ): Promise<Unsubscribe> {
-    return this.listen(taskKey(tenantId, taskId), (text) => listener(decodeSignal(text)));
+    return this.listen(taskKey(tenantId, taskId), (text) => listener(this.signals.decode(text)));
   }
 
   override publishControl(message: ControlMessage): Promise<void> {

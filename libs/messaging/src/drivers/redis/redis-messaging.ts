@@ -17,7 +17,7 @@ import {
   type MessagingLog,
   QuietLog,
   ReconnectListeners,
-  decodeSignal,
+  SignalDecoder,
   encodeSignal,
 } from '../../channels.js';
 import { RateCounters } from '../../rate-counters.js';
@@ -41,6 +41,7 @@ export class RedisMessaging extends Messaging {
   private readonly queue: RunQueue<RedisQueueBackend, ConnectionOptions>;
   private readonly ticks: TickQueue<RedisQueueBackend, ConnectionOptions>;
   private readonly pushes: PushQueue<RedisQueueBackend, ConnectionOptions>;
+  private readonly signals = new SignalDecoder();
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
@@ -135,7 +136,7 @@ export class RedisMessaging extends Messaging {
     listener: (signal: TaskSignal) => void,
   ): Promise<Unsubscribe> {
     return this.channels.subscribe(this.taskChannel(tenantId, taskId), (text) =>
-      listener(decodeSignal(text)),
+      listener(this.signals.decode(text)),
     );
   }
 
