@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -161,6 +162,35 @@ describe('an agent in code', () => {
     const names = textOf(await ask('hazard', 'environment')).split(' ');
     expect(names).toContain('PATH');
     expect(names.filter((name) => /DATABASE|REDIS|BATON|SOMETHING/.test(name))).toEqual([]);
+  });
+
+  it('activates an extension, which the answer names in its header and its artifact', async () => {
+    const text = { parts: [{ text: 'extension' }], role: 'ROLE_USER' };
+    const legacy = { kind: 'message', parts: [{ kind: 'text', text: 'extension' }], role: 'user' };
+    for (const [version, header, method, message] of [
+      ['1.0', 'a2a-extensions', 'SendMessage', text],
+      ['0.3', 'x-a2a-extensions', 'message/send', legacy],
+    ] as const) {
+      const send = (headers: Record<string, string>) => {
+        const params = {
+          message: { ...message, messageId: randomUUID() },
+          configuration: { blocking: true },
+        };
+        return fetch(stack.url(0, 'hazard'), {
+          method: 'POST',
+          headers: {
+            ...{ authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+            ...{ 'a2a-version': version, ...headers },
+          },
+          body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+        });
+      };
+      const answer = await send({ [header]: 'urn:example:of-nobody' });
+      expect([version, answer.headers.get(header)]).toEqual([version, 'urn:example:activated']);
+      expect(await answer.text()).toContain('"extensions":["urn:example:activated"]');
+      // Who does not know extensions gets no header that he did not ask for.
+      expect((await send({})).headers.get(header)).toBeNull();
+    }
   });
 
   it('has what it writes to its console in the log of the worker, with the run', async () => {

@@ -46,12 +46,17 @@ const WAYS = {
   },
   environment: (say) => say(Object.keys(process.env).sort().join(' '), false),
   pid: (say) => say(String(process.pid), false),
+  extension: (say, context) => {
+    context.addActivatedExtension('urn:example:activated');
+    say('activated', false);
+  },
 };
 
 export default class Hazard {
   #canceled = false;
 
-  async execute({ taskId, contextId, userMessage }, bus) {
+  async execute(requestContext, bus) {
+    const { taskId, contextId, userMessage, context } = requestContext;
     const say = (value, append) => {
       const parts = [{ content: { $case: 'text', value }, filename: '', mediaType: '' }];
       const artifact = { artifactId: 'said', name: 'said', parts };
@@ -64,7 +69,7 @@ export default class Hazard {
       do await sleep(50);
       while (i > 1 && gate !== undefined && !existsSync(gate) && !this.#canceled);
     }
-    await WAYS[text]?.(say);
+    await WAYS[text]?.(say, context);
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED } }));
   }
 
