@@ -11,7 +11,7 @@ import {
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import type { FastifyReply } from 'fastify';
-import { BearerGuard, BearerTokens, callerOf } from './bearer.js';
+import { BearerGuard, BearerStrategy, callerOf } from './bearer.js';
 import { JwtService } from './issuers/jwt.service.js';
 import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
 import { type Caller, TokenService } from './token.service.js';
@@ -42,7 +42,7 @@ describe('bearer guard', () => {
     const module = await Test.createTestingModule({
       controllers: [WhoAmI],
       providers: [
-        BearerTokens,
+        BearerStrategy,
         { provide: TokenService, useValue: service },
         { provide: JwtService, useValue: jwts },
       ],

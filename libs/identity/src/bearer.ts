@@ -1,6 +1,7 @@
 import { ProtocolError } from '@baton/a2a';
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
-import type { IncomingHttpHeaders } from 'node:http';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
+import { AuthGuard, PassportStrategy } from '@nestjs/passport';
+import { Strategy } from 'passport-http-bearer';
 import { JwtService } from './issuers/jwt.service.js';
 import { type Caller, RefusedTokenError, TokenService } from './token.service.js';
 
@@ -17,29 +18,26 @@ export function callerOf(request: object): Caller {
   return caller;
 }
 
-/** The part of a reply that the guard needs; Fastify's reply has it. */
-interface Reply {
-  header(name: string, value: string): unknown;
-}
+type HttpRequest = Parameters<Strategy<never>['authenticate']>[0];
 
-/** What the header says: a secret, nothing that is a bearer token (`missing`), or something malformed. */
-function secretIn(authorization: string | undefined): { secret: string } | 'missing' | 'malformed' {
-  if (!authorization) return 'missing';
-  const [scheme = '', secret, ...more] = authorization.split(' ');
-  if (secret === undefined || more.length > 0) return 'malformed';
-  return scheme.toLowerCase() === 'bearer' && secret !== '' ? { secret } : 'missing';
-}
-
-/** Finds the caller of a bearer token. */
+/** Passport's `bearer`: finds the caller of the token in the `Authorization` header (RFC 6750 §2.1). */
 @Injectable()
-export class BearerTokens {
+export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   constructor(
     private readonly tokens: TokenService,
     private readonly jwts: JwtService,
-  ) {}
+  ) {
+    super({ realm: 'baton' });
+  }
+
+  /** Only the header counts: a token in a URL or a form ends up in logs. */
+  override authenticate(request: HttpRequest): void {
+    const onlyHeaders: Pick<HttpRequest, 'headers'> = { headers: request.headers };
+    super.authenticate(onlyHeaders as HttpRequest);
+  }
 
   /** A token of Baton, or of an issuer that a tenant trusts. Throws `unauthenticated` with the reason if it is not good. */
-  async verify(secret: string): Promise<Caller> {
+  async validate(secret: string): Promise<Caller> {
     if (isJwt(secret)) return this.jwts.verify(secret);
     const verification = await this.tokens.verify(secret);
     if (verification.ok) return verification.caller;
@@ -47,39 +45,42 @@ export class BearerTokens {
   }
 }
 
+/** The part of a reply that the guard needs; Fastify's reply has it. */
+interface Reply {
+  header(name: string, value: string): unknown;
+}
+
 /**
- * Lets a request through whose token is good; see `callerOf`. Otherwise sets `WWW-Authenticate` on the reply (RFC 6750 §3),
- * and throws `unauthenticated` with the reason. Only the `Authorization` header counts (§2.1): a token in a URL or a form
- * ends up in logs.
+ * Lets a request through whose token is good; see `callerOf`. Otherwise sets `WWW-Authenticate` on the reply
+ * (RFC 6750 §3), which @nestjs/passport leaves out, and throws `unauthenticated` with the reason.
  */
 @Injectable()
-export class BearerGuard implements CanActivate {
-  constructor(private readonly bearer: BearerTokens) {}
-
-  async canActivate(context: ExecutionContext): Promise<boolean> {
-    const http = context.switchToHttp();
-    const request = http.getRequest<{ headers: IncomingHttpHeaders; user?: Caller }>();
+export class BearerGuard extends AuthGuard('bearer') {
+  /**
+   * @param error what `validate` threw
+   * @param challenge set by passport when the request has no token, not set when its header is malformed
+   */
+  override handleRequest<C>(
+    error: Error | null,
+    caller: C | false,
+    challenge: unknown,
+    context: ExecutionContext,
+  ): C {
+    if (caller) return caller;
+    const reply = context.switchToHttp().getResponse<Reply>();
     const explain = (attributes: string): void =>
-      void http.getResponse<Reply>().header('www-authenticate', `Bearer realm="baton"${attributes}`);
-    const found = secretIn(request.headers.authorization);
-    if (found === 'missing') {
-      explain('');
-      const message = 'a bearer token is required: send "Authorization: Bearer <token>"';
-      throw new ProtocolError('unauthenticated', message);
+      void reply.header('www-authenticate', `Bearer realm="baton"${attributes}`);
+    if (error instanceof ProtocolError && error.kind === 'unauthenticated') {
+      explain(`, error="invalid_token", error_description="${error.message}"`);
     }
-    if (found === 'malformed') {
-      explain(', error="invalid_request"');
-      const message = 'the Authorization header must be "Bearer" and one token';
-      throw new ProtocolError('unauthenticated', message);
-    }
-    try {
-      request.user = await this.bearer.verify(found.secret);
-    } catch (error) {
-      if (error instanceof ProtocolError && error.kind === 'unauthenticated') {
-        explain(`, error="invalid_token", error_description="${error.message}"`);
-      }
-      throw error;
-    }
-    return true;
+    if (error) throw error;
+    const isMissing = typeof challenge === 'string';
+    explain(isMissing ? '' : ', error="invalid_request"');
+    throw new ProtocolError(
+      'unauthenticated',
+      isMissing
+        ? 'a bearer token is required: send "Authorization: Bearer <token>"'
+        : 'the Authorization header must be "Bearer" and one token',
+    );
   }
 }

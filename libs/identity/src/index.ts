@@ -1,5 +1,5 @@
 export { AuditLog } from './audit-log.js';
-export { BearerGuard, BearerTokens, callerOf } from './bearer.js';
+export { BearerGuard, callerOf } from './bearer.js';
 export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
 export { IssuerError, readIssuerKeys } from './issuers/issuer-keys.js';
 export { JwtService } from './issuers/jwt.service.js';

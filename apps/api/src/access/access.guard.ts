@@ -3,7 +3,6 @@ import { Environment } from '@baton/config';
 import {
   AuditLog,
   BearerGuard,
-  BearerTokens,
   type Caller,
   callerOf,
   LimitsService,
@@ -82,9 +81,8 @@ export class AccessGuard extends BearerGuard {
     private readonly audit: AuditLog,
     private readonly agents: AgentDirectory,
     private readonly operators: OperatorTokens,
-    bearer: BearerTokens,
   ) {
-    super(bearer);
+    super();
   }
 
   /** Throws `unauthenticated`, `tenant-suspended`, `limit-exceeded` or `forbidden`. */

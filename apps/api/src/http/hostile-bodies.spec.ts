@@ -14,8 +14,8 @@ const WITHOUT_BODY = new Set([
   '/v1/agents/:agent/versions/:version/restore',
   '/v1/dead-letters/:runId/redeliver',
   '/v1/dead-pushes/:id/redeliver',
-  '/v1/webhooks/:id/test',
   '/v1/requests/:id/cancel',
+  '/v1/requests/:id/send-again',
   '/v1/schedules/:id/run',
   '/v1/webhooks/:id/test',
 ]);
