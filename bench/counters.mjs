@@ -89,7 +89,9 @@ export function usageOf(pid) {
   for (const each of familyOf(pid)) {
     try {
       const fields = statOf(each);
-      usage.cpu += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+      // Its own, and that of children that have ended: Postgres ends idle connections.
+      const [user, system, ofEndedUser, ofEndedSystem] = fields.slice(11, 15).map(Number);
+      usage.cpu += (user + system + ofEndedUser + ofEndedSystem) * TICK_MS;
       usage.memory += (Number(readFileSync(`/proc/${each}/statm`, 'utf8').split(' ')[1]) * PAGE) / 1024 ** 2;
     } catch {
       // It has ended.
