@@ -1,5 +1,5 @@
 // npm run bench:readers: many readers of one task, and a reader that resumes a long log.
-// READERS (1000): readers of one task, half of them over 1.0 and half over 0.3. EVENTS (10000): length of the log. ROUNDS (5).
+// READERS (1000): readers of one task, half of them over 1.0 and half over 0.3. CHUNK_MS (1500): pause between its events. EVENTS (10000): length of the log. ROUNDS (5).
 import http from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { circumstances, printTable } from './report.mjs';
@@ -11,6 +11,8 @@ const EVENTS = Number(process.env.EVENTS ?? 10_000);
 const ROUNDS = Number(process.env.ROUNDS ?? 5);
 const AT_ONCE = 50;
 const CHUNKS = 40;
+// All readers must be there before the last piece.
+const CHUNK_MS = Number(process.env.CHUNK_MS ?? 1_500);
 const MB = 1024 * 1024;
 const VERSIONS = {
   '1.0': { subscribe: 'SubscribeToTask' },
@@ -58,7 +60,7 @@ async function read(response, onFrame) {
 
 /** For each event that all readers got live: when the first and the last of them had it. */
 async function fanOut() {
-  const id = await start(CHUNKS, 500);
+  const id = await start(CHUNKS, CHUNK_MS);
   const arrivals = new Map();
   const readings = [];
   const open = async () => {
