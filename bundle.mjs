@@ -52,6 +52,14 @@ const EXTERNAL = [
   'class-validator',
 ];
 
+/** What packages ask of their surroundings when they are loaded. */
+const DEFINE = {
+  // pg asks whether it is at Cloudflare. Without a navigator, as in Node.js 20, it creates a Response, which loads all of fetch.
+  navigator: '{"userAgent":"Node.js"}',
+  // Its native half only reads. BullMQ only writes with it.
+  'process.env.MSGPACKR_NATIVE_ACCELERATION_DISABLED': '"true"',
+};
+
 /** Keeps the `__dirname` of each compiled file. Threads and migrations are found from there. */
 const ownFolders = {
   name: 'own-folders',
@@ -154,6 +162,7 @@ for (const { main, args = [], env = {} } of PROGRAMS) {
     // Code from a cache of Node.js 20 cannot import(). It requires at the same moment.
     supported: { 'dynamic-import': false },
     external: EXTERNAL,
+    define: DEFINE,
     // In parentheses, so that V8 compiles it at once.
     banner: {
       js: `globalThis.batonBundle = (function (exports, require, module, __filename, __dirname) { "use strict"; const BUNDLE_FOLDER = __dirname;`,

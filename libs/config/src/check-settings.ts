@@ -58,8 +58,14 @@ export function settingsReport(source: EnvironmentSource): SettingsReport {
 function looksLikeOurs(name: string, value: string): boolean {
   if (SERVICE_LINK.test(name) && (value.includes('://') || !/_PORT$/i.test(name))) return false;
   if (OWN_PREFIX.test(name)) return true;
-  return name.length >= MIN_LENGTH && typos(name, nearest(name)) <= MAX_TYPOS;
+  return name.length >= MIN_LENGTH && isNearSetting(name.toUpperCase());
 }
+
+/** Compares only names of about the same length: each process asks this for its whole environment when it starts. */
+const isNearSetting = (name: string): boolean =>
+  SETTING_NAMES.some(
+    (setting) => Math.abs(setting.length - name.length) <= MAX_TYPOS && distance(name, setting) <= MAX_TYPOS,
+  );
 
 function describe(name: string): string {
   const candidate = nearest(name);
