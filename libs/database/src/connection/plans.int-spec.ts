@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { RunStore } from '../runs/run.store.js';
 import { TaskStore } from '../tasks/task.store.js';
@@ -118,13 +118,16 @@ describe.each(['without statistics', 'with statistics'])('of many tasks, %s', (s
   });
 });
 
-it('claims and appends in groups read their own rows, also with the plans of a small table', async () => {
+it('creations, claims and appends in groups read their own rows, also with the plans of a small table', async () => {
   const tenantId = randomUUID();
   let readBefore = 0;
   await readBy(async (database) => {
     const [tasks, runs] = [new TaskStore(database), new RunStore(database)];
     const work = async (): Promise<void> => {
-      const inputs = [1, 2, 3].map(() => newTask({ tenantId }));
+      const inputs = [1, 2, 3].map(() => ({
+        ...newTask({ tenantId }),
+        key: { hash: randomBytes(32), content: null, hours: 1 },
+      }));
       await Promise.all(inputs.map((input) => tasks.create(input)));
       const claims = inputs.map(({ runId }) => runs.claim(tenantId, runId, 'worker', 30_000));
       const claimed = (await Promise.all(claims)).filter((run) => run !== undefined);
@@ -141,6 +144,10 @@ it('claims and appends in groups read their own rows, also with the plans of a s
     await client.query(
       `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, finished_at)
        SELECT tenant_id, gen_random_uuid(), id, 'succeeded', 1, now() FROM tasks WHERE active_run_id IS NULL`,
+    );
+    await client.query(
+      `INSERT INTO message_keys (tenant_id, key, task_id, sequence, expires_at)
+       SELECT tenant_id, sha256(id::text::bytea), id, 1, now() + interval '1 h' FROM tasks WHERE active_run_id IS NULL`,
     );
     await client.query('SELECT pg_stat_force_next_flush()');
     readBefore = await rowsReported();
