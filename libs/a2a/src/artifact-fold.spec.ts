@@ -1,7 +1,6 @@
 import fc from 'fast-check';
-import { ArtifactFold } from './events.js';
+import { ArtifactFold, type EventPayload } from './task.js';
 import { type Artifact, TaskState } from './model.js';
-import type { EventPayload } from './events.js';
 import { artifactEvent, sampleArtifact, sampleTask, statusEvent, textPart } from './testing/samples.js';
 
 function foldAll(events: EventPayload[], artifacts: Artifact[] = []): Artifact[] {

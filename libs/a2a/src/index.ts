@@ -8,7 +8,6 @@ export * from './codecs/codec.js';
 export { V0_3_CODEC } from './codecs/v0_3.js';
 export { V1_0_CODEC } from './codecs/v1_0.js';
 export * from './errors.js';
-export * from './events.js';
 export * from './grpc-methods.js';
 export * from './http-json.js';
 export * from './http-routes.js';

@@ -16,7 +16,7 @@ import type {
   Task,
   TaskPushNotificationConfig,
 } from './model.js';
-import type { EventPayload } from './events.js';
+import type { EventPayload } from './task.js';
 import { CARD_SCOPES, type Scope } from './rights.js';
 
 /** One frame of a stream. The Task that opens a stream carries the sequence it is cut at. */

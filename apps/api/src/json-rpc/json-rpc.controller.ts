@@ -30,7 +30,7 @@ import { BodyReader, RPC_TYPES } from '../http/body.js';
 import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { type HttpExchange, logContextOf } from '../http/requests.js';
-import { sseFrames } from '../streams/sse.js';
+import { sseFrames } from '../streams/event-stream.js';
 import { Describe } from '../openapi/route.js';
 import { rpcAnswerSchema, rpcRequestSchema } from '../openapi/schemas.js';
 

@@ -6,11 +6,11 @@ import { Metrics } from '@baton/telemetry';
 import {
   EventStream,
   EventStreams,
+  SseOutput,
   type StreamEncoding,
   type StreamEnd,
   type StreamOptions,
 } from './event-stream.js';
-import { SseOutput } from './sse.js';
 
 /** A response whose reader takes at most `takes` writes until `drain` is called. */
 class SlowResponse extends EventEmitter {

@@ -9,7 +9,7 @@
  * How a task is written differs between the systems (string or message in the status, `canceled` or
  * `cancelled`), so each profile brings its own form of it.
  */
-import { type EventPayload, TaskFold } from '../events.js';
+import { type EventPayload, TaskFold } from '../task.js';
 import {
   type CancelTaskRequest,
   type Message,

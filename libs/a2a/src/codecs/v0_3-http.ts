@@ -11,7 +11,6 @@
 import { roleFromJSON } from '@a2a-js/sdk';
 import { LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET } from '@a2a-js/sdk/compat/v0_3';
 import { encodeCard } from '../cards/agent-card.js';
-import type { EventPayload } from '../events.js';
 import {
   type AgentCard,
   type Artifact,
@@ -25,7 +24,7 @@ import {
   TaskState,
   taskStateToJSON,
 } from '../model.js';
-import { endsTurn } from '../task.js';
+import { endsTurn, type EventPayload } from '../task.js';
 import { BARE_FRAMES, defineCodec, type WireMethods } from './codec.js';
 import { type Fields, type MessageGrammar, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
 import { encodeConfig, readSetConfig, ROLES, V0_3 } from './v0_3.js';

@@ -24,7 +24,6 @@ import {
   LEGACY_METHOD_TASKS_RESUBSCRIBE,
 } from '@a2a-js/sdk/compat/v0_3';
 import { encodeCard } from '../cards/agent-card.js';
-import type { EventPayload } from '../events.js';
 import {
   type Artifact,
   type Message,
@@ -36,7 +35,7 @@ import {
   type TaskPushNotificationConfig,
   TaskState,
 } from '../model.js';
-import { endsTurn, stateName } from '../task.js';
+import { endsTurn, type EventPayload, stateName } from '../task.js';
 import { type WireMethods, type WireVersion, defineCodec } from './codec.js';
 import { type Fields, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
 

@@ -132,7 +132,7 @@ const aliasCte = (condition = ''): string => `alias AS (
 )`;
 
 /**
- * A task under the id of a caller, if the id names it. Tasks without such an id are created in groups: create-tasks.ts.
+ * A task under the id of a caller, if the id names it. Tasks without such an id are created in groups: turn-acceptance.ts.
  * @param first number of the first parameter of the quota, after all others; then comes the retry policy
  */
 const create = (name: string, first: number, id: string, condition: string, result: string): Statement => ({

@@ -43,8 +43,13 @@ import {
 import { type ArtifactPage, type LogSnapshot, TaskReader, type WantedArtifacts } from './task-reader.js';
 import { ALL_STATES, statusNow, type TaskRow } from './task-row.js';
 import * as sql from './task-sql.js';
-import { createAliased, TaskCreation } from './create-tasks.js';
-import { acceptTurns, quotaValues, TooManyWaitingError } from './turn-acceptance.js';
+import {
+  acceptTurns,
+  createAliased,
+  quotaValues,
+  TaskCreation,
+  TooManyWaitingError,
+} from './turn-acceptance.js';
 
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;

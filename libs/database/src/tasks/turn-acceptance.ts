@@ -1,11 +1,13 @@
-import type { RunRetry } from '@baton/a2a';
+import { type RunRetry, StreamResponse, TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
-import { LOCK_TENANTS } from '../dispatch/dispatch.store.js';
+import { GroupCommit } from '../connection/group-commit.js';
+import { groupQuotaCte, LOCK_TENANTS } from '../dispatch/dispatch.store.js';
 import { BEGIN_USAGE, countSlice, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
 import { putConfig, type TurnPush } from '../push/push-config.store.js';
-import type { NewChild, RunQuota } from './records.js';
+import type { NewAlias, NewChild, NewTask, RunQuota } from './records.js';
+import * as sql from './task-sql.js';
 
 const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
 const THREE_TIMES: RunRetry = { maxAttempts: 3, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
@@ -83,7 +85,7 @@ export function quotaValues(quota: RunQuota = NO_QUOTA, retry: RunRetry = THREE_
 }
 
 /** The value of `retryValues`. */
-export function policyOf({ maxAttempts, backoff }: RunRetry = THREE_TIMES): number[] {
+function policyOf({ maxAttempts, backoff }: RunRetry = THREE_TIMES): number[] {
   return [maxAttempts, backoff.initialMs, backoff.factor, backoff.maxMs];
 }
 
@@ -118,7 +120,7 @@ export async function acceptTurns<Row extends QueryResultRow>(
 }
 
 /** Whether a turn must be written in a transaction of its own. */
-export const hasExtras = (extras: Acceptance<never>['extras'] = {}): boolean =>
+const hasExtras = (extras: Acceptance<never>['extras'] = {}): boolean =>
   Object.values<unknown>(extras).some((extra) => extra !== undefined);
 
 async function acceptInSteps<Row extends QueryResultRow>(
@@ -229,4 +231,219 @@ async function takeRoom(
   const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, maxStoredBytes, tasks]);
   if (room?.taken) return;
   throw room?.counted ? new StorageFullError() : new UncountedError();
+}
+
+/** Tasks of one transaction. */
+const MAX_TASKS = 64;
+/** A message is in the group twice: as it was said, and in the first event of its task. */
+const MAX_BYTES = 4 * 1024 * 1024;
+
+/** A new task as it is written. */
+interface TaskRow {
+  input: NewTask;
+  state: TaskState;
+  status: string;
+  statusAt: Date;
+  metadata: string | undefined;
+  message: string;
+  event: string;
+}
+
+/** ProtoJSON of event 1, as far as the task's row needs it. */
+interface CreatedEvent {
+  task: { status?: object; history?: object[]; metadata?: object };
+}
+
+function rowOf(input: NewTask): TaskRow {
+  const { task } = input;
+  const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
+  const { status, history, metadata } = event.task;
+  if (history?.length !== 1) throw new TypeError('A new task has one message');
+  return {
+    input,
+    state: task.status?.state ?? TaskState.TASK_STATE_SUBMITTED,
+    status: JSON.stringify(status),
+    statusAt: task.status?.timestamp ? new Date(task.status.timestamp) : new Date(),
+    metadata: metadata && JSON.stringify(metadata),
+    message: JSON.stringify(history[0]),
+    event: JSON.stringify(event),
+  };
+}
+
+/** What a task stores, in bytes of JSON. */
+const bytesOf = ({ message, event }: TaskRow): number =>
+  Buffer.byteLength(message) + Buffer.byteLength(event);
+
+/**
+ * A group of tasks of one tenant, each judged on its own, in their order. No two have the same key. Concurrent messages with
+ * the same key wait in `known` for each other; keys are locked in their order, so that no two groups deadlock. JSON comes in
+ * one array each: Postgres takes its elements as they were sent. The tasks of a group differ by a microsecond, because the
+ * oldest one goes first.
+ *
+ * $1 tenant $2 tasks $3 agents $4 contexts $5 states $6 statuses $7 at $8 metadata $9 messages (JSON array) $10 events (JSON
+ * array) $11 runs $12 extensions $13 traceparents $14 owners $15 keys $16 contents $17 hours $18 tasks that are gone $19 keys
+ * of an earlier release $20 how many runs may be in flight, of each $21 how many may wait $22 the retry policy
+ */
+export const CREATE: Statement = {
+  name: 'task-create-group',
+  text: `
+WITH item AS MATERIALIZED (
+  SELECT * FROM ROWS FROM (
+    unnest($2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[]),
+    json_array_elements($9::json), json_array_elements($10::json),
+    unnest($11::uuid[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::bytea[], $17::int[], $18::uuid[],
+      $19::bytea[], $20::int[])
+  ) WITH ORDINALITY AS i(task_id, agent_id, context_id, state, status, status_at, metadata, message, event, run_id,
+    extensions, traceparent, owner, key, content, hours, gone, earlier_key, max_in_flight, position)
+), looked_up AS MATERIALIZED (
+  SELECT i.*, before.task_id AS before_task, before.sequence AS before_sequence, before.content AS before_content,
+    before.task_id IS NOT NULL OR coalesce((
+      SELECT true FROM message_keys k
+      WHERE k.tenant_id = $1 AND k.key = i.key AND k.expires_at > now() AND k.task_id IS DISTINCT FROM i.gone LIMIT 1
+    ), false) AS is_known
+  FROM item i LEFT JOIN LATERAL (
+    SELECT task_id, sequence, content FROM message_keys
+    WHERE tenant_id = $1 AND key = i.earlier_key AND expires_at > now() AND task_id IS DISTINCT FROM i.gone LIMIT 1
+  ) before ON true
+), ${groupQuotaCte('looked_up', 20, 21)}, known AS (
+  INSERT INTO message_keys AS k (tenant_id, key, content, task_id, sequence, expires_at)
+  SELECT $1::uuid, key, coalesce(before_content, content), coalesce(before_task, task_id), coalesce(before_sequence, 1),
+    now() + hours * interval '1 hour'
+  FROM placed WHERE key IS NOT NULL AND NOT refused ORDER BY key
+  ON CONFLICT (tenant_id, key) DO UPDATE SET ${sql.reuseKey('(SELECT i.gone FROM item i WHERE i.key = EXCLUDED.key)')}
+  RETURNING k.key, k.task_id, k.content
+), judged AS MATERIALIZED (
+  SELECT p.*, CASE WHEN NOT p.refused THEN coalesce(k.task_id, p.task_id) END AS named, k.content AS known_content,
+    now() + (p.position - 1) * interval '1 microsecond' AS created_at
+  FROM placed p LEFT JOIN known k ON k.key = p.key
+), created AS MATERIALIZED (
+  SELECT * FROM judged WHERE named = task_id
+), task AS (
+  INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
+    last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner, push_configs, created_at)
+  SELECT $1, task_id, agent_id, context_id, md5(context_id)::uuid, state, status::json, status_at, metadata::json,
+    1, 1, run_id, octet_length(message::text) + octet_length(event::text), owner,
+    ${sql.webhooksOf('task_id', 'agent_id')}, created_at
+  FROM created
+), message AS (
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, task_id, 1, message FROM created
+), event AS (
+  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
+  SELECT $1, task_id, 1, 0, event, 0, octet_length(event::text) FROM created
+), run AS (
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, created_at, ${sql.RETRY})
+  SELECT $1, run_id, task_id, 'queued', 1, extensions::text[], traceparent, CASE WHEN dispatched THEN now() END, created_at,
+    ${sql.retryValues(22)} FROM created
+)
+SELECT named AS task_id, known_content AS content, dispatched FROM judged ORDER BY position`,
+};
+
+/** The values of `CREATE`. They have one tenant, one retry policy, and one quota but for the runs in flight. */
+function createValues(rows: readonly TaskRow[]): Values {
+  const column = <T>(value: (row: TaskRow) => T): T[] => rows.map(value);
+  const [first] = rows;
+  return [
+    first?.input.tenantId,
+    column(({ input }) => input.task.id),
+    column(({ input }) => input.agentId),
+    column(({ input }) => input.task.contextId),
+    column(({ state }) => state),
+    column(({ status }) => status),
+    column(({ statusAt }) => statusAt),
+    column(({ metadata }) => metadata),
+    `[${column(({ message }) => message).join()}]`,
+    `[${column(({ event }) => event).join()}]`,
+    column(({ input }) => input.runId),
+    column(({ input }) => textArray(input.extensions)),
+    column(({ input }) => input.traceparent),
+    column(({ input }) => input.owner),
+    column(({ input }) => input.key?.hash),
+    column(({ input }) => input.key?.content),
+    column(({ input }) => input.key?.hours),
+    column(({ input }) => input.key?.goneTaskId),
+    column(({ input }) => input.key?.earlierHash),
+    column(({ input }) => input.quota?.maxInFlight),
+    first?.input.quota?.maxWaiting,
+    policyOf(first?.input.retry),
+  ];
+}
+
+/** An array as Postgres writes it. */
+const textArray = (texts: readonly string[]): string =>
+  `{${texts.map((text) => `"${text.replace(/[\\"]/g, '\\$&')}"`).join()}}`;
+
+/** Creates tasks without an id of the caller's, many in one transaction (`GroupCommit`). */
+export class TaskCreation {
+  private readonly groups: GroupCommit<TaskRow, sql.CreatedRow>;
+
+  constructor(private readonly database: Database) {
+    this.groups = new GroupCommit((_, rows) => this.write(rows), {
+      maxItems: MAX_TASKS,
+      maxWeight: MAX_BYTES,
+      weigh: bytesOf,
+      identify: ({ input }) => input.key?.hash.toString('base64'),
+    });
+  }
+
+  /** What has become of it. What only its own transaction can have goes alone. */
+  async create(input: NewTask): Promise<sql.CreatedRow | undefined> {
+    const row = rowOf(input);
+    const { child, push } = input;
+    if (!hasExtras({ child, push })) return this.groups.submit(laneOf(input), row);
+    const [created] = await this.write([row], { child, push });
+    return created;
+  }
+
+  private async write(
+    rows: readonly TaskRow[],
+    extras?: Pick<NewTask, 'child' | 'push'>,
+  ): Promise<sql.CreatedRow[]> {
+    const [first] = rows;
+    if (!first) return [];
+    const { tenantId, quota } = first.input;
+    return acceptTurns<sql.CreatedRow>(this.database, {
+      ...{ tenantId, statement: CREATE, values: createValues(rows), quota },
+      written: (outcomes) =>
+        rows.flatMap((row, i) => {
+          const { id } = row.input.task;
+          return outcomes[i]?.task_id === id ? [{ taskId: id, sequence: 1, bytes: bytesOf(row) }] : [];
+        }),
+      ...(extras && { extras }),
+    });
+  }
+}
+
+/** What the statement has only once for a group. Runs in flight are limited one by one. */
+const laneOf = ({ tenantId, quota, retry }: NewTask): string =>
+  JSON.stringify([
+    tenantId,
+    quota?.exact,
+    quota?.maxWaiting,
+    quota?.maxStoredBytes,
+    retry && policyOf(retry),
+  ]);
+
+/** Creates a task under an id of the caller's. */
+export async function createAliased(
+  database: Database,
+  input: NewTask & { alias: NewAlias },
+): Promise<sql.CreatedRow | undefined> {
+  const { tenantId, agentId, owner, runId, task, extensions, traceparent, alias, key, quota, retry } = input;
+  const row = rowOf(input);
+  const values = [
+    ...[tenantId, task.id, agentId, task.contextId, row.state, row.status, row.statusAt, row.metadata],
+    ...[row.message, row.event, runId, extensions, traceparent, owner],
+    ...[alias.profile, alias.clientId, alias.previousTaskId],
+    ...(key ? sql.keyValues(key) : []),
+    ...quotaValues(quota, retry),
+  ];
+  const [created] = await acceptTurns<sql.CreatedRow>(database, {
+    ...{ tenantId, statement: key ? sql.CREATE_ALIASED_KEYED : sql.CREATE_ALIASED, values, quota },
+    written: (rows) =>
+      rows.flatMap(({ task_id }) =>
+        task_id === task.id ? [{ taskId: task.id, sequence: 1, bytes: bytesOf(row) }] : [],
+      ),
+    extras: { child: input.child, push: input.push },
+  });
+  return created;
 }

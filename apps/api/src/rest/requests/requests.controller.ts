@@ -29,7 +29,7 @@ import type { Exchange, RequestContext } from '../../core/request-context.js';
 import { Failures } from '../../http/errors.js';
 import { ReadMemoryPool } from '../../http/read-memory.js';
 import { type HttpExchange, logContextOf } from '../../http/requests.js';
-import { SseOutput } from '../../streams/sse.js';
+import { SseOutput } from '../../streams/event-stream.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT } from '../paging.js';
