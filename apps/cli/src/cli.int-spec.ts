@@ -366,17 +366,18 @@ describe('agents', () => {
   });
 
   it.each([
-    ['name: A\ndescription: b\nruntime: abacus\n', /there is no runtime "abacus"; there are echo, /],
-    [`${ECHO}config: {loud: true}\n`, /config\.loud: the echo runtime takes no settings\.$/],
-    [`${ECHO}skills: [{id: x}]\n`, /skills\[0\]\.name: /],
-    ['name: [A\n', /at line 2, column 1/],
-    ['name: A\ndescription: b\nruntime: executor\n', /put the folder of the agent into BATON_AGENTS_DIR/],
-    [`${ECHO}tenants: [other]\n`, /tenants: is for installed agents/],
-  ])('are refused with the file and the field: %j', async (text, reason) => {
+    ['name: A\ndescription: b\nruntime: abacus\n', /there is no runtime "abacus"; there are echo, /, 3],
+    [`${ECHO}config: {loud: true}\n`, /config\.loud: the echo runtime takes no settings\.$/, 4],
+    [`${ECHO}skills: [{id: x}]\n`, /skills\[0\]\.name: /, 4],
+    ['name: [A\n', /must be sufficiently indented and end with a \]/, 2],
+    ['name: A\ndescription: b\nruntime: executor\n', /put the folder of the agent into BATON_AGENTS_DIR/, 3],
+    [`${ECHO}tenants: [other]\n`, /tenants: is for installed agents/, 4],
+  ])('are refused with the file, the line and the field: %j', async (text, reason, line) => {
     const path = file(text);
     const message = await refusal(`agents create --tenant maker --file ${path}`);
     expect(message).toMatch(reason);
-    expect(message.startsWith(`${path}: `)).toBe(true);
+    expect(message).toContain(`${path}:${String(line)}: `);
+    expect(message.startsWith(path)).toBe(true);
   });
 
   it('are kept while they are built in or the default', async () => {

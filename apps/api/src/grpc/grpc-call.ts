@@ -1,4 +1,11 @@
-import { encodeRpcError, type Frame, grpcStatusName, httpErrorWire, ProtocolError } from '@baton/a2a';
+import {
+  encodeRpcError,
+  type Frame,
+  grpcStatusName,
+  httpErrorWire,
+  ProtocolError,
+  resultOf,
+} from '@baton/a2a';
 import { Metadata, type ServerInterceptingCall, status as Status } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -244,9 +251,9 @@ class GrpcStream implements FrameWriter, StreamOutput {
     return this;
   }
 
-  frame({ sequence, result }: Frame): Buffer {
-    this.lastSequence = sequence;
-    return this.encode(result, sequence);
+  frame(frame: Frame): Buffer {
+    this.lastSequence = frame.sequence;
+    return this.encode(resultOf(frame), frame.sequence);
   }
 
   error(failure: ProtocolError): undefined {

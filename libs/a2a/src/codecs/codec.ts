@@ -41,7 +41,7 @@ export const answerContextOf = (
 /** One frame of a stream. Whoever has read it goes on after `sequence`. */
 export interface Frame {
   sequence: number;
-  /** The JSON of the frame: the envelope's `result`, or the bare data without an envelope. */
+  /** The JSON of the frame: the envelope's `result`, or the bare data without an envelope. Read it with `resultOf`. */
   result: unknown;
   /** Instead of `result`: its text, where nothing had to be encoded for this reader. */
   json?: string;
@@ -254,6 +254,10 @@ export function sseRecord(json: string, { event, sequence }: { event?: string; s
   const id = sequence === undefined ? '' : `id: ${sequence}\n`;
   return `${id}${event === undefined ? '' : `event: ${event}\n`}data: ${json}\n\n`;
 }
+
+/** What a frame says, for bindings that do not write JSON. */
+export const resultOf = ({ json, result }: Frame): unknown =>
+  json === undefined ? result : JSON.parse(json);
 
 /** The record of a frame. @param envelope wraps the JSON of a result for the caller's id */
 export const frameRecord = (

@@ -233,9 +233,12 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
   },
 };
 
-const writing = REST_ROUTES.filter(({ method }) => method !== 'GET').map(
-  ({ method, path }) => `${method} ${path}`,
-);
+/** They send a message. Its task says who sent it, and when. */
+const SENDING = ['POST /v1/requests/:id/send-again'];
+
+const writing = REST_ROUTES.filter(({ method }) => method !== 'GET')
+  .map(({ method, path }) => `${method} ${path}`)
+  .filter((route) => !SENDING.includes(route));
 
 describe('every route that writes', () => {
   it('has a row in the table above', () => {
