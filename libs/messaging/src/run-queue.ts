@@ -46,7 +46,7 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
 
   /** Takes runs from now on. */
   consume(concurrency: number, execute: RunHandler): Consumer {
-    const slots = new RunSlots(concurrency, execute, (rest) => this.addJobs([sharedEntry(rest)]), this.log);
+    const slots = new RunSlots(concurrency, execute, (rest) => this.addJobs([givenBack(rest)]), this.log);
     this.slots.add(slots);
     const consumer = this.open(Math.min(concurrency, MAX_DELIVERIES), ({ name, data }) =>
       slots.deliver(name === 'runs' ? decodeJob('runs', name, data).runs : [decodeJob('run', name, data)]),
@@ -90,6 +90,12 @@ const sharedEntry = (runs: readonly RunJob[]): Entry => ({
   data: { runs: runs.map((run) => entryOf(run).data) },
   opts: { jobId: `${runs.length}x${randomUUID()}` },
 });
+
+/** Runs that no slot was free for. They go to the head of the queue: nothing that came after them goes first. */
+const givenBack = (runs: readonly RunJob[]): Entry => {
+  const { opts, ...entry } = sharedEntry(runs);
+  return { ...entry, opts: { ...opts, lifo: true } };
+};
 
 /** Jobs of about the same size. */
 function shareOut(runs: readonly RunJob[]): Entry[] {

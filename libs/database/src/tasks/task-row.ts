@@ -215,9 +215,13 @@ export function statusNow(state: TaskState, message?: Message): NewStatus {
   return { status, json: JSON.stringify(TaskStatus.toJSON(status)), at };
 }
 
-/** SQL of a status event's payload; contextId is known to the task `t` only. */
+/**
+ * SQL of a status event's payload; contextId is known to the task `t` only. The text is as `serializePayload` writes it,
+ * because readers get it as it is stored.
+ */
 export const statusEventSql = (status: string): string =>
-  `json_build_object('statusUpdate', json_build_object('taskId', t.id, 'contextId', t.context_id, 'status', ${status}::json))`;
+  `('{"statusUpdate":{"taskId":' || to_json(t.id)::text || ',"contextId":' || to_json(t.context_id)::text
+    || ',"status":' || ${status}::json::text || '}}')::json`;
 
 /** The payload that `statusEventSql` writes. */
 export const statusEvent = (taskId: string, contextId: string, status: TaskStatus): EventPayload => ({

@@ -4,7 +4,7 @@ import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
 import { GroupCommit } from '../connection/group-commit.js';
 import { groupQuotaCte, LOCK_TENANTS } from '../dispatch/dispatch.store.js';
-import { BEGIN_USAGE, countSlice, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
+import { BEGIN_USAGE, countSliceIn, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
 import { putConfig, type TurnPush } from '../push/push-config.store.js';
 import type { NewAlias, NewChild, NewTask, RunQuota } from './records.js';
 import * as sql from './task-sql.js';
@@ -112,9 +112,12 @@ export async function acceptTurns<Row extends QueryResultRow>(
     return await acceptInSteps(database, acceptance, calls, maxStoredBytes);
   } catch (error) {
     if (!(error instanceof UncountedError)) throw error;
-    await database.tenantQuery(tenantId, BEGIN_USAGE, [tenantId]);
-    // Enough for most tenants. For others a worker goes on, and until it has ended nothing is refused.
-    await countSlice(database, tenantId);
+    // In one transaction: until a tenant is counted nothing is refused, so nobody may see its usage before that. A slice is
+    // enough for most tenants. For others a worker goes on.
+    await database.inTenant(tenantId, async (transaction) => {
+      await transaction.query(BEGIN_USAGE, [tenantId]);
+      await countSliceIn(transaction, tenantId);
+    });
     return acceptInSteps(database, acceptance, calls, maxStoredBytes);
   }
 }

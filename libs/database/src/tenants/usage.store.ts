@@ -221,7 +221,7 @@ export class UsageStore {
 }
 
 /** As `UsageStore.count`, for a tenant that has a row of usage. */
-export async function countSlice(
+async function countSlice(
   database: Database,
   tenantId: string,
   seconds = NEVER,
