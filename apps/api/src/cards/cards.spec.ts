@@ -82,6 +82,15 @@ describe('the card of an agent', () => {
     expect((await get(CARD, { ...AUTHORIZED, 'a2a-version': '1.0' })).headers.get('etag')).not.toBe(etag);
   });
 
+  it('has the time at which it was first answered, and only its tag is compared', async () => {
+    const [first, second] = [await get(CARD), await get(CARD)];
+    const date = first.headers.get('last-modified')!;
+    expect(second.headers.get('last-modified')).toBe(date);
+    expect(new Date(date).toUTCString()).toBe(date);
+    expect(Date.parse(date)).toBeLessThanOrEqual(Date.now());
+    expect((await get(CARD, { ...AUTHORIZED, 'if-modified-since': date })).status).toBe(200);
+  });
+
   it('needs a token, and an agent that exists', async () => {
     const refused = await get(CARD, {});
     expect(refused.headers.get('www-authenticate')).toContain('Bearer');

@@ -12,6 +12,7 @@ import {
   type Scope,
   assertParts,
   isAllowed,
+  isAllowedName,
   isEnabled,
   requireScope,
   rulesFor,
@@ -114,6 +115,19 @@ export class AgentFinder {
     const agent = await this.agents.find(viewer.tenantId, slugOrId);
     if (!agent || !isAllowed(viewer.agents, agent)) throw await this.nameNotFound(viewer, slugOrId);
     return agent;
+  }
+
+  /**
+   * The id of the agent that a list is asked for, which may be deleted: its tasks are still there.
+   * @throws ProtocolError `agent-not-found`, also if the agent does not exist for the caller
+   */
+  async idOf({ tenantId, agents }: AgentViewer, slugOrId: string | undefined): Promise<string | undefined> {
+    if (slugOrId === undefined) return undefined;
+    const agent = isAllowedName(agents, slugOrId)
+      ? await this.agents.findIncludingDeleted(tenantId, slugOrId)
+      : undefined;
+    if (!agent) throw agentNotFound(slugOrId);
+    return agent.id;
   }
 
   /** The same for an agent that does not exist and for one that the caller may not know of, also in what it reads. */

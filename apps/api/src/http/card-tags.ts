@@ -1,10 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import fresh from 'fresh';
+import { LRUCache } from 'lru-cache';
 import { vary } from './answer-headers.js';
 
 /** How long caches may keep a card, in seconds. */
 const MAX_AGE = 60;
+
+/** When this process has first answered with the card of a tag, as the header `Last-Modified` has it. */
+const firstAnswered = new LRUCache<string, string>({
+  max: 10_000,
+  memoMethod: () => new Date().toUTCString(),
+});
 
 /** The ETag of a card without signatures, as the header has it. */
 export const cardTag = (json: string): string =>
@@ -25,8 +32,8 @@ export function signedCardTag({
 }
 
 /**
- * Lets the caller keep a card, and says whether it has this one already: answer 304 then. Only the tag counts, because a
- * card has no date.
+ * Lets the caller keep a card, and says whether it has this one already: answer 304 then. Only the tag counts: a card
+ * also follows settings of the server, and a slug can come to mean an agent that is older than the one before.
  * @param audience whether caches between here and the caller may show it to others
  */
 export function isKnownCard(
@@ -35,7 +42,11 @@ export function isKnownCard(
   { headers }: FastifyRequest,
   reply: FastifyReply,
 ): boolean {
-  reply.headers({ 'cache-control': `${audience}, max-age=${String(MAX_AGE)}`, etag });
+  reply.headers({
+    'cache-control': `${audience}, max-age=${String(MAX_AGE)}`,
+    'last-modified': firstAnswered.memo(etag),
+    etag,
+  });
   vary(reply, 'Authorization', 'A2A-Version');
   return fresh({ 'if-none-match': headers['if-none-match'] }, { etag });
 }

@@ -25,7 +25,7 @@ import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { lastEventId, traceparent } from '../../core/call-headers.js';
 import { CallRunner } from '../../core/call-runner.js';
-import type { Exchange, RequestContext } from '../../core/request-context.js';
+import { AgentFinder, type Exchange, type RequestContext } from '../../core/request-context.js';
 import { Failures } from '../../http/errors.js';
 import { ReadMemoryPool } from '../../http/read-memory.js';
 import { type HttpExchange, logContextOf } from '../../http/requests.js';
@@ -33,7 +33,6 @@ import { SseOutput } from '../../streams/event-stream.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT } from '../paging.js';
-import { idOfAgent } from './agent-filter.js';
 import {
   artifactPage,
   cancelAnswer,
@@ -82,6 +81,7 @@ const PROFILE = 'arbiter';
 export class RequestsController {
   constructor(
     private readonly agents: AgentDirectory,
+    private readonly finder: AgentFinder,
     private readonly memory: ReadMemoryPool,
     private readonly runner: CallRunner,
     private readonly listing: RequestListing,
@@ -107,7 +107,7 @@ export class RequestsController {
     if (contextId !== undefined && agent === undefined) {
       throw ProtocolError.invalidParams('context_id', 'needs `agent` as well: a context belongs to an agent');
     }
-    const agentId = agent === undefined ? undefined : await idOfAgent(this.agents, caller, agent);
+    const agentId = await this.finder.idOf(caller, agent);
     const { tasks, more } = await this.listing.list(caller, page, {
       ...(state !== undefined && { state }),
       ...(agentId !== undefined && { agentId }),

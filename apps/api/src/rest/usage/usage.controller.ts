@@ -1,14 +1,14 @@
 import { OPERATIONS, ProtocolError } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
-import { AgentDirectory, RequestListing } from '@baton/tasks';
+import { RequestListing } from '@baton/tasks';
 import { Controller, Get, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
+import { AgentFinder } from '../../core/request-context.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
-import { idOfAgent } from '../requests/agent-filter.js';
 
 const KEYS = ['day', 'agent', 'owner'] as const;
 type Key = (typeof KEYS)[number];
@@ -55,7 +55,7 @@ const usageAnswer = z
 @Controller('v1/usage')
 export class UsageController {
   constructor(
-    private readonly agents: AgentDirectory,
+    private readonly agents: AgentFinder,
     private readonly listing: RequestListing,
   ) {}
 
@@ -74,7 +74,7 @@ export class UsageController {
   ): Promise<z.infer<typeof usageAnswer>> {
     const caller = callerOf(request);
     const since = from ?? new Date(Date.now() - DEFAULT_DAYS * DAY_MS);
-    const agentId = agent === undefined ? undefined : await idOfAgent(this.agents, caller, agent);
+    const agentId = await this.agents.idOf(caller, agent);
     const filter = { since, ...(agentId !== undefined && { agentId }) };
     const { groups, isWhole } = await this.listing.usage(caller, by, filter);
     return {
