@@ -1,6 +1,7 @@
 import { Database, DeadPushStore, OPERATOR_ACTOR } from '@baton/database';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Webhook } from 'standardwebhooks';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { addConfig, configOf, PushWorkerFixture, Receiver, RunningTask } from './push.fixture.js';
 
@@ -43,6 +44,42 @@ it('a config that was given up goes on from where it has stopped, when somebody 
     while ((await configOf(database, task))?.delivered !== 3) await delay(5);
     expect(hook.sequences).toEqual([1, 2, 2, 2, 3]);
     expect(await store.findTenant(taskId)).toBeUndefined();
+  } finally {
+    hook.close();
+    await worker.stop();
+  }
+});
+
+it('what a webhook was not told of is redelivered as well, signed with its secret', async () => {
+  const hook = await Receiver.start();
+  hook.answer = (response, { sequence }) => response.writeHead(sequence === 2 ? 503 : 200).end();
+  const settings = { PUSH_GIVE_UP_HOURS: '0', BATON_MASTER_KEY: randomBytes(32).toString('base64') };
+  const worker = new PushWorkerFixture(database, testDatabase.url, 'w', settings).start();
+  try {
+    const [tenantId, id] = [randomUUID(), randomUUID()];
+    const text = `INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`;
+    await database.systemQuery({ text }, []);
+    const { secret, sealed } = worker.secrets.create({ tenantId, id });
+    const spec = { tenantId, id, url: hook.url, agents: [], states: [], enabled: true };
+    await worker.webhooks.create(spec, sealed, { kind: 'token', key: 'token:test' });
+    const task = await RunningTask.start(database, { tenantId });
+    const { taskId } = task;
+    const configId = `webhook:${id}`;
+    while ((await configOf(database, task, configId))?.state !== 'dead') await delay(5);
+    await task.end();
+    expect(await store.list(tenantId, { limit: 10 })).toEqual([
+      expect.objectContaining({ taskId, configId, isWebhook: true, status: 503, failures: 2, waiting: 2 }),
+    ]);
+    hook.answer = (response) => void response.end();
+    expect(await store.redeliver({ tenantId, taskId }, undefined, OPERATOR_ACTOR)).toEqual([configId]);
+    while ((await configOf(database, task, configId))?.delivered !== 3) await delay(5);
+    expect(hook.sequences).toEqual([1, 2, 2, 2, 3]);
+    const { json, headers } = hook.received.at(-1)!;
+    expect(new Webhook(secret).verify(JSON.stringify(json), headers as Record<string, string>)).toMatchObject(
+      {
+        data: { webhook_id: id, state: 'completed' },
+      },
+    );
   } finally {
     hook.close();
     await worker.stop();

@@ -257,6 +257,30 @@ describe('a native webhook', () => {
     expect(await configOf(database, task, `webhook:${id}`)).toBeUndefined();
   });
 
+  it.each([
+    ['newest', [1, 3], { data: { state: 'completed', sequence: 3 } }],
+    [
+      'batch',
+      [1, 3],
+      { events: [{ data: { state: 'working' } }, { data: { state: 'completed' } }], sequences: [2, 3] },
+    ],
+  ])('is told of what waits in the mode "%s" if it asks for it', async (mode, sequences, body) => {
+    let finish = (): void => undefined;
+    hook.answer = (response, { sequence }) => {
+      finish = () => void response.setHeader('baton-push-mode', mode).end();
+      if (sequence !== 1) finish();
+    };
+    const { id, secret } = await create();
+    const task = await RunningTask.start(database, { tenantId });
+    await hook.reach(1);
+    await task.end();
+    finish();
+    await told(task, id, 3);
+    expect(hook.sequences).toEqual(sequences);
+    expect(hook.received[1]!.json).toMatchObject(body);
+    expect(verifies(secret, hook.received[1]!)).toBe(true);
+  });
+
   it.each<[string, (id: string, to: string) => Promise<unknown>, number[]]>([
     ['deleted', (id) => fixture.webhooks.remove(tenantId, id, by), []],
     ['disabled', (id) => fixture.webhooks.change(tenantId, id, { enabled: false }, by), []],
