@@ -108,6 +108,22 @@ describe('a group commit', () => {
     expect(seen).toEqual([['x', 'y', 'free', 'free'], ['x'], ['x']]);
   });
 
+  it('writes the twin of an item after it, and holds up nobody else', async () => {
+    const { groups, flush } = controlled();
+    const commit = new GroupCommit(flush, { maxItems: 10, identify: (item) => item });
+    const twins = ['x', 'x', 'x'].map((item) => commit.submit('a', item));
+    await nextTurn();
+    const other = commit.submit('a', 'y');
+    await nextTurn();
+    expect(groups.map(({ items }) => items)).toEqual([['x'], ['y']]);
+    for (const index of [1, 0, 2, 3]) {
+      groups[index]?.end();
+      await nextTurn();
+    }
+    expect(groups.map(({ items }) => items)).toEqual([['x'], ['y'], ['x'], ['x']]);
+    expect(await told([...twins, other])).toEqual(['x done', 'x done', 'x done', 'y done']);
+  });
+
   it('tells the error of one item to its caller alone', async () => {
     const seen: string[][] = [];
     const commit = new GroupCommit(refusing(['bad', 'worse'], seen), { maxItems: 10 });

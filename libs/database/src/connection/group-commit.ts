@@ -10,7 +10,7 @@ interface GroupLimits<Item> {
   weigh?: (item: Item) => number;
   /** Maximum number of flushes of one lane that are under way at the same time. */
   maxFlushes?: number;
-  /** Two items with the same identity never go in one flush: the later one goes with a later flush. */
+  /** Two items with the same identity are never written at the same time: the later one waits for the end of the flush. */
   identify?: (item: Item) => string | undefined;
 }
 
@@ -26,6 +26,8 @@ interface Waiting<Item, Outcome> {
 interface Lane<Item, Outcome> {
   waiting: Waiting<Item, Outcome>[];
   flushes: number;
+  /** Of the items that are being flushed. */
+  identities: Set<string>;
   isScheduled: boolean;
 }
 
@@ -71,7 +73,9 @@ export class GroupCommit<Item, Outcome> {
   submit(lane: string, item: Item): Promise<Outcome> {
     const weight = this.limits.weigh(item);
     const identity = this.limits.identify(item);
-    const found = this.lanes.get(lane) ?? { waiting: [], flushes: 0, isScheduled: false };
+    const found = this.lanes.get(lane) ?? {
+      ...{ waiting: [], flushes: 0, identities: new Set(), isScheduled: false },
+    };
     this.lanes.set(lane, found);
     return new Promise((resolve, reject) => {
       found.waiting.push({ item, weight, identity, resolve, reject });
@@ -90,21 +94,24 @@ export class GroupCommit<Item, Outcome> {
 
   private async flushNext(name: string, lane: Lane<Item, Outcome>): Promise<void> {
     const group = this.takeGroup(lane);
+    // Everybody waits for a twin: the end of its flush comes here again.
+    if (group.length === 0) return;
     lane.flushes += 1;
     // There may be more than one group holds.
     this.schedule(name, lane);
     await this.write(name, group);
     lane.flushes -= 1;
+    for (const { identity } of group) if (identity !== undefined) lane.identities.delete(identity);
     if (lane.waiting.length === 0 && lane.flushes === 0) this.lanes.delete(name);
     else this.schedule(name, lane);
   }
 
-  /** The oldest items that may go together. There is at least one. */
+  /** The oldest items that may go together. None: all of them wait for the end of a flush. */
   private takeGroup(lane: Lane<Item, Outcome>): Waiting<Item, Outcome>[] {
     const { maxItems, maxWeight } = this.limits;
     const group: Waiting<Item, Outcome>[] = [];
     const later: Waiting<Item, Outcome>[] = [];
-    const identities = new Set<string>();
+    const { identities } = lane;
     let total = 0;
     for (const [i, next] of lane.waiting.entries()) {
       const { weight, identity } = next;
