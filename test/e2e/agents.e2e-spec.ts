@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DRIVERS } from '../support/index.js';
@@ -18,6 +18,9 @@ describe.each(DRIVERS)('agents in code on %s', (driver) => {
     writeFileSync(WITNESS_FILE, '');
     const agents = join(folder, 'agents');
     for (const each of AGENTS) cpSync(each, agents, { recursive: true });
+    mkdirSync(join(agents, 'broken'));
+    writeFileSync(join(agents, 'broken/agent.yaml'), 'name: B\ndescription: Breaks.\nruntime: executor\n');
+    writeFileSync(join(agents, 'broken/index.mjs'), '\n\nthrow new Error("no key");\n');
     const env = { BATON_AGENTS_DIR: agents, WITNESS_FILE };
     stack = await Stack.start({ driver, apis: 2, workers: 2, env });
     ({ token } = await stack.createTenant());
@@ -52,6 +55,18 @@ describe.each(DRIVERS)('agents in code on %s', (driver) => {
 
   // Messaging has no part in these: once is enough.
   if (driver === 'postgres') {
+    describe('an agent whose module throws when it is loaded', () => {
+      it('keeps no other from working, and is named with file, line and reason', async () => {
+        const headers = { authorization: `Bearer ${token}` };
+        const list = await fetch(`${stack.url(0)}/v1/agents`, { headers });
+        expect(await list.json()).toMatchObject({
+          load_failures: [
+            { agent: 'broken', file: 'broken/index.mjs', line: 3, reason: 'could not be loaded: no key' },
+          ],
+        });
+      });
+    });
+
     describe('a run that kills its process again and again', () => {
       it('ends failed, with the reason, after its attempts', async () => {
         const { result } = await callerOf('poison').call('SendMessage', sendParams('die'));

@@ -47,11 +47,15 @@ export const CARD_SCOPES = ['agents:read', 'tasks:read', 'agents:call'] as const
 
 /** Throws `forbidden`, naming what is missing, unless the caller has `admin` or one of the scopes that are `enough`. */
 export function requireScope(enough: readonly Scope[], scopes: readonly Scope[]): void {
-  if (scopes.includes('admin') || enough.some((scope) => scopes.includes(scope))) return;
+  if (hasScope(enough, scopes)) return;
   throw new ProtocolError('forbidden', `the token lacks the scope ${enough.join(' or ')}`, {
     metadata: { missingScope: enough[0] ?? '' },
   });
 }
+
+/** Whether one of the scopes is enough. `admin` always is. */
+export const hasScope = (enough: readonly Scope[], scopes: readonly Scope[]): boolean =>
+  scopes.includes('admin') || enough.some((scope) => scopes.includes(scope));
 
 /** What decides which tasks a caller reaches. */
 export interface Reacher {

@@ -11,7 +11,7 @@ export {
 export { agentSchema } from './runtime-configs.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
-export { type InstalledAgent, loadInstalledAgents } from './installed-agents.js';
+export { type InstalledAgent, type LoadFailure, loadInstalledAgents } from './installed-agents.js';
 export * from './runtime.js';
 export { namedCallees, parseWholeDocument, refusedCommands } from './definition-checks.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';

@@ -10,7 +10,11 @@ import { checkExecutors } from './runtimes/executor/check-executors.js';
 jest.mock('./runtimes/executor/check-executors.js', () => ({
   checkExecutors: jest.fn((folders: { folder: string }[]) =>
     Promise.resolve(
-      folders.map(({ folder }) => (folder.endsWith('broken') ? `${folder}: broken` : undefined)),
+      folders.map(({ folder }) =>
+        folder.endsWith('broken')
+          ? { file: 'index.js', line: 3, reason: `${folder}/x.js is broken` }
+          : undefined,
+      ),
     ),
   ),
 }));
@@ -20,6 +24,7 @@ const load = (from: string) => loadInstalledAgents(from, ENVIRONMENT, Logger.sil
 
 const AGENT = 'name: A\ndescription: An agent\nruntime: executor\n';
 let directory: string;
+const matching = (pattern: RegExp) => expect.stringMatching(pattern) as string;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'baton-agents-'));
@@ -38,8 +43,8 @@ describe('installed agents', () => {
     await write('.git', AGENT);
     await write('node_modules', AGENT);
     await writeFile(join(directory, 'README.md'), '');
-    const { agents, errors } = await load(directory);
-    expect(errors).toEqual([]);
+    const { agents, failures } = await load(directory);
+    expect(failures).toEqual([]);
     expect(agents).toMatchObject([
       { slug: 'for-all', tenants: null, definition: { name: 'A', version: '1.0.0', config: {} } },
       { slug: 'good', tenants: ['demo'], definition: { config: { module: 'dist/main.js' } } },
@@ -57,23 +62,64 @@ describe('installed agents', () => {
     await write('echo', AGENT);
     await write('e-module', `${AGENT}config: { module: ../x.js }\n`);
     await write('f-runtime', AGENT.replace('executor', 'echo'));
-    const { agents, errors } = await load(directory);
+    const { agents, failures } = await load(directory);
     expect(agents.map(({ slug }) => slug)).toEqual(['for-all', 'good']);
-    const file = (slug: string) => join(directory, slug, 'agent.yaml');
-    expect(errors).toEqual([
-      expect.stringContaining(`${file('b-field')}: skills[0].name: `),
-      expect.stringContaining(`${file('c-yaml')}: `),
-      expect.stringContaining(`${file('d-none')}: `),
-      `${file('e-module')}: config.module: must be a path inside the folder of the agent`,
-      expect.stringContaining(`${file('echo')}: slug: "echo" is the name of a built-in agent`),
-      `${file('f-runtime')}: runtime: must be "executor"`,
-      `${join(directory, 'a-broken')}: broken`,
+    const all = { tenants: null };
+    expect(failures).toEqual([
+      {
+        ...all,
+        slug: 'b-field',
+        file: 'b-field/agent.yaml',
+        line: 4,
+        reason: matching(/^skills\[0\]\.name: /),
+      },
+      expect.objectContaining({ slug: 'b-field', line: 4, reason: matching(/^skills\[0\]\.description: /) }),
+      // Whoever may use it is not known, so only operators see it.
+      { slug: 'c-yaml', file: 'c-yaml/agent.yaml', line: 1, tenants: [], reason: matching(/./) },
+      { slug: 'd-none', file: 'd-none/agent.yaml', line: null, tenants: [], reason: matching(/ENOENT/) },
+      expect.objectContaining({
+        ...{ file: 'e-module/agent.yaml', line: 4 },
+        reason: 'config.module: must be a path inside the folder of the agent',
+      }),
+      expect.objectContaining({ slug: 'echo', reason: matching(/"echo" is the name of a built-in agent/) }),
+      {
+        ...all,
+        slug: 'f-runtime',
+        file: 'f-runtime/agent.yaml',
+        line: 3,
+        reason: 'runtime: must be "executor"',
+      },
+      // Whoever sees it does not learn where the folder is.
+      { ...all, slug: 'a-broken', file: 'a-broken/index.js', line: 3, reason: 'a-broken/x.js is broken' },
     ]);
+    expect(JSON.stringify(failures)).not.toContain(directory);
+  });
+
+  it('that are broken are known to the tenants that they name', async () => {
+    const folder = await mkdtemp(join(directory, '.tenants-'));
+    const at = async (slug: string, tenants: string): Promise<void> => {
+      await mkdir(join(folder, slug));
+      await writeFile(join(folder, slug, 'agent.yaml'), `name: A\nruntime: executor\n${tenants}`);
+    };
+    await at('all', '');
+    await at('some', 'tenants: [one, two, 3]');
+    await at('wrong', 'tenants: one');
+    const { failures } = await load(folder);
+    const known = failures.map(({ slug, tenants }) => [slug, tenants]);
+    expect(Object.fromEntries(known)).toEqual({ all: null, some: ['one', 'two'], wrong: [] });
   });
 
   it('are none when their directory can not be read', async () => {
-    const { agents, errors } = await load(join(directory, 'no-such'));
+    const { agents, failures } = await load(join(directory, 'no-such'));
     expect(agents).toEqual([]);
-    expect(errors).toEqual([expect.stringMatching(/^BATON_AGENTS_DIR can not be read: .*ENOENT/)]);
+    expect(failures).toEqual([
+      {
+        slug: null,
+        file: '',
+        line: null,
+        tenants: [],
+        reason: matching(/^BATON_AGENTS_DIR can not be read: .*ENOENT/),
+      },
+    ]);
   });
 });

@@ -1,16 +1,13 @@
-import {
-  type AgentDefinition,
-  type ParsedAgentDefinition,
-  assertAgentSlug,
-  parseAgentDefinition,
-} from '@baton/a2a';
+import { type AgentDefinition, assertAgentSlug, parseAgentDefinition, ProtocolError } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import type { Logger } from '@baton/telemetry';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Document, LineCounter, Node } from 'yaml';
 import { assertConfig } from './runtime-configs.js';
 import { checkExecutors } from './runtimes/executor/check-executors.js';
 import { checkOptions, executorConfig } from './runtimes/executor/executor-config.js';
+import type { LoadFault } from './runtimes/executor/protocol.js';
 
 /** The file with an agent's definition, beside its module. */
 const AGENT_FILE = 'agent.yaml';
@@ -24,38 +21,68 @@ export interface InstalledAgent {
   tenants: string[] | null;
 }
 
+/** Why an agent of the operator is not there, or one reason of several. */
+export interface LoadFailure {
+  /** The folder's name; null: the directory itself can not be read. */
+  slug: string | null;
+  /** Relative to `BATON_AGENTS_DIR`. */
+  file: string;
+  line: number | null;
+  /** Names the field, if one is wrong. */
+  reason: string;
+  /** Slugs of the tenants that could use the agent; null = all. Empty if that can not be known: only operators may see it. */
+  tenants: string[] | null;
+}
+
 /**
  * Reads all agents of a directory, and loads each module once in a child process to check it. Broken agents are left
  * out and do not affect the others. Never rejects.
  *
  * @param directory absolute path; each folder in it is an agent, and its name is the slug
- * @returns the agents that can run, and one sentence with file and field for each broken agent
+ * @returns the agents that can run, and what is wrong with the others
  */
 export async function loadInstalledAgents(
   directory: string,
   environment: Environment,
   logger: Logger,
-): Promise<{ agents: InstalledAgent[]; errors: string[] }> {
+): Promise<{ agents: InstalledAgent[]; failures: LoadFailure[] }> {
   const read: InstalledAgent[] = [];
-  const errors: string[] = [];
+  const failures: LoadFailure[] = [];
   try {
     for (const slug of await agentFolders(directory)) {
-      await readAgent(join(directory, slug), slug).then(
-        (agent) => read.push(agent),
-        (error: unknown) => errors.push(reasonOf(error)),
-      );
+      const found = await readAgent(directory, slug);
+      if (Array.isArray(found)) failures.push(...found);
+      else read.push(found);
     }
     const folders = read.map(({ slug, definition: { config } }) => ({
       folder: join(directory, slug),
       module: executorConfig.parse(config).module,
     }));
-    const problems = await checkExecutors(folders, checkOptions(environment, logger));
-    errors.push(...problems.filter((problem) => problem !== undefined));
-    return { agents: read.filter((_, i) => problems[i] === undefined), errors };
+    const faults = await checkExecutors(folders, checkOptions(environment, logger));
+    const agents = read.filter(({ slug, tenants }, i) => {
+      const fault = faults[i];
+      if (fault) failures.push(failureOf(directory, slug, tenants, fault));
+      return fault === undefined;
+    });
+    return { agents, failures };
   } catch (error) {
-    return { agents: [], errors: [...errors, `BATON_AGENTS_DIR can not be read: ${reasonOf(error)}`] };
+    const reason = `BATON_AGENTS_DIR can not be read: ${reasonOf(error)}`;
+    return { agents: [], failures: [...failures, { slug: null, file: '', line: null, reason, tenants: [] }] };
   }
 }
+
+/** @param fault its file is relative to the agent's folder */
+const failureOf = (
+  directory: string,
+  slug: string,
+  tenants: string[] | null,
+  { file, line, reason }: LoadFault,
+): LoadFailure => ({
+  ...{ slug, tenants, line: line ?? null },
+  file: join(slug, file),
+  // Who sees it need not know where the operator keeps the agents.
+  reason: reason.replaceAll(join(directory, '/'), ''),
+});
 
 /** Follows symbolic links. Skips `node_modules`, which holds packages that agents share. */
 async function agentFolders(directory: string): Promise<string[]> {
@@ -70,23 +97,63 @@ const isDirectory = (path: string): Promise<boolean> =>
     () => false,
   );
 
-async function readAgent(folder: string, slug: string): Promise<InstalledAgent> {
-  const { tenants = null, ...definition } = await readAgentFile(join(folder, AGENT_FILE), slug);
-  return { slug, definition, tenants };
-}
-
-/** Throws an Error that starts with the file's path. */
-async function readAgentFile(file: string, slug: string): Promise<ParsedAgentDefinition> {
+/** @returns the agent, or all that is wrong in its file */
+async function readAgent(directory: string, slug: string): Promise<InstalledAgent | LoadFailure[]> {
+  // Which tenants may know of the agent. Until the file is read, none.
+  let known: string[] | null = [];
+  let lineOf = (_field: string): number | undefined => undefined;
   try {
     assertAgentSlug(slug);
-    const { parse } = await import('yaml');
-    const definition = parseAgentDefinition(parse(await readFile(file, 'utf8')));
-    if (definition.runtime !== 'executor') throw new Error('runtime: must be "executor"');
+    const { parseDocument, LineCounter } = await import('yaml');
+    const lines = new LineCounter();
+    const text = await readFile(join(directory, slug, AGENT_FILE), 'utf8');
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+    lineOf = (field) => lineIn(document, lines, field);
+    if (document.errors.length > 0) {
+      return document.errors.map(({ message, pos: [start] }) =>
+        failureOf(directory, slug, known, {
+          ...{ file: AGENT_FILE, line: lines.linePos(start).line },
+          reason: message.replace(/[:.]$/, ''),
+        }),
+      );
+    }
+    const raw: unknown = document.toJS();
+    known = tenantsIn(raw);
+    const { tenants = null, ...definition } = parseAgentDefinition(raw);
+    if (definition.runtime !== 'executor') throw ProtocolError.invalidParams('runtime', 'must be "executor"');
     assertConfig(definition);
-    return definition;
+    return { slug, definition, tenants };
   } catch (error) {
-    throw new Error(`${file}: ${reasonOf(error)}`, { cause: error });
+    return faultsOf(error).map(({ field, reason }) =>
+      failureOf(directory, slug, known, { file: AGENT_FILE, line: lineOf(field), reason }),
+    );
   }
+}
+
+/** The tenants of a definition that may have faults elsewhere. Empty if they are wrong themselves. */
+function tenantsIn(raw: unknown): string[] | null {
+  if (typeof raw !== 'object' || raw === null) return [];
+  const { tenants = null } = raw as { tenants?: unknown };
+  if (tenants === null) return null;
+  return Array.isArray(tenants) ? tenants.filter((name) => typeof name === 'string') : [];
+}
+
+/** The line of a field such as `skills[0].name`, or of the nearest one around it. */
+function lineIn(document: Document.Parsed, lines: LineCounter, field: string): number {
+  const path = field.split(/[.[\]]+/).flatMap((step) => (step === '' ? [] : [step]));
+  for (; path.length > 0; path.pop()) {
+    const steps = path.map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+    const node = document.getIn(steps, true) as Node | undefined;
+    if (node?.range) return lines.linePos(node.range[0]).line;
+  }
+  return 1;
+}
+
+/** Each wrong field, or the error itself. */
+function faultsOf(error: unknown): { field: string; reason: string }[] {
+  const violations = error instanceof ProtocolError ? (error.detail.violations ?? []) : [];
+  if (violations.length === 0) return [{ field: '', reason: reasonOf(error) }];
+  return violations.map(({ field, description }) => ({ field, reason: `${field}: ${description}` }));
 }
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

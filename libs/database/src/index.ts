@@ -42,6 +42,7 @@ export { type StreamClaim, StreamCountStore } from './tenants/stream-count.store
 export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.store.js';
 export {
   type KnownWorker,
+  type LoadFailure,
   type WorkerLoad,
   type WorkerProcess,
   WorkerStore,

@@ -8,8 +8,9 @@ export { OperationTable } from './operations/operation-table.js';
 export { type RequestFilter, RequestListing } from './operations/request-listing.js';
 export { PlatformGauges } from './platform/platform-gauges.js';
 export { PlatformReadiness } from './platform/platform-readiness.js';
-export { WorkerWatch } from './platform/worker-watch.js';
+export { LIVE_LEASES, WorkerWatch } from './platform/worker-watch.js';
 export { ActiveRuns } from './runs/active-runs.js';
+export { WorkerPresence } from './runs/worker-presence.js';
 export { Schedules } from './schedules/schedules.js';
 export { type OpenWork, PrincipalWork, type StoppedWork } from './tenants/principal-work.js';
 export { BoundHosts, type HostTarget } from './tenants/bound-hosts.js';
@@ -44,6 +45,7 @@ export type {
   TaskRelations,
   TrustedIssuer,
   KnownWorker,
+  LoadFailure,
   RunErrorRecord,
   Schedule,
   Webhook,

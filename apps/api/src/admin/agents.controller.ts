@@ -1,5 +1,5 @@
 import { parseWholeDocument } from '@baton/agents';
-import { AgentDirectory, type Author, Catalog, TenantSettings } from '@baton/tasks';
+import { AgentDirectory, type Author, Catalog, TenantSettings, WorkerWatch } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -15,6 +15,7 @@ import {
   agentWrite,
   encodeAgent,
   encodeAgentSummary,
+  encodeLoadFailures,
   encodeWrite,
 } from '../rest/agents/agent-json.js';
 import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../rest/paging.js';
@@ -29,6 +30,7 @@ export class AdminAgentsController {
     private readonly catalog: Catalog,
     private readonly directory: AgentDirectory,
     private readonly bodies: BodyReader,
+    private readonly workers: WorkerWatch,
   ) {}
 
   @Describe({
@@ -44,9 +46,12 @@ export class AdminAgentsController {
   ): Promise<z.infer<typeof agentList>> {
     const { id: tenantId } = await this.settings.find(slug);
     const asked = readPage(limit, cursor);
-    const found = await this.catalog.page({ tenantId }, oneMore(asked));
+    const [found, failures] = await Promise.all([
+      this.catalog.page({ tenantId }, oneMore(asked)),
+      asked.after === undefined ? this.workers.loadFailures({ tenantId }) : [],
+    ]);
     const { page, nextCursor } = pageOf(found, (agent) => agent.slug, asked);
-    return { agents: page.map(encodeAgentSummary), next_cursor: nextCursor };
+    return { agents: page.map(encodeAgentSummary), ...encodeLoadFailures(failures), next_cursor: nextCursor };
   }
 
   @Describe({

@@ -20,6 +20,7 @@ import { OnManagementPort } from '../management/management-port.js';
 import { textQuery } from '../openapi/query-pipe.js';
 import { Describe } from '../openapi/route.js';
 import { a2aSchema, timeSchema } from '../openapi/schemas.js';
+import { encodeWorkerFailure, workerFailure } from '../rest/agents/agent-json.js';
 import {
   AGAIN,
   deadLetter,
@@ -115,6 +116,7 @@ const workerList = z.object({
       running: z.int(),
       started_at: timeSchema,
       seen_at: timeSchema.describe('The last sign of life'),
+      load_failures: z.array(workerFailure).describe('Agents in code that it could not load when it started'),
     }),
   ),
 });
@@ -169,9 +171,10 @@ export class AdminPlatformController {
   async listWorkers(): Promise<z.infer<typeof workerList>> {
     const workers = await this.desk.listWorkers();
     return {
-      workers: workers.map(({ id, host, pid, concurrency, running, startedAt, seenAt }) => ({
+      workers: workers.map(({ id, host, pid, concurrency, running, startedAt, seenAt, loadFailures }) => ({
         ...{ id, host, pid, concurrency, running },
         ...{ started_at: startedAt.toISOString(), seen_at: seenAt.toISOString() },
+        load_failures: loadFailures.map(encodeWorkerFailure),
       })),
     };
   }

@@ -325,9 +325,10 @@ describe('what the API takes and answers is what its document says', () => {
     await operator.call('bindHost', { names: host, body: { tenant: TENANT, agent: 'echo' } });
     await operator.call('listHosts');
     await operator.call('unbindHost', { names: host });
+    const failure = { slug: 'helper', file: 'helper/index.mjs', line: null, reason: 'boom', tenants: null };
     await app
       .get(WorkerStore, { strict: false })
-      .seen({ id: randomUUID(), host: 'w', pid: 7, concurrency: 4 }, 1000);
+      .reportFailures({ id: randomUUID(), host: 'w', pid: 7, concurrency: 4 }, [failure]);
     await operator.call('listWorkers');
     await operator.call('getRequest', { names: { ...names, id: await makeTask() } });
     const agent = { name: 'Second', description: 'Says it again', runtime: 'echo', slug: 'second' };

@@ -1,5 +1,5 @@
 import { agentMessage, dataPart, type Scope, TaskState, textPart } from '@baton/a2a';
-import { type ClaimedRun, Database, RunStore, type Tenant, TenantStore } from '@baton/database';
+import { type ClaimedRun, Database, RunStore, type Tenant, TenantStore, WorkerStore } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -232,6 +232,19 @@ describe('baton usage and status', () => {
     expect((await baton('status')).out).toMatch(/^server +http:\S+: ready\nsubmitted +\d+\n/);
     expect((await baton('status', 'baton_wrong')).code).toBe(4);
     expect((await baton('status --url http://127.0.0.1:1')).code).toBe(5);
+  });
+});
+
+describe('an agent in code that workers could not load', () => {
+  it('is named by agents list and status, with file, line and reason', async () => {
+    const failure = { slug: 'helper', file: 'helper/index.mjs', line: 3, reason: 'boom', tenants: null };
+    const worker = { id: randomUUID(), host: 'w', pid: 7, concurrency: 4 };
+    await get(WorkerStore).reportFailures(worker, [failure]);
+    const named = 'Agent helper could not be loaded: helper/index.mjs:3: boom';
+    expect(await baton('agents list')).toMatchObject({ code: 0, err: named });
+    expect(await baton('status')).toMatchObject({ code: 0, err: named });
+    expect(await baton('status', await tokenFor(['tasks:read']))).toMatchObject({ code: 0, err: '' });
+    await get(WorkerStore).remove(worker.id);
   });
 });
 

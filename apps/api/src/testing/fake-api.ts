@@ -419,6 +419,7 @@ function tasksModule({
     ],
     exports: [
       PlatformReadiness,
+      WorkerWatch,
       Catalog,
       OperationTable,
       AgentDirectory,

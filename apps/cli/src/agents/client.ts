@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { oneLine } from '../output.js';
 import { type ApiClient, RefusedError } from '../server.js';
 
 /** An agent as the server shows it. */
@@ -16,6 +17,15 @@ export interface ListedAgent extends Omit<ShownAgent, 'definition'> {
   name: string;
   description: string;
   runtime: string;
+}
+
+/** An agent in code that workers could not load. */
+export interface LoadFailure {
+  /** Null: the folder of agents can not be read. */
+  agent: string | null;
+  file: string;
+  line: number | null;
+  reason: string;
 }
 
 export interface ShownVersion {
@@ -61,6 +71,11 @@ export class AgentsClient {
     return this.api.list<ListedAgent>('agents', 'agents');
   }
 
+  /** Empty for a token without `agents:write`. */
+  loadFailures(): Promise<LoadFailure[]> {
+    return readLoadFailures(this.api, 'agents');
+  }
+
   versions(name: string): Promise<ShownVersion[]> {
     return this.api.list<ShownVersion>(`${pathOf(name)}/versions`, 'versions');
   }
@@ -90,6 +105,16 @@ export class AgentsClient {
     await this.api.call('DELETE', pathOf(name));
   }
 }
+
+/** @param path of a list of agents */
+export async function readLoadFailures(api: ApiClient, path: string): Promise<LoadFailure[]> {
+  const page = await api.call<{ load_failures?: LoadFailure[] }>('GET', `${path}?limit=1`);
+  return page.load_failures ?? [];
+}
+
+/** A line for people: what, where and why. */
+export const failureText = ({ agent, file, line, reason }: LoadFailure): string =>
+  `Agent ${agent ?? '-'} could not be loaded: ${file}${line === null ? '' : `:${line}`}: ${oneLine(reason, 300)}`;
 
 const pathOf = (name: string): string => `agents/${encodeURIComponent(name)}`;
 

@@ -1,14 +1,14 @@
 import { type Agent, parseAgentDocument } from '@baton/a2a';
 import { agentSchema, BUILTIN_AGENTS } from '@baton/agents';
 import { ComputePool } from '@baton/compute';
-import { agentSummary, type AgentSummary, OPERATOR_ACTOR, type Tenant } from '@baton/database';
-import { Catalog } from '@baton/tasks';
+import { agentSummary, type AgentSummary, OPERATOR_ACTOR, type Tenant, WorkerStore } from '@baton/database';
+import { Catalog, LIVE_LEASES } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
 import type { Cli } from '../cli.js';
 import { oneLine, printValue, printTable } from '../output.js';
 import { type OperatorOptions as TargetOptions, overAdminApi } from '../operator/admin-target.js';
-import { requireTenant, UNTOLD, withMessaging, withPlatform } from '../platform.js';
-import type { ListedAgent, ShownAgent, Written } from './client.js';
+import { requireTenant, UNTOLD, withDatabase, withMessaging, withPlatform } from '../platform.js';
+import { failureText, type ListedAgent, readLoadFailures, type ShownAgent, type Written } from './client.js';
 import { ofFile, readAgentFile } from './files.js';
 
 const AUTHOR = { by: 'operator', actor: OPERATOR_ACTOR } as const;
@@ -31,9 +31,10 @@ export async function listAgents(cli: Cli, options: OperatorOptions): Promise<vo
   const { terminal } = cli;
   const remote = overAdminApi(cli, options, async (api, path) => {
     const { default_agent: defaultAgent } = await api.call<{ default_agent: string }>('GET', path);
-    return { agents: await api.list<ListedAgent>(`${path}/agents`, 'agents'), defaultAgent };
+    const listed = await api.list<ListedAgent>(`${path}/agents`, 'agents');
+    return { agents: listed, failures: await readLoadFailures(api, `${path}/agents`), defaultAgent };
   });
-  const { agents, defaultAgent } = await (remote ?? readAgents(cli, options));
+  const { agents, failures, defaultAgent } = await (remote ?? readAgents(cli, options));
   const records = agents.map(({ id, slug, name, description, version, runtime, origin, enabled }) => ({
     ...{ id, slug, name, description, version, runtime, origin, enabled },
     default: slug === defaultAgent,
@@ -48,11 +49,12 @@ export async function listAgents(cli: Cli, options: OperatorOptions): Promise<vo
   ]);
   if (options.json) printValue(terminal, records);
   else printTable(terminal, TITLES, rows, '');
+  for (const failure of failures) terminal.err(failureText(failure));
 }
 
 /** The agents of a tenant in the database, without their definitions. */
 async function readAgents({ source }: Cli, { tenant }: OperatorOptions) {
-  return withPlatform(source, async (platform) => {
+  return withDatabase(source, async ({ database, ...platform }) => {
     const { id, defaultAgent } = await requireTenant(platform.tenants, tenant);
     const found: AgentSummary[] = BUILTIN_AGENTS.map(agentSummary);
     for (let after: string | undefined, isMore = true; isMore;) {
@@ -64,7 +66,11 @@ async function readAgents({ source }: Cli, { tenant }: OperatorOptions) {
     const agents = found.map(({ status, version = null, ...agent }) => ({
       ...{ ...agent, version, enabled: status === undefined },
     }));
-    return { agents, defaultAgent };
+    const liveMs = platform.environment.leaseMs * LIVE_LEASES;
+    const failures = (await new WorkerStore(database).loadFailures(id, liveMs)).map(
+      ({ slug, tenants: _, ...failure }) => ({ agent: slug, ...failure }),
+    );
+    return { agents, failures, defaultAgent };
   });
 }
 

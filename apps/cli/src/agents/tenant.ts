@@ -1,7 +1,7 @@
 import { type Cli, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
 import { formatTime, oneLine, printValue, printTable } from '../output.js';
 import { ApiClient, type TargetOptions } from '../server.js';
-import { AgentsClient, agentText, documentOf, type Written } from './client.js';
+import { AgentsClient, agentText, documentOf, failureText, type Written } from './client.js';
 import { type Change, planChanges, warningsOf, writeChange } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];
@@ -54,13 +54,15 @@ function titleOf({ slug, outcome, version, file }: Change, { dryRun }: ApplyOpti
 }
 
 export async function listOwnAgents(cli: Cli, options: ServerOptions): Promise<void> {
-  const agents = await clientOf(cli, options).list();
+  const client = clientOf(cli, options);
+  const agents = await client.list();
   const rows = agents.map((agent) => [
     ...[agent.slug, agent.name, agent.runtime, agent.origin],
     ...[String(agent.version ?? '-'), agent.enabled ? 'yes' : 'no', oneLine(agent.description, 60)],
   ]);
   if (options.json) printValue(cli.terminal, agents);
   else printTable(cli.terminal, TITLES, rows, '');
+  for (const failure of await client.loadFailures()) cli.terminal.err(failureText(failure));
 }
 
 /** As a file that can be applied again. */

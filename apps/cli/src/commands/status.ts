@@ -1,7 +1,15 @@
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
 import { printFields, printValue } from '../output.js';
-import { ApiClient, findTarget, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import {
+  ApiClient,
+  findTarget,
+  RefusedError,
+  type TargetOptions,
+  TOKEN_OPTION,
+  URL_OPTION,
+} from '../server.js';
+import type { LoadFailure } from '../agents/client.js';
 import { RequestsClient } from '../tasks/requests-client.js';
 
 /** States of tasks that go on or wait. */
@@ -39,8 +47,10 @@ async function printStatus(cli: Cli, options: Options): Promise<void> {
     ...{ tasks: sum('tasks'), failed: sum('failed') },
     ...{ input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') },
   };
+  const failures = await failuresOf(api);
   if (options.json) {
-    printValue(cli.terminal, { url: target.url, ready: isReady, tasks: counts, last_24_hours: day });
+    const status = { url: target.url, ready: isReady, tasks: counts, last_24_hours: day };
+    printValue(cli.terminal, { ...status, load_failures: failures });
   } else {
     printFields(
       cli.terminal,
@@ -52,9 +62,25 @@ async function printStatus(cli: Cli, options: Options): Promise<void> {
       ],
       16,
     );
+    const { failureText } = await agentsClient();
+    for (const failure of failures) cli.terminal.err(failureText(failure));
   }
   if (!isReady)
     throw new OperatorError(`${target.url} is not ready: /readyz on its management port says why.`);
+}
+
+// Loaded when called, so that a command starts fast.
+const agentsClient = () => import('../agents/client.js');
+
+/** The agents in code that could not be loaded. None for a token that may not see agents. */
+async function failuresOf(api: ApiClient): Promise<LoadFailure[]> {
+  try {
+    const { AgentsClient } = await agentsClient();
+    return await new AgentsClient(api).loadFailures();
+  } catch (error) {
+    if (error instanceof RefusedError && error.status === 403) return [];
+    throw error;
+  }
 }
 
 /** A page that is full may go on. */

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Cli, JsonOption } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { withOperations } from '../operator/platform-operations.js';
-import { formatTime, printValue, printTable } from '../output.js';
+import { formatTime, oneLine, printValue, printTable } from '../output.js';
 
 const TITLES = ['host', 'pid', 'runs', 'slots', 'started', 'last seen', 'id'];
 
@@ -18,5 +18,11 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
         ...[formatTime(startedAt), formatTime(seenAt), id],
       ]);
       printTable(cli.terminal, TITLES, rows, 'No worker has given a sign of life in the last hour.');
+      for (const { id, loadFailures } of workers) {
+        for (const { file, line, reason } of loadFailures) {
+          const at = line === null ? '' : `:${line}`;
+          cli.terminal.err(`Worker ${id} could not load ${file}${at}: ${oneLine(reason, 300)}`);
+        }
+      }
     });
 }

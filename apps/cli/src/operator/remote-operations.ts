@@ -4,6 +4,7 @@ import type {
   DeadPush,
   HostBinding,
   KnownWorker,
+  LoadFailure,
   RunErrorRecord,
   TrustedIssuer,
 } from '@baton/database';
@@ -64,6 +65,7 @@ interface ShownLetterJson extends LetterJson {
 type WorkerJson = Pick<KnownWorker, 'id' | 'host' | 'pid' | 'concurrency' | 'running'> & {
   started_at: string;
   seen_at: string;
+  load_failures: (Omit<LoadFailure, 'slug'> & { agent: string | null })[];
 };
 
 /** The API of operators, over all tenants: `/v1/admin`. Every error is an OperatorError. */
@@ -137,8 +139,9 @@ export class RemoteOperations implements PlatformOperations {
 
   async listWorkers(): Promise<KnownWorker[]> {
     const { workers } = await this.api.call<{ workers: WorkerJson[] }>('GET', 'admin/workers');
-    return workers.map(({ started_at: started, seen_at: seen, ...worker }) => ({
+    return workers.map(({ started_at: started, seen_at: seen, load_failures: failures, ...worker }) => ({
       ...{ ...worker, startedAt: new Date(started), seenAt: new Date(seen) },
+      loadFailures: failures.map(({ agent: slug, ...failure }) => ({ slug, ...failure })),
     }));
   }
 }

@@ -28,6 +28,40 @@ SELECT NOT EXISTS (
 ) AS is_eldest FROM self`,
 };
 
+/** An agent of the operator that a worker could not load. */
+export interface LoadFailure {
+  /** Null: the directory of agents can not be read. */
+  slug: string | null;
+  /** Relative to the directory of agents. */
+  file: string;
+  line: number | null;
+  reason: string;
+  /** Slugs or ids of the tenants that may know of it; null = all, empty = operators alone. */
+  tenants: string[] | null;
+}
+
+/** Failures that are kept per worker, and characters of their texts. */
+const MAX_FAILURES = 100;
+const MAX_TEXT = 1000;
+
+/** $1 id $2 host $3 pid $4 concurrency $5 failures */
+const REPORT: Statement = {
+  text: `
+INSERT INTO workers (id, host, pid, concurrency, load_failures) VALUES ($1, $2, $3, $4, $5::jsonb)
+ON CONFLICT (id) DO UPDATE SET load_failures = excluded.load_failures`,
+};
+
+/** $1 how long ago a worker may have given a sign of life, in ms $2 tenant $3 how many */
+const FAILURES: Statement = {
+  text: `
+SELECT f.slug, f.file, f.line, f.reason, f.tenants
+FROM workers w, jsonb_to_recordset(w.load_failures) AS f(slug text, file text, line int, reason text, tenants text[])
+WHERE w.seen_at > clock_timestamp() - $1::int * interval '1 millisecond'
+  AND (f.tenants IS NULL OR f.tenants && ARRAY[$2::text, (SELECT slug FROM tenants WHERE id = $2::text::uuid)])
+GROUP BY f.slug, f.file, f.line, f.reason, f.tenants
+ORDER BY f.slug, f.file, f.line, f.reason LIMIT $3`,
+};
+
 /** $1 id */
 const REMOVE: Statement = { name: 'worker-remove', text: 'DELETE FROM workers WHERE id = $1' };
 
@@ -69,7 +103,7 @@ export interface WorkerLoad {
 
 const LIST: Statement = {
   text: `
-SELECT id, host, pid, concurrency, started_at AS "startedAt", seen_at AS "seenAt",
+SELECT id, host, pid, concurrency, started_at AS "startedAt", seen_at AS "seenAt", load_failures AS "loadFailures",
   (SELECT count(*)::int FROM runs WHERE state = 'running' AND worker_id = w.id) AS running
 FROM workers w ORDER BY started_at, id`,
 };
@@ -81,6 +115,8 @@ export interface KnownWorker extends WorkerProcess {
   seenAt: Date;
   /** Runs that it executes. */
   running: number;
+  /** Agents in code that it could not load when it started. */
+  loadFailures: LoadFailure[];
 }
 
 /** The live workers and their slots. */
@@ -97,6 +133,29 @@ export class WorkerStore {
     const values = [id, host, pid, concurrency, liveMs];
     const [row] = await this.database.systemQuery<{ is_eldest: boolean }>(SEEN, values);
     return row?.is_eldest === true;
+  }
+
+  /** Called at boot. What is wrong with the agents in code of a worker is known until the worker ends. */
+  async reportFailures(worker: WorkerProcess, failures: readonly LoadFailure[]): Promise<void> {
+    const kept = failures.slice(0, MAX_FAILURES).map((failure) => ({
+      ...failure,
+      file: textOf(failure.file),
+      reason: textOf(failure.reason),
+    }));
+    const { id, host, pid, concurrency } = worker;
+    await this.database.systemQuery(REPORT, [id, host, pid, concurrency, JSON.stringify(kept)]);
+  }
+
+  /**
+   * What a tenant may know of the agents in code that live workers could not load, each once.
+   * @param liveMs how long ago a worker may have given its last sign of life
+   */
+  async loadFailures(tenantId: string, liveMs: number): Promise<LoadFailure[]> {
+    return this.database.systemQuery<LoadFailure & QueryResultRow>(FAILURES, [
+      liveMs,
+      tenantId,
+      MAX_FAILURES,
+    ]);
   }
 
   /** The worker takes no more runs. */
@@ -120,3 +179,6 @@ export class WorkerStore {
     await this.database.systemQuery(FORGET, []);
   }
 }
+
+/** Postgres stores no U+0000. */
+const textOf = (text: string): string => text.replaceAll('\0', '').slice(0, MAX_TEXT);

@@ -1,7 +1,9 @@
 import { Environment } from '@baton/config';
-import { type WorkerLoad, WorkerStore } from '@baton/database';
+import { isAllowedName } from '@baton/a2a';
+import { type LoadFailure, type WorkerLoad, WorkerStore } from '@baton/database';
 import { gauge, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import type { Viewer } from '../catalog/catalog.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 
 const LIVE_WORKERS = gauge('baton_live_workers', 'Workers with a recent sign of life');
@@ -11,9 +13,9 @@ const OLDEST_WAITING_RUN = gauge(
 );
 
 /** A worker without a heartbeat for this many leases is dead. A busy or restarting worker may miss a few. */
-const LIVE_LEASES = 3;
+export const LIVE_LEASES = 3;
 
-/** How many workers are alive and how long accepted runs have waited. */
+/** How many workers are alive, how long accepted runs have waited, and which agents in code could not be loaded. */
 @Injectable()
 export class WorkerWatch implements OnApplicationBootstrap {
   constructor(
@@ -33,6 +35,12 @@ export class WorkerWatch implements OnApplicationBootstrap {
   /** Rejects when Postgres is away. */
   load(): Promise<WorkerLoad> {
     return this.workers.load(this.environment.leaseMs * LIVE_LEASES);
+  }
+
+  /** The agents in code that would be there for the viewer if live workers could load them. */
+  async loadFailures({ tenantId, agents }: Viewer): Promise<LoadFailure[]> {
+    const found = await this.workers.loadFailures(tenantId, this.environment.leaseMs * LIVE_LEASES);
+    return found.filter(({ slug }) => slug === null || isAllowedName(agents, slug));
   }
 }
 

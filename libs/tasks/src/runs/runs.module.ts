@@ -34,6 +34,6 @@ import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
     WorkerIdentity,
     WorkerPresence,
   ],
-  exports: [ActiveRuns, WorkerIdentity],
+  exports: [ActiveRuns, WorkerIdentity, WorkerPresence],
 })
 export class RunsModule {}

@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { type WorkerProcess, WorkerStore } from '@baton/database';
+import { type LoadFailure, type WorkerProcess, WorkerStore } from '@baton/database';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -52,6 +52,11 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
       this.beat = this.report(() => this.seen());
     }, this.everyMs);
     this.timer.unref();
+  }
+
+  /** Tells operators and tenants which agents in code this worker could not load, for as long as it lives. */
+  reportFailures(failures: readonly LoadFailure[]): Promise<void> {
+    return this.workers.reportFailures(this.worker, failures);
   }
 
   /** It takes no more runs from now on. */

@@ -7,6 +7,7 @@ import type {
   Author,
   CatalogEntry,
   CatalogWrite,
+  LoadFailure,
   WriteOptions,
 } from '@baton/tasks';
 import type { FastifyRequest } from 'fastify';
@@ -44,7 +45,26 @@ const agentSummary = z
     runtime: z.string(),
   })
   .meta({ id: 'AgentSummary' });
-export const agentList = z.object({ agents: z.array(agentSummary), next_cursor: nextCursor });
+const loadFailure = z
+  .object({
+    agent: z.string().nullable().describe('Slug; null: the folder of agents can not be read'),
+    file: z.string().describe('Path in `BATON_AGENTS_DIR`'),
+    line: z.int().nullable(),
+    reason: z.string(),
+  })
+  .meta({ id: 'LoadFailure' });
+/** As operators see it. */
+export const workerFailure = loadFailure
+  .extend({ tenants: z.array(z.string()).nullable().describe('Null: every tenant; empty: not known') })
+  .meta({ id: 'WorkerLoadFailure' });
+export const agentList = z.object({
+  agents: z.array(agentSummary),
+  load_failures: z
+    .array(loadFailure)
+    .optional()
+    .describe('Agents in code that workers could not load. On the first page, if there are any'),
+  next_cursor: nextCursor,
+});
 export const agentAnswer = agentSummary
   .omit({ name: true, description: true, runtime: true })
   .extend({
@@ -86,6 +106,21 @@ export const versionAnswer = versionSummary
   .meta({ id: 'AgentVersion' });
 
 type Shown = Omit<Agent, 'id'> & Partial<Pick<CatalogEntry, 'id' | 'createdAt' | 'updatedAt'>>;
+
+/** @returns nothing if there are no failures */
+export const encodeLoadFailures = (failures: readonly LoadFailure[]) => ({
+  ...(failures.length > 0 && { load_failures: failures.map((failure) => encodeLoadFailure(failure)) }),
+});
+
+const encodeLoadFailure = ({ slug, file, line, reason }: LoadFailure): z.infer<typeof loadFailure> => ({
+  ...{ agent: slug, file, line, reason },
+});
+
+/** As operators see it. */
+export const encodeWorkerFailure = (failure: LoadFailure): z.infer<typeof workerFailure> => ({
+  ...encodeLoadFailure(failure),
+  tenants: failure.tenants,
+});
 
 /** An agent in a list. */
 export const encodeAgentSummary = (agent: AgentSummary): z.infer<typeof agentSummary> => {

@@ -1,7 +1,15 @@
+import { hasScope } from '@baton/a2a';
 import { agentSchema, namedCallees, parseWholeDocument, refusedCommands } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
-import { AgentDirectory, type Author, Catalog, type CatalogWrite, type WriteOptions } from '@baton/tasks';
+import {
+  AgentDirectory,
+  type Author,
+  Catalog,
+  type CatalogWrite,
+  WorkerWatch,
+  type WriteOptions,
+} from '@baton/tasks';
 import {
   Controller,
   Delete,
@@ -32,6 +40,7 @@ import {
   DRY_RUN,
   encodeAgent,
   encodeAgentSummary,
+  encodeLoadFailures,
   encodeWrite,
   etagOf,
   writeOptions,
@@ -50,6 +59,7 @@ export class AgentsController {
     private readonly directory: AgentDirectory,
     private readonly bodies: BodyReader,
     private readonly environment: Environment,
+    private readonly workers: WorkerWatch,
   ) {}
 
   @Describe({ id: 'listAgents', summary: 'Lists the agents by slug, without definitions', answer: agentList })
@@ -61,9 +71,15 @@ export class AgentsController {
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof agentList>> {
     const asked = readPage(limit, cursor);
-    const found = await this.catalog.page(callerOf(request), oneMore(asked));
+    const caller = callerOf(request);
+    // Who writes agents may read why they do not load. The text is what a module of the operator has thrown.
+    const looks = asked.after === undefined && hasScope(['agents:write'], caller.scopes);
+    const [found, failures] = await Promise.all([
+      this.catalog.page(caller, oneMore(asked)),
+      looks ? this.workers.loadFailures(caller) : [],
+    ]);
     const { page, nextCursor } = pageOf(found, ({ slug }) => slug, asked);
-    return { agents: page.map(encodeAgentSummary), next_cursor: nextCursor };
+    return { agents: page.map(encodeAgentSummary), ...encodeLoadFailures(failures), next_cursor: nextCursor };
   }
 
   @Describe({ id: 'getAgent', summary: 'Shows an agent', answer: agentAnswer, answerHeaders: ['ETag'] })

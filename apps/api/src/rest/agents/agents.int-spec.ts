@@ -1,4 +1,4 @@
-import { AgentCatalogStore } from '@baton/database';
+import { AgentCatalogStore, WorkerStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { app, ECHO, sql, Tenant } from './catalog-api.fixture.js';
 
@@ -233,5 +233,31 @@ describe('an agent of a tenant', () => {
     while (received.length === 0) await new Promise<void>((resolve) => (news = resolve));
     stop();
     expect(received).toEqual([{ type: 'catalog-changed', tenantId: tenant.id }]);
+  });
+});
+
+describe('agents in code that workers could not load', () => {
+  it('are listed for tenants that could use them, and only for who writes agents, while the worker lives', async () => {
+    const [tenant, other] = [await Tenant.create(), await Tenant.create()];
+    const workers = app.get(WorkerStore, { strict: false });
+    const failure = { slug: 'mine', file: 'mine/index.mjs', line: 3, reason: 'boom', tenants: [tenant.slug] };
+    const ofAll = { ...failure, slug: 'all', tenants: null, line: null };
+    const failures = [failure, { ...failure, slug: 'hidden', tenants: [] }, ofAll];
+    for (const id of ['w-1', 'w-2']) {
+      await workers.reportFailures({ id, host: 'w', pid: 7, concurrency: 4 }, failures);
+    }
+    const seen = async (asker: Tenant, query = '') => (await asker.ask('GET', query)).json.load_failures;
+    const shown = { agent: 'mine', file: 'mine/index.mjs', line: 3, reason: 'boom' };
+    const shownToAll = { ...shown, agent: 'all', line: null };
+    expect(await seen(tenant)).toEqual([shownToAll, shown]);
+    expect(await seen(other)).toEqual([shownToAll]);
+    expect(await seen(await tenant.with('agents:write'))).toEqual([shownToAll, shown]);
+    expect(await seen(await tenant.with('agents:read'))).toBeUndefined();
+    expect(await seen(await tenant.only(['mine'], 'agents:write'))).toEqual([shown]);
+    expect(await seen(tenant, '?cursor=ZWNobw')).toBeUndefined();
+    await sql(`UPDATE workers SET seen_at = now() - interval '1 day' WHERE id = 'w-1'`);
+    expect(await seen(tenant)).toHaveLength(2);
+    await workers.remove('w-2');
+    expect(await seen(tenant)).toBeUndefined();
   });
 });

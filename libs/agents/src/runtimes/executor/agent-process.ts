@@ -3,6 +3,7 @@ import { AgentChild, type ChildListener, type ChildOptions } from './agent-child
 import {
   type ErrorDetail,
   type FromAgent,
+  type LoadFault,
   type TurnRequest,
   cut,
   AgentCrash,
@@ -52,7 +53,7 @@ export class AgentProcess implements ChildListener {
   private readonly streams = new Map<number, TurnStream>();
   private readonly turns = new Map<number, TurnIds>();
   private readonly timer: NodeJS.Timeout;
-  private onLoaded: ((error: ErrorDetail | undefined) => void) | undefined;
+  private onLoaded: ((error: ErrorDetail | undefined, fault: LoadFault | undefined) => void) | undefined;
   private lastTurn = 0;
   private pingedAt: number | undefined;
   private hasSpoken = false;
@@ -72,9 +73,16 @@ export class AgentProcess implements ChildListener {
     this.timer.unref();
   }
 
-  /** Loads an agent's module. Resolves with the error of the module, if any. Rejects if the process dies. */
-  async load(folder: string, module: string | undefined): Promise<ErrorDetail | undefined> {
-    const loaded = new Promise<ErrorDetail | undefined>((resolve) => (this.onLoaded = resolve));
+  /**
+   * Loads an agent's module. Resolves with the error of the module, if any, and where it is. Rejects if the process dies.
+   */
+  async load(
+    folder: string,
+    module: string | undefined,
+  ): Promise<(ErrorDetail & { fault?: LoadFault | undefined }) | undefined> {
+    const loaded = new Promise<(ErrorDetail & { fault?: LoadFault | undefined }) | undefined>((resolve) => {
+      this.onLoaded = (error, fault) => resolve(error && { ...error, fault });
+    });
     this.child.send({ type: 'load', folder, module });
     const died = this.ended.then((reason) => {
       throw new Error(reason);
@@ -173,7 +181,7 @@ export class AgentProcess implements ChildListener {
     this.hasSpoken = true;
     switch (message.type) {
       case 'loaded':
-        this.onLoaded?.(message.error);
+        this.onLoaded?.(message.error, message.fault);
         return;
       case 'events':
         this.streams.get(message.turn)?.events(message);

@@ -1,4 +1,5 @@
 import { AgentProcess, type ProcessOptions } from './agent-process.js';
+import type { LoadFault } from './protocol.js';
 
 /** An agent's folder, and the path of the module inside it. */
 export interface ExecutorFolder {
@@ -10,17 +11,17 @@ export interface ExecutorFolder {
  * Loads the module of each folder once to check it. A module may run any code while it loads, so a child process does
  * it. If a module ends the process or never returns, that is its problem, and the next folders use a new process.
  *
- * @returns one problem per folder; undefined if the folder is fine
+ * @returns one fault per folder; undefined if the folder is fine
  */
 export async function checkExecutors(
   folders: readonly ExecutorFolder[],
   options: ProcessOptions,
-): Promise<(string | undefined)[]> {
+): Promise<(LoadFault | undefined)[]> {
   const checker = new Checker(options);
-  const problems: (string | undefined)[] = [];
-  for (const folder of folders) problems.push(await checker.check(folder));
+  const faults: (LoadFault | undefined)[] = [];
+  for (const folder of folders) faults.push(await checker.check(folder));
   await checker.close();
-  return problems;
+  return faults;
 }
 
 class Checker {
@@ -28,16 +29,18 @@ class Checker {
 
   constructor(private readonly options: ProcessOptions) {}
 
-  async check(folder: ExecutorFolder): Promise<string | undefined> {
+  async check(folder: ExecutorFolder): Promise<LoadFault | undefined> {
     // An earlier module may have ended a used process. Only a failure in a new process is this module's fault.
     const isNew = this.process === undefined;
     this.process ??= new AgentProcess(this.options);
     try {
-      return (await this.process.load(folder.folder, folder.module))?.message;
+      const error = await this.process.load(folder.folder, folder.module);
+      return error && (error.fault ?? { file: '', reason: error.message });
     } catch (error) {
       this.process = undefined;
       const reason = error instanceof Error ? error.message : String(error);
-      return isNew ? `${folder.folder}: could not be loaded: ${reason}` : this.check(folder);
+      const fault = { file: folder.module ?? '', reason: `could not be loaded: ${reason}` };
+      return isNew ? fault : this.check(folder);
     }
   }
 

@@ -9,6 +9,15 @@ export interface ErrorDetail {
   output?: string[];
 }
 
+/** Why a module could not be loaded. */
+export interface LoadFault {
+  /** Relative to the agent's folder; empty if no file is to blame. */
+  file: string;
+  /** Unset if it is unknown. */
+  line?: number;
+  reason: string;
+}
+
 /** The agent's code failed in this turn. Callers must not see the message: it is the agent's own. */
 export class AgentError extends Error {
   override readonly name = 'AgentError';
@@ -60,7 +69,7 @@ export type ToAgent =
 
 /** Messages from the process to the worker. */
 export type FromAgent =
-  | { type: 'loaded'; error?: ErrorDetail }
+  | { type: 'loaded'; error?: ErrorDetail; fault?: LoadFault }
   /** The worker returns `size` as credit. */
   | { type: 'events'; turn: number; size: number; events: unknown[] }
   /** The turn has no further events. */

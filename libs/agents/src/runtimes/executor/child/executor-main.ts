@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { HostedTurn, type TurnHost, currentTurn } from './hosted-turn.js';
-import { type ExecutorFactory, loadExecutor } from './load-executor.js';
+import { type ExecutorFactory, loadExecutor, loadFaultOf } from './load-executor.js';
 import { type FromAgent, FrameReader, type ToAgent, encodeFrame, errorDetail, cut } from '../protocol.js';
 
 // The main module of an agent's process. It loads the agent's module and runs its turns. `AgentChild` starts it with
@@ -201,7 +201,9 @@ class Turns implements TurnHost {
       this.say({ type: 'loaded' });
       return this.loaded;
     } catch (error) {
-      this.say({ type: 'loaded', error: errorDetail(error) });
+      // What the module has thrown may itself throw when it is read.
+      const fault = await loadFaultOf(error, folder).catch(() => undefined);
+      this.say({ type: 'loaded', error: errorDetail(error), ...(fault && { fault }) });
       throw error;
     }
   }

@@ -7,14 +7,17 @@ import { promisify } from 'node:util';
 
 /** Loads a folder's executor and prints the kinds of events it publishes, or why it could not be loaded. */
 const PROBE = `
-const { loadExecutor } = require('./load-executor.js');
+const { loadExecutor, loadFaultOf } = require('./load-executor.js');
 const [, , folder, file] = process.argv;
 const bus = { publish: (event) => kinds.push(event.kind), finished() {} };
 const kinds = [];
 const userMessage = { messageId: 'm', role: 1, parts: [{ content: { $case: 'text', value: '1' } }] };
 loadExecutor(folder, file)
   .then((create) => create().execute({ taskId: 't', contextId: 'c', userMessage }, bus))
-  .then(() => console.log(kinds.join(' ')), (error) => console.log('Error: ' + error.message));
+  .then(() => console.log(kinds.join(' ')), async (error) => {
+    console.log('Error: ' + error.message);
+    console.log(JSON.stringify(await loadFaultOf(error, folder)));
+  });
 `;
 const SOURCES = ['load-executor.ts', 'sdk-fallback-hooks.ts'];
 const ROOT = join(__dirname, '../../../../../..');
@@ -151,5 +154,38 @@ describe('an executor module that can not be used', () => {
     const said = await probe(path);
     expect(said).toContain(`Error: ${path}`);
     expect(said).toContain(reason);
+  });
+
+  it.each<[string, Record<string, string>, object]>([
+    ['no module', {}, { file: '', reason: expect.stringMatching(/^has no module index\.js/) as string }],
+    [
+      'no export',
+      { 'index.mjs': '' },
+      { file: 'index.mjs', reason: expect.stringMatching(/^has no default/) as string },
+    ],
+    [
+      'a fault of syntax',
+      { 'index.mjs': '\n\nconst a = {{;' },
+      { file: 'index.mjs', line: 3, reason: expect.stringMatching(/^could not be loaded: Unex/) as string },
+    ],
+    [
+      'an error in a module that it imports',
+      { 'index.mjs': "import './lib/a.mjs';", 'lib/a.mjs': '\nthrow new TypeError("boom");' },
+      { file: 'lib/a.mjs', line: 2, reason: 'could not be loaded: boom' },
+    ],
+    [
+      'an error in a constructor',
+      { 'index.cjs': 'module.exports = class {\n  constructor() {\n    throw new Error("no key");\n  }\n};' },
+      { file: 'index.cjs', line: 3, reason: 'no key' },
+    ],
+    [
+      'a value that is no error',
+      { 'index.mjs': 'throw null;' },
+      { file: 'index.mjs', reason: 'could not be loaded: null' },
+    ],
+  ])('is named with file, line and reason: %s', async (name, files, fault) => {
+    const path = await folder(`fault-${name.replaceAll(' ', '-')}`, { 'README.md': '', ...files });
+    const [, said] = (await probe(path)).split('\n');
+    expect(JSON.parse(said ?? '')).toEqual(fault);
   });
 });

@@ -1,15 +1,59 @@
 import type { AgentExecutor } from '@a2a-js/sdk/server';
 import { execFile } from 'node:child_process';
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { realpath, stat } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import * as nodeModule from 'node:module';
+import type { LoadFault } from '../protocol.js';
 
 const DEFAULT_MODULES = ['index.js', 'index.mjs', 'index.cjs'];
 
 /** Returns the executor for one turn. */
 export type ExecutorFactory = () => AgentExecutor;
+
+/** A place in a file. */
+interface Place {
+  /** Absolute path. */
+  file: string;
+  line?: number | undefined;
+}
+
+/** The module of an agent can not be used. The message begins with the file. */
+class LoadError extends Error {
+  override readonly name = 'LoadError';
+
+  constructor(
+    file: string,
+    readonly reason: string,
+    /** Where the fault is, if that is known better than the file. */
+    readonly place: Place = { file },
+    cause?: unknown,
+  ) {
+    const at = place.line === undefined ? '' : ` (${place.file}:${place.line})`;
+    super(`${file}: ${reason}${at}`, { cause });
+  }
+}
+
+/**
+ * Where in the agent's folder an error of `loadExecutor`, or of a constructor, comes from.
+ * @param folder absolute path of the agent's folder
+ */
+export async function loadFaultOf(error: unknown, folder: string): Promise<LoadFault> {
+  const text = error instanceof LoadError ? error.reason : reasonOf(error);
+  const place = error instanceof LoadError ? error.place : await frameIn(folder, error);
+  const real = await realpath(folder).catch(() => folder);
+  // A module that is found through a link has its real path in stacks.
+  const base = place?.file.startsWith(real + sep) ? real : folder;
+  return {
+    file: place ? relative(base, place.file) : '',
+    ...(place?.line !== undefined && { line: place.line }),
+    reason: text.slice(0, MAX_REASON),
+  };
+}
+
+const MAX_REASON = 1000;
+const MAX_STACK = 10_000;
 
 /**
  * Loads the executor of an agent's folder. The default export (or `module.exports`) is an executor or a class. An
@@ -17,14 +61,14 @@ export type ExecutorFactory = () => AgentExecutor;
  *
  * @param folder absolute path of the agent's folder
  * @param module path of the module inside it; default `index.js`, `index.mjs` or `index.cjs`
- * @throws Error with the file and the problem
+ * @throws Error with the file and the problem; `loadFaultOf` reads it
  */
 export async function loadExecutor(folder: string, module?: string): Promise<ExecutorFactory> {
   const file = await findModule(folder, module);
   installSdkFallback();
-  const exported = defaultExport(await importModule(file));
+  const exported = defaultExport(await importModule(file, folder));
   if (exported === undefined) {
-    throw new Error(`${file}: has no default export; export the executor or its class as default`);
+    throw new LoadError(file, 'has no default export; export the executor or its class as default');
   }
   if (!isClass(exported)) {
     const executor = assertExecutor(exported, file);
@@ -46,24 +90,23 @@ async function findModule(folder: string, module: string | undefined): Promise<s
     )
       return file;
   }
-  throw new Error(`${folder}: has no module ${names.join(', ')}; TypeScript must be compiled first`);
+  throw new LoadError(folder, `has no module ${names.join(', ')}; TypeScript must be compiled first`);
 }
 
-async function importModule(file: string): Promise<unknown> {
+async function importModule(file: string, folder: string): Promise<unknown> {
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const place = await placeOf(error, file);
-    throw new Error(`${file}: could not be loaded: ${reason}${place && ` (${place})`}`, { cause: error });
+    const place =
+      error instanceof SyntaxError ? await placeOfSyntax(error, file) : await frameIn(folder, error);
+    throw new LoadError(file, `could not be loaded: ${reasonOf(error)}`, place, error);
   }
 }
 
-/** `file:line` of a syntax error; empty if it is unknown. */
-async function placeOf(error: unknown, file: string): Promise<string> {
-  if (!(error instanceof SyntaxError)) return '';
+/** Where a syntax error is; undefined if that is unknown. */
+async function placeOfSyntax(error: SyntaxError, file: string): Promise<Place | undefined> {
   const known = firstPlace(error.stack ?? '');
-  if (known !== '') return known;
+  if (known) return known;
   // For ES modules Node reports the position only on the terminal.
   const checked = await promisify(execFile)(process.execPath, ['--check', file], { env: {} }).then(
     () => '',
@@ -72,7 +115,26 @@ async function placeOf(error: unknown, file: string): Promise<string> {
   return firstPlace(checked);
 }
 
-const firstPlace = (text: string): string => /^(?:file:\/\/)?(\/.+:\d+)$/m.exec(text)?.[1] ?? '';
+function firstPlace(text: string): Place | undefined {
+  const found = /^(?:file:\/\/)?(\/.+):(\d+)$/m.exec(text);
+  return found?.[1] === undefined ? undefined : { file: found[1], line: Number(found[2]) };
+}
+
+/** The innermost frame of an error's stack that is in the agent's folder. */
+async function frameIn(folder: string, error: unknown): Promise<Place | undefined> {
+  const stack = property(error, 'stack');
+  if (typeof stack !== 'string') return undefined;
+  const real = await realpath(folder).catch(() => folder);
+  for (const [, url, line] of stack
+    .slice(0, MAX_STACK)
+    .matchAll(/^ +at .*?((?:file:\/\/)?\/[^()\n]+):(\d+):\d+\)?$/gm)) {
+    const file = url?.startsWith('file://') ? fileURLToPath(url) : (url ?? '');
+    if (file.startsWith(folder + sep) || file.startsWith(real + sep)) return { file, line: Number(line) };
+  }
+  return undefined;
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The default export of a module. TypeScript compiled to CommonJS has it one level deeper. */
 function defaultExport(module: unknown): unknown {
@@ -97,7 +159,7 @@ const isMethod = (value: unknown, name: string): boolean => typeof property(valu
 
 function assertExecutor(value: unknown, file: string): AgentExecutor {
   for (const name of ['execute', 'cancelTask']) {
-    if (!isMethod(value, name)) throw new Error(`${file}: its default export has no ${name}()`);
+    if (!isMethod(value, name)) throw new LoadError(file, `its default export has no ${name}()`);
   }
   return value as AgentExecutor;
 }
