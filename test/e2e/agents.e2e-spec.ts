@@ -58,7 +58,7 @@ describe.each(DRIVERS)('agents in code on %s', (driver) => {
     describe('an agent whose module throws when it is loaded', () => {
       it('keeps no other from working, and is named with file, line and reason', async () => {
         const headers = { authorization: `Bearer ${token}` };
-        const list = await fetch(`${stack.url(0)}/v1/agents`, { headers });
+        const list = await fetch(new URL('/v1/agents', stack.url(0)), { headers });
         expect(await list.json()).toMatchObject({
           load_failures: [
             { agent: 'broken', file: 'broken/index.mjs', line: 3, reason: 'could not be loaded: no key' },
