@@ -50,6 +50,12 @@ class Failures {
   }
 }
 
+// A worker of Jest would go on with its file after the end of the run, and so would the processes it has started.
+process.once('disconnect', () => process.exit(1));
+
+/** Where Jest keeps, in the global object, whom it tells of each test. A context of its own would be gone with its file. */
+const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
+
 /** Stands for "the context of this process" where Jest asks for a context. */
 const THIS_CONTEXT = {};
 
@@ -61,10 +67,15 @@ vm.compileFunction = (code, parameters, options) => {
   const { filename } = options;
   const known = compiled.get(filename);
   if (known?.code === code && known.parameters === parameters.join()) return known.compiled;
-  const result = compileFunction(code, parameters, { ...options, parsingContext: undefined });
+  const isStatic = !code.includes('import(');
+  const result = compileFunction(code, parameters, {
+    ...options,
+    parsingContext: undefined,
+    // The callback knows all modules of the file of tests: kept with what was compiled, they would fill the memory.
+    ...(isStatic && { importModuleDynamically: undefined }),
+  });
   // A dynamic import belongs to the file of tests that was running when its code was compiled.
-  if (!code.includes('import('))
-    compiled.set(filename, { code, parameters: parameters.join(), compiled: result });
+  if (isStatic) compiled.set(filename, { code, parameters: parameters.join(), compiled: result });
   return result;
 };
 
@@ -106,6 +117,8 @@ module.exports = class {
 
   async teardown() {
     delete globalThis.failTests;
+    // Otherwise each file would also tell the handlers of all files before it, which keep all of their modules.
+    delete globalThis[EVENT_HANDLERS];
     this.fakeTimers.dispose();
     this.fakeTimersModern.dispose();
     this.moduleMocker.restoreAllMocks();
