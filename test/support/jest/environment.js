@@ -1,4 +1,5 @@
 const vm = require('node:vm');
+const { Cost } = require('./cost.js');
 const { LegacyFakeTimers, ModernFakeTimers } = require('@jest/fake-timers');
 const { ModuleMocker } = require('jest-mock');
 
@@ -86,7 +87,8 @@ vm.compileFunction = (code, parameters, options) => {
  * only once: in one context the compiled code can be called again.
  */
 module.exports = class {
-  constructor({ projectConfig }) {
+  constructor({ projectConfig }, { testPath }) {
+    this.cost = new Cost(testPath);
     this.global = globalThis;
     this.console = globalThis.console;
     this.exit = process.exit;
@@ -128,6 +130,7 @@ module.exports = class {
       if (!(name in this.environmentVariables)) delete process.env[name];
     }
     Object.assign(process.env, this.environmentVariables);
+    this.cost.end();
   }
 
   exportConditions() {
