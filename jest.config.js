@@ -42,6 +42,8 @@ module.exports = {
   // Tests with processes wait for half of their time: three files at once also where there are two cores, or one.
   maxWorkers: Math.max(3, availableParallelism() - 1),
   testSequencer: '<rootDir>/test/support/jest/sequencer.js',
+  // Longer than the longest limit of a test.
+  reporters: ['default', ['<rootDir>/test/support/jest/hang-reporter.js', { minutes: 20 }]],
   projects: [
     {
       ...base,
