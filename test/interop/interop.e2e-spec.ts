@@ -84,9 +84,33 @@ const leftOut = Object.fromEntries(
 );
 const present = Object.keys(LANGUAGES).filter((language) => leftOut[language] === undefined);
 
+/** The groups of processes that still run, by the pid of each one's leader. */
+const running = new Set<number>();
+
+/** Ends the programs and whatever they have started. */
+function killRunning(): void {
+  for (const pid of running) {
+    running.delete(pid);
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+}
+// A run of Jest that is ended has no afterAll.
+process.on('exit', killRunning);
+
 /** What a program has said of its checks: `ok`, or what was wrong. */
 async function run(language: string, env: Record<string, string>): Promise<Map<string, string>> {
-  const program = spawn('bash', [programOf(language)], { env: { ...process.env, ...env } });
+  const options = { env: { ...process.env, ...env }, detached: true };
+  const program = spawn('bash', [programOf(language)], options);
+  const { pid } = program;
+  if (pid !== undefined) {
+    running.add(pid);
+    // Not at `exit`: what it has started may outlive it, and keeps its output open.
+    program.once('close', () => running.delete(pid));
+  }
   const [output, errors] = await Promise.all([text(program.stdout), text(program.stderr)]);
   const results = new Map<string, string>();
   for (const block of output.split(/^(?=(?:not )?ok - )/m)) {
@@ -113,7 +137,11 @@ beforeAll(async () => {
   const runs = present.map(async (language) => [language, await run(language, caller)] as const);
   said = Object.fromEntries(await Promise.all(runs));
 });
-afterAll(() => stack.stop());
+afterAll(async () => {
+  killRunning();
+  process.off('exit', killRunning);
+  await stack.stop();
+});
 
 describe.each(Object.entries(LANGUAGES))('clients in %s', (language, kinds) => {
   const reason = leftOut[language];
