@@ -13,9 +13,17 @@ const pages = [
   ),
 ].filter((file) => file.endsWith('.md'));
 
+const texts = new Map<string, string>();
+/** The text of a page, which is read once. */
+function textOf(page: string): string {
+  const text = texts.get(page) ?? readFileSync(page, 'utf8');
+  texts.set(page, text);
+  return text;
+}
+
 /** The text of a page without its code. */
 const proseOf = (page: string): string =>
-  readFileSync(page, 'utf8')
+  textOf(page)
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/`[^`\n]*`/g, '`');
 
@@ -25,12 +33,15 @@ const linksOf = (page: string): string[] =>
     .map(([, link]) => link!)
     .filter((link) => !/^\w+:/.test(link));
 
+const anchors = new Map<string, string[]>();
 /** The anchors of a page's headings, as GitHub makes them. */
 function anchorsOf(page: string): string[] {
-  const headings = readFileSync(page, 'utf8')
+  const known = anchors.get(page);
+  if (known) return known;
+  const headings = textOf(page)
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .matchAll(/^#+ +(.+)$/gm);
-  return [...headings].map(([, heading]) =>
+  const found = [...headings].map(([, heading]) =>
     heading!
       .toLowerCase()
       .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -38,6 +49,8 @@ function anchorsOf(page: string): string[] {
       .trim()
       .replaceAll(/\s/g, '-'),
   );
+  anchors.set(page, found);
+  return found;
 }
 
 /** A link to a folder leads to all of its pages. */
