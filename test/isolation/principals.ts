@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import http from 'node:http';
 import { OpenIdProvider } from '../support/open-id-provider.js';
 import { GrpcCaller, type GrpcEnd } from '../../apps/api/src/testing/grpc-caller.js';
 import type { GrpcMethod } from '../../libs/a2a/src/grpc-methods.js';
@@ -72,6 +73,7 @@ export class Principals {
   private readonly credentials = new Map<Column, readonly Credentials[]>();
   private made = 0;
   private readonly grpc = new Map<string, GrpcCaller>();
+  private readonly connections = new http.Agent({ keepAlive: true });
 
   private constructor(
     readonly stack: Stack,
@@ -104,6 +106,7 @@ export class Principals {
 
   async stop(): Promise<void> {
     for (const caller of this.grpc.values()) caller.close();
+    this.connections.destroy();
     await Promise.all([this.stack.stop(), this.openId.stop()]);
   }
 
@@ -127,7 +130,8 @@ export class Principals {
     const isAtHost = guest !== undefined || (isRoot && token !== undefined);
     const headers: Headers = callHeaders(token, { host: isAtHost ? HOST : undefined, 'baton-guest': guest });
     const [api] = this.stack.apis;
-    return exchange(isManagement ? api!.managementUrl : api!.url, { ...request, headers }, watch);
+    const base = isManagement ? api!.managementUrl : api!.url;
+    return exchange(base, { ...request, headers }, watch, this.connections);
   }
 
   /** Calls by gRPC, at the public host. The answer is as over HTTP+JSON. A stream is cut after its first message. */
