@@ -23,6 +23,7 @@ const REST: Readonly<Record<string, RestRequest>> = {
   },
   'GET /v1/requests (of an agent)': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/requests?agent=<id>' },
   'GET /v1/usage': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/usage?agent=<id>' },
+  'GET /v1/limits': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/limits?agent=<id>', anyName: true },
   'GET /v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
   'GET /v1/requests/:id/artifacts': {
     scope: 'tasks:read',

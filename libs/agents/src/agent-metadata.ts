@@ -24,7 +24,7 @@ export function fromAgent(output: AgentOutput): AgentOutput {
       const own = status?.message ? { ...status, message: ownMessage(status.message) } : status;
       return {
         ...output,
-        value: { ...output.value, status: own, metadata: withoutReserved(metadata, REPORTED) },
+        value: { ...output.value, status: own, metadata: reported(metadata) },
       };
     }
     case 'artifactUpdate': {
@@ -32,16 +32,25 @@ export function fromAgent(output: AgentOutput): AgentOutput {
       const own = artifact && ownArtifact(artifact);
       return {
         ...output,
-        value: { ...output.value, artifact: own, metadata: withoutReserved(metadata, REPORTED) },
+        value: { ...output.value, artifact: own, metadata: reported(metadata) },
       };
     }
     case 'task': {
       const { status, artifacts, metadata } = output.value;
       const own = status?.message ? { ...status, message: ownMessage(status.message) } : status;
       const value = { ...output.value, status: own, artifacts: artifacts.map(ownArtifact) };
-      return { ...output, value: { ...value, metadata: withoutReserved(metadata, REPORTED) } };
+      return { ...output, value: { ...value, metadata: reported(metadata) } };
     }
   }
+}
+
+/** Tokens that an agent reports are not those that Baton has metered, even if the agent is one of another Baton. */
+function reported(metadata: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
+  const own = withoutReserved(metadata, REPORTED);
+  const usage = own?.[USAGE];
+  if (typeof usage !== 'object' || usage === null || !('metered' in usage)) return own;
+  const { metered: _, ...tokens } = usage;
+  return { ...own, [USAGE]: tokens };
 }
 
 const ownMessage = (message: Message): Message => ({

@@ -37,6 +37,14 @@ export interface TokenCount {
   outputTokens: number;
 }
 
+/** Tokens of one model call, as they are recorded. */
+export interface SpentTokens extends TokenCount {
+  /** `provider/model` */
+  model: string;
+  /** Those of the input tokens that came from the provider's cache. */
+  cachedInputTokens: number;
+}
+
 /** A tenant has exceeded its token limit. The message names the limit and the remedy. */
 export class TokensExceeded extends Error {
   override readonly name = 'TokensExceeded';
@@ -59,7 +67,7 @@ export abstract class TokenBudget {
     signal: AbortSignal,
   ): Promise<void>;
   /** Records the tokens of a call in place of its reservation. Never rejects. */
-  abstract record(tenantId: string, runId: string, spent: TokenCount): Promise<void>;
+  abstract record(tenantId: string, runId: string, spent: SpentTokens): Promise<void>;
 }
 
 /** A request of an agent to another agent during a turn. */

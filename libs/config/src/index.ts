@@ -28,3 +28,4 @@ export {
   type TenantLimits,
 } from './limits.js';
 export { isBatonSecret } from './settings.js';
+export type { ModelPrice } from './values.js';

@@ -12,6 +12,7 @@ import {
   masterKey,
   masterKeys,
   milliseconds,
+  modelPrices,
   networks,
   orNone,
   origins,
@@ -283,6 +284,12 @@ const api = group('API', {
     3000,
     'Interval in ms at which an open stream checks the log for events whose signal was lost.',
   ),
+  modelPrices: optional(
+    modelPrices,
+    'Prices of models for a million tokens, as JSON: {"openai/gpt-5*":{"input":1.25,"cached":0.125,"output":10}}. ' +
+      'GET /v1/usage then shows costs (docs/operating/usage.md). Tokens of other models have no cost.',
+  ),
+  modelPricesCurrency: setting(text, 'USD', 'Currency of MODEL_PRICES, as reports show it.'),
   apiGraceMs: setting(
     milliseconds,
     5000,

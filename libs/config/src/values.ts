@@ -147,6 +147,33 @@ export const systemKey = z
   .string()
   .regex(KEY, { error: 'set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`' });
 
+/** What tokens of one model cost, for a million of them. */
+export interface ModelPrice {
+  input: number;
+  output: number;
+  /** Input tokens from the provider's cache; unset = as other input. */
+  cached?: number | undefined;
+}
+
+const price = z.number().min(0).max(1_000_000);
+const PRICES = z.record(
+  z.string().regex(/^[\w-]+\/[^*\s]{0,200}\*?$/),
+  z.strictObject({ input: price, output: price, cached: price.optional() }),
+);
+
+/** Prices of models, as JSON. A name that ends with `*` stands for all models that begin so. */
+export const modelPrices = z.string().transform((value, context): Readonly<Record<string, ModelPrice>> => {
+  try {
+    return PRICES.parse(JSON.parse(value));
+  } catch {
+    context.addIssue({
+      code: 'custom',
+      message: 'set it to JSON such as {"openai/gpt-5*":{"input":1.25,"cached":0.125,"output":10}}',
+    });
+    return z.NEVER;
+  }
+});
+
 /** A private key: PEM (PKCS8; `\n` may be written out, as env files often do), or a JWK as JSON. */
 export const signingKey = z
   .string()

@@ -29,6 +29,7 @@ import { TenantStore } from './tenants/tenant.store.js';
 import { TokenStore } from './tenants/token.store.js';
 import { TokenUsageStore } from './tenants/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';
+import { UsageHoursStore } from './tenants/usage-hours.js';
 import { UsageStore } from './tenants/usage.store.js';
 import { WebhookStore } from './push/webhook.store.js';
 
@@ -41,6 +42,7 @@ const STORES = [
     TenantRemovalStore,
     TenantStore,
     UsageStore,
+    UsageHoursStore,
     TokenUsageStore,
   ],
   IssuerStore,

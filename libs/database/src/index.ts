@@ -19,7 +19,7 @@ export { importTenant, type TenantImport } from './backup/tenant-import.js';
 export { BackupError, type Manifest, verifyBackup } from './backup/archive.js';
 export { type Backup, backUp, releaseOf } from './backup/backup.js';
 export { type Restored, restoreBackup } from './backup/restore.js';
-export { COUNTED_EXACTLY, type CountCursor, type ListedTasks, type UsageKey } from './tasks/task-list.js';
+export { COUNTED_EXACTLY, type CountCursor, type ListedTasks } from './tasks/task-list.js';
 export type { ArtifactPage, LogSnapshot } from './tasks/task-reader.js';
 export { TaskStore } from './tasks/task.store.js';
 export { TaskTreeStore, type SweepCursor } from './delegation/task-tree.store.js';
@@ -30,9 +30,18 @@ export {
   TooManyChildrenError,
   TooManyWaitingError,
 } from './tasks/turn-acceptance.js';
-export { type TokenReservation, TokenUsageStore } from './tenants/token-usage.store.js';
+export { type SpentTokens, type TokenReservation, TokenUsageStore } from './tenants/token-usage.store.js';
 export { LimitReachedError } from './tenants/tenant-room.js';
-export { type TenantUsage, UsageStore } from './tenants/usage.store.js';
+export {
+  USAGE_DAYS,
+  USAGE_KEY_NAMES,
+  type UsageFilter,
+  UsageHoursStore,
+  type UsageKey,
+  type UsageReport,
+  type UsageSums,
+} from './tenants/usage-hours.js';
+export { type LimitUse, type TenantUsage, UsageStore } from './tenants/usage.store.js';
 export { type JournalRecord, JournalStore } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';

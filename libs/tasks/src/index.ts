@@ -50,4 +50,5 @@ export type {
   Schedule,
   Webhook,
 } from '@baton/database';
+export { USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/database';
 export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';

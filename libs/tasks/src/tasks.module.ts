@@ -11,6 +11,7 @@ import { WorkerAlarm } from './platform/worker-watch.js';
 import { PushDeliveryModule } from './push/push.module.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { UsageCount } from './retention/usage-count.js';
+import { UsageRollup } from './retention/usage-rollup.js';
 import { RunsModule } from './runs/runs.module.js';
 import { ScheduleClockModule, SchedulesModule } from './schedules/schedules.module.js';
 import { BoundHosts } from './tenants/bound-hosts.js';
@@ -58,7 +59,7 @@ export class TasksModule {}
 /** Everything a worker does: runs, push notifications, schedules that are due, and the sweeps. It answers no caller. */
 @Module({
   imports: [LookoutModule, PlatformModule, PushDeliveryModule, RunsModule, ScheduleClockModule, TurnsModule],
-  providers: [TaskTreeSweep, RetentionSweep, UsageCount],
+  providers: [TaskTreeSweep, RetentionSweep, UsageCount, UsageRollup],
   exports: [PlatformModule, RunsModule],
 })
 export class WorkerTasksModule {}

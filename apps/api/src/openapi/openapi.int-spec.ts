@@ -270,6 +270,14 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.refused('listRequests', { query: '?limit=1000' }, 400);
     await tenant.call('sendRequestAgain', { names: task });
     await tenant.call('getUsage', { query: '?by=agent' });
+    const { limits } = (await tenant.call('getLimits')) as { limits: unknown[] };
+    expect(limits).toContainEqual({
+      name: 'secrets',
+      counts: 'secrets',
+      max: 1_000,
+      used: expect.any(Number) as number,
+    });
+    expect(limits).toContainEqual(expect.objectContaining({ name: 'eventBytes', used: null }));
     const runId = await makeDeadRun();
     await tenant.call('listDeadLetters');
     await tenant.call('redeliverDeadLetter', { names: { runId } });

@@ -8,6 +8,7 @@ import { AgentSchemaController, AgentsController } from './agents/agents.control
 import { AuditController } from './audit/audit.controller.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { DeadPushesController } from './dead-letters/dead-pushes.controller.js';
+import { LimitsController } from './limits/limits.controller.js';
 import { RequestsController } from './requests/requests.controller.js';
 import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
@@ -26,6 +27,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
       AgentVersionsController,
       AgentSchemaController,
       AuditController,
+      LimitsController,
       UsageController,
       WebhooksController,
     ],

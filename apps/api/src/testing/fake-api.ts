@@ -242,7 +242,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   schedules: {},
   listing: {
     lastError: async () => undefined,
-    usage: async () => ({ groups: [], isWhole: true }),
+    usage: async () => ({ sums: [], isWhole: true }),
     list: async () => ({ tasks: [], more: false }),
     relations: async () => ({
       owner: null,

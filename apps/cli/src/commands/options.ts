@@ -3,13 +3,13 @@ import { UsageError } from '../cli.js';
 
 const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `--since`: a duration back from `now`, such as 90m, 12h or 7d, or a time. Throws UsageError. */
-export function sinceOf(text: string, now = Date.now()): Date {
+/** `--since` and the like: a duration back from `now`, such as 90m, 12h or 7d, or a time. Throws UsageError. */
+export function sinceOf(text: string, now = Date.now(), option = '--since'): Date {
   const [, count, unit = ''] = /^(\d{1,5})([mhd])$/.exec(text) ?? [];
   const time = count === undefined ? Date.parse(text) : now - Number(count) * (UNITS[unit] ?? NaN);
   if (!Number.isNaN(time)) return new Date(time);
   throw new UsageError(
-    `--since: "${text}" is neither a duration such as 2h or 7d nor a time such as 2026-12-31T08:00:00Z.`,
+    `${option}: "${text}" is neither a duration such as 2h or 7d nor a time such as 2026-12-31T08:00:00Z.`,
   );
 }
 

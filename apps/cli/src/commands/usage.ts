@@ -8,7 +8,9 @@ import { choice, sinceOf } from './options.js';
 interface Options extends TargetOptions, JsonOption {
   by: string;
   since: string;
+  until?: string;
   agent?: string;
+  csv?: boolean;
 }
 
 interface GroupJson {
@@ -16,18 +18,31 @@ interface GroupJson {
   tasks: number;
   failed: number;
   seconds: number;
+  calls: number;
   input_tokens: number;
   output_tokens: number;
+  cost: number | null;
 }
 
-/** `baton usage`: what tasks have used. */
+interface UsageJson {
+  complete: boolean;
+  currency: string | null;
+  unpriced_models: string[];
+  usage: GroupJson[];
+}
+
+/** `baton usage`: what tasks have used, and what it cost. */
 export function addUsageCommand(program: Command, cli: Cli): void {
   program
     .command('usage')
-    .description('sum up tasks, their time and the tokens of models, of the tasks that the token sees')
-    .addOption(choice('--by <key>', 'what to sum up by', ['day', 'agent', 'owner'], 'day'))
-    .option('--since <when>', 'only tasks with a status since then: 12h, 30d, or a time', '7d')
+    .description(
+      'sum up tasks, their time, the tokens of models and their cost, of the tasks that the token sees',
+    )
+    .addOption(choice('--by <key>', 'what to sum up by', ['day', 'agent', 'owner', 'token', 'model'], 'day'))
+    .option('--since <when>', 'since the hour of: 12h, 30d, or a time', '7d')
+    .option('--until <when>', 'before the hour of: 12h, 30d, or a time')
     .option('--agent <agent>', 'only of this agent: its slug or id')
+    .option('--csv', 'print CSV, for spreadsheets')
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
     .option(...JSON_OPTION)
@@ -35,39 +50,55 @@ export function addUsageCommand(program: Command, cli: Cli): void {
 }
 
 async function printUsage(cli: Cli, options: Options): Promise<void> {
-  const { by, since, agent } = options;
-  const query = { by, since: sinceOf(since).toISOString(), ...(agent !== undefined && { agent }) };
+  const { by, since, until, agent, csv, json } = options;
+  const query = new URLSearchParams({
+    ...{ by, since: sinceOf(since).toISOString() },
+    ...(until !== undefined && { until: sinceOf(until, undefined, '--until').toISOString() }),
+    ...(agent !== undefined && { agent }),
+  });
   const api = ApiClient.of(cli, options);
-  type UsageJson = { complete: boolean; usage: GroupJson[] };
-  const found = await api.call<UsageJson>('GET', `usage?${new URLSearchParams(query).toString()}`);
-  if (options.json) return void printValue(cli.terminal, found);
-  const { usage, complete } = found;
+  if (csv) {
+    const answer = await api.open('GET', `usage?${query.toString()}&format=csv`);
+    return void cli.terminal.out((await answer.text()).trimEnd());
+  }
+  const found = await api.call<UsageJson>('GET', `usage?${query.toString()}`);
+  if (json) return void printValue(cli.terminal, found);
+  const { usage, complete, currency, unpriced_models: unpriced } = found;
   const slugs = by === 'agent' && usage.length > 0 ? await new RequestsClient(api).slugs() : undefined;
   const titles = [
     by === 'day' ? 'day (UTC)' : by,
-    'tasks',
-    'failed',
-    'time',
-    'input tokens',
-    'output tokens',
+    ...['tasks', 'failed', 'time', 'input tokens', 'output tokens'],
+    ...(currency === null ? [] : [`cost (${currency})`]),
   ];
   const rows = usage.map((group) => rowOf({ ...group, key: slugs?.get(group.key) ?? (group.key || '-') }));
   if (usage.length > 1) rows.push(rowOf(totalOf(usage)));
   printTable(cli.terminal, titles, rows, 'There are no such tasks.');
-  if (!complete) cli.terminal.err('There is more: only the newest 10000 tasks are counted.');
+  if (unpriced.length > 0 && currency !== null) {
+    cli.terminal.err(`These models have no price, so their tokens are in no cost: ${unpriced.join(', ')}.`);
+  }
+  if (!complete)
+    cli.terminal.err('There is more: some tasks are not counted. Ask for a shorter time, or later.');
 }
 
 const rowOf = (group: GroupJson): string[] => [
   ...[group.key, String(group.tasks), String(group.failed), durationOf(group.seconds)],
   ...[String(group.input_tokens), String(group.output_tokens)],
+  ...(group.cost === null ? [] : [group.cost.toFixed(group.cost < 1 ? 4 : 2)]),
 ];
 
 const totalOf = (usage: readonly GroupJson[]): GroupJson => {
   const sum = (name: Exclude<keyof GroupJson, 'key'>): number =>
-    usage.reduce((all, one) => all + one[name], 0);
+    usage.reduce((all, one) => all + (one[name] ?? 0), 0);
   return {
-    ...{ key: 'total', tasks: sum('tasks'), failed: sum('failed'), seconds: sum('seconds') },
+    ...{
+      key: 'total',
+      tasks: sum('tasks'),
+      failed: sum('failed'),
+      seconds: sum('seconds'),
+      calls: sum('calls'),
+    },
     ...{ input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') },
+    cost: usage.some(({ cost }) => cost !== null) ? sum('cost') : null,
   };
 };
 

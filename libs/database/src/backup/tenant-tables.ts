@@ -29,6 +29,8 @@ export const EXPORTED: readonly ExportedTable[] = [
   { kind: 'agent', table: 'agents', order: 'id', where: 'true' },
   { kind: 'agent_version', table: 'agent_versions', order: 'agent_id, version', where: 'true' },
   { kind: 'schedule', table: 'schedules', order: 'id', where: 'true' },
+  // Before the tasks, so that nobody rolls up tasks that are rolled up.
+  { kind: 'usage_rollup', table: 'usage_rollups', order: 'tenant_id', where: 'true' },
   {
     kind: 'task',
     table: 'tasks',
@@ -51,6 +53,7 @@ export const EXPORTED: readonly ExportedTable[] = [
   { kind: 'tombstone', table: 'task_tombstones', order: 'task_id', where: 'true' },
   { kind: 'dead_letter', table: 'dead_letters', order: 'run_id', where: `NOT EXISTS ${RUNNING}` },
   { kind: 'usage_of_day', table: 'token_usage', order: 'day', where: 'true' },
+  { kind: 'usage_of_hour', table: 'usage_hours', order: 'hour, agent_id, owner, model', where: 'true' },
 ];
 
 /** Tables whose rows stay, and why. A test asks for a reason for each table of tenants that is not in `EXPORTED`. */

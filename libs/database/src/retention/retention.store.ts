@@ -4,9 +4,10 @@ import type { QueryResultRow } from 'pg';
 import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
+import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../tenants/usage-hours.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
-// These statements never wait for a lock: they skip locked rows. They hold locks only for a short time, because batches
+// These statements never wait for the lock of a row: they skip locked rows. They hold locks only for a short time, because batches
 // are small.
 
 interface TombstoneRow {
@@ -40,8 +41,8 @@ WITH expired AS (
 ), gone AS (
   DELETE FROM tasks t USING expired e WHERE t.tenant_id = e.tenant_id AND t.id = e.id
   RETURNING t.tenant_id, t.id, t.agent_id, t.owner, t.status_at, e.days, t.last_sequence,
-    t.stored_bytes
-), usage AS (
+    t.stored_bytes, t.state, t.created_at, t.metadata
+), ${GONE_USAGE_CTES}, usage AS (
   UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes,
     counting_bytes = u.counting_bytes - coalesce((
       SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
@@ -186,7 +187,11 @@ export class RetentionStore {
   async expire(retentions: readonly Retention[], limit: number): Promise<DeletedRows> {
     const tenants = retentions.map(({ tenantId }) => tenantId);
     const days = retentions.map((retention) => retention.days);
-    return this.deleted(EXPIRE, [tenants, days, limit]);
+    const [, [row] = []] = await this.database.systemQueries([
+      [LOCK_ROLLUP, []],
+      [EXPIRE, [tenants, days, limit]],
+    ]);
+    return (row as DeletedRows | undefined) ?? {};
   }
 
   /** Delete at most `limit` events of the logs whose tasks are gone, with their messages and runs. */

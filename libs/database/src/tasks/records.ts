@@ -306,25 +306,6 @@ export interface TaskFilter {
   memory?: ReadMemory | undefined;
 }
 
-/** What the tasks of one day, agent or owner have used. */
-export interface UsageGroup {
-  /** The day (UTC), the id of the agent, or the key of the owner; empty = made by an earlier release. */
-  key: string;
-  tasks: number;
-  failed: number;
-  /** From the creation of each task to its last status, waiting included. */
-  seconds: number;
-  /** Tokens of models, as the agents have said. */
-  inputTokens: number;
-  outputTokens: number;
-}
-
-export interface TaskUsage {
-  groups: UsageGroup[];
-  /** False: there are older tasks, or more groups. */
-  isWhole: boolean;
-}
-
 /** Why a run has used up its attempts, as far as Postgres knows. */
 export interface Crashes {
   /** At least 1. */

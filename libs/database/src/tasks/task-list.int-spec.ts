@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import type { CountCursor, ListedTasks, UsageKey } from '../index.js';
+import type { CountCursor, ListedTasks } from '../index.js';
 import { type Stores, chunk, newTask, openStores, saidIn, sql, startTask, texts } from '../stores.fixture.js';
 
 let stores: Stores;
@@ -73,52 +73,6 @@ describe('a list', () => {
     const changed = new Date(run.snapshot.task.status!.timestamp!);
     expect(await ids({ since: changed })).toContain(working.task.id);
     expect(await ids({ since: new Date(changed.getTime() + 60_000) })).toEqual([]);
-  });
-
-  it('sums up what its tasks have used, by agent, day and owner, and says if it leaves some out', async () => {
-    const tenantId = randomUUID();
-    const used = (usage: unknown, more: object = {}) => ({
-      ...newTask({ tenantId, ...more, task: { metadata: { 'baton.usage': usage } } }),
-      owner: 'token:1',
-    });
-    await stores.tasks.create(used({ inputTokens: 10, outputTokens: 4 }));
-    await stores.tasks.create(used({ inputTokens: 5, outputTokens: '3' }, { agentId: 'other' }));
-    // What agents write there may be anything.
-    const hostile = [{ inputTokens: -1, outputTokens: 1.5 }, 'much', null, { inputTokens: '9'.repeat(40) }];
-    for (const usage of hostile) await stores.tasks.create(used(usage));
-    for (const text of ['\u0000', '\ud800']) {
-      const task = used({ inputTokens: 1 });
-      await stores.tasks.create(task);
-      const metadata = JSON.stringify({ text, 'baton.usage': { inputTokens: 1 } });
-      await sql(stores, `UPDATE tasks SET metadata = '${metadata}' WHERE id = '${task.task.id}'`);
-    }
-    const failed = { ...newTask({ tenantId }), owner: 'token:2' };
-    await stores.tasks.create(failed);
-    // The time of a status has milliseconds, and the other one microseconds.
-    const failure = `UPDATE tasks SET state = ${TaskState.TASK_STATE_FAILED}, status_at = created_at + interval '2001 ms'`;
-    await sql(stores, `${failure} WHERE id = '${failed.task.id}'`);
-    const by = (key: UsageKey, more: object = {}, most?: number) =>
-      stores.tasks.usage({ tenantId, ...more }, key, most);
-    const { groups, isWhole } = await by('agent');
-    expect(isWhole).toBe(true);
-    expect(groups).toMatchObject([
-      { key: 'other', tasks: 1, failed: 0, inputTokens: 5, outputTokens: 3 },
-      { key: 'echo', tasks: 8, failed: 1, inputTokens: 10, outputTokens: 4 },
-    ]);
-    expect(groups[1]!.seconds).toBeGreaterThanOrEqual(2);
-    expect((await by('owner')).groups.map(({ key, tasks }) => [key, tasks])).toEqual([
-      ['token:2', 1],
-      ['token:1', 8],
-    ]);
-    const [day, ...others] = (await by('day')).groups;
-    expect([day!.key, day!.tasks, others]).toEqual([expect.stringMatching(/^\d{4}-\d\d-\d\d$/), 9, []]);
-    const own = { own: { owner: 'token:2', unowned: true } };
-    expect((await by('owner', own)).groups).toMatchObject([{ key: 'token:2', tasks: 1 }]);
-    expect((await by('agent', { agentId: 'other' })).groups).toHaveLength(1);
-    expect((await by('day', { since: new Date(Date.now() + 60_000) })).groups).toEqual([]);
-    const some = await by('day', {}, 4);
-    expect([some.isWhole, some.groups[0]!.tasks]).toEqual([false, 5]);
-    expect((await stores.tasks.usage({ tenantId: randomUUID() }, 'day')).groups).toEqual([]);
   });
 
   /** The number of tasks of a list, a thousand after the other. */

@@ -1,4 +1,4 @@
-import { TaskState, USAGE } from '@baton/a2a';
+import { TaskState } from '@baton/a2a';
 import type { Statement, Values } from '../connection/database.js';
 import type { TaskFilter } from './records.js';
 import { ALL_STATES, taskColumns } from './task-row.js';
@@ -93,48 +93,6 @@ export function countStatement(filter: ListedTasks): Call {
   );
   const counted = `SELECT 1 FROM (${found}) found LIMIT ${limit.toString()}`;
   const text = `SELECT nullif(count(*), ${limit.toString()})::int AS total FROM (${counted}) counted`;
-  return [{ text }, where.values];
-}
-
-/** What the usage of tasks is summed up by, and the SQL of it. A day is one of UTC. */
-const USAGE_KEYS = {
-  day: `(t.status_at AT TIME ZONE 'UTC')::date::text`,
-  agent: 't.agent_id',
-  owner: `coalesce(t.owner, '')`,
-};
-export type UsageKey = keyof typeof USAGE_KEYS;
-
-/** Tasks that are summed up at most: the newest. */
-export const USAGE_TASKS = 10_000;
-/** Groups of an answer. */
-export const USAGE_GROUPS = 1_000;
-/** Larger metadata are not read. */
-const USAGE_METADATA_BYTES = 64 * 1024;
-
-/** What Postgres keeps in a `json` and cannot take apart: U+0000 and surrogates, written as escapes. */
-const UNREADABLE = String.raw`'\\u(0000|d[89a-f])'`;
-
-/** SQL of a number of tokens. An agent can write anything there. */
-const tokens = (name: string): string =>
-  `sum(CASE WHEN usage ->> '${name}' ~ '^[0-9]{1,15}$' THEN (usage ->> '${name}')::bigint ELSE 0 END)::float8`;
-
-/**
- * Sums up the newest tasks of a list, as far back as `since`: an index finds them, and no more rows are read than
- * `USAGE_TASKS`. Each row says how many tasks all groups have together: one more than that means that older ones are left out.
- */
-export function usageStatement(filter: ListedTasks, by: UsageKey, most: number): Call {
-  const where = matching(filter, 'key');
-  const limit = where.value(most + 1);
-  const text = `SELECT key, count(*)::int AS tasks, count(*) FILTER (WHERE failed)::int AS failed,
-    sum(seconds)::float8 AS seconds, ${tokens('inputTokens')} AS "inputTokens", ${tokens('outputTokens')} AS "outputTokens",
-    sum(count(*)) OVER ()::int AS "allTasks"
-  FROM (
-    SELECT ${USAGE_KEYS[by]} AS key, t.state = ${TaskState.TASK_STATE_FAILED} AS failed,
-      extract(epoch FROM greatest(t.status_at - t.created_at, interval '0')) AS seconds,
-      CASE WHEN pg_column_size(t.metadata) > ${USAGE_METADATA_BYTES} THEN NULL
-        WHEN t.metadata::text ~* ${UNREADABLE} THEN NULL ELSE t.metadata -> '${USAGE}' END AS usage
-    FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
-  ) found GROUP BY key ORDER BY key DESC LIMIT ${USAGE_GROUPS}`;
   return [{ text }, where.values];
 }
 

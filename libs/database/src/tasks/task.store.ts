@@ -10,7 +10,6 @@ import {
   TaskState,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import type { QueryResultRow } from 'pg';
 import type { Actor } from '../audit/audit-records.js';
 import { Database } from '../connection/database.js';
 import { cancelTask } from './cancel-task.js';
@@ -25,8 +24,6 @@ import type {
   StoredTask,
   TaskAlias,
   TaskFilter,
-  TaskUsage,
-  UsageGroup,
 } from './records.js';
 import { ReadBudget } from './task-content.js';
 import {
@@ -35,10 +32,6 @@ import {
   countStatement,
   type ListedTasks,
   pageStatement,
-  USAGE_GROUPS,
-  USAGE_TASKS,
-  type UsageKey,
-  usageStatement,
 } from './task-list.js';
 import { type ArtifactPage, type LogSnapshot, TaskReader, type WantedArtifacts } from './task-reader.js';
 import { ALL_STATES, statusNow, type TaskRow } from './task-row.js';
@@ -184,18 +177,6 @@ export class TaskStore {
     const tasks = await this.readAll(rows.slice(0, pageSize) as TaskRow[], filter);
     const { total = null } = (counted ?? {}) as { total?: number | null };
     return { tasks, total, more: rows.length > filter.pageSize };
-  }
-
-  /**
-   * What the newest tasks of a list have used, summed up by day, agent or owner.
-   * @param most tasks that are summed up
-   */
-  async usage(filter: ListedTasks, by: UsageKey, most = USAGE_TASKS): Promise<TaskUsage> {
-    const [statement, values] = usageStatement(filter, by, most);
-    type UsageRow = UsageGroup & { allTasks: number } & QueryResultRow;
-    const rows = await this.database.tenantQuery<UsageRow>(filter.tenantId, statement, values);
-    const isWhole = (rows[0]?.allTasks ?? 0) <= most && rows.length < USAGE_GROUPS;
-    return { groups: rows.map(({ allTasks: _, ...group }) => group), isWhole };
   }
 
   /**

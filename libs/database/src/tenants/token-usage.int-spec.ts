@@ -10,6 +10,10 @@ beforeAll(async () => {
 });
 afterAll(() => stores.close());
 
+const spent = (inputTokens: number, outputTokens = 0) => ({
+  ...{ model: 'openai/m', inputTokens, outputTokens, cachedInputTokens: 0 },
+});
+
 const tenant = () => {
   const tenantId = randomUUID();
   const reserve = (tokens: number, runId: string = randomUUID(), max = 1000, forMs = 60_000) =>
@@ -29,7 +33,7 @@ describe('the tokens of a tenant', () => {
     const run = randomUUID();
     expect(await reserve(900, run)).toBe(true);
     expect(await reserve(200)).toBe(false);
-    await usage.record(tenantId, run, { inputTokens: 300, outputTokens: 50 });
+    await usage.record(tenantId, run, spent(300, 50));
     expect(await reserve(651)).toBe(false);
     expect(await reserve(650)).toBe(true);
   });
@@ -54,7 +58,7 @@ describe('the tokens of a tenant', () => {
 
   it('begin anew every day, and are nobody else’s', async () => {
     const { tenantId, reserve } = tenant();
-    await usage.record(tenantId, randomUUID(), { inputTokens: 1000, outputTokens: 0 });
+    await usage.record(tenantId, randomUUID(), spent(1000));
     expect(await reserve(1)).toBe(false);
     expect(await tenant().reserve(1000)).toBe(true);
     await sql(stores, `UPDATE token_usage SET day = day - 1 WHERE tenant_id = '${tenantId}'`);

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, tenantLock } from '../connection/database.js';
+import { RECORD_CALL } from './usage-hours.js';
 
 /** How many days of a tenant are kept. */
 const KEPT_DAYS = 400;
@@ -61,7 +62,17 @@ ON CONFLICT (tenant_id, day) DO UPDATE SET
   input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens`,
 };
 
-/** The model tokens of tenants, by day. */
+/** Tokens of one model call. */
+export interface SpentTokens {
+  /** `provider/model` */
+  model: string;
+  inputTokens: number;
+  outputTokens: number;
+  /** Those of the input tokens that came from the provider's cache. */
+  cachedInputTokens: number;
+}
+
+/** The model tokens of tenants: by day for their limit, and by hour, agent, owner and model for reports. */
 @Injectable()
 export class TokenUsageStore {
   constructor(private readonly database: Database) {}
@@ -78,13 +89,11 @@ export class TokenUsageStore {
   }
 
   /** Store the usage of a call. Replaces its reservation. */
-  async record(
-    tenantId: string,
-    runId: string,
-    spent: { inputTokens: number; outputTokens: number },
-  ): Promise<void> {
+  async record(tenantId: string, runId: string, spent: SpentTokens): Promise<void> {
+    const { model, inputTokens, outputTokens, cachedInputTokens } = spent;
     await this.database.tenantQueries(tenantId, [
-      [RECORD, [tenantId, spent.inputTokens, spent.outputTokens]],
+      [RECORD, [tenantId, inputTokens, outputTokens]],
+      [RECORD_CALL, [tenantId, runId, model, inputTokens, outputTokens, cachedInputTokens]],
       [RELEASE, [tenantId, runId]],
     ]);
   }

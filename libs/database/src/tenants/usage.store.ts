@@ -168,6 +168,31 @@ SELECT (SELECT (stored_bytes + coalesce(catalog_bytes, 0))::float8 FROM tenant_u
     ORDER BY day DESC), '[]') FROM token_usage WHERE tenant_id = $1 AND day > current_date - 31) AS days`,
 };
 
+/** What counts against limits of a tenant: $1 tenant */
+const LIMIT_USE: Statement = {
+  text: `
+SELECT (SELECT count(*) FROM runs WHERE tenant_id = $1 AND (state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL)))::float8
+    AS "runsAtOnce",
+  (SELECT count(*) FROM runs WHERE tenant_id = $1 AND state = 'queued' AND enqueued_at IS NULL)::float8 AS "tasksWaiting",
+  (SELECT sum(streams) FROM stream_counts WHERE tenant_id = $1 AND seen_at > clock_timestamp() - interval '15 seconds')::float8
+    AS "openStreams",
+  (SELECT stored_bytes + coalesce(catalog_bytes, 0) FROM tenant_usage WHERE tenant_id = $1 AND is_counted)::float8 AS "storedBytes",
+  (SELECT count(*) FROM agents WHERE tenant_id = $1 AND deleted_at IS NULL)::float8 AS agents,
+  (SELECT count(*) FROM secrets WHERE tenant_id = $1)::float8 AS secrets,
+  (SELECT count(*) FROM schedules WHERE tenant_id = $1)::float8 AS schedules,
+  (SELECT count(*) FROM webhooks WHERE tenant_id = $1)::float8 AS webhooks,
+  (SELECT count(*) FROM api_tokens WHERE tenant_id = $1 AND revoked_at IS NULL)::float8 AS tokens,
+  (SELECT coalesce(sum(input_tokens + output_tokens), 0) FROM token_usage
+   WHERE tenant_id = $1 AND day = (clock_timestamp() AT TIME ZONE 'UTC')::date)::float8 AS "tokensPerDay"`,
+};
+
+/** How much of its limits a tenant uses. Null: it is not counted, because the tenant has no such limit. */
+export type LimitUse = Record<
+  'runsAtOnce' | 'tasksWaiting' | 'agents' | 'secrets' | 'schedules' | 'webhooks' | 'tokens' | 'tokensPerDay',
+  number
+> &
+  Record<'openStreams' | 'storedBytes', number | null>;
+
 /** What a tenant uses. */
 export interface TenantUsage {
   /** Null: nothing is counted, because the tenant has no limit of it. */
@@ -204,6 +229,13 @@ export class UsageStore {
 
   async report(tenantId: string): Promise<TenantUsage> {
     const [row] = await this.database.tenantQuery<TenantUsage & QueryResultRow>(tenantId, REPORT, [tenantId]);
+    if (!row) throw new Error('a SELECT without FROM has one row');
+    return row;
+  }
+
+  /** What counts against the limits of the tenant now. */
+  async limitUse(tenantId: string): Promise<LimitUse> {
+    const [row] = await this.database.tenantQuery<LimitUse & QueryResultRow>(tenantId, LIMIT_USE, [tenantId]);
     if (!row) throw new Error('a SELECT without FROM has one row');
     return row;
   }

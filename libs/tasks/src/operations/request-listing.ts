@@ -6,8 +6,10 @@ import {
   RunStore,
   type StoredTask,
   TaskStore,
-  type TaskUsage,
+  type UsageFilter,
+  UsageHoursStore,
   type UsageKey,
+  type UsageReport,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 
@@ -39,6 +41,7 @@ export class RequestListing {
     private readonly tasks: TaskStore,
     private readonly taskTree: TaskTreeStore,
     private readonly runs: RunStore,
+    private readonly hours: UsageHoursStore,
   ) {}
 
   /** What the caller sees. */
@@ -52,13 +55,13 @@ export class RequestListing {
     return this.tasks.list({ ...seenBy(caller), ...filter, pageSize: limit, after, ...shown });
   }
 
-  /** What the newest tasks that the caller sees have used. */
+  /** What the tasks that the caller sees have used, those that were deleted included. */
   async usage(
     caller: Reacher & { tenantId: string },
     by: UsageKey,
-    filter: Pick<RequestFilter, 'agentId' | 'since'>,
-  ): Promise<TaskUsage> {
-    return this.tasks.usage({ ...seenBy(caller), ...filter }, by);
+    filter: Pick<UsageFilter, 'agentId' | 'since' | 'until'>,
+  ): Promise<UsageReport> {
+    return this.hours.report(by, { ...seenBy(caller), ...filter });
   }
 
   /** One task of the tenant without its contents, and the last error in its agent's code. Undefined: there is none. */

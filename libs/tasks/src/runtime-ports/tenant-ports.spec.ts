@@ -49,7 +49,7 @@ describe('the tokens of a tenant', () => {
   });
 
   it('are noted, and nobody fails where that can not be done', async () => {
-    const spent = { inputTokens: 1, outputTokens: 2 };
+    const spent = { model: 'openai/m', inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 };
     const { tokens, asked } = tokensOf(null);
     await tokens.record('tenant-1', 'run-1', spent);
     expect(asked).toEqual([['tenant-1', 'run-1', spent]]);
@@ -58,7 +58,9 @@ describe('the tokens of a tenant', () => {
 
   it('are not noted for a tenant that is being deleted', async () => {
     const { tokens, asked } = tokensOf(null, { isGone: true });
-    await tokens.record('tenant-1', 'run-1', { inputTokens: 1, outputTokens: 2 });
+    await tokens.record('tenant-1', 'run-1', {
+      ...{ model: 'openai/m', inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 },
+    });
     expect(asked).toEqual([]);
   });
 });

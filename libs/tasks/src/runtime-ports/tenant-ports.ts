@@ -2,8 +2,8 @@ import {
   type IndexModel,
   IndexModels,
   SecretReader,
+  type SpentTokens,
   TokenBudget,
-  type TokenCount,
   TokensExceeded,
 } from '@baton/agents';
 import { Environment } from '@baton/config';
@@ -87,7 +87,7 @@ export class TenantTokens extends TokenBudget {
    * Save the usage of a call. Never rejects, because the call is over. If it cannot be saved, only the provider knows
    * it.
    */
-  override async record(tenantId: string, runId: string, spent: TokenCount): Promise<void> {
+  override async record(tenantId: string, runId: string, spent: SpentTokens): Promise<void> {
     try {
       const record = async (): Promise<void> => {
         // What is stored of a tenant that is being deleted would outlast it.

@@ -13,6 +13,7 @@ import {
   type Actor,
   AuditStore,
   AgentStore,
+  type LimitUse,
   NameTakenError,
   type PageAfter,
   type Tenant,
@@ -129,6 +130,11 @@ export class TenantSettings {
     const tenant = (await this.tenants.setLimits(slug, values, defaults, by)) ?? (await this.find(slug));
     await this.announceTerms(id);
     return this.limitsOf(tenant);
+  }
+
+  /** What counts against the limits of a tenant now. */
+  async limitUse(tenantId: string): Promise<LimitUse> {
+    return this.usages.limitUse(tenantId);
   }
 
   /** What the tenant uses now, and what its agents have used of models in the last days. */

@@ -221,37 +221,6 @@ describe('a request that is sent again', () => {
   });
 });
 
-describe('the usage of tasks', () => {
-  const usage = (query: string, token = 'caller') =>
-    fetch(`${api.url}/v1/usage${query}`, { headers: { authorization: `Bearer ${token}` } });
-
-  it('is summed up by what is asked for, of the last seven days unless told otherwise', async () => {
-    const asked: unknown[] = [];
-    api.listing.usage = async ({ tenantId }, ...rest) => {
-      asked.push([tenantId, ...rest]);
-      const sums = { tasks: 2, failed: 1, seconds: 3.5, inputTokens: 10, outputTokens: 4 };
-      return { groups: [{ key: 'echo', ...sums }], isWhole: false };
-    };
-    const since = '2026-01-31T00:00:00.000Z';
-    expect(await outcome(await usage(`?by=agent&agent=echo&since=${since}`))).toEqual([
-      200,
-      {
-        ...{ by: 'agent', since, complete: false },
-        usage: [{ key: 'echo', tasks: 2, failed: 1, seconds: 3.5, input_tokens: 10, output_tokens: 4 }],
-      },
-    ]);
-    await usage('');
-    const week = expect.objectContaining({ since: expect.any(Date) as Date }) as unknown;
-    expect(asked).toEqual([
-      ['tenant-1', 'agent', { since: new Date(since), agentId: 'echo' }],
-      ['tenant-1', 'day', week],
-    ]);
-    expect((await usage('?by=weather')).status).toBe(400);
-    expect((await usage('?agent=nobody')).status).toBe(404);
-    expect((await usage('', 'nobody')).status).toBe(403);
-  });
-});
-
 describe('the artifacts of a request', () => {
   it('are read page by page, with the cursor of the page before', async () => {
     const { artifacts } = sampleTask();

@@ -1,87 +1,203 @@
 import { OPERATIONS, ProtocolError } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
-import { RequestListing } from '@baton/tasks';
-import { Controller, Get, Query, Req } from '@nestjs/common';
-import type { FastifyRequest } from 'fastify';
+import { RequestListing, USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/tasks';
+import { Controller, Get, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { AgentFinder } from '../../core/request-context.js';
+import { vary } from '../../http/answer-headers.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
+import { csvOf } from './csv.js';
+import { type ModelPrices, priceOf } from './model-cost.js';
 
-const KEYS = ['day', 'agent', 'owner'] as const;
-type Key = (typeof KEYS)[number];
 const DEFAULT_DAYS = 7;
-const DAY_MS = 24 * 60 * 60 * 1000;
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+/** Groups of an answer. */
+const MAX_GROUPS = 1_000;
+/** Models without a price that an answer names. */
+const MAX_UNPRICED = 20;
 
-const BY = new QueryPipe<Key>(
-  { description: 'What is summed up', schema: { type: 'string', enum: [...KEYS], default: 'day' } },
+const BY = new QueryPipe<UsageKey>(
+  { description: 'What is summed up', schema: { type: 'string', enum: USAGE_KEY_NAMES, default: 'day' } },
   (text, name) => {
     if (text === undefined || text === '') return 'day';
-    const key = KEYS.find((each) => each === text);
+    const key = USAGE_KEY_NAMES.find((each) => each === text);
     if (key) return key;
-    throw ProtocolError.invalidParams(name, `must be one of ${KEYS.join(', ')}`);
+    throw ProtocolError.invalidParams(name, `must be one of ${USAGE_KEY_NAMES.join(', ')}`);
   },
 );
-const SINCE = timeQuery(`Only tasks whose status is not older. Left out: ${DEFAULT_DAYS} days ago`);
+const SINCE = timeQuery(
+  `Tasks and calls of models since the hour (UTC) of this time. Left out: ${DEFAULT_DAYS} days ago`,
+);
+const UNTIL = timeQuery('… and before the hour of this time. Left out: until now');
 const AGENT = nameQuery('Only tasks of this agent: its slug or id');
+const FORMAT = new QueryPipe<'json' | 'csv' | undefined>(
+  {
+    description: 'Form of the answer. Left out: `csv` if Accept asks for text/csv, else `json`',
+    schema: { type: 'string', enum: ['json', 'csv'] },
+  },
+  (text, name) => {
+    if (text === undefined || text === '') return undefined;
+    if (text === 'json' || text === 'csv') return text;
+    throw ProtocolError.invalidParams(name, 'must be json or csv');
+  },
+);
 
 const usageAnswer = z
   .object({
-    by: z.enum(KEYS),
+    by: z.enum(USAGE_KEY_NAMES as [UsageKey, ...UsageKey[]]),
     since: timeSchema,
+    until: timeSchema,
     complete: z
       .boolean()
-      .describe('False: only the newest 10,000 tasks are counted, or the first 1,000 rows are shown'),
+      .describe(
+        `False: some tasks are not counted yet, the first ${MAX_GROUPS} rows are shown, or hours of more than ${USAGE_DAYS} days ago are asked for`,
+      ),
+    currency: z.string().nullable().describe('Of all costs. Null: the operator has set no prices'),
+    unpriced_models: z
+      .array(z.string())
+      .describe(`Models whose tokens are in no cost, because they have no price: the first ${MAX_UNPRICED}`),
     usage: z.array(
       z.object({
         key: z
           .string()
           .describe(
-            'The day (UTC), the id of the agent, or the key of the owner; empty: made by an earlier release',
+            'The day (UTC), the id of the agent, the key of the owner, the id of the token, or provider/model; empty: none',
           ),
         tasks: z.int(),
         failed: z.int(),
         seconds: z.number().describe('From the creation of each task to its last status'),
+        calls: z.int().describe('Calls of models that Baton has made'),
         input_tokens: z.number(),
         output_tokens: z.number(),
+        cached_tokens: z
+          .number()
+          .describe('Those of the input tokens that came from the cache of the provider'),
+        cost: z
+          .number()
+          .nullable()
+          .describe('Of the tokens with a price. Null: the operator has set no prices'),
+        unpriced_tokens: z.number().describe('Tokens of models without a price'),
       }),
     ),
   })
   .meta({ id: 'Usage' });
+type Answer = z.infer<typeof usageAnswer>;
+type Group = Answer['usage'][number];
 
-/** What tasks have used, of those that the caller sees. */
+/** What tasks and their calls of models have used, of the tasks that the caller sees. */
 @Controller('v1/usage')
 export class UsageController {
   constructor(
     private readonly agents: AgentFinder,
     private readonly listing: RequestListing,
+    private readonly environment: Environment,
   ) {}
 
   @Describe({
     id: 'getUsage',
-    summary: 'Sums up the tasks and the tokens of models by day, agent or owner',
+    summary: 'Sums up tasks, tokens of models and their cost by day, agent, owner, token or model',
     answer: usageAnswer,
+    answerTypes: ['application/json', 'text/csv'],
   })
   @RequireScope(...OPERATIONS.listTasks.scopes)
   @Get()
   async usage(
     @Req() request: FastifyRequest,
-    @Query('by', BY) by: Key,
+    @Res() reply: FastifyReply,
+    @Query('by', BY) by: UsageKey,
     @Query('since', SINCE) from: Date | undefined,
+    @Query('until', UNTIL) to: Date | undefined,
     @Query('agent', AGENT) agent: string | undefined,
-  ): Promise<z.infer<typeof usageAnswer>> {
+    @Query('format', FORMAT) format: 'json' | 'csv' | undefined,
+  ): Promise<void> {
     const caller = callerOf(request);
-    const since = from ?? new Date(Date.now() - DEFAULT_DAYS * DAY_MS);
+    const now = Date.now();
+    const since = hourOf(from ?? new Date(now - DEFAULT_DAYS * DAY_MS));
+    const until = to ? hourOf(to) : new Date(now);
     const agentId = await this.agents.idOf(caller, agent);
-    const filter = { since, ...(agentId !== undefined && { agentId }) };
-    const { groups, isWhole } = await this.listing.usage(caller, by, filter);
-    return {
-      ...{ by, since: since.toISOString(), complete: isWhole },
-      usage: groups.map(({ inputTokens, outputTokens, ...group }) => ({
-        ...{ ...group, input_tokens: inputTokens, output_tokens: outputTokens },
-      })),
+    const filter = { since, until, ...(agentId !== undefined && { agentId }) };
+    const { sums, isWhole } = await this.listing.usage(caller, by, filter);
+    const { modelPrices: models, modelPricesCurrency } = this.environment;
+    const groups = groupsOf(sums, models);
+    const unpriced = new Set(sums.filter((each) => isUnpriced(each, models)).map(({ model }) => model));
+    const answer: Answer = {
+      ...{ by, since: since.toISOString(), until: until.toISOString() },
+      complete:
+        isWhole && groups.length <= MAX_GROUPS && now - since.getTime() <= USAGE_DAYS * DAY_MS + HOUR_MS,
+      currency: models ? modelPricesCurrency : null,
+      unpriced_models: [...unpriced].slice(0, MAX_UNPRICED),
+      usage: groups.slice(0, MAX_GROUPS),
     };
+    vary(reply, 'Accept');
+    const isCsv =
+      (format ?? (/\btext\/csv\b/i.test(request.headers.accept ?? '') ? 'csv' : 'json')) === 'csv';
+    if (!isCsv) return void (await reply.send(answer));
+    const headers = {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="usage-by-${by}.csv"`,
+    };
+    await reply.headers(headers).send(csvOf(tableOf(answer)));
   }
+}
+
+const hourOf = (time: Date): Date => new Date(Math.floor(time.getTime() / HOUR_MS) * HOUR_MS);
+
+const isUnpriced = (sums: UsageSums, prices: ModelPrices | undefined): boolean =>
+  sums.inputTokens + sums.outputTokens > 0 && priceOf(sums.model, prices) === undefined;
+
+/** One group for each key, of all its models. Costs are rounded to a millionth. */
+function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): Group[] {
+  const groups = new Map<string, Group>();
+  for (const each of sums) {
+    const { key, model, inputTokens, outputTokens, cachedTokens } = each;
+    const price = priceOf(model, prices);
+    const cost = price
+      ? ((inputTokens - cachedTokens) * price.input +
+          cachedTokens * (price.cached ?? price.input) +
+          outputTokens * price.output) /
+        1_000_000
+      : 0;
+    const before = groups.get(key) ?? { ...NOTHING, key, cost: prices ? 0 : null };
+    groups.set(key, {
+      key,
+      tasks: before.tasks + each.tasks,
+      failed: before.failed + each.failed,
+      seconds: before.seconds + each.seconds,
+      calls: before.calls + each.calls,
+      input_tokens: before.input_tokens + inputTokens,
+      output_tokens: before.output_tokens + outputTokens,
+      cached_tokens: before.cached_tokens + cachedTokens,
+      cost: before.cost === null ? null : before.cost + cost,
+      unpriced_tokens: before.unpriced_tokens + (price ? 0 : inputTokens + outputTokens),
+    });
+  }
+  const rounded = ({ cost, ...group }: Group): Group => ({
+    ...group,
+    cost: cost === null ? null : Math.round(cost * 1_000_000) / 1_000_000,
+  });
+  return [...groups.values()].map(rounded);
+}
+
+const NOTHING = {
+  ...{ tasks: 0, failed: 0, seconds: 0, calls: 0 },
+  ...{ input_tokens: 0, output_tokens: 0, cached_tokens: 0, unpriced_tokens: 0 },
+};
+
+/** A table with titles. The key has the name of what it is, and the cost that of its currency. */
+function tableOf({ by, currency, usage }: Answer): (string | number | null)[][] {
+  const titles = [
+    ...[by, 'tasks', 'failed', 'seconds', 'calls', 'input_tokens', 'output_tokens', 'cached_tokens'],
+    ...[currency === null ? 'cost' : `cost_${currency}`, 'unpriced_tokens'],
+  ];
+  const rows = usage.map((group) => [
+    ...[group.key, group.tasks, group.failed, group.seconds, group.calls],
+    ...[group.input_tokens, group.output_tokens, group.cached_tokens, group.cost, group.unpriced_tokens],
+  ]);
+  return [titles, ...rows];
 }

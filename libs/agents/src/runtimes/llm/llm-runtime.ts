@@ -202,10 +202,10 @@ function assertWhole({ finish }: ModelStep, { maxOutputTokens, budget }: LlmConf
 const correction = (wrong: string): string =>
   `That is not what was asked for: ${wrong}. Answer again, with JSON of the schema and nothing else.`;
 
-/** Adds the tokens of the task so far to the metadata of a status. */
+/** Adds the tokens of the task so far to the metadata of a status. Baton has metered them itself. */
 function withUsage(output: AgentOutput, conversation: Conversation): AgentOutput {
   if (output.$case !== 'statusUpdate') return output;
   const model = conversation.steps().at(-1)?.model;
-  const usage = { ...conversation.usage().task, ...(model && { model }) };
+  const usage = { ...conversation.usage().task, ...(model && { model }), metered: true };
   return { ...output, value: { ...output.value, metadata: { [USAGE]: usage } } };
 }

@@ -84,7 +84,7 @@ export class ModelSteps {
       throw error;
     } finally {
       progress.usage ??= this.estimate(progress, input);
-      await budget.record(tenantId, runId, progress.usage);
+      await budget.record(tenantId, runId, { ...progress.usage, model: this.config.model });
       metrics.call({
         ...{ provider, model, outcome },
         seconds: (performance.now() - began) / 1000,

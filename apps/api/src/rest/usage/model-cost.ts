@@ -1,0 +1,15 @@
+import type { ModelPrice } from '@baton/config';
+
+/** Prices by `provider/model`, or by the beginning of it and `*`. */
+export type ModelPrices = Readonly<Record<string, ModelPrice>>;
+
+/** The price of a model: under its own name, or else under the longest beginning of it. Undefined: it has none. */
+export function priceOf(model: string, prices: ModelPrices | undefined): ModelPrice | undefined {
+  if (!prices || model === '') return undefined;
+  if (Object.hasOwn(prices, model) && !model.endsWith('*')) return prices[model];
+  const fitting = Object.keys(prices).filter(
+    (name) => name.endsWith('*') && model.startsWith(name.slice(0, -1)),
+  );
+  const [longest] = fitting.sort((a, b) => b.length - a.length);
+  return longest === undefined ? undefined : prices[longest];
+}

@@ -1,0 +1,265 @@
+import { TaskState, USAGE } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
+import { Database, type Statement } from '../connection/database.js';
+import type { ListedTasks } from '../tasks/task-list.js';
+import { ALL_STATES, TERMINAL_STATES } from '../tasks/task-row.js';
+
+// What tasks and calls of models have used, by hour, agent, owner and model. A call is added when it ends. An ended task never
+// changes, so it is added once: by the roll-up, which goes through the ended tasks of a tenant in the order of their end, or by
+// the statement that deletes the task, if the roll-up has not come to it. A report adds the tasks behind the roll-up itself.
+
+/** How many days of a tenant are kept. */
+export const USAGE_DAYS = 400;
+/** Larger metadata are not read. */
+const METADATA_BYTES = 64 * 1024;
+const FIRST_TASK = '00000000-0000-0000-0000-000000000000';
+
+/** What Postgres keeps in a `json` and cannot take apart: U+0000 and surrogates, written as escapes. */
+const UNREADABLE = String.raw`'\\u(0000|d[89a-f])'`;
+
+const KEYS = 'hour, agent_id, owner, model';
+const SUMS = [
+  'tasks',
+  'failed',
+  'seconds',
+  'calls',
+  'input_tokens',
+  'output_tokens',
+  'cached_tokens',
+] as const;
+const ADD_SUMS = SUMS.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ');
+
+/** The owner in a report. There may be as many guests as tasks. */
+const ownerOf = (owner: string): string =>
+  `CASE WHEN ${owner} LIKE 'guest:%' THEN 'guest' ELSE coalesce(${owner}, '') END`;
+
+/** SQL of a number of tokens that an agent reports. It can write anything there. */
+const reported = (name: string): string =>
+  `CASE WHEN x.usage ->> 'metered' IS DISTINCT FROM 'true' AND x.usage ->> '${name}' ~ '^[0-9]{1,15}$'
+      THEN (x.usage ->> '${name}')::bigint ELSE 0 END`;
+
+/**
+ * Query with the keys and sums of each task of `from`, a relation with `agent_id`, `owner`, `state`, `status_at`, `created_at`
+ * and `metadata`. The tokens of metered tasks are those of their calls, which are there already.
+ */
+const taskSums = (from: string): string => `
+SELECT ${from}.tenant_id, date_trunc('hour', ${from}.status_at, 'UTC') AS hour, ${from}.agent_id, ${ownerOf(`${from}.owner`)} AS owner,
+  left(coalesce(x.usage ->> 'model', ''), 200) AS model, 1 AS tasks,
+  (${from}.state = ${TaskState.TASK_STATE_FAILED})::int AS failed,
+  extract(epoch FROM greatest(${from}.status_at - ${from}.created_at, interval '0'))::float8 AS seconds, 0 AS calls,
+  ${reported('inputTokens')} AS input_tokens, ${reported('outputTokens')} AS output_tokens,
+  least(${reported('cachedInputTokens')}, ${reported('inputTokens')}) AS cached_tokens
+FROM ${from}, LATERAL (
+  SELECT CASE WHEN pg_column_size(${from}.metadata) > ${METADATA_BYTES} THEN NULL
+    WHEN ${from}.metadata::text ~* ${UNREADABLE} THEN NULL ELSE ${from}.metadata -> '${USAGE}' END AS usage
+) x`;
+
+/** Adds the sums of these tasks. Sorted, so that no two transactions deadlock. */
+const addTasks = (from: string): string => `
+INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, ${SUMS.join(', ')})
+SELECT tenant_id, ${KEYS}, ${SUMS.map((name) => `sum(${name})`).join(', ')}
+FROM (${taskSums(from)}) s GROUP BY tenant_id, ${KEYS} ORDER BY tenant_id, ${KEYS}
+ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`;
+
+/** $1 tenant $2 run $3 model $4 input $5 output $6 cached */
+export const RECORD_CALL: Statement = {
+  name: 'usage-record-call',
+  text: `
+INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, calls, input_tokens, output_tokens, cached_tokens)
+SELECT $1, date_trunc('hour', clock_timestamp(), 'UTC'), coalesce(t.agent_id, ''), ${ownerOf('t.owner')}, left($3, 200), 1,
+  $4::bigint, $5::bigint, least($6::bigint, $4::bigint)
+FROM (SELECT) AS call
+LEFT JOIN runs r ON r.tenant_id = $1 AND r.id = $2 LEFT JOIN tasks t ON t.tenant_id = $1 AND t.id = r.task_id
+ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`,
+};
+
+/** Whoever rolls up or deletes ended tasks holds it until the end of the transaction, so that each task is added once. */
+export const LOCK_ROLLUP: Statement = {
+  name: 'usage-lock-rollup',
+  text: `SELECT pg_advisory_xact_lock(hashtext('baton usage'))`,
+};
+
+/** CTEs that add those of the deleted tasks `gone` that were not rolled up. */
+export const GONE_USAGE_CTES = `unrolled AS (
+  SELECT g.* FROM gone g LEFT JOIN usage_rollups w ON w.tenant_id = g.tenant_id
+  WHERE w.tenant_id IS NULL OR (g.status_at, g.id) > (w.ended_at, w.task_id)
+), counted AS (${addTasks('unrolled')}
+)`;
+
+/** $1 tenant */
+const CURSOR: Statement = {
+  name: 'usage-cursor',
+  text: `SELECT ended_at::text AS "endedAt", task_id AS "taskId" FROM usage_rollups WHERE tenant_id = $1`,
+};
+
+/** Adds the next ended tasks: $1 tenant $2, $3 the last one before them $4 how long ago they have ended, in ms $5 limit */
+const ROLL_UP: Statement = {
+  text: `
+WITH slice AS MATERIALIZED (
+  SELECT t.* FROM unnest(ARRAY[${TERMINAL_STATES}]::smallint[]) AS s(state), LATERAL (
+    SELECT status_at, id FROM tasks
+    WHERE tenant_id = $1 AND state = s.state AND (status_at, id) > ($2::timestamptz, $3::uuid)
+      AND status_at < clock_timestamp() - $4::int * interval '1 millisecond'
+    ORDER BY status_at, id LIMIT $5
+  ) t
+  ORDER BY t.status_at, t.id LIMIT $5
+), ended AS (
+  SELECT t.* FROM slice JOIN tasks t ON t.tenant_id = $1 AND t.id = slice.id
+), added AS (${addTasks('ended')}
+), moved AS (
+  INSERT INTO usage_rollups (tenant_id, ended_at, task_id)
+  SELECT $1, status_at, id FROM slice ORDER BY status_at DESC, id DESC LIMIT 1
+  ON CONFLICT (tenant_id) DO UPDATE SET ended_at = excluded.ended_at, task_id = excluded.task_id
+)
+SELECT count(*)::int AS tasks FROM slice`,
+};
+
+/** $1 tenant */
+const FORGET: Statement = {
+  name: 'usage-forget-hours',
+  text: `DELETE FROM usage_hours WHERE tenant_id = $1 AND hour < now() - interval '${USAGE_DAYS} days'`,
+};
+
+/** Tenants with ended tasks that are not rolled up: $1 how long ago they have ended, in ms */
+const DUE: Statement = {
+  text: `
+SELECT k.id FROM tenants k LEFT JOIN usage_rollups w ON w.tenant_id = k.id
+WHERE EXISTS (
+  SELECT FROM unnest(ARRAY[${TERMINAL_STATES}]::smallint[]) AS s(state), LATERAL (
+    SELECT FROM tasks t WHERE t.tenant_id = k.id AND t.state = s.state
+      AND (t.status_at, t.id) > (coalesce(w.ended_at, '-infinity'), coalesce(w.task_id, '${FIRST_TASK}'))
+      AND t.status_at < clock_timestamp() - $1::int * interval '1 millisecond'
+    LIMIT 1
+  ) t
+)`,
+};
+
+/** What a report sums up by, and the SQL of it. A day is one of UTC. */
+const USAGE_KEYS = {
+  day: `(hour AT TIME ZONE 'UTC')::date::text`,
+  agent: 'agent_id',
+  owner: 'owner',
+  token: `CASE WHEN owner LIKE 'token:%' THEN substr(owner, 7) ELSE '' END`,
+  model: 'model',
+};
+export type UsageKey = keyof typeof USAGE_KEYS;
+export const USAGE_KEY_NAMES = Object.keys(USAGE_KEYS) as readonly UsageKey[];
+
+/** Tasks behind the roll-up that a report adds. */
+const MAX_LIVE_TASKS = 100_000;
+/** Rows of a report. */
+const MAX_ROWS = 10_000;
+
+/** Whose usage, of which agents, and when. */
+export type UsageFilter = Pick<ListedTasks, 'tenantId' | 'agentId' | 'agentIds' | 'own'> & {
+  /** The beginning of an hour. */
+  since: Date;
+  /** Before this time. */
+  until: Date;
+};
+
+/** What was used by one key with one model. */
+export interface UsageSums {
+  /** A day (UTC), or the id or key of what is summed up by. */
+  key: string;
+  /** `provider/model`; empty = none. */
+  model: string;
+  tasks: number;
+  failed: number;
+  /** From the creation of each task to its last status. */
+  seconds: number;
+  /** Calls of models that Baton has made. */
+  calls: number;
+  inputTokens: number;
+  outputTokens: number;
+  /** Those of the input tokens that came from the provider's cache. */
+  cachedTokens: number;
+}
+
+export interface UsageReport {
+  sums: UsageSums[];
+  /** False: the roll-up is far behind, and some tasks are not in the sums; or there are more rows. */
+  isWhole: boolean;
+}
+
+/**
+ * Sums up the hours, and the tasks that are in none: $1 tenant $2 since $3 until $4 most of these tasks $5 agent $6 agents
+ * $7 owner $8 whether tasks without an owner count as well. NULL = all.
+ */
+const reportStatement = (by: UsageKey): Statement => ({
+  text: `
+WITH open AS MATERIALIZED (
+  SELECT t.* FROM unnest(ARRAY[${ALL_STATES.join(', ')}]::smallint[]) AS s(state)
+  LEFT JOIN usage_rollups w ON w.tenant_id = $1 AND s.state IN (${TERMINAL_STATES}), LATERAL (
+    SELECT * FROM tasks t WHERE t.tenant_id = $1 AND t.state = s.state
+      AND (t.status_at, t.id) > (coalesce(w.ended_at, '-infinity'), coalesce(w.task_id, '${FIRST_TASK}'))
+      AND t.status_at >= $2 AND t.status_at < $3
+    LIMIT $4::int + 1
+  ) t
+  LIMIT $4::int + 1
+), found AS (
+  SELECT ${KEYS}, ${SUMS.join(', ')} FROM (${taskSums('open')}) s
+  UNION ALL
+  SELECT ${KEYS}, ${SUMS.join(', ')} FROM usage_hours WHERE tenant_id = $1 AND hour >= $2 AND hour < $3
+), grouped AS (
+  SELECT ${USAGE_KEYS[by]} AS key, model, sum(tasks)::float8 AS tasks, sum(failed)::float8 AS failed,
+    sum(seconds)::float8 AS seconds, sum(calls)::float8 AS calls, sum(input_tokens)::float8 AS "inputTokens",
+    sum(output_tokens)::float8 AS "outputTokens", sum(cached_tokens)::float8 AS "cachedTokens"
+  FROM found
+  WHERE ($5::text IS NULL OR agent_id = $5) AND ($6::text[] IS NULL OR agent_id = ANY($6))
+    AND ($7::text IS NULL OR owner = $7 OR $8 AND owner = '')
+  GROUP BY 1, 2 ORDER BY 1 DESC, 2 LIMIT ${MAX_ROWS + 1}
+)
+SELECT (SELECT count(*)::int FROM open) AS live, g.* FROM (SELECT) one LEFT JOIN grouped g ON true`,
+});
+
+/** What tenants have used: exact, however many tasks there were. */
+@Injectable()
+export class UsageHoursStore {
+  constructor(private readonly database: Database) {}
+
+  /** @param most tasks behind the roll-up that are added */
+  async report(by: UsageKey, filter: UsageFilter, most = MAX_LIVE_TASKS): Promise<UsageReport> {
+    const { tenantId, since, until, agentId = null, agentIds = null, own } = filter;
+    const owner = [own?.owner ?? null, own?.unowned ?? false];
+    const values = [tenantId, since, until, most, agentId, agentIds, ...owner];
+    // One row without sums says that there are none.
+    type Row = { live: number; key: string | null } & Omit<UsageSums, 'key'> & QueryResultRow;
+    const rows = await this.database.tenantQuery<Row>(tenantId, reportStatement(by), values);
+    const [first] = rows;
+    const isWhole = (first?.live ?? 0) <= most && rows.length <= MAX_ROWS;
+    const sums = rows
+      .slice(0, MAX_ROWS)
+      .flatMap(({ live: _, key, ...row }) => (key === null ? [] : [{ key, ...row }]));
+    return { sums, isWhole };
+  }
+
+  /** The tenants with tasks that have ended so long ago, and are not rolled up. */
+  async due(lagMs: number): Promise<string[]> {
+    const rows = await this.database.systemQuery<{ id: string }>(DUE, [lagMs]);
+    return rows.map(({ id }) => id);
+  }
+
+  /**
+   * Add the next ended tasks of a tenant, and forget hours that are long over. A process that dies in between has added none.
+   * @param lagMs how long ago they must have ended: a task whose end is stored later than that is never found
+   * @returns how many
+   */
+  async rollUp(tenantId: string, lagMs: number, limit: number): Promise<number> {
+    return this.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query(LOCK_ROLLUP, []);
+      const [cursor] = await transaction.query<{ endedAt: string; taskId: string }>(CURSOR, [tenantId]);
+      const { endedAt = '-infinity', taskId = FIRST_TASK } = cursor ?? {};
+      const [row] = await transaction.query<{ tasks: number }>(ROLL_UP, [
+        tenantId,
+        endedAt,
+        taskId,
+        lagMs,
+        limit,
+      ]);
+      await transaction.query(FORGET, [tenantId]);
+      return row?.tasks ?? 0;
+    });
+  }
+}
