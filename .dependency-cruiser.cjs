@@ -56,6 +56,13 @@ module.exports = {
       to: { path: '^apps/', pathNot: '^apps/$1/' },
     },
     {
+      name: 'console-knows-the-api-alone',
+      comment: 'It runs in a browser. The types of the API come from its OpenAPI document.',
+      severity: 'error',
+      from: { path: '^apps/console/', pathNot: TESTS },
+      to: { path: '^libs/' },
+    },
+    {
       name: 'libs-are-entered-through-their-index',
       comment: 'Across libraries: @baton/<lib>, never a file inside.',
       severity: 'error',
@@ -85,8 +92,9 @@ module.exports = {
     },
     {
       name: 'no-dev-dependency-in-product-code',
+      comment: 'The console is bundled when it is built: nothing of it is installed to run Baton.',
       severity: 'error',
-      from: { path: '^(libs|apps)/', pathNot: TESTS },
+      from: { path: '^(libs|apps)/', pathNot: [TESTS, '^apps/console/'] },
       to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['type-only'] },
     },
     { name: 'nothing-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },

@@ -193,6 +193,7 @@ const REST: Readonly<Record<string, RestRequest>> = {
   },
   'POST /v1/webhooks/:id/test': { scope: 'admin', kinds: ['webhookId'], path: '/v1/webhooks/<id>/test' },
   'DELETE /v1/webhooks/:id': { scope: 'admin', kinds: ['webhookId'], path: '/v1/webhooks/<id>' },
+  'GET /v1/whoami': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/whoami?agent=<id>', anyName: true },
   'GET /v1/schedules': {
     scope: 'tasks:read',
     kinds: ['scheduleName'],

@@ -34,7 +34,9 @@ function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret
     tokens: token,
     webhooks: webhook,
   };
-  const names: Record<string, string> = { agent, name: secret, runId: deadRun, version: '1', card: 'any' };
+  const names: Record<string, string> = {
+    ...{ agent, name: secret, runId: deadRun, version: '1', card: 'any', file: 'any' },
+  };
   return path.replaceAll(/:(\w+)/g, (_, name: string) => {
     const value = name === 'id' ? ids[path.split('/')[2]!] : names[name];
     if (value === undefined) throw new Error(`${path}: say what ":${name}" stands for`);

@@ -6,6 +6,7 @@ import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
+import { ConsoleModule } from './console/console.controller.js';
 import { CardsModule } from './cards/cards.controller.js';
 import { GrpcModule } from './grpc/grpc.module.js';
 import { HttpJsonModule } from './http-json/http-json.controller.js';
@@ -34,6 +35,7 @@ import { RestModule } from './rest/rest.module.js';
     AdminModule,
     OpenApiModule,
     HealthModule,
+    ConsoleModule,
   ],
 })
 export class ApiModule {

@@ -8,6 +8,7 @@ import { CARD_PATHS, MANAGEMENT_ROUTES, pathsOf, REST_ROUTES, ROUTES } from './t
 const OPEN = [
   ...['/', '/healthz', '/readyz', '/agents/.well-known/:card'],
   ...['/agent.schema.json', '/v1/agent.schema.json', '/v1/openapi.json', '/.well-known/jwks.json'],
+  ...['/console', '/console/settings.json', '/console/assets/:file', '/console/*'],
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 

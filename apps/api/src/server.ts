@@ -16,7 +16,8 @@ import { refusePath, sendPlainError } from './http/errors.js';
 import { GrpcPort } from './grpc/grpc.module.js';
 import { PublicUrl } from './http/public-url.js';
 import { Traffic, logRequests, requestIdOf } from './http/requests.js';
-import { isBrowser, sendWelcome } from './http/welcome.js';
+import { ConsoleSite } from './console/console-site.js';
+import { isBrowser, sendToConsole, sendWelcome } from './http/welcome.js';
 import { httpJsonErrorFormatAt } from './http-json/http-json.controller.js';
 import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
 import { isManagement, LISTENER_CONSTRAINT, ManagementPort } from './management/management-port.js';
@@ -105,7 +106,8 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
   const routes = collectRoutes(fastify);
   await app.init();
-  for (const route of [...routes.values()]) refuseOtherMethods(fastify, route);
+  const site = app.get(ConsoleSite, { strict: false });
+  for (const route of [...routes.values()]) refuseOtherMethods(fastify, route, site);
   limitConnections(app.getHttpServer(), openFilesLimit(), app.get(Logger));
   await fastify.listen({ host, port });
   const [address] = fastify.addresses();
@@ -186,7 +188,11 @@ function collectRoutes(instance: FastifyInstance): ReadonlyMap<string, RoutedPat
  * Answers the methods that a path does not have: OPTIONS with those it has, any other with 405. Without this they
  * would be 404, which sends people looking for a typing error in the URL.
  */
-function refuseOtherMethods(instance: FastifyInstance, { url, constraints, methods }: RoutedPath): void {
+function refuseOtherMethods(
+  instance: FastifyInstance,
+  { url, constraints, methods }: RoutedPath,
+  site: ConsoleSite,
+): void {
   const allowed = METHODS.filter((method) => methods.has(method));
   const allow = [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
   const at = { url, ...(constraints && { constraints }) };
@@ -198,13 +204,15 @@ function refuseOtherMethods(instance: FastifyInstance, { url, constraints, metho
   instance.route({
     ...at,
     method: METHODS.filter((method) => !allowed.includes(method)),
-    handler: (request, reply) => {
+    handler: async (request, reply) => {
       if (url === '/' && isBrowser(request)) {
-        sendWelcome(reply);
-        return;
+        if (await site.isAt(request)) sendToConsole(reply);
+        else sendWelcome(reply);
+        return reply;
       }
       reply.header('allow', allow);
       sendPlainError(reply, 405, `${request.method} is not allowed here: use ${allowed.join(' or ')}`);
+      return reply;
     },
   });
 }

@@ -296,6 +296,37 @@ const api = group('API', {
     'Maximum time for running requests to end after SIGTERM, in ms. Streams end at once; callers resume ' +
       'at another process.',
   ),
+  consoleEnabled: setting(
+    flag,
+    true,
+    'Whether the API shows the console for people at /console (docs/operating/console.md).',
+  ),
+  consoleOidcIssuer: optional(
+    url(['http:', 'https:'], 'set it to the URL of the OpenID provider, as in the claim iss of its tokens'),
+    'URL of the OpenID provider with which people sign in to the console (docs/operating/console.md). Tenants must ' +
+      'trust it: `npx baton issuers add`. Without it, people sign in with a token.',
+  ),
+  consoleOidcClientId: optional(
+    text,
+    'Id of the console as a client of that provider: a public client with PKCE and the redirect URI ' +
+      'PUBLIC_URL/console/signed-in.',
+  ),
+  consoleOidcScope: setting(
+    text,
+    'openid',
+    'Scopes that the console asks the provider for, separated by spaces.',
+  ),
+  consoleOidcAudience: optional(
+    text,
+    'Audience that the console asks the provider for, as `resource` (RFC 8707) and as `audience`. Default: none, for ' +
+      'providers that know the audience by the client.',
+  ),
+  consoleOidcOrigins: setting(
+    origins,
+    '',
+    'Origins besides that of the provider that the console may call for sign-in, separated by commas, if the provider ' +
+      'has its token endpoint elsewhere.',
+  ),
 });
 
 const worker = group('Worker', {

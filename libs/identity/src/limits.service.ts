@@ -78,6 +78,11 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     return name === tenantId || name === (await this.cache.get(tenantId))?.slug;
   }
 
+  /** The slug of a tenant. Empty if it is deleted. */
+  async slugOf(tenantId: string): Promise<string> {
+    return (await this.cache.get(tenantId))?.slug ?? '';
+  }
+
   /** Whether the tenant is deleted, or is being deleted: nothing may be stored for it. */
   async isGone(tenantId: string): Promise<boolean> {
     return (await this.cache.get(tenantId))?.state === 'gone';

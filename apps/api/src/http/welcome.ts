@@ -31,7 +31,12 @@ There is nothing to click here: programs call it.</p>
 export const isBrowser = ({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean =>
   method === 'GET' && /\btext\/html\b/.test(headers.accept ?? '');
 
-/** What people see at the root, where programs send JSON-RPC by POST. */
+/** Leads people from the root to the console. */
+export function sendToConsole(reply: FastifyReply): void {
+  reply.status(302).headers({ location: '/console', vary: 'accept' }).send();
+}
+
+/** What people see at the root of a host without a console, where programs send JSON-RPC by POST. */
 export function sendWelcome(reply: FastifyReply): void {
   reply.header('content-type', 'text/html; charset=utf-8').header('vary', 'accept').send(PAGE);
 }

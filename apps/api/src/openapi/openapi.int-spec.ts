@@ -296,6 +296,7 @@ describe('what the API takes and answers is what its document says', () => {
       expect(await tenant.call(id, { names: { agent: 'echo' }, body })).toHaveProperty('error.code');
     }
     await tenant.call('listAuditRecords', { query: '?action=token&limit=2' });
+    await tenant.call('whoami');
     await tenant.call('getAgentSchema');
     await tenant.call('getOpenApi');
   });

@@ -15,8 +15,9 @@ import { SecretsController } from './secrets/secrets.controller.js';
 import { TokensController } from './tokens/tokens.controller.js';
 import { UsageController } from './usage/usage.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
+import { WhoamiController } from './whoami/whoami.controller.js';
 
-/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets, schedules, webhooks, tokens, usage and audit log. */
+/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets, schedules, webhooks, tokens, usage and audit log; and who calls. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
@@ -30,6 +31,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
       LimitsController,
       UsageController,
       WebhooksController,
+      WhoamiController,
     ],
   ],
 })

@@ -66,6 +66,7 @@ import { CardsModule } from '../cards/cards.controller.js';
 import { GrpcModule } from '../grpc/grpc.module.js';
 import { HttpJsonModule } from '../http-json/http-json.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
+import { ConsoleModule } from '../console/console.controller.js';
 import { HealthModule } from '../health/health.controller.js';
 import { HttpModule } from '../http/http.module.js';
 import { AccessModule } from '../access/access.module.js';
@@ -191,6 +192,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       AdminModule,
       OpenApiModule,
       HealthModule,
+      ConsoleModule,
     ],
   })
     .overrideModule(TasksModule)

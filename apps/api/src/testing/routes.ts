@@ -2,6 +2,7 @@ import type { Type } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { AdminModule } from '../admin/admin.module.js';
 import { CardsModule } from '../cards/cards.controller.js';
+import { ConsoleModule } from '../console/console.controller.js';
 import { HealthModule } from '../health/health.controller.js';
 import { HttpJsonModule } from '../http-json/http-json.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
@@ -29,9 +30,9 @@ export function pathsOf(fastify: FastifyInstance): Pick<Route, 'path' | 'isManag
       const level = indent!.length / 4;
       const path = (above[level - 1] ?? '') + segment!;
       above[level] = path;
-      // It prints an escaped colon as a colon.
+      // It prints an escaped colon as a colon, and a wildcard without the slash before it.
       return {
-        path: path.replace(/\/message:(?!:)/, '/message::'),
+        path: path.replace(/\/message:(?!:)/, '/message::').replace(/(?<=[^/])\*$/, '/*'),
         isManagement: line.includes('"listener"'),
       };
     });
@@ -54,6 +55,7 @@ const ALL_ROUTES: readonly Route[] = [
   HttpJsonModule,
   CardsModule,
   HealthModule,
+  ConsoleModule,
 ].flatMap(routesOfModule);
 /** Those of the public port. */
 export const ROUTES: readonly Route[] = ALL_ROUTES.filter(({ isManagement }) => !isManagement);

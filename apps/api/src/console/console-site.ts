@@ -1,0 +1,123 @@
+import { Environment } from '@baton/config';
+import { Injectable } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { HostBindings } from '../access/host-bindings.js';
+import { vary } from '../http/answer-headers.js';
+import { sendPlainError } from '../http/errors.js';
+
+/** Where `apps/console/build.mjs` writes: `dist/console`, seen from the compiled file. */
+const BUILT = join(__dirname, '../../../../console');
+const ASSETS = '/console/assets/';
+/** Stands in the built page where the nonce of each answer goes (`apps/console/vite.config.ts`). */
+const NONCE = /__CSP_NONCE__/g;
+const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
+
+/** What the page must know before anybody has signed in. */
+export interface ConsoleSettings {
+  /** Unset: people sign in with a token only. */
+  oidc?: { issuer: string; client_id: string; scope: string; audience?: string };
+}
+
+/** The files of the console: one page, and its hashed assets. They are the same for everybody and name nothing of a tenant's. */
+@Injectable()
+export class ConsoleSite {
+  private page: Promise<string> | undefined;
+
+  constructor(
+    private readonly environment: Environment,
+    private readonly hosts: HostBindings,
+  ) {}
+
+  /**
+   * Whether there is a console at the host of a request. A host that is bound to an agent has none: its callers are the guests
+   * or users of that agent, and scripts of its other pages share its origin.
+   */
+  async isAt(request: FastifyRequest): Promise<boolean> {
+    if (!this.environment.consoleEnabled || !existsSync(join(BUILT, 'index.html'))) return false;
+    return (await this.hosts.of(request)) === undefined;
+  }
+
+  /** How people sign in here. */
+  settings(): ConsoleSettings {
+    const { consoleOidcIssuer: issuer, consoleOidcClientId: clientId, ...rest } = this.environment;
+    if (issuer === undefined || clientId === undefined) return {};
+    const { consoleOidcScope: scope, consoleOidcAudience: audience } = rest;
+    return { oidc: { issuer, client_id: clientId, scope, ...(audience !== undefined && { audience }) } };
+  }
+
+  /** Answers any path below `/console` with the page, which shows what the path names. */
+  async sendPage(reply: FastifyReply): Promise<void> {
+    this.page ??= readFile(join(BUILT, 'index.html'), 'utf8');
+    const nonce = randomBytes(16).toString('base64url');
+    const html = (await this.page).replace(NONCE, nonce);
+    // Not stored: a nonce is good for one answer.
+    await reply.headers({ ...this.headers(nonce), 'content-type': 'text/html; charset=utf-8' }).send(html);
+  }
+
+  /**
+   * Answers with an asset. Its name has the hash of its content, so browsers keep it for good. Browsers that take gzip get the
+   * file that the build has packed.
+   */
+  async sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const [path = ''] = (request.raw.url ?? '').split('?', 1);
+    // Loaded with the first asset: most processes never serve one.
+    const { send } = await import('@fastify/send');
+    const options = { root: join(BUILT, 'assets'), dotfiles: 'deny', index: false, maxAge: YEAR_MS } as const;
+    const isPacked =
+      /\bgzip\b/.test(request.headers['accept-encoding'] ?? '') && /\.(js|css|svg)$/.test(path);
+    const name = path.slice(ASSETS.length - 1);
+    const open = (file: string) => send(request.raw, file, { ...options, immutable: true });
+    const packed = isPacked ? await open(`${name}.gz`) : undefined;
+    const file = packed && packed.type !== 'error' ? packed : await open(name);
+    if (file.type !== 'file') {
+      file.stream.destroy();
+      sendPlainError(reply, 404, 'there is no such file: load the page of the console again');
+      return;
+    }
+    vary(reply, 'Accept-Encoding');
+    reply.status(file.statusCode).headers(file.headers);
+    if (file === packed) {
+      reply.headers({ 'content-encoding': 'gzip', 'content-type': typeOf(name) });
+    }
+    await reply.send(file.stream);
+  }
+
+  /** Headers of the page: it runs and shows nothing but what comes from here, and nobody frames it. */
+  private headers(nonce: string): Record<string, string> {
+    const { consoleOidcIssuer: issuer, consoleOidcOrigins: origins } = this.environment;
+    const provider = issuer === undefined ? [] : [new URL(issuer).origin, ...origins];
+    const policy = [
+      "default-src 'none'",
+      "script-src 'self'",
+      // The kit writes its theme into style elements.
+      `style-src 'self' 'nonce-${nonce}'`,
+      "font-src 'self'",
+      // Images of artifacts are made of their bytes. None is fetched from elsewhere.
+      "img-src 'self' blob: data:",
+      `connect-src ${["'self'", ...provider].join(' ')}`,
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ];
+    return {
+      'content-security-policy': policy.join('; '),
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+      'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+      'x-frame-options': 'DENY',
+    };
+  }
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+
+const typeOf = (name: string): string =>
+  TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream';

@@ -1,0 +1,64 @@
+/**
+ * Builds the console into `dist/console`, if anything that goes into it has changed since the last build. Run it after
+ * `nest build`: the types of the API come from the routes that were compiled.
+ */
+import { createHash } from 'node:crypto';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = join(HERE, '../..');
+const OUT = join(ROOT, 'dist/console');
+const STAMP = join(ROOT, 'dist/console.stamp');
+const SCHEMA = join(HERE, 'src/api/schema.d.ts');
+/** Smaller files are not worth a second copy. */
+const MIN_PACKED_BYTES = 1_000;
+
+/** The OpenAPI document of tenants, from the compiled routes. */
+function apiDocument() {
+  const require = createRequire(import.meta.url);
+  require('reflect-metadata');
+  const compiled = (path) => require(join(ROOT, 'dist/apps/api/src', path));
+  const { routesOf } = compiled('openapi/route.js');
+  const { buildDocument } = compiled('openapi/document.js');
+  const { RestModule } = compiled('rest/rest.module.js');
+  const routes = Reflect.getMetadata('controllers', RestModule).flatMap(routesOf);
+  const described = routes.filter(({ path, isManagement }) => path.startsWith('/v1/') && !isManagement);
+  return buildDocument(described, { title: 'Baton', description: '', server: '/', token: '' });
+}
+
+async function filesOf(folder) {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+const read = (path) => readFile(path).catch(() => undefined);
+
+const document = JSON.stringify(apiDocument());
+const hash = createHash('sha256').update(document);
+for (const file of [...(await filesOf(HERE)), join(ROOT, 'package-lock.json')]) {
+  if (file !== SCHEMA) hash.update(file.slice(ROOT.length)).update(await readFile(file));
+}
+const stamp = hash.digest('hex');
+const isBuilt =
+  String(await read(STAMP)) === stamp && (await read(join(OUT, 'index.html'))) && (await read(SCHEMA));
+
+if (!isBuilt) {
+  const { default: openapiTS, astToString } = await import('openapi-typescript');
+  await writeFile(SCHEMA, `// Made by build.mjs.\n${astToString(await openapiTS(document))}`);
+  const { build } = await import('vite');
+  await build({ configFile: join(HERE, 'vite.config.ts'), logLevel: 'warn' });
+  for (const file of await filesOf(join(OUT, 'assets'))) {
+    const bytes = await readFile(file);
+    if (/\.(js|css|svg)$/.test(file) && bytes.length >= MIN_PACKED_BYTES) {
+      await writeFile(`${file}.gz`, gzipSync(bytes, { level: 9 }));
+    }
+  }
+  await writeFile(STAMP, stamp);
+}

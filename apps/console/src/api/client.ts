@@ -1,0 +1,53 @@
+import createClient, { type Middleware } from 'openapi-fetch';
+import { accessToken } from '../session/session';
+import { ApiError, errorOf } from './api-error';
+import type { paths } from './schema';
+
+/** Throws if nobody has signed in: nothing is asked for then. */
+async function authorization(): Promise<string> {
+  const token = await accessToken();
+  if (token === undefined) throw new ApiError('Sign in to go on.', 401, 'UNAUTHENTICATED');
+  return `Bearer ${token}`;
+}
+
+const authorize: Middleware = {
+  async onRequest({ request }) {
+    request.headers.set('authorization', await authorization());
+    return request;
+  },
+  async onResponse({ response }) {
+    if (!response.ok) throw await errorOf(response);
+  },
+  onError({ error }) {
+    return error instanceof ApiError ? error : ApiError.unreachable();
+  },
+};
+
+/**
+ * The REST API with the token of whoever has signed in. Paths, parameters, bodies and answers have the types of its OpenAPI
+ * document. Every call rejects with an `ApiError` if it is not a success: `const list = await answerOf(api.GET('/v1/agents'))`.
+ */
+export const api = createClient<paths>({ baseUrl: window.location.origin });
+api.use(authorize);
+
+/** The body of a successful answer. Rejects with an `ApiError`. */
+export async function answerOf<T>(call: Promise<{ data?: T }>): Promise<T> {
+  // The middleware has thrown for everything else.
+  return (await call).data as T;
+}
+
+/**
+ * @public
+ * A call that is not in the OpenAPI document: A2A, or a stream. @param path from the root, such as `/agents/echo`
+ * @throws ApiError
+ */
+export async function fetchApi(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set('authorization', await authorization());
+  const response = await fetch(path, { ...init, headers }).catch((error: unknown) => {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw ApiError.unreachable();
+  });
+  if (!response.ok) throw await errorOf(response);
+  return response;
+}

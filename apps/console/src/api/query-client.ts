@@ -1,0 +1,27 @@
+import { QueryCache, QueryClient, MutationCache } from '@tanstack/react-query';
+import { endSession } from '../session/session';
+import { ApiError } from './api-error';
+
+const RETRIES = 2;
+
+/** A token that is no longer good ends the session: the sign-in page says why. */
+function onError(error: Error): void {
+  if (error instanceof ApiError && error.status === 401) endSession(error.message);
+}
+
+/** What the pages have read. Reads are tried again if that may help; writes never are. */
+export const queryClient = new QueryClient({
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError }),
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      retry: (failures, error) => error instanceof ApiError && error.isTransient && failures < RETRIES,
+      retryDelay: (failures, error) =>
+        error instanceof ApiError && error.retryAfter !== undefined
+          ? error.retryAfter * 1_000
+          : 500 * 2 ** failures,
+    },
+    mutations: { retry: false },
+  },
+});

@@ -1,0 +1,31 @@
+import { createRoute, redirect } from '@tanstack/react-router';
+import { queryClient } from '../../api/query-client';
+import { ErrorView } from '../../components/error-view';
+import { beginSession } from '../../session/session';
+import { rootRoute } from '../../shell/app-route';
+import { SignInPage } from './sign-in-page';
+
+const signInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sign-in',
+  // Only a path of the console: `//elsewhere` would be another host.
+  validateSearch: ({ to }: Record<string, unknown>): { to?: string } =>
+    typeof to === 'string' && /^\/(?!\/)/.test(to) ? { to } : {},
+  component: SignInPage,
+});
+
+/** Where the OpenID provider leads back to. */
+const signedInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/signed-in',
+  loader: async () => {
+    const { completeSignIn } = await import('../../session/oidc');
+    const { name, to } = await completeSignIn();
+    queryClient.clear();
+    beginSession({ kind: 'oidc', name });
+    throw redirect({ to, replace: true });
+  },
+  errorComponent: ({ error }) => <ErrorView error={error} title="You are not signed in" />,
+});
+
+export const signInRoutes = [signInRoute, signedInRoute] as const;

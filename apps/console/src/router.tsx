@@ -1,0 +1,30 @@
+import { createRouter } from '@tanstack/react-router';
+import { queryClient } from './api/query-client';
+import { EmptyState } from './components/empty-state';
+import { ErrorView } from './components/error-view';
+import { homeRoutes } from './pages/home/routes';
+import { signInRoutes } from './pages/sign-in/routes';
+import { tasksRoutes } from './pages/tasks/routes';
+import { appRoute, rootRoute } from './shell/app-route';
+
+// Each folder of `pages` has a `routes.tsx`. Add its routes here, and its entry in `shell/navigation.ts`.
+const routeTree = rootRoute.addChildren([
+  ...signInRoutes,
+  appRoute.addChildren([...homeRoutes, ...tasksRoutes]),
+]);
+
+export const router = createRouter({
+  routeTree,
+  basepath: '/console',
+  context: { queryClient },
+  defaultErrorComponent: ({ error, reset }) => <ErrorView error={error} retry={reset} />,
+  defaultNotFoundComponent: () => (
+    <EmptyState title="There is no such page">Choose one from the navigation.</EmptyState>
+  ),
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,23 @@
+import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
+import { answerOf, api } from '../api/client';
+import type { components } from '../api/schema';
+
+export type Caller = components['schemas']['Caller'];
+export type Scope = Caller['scopes'][number];
+
+/** Who has signed in. */
+export const callerQuery = queryOptions({
+  queryKey: ['whoami'],
+  queryFn: () => answerOf(api.GET('/v1/whoami')),
+  staleTime: 60_000,
+});
+
+/** Whether a caller has one of these scopes. `admin` includes all. No scopes: everybody has them. */
+export const hasScope = ({ scopes }: Pick<Caller, 'scopes'>, wanted: readonly Scope[]): boolean =>
+  wanted.length === 0 || scopes.includes('admin') || wanted.some((scope) => scopes.includes(scope));
+
+/** The caller, on pages that are shown after sign-in, and what it may do: `can('agents:write')`. */
+export function useCaller(): Caller & { can: (...scopes: Scope[]) => boolean } {
+  const { data: caller } = useSuspenseQuery(callerQuery);
+  return { ...caller, can: (...scopes) => hasScope(caller, scopes) };
+}

@@ -1,0 +1,48 @@
+import { type User, UserManager, WebStorageStateStore } from 'oidc-client-ts';
+import { consoleSettings } from './settings';
+
+let manager: Promise<UserManager> | undefined;
+
+/** The authorization code flow with PKCE. Nothing is in a frame: tokens are renewed with a refresh token, if there is one. */
+function userManager(): Promise<UserManager> {
+  manager ??= consoleSettings().then(({ oidc }) => {
+    if (!oidc) throw new Error('There is no OpenID provider here. Sign in with a token.');
+    const { audience } = oidc;
+    return new UserManager({
+      authority: oidc.issuer,
+      client_id: oidc.client_id,
+      scope: oidc.scope,
+      redirect_uri: `${window.location.origin}/console/signed-in`,
+      response_type: 'code',
+      automaticSilentRenew: false,
+      monitorSession: false,
+      userStore: new WebStorageStateStore({ store: window.sessionStorage }),
+      stateStore: new WebStorageStateStore({ store: window.sessionStorage }),
+      ...(audience !== undefined && {
+        resource: audience,
+        extraQueryParams: { audience },
+        extraTokenParams: { resource: audience },
+      }),
+    });
+  });
+  manager.catch(() => (manager = undefined));
+  return manager;
+}
+
+/** Leads the browser to the provider. @param to where it goes after sign-in, below `/console` */
+export async function signInAtProvider(to: string): Promise<void> {
+  await (await userManager()).signinRedirect({ state: to });
+}
+
+/** Ends the sign-in that the provider has led back from. @returns the name of the user, and where it wanted to go */
+export async function completeSignIn(): Promise<{ name: string; to: string }> {
+  const user = await (await userManager()).signinCallback();
+  if (!user) throw new Error('The provider has not signed you in. Sign in again.');
+  const { name, email, preferred_username: username, sub } = user.profile;
+  const to = typeof user.state === 'string' ? user.state : '/';
+  return { name: name ?? username ?? email ?? sub, to };
+}
+
+export const currentUser = async (): Promise<User | null> => (await userManager()).getUser();
+export const renewUser = async (): Promise<User | null> => (await userManager()).signinSilent();
+export const forgetUser = async (): Promise<void> => (await userManager()).removeUser();

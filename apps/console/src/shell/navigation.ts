@@ -1,0 +1,14 @@
+import type { Scope } from '../session/caller';
+
+/** An entry of the navigation. */
+export interface NavigationEntry {
+  label: string;
+  to: string;
+  /** It is shown to callers with one of these scopes. Empty: to everybody. */
+  scopes: readonly Scope[];
+}
+
+/** The pages of the console, in the order of the navigation. */
+export const NAVIGATION: readonly NavigationEntry[] = [
+  { label: 'Tasks', to: '/tasks', scopes: ['tasks:read', 'agents:call'] },
+];

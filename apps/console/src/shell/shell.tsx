@@ -1,0 +1,109 @@
+import {
+  ActionIcon,
+  Anchor,
+  AppShell,
+  Burger,
+  Group,
+  Menu,
+  NavLink,
+  Text,
+  UnstyledButton,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { Link, Outlet, useRouterState } from '@tanstack/react-router';
+import { hasScope, useCaller } from '../session/caller';
+import { endSession, useSession } from '../session/session';
+import { NAVIGATION } from './navigation';
+import styles from './shell.module.css';
+
+const SCHEMES = { light: 'dark', dark: 'auto', auto: 'light' } as const;
+const SCHEME_SIGNS = { light: '☀', dark: '☾', auto: '◐' } as const;
+
+/** What stands around every page: the navigation by scopes, who has signed in, the colour scheme. */
+export function Shell() {
+  const caller = useCaller();
+  const [isOpen, { toggle, close }] = useDisclosure(false);
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  return (
+    <AppShell
+      header={{ height: '3.25rem' }}
+      navbar={{ width: '13rem', breakpoint: 'sm', collapsed: { mobile: !isOpen } }}
+      padding="md"
+    >
+      <a className={styles.skip} href="#content">
+        Skip to the content
+      </a>
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={isOpen} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
+            <Anchor component={Link} to="/" fw={700} c="inherit" underline="never">
+              Baton
+            </Anchor>
+            <Text size="sm" truncate>
+              {caller.tenant}
+            </Text>
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <SchemeButton />
+            <CallerMenu />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" aria-label="Pages">
+        {NAVIGATION.filter(({ scopes }) => hasScope(caller, scopes)).map(({ label, to }) => (
+          <NavLink
+            key={to}
+            component={Link}
+            to={to}
+            label={label}
+            onClick={close}
+            active={path === to || path.startsWith(`${to}/`)}
+            aria-current={path === to ? 'page' : undefined}
+          />
+        ))}
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1}>
+        <Outlet />
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+function SchemeButton() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const next = SCHEMES[colorScheme];
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      onClick={() => setColorScheme(next)}
+      aria-label={`Colours: ${colorScheme}. Change to ${next}`}
+    >
+      {SCHEME_SIGNS[colorScheme]}
+    </ActionIcon>
+  );
+}
+
+/** Who has signed in, and what that token may do. */
+function CallerMenu() {
+  const caller = useCaller();
+  const { session } = useSession();
+  const name = caller.token?.name ?? (session?.kind === 'oidc' ? session.name : caller.principal.kind);
+  return (
+    <Menu position="bottom-end" width="18rem">
+      <Menu.Target>
+        <UnstyledButton className={styles.caller}>{name} ▾</UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>Tenant {caller.tenant}</Menu.Label>
+        <Menu.Label>{caller.token ? `Token ${caller.token.prefix}…` : caller.principal.key}</Menu.Label>
+        <Menu.Label>May do: {caller.scopes.join(', ') || 'nothing'}</Menu.Label>
+        {caller.agents && <Menu.Label>Agents: {caller.agents.join(', ') || 'none'}</Menu.Label>}
+        <Menu.Divider />
+        <Menu.Item onClick={() => endSession()}>Sign out</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

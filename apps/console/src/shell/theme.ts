@@ -1,0 +1,25 @@
+import { createTheme, type CSSVariablesResolver } from '@mantine/core';
+
+/** Colours are dark enough to be read on the background of either scheme (WCAG AA). */
+export const theme = createTheme({
+  primaryColor: 'blue',
+  primaryShade: { light: 8, dark: 8 },
+  autoContrast: true,
+  fontFamily: 'system-ui, sans-serif',
+  fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
+  cursorType: 'pointer',
+  respectReducedMotion: true,
+});
+
+/** The kit's own grey for hints is too pale on either background. */
+export const cssVariables: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    '--mantine-color-dimmed': 'var(--mantine-color-gray-7)',
+    '--mantine-color-placeholder': 'var(--mantine-color-gray-7)',
+  },
+  dark: {
+    '--mantine-color-dimmed': 'var(--mantine-color-dark-1)',
+    '--mantine-color-placeholder': 'var(--mantine-color-dark-1)',
+  },
+});

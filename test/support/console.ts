@@ -1,0 +1,119 @@
+import AxeBuilder from '@axe-core/playwright';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { Stack, type StackOptions } from './stack.js';
+
+/** Which rules of WCAG the pages keep. */
+const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+const isExecutable = (file: string): boolean => {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Chromium of this machine: CHROMIUM_PATH, or the first on PATH. */
+const CHROMIUM = [
+  process.env.CHROMIUM_PATH ?? [],
+  ...['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) =>
+    (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name)),
+  ),
+]
+  .flat()
+  .find(isExecutable);
+
+/** Tests with a browser. Without one they are left out, and the title says so. */
+export function describeConsole(title: string, tests: () => void): void {
+  if (CHROMIUM !== undefined) describe(title, tests);
+  else describe.skip(`${title} (left out: there is no Chromium: install it, or set CHROMIUM_PATH)`, tests);
+}
+
+/** How a page is opened. */
+export interface Visit {
+  /** Signs in with this token. Unset: nobody has signed in. */
+  token?: string;
+  /** Below `/console`, such as `/tasks?state=TASK_STATE_FAILED`. */
+  path?: string;
+  context?: BrowserContextOptions;
+}
+
+/**
+ * A Baton with one browser: one for each file of tests. It notes what a page does that it must not do: an error in the console
+ * of the browser, an exception, a violation of the Content-Security-Policy. `expectNoFaults` after each test fails for it.
+ */
+export class ConsoleStack {
+  private readonly faults: string[] = [];
+  private expected: RegExp[] = [];
+
+  private constructor(
+    readonly stack: Stack,
+    readonly browser: Browser,
+  ) {}
+
+  static async start(options: Partial<StackOptions> = {}): Promise<ConsoleStack> {
+    const [stack, browser] = await Promise.all([
+      Stack.start({ driver: 'postgres', ...options }),
+      chromium.launch({ executablePath: CHROMIUM, args: ['--disable-dev-shm-usage'] }),
+    ]);
+    return new ConsoleStack(stack, browser);
+  }
+
+  get url(): string {
+    return this.stack.apis[0]!.url;
+  }
+
+  /** A page of a browser of its own: nothing is shared with the pages of other visits. */
+  async open({ token, path = '/', context = {} }: Visit = {}): Promise<Page> {
+    const page = await (await this.browser.newContext({ baseURL: this.url, ...context })).newPage();
+    this.watch(page);
+    if (token !== undefined) {
+      const session = JSON.stringify({ kind: 'token', token });
+      await page.addInitScript(
+        `if (!sessionStorage.getItem('visited')) {
+           sessionStorage.setItem('visited', 'yes');
+           sessionStorage.setItem('baton.session', ${JSON.stringify(session)});
+         }`,
+      );
+    }
+    await page.goto(`/console${path}`);
+    return page;
+  }
+
+  /** Errors that the running test provokes, such as `/401/`. */
+  expectFaults(...patterns: RegExp[]): void {
+    this.expected.push(...patterns);
+  }
+
+  /** Call it after each test. */
+  expectNoFaults(): void {
+    const faults = this.faults.filter((fault) => !this.expected.some((pattern) => pattern.test(fault)));
+    this.faults.length = 0;
+    this.expected = [];
+    expect(faults).toEqual([]);
+  }
+
+  /** That axe finds nothing against WCAG AA, as the page is now. */
+  async expectAccessible(page: Page): Promise<void> {
+    const { violations } = await new AxeBuilder({ page }).withTags(WCAG).analyze();
+    const found = violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => ({ id, html, failureSummary })),
+    );
+    expect(found).toEqual([]);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.browser.close(), this.stack.stop()]);
+  }
+
+  private watch(page: Page): void {
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning')
+        this.faults.push(`${message.text()} (${message.location().url})`);
+    });
+    page.on('pageerror', (error) => this.faults.push(error.stack ?? error.message));
+  }
+}
