@@ -132,7 +132,7 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
   it('leaves the turn it was given as it was', async () => {
     const given = turn();
     // The journal is there to be written.
-    const dataOf = ({ earlierTasks: _, journal: _j, secrets: _s, outbound: _o, ...data }: Turn) => data;
+    const dataOf = ({ earlierTasks: _, journal: _j, log: _l, secrets: _s, outbound: _o, ...data }: Turn) => data;
     const before = structuredClone(dataOf(given));
     await collect(run(given, never));
     expect(dataOf(given)).toEqual(before);
@@ -155,7 +155,7 @@ describe('the runtime table', () => {
   const none = { agentsDir: undefined } as never;
   const table = new RuntimeTable([
     new EchoRuntime(),
-    new ExecutorRuntime(none, Logger.silent()),
+    new ExecutorRuntime(none, Logger.silent(), none, none),
     indexOf(new FixedAgents([])),
     new LlmRuntime(none, none, none, none, none),
     new RemoteA2aRuntime(connector, Logger.silent(), new Metrics()),
@@ -178,7 +178,8 @@ describe('the runtime table', () => {
 });
 
 describe('the executor runtime', () => {
-  const runtime = (agentsDir?: string) => new ExecutorRuntime({ agentsDir } as never, Logger.silent());
+  const runtime = (agentsDir?: string) => 
+    new ExecutorRuntime({ agentsDir } as never, Logger.silent(), undefined as never, undefined as never);
   const run = (turn: Turn, agentsDir?: string) =>
     collect(runtime(agentsDir).run(turn, new AbortController().signal));
 

@@ -35,6 +35,16 @@ export interface TurnJournal {
   append(value: unknown): Promise<void>;
 }
 
+/** The log of a turn's task, for runtimes that replay. */
+export interface TurnLog {
+  /** Sequence of the last event when the turn was claimed. */
+  readonly startedAt: number;
+  /** Stores everything that the runtime has yielded. Resolves with the sequence of the last event. */
+  flush(): Promise<number>;
+  /** The next chunk of this artifact goes on with what earlier attempts have stored of it. */
+  keepArtifact(artifactId: string): void;
+}
+
 /** One turn of a task, as a runtime receives it. */
 export interface Turn {
   tenantId: string;
@@ -57,6 +67,7 @@ export interface Turn {
   earlierTasks: (max?: number) => Promise<Task[]>;
   /** The journal of this task. */
   journal: TurnJournal;
+  log: TurnLog;
   /** The secrets of the tenant. */
   secrets: TurnSecrets;
   /** The only way to call the addresses that a tenant wrote: it goes where the lists of the tenant allow. */
@@ -101,14 +112,21 @@ export class RuntimeTable {
 export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';
 
 /**
- * Thrown by a runtime to wait until other tasks end their turns or ask for input. Meanwhile the run uses no worker and
- * no slot. Then it runs again as the next attempt.
+ * Thrown by a runtime to wait until other tasks end their turns or ask for input, or until a time has passed. Meanwhile the
+ * run uses no worker and no slot. Then it runs again as the next attempt.
  */
 export class Suspension extends Error {
   override readonly name = 'Suspension';
 
-  constructor(readonly taskIds: readonly [string, ...string[]]) {
-    super('The turn waits for other tasks');
+  /**
+   * @param taskIds the tasks; may be empty if there is a time
+   * @param wakeInMs go on after this time at the latest, in ms
+   */
+  constructor(
+    readonly taskIds: readonly string[],
+    readonly wakeInMs?: number,
+  ) {
+    super('The turn waits');
   }
 }
 

@@ -42,7 +42,7 @@ export {
   type UsageSums,
 } from './tenants/usage-hours.js';
 export { type LimitUse, type TenantUsage, UsageStore } from './tenants/usage.store.js';
-export { type JournalRecord, JournalStore } from './runs/journal.store.js';
+export { type JournalRecord, JournalStore, type StepRecord } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';
 export type { RunError, RunErrorRecord, SweepFindings } from './runs/run-sql.js';

@@ -48,6 +48,7 @@ export type {
   LoadFailure,
   RunErrorRecord,
   Schedule,
+  StepRecord,
   Webhook,
 } from '@baton/database';
 export { USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/database';

@@ -133,7 +133,7 @@ export interface FakeApi {
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
   /** What requests are made of. */
-  listing: Pick<RequestListing, 'list' | 'relations' | 'lastError' | 'usage'>;
+  listing: Pick<RequestListing, 'list' | 'relations' | 'lastError' | 'steps' | 'usage'>;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -244,6 +244,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   schedules: {},
   listing: {
     lastError: async () => undefined,
+    steps: async () => [],
     usage: async () => ({ sums: [], isWhole: true }),
     list: async () => ({ tasks: [], more: false }),
     relations: async () => ({
@@ -406,6 +407,7 @@ function tasksModule({
           list: (...page: Parameters<RequestListing['list']>) => listing.list(...page),
           relations: (...of: Parameters<RequestListing['relations']>) => listing.relations(...of),
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
+          steps: (...of: Parameters<RequestListing['steps']>) => listing.steps(...of),
           usage: (...of: Parameters<RequestListing['usage']>) => listing.usage(...of),
         },
       },

@@ -8,11 +8,17 @@ import { errorOf } from '../operator/remote-operations.js';
 import { formatTime, printFields, printRunError, printTable, printValue } from '../output.js';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 import type { ShowOptions } from '../tasks/operator.js';
-import { type RequestJson, RequestsClient, type WholeRequestJson } from '../tasks/requests-client.js';
+import {
+  type RequestJson,
+  RequestsClient,
+  type StepJson,
+  type WholeRequestJson,
+} from '../tasks/requests-client.js';
 import { assertDone, LOST, parseSequence, printEvents } from './call.js';
 import { parseCount, sinceOf } from './options.js';
 
 const TITLES = ['task', 'agent', 'state', 'updated', 'context'];
+const STEP_TITLES = ['step', 'kind', 'state', 'attempts', 'started', 'ended', 'error'];
 const MAX_LISTED = 10_000;
 
 type Options = TargetOptions & JsonOption;
@@ -45,7 +51,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .option('--since <when>', 'only with a status since then: 2h, 7d, or a time')
     .option('--limit <number>', `most tasks to print, up to ${MAX_LISTED}`, '50')
     .action((options: ListOptions) => list(cli, options));
-  ofTask('show', 'show a task: its state, answer, usage, relations, and the last error of its agent')
+  ofTask('show', 'show a task: its state, answer, usage, relations, steps, and the last error of its agent')
     .option('--tenant <slug>', 'as the operator: tenant of the task; shows no messages')
     .action(async (task: string, { tenant, ...options }: Options & { tenant?: string }) => {
       if (tenant === undefined) return show(cli, task, options);
@@ -107,8 +113,25 @@ async function show(cli: Cli, id: string, options: Options): Promise<void> {
   printFields(cli.terminal, fieldsOf(found, task));
   const text = replyText(task);
   if (text !== '') cli.terminal.out(`\n${text}`);
+  const { steps = [] } = found;
+  if (steps.length > 0) {
+    cli.terminal.out('');
+    printTable(cli.terminal, STEP_TITLES, steps.map(stepRow), '');
+  }
   if (found.error) printRunError(cli.terminal, errorOf(found.error));
 }
+
+const stepRow = ({
+  name,
+  kind,
+  state,
+  attempts,
+  started_at: at,
+  ended_at: end,
+  error,
+}: StepJson): string[] => [
+  ...[name, kind, state, String(attempts), timeOf(at), timeOf(end ?? undefined), error ?? ''],
+];
 
 function fieldsOf(found: WholeRequestJson, { metadata }: Task): [string, string][] {
   const { input, output } = tokenUsage(metadata);

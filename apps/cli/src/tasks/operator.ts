@@ -1,5 +1,12 @@
 import { stateName } from '@baton/a2a';
-import { RunStore, type RunErrorRecord, TaskStore, TaskTreeStore, UsageHoursStore } from '@baton/database';
+import {
+  JournalStore,
+  RunStore,
+  type RunErrorRecord,
+  TaskStore,
+  TaskTreeStore,
+  UsageHoursStore,
+} from '@baton/database';
 import { RequestListing } from '@baton/tasks';
 import { type Cli, NotFoundError } from '../cli.js';
 import { type OperatorOptions, overAdminApi } from '../operator/admin-target.js';
@@ -45,7 +52,7 @@ async function readFromDatabase(cli: Cli, taskId: string, options: ShowOptions):
   return withDatabase(cli.source, async ({ tenants, database }) => {
     const { id: tenantId } = await requireTenant(tenants, tenant);
     const stores = [new TaskStore(database), new TaskTreeStore(database), new RunStore(database)] as const;
-    const listing = new RequestListing(...stores, new UsageHoursStore(database));
+    const listing = new RequestListing(...stores, new UsageHoursStore(database), new JournalStore(database));
     const found = await listing.summary(tenantId, taskId);
     if (!found) throw noSuchTask(taskId, options);
     const { task, agentId, sequence: events } = found.stored;

@@ -24,6 +24,17 @@ export interface ApprovalJson {
   expires_at?: string;
 }
 
+/** A durable step of an agent in code. */
+export interface StepJson {
+  name: string;
+  kind: string;
+  state: string;
+  attempts: number;
+  started_at: string;
+  ended_at: string | null;
+  error: string | null;
+}
+
 /** One task. */
 export interface WholeRequestJson extends RequestJson {
   owner: string | null;
@@ -33,6 +44,8 @@ export interface WholeRequestJson extends RequestJson {
   events: number;
   task: Record<string, unknown>;
   error: RunErrorJson | null;
+  /** Only for tokens that may change agents. Unset: the server is of an earlier release. */
+  steps?: StepJson[];
 }
 
 /** The tasks of a tenant at a server, as its token sees them. Every error is an OperatorError. */

@@ -5,6 +5,7 @@ import { converse, TurnStream } from '../runtimes/executor/executor-turn.js';
 import { HostedTurn, type TurnHost } from '../runtimes/executor/child/hosted-turn.js';
 import type { FromAgent, ToAgent } from '../runtimes/executor/protocol.js';
 import { turnRequest } from '../runtimes/executor/executor-runtime.js';
+import { type StepPorts, TurnSteps } from '../runtimes/executor/executor-steps.js';
 
 /** Runs both sides of a turn in this process. Their messages go through JSON, as between processes. */
 export async function* converseHere(
@@ -12,9 +13,11 @@ export async function* converseHere(
   turn: Turn,
   signal: AbortSignal,
   logger: Logger,
+  ports?: StepPorts,
 ): AsyncGenerator<AgentOutput> {
   if (signal.aborted) return;
-  const request = await turnRequest(turn);
+  const steps = await TurnSteps.open(turn, ports);
+  const request = await turnRequest(steps);
   const host: TurnHost = {
     maxEventBytes: 1_000_000,
     maxWaiting: 1_000_000,
@@ -27,17 +30,19 @@ export async function* converseHere(
   const stream = new TurnStream(1, (message) => toHosted(hosted, message));
   const hosted = new HostedTurn(1, JSON.parse(JSON.stringify(request)) as typeof request, host);
   void hosted.run();
-  yield* converse(stream, turn, signal, logger);
+  yield* converse(stream, turn, steps, signal, logger);
 }
 
 function toStream(stream: TurnStream, message: FromAgent): void {
   if (message.type === 'events') stream.events(message);
   else if (message.type === 'finished') stream.end();
-  else if (message.type === 'returned') stream.returned(message.error);
+  else if (message.type === 'step') stream.step(message.step);
+  else if (message.type === 'returned') stream.returned(message.error, message.parked);
 }
 
 function toHosted(hosted: HostedTurn, message: ToAgent): void {
   if (message.type === 'cancel') hosted.cancel();
   else if (message.type === 'close') hosted.close();
   else if (message.type === 'credit') hosted.credit(message.size);
+  else if (message.type === 'step-reply') hosted.onStepReply(message.id, message.reply);
 }

@@ -45,6 +45,7 @@ export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
     referenceTasks: [],
     earlierTasks: async () => [],
     journal: new MemoryJournal(),
+    log: { startedAt: 0, flush: () => Promise.resolve(0), keepArtifact: () => undefined },
     secrets: turnSecrets({}),
     outbound: NO_CALLS,
     extensions: [],

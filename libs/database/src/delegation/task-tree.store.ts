@@ -67,25 +67,29 @@ export const OPEN_CHILDREN: Statement = {
 SELECT id FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 AND state NOT IN (${TERMINAL_STATES})`,
 };
 
-/** Suspends a run until these tasks have ended their turns: $1 tenant $2 task $3 run $4 attempt $5 tasks */
+/**
+ * Suspends a run until these tasks have ended their turns, or a time has passed: $1 tenant $2 task $3 run $4 attempt $5 tasks
+ * $6 time in ms, or null
+ */
 const SUSPEND: Statement = {
-  name: 'run-suspend',
+  name: 'run-suspend-2',
   text: `
 WITH held AS (
   SELECT id FROM tasks WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 FOR UPDATE
 )
-UPDATE runs r SET state = 'suspended', waits_for = $5, worker_id = NULL, lease_expires_at = NULL, enqueued_at = NULL
+UPDATE runs r SET state = 'suspended', waits_for = $5, worker_id = NULL, lease_expires_at = NULL, enqueued_at = NULL,
+  not_before = clock_timestamp() + $6::float8 * interval '1 millisecond'
 FROM held WHERE r.tenant_id = $1 AND r.id = $3 AND r.attempt = $4 AND r.state = 'running'
 RETURNING r.id`,
 };
 
-/** Whether a task that the run waits for still has an active turn. A deleted task has none. */
-const stillWaits = (run: string): string => `EXISTS (
+/** Whether a task that the run waits for still has an active turn, and its time has not come. A deleted task has no turn. */
+const stillWaits = (run: string): string => `(EXISTS (
     SELECT FROM unnest(${run}.waits_for) AS w(id), LATERAL (
       SELECT FROM tasks
       WHERE tenant_id = ${run}.tenant_id AND id = w.id AND active_run_id IS NOT NULL OFFSET 0
     ) t
-  )`;
+  ) AND coalesce(${run}.not_before > clock_timestamp(), true))`;
 
 /** The run waits for a slot like a new one, in the order of its first acceptance. */
 const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL`;
@@ -95,7 +99,7 @@ const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_befor
  * run, and only if it is suspended. So a concurrent cancel ends the run in any order.
  */
 export const WAKE: Statement = {
-  name: 'run-wake',
+  name: 'run-wake-2',
   text: `
 UPDATE runs r SET ${WOKEN}
 WHERE r.tenant_id = $1 AND r.task_id = $2 AND r.state = 'suspended' AND NOT ${stillWaits('r')}
@@ -108,7 +112,7 @@ RETURNING r.id`,
 export const WAKE_NEXT: Statement = {
   text: `
 WITH read AS MATERIALIZED (
-  SELECT tenant_id, id, waits_for FROM runs
+  SELECT tenant_id, id, waits_for, not_before FROM runs
   WHERE state = 'suspended' AND (tenant_id, id) > ($1, $2)
   ORDER BY tenant_id, id LIMIT $3
 ), ready AS MATERIALIZED (
@@ -124,6 +128,17 @@ WITH read AS MATERIALIZED (
 SELECT n.read, (SELECT count(*) FROM woken)::int AS woken, l.tenant_id, l.id
 FROM (SELECT count(*)::int AS read FROM read) n
 LEFT JOIN (SELECT tenant_id, id FROM read ORDER BY tenant_id DESC, id DESC LIMIT 1) l ON true`,
+};
+
+/** Suspended runs whose time has come, the oldest first: $1 limit */
+export const WAKE_DUE: Statement = {
+  text: `
+WITH due AS MATERIALIZED (
+  SELECT tenant_id, id FROM runs WHERE state = 'suspended' AND not_before <= clock_timestamp()
+  ORDER BY not_before LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+UPDATE runs r SET ${WOKEN} FROM due WHERE r.tenant_id = due.tenant_id AND r.id = due.id
+RETURNING r.id`,
 };
 
 /** The next children that have not ended: $1 tenant and $2 task after which to begin $3 limit */
@@ -180,12 +195,19 @@ export class TaskTreeStore {
   }
 
   /**
-   * Suspend a run until none of these tasks has an active turn. The run keeps its task and gives up worker, lease and
-   * slot. Call `wake` afterwards: a task may have ended just before.
+   * Suspend a run until none of these tasks has an active turn, or until a time has passed. The run keeps its task and gives up
+   * worker, lease and slot. Call `wake` afterwards: a task may have ended just before.
+   * @param forMs the time; undefined = there is none
    * @returns false if this attempt no longer owns the run
    */
-  async suspend({ tenantId, taskId, runId, attempt }: RunKey, waitsFor: readonly string[]): Promise<boolean> {
-    const values = [tenantId, taskId, runId, attempt, waitsFor];
+  async suspend(
+    { tenantId, taskId, runId, attempt }: RunKey,
+    waitsFor: readonly string[],
+    forMs?: number,
+  ): Promise<boolean> {
+    // A run that waits for a time alone waits for its own task, which has a turn as long as the run is there.
+    const tasks = waitsFor.length === 0 ? [taskId] : waitsFor;
+    const values = [tenantId, taskId, runId, attempt, tasks, forMs ?? null];
     return (await this.database.tenantQuery(tenantId, SUSPEND, values)).length > 0;
   }
 
@@ -195,6 +217,11 @@ export class TaskTreeStore {
    */
   async wake(tenantId: string, taskId: string): Promise<boolean> {
     return (await this.database.tenantQuery(tenantId, WAKE, [tenantId, taskId])).length > 0;
+  }
+
+  /** The same for runs of all tenants whose time has come. @returns how many */
+  async wakeDue(limit: number): Promise<number> {
+    return (await this.database.systemQuery(WAKE_DUE, [limit])).length;
   }
 
   /** The same for the next suspended runs of all tenants, in case nobody has woken them. */

@@ -17,6 +17,16 @@ const READ_JOURNAL: Statement = {
   text: 'SELECT run_id, position, value FROM turn_journal WHERE tenant_id = $1 AND task_id = $2 ORDER BY position',
 };
 
+/** What the journal of an executor's task says of its steps, without their results: $1 tenant $2 task */
+const READ_STEPS: Statement = {
+  name: 'journal-steps',
+  text: `
+SELECT value->'execution' AS execution, value->'id' AS id, value->'event' AS event, value->'name' AS name, value->'kind' AS kind,
+  value->'at' AS at, value->'error' AS error
+FROM turn_journal
+WHERE tenant_id = $1 AND task_id = $2 AND value->'execution' IS NOT NULL ORDER BY position`,
+};
+
 /**
  * Fenced like an event: $1 tenant $2 task $3 run $4 attempt $5 position $6 value. Returns one row if the entry is
  * stored now, also if this attempt wrote it before and lost the answer.
@@ -52,6 +62,33 @@ export interface JournalRecord {
   value: unknown;
 }
 
+/** One entry about a durable step of an executor. */
+interface StepRow {
+  execution: number;
+  id: number;
+  event: 'begun' | 'failed' | 'ended';
+  name: string | null;
+  kind: string | null;
+  at: string;
+  error: { name: string; message: string } | null;
+}
+
+/** A durable step of an executor's task. */
+export interface StepRecord {
+  name: string;
+  /** run, sleep, input or agent */
+  kind: string;
+  /** `waiting`: for a time, an answer or another agent. `running`: or it was, when its process died. */
+  state: 'running' | 'waiting' | 'succeeded' | 'failed';
+  /** How often it was begun. */
+  attempts: number;
+  /** ISO 8601 */
+  startedAt: string;
+  endedAt: string | null;
+  /** The last error. */
+  error: string | null;
+}
+
 /** The journals of runtimes: see `TurnJournal` of libs/agents. */
 @Injectable()
 export class JournalStore {
@@ -62,6 +99,18 @@ export class JournalStore {
     if (!isUuid(taskId)) return [];
     const rows = await this.database.tenantQuery<JournalRow>(tenantId, READ_JOURNAL, [tenantId, taskId]);
     return rows.map(({ run_id: runId, position, value }) => ({ runId, position, value }));
+  }
+
+  /** The durable steps of a task in the order in which they began; empty if it has none. */
+  async steps(tenantId: string, taskId: string): Promise<StepRecord[]> {
+    if (!isUuid(taskId)) return [];
+    const rows = await this.database.tenantQuery<StepRow>(tenantId, READ_STEPS, [tenantId, taskId]);
+    const steps = new Map<string, StepRecord>();
+    for (const row of rows) {
+      const key = `${row.execution} ${row.id}`;
+      steps.set(key, stepAfter(steps.get(key), row));
+    }
+    return [...steps.values()];
   }
 
   /**
@@ -76,4 +125,16 @@ export class JournalStore {
     const values = [tenantId, taskId, runId, attempt, position, JSON.stringify(value)];
     return (await this.database.tenantQuery(tenantId, APPEND_JOURNAL, values)).length > 0;
   }
+}
+
+/** A step after one more entry about it. */
+function stepAfter(step: StepRecord | undefined, { event, name, kind, at, error }: StepRow): StepRecord {
+  const said = error && `${error.name}: ${error.message}`;
+  if (event === 'begun' || !step) {
+    const known = step ?? { name: name ?? '', kind: kind ?? '', attempts: 0, startedAt: at, error: null };
+    const state = kind === 'run' ? 'running' : 'waiting';
+    return { ...known, state, attempts: known.attempts + 1, endedAt: null };
+  }
+  if (event === 'failed') return { ...step, state: 'waiting', error: said };
+  return { ...step, state: error ? 'failed' : 'succeeded', endedAt: at, error: said };
 }

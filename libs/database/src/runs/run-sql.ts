@@ -276,7 +276,7 @@ export const NOTE_AGENT_VERSION: Statement = {
 export interface SweepFindings {
   /** The clock of Postgres at a moment at which it certainly took heartbeats. */
   at: string;
-  /** When the next lease ends, or pause before an attempt of a run or of a push, in ms from then on; null: there is none. */
+  /** When the next lease ends, pause before an attempt of a run or of a push, or sleep of a suspended run, in ms from then on; null: there is none. */
   nextMs: number | null;
   expiredRuns: boolean;
   staleQueuedRuns: boolean;
@@ -299,7 +299,8 @@ SELECT at::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NU
   coalesce(leases.first < at, false) AS "expiredRuns",
   (extract(epoch FROM least(
     leases.next, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > at),
-    (SELECT min(due_at) FROM push_configs WHERE due_at > at)
+    (SELECT min(due_at) FROM push_configs WHERE due_at > at),
+    (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > at)
   ) - at) * 1000)::float8 AS "nextMs",
   EXISTS (
     SELECT FROM runs

@@ -10,8 +10,8 @@ import { TurnEnds } from '../turns/turn-ends.js';
 const LIMIT = 500;
 
 /**
- * Wakes suspended runs that have nothing left to wait for, and cancels children whose parent has ended. The process that
- * should have done it has died, or could not reach Postgres. One worker does it for all (`Lookout`).
+ * Wakes suspended runs whose time has come. Wakes those that have nothing left to wait for, and cancels children whose parent
+ * has ended: the process that should have done it has died, or could not reach Postgres. One worker does it for all (`Lookout`).
  */
 @Injectable()
 export class TaskTreeSweep extends RepeatedWork {
@@ -31,9 +31,10 @@ export class TaskTreeSweep extends RepeatedWork {
   }
 
   async runOnce(): Promise<void> {
+    const due = await this.taskTree.wakeDue(LIMIT);
     const { woken, next } = await this.taskTree.wakeNext(this.suspended, LIMIT);
     this.suspended = next;
-    if (woken > 0) this.dispatcher.refill();
+    if (due + woken > 0) this.dispatcher.refill();
     const found = await this.taskTree.abandonedChildren(this.children, LIMIT);
     this.children = found.next;
     for (const { tenantId, taskId } of found.children) await this.turnEnds.cancel(tenantId, null, taskId);

@@ -1,5 +1,7 @@
 import { type Reacher, type TaskState, visibleTasks } from '@baton/a2a';
 import {
+  JournalStore,
+  type StepRecord,
   type TaskRelations,
   TaskTreeStore,
   type RunErrorRecord,
@@ -42,6 +44,7 @@ export class RequestListing {
     private readonly taskTree: TaskTreeStore,
     private readonly runs: RunStore,
     private readonly hours: UsageHoursStore,
+    private readonly journals: JournalStore,
   ) {}
 
   /** What the caller sees. */
@@ -81,5 +84,10 @@ export class RequestListing {
   /** The last error in the agent's code during the task, for the agent's author. */
   async lastError(tenantId: string, taskId: string): Promise<RunErrorRecord | undefined> {
     return this.runs.lastError(tenantId, taskId);
+  }
+
+  /** The durable steps of the task, for the agent's author. */
+  async steps(tenantId: string, taskId: string): Promise<StepRecord[]> {
+    return this.journals.steps(tenantId, taskId);
   }
 }

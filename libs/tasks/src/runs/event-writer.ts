@@ -141,6 +141,11 @@ export class EventWriter {
     return this.hasEnded;
   }
 
+  /** Sequence of the last event in the log. */
+  get head(): number {
+    return this.sequence;
+  }
+
   /** Append the pending events. One append at a time; events that arrive during a slow one form the next batch. */
   async flush(): Promise<void> {
     clearTimeout(this.timer);

@@ -145,7 +145,7 @@ export class RunExecutor {
     } catch (error) {
       if (!(error instanceof Suspension) || signal.aborted) throw error;
       await writer.flush();
-      await this.turnEnds.suspend(run, error.taskIds, signal);
+      await this.turnEnds.suspend(run, error, signal);
     }
   }
 
@@ -159,7 +159,15 @@ export class RunExecutor {
     const runtime = this.runtimes.get(agent.definition.runtime);
     const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
-    const turn = await this.turns.turnOf(run, agent, signal);
+    const log = {
+      startedAt: run.snapshot.sequence,
+      flush: async () => {
+        await writer.flush();
+        return writer.head;
+      },
+      keepArtifact: (artifactId: string) => output.keepArtifact(artifactId),
+    };
+    const turn = await this.turns.turnOf(run, agent, log, signal);
     const stop = AbortSignal.any([signal, writer.refusal]);
     const outputs = turn.secrets.scrub(turn, runtime.run(turn, stop));
     try {

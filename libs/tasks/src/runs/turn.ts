@@ -17,6 +17,7 @@ import {
   type JournalEntry,
   type Turn,
   type TurnJournal,
+  type TurnLog,
   type AgentOutput,
   SecretReader,
   TurnSecrets,
@@ -48,7 +49,7 @@ export class TurnBuilder {
   ) {}
 
   /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
-  async turnOf(run: ClaimedRun, agent: Agent, signal: AbortSignal): Promise<Turn> {
+  async turnOf(run: ClaimedRun, agent: Agent, log: TurnLog, signal: AbortSignal): Promise<Turn> {
     const { tenantId, runId, attempt, message, extensions, snapshot, runsAlone } = run;
     const { task } = snapshot;
     const secrets = new TurnSecrets(this.secrets, tenantId);
@@ -64,6 +65,7 @@ export class TurnBuilder {
       referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
       earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
       journal: secrets.journal(new RunJournal(this.journals, run, signal)),
+      log,
       secrets,
       // Made when it is asked for, because many turns call nobody.
       get outbound() {
@@ -181,6 +183,11 @@ export class TurnOutput {
       case 'task':
         return this.takeOver(output.value);
     }
+  }
+
+  /** The next chunk of an artifact is not the first one: it goes on with what is in the log. */
+  keepArtifact(artifactId: string): void {
+    this.seen.add(artifactId);
   }
 
   /** A status of this task, with a text of the platform's own. */

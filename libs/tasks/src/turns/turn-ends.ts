@@ -8,6 +8,7 @@ import {
   type RunKey,
   TaskStore,
 } from '@baton/database';
+import type { Suspension } from '@baton/agents';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
@@ -75,11 +76,15 @@ export class TurnEnds {
   }
 
   /**
-   * Let the run wait until these tasks have ended their turns. Retried until Postgres answers or `signal` aborts. A run
-   * that another attempt owns stays as it is.
+   * Let the run wait until these tasks have ended their turns, or until a time has passed. Retried until Postgres answers or
+   * `signal` aborts. A run that another attempt owns stays as it is.
    */
-  async suspend(run: RunKey, taskIds: readonly string[], signal: AbortSignal): Promise<void> {
-    await retryTransient(() => this.taskTree.suspend(run, taskIds), { signal });
+  async suspend(
+    run: RunKey,
+    { taskIds, wakeInMs }: Pick<Suspension, 'taskIds' | 'wakeInMs'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await retryTransient(() => this.taskTree.suspend(run, taskIds, wakeInMs), { signal });
     // Those tasks may have ended before the run was suspended. They found nobody to wake then.
     await this.wake(run.tenantId, run.taskId);
   }

@@ -1,6 +1,12 @@
 import { Artifact, ProtocolError, type StreamItem, StreamResponse, Task, stateName } from '@baton/a2a';
 import { approvalsOf } from '@baton/agents';
-import type { ArtifactPosition, TaskRelations, PageOfArtifacts, RunErrorRecord } from '@baton/tasks';
+import type {
+  ArtifactPosition,
+  TaskRelations,
+  PageOfArtifacts,
+  RunErrorRecord,
+  StepRecord,
+} from '@baton/tasks';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
@@ -40,6 +46,17 @@ export const runError = z
     output: z.array(z.string()).optional().describe('The last lines of the console, for the same tokens'),
   })
   .meta({ id: 'RunError' });
+const step = z
+  .object({
+    name: z.string(),
+    kind: z.enum(['run', 'sleep', 'input', 'agent']),
+    state: z.enum(['running', 'waiting', 'succeeded', 'failed']),
+    attempts: z.int(),
+    started_at: timeSchema,
+    ended_at: timeSchema.nullable(),
+    error: z.string().nullable(),
+  })
+  .meta({ id: 'Step' });
 export const requestAnswer = requestSummary
   .extend({
     owner: z
@@ -52,6 +69,7 @@ export const requestAnswer = requestSummary
     events: z.int().describe('Number of events in its log'),
     task: a2aSchema('The task'),
     error: runError.nullable().describe("The last error in the agent's code"),
+    steps: z.array(step).optional().describe('Its durable steps, for tokens that may change agents'),
   })
   .meta({ id: 'Request' });
 
@@ -106,7 +124,7 @@ export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
   { owner, parentTaskId, childTaskIds, agentVersion, events }: TaskRelations,
-): Omit<z.infer<typeof requestAnswer>, 'error'> => ({
+): Omit<z.infer<typeof requestAnswer>, 'error' | 'steps'> => ({
   ...encodeRequest(task, agentId),
   owner,
   agent_version: agentVersion,
@@ -127,6 +145,13 @@ export const encodeRunError = (
   ...{ run_id: runId, attempt, at, message },
   ...(isAuthor && { stack: stack ?? null, output }),
 });
+
+/** The durable steps of a task. They show the code, so they are for the same callers as a stack. */
+export const encodeSteps = (steps: readonly StepRecord[]): z.infer<typeof step>[] =>
+  steps.map(({ name, kind, state, attempts, startedAt, endedAt, error }) => ({
+    ...{ name, kind: kind as z.infer<typeof step>['kind'], state, attempts },
+    ...{ started_at: startedAt, ended_at: endedAt, error },
+  }));
 
 /** One page of a task's artifacts, each in the JSON of A2A 1.0. */
 export const encodeArtifactPage = (

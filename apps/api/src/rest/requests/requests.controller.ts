@@ -42,6 +42,7 @@ import {
   encodeRequest,
   encodeRequestWithTask,
   encodeRunError,
+  encodeSteps,
   readArtifactCursor,
   requestAnswer,
   requestList,
@@ -125,7 +126,8 @@ export class RequestsController {
 
   @Describe({
     id: 'getRequest',
-    summary: "Shows the whole task, with its parent, its children and the last error in the agent's code",
+    summary:
+      "Shows the whole task, with its parent, its children, its durable steps and the last error in the agent's code",
     answer: requestAnswer,
   })
   @RequireScope(...OPERATIONS.getTask.scopes)
@@ -145,6 +147,7 @@ export class RequestsController {
     return {
       ...encodeRequestWithTask(task, call.agent.id, relations),
       error: error ? encodeRunError(error, isAuthor) : null,
+      ...(isAuthor && { steps: encodeSteps(await this.listing.steps(call.tenantId, id)) }),
     };
   }
 

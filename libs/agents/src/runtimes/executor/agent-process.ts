@@ -10,6 +10,7 @@ import {
   AgentError,
 } from './protocol.js';
 import { TurnStream } from './executor-turn.js';
+import type { Parked } from './step-protocol.js';
 
 /** How to start a process, and its limits. */
 export interface ProcessOptions extends ChildOptions {
@@ -186,11 +187,14 @@ export class AgentProcess implements ChildListener {
       case 'events':
         this.streams.get(message.turn)?.events(message);
         return;
+      case 'step':
+        this.streams.get(message.turn)?.step(message.step);
+        return;
       case 'finished':
         this.streams.get(message.turn)?.end();
         return;
       case 'returned':
-        this.onReturned(message.turn, message.error);
+        this.onReturned(message.turn, message.error, message.parked);
         return;
       case 'uncaught':
         this.onUncaught(message.turn, message.error);
@@ -204,7 +208,7 @@ export class AgentProcess implements ChildListener {
     }
   }
 
-  private onReturned(turn: number, error?: ErrorDetail): void {
+  private onReturned(turn: number, error?: ErrorDetail, parked?: Parked): void {
     const stream = this.streams.get(turn);
     if (!stream) return;
     this.streams.delete(turn);
@@ -212,7 +216,7 @@ export class AgentProcess implements ChildListener {
     if (error && stream.isOver && !stream.hasFailed) {
       this.log('warn', 'executor threw after the end of its turn', turn, { error });
     }
-    stream.returned(error);
+    stream.returned(error, parked);
     this.endIfDone();
   }
 

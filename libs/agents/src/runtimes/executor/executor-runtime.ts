@@ -2,10 +2,12 @@ import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
 import { Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { AgentList, ChildTasks } from '../../ports.js';
 import { type AgentOutput, type AgentRuntime, type Turn, historyBefore } from '../../runtime.js';
 import { AgentPool } from './agent-pool.js';
 import { converse } from './executor-turn.js';
 import { processOptions } from './executor-config.js';
+import { TurnSteps } from './executor-steps.js';
 import type { TurnRequest } from './protocol.js';
 
 /**
@@ -20,16 +22,21 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
   constructor(
     private readonly environment: Environment,
     private readonly logger: Logger,
+    private readonly agents: AgentList,
+    private readonly children: ChildTasks,
   ) {}
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const pool = this.poolOf(turn.agent);
-    const request = await turnRequest(turn);
+    const { agents, children, environment } = this;
+    const limits = { depth: environment.delegationDepth, tasks: environment.delegationTasks };
+    const steps = await TurnSteps.open(turn, { agents, children, limits });
+    const request = await turnRequest(steps);
     const { tenantId, runId, task } = turn;
     const ids = { tenantId, taskId: task.id, runId };
     if (signal.aborted) return;
     const stream = await pool.open(request, ids, turn.runsAlone ?? false, signal);
-    if (stream) yield* converse(stream, turn, signal, this.logger);
+    if (stream) yield* converse(stream, turn, steps, signal, this.logger);
   }
 
   /** All runs have ended or returned to the queue before this call. */
@@ -59,9 +66,11 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
 /**
  * Builds the request that an executor receives for a turn: the message with both ids, the stored task (from the second
  * turn on), the referenced tasks, and those requested extensions that the agent declares. The earlier tasks of the
- * context are among the references, because an executor has no other way to read the conversation.
+ * context are among the references, because an executor has no other way to read the conversation. An answer to
+ * `waitForInput` is the result of a step, so the request is that of the turn that has asked.
  */
-export async function turnRequest(turn: Turn): Promise<TurnRequest> {
+export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
+  const turn = steps.firstTurn;
   const { tenantId, task, message, referenceTasks } = turn;
   const declared = new Set(turn.agent.definition.extensions.map(({ uri }) => uri));
   const named = new Set(referenceTasks.map(({ id }) => id));
@@ -69,6 +78,7 @@ export async function turnRequest(turn: Turn): Promise<TurnRequest> {
   const known = [...earlier, ...referenceTasks];
   const refers = known.length > 0 || message.referenceTaskIds.length > 0;
   const stored = storedTask(turn);
+  const { recorded } = steps;
   return {
     tenantId,
     taskId: task.id,
@@ -76,6 +86,7 @@ export async function turnRequest(turn: Turn): Promise<TurnRequest> {
     message: Message.toJSON({ ...message, taskId: task.id, contextId: task.contextId }),
     extensions: turn.extensions.filter((uri) => declared.has(uri)),
     ...(stored && { task: Task.toJSON(stored) }),
+    ...(recorded.length > 0 && { steps: recorded }),
     ...(refers && { referenceTasks: known.map((reference) => Task.toJSON(reference)) }),
   };
 }

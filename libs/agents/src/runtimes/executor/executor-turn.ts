@@ -1,8 +1,10 @@
 import { type TaskStatus, endsTurn, StreamResponse } from '@baton/a2a';
 import type { Logger } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import { type AgentOutput, inputRequired, type Turn } from '../../runtime.js';
+import type { TurnSteps } from './executor-steps.js';
 import { type ErrorDetail, type FromAgent, type ToAgent, WINDOW, AgentError } from './protocol.js';
+import { type Parked, STEP_LIMITS, type StepMessage, type StepReply } from './step-protocol.js';
 
 /** Time that an executor has to stop after `cancelTask`. */
 const STOP_MS = 2_000;
@@ -16,11 +18,15 @@ const STOP_MS = 2_000;
  * shutdown (another worker then starts the turn again). An executor that ignores it is abandoned after 2 s, and its
  * later events are dropped.
  *
- * Rejects with the error of `execute`, unless the turn was over or stopped before.
+ * Steps are stored when all that was published before them is in the log. If all steps under way wait, the code was left:
+ * the turn ends with the question of `waitForInput`, or is suspended. `cancelTask` is not called then.
+ *
+ * Rejects with the error of `execute`, unless the turn was over or stopped before, and with a `Suspension`.
  */
 export async function* converse(
   stream: TurnStream,
   turn: Turn,
+  steps: TurnSteps,
   signal: AbortSignal,
   logger: Logger,
 ): AsyncGenerator<AgentOutput> {
@@ -33,10 +39,16 @@ export async function* converse(
   let held: TaskStatus | undefined;
   let isOver = false;
   try {
-    for await (const output of stream.outputs()) {
+    for await (const sent of stream.sent()) {
       // The output is dropped. This loop only waits until the executor ends.
       if (stopped()) continue;
-      const said = conversation.own(output);
+      if ('step' in sent) {
+        stream.reply(sent.step.id, await steps.take(sent.step, signal));
+        continue;
+      }
+      const own = conversation.own(sent.output);
+      const said = sent.isReplayed ? steps.replayed(own) : own;
+      if (!said) continue;
       if (said.$case === 'task') {
         held = endsTheTurn(said.value.status) ? said.value.status : undefined;
         yield held ? { ...said, value: { ...said.value, status: undefined } } : said;
@@ -53,7 +65,10 @@ export async function* converse(
     if (stopped()) return;
     stream.throwIfFailed();
     isOver = true;
-    if (held) yield statusOf(turn, held);
+    const { parked } = stream;
+    if (parked?.input) yield inputRequired(turn, steps.questionOf(parked.input));
+    else if (parked) throw steps.suspension(parked);
+    else if (held) yield statusOf(turn, held);
   } finally {
     signal.removeEventListener('abort', stop);
     // The reader left before the end: stop the executor.
@@ -127,9 +142,18 @@ const CREDIT = WINDOW / 4;
 
 type Batch = Extract<FromAgent, { type: 'events' }>;
 
+/** What an agent's process has sent for a turn, in order. */
+type Sent = { output: AgentOutput; isReplayed: boolean } | { step: StepMessage };
+
+/** Messages about steps that may wait for the worker. A process sends the next one of a step after the answer. */
+const MAX_STEPS_WAITING = STEP_LIMITS.steps * 2;
+
 /** The worker's side of one turn in an agent's process. */
 export class TurnStream {
-  private batches: Batch[] = [];
+  private batches: (Batch | { step: StepMessage })[] = [];
+  private stepsWaiting = 0;
+  /** Set if the code was left because all its steps wait. */
+  parked: Parked | undefined;
   private isFinished = false;
   private failure: Error | undefined;
   private owed = 0;
@@ -143,12 +167,15 @@ export class TurnStream {
     private readonly send: (message: ToAgent) => void,
   ) {}
 
-  /** Yields the events in order until the turn has no more, or until `close`. */
-  async *outputs(): AsyncGenerator<AgentOutput> {
+  /** Yields events and messages about steps in order until the turn has no more, or until `close`. */
+  async *sent(): AsyncGenerator<Sent> {
     for (;;) {
       const batch = this.batches.shift();
-      if (batch) {
-        for (const event of batch.events) yield outputOf(event);
+      if (batch && 'step' in batch) {
+        this.stepsWaiting -= 1;
+        yield batch;
+      } else if (batch) {
+        for (const event of batch.events) yield { output: outputOf(event), isReplayed: isReplayed(event) };
         this.credit(batch.size);
       } else if (this.isFinished) return;
       else await new Promise<void>((resolve) => (this.wake = resolve));
@@ -187,15 +214,34 @@ export class TurnStream {
     this.wake();
   }
 
+  /** A message about a step. A process that does not wait for answers fails its turn. */
+  step(step: StepMessage): void {
+    if (this.isFinished) return;
+    this.stepsWaiting += 1;
+    if (this.stepsWaiting > MAX_STEPS_WAITING || largestText(step) > STEP_LIMITS.resultBytes) {
+      this.batches = [];
+      const message = `the steps of a turn are more than ${MAX_STEPS_WAITING} at a time, or one is larger than ${STEP_LIMITS.resultBytes} bytes`;
+      this.fail(new AgentError({ name: 'RangeError', message }));
+      return;
+    }
+    this.batches.push({ step });
+    this.wake();
+  }
+
+  reply(id: number, reply: StepReply): void {
+    this.send({ type: 'step-reply', turn: this.turn, id, reply });
+  }
+
   /** The turn has no further events. */
   end(): void {
     this.isFinished = true;
     this.wake();
   }
 
-  /** `execute` returned, or threw `error`. */
-  returned(error?: ErrorDetail): void {
+  /** `execute` returned, threw `error`, or was left because all its steps wait. */
+  returned(error?: ErrorDetail, parked?: Parked): void {
     this.hasReturned = true;
+    this.parked = parked;
     if (error) this.fail(new AgentError({ ...error, output: this.output }));
     this.end();
   }
@@ -231,3 +277,9 @@ function outputOf(event: unknown): AgentOutput {
   if (!payload) throw new TypeError('publish() was given an event that says nothing');
   return payload;
 }
+
+const isReplayed = (event: unknown): boolean => (event as { replayed?: unknown } | null)?.replayed === true;
+
+/** The length of the longest text of a message about a step: a process may send anything. */
+const largestText = (step: StepMessage): number =>
+  Math.max(0, ...Object.values(step).map((value: unknown) => (typeof value === 'string' ? value.length : 0)));

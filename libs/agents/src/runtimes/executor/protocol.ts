@@ -1,5 +1,7 @@
 // The protocol between a worker and an agent's process: JSON messages, each with a length prefix.
 
+import type { Parked, RecordedStep, StepMessage, StepReply } from './step-protocol.js';
+
 /** An error in an agent's code, for the agent's author. Callers never see it. */
 export interface ErrorDetail {
   name: string;
@@ -53,6 +55,8 @@ export interface TurnRequest {
   referenceTasks?: unknown[];
   /** Extension URIs that the caller asked for and the agent declares. */
   extensions: string[];
+  /** Steps that earlier attempts, or the turns before an answer of the caller, have begun. */
+  steps?: RecordedStep[];
 }
 
 /** Messages from the worker to the process. The worker chooses the number `turn`. */
@@ -65,17 +69,21 @@ export type ToAgent =
   | { type: 'close'; turn: number }
   /** The worker has read `size` characters of events. */
   | { type: 'credit'; turn: number; size: number }
+  /** What a step has asked for is stored. */
+  | { type: 'step-reply'; turn: number; id: number; reply: StepReply }
   | { type: 'ping' };
 
 /** Messages from the process to the worker. */
 export type FromAgent =
   | { type: 'loaded'; error?: ErrorDetail; fault?: LoadFault }
-  /** The worker returns `size` as credit. */
+  /** The worker returns `size` as credit. An event with `replayed: true` was published by an earlier attempt, too. */
   | { type: 'events'; turn: number; size: number; events: unknown[] }
   /** The turn has no further events. */
   | { type: 'finished'; turn: number }
-  /** `execute` returned or threw. This is the last message of a turn. */
-  | { type: 'returned'; turn: number; error?: ErrorDetail }
+  /** Of a durable step. It follows the events that were published before it. */
+  | { type: 'step'; turn: number; step: StepMessage }
+  /** `execute` returned or threw, or was left because all its steps wait. This is the last message of a turn. */
+  | { type: 'returned'; turn: number; error?: ErrorDetail; parked?: Parked }
   /** An uncaught error or rejection. `turn` is null if its turn is unknown. */
   | { type: 'uncaught'; turn: number | null; error: ErrorDetail }
   | { type: 'cancel-failed'; turn: number; error: ErrorDetail }

@@ -186,6 +186,9 @@ class Turns implements TurnHost {
       case 'credit':
         this.turns.get(message.turn)?.credit(message.size);
         return;
+      case 'step-reply':
+        this.turns.get(message.turn)?.onStepReply(message.id, message.reply);
+        return;
       case 'ping':
         this.say({ type: 'pong' });
     }

@@ -4,6 +4,7 @@ import { firstTurn } from '../../../testing/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
 import { type FromAgent, WINDOW } from '../protocol.js';
 import { turnRequest } from '../executor-runtime.js';
+import { TurnSteps } from '../executor-steps.js';
 
 const CHUNK = 'x'.repeat(100_000);
 const MAX_WAITING = 500_000;
@@ -26,7 +27,7 @@ async function hosted(execute: AgentExecutor['execute'], onBlock: (turn: HostedT
     },
     ended: () => undefined,
   };
-  const turn: HostedTurn = new HostedTurn(1, await turnRequest(firstTurn('hi')), host);
+  const turn: HostedTurn = new HostedTurn(1, await turnRequest(await TurnSteps.open(firstTurn('hi'))), host);
   return { turn, sent };
 }
 

@@ -8,6 +8,8 @@ import {
 import { StreamResponse, Message, Task } from '@a2a-js/sdk';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type FromAgent, MAX_BATCH, type TurnRequest, WINDOW, errorDetail } from '../protocol.js';
+import type { Parked, StepReply } from '../step-protocol.js';
+import { HostedSteps } from './hosted-steps.js';
 
 /** The turn of the code that runs now. */
 export const currentTurn = new AsyncLocalStorage<HostedTurn>();
@@ -37,7 +39,11 @@ export class HostedTurn implements EventSink {
   private executor: AgentExecutor | undefined;
   /** What the executor is told of the call; it notes there which extensions it activates. */
   private call: ServerCallContext | undefined;
-  private waiting: string[] = [];
+  private readonly steps: HostedSteps;
+  /** Resolves with what the turn waits for if all its steps wait. */
+  private readonly left: Promise<Parked>;
+  /** Events, and messages about steps in between. */
+  private waiting: { json: string; isEvent: boolean }[] = [];
   private waitingSize = 0;
   /** Characters that were sent and not yet read. */
   private unread = 0;
@@ -52,6 +58,12 @@ export class HostedTurn implements EventSink {
     private readonly host: TurnHost,
   ) {
     this.bus = new TurnBus(this, () => this.call?.activatedExtensions ?? []);
+    let leave: (parked: Parked) => void = () => undefined;
+    this.left = new Promise((resolve) => (leave = resolve));
+    this.steps = new HostedSteps(request.steps ?? [], {
+      say: (step) => this.inTurn({ type: 'step', turn, step }),
+      park: leave,
+    });
   }
 
   get maxEventBytes(): number {
@@ -62,27 +74,35 @@ export class HostedTurn implements EventSink {
   async run(): Promise<void> {
     let error: unknown;
     let threw = false;
+    let parked: Parked | undefined;
     try {
-      await currentTurn.run(this, async () => {
+      parked = await currentTurn.run(this, async () => {
         // The turn was stopped while the process started: do not call `execute`.
-        if (this.canceled || this.closed) return;
+        if (this.canceled || this.closed) return undefined;
         this.executor = this.host.createExecutor();
         const context = requestContext(this.request);
-        this.call = context.context;
-        await this.executor.execute(context, this.bus);
+        this.call = Object.assign(context.context, this.steps.api);
+        const executed = this.executor.execute(context, this.bus);
+        // The code that is left is never continued: the next attempt calls `execute` again.
+        return (await Promise.race([executed, this.left])) ?? undefined;
       });
     } catch (thrown) {
       threw = true;
       error = thrown;
     }
     this.bus.finished();
-    this.result = { type: 'returned', turn: this.turn, ...(threw && { error: errorDetail(error) }) };
+    this.result = {
+      ...{ type: 'returned', turn: this.turn },
+      ...(threw && { error: errorDetail(error) }),
+      ...(parked && { parked }),
+    };
     this.flush();
   }
 
   /** Calls the executor's `cancelTask`. */
   cancel(): void {
     this.canceled = true;
+    this.steps.stop();
     const failed = (error: unknown): void =>
       this.say({ type: 'cancel-failed', turn: this.turn, error: errorDetail(error) });
     currentTurn.run(this, () => {
@@ -94,6 +114,7 @@ export class HostedTurn implements EventSink {
   /** The worker reads no further events. */
   close(): void {
     this.closed = true;
+    this.steps.stop();
     this.waiting = [];
     this.waitingSize = 0;
     this.bus.finished();
@@ -105,9 +126,14 @@ export class HostedTurn implements EventSink {
     this.flush();
   }
 
-  event(json: string): void {
+  onStepReply(id: number, reply: StepReply): void {
+    this.steps.onReply(id, reply);
+  }
+
+  event(event: string): void {
     if (this.closed) return;
-    this.waiting.push(json);
+    const json = this.steps.isReplaying ? `{"replayed":true,${event.slice(1)}` : event;
+    this.waiting.push({ json, isEvent: true });
     this.waitingSize += json.length;
     if (this.waitingSize > this.host.maxWaiting) {
       this.flush();
@@ -122,8 +148,11 @@ export class HostedTurn implements EventSink {
 
   /** Sends as many events as the worker has room for, and after the last one the result. */
   flush(): void {
-    while (this.waiting.length > 0 && this.unread < WINDOW) this.sendBatch();
-    if (this.waiting.length > 0) return;
+    for (let [next] = this.waiting; next; [next] = this.waiting) {
+      if (next.isEvent && this.unread >= WINDOW) return;
+      if (next.isEvent) this.sendBatch();
+      else this.host.send(this.waiting.shift()?.json ?? '');
+    }
     const { result } = this;
     if (!result) {
       if (this.hasFinished && !this.closed) this.say({ type: 'finished', turn: this.turn });
@@ -136,18 +165,26 @@ export class HostedTurn implements EventSink {
   }
 
   private sendBatch(): void {
-    let size = this.waiting[0]?.length ?? 0;
+    let size = this.waiting[0]?.json.length ?? 0;
     let count = 1;
     for (; count < this.waiting.length; count++) {
-      const next = this.waiting[count]?.length ?? 0;
-      if (size + next > MAX_BATCH) break;
-      size += next;
+      const next = this.waiting[count];
+      if (!next?.isEvent || size + next.json.length > MAX_BATCH) break;
+      size += next.json.length;
     }
-    const events = this.waiting.splice(0, count).join(',');
+    const batch = this.waiting.splice(0, count);
+    const events = batch.map(({ json }) => json).join(',');
     this.waitingSize -= size;
     this.unread += size;
     // The events are JSON already.
     this.host.send(`{"type":"events","turn":${this.turn},"size":${size},"events":[${events}]}`);
+  }
+
+  /** Sends a message after the events that were published before it. */
+  private inTurn(message: FromAgent): void {
+    if (this.closed) return;
+    this.waiting.push({ json: JSON.stringify(message), isEvent: false });
+    this.flush();
   }
 
   private say(message: FromAgent): void {

@@ -1,0 +1,65 @@
+import type { Message, Part } from '@a2a-js/sdk';
+import type { ServerCallContext } from '@a2a-js/sdk/server';
+
+// What the author of an executor gets from `requestContext.context` (docs/agents/durable-steps.md). Types only: an agent's
+// module needs nothing of Baton at run time.
+
+/** Milliseconds, or a text such as `500ms`, `30s`, `5m`, `2h` or `7d`. At most a year. */
+export type Duration = number | string;
+
+export interface StepOptions {
+  /** How often to try before the error is final: 1 to 20. Default 3 */
+  attempts?: number;
+  /** Pause before the second try. It doubles with each try, up to one hour. Default 1 s */
+  backoff?: Duration;
+  /** A try that takes longer has failed. Default: no limit */
+  timeout?: Duration;
+  /** Whether to try again after this error. Default: always */
+  retryIf?: (error: unknown) => boolean;
+}
+
+/** What the function of a step is called with. */
+export interface StepCall {
+  /** Counts from 1 over all tries, crashed ones included. */
+  attempt: number;
+  /** Aborts when the try has timed out, and when the turn is stopped. */
+  signal: AbortSignal;
+}
+
+/** The answer of another agent. */
+export interface AgentReply {
+  /** The task of the other agent. Give it to `callAgent` to answer a question. */
+  taskId: string;
+  /** `completed`, or the agent asks. */
+  state: 'completed' | 'input-required' | 'auth-required';
+  /** The text, or `{text, data, files}` if there is more. If the agent asks: its question. */
+  content: unknown;
+}
+
+export interface CallOptions {
+  /** A JSON value in addition to the message. */
+  data?: unknown;
+  /** A task of this agent that has asked, to answer it. Default: a new task */
+  taskId?: string;
+}
+
+/** Steps of a task. A finished step is never run again, also after a crash. A name may be used several times. */
+export interface DurableSteps {
+  /**
+   * Runs a function once and stores its result, a JSON value of at most 256 KiB. Later attempts get the stored result. The
+   * step in flight when a process dies is run again. Rejects with a `StepError` after the last try.
+   */
+  step<T>(name: string, run: (call: StepCall) => T | Promise<T>, options?: StepOptions): Promise<T>;
+  /** Waits. A long sleep takes no worker and no slot, and survives restarts. */
+  sleep(name: string, duration: Duration | Date): Promise<void>;
+  /** Asks the caller: the task becomes `input-required`. Resolves with the caller's next message, on any worker. */
+  waitForInput(name: string, question: string | Part[]): Promise<Message>;
+  /**
+   * Gives a task to another agent of the tenant and waits for its answer without worker and slot. Rejects with a
+   * `StepError` if the agent fails, refuses or is canceled, and if a limit or a circle forbids the call.
+   */
+  callAgent(name: string, agent: string, message: string, options?: CallOptions): Promise<AgentReply>;
+}
+
+/** The type of `requestContext.context` on Baton. */
+export type BatonCallContext = ServerCallContext & DurableSteps;

@@ -1,0 +1,461 @@
+import { Message, type Part } from '@a2a-js/sdk';
+import { setImmediate as nextTick, setTimeout as delay } from 'node:timers/promises';
+import type {
+  AgentReply,
+  CallOptions,
+  DurableSteps,
+  Duration,
+  StepCall,
+  StepOptions,
+} from '../../../author/steps.js';
+import { cut } from '../protocol.js';
+import {
+  type Parked,
+  type RecordedStep,
+  type StepFailure,
+  type StepKind,
+  type StepMessage,
+  type StepReply,
+  STEP_LIMITS,
+} from '../step-protocol.js';
+
+/** A shorter wait stays in the process: to leave it and come back costs more. */
+const IN_PLACE_MS = 1_000;
+const DEFAULT_ATTEMPTS = 3;
+const DEFAULT_BACKOFF_MS = 1_000;
+const MAX_BACKOFF_MS = 3_600_000;
+
+/** A step has failed for good: the same error in every attempt. Live, `cause` is what its function threw. */
+export class StepError extends Error {
+  override readonly name: string = 'StepError';
+
+  constructor(
+    /** The name of the step. */
+    readonly step: string,
+    { name, message }: StepFailure,
+    cause?: unknown,
+  ) {
+    super(
+      `step "${step}" failed: ${name === 'Error' ? '' : `${name}: `}${message}`,
+      cause === undefined ? {} : { cause },
+    );
+  }
+}
+
+/** The code asks for other steps than an earlier attempt did. */
+class StepOrderError extends Error {
+  override readonly name = 'StepOrderError';
+
+  constructor(problem: string) {
+    super(
+      `${problem}. Finished steps are replayed, so the code must call the same steps in the same order in every attempt: ` +
+        'whatever decides about it (time, chance, answers of others) must be the result of a step',
+    );
+  }
+}
+
+/** A step of this attempt. */
+interface OpenStep {
+  record: RecordedStep;
+  /** The worker knows it. */
+  isKnown: boolean;
+}
+
+/** What the steps of a turn need. */
+export interface StepChannel {
+  say(message: StepMessage): void;
+  /** Every step under way waits: the turn ends here. */
+  park(parked: Parked): void;
+}
+
+/**
+ * The steps of one call of `execute`. Steps that earlier attempts have finished get their stored results, in the order in
+ * which they had finished. All others run, and the worker stores how they end.
+ */
+export class HostedSteps {
+  /** The functions for the author. They need no `this`. */
+  readonly api: DurableSteps;
+  private readonly recorded = new Map<string, RecordedStep>();
+  /** Recorded steps that the code has not called yet, by id. */
+  private readonly uncalled = new Map<number, RecordedStep>();
+  private readonly uses = new Map<string, number>();
+  private count: number;
+  /** Steps that were called and have not settled. */
+  private pending = 0;
+  /** Those of them that wait for something outside of this process. */
+  private readonly parked: { until?: number; input?: Parked['input'] }[] = [];
+  private readonly deliveries: { order: number; deliver: () => void }[] = [];
+  private isDelivering = false;
+  private readonly replies = new Map<number, (reply: StepReply) => void>();
+  private readonly stopping = new AbortController();
+  /** Rejects when the turn is stopped. */
+  private readonly stopped = rejection(this.stopping.signal);
+  private readonly queue: (() => void)[] = [];
+  private inFlight = 0;
+
+  constructor(
+    recorded: readonly RecordedStep[],
+    private readonly channel: StepChannel,
+  ) {
+    for (const record of recorded) {
+      this.recorded.set(keyOf(record), record);
+      this.uncalled.set(record.id, record);
+    }
+    this.count = recorded.length;
+    this.api = {
+      step: (name, run, options) => this.tracked('run', name, (step) => this.run(step, run, options)),
+      sleep: (name, duration) => this.tracked('sleep', name, (step) => this.sleep(step, duration)),
+      waitForInput: (name, question) => this.tracked('input', name, (step) => this.ask(step, question)),
+      callAgent: (name, agent, message, options) =>
+        this.tracked('agent', name, (step) => this.call(step, agent, message, options)),
+    };
+  }
+
+  /** Whether an earlier attempt was beyond this point: what is published now was published before. */
+  get isReplaying(): boolean {
+    return this.uncalled.size > 0 || this.deliveries.length > 0;
+  }
+
+  onReply(id: number, reply: StepReply): void {
+    const resolve = this.replies.get(id);
+    this.replies.delete(id);
+    resolve?.(reply);
+  }
+
+  /** The turn is over: steps that wait reject. */
+  stop(): void {
+    this.stopping.abort(new Error('The turn was stopped'));
+  }
+
+  /** Counts a step while it is under way. */
+  private tracked<T>(kind: StepKind, name: string, work: (step: OpenStep) => Promise<T>): Promise<T> {
+    const track = async (): Promise<T> => {
+      this.stopping.signal.throwIfAborted();
+      const step = this.enter(kind, name);
+      this.pending += 1;
+      try {
+        return step.record.ended ? ((await this.replayed(step.record)) as T) : await work(step);
+      } finally {
+        this.pending -= 1;
+        this.leaveSoon();
+      }
+    };
+    const promise = track();
+    // A rejection that nobody waits for, as of the loser of a race, must not count as an error of the process.
+    promise.catch(() => undefined);
+    return promise;
+  }
+
+  /** Finds the record of a step, or makes one. Throws StepOrderError if an earlier attempt took another way. */
+  private enter(kind: StepKind, name: string): OpenStep {
+    if (
+      typeof name !== 'string' ||
+      name.trim() === '' ||
+      name.length > STEP_LIMITS.name ||
+      hasControls(name)
+    ) {
+      throw new TypeError(`the name of a step must be a text of 1 to ${STEP_LIMITS.name} characters`);
+    }
+    const nth = (this.uses.get(name) ?? 0) + 1;
+    this.uses.set(name, nth);
+    const record = this.recorded.get(keyOf({ name, nth }));
+    const [missing] = this.uncalled.values();
+    if (!record) {
+      if (missing)
+        throw new StepOrderError(
+          `Step ${shown({ name, nth })} is new, but an earlier attempt began ${shown(missing)} here`,
+        );
+      if (this.count >= STEP_LIMITS.steps) {
+        throw new RangeError(
+          `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin a task of its own`,
+        );
+      }
+      const id = ++this.count;
+      return {
+        record: { id, name, nth, kind, alone: this.pending === 0, attempts: 0, failures: 0 },
+        isKnown: false,
+      };
+    }
+    if (record.kind !== kind) {
+      throw new StepOrderError(
+        `Step ${shown(record)} was a step of kind "${record.kind}" in an earlier attempt, and is "${kind}" now`,
+      );
+    }
+    if (missing && missing.id < record.id && record.alone) {
+      throw new StepOrderError(
+        `Step ${shown(record)} comes before ${shown(missing)}, which came first in an earlier attempt`,
+      );
+    }
+    this.uncalled.delete(record.id);
+    return { record, isKnown: true };
+  }
+
+  /** The stored end of a step. Steps called at the same time settle in the order in which they had ended. */
+  private async replayed({ name, kind, ended }: RecordedStep): Promise<unknown> {
+    const { order = 0, result, error } = ended ?? {};
+    await new Promise<void>((resolve) => {
+      this.deliveries.push({ order, deliver: resolve });
+      if (!this.isDelivering) void this.deliverAll();
+    });
+    if (error) throw new StepError(name, error);
+    return kind === 'input' ? Message.fromJSON(valueOf(result)) : valueOf(result);
+  }
+
+  private async deliverAll(): Promise<void> {
+    this.isDelivering = true;
+    // The code between two ends runs first, and may call further steps.
+    await nextTick();
+    while (this.deliveries.length > 0) {
+      this.deliveries.sort((a, b) => a.order - b.order);
+      this.deliveries.shift()?.deliver();
+      await nextTick();
+    }
+    this.isDelivering = false;
+  }
+
+  /** Resolves when the results of finished steps are delivered, and fewer steps run than may. */
+  private async turnToRun(): Promise<void> {
+    while (this.deliveries.length > 0) await nextTick();
+    if (this.inFlight >= STEP_LIMITS.inFlight) await new Promise<void>((resolve) => this.queue.push(resolve));
+    this.inFlight += 1;
+  }
+
+  private ran(): void {
+    this.inFlight -= 1;
+    this.queue.shift()?.();
+  }
+
+  private async run<T>(
+    step: OpenStep,
+    run: (call: StepCall) => T | Promise<T>,
+    options: StepOptions = {},
+  ): Promise<T> {
+    if (typeof run !== 'function') throw new TypeError(`step "${step.record.name}" needs a function`);
+    const {
+      attempts = DEFAULT_ATTEMPTS,
+      backoff = DEFAULT_BACKOFF_MS,
+      timeout,
+      retryIf = () => true,
+    } = options;
+    if (!Number.isInteger(attempts) || attempts < 1 || attempts > STEP_LIMITS.attempts) {
+      throw new TypeError(`attempts of step "${step.record.name}" must be 1 to ${STEP_LIMITS.attempts}`);
+    }
+    const backoffMs = milliseconds(backoff);
+    const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout);
+    const { record } = step;
+    // Steps begin in the order of their calls, so that what is stored of them never has a gap.
+    let begun = record.until === undefined ? this.begin(step) : undefined;
+    for (;;) {
+      if (!begun) {
+        await this.until(record.until);
+        begun = this.begin(step);
+      }
+      const outcome = await this.try(step, begun, run, timeoutMs);
+      begun = undefined;
+      if ('json' in outcome) return valueOf(outcome.json) as T;
+      const isFinal = outcome.isFinal || record.failures + 1 >= attempts || !retryIf(outcome.thrown);
+      const error = failureOf(outcome.thrown);
+      const retryMs = Math.min(backoffMs * 2 ** record.failures, MAX_BACKOFF_MS);
+      const { until } = await this.stored({ op: 'fail', id: record.id, error, ...(!isFinal && { retryMs }) });
+      if (isFinal) throw new StepError(record.name, error, outcome.thrown);
+      record.failures += 1;
+      if (until !== undefined) record.until = until;
+    }
+  }
+
+  /** One try. Its result is stored when this resolves with it. */
+  private async try<T>(
+    step: OpenStep,
+    begun: Promise<unknown>,
+    run: (call: StepCall) => T | Promise<T>,
+    timeoutMs: number | undefined,
+  ): Promise<{ json: string | undefined } | { thrown: unknown; isFinal: boolean }> {
+    await begun;
+    await this.turnToRun();
+    try {
+      const { id, attempts: attempt } = step.record;
+      let value: T;
+      try {
+        value = await within(timeoutMs, this.stopping.signal, async (signal) => run({ attempt, signal }));
+      } catch (thrown) {
+        this.stopping.signal.throwIfAborted();
+        return { thrown, isFinal: false };
+      }
+      let json: string | undefined;
+      try {
+        json = jsonOf(value, 'The result');
+      } catch (thrown) {
+        // The function has done its work: it must not do it again.
+        return { thrown, isFinal: true };
+      }
+      await this.stored({ op: 'end', id, ...(json !== undefined && { result: json }) });
+      return { json };
+    } finally {
+      this.ran();
+    }
+  }
+
+  private async begin(
+    { record }: OpenStep,
+    more: { ms?: number; agent?: string; request?: string } = {},
+  ): Promise<Stored> {
+    const { id, name, nth, kind, alone } = record;
+    const reply = await this.stored({ op: 'begin', id, name, nth, kind, alone, ...more });
+    record.attempts += 1;
+    return reply;
+  }
+
+  private async sleep(step: OpenStep, duration: Duration | Date): Promise<void> {
+    const ms =
+      duration instanceof Date ? Math.max(0, duration.getTime() - Date.now()) : milliseconds(duration);
+    if (!(ms <= STEP_LIMITS.sleepMs)) throw new TypeError('a sleep ends within a year, at a valid time');
+    const until = step.isKnown ? step.record.until : (await this.begin(step, { ms })).until;
+    await this.until(until);
+    await this.stored({ op: 'end', id: step.record.id });
+  }
+
+  private async ask(step: OpenStep, question: string | Part[]): Promise<Message> {
+    const parts = typeof question === 'string' ? [{ text: question }] : partsOf(question);
+    if (!step.isKnown) await this.begin(step);
+    return this.park({ input: { id: step.record.id, question: parts } });
+  }
+
+  private async call(
+    step: OpenStep,
+    agent: string,
+    message: string,
+    { data, taskId }: CallOptions = {},
+  ): Promise<AgentReply> {
+    const request = jsonOf({ message, data, taskId }, 'The request');
+    const reply = await this.begin(step, { agent, ...(request !== undefined && { request }) });
+    if (reply.isWaiting) return this.park({});
+    return valueOf(reply.result) as AgentReply;
+  }
+
+  private async until(time: number | undefined): Promise<void> {
+    const ms = time === undefined ? 0 : time - Date.now();
+    if (ms > IN_PLACE_MS) await this.park({ until: time ?? 0 });
+    if (ms > 0) await delay(ms, undefined, { signal: this.stopping.signal });
+  }
+
+  /** Waits for something that only another attempt will see. */
+  private park(what: { until?: number; input?: Parked['input'] }): Promise<never> {
+    this.parked.push(what);
+    this.leaveSoon();
+    return this.stopped;
+  }
+
+  /** Leaves the turn as soon as all steps under way wait. */
+  private leaveSoon(): void {
+    if (this.parked.length === 0) return;
+    setImmediate(() => {
+      if (this.stopping.signal.aborted || this.pending !== this.parked.length || this.deliveries.length > 0)
+        return;
+      const input = this.parked.find((one) => one.input)?.input;
+      const times = this.parked.flatMap(({ until }) => (until === undefined ? [] : [until]));
+      const wakeInMs = times.length > 0 ? Math.max(0, Math.min(...times) - Date.now()) : undefined;
+      this.channel.park({ ...(input && { input }), ...(wakeInMs !== undefined && { wakeInMs }) });
+    });
+  }
+
+  /** Resolves when the worker has stored it. Rejects with a StepError if the worker says that the step has failed. */
+  private async stored(message: StepMessage): Promise<Stored> {
+    this.stopping.signal.throwIfAborted();
+    const replied = new Promise<StepReply>((resolve) => this.replies.set(message.id, resolve));
+    this.channel.say(message);
+    const reply = await Promise.race([replied, this.stopped]);
+    if (!('error' in reply)) return reply;
+    throw new StepError(message.op === 'begin' ? message.name : '', reply.error);
+  }
+}
+
+type Stored = Exclude<StepReply, { error: StepFailure }>;
+
+const keyOf = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string => `${nth} ${name}`;
+const shown = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string =>
+  nth === 1 ? `"${name}"` : `"${name}" (number ${nth} of that name)`;
+// oxlint-disable-next-line no-control-regex -- names are shown in terminals
+const hasControls = (text: string): boolean => /[\u0000-\u001f\u007f]/.test(text);
+
+/** Never resolves. Rejects when the signal aborts. */
+function rejection(signal: AbortSignal): Promise<never> {
+  const rejected = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+  rejected.catch(() => undefined);
+  return rejected;
+}
+
+/** @throws TypeError for what JSON can not hold, RangeError for what is too large */
+function jsonOf(value: unknown, what: string): string | undefined {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(value) as string | undefined;
+  } catch (error) {
+    throw new TypeError(
+      `${what} of a step must be a JSON value: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+  const { resultBytes } = STEP_LIMITS;
+  if (json !== undefined && (json.length > resultBytes || Buffer.byteLength(json) > resultBytes)) {
+    throw new RangeError(
+      `${what} of a step has at most ${resultBytes} bytes of JSON: store more elsewhere, and return where`,
+    );
+  }
+  return json;
+}
+
+/** Every attempt gets a value that was read from JSON, also the one that made it. */
+const valueOf = (json: string | undefined): unknown =>
+  // oxlint-disable-next-line no-restricted-properties -- bounded, and of this agent's code
+  json === undefined ? undefined : (JSON.parse(json) as unknown);
+
+function failureOf(error: unknown): StepFailure {
+  try {
+    // An agent's error may have a name or a message that is no string.
+    const { name, message }: { name: unknown; message: unknown } =
+      error instanceof Error ? error : new Error(String(error));
+    return { name: cut(String(name), 200), message: cut(String(message), STEP_LIMITS.error) };
+  } catch {
+    return { name: 'Error', message: 'The step threw a value that can not be shown' };
+  }
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function milliseconds(duration: Duration): number {
+  const [, amount, unit = ''] = /^(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(String(duration)) ?? [];
+  const ms = typeof duration === 'number' ? duration : Number(amount) * (UNITS[unit] ?? Number.NaN);
+  if (ms >= 0 && ms <= STEP_LIMITS.sleepMs) return ms;
+  throw new TypeError(
+    'a duration must be milliseconds, or a text such as 500ms, 30s, 5m, 2h or 7d, and at most a year',
+  );
+}
+
+const partsOf = (parts: Part[]): unknown[] =>
+  (Message.toJSON({ parts } as Message) as { parts?: unknown[] }).parts ?? [];
+
+/** Calls `work`, but waits no longer than `ms`, and no longer than the turn lasts. */
+async function within<T>(
+  ms: number | undefined,
+  stopping: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  const timer =
+    ms === undefined
+      ? undefined
+      : setTimeout(() => {
+          const error = new Error(`no answer within ${ms} ms`);
+          error.name = 'StepTimeout';
+          late.abort(error);
+        }, ms);
+  const signal = AbortSignal.any([stopping, late.signal]);
+  const worked = work(signal);
+  worked.catch(() => undefined);
+  try {
+    return await Promise.race([worked, rejection(signal)]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

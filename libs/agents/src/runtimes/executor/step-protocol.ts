@@ -1,0 +1,89 @@
+// Steps of an executor between a worker and an agent's process, and what both sides know of them.
+
+export const STEP_KINDS = ['run', 'sleep', 'input', 'agent'] as const;
+export type StepKind = (typeof STEP_KINDS)[number];
+
+/** Bounds of the steps of one task. Both sides check them: the process for a clear error, the worker before it stores. */
+export const STEP_LIMITS = {
+  /** Steps of a task. */
+  steps: 1000,
+  /** The JSON of a result, or of a request to an agent, in bytes. */
+  resultBytes: 256 * 1024,
+  /** Everything that is stored of the steps of a task, in bytes. */
+  totalBytes: 8 * 1024 * 1024,
+  /** Characters of a name. */
+  name: 200,
+  /** Tries of a step that fails. */
+  attempts: 20,
+  /** Steps that may be under way at a time. */
+  inFlight: 100,
+  /** Characters of an error's message. */
+  error: 4_000,
+  /** The longest sleep, in ms. */
+  sleepMs: 366 * 86_400_000,
+} as const;
+
+/** The error of a step as it is stored. */
+export interface StepFailure {
+  name: string;
+  message: string;
+}
+
+/** A step that earlier attempts have begun. */
+export interface RecordedStep {
+  /** Position among the steps of the execution, in the order in which they began, from 1. */
+  id: number;
+  name: string;
+  /** 1 = the first step of that name. */
+  nth: number;
+  kind: StepKind;
+  /** No other step was under way when it began. */
+  alone: boolean;
+  /** How often it was begun. */
+  attempts: number;
+  /** How often it has failed. */
+  failures: number;
+  /** When it goes on, in ms since 1970: the end of a sleep, or of the pause before the next try. */
+  until?: number;
+  /** Its end. `order` counts the ends of the execution. */
+  ended?: { order: number; result?: string; error?: StepFailure };
+}
+
+/** From the process: what has become of a step. Results are JSON texts. */
+export type StepMessage = { id: number } & (
+  | {
+      op: 'begin';
+      name: string;
+      nth: number;
+      kind: StepKind;
+      alone: boolean;
+      /** Of a sleep: how long, in ms. */
+      ms?: number;
+      /** Of a call: the agent, and the JSON of `{message, data, taskId}`. */
+      agent?: string;
+      request?: string;
+    }
+  | { op: 'end'; result?: string }
+  /** Tried again after `retryMs`; without it the error is final. */
+  | { op: 'fail'; error: StepFailure; retryMs?: number }
+);
+
+/** The worker's answer to a message about a step: it is stored. */
+export type StepReply =
+  | {
+      /** When a sleep ends, or the next try begins, in ms since 1970. */
+      until?: number;
+      /** Of a call: the other agent is at work. */
+      isWaiting?: true;
+      /** Of a call that has ended. */
+      result?: string;
+    }
+  | { error: StepFailure };
+
+/** Every step under way waits. The turn can be left: its code runs again when one of them goes on. */
+export interface Parked {
+  /** The step that asks the caller, and the parts of its question as ProtoJSON. */
+  input?: { id: number; question: unknown[] };
+  /** Time until the first sleep ends, in ms. */
+  wakeInMs?: number;
+}

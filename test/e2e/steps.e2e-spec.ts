@@ -1,0 +1,193 @@
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DRIVERS } from '../support/index.js';
+import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+/* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
+
+const ENV = {
+  ...{ LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '400' },
+  ...{ WORKER_CONCURRENCY: '1', MAX_ATTEMPTS: '4' },
+};
+const ROOT = join(__dirname, '../..');
+const COMPLETED = 'TASK_STATE_COMPLETED';
+const WAITS = 'TASK_STATE_INPUT_REQUIRED';
+
+let folder: string;
+let stack: Stack;
+let token: string;
+let guest: string;
+
+describe.each(DRIVERS)('durable steps of an agent in code (%s)', (driver) => {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'baton-steps-'));
+    const agents = join(folder, 'agents');
+    cpSync(join(ROOT, 'test/agents/stepper'), join(agents, 'stepper'), { recursive: true });
+    cpSync(join(ROOT, 'examples/agents/trial'), join(agents, 'trial'), { recursive: true });
+    stack = await Stack.start({ driver, env: { ...ENV, BATON_AGENTS_DIR: agents } });
+    const tenant = await stack.createTenant();
+    token = tenant.token;
+    guest = await stack.createToken(tenant.slug, 'agents:call', 'tasks:read');
+  });
+  afterAll(async () => {
+    await stack.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('are not run again once they have ended, and one that dies under way is: worker and process', async () => {
+    for (const who of ['worker', 'process'] as const) {
+      const [file, gate] = [join(folder, `${who}-effects`), join(folder, `${who}-gate`)];
+      const answer = stepper(file, [
+        { op: 'say', name: 'begun' },
+        { op: 'chunk', name: '1 ' },
+        { op: 'step', name: 'a' },
+        { op: 'say', name: 'a is done' },
+        { op: 'chunk', name: '2 ', append: true },
+        { op: 'step', name: 'b', until: gate },
+        { op: 'chunk', name: '3', append: true },
+        { op: 'step', name: 'c' },
+      ]);
+      await until(() => namesIn(file).includes('b'));
+      if (who === 'worker') await replaceWorker();
+      else process.kill(pidOf(file, 'b'), 'SIGKILL');
+      await until(() => namesIn(file).filter((name) => name === 'b').length === 2);
+      writeFileSync(gate, '');
+      const { result } = await answer;
+      expect(saidIn(result!.task)).toBe('["a","b","c"]');
+      expect(namesIn(file)).toEqual(['a', 'b', 'b', 'c']);
+      const texts = result!.task.artifacts[0].parts.map((part: any) => part.text);
+      expect(texts.join('')).toBe('1 2 3');
+      const events = await eventsOf(result!.task.id as string);
+      for (const said of ['begun', 'a is done']) {
+        expect(events.filter((event) => event.includes(`"${said}"`))).toHaveLength(1);
+      }
+    }
+  });
+
+  it('sleep without a slot, also while no worker lives', async () => {
+    const file = join(folder, 'sleep-effects');
+    const ops = [
+      { op: 'step', name: 'before' },
+      { op: 'sleep', name: 'nap', for: '5s' },
+      { op: 'step', name: 'after' },
+    ];
+    const id = await begin(file, ops);
+    await until(async () => (await stepsOf(id)).some(({ kind }) => kind === 'sleep'));
+    // The only slot of the only worker.
+    expect(saidIn((await stepper(join(folder, 'other'), [{ op: 'step', name: 'x' }])).result!.task)).toBe(
+      '["x"]',
+    );
+    expect(namesIn(file)).toEqual(['before']);
+    await replaceWorker();
+    await until(async () => (await taskOf(id)).status.state === COMPLETED);
+    expect(namesIn(file)).toEqual(['before', 'after']);
+    const [, nap] = await stepsOf(id);
+    expect(nap).toMatchObject({ name: 'nap', state: 'succeeded', attempts: 1, error: null });
+    expect(Date.parse(nap.ended_at) - Date.parse(nap.started_at)).toBeGreaterThanOrEqual(4_990);
+  });
+
+  it('get the answer of the caller on another worker, in the example of the documentation', async () => {
+    const asked = await callerOf('trial').call('SendMessage', sendParams('hi'));
+    const { id, status } = asked.result!.task;
+    expect(status).toMatchObject({ state: WAITS, message: { parts: [{ text: 'What is your name?' }] } });
+    await replaceWorker();
+    const answered = await callerOf('trial').call('SendMessage', sendParams('Ada', { taskId: id }));
+    expect(saidIn(answered.result!.task)).toMatch(/^Goodbye Ada, account [0-9a-f-]{36} is closed\.$/);
+    expect(await stepsOf(id)).toMatchObject([
+      { name: 'open account', kind: 'run', state: 'succeeded', attempts: 1 },
+      { name: 'name', kind: 'input', state: 'succeeded' },
+      { name: 'trial', kind: 'sleep', state: 'succeeded' },
+      { name: 'close account', kind: 'run', state: 'succeeded', attempts: 1 },
+    ]);
+    // They show the code, as a stack does.
+    expect(await stepsOf(id, guest)).toBeUndefined();
+    const shown = await stack.baton('tasks', 'show', id, '--url', stack.apis[0]!.url, '--token', token);
+    expect(shown).toMatch(/close account\s+run\s+succeeded\s+1/);
+    const page = readFileSync(join(ROOT, 'docs/agents/durable-steps.md'), 'utf8');
+    expect(page).toContain(readFileSync(join(ROOT, 'examples/agents/trial/index.mjs'), 'utf8'));
+  });
+
+  it('call other agents with one worker and one slot, and never in a circle', async () => {
+    const ops = [
+      { op: 'step', name: 'before' },
+      { op: 'call', name: 'ask', agent: 'echo', message: 'hello' },
+      { op: 'call', name: 'again', agent: 'stepper', message: '{}' },
+    ];
+    const { result } = await stepper(join(folder, 'call-effects'), ops);
+    const [before, echoed, refused] = JSON.parse(saidIn(result!.task)) as string[];
+    expect([before, echoed]).toEqual(['before', 'hello']);
+    expect(refused).toMatch(/cannot be called in a circle/);
+    expect(namesIn(join(folder, 'call-effects'))).toEqual(['before']);
+  });
+
+  it.each([
+    ['sleeps', { op: 'sleep', name: 'nap', for: '1h' }, 'sleep'],
+    ['waits for its caller', { op: 'ask', name: 'ask', question: 'What?' }, 'input'],
+    ['never ends a step', { op: 'step', name: 'hangs', until: '/nowhere' }, 'run'],
+  ])('are canceled with a task that %s', async (_, op, kind) => {
+    const id = await begin(join(folder, 'canceled'), [op]);
+    await until(async () => (await stepsOf(id)).some((step) => step.kind === kind));
+    if (kind === 'input') await until(async () => (await taskOf(id)).status.state === WAITS);
+    const { result } = await callerOf('stepper').call('CancelTask', { id });
+    expect(result!.status.state).toBe('TASK_STATE_CANCELED');
+    // The slot is free.
+    expect(saidIn((await stepper(join(folder, 'other'), [{ op: 'step', name: 'x' }])).result!.task)).toBe(
+      '["x"]',
+    );
+  });
+});
+
+const callerOf = (agent: string): RawCaller => new RawCaller(stack.url(0, agent), token);
+const stepper = (file: string, ops: object[]): Promise<RpcAnswer> =>
+  callerOf('stepper').call('SendMessage', sendParams(JSON.stringify({ file, ops })));
+
+/** Sends without waiting for the end: the id of the task. */
+async function begin(file: string, ops: object[]): Promise<string> {
+  const params = sendParams(JSON.stringify({ file, ops }));
+  const { result } = await callerOf('stepper').call('SendMessage', {
+    ...params,
+    configuration: { returnImmediately: true },
+  });
+  return result!.task.id as string;
+}
+
+async function read(id: string, bearer = token): Promise<any> {
+  const response = await fetch(`${stack.apis[0]!.url}/v1/requests/${id}`, {
+    headers: { authorization: `Bearer ${bearer}` },
+  });
+  return response.json();
+}
+const taskOf = async (id: string) => (await read(id)).task;
+const stepsOf = async (id: string, bearer = token): Promise<any[]> => (await read(id, bearer)).steps;
+const saidIn = (task: any): string => task.status.message.parts[0].text as string;
+
+/** The log of a task that has ended, each event as text. */
+async function eventsOf(id: string): Promise<string[]> {
+  const response = await fetch(`${stack.apis[0]!.url}/v1/requests/${id}/events`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  return (await response.text()).split('\n\n');
+}
+
+/** Kills the worker and starts another. */
+async function replaceWorker(): Promise<void> {
+  await stack.workers.pop()?.kill();
+  await stack.addWorker();
+}
+
+const linesOf = (file: string): string[] =>
+  existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
+const namesIn = (file: string): string[] => linesOf(file).map((line) => line.split(' ')[0] ?? '');
+const pidOf = (file: string, name: string): number =>
+  Number(
+    linesOf(file)
+      .findLast((line) => line.startsWith(`${name} `))
+      ?.split(' ')[1],
+  );
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await delay(30);
+}
