@@ -12,6 +12,7 @@ import {
   textPart,
   type Turn,
 } from './runtime.js';
+import type { BatonCallContext } from './author/steps.js';
 import { BUILTIN_AGENTS } from './builtins.js';
 import { assertConfig } from './runtime-configs.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
@@ -49,6 +50,25 @@ class ChunkExecutor implements AgentExecutor {
 const publish = (bus: Parameters<AgentExecutor['execute']>[1], { $case, value }: AgentOutput): void =>
   bus.publish((AgentEvent[$case] as (data: unknown) => Parameters<typeof bus.publish>[0])(value));
 
+/** The same with its chunks between durable steps. */
+class StepExecutor implements AgentExecutor {
+  async execute(...[{ context }, bus]: Parameters<AgentExecutor['execute']>): Promise<void> {
+    const turn = firstTurn('hi');
+    for (let i = 0; i < 3; i++) {
+      const text = await (context as BatonCallContext).step('chunk', () => `x${i}`);
+      publish(
+        bus,
+        artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [textPart(text)] }, { append: i > 0 }),
+      );
+    }
+    publish(bus, completed(turn));
+  }
+
+  cancelTask(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
 const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] });
 const connector = new RemoteConnector();
 let elsewhere: RemoteAgent;
@@ -74,6 +94,9 @@ const RUNTIMES: Record<
 > = {
   echo: { run: (...turn) => new EchoRuntime().run(...turn), metadata: { echo: { chunks: 5 } } },
   executor: { run: (turn, signal) => converseHere(new ChunkExecutor(), turn, signal, Logger.silent()) },
+  'executor (with steps)': {
+    run: (turn, signal) => converseHere(new StepExecutor(), turn, signal, Logger.silent()),
+  },
   index: {
     run: (...turn) => indexOf(new FixedAgents([agent('echo')])).run(...turn),
   },
@@ -132,7 +155,8 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
   it('leaves the turn it was given as it was', async () => {
     const given = turn();
     // The journal is there to be written.
-    const dataOf = ({ earlierTasks: _, journal: _j, log: _l, secrets: _s, outbound: _o, ...data }: Turn) => data;
+    const dataOf = ({ earlierTasks: _, journal: _j, log: _l, secrets: _s, outbound: _o, ...data }: Turn) =>
+      data;
     const before = structuredClone(dataOf(given));
     await collect(run(given, never));
     expect(dataOf(given)).toEqual(before);
@@ -178,7 +202,7 @@ describe('the runtime table', () => {
 });
 
 describe('the executor runtime', () => {
-  const runtime = (agentsDir?: string) => 
+  const runtime = (agentsDir?: string) =>
     new ExecutorRuntime({ agentsDir } as never, Logger.silent(), undefined as never, undefined as never);
   const run = (turn: Turn, agentsDir?: string) =>
     collect(runtime(agentsDir).run(turn, new AbortController().signal));

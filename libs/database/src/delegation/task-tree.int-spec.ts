@@ -142,6 +142,33 @@ describe('a suspended run', () => {
     }
   });
 
+  it('goes on when its time has come, whatever it waits for, and not before', async () => {
+    const sleeper = await startTask(stores);
+    const parent = await startTask(stores);
+    const child = await startChild(parent);
+    const soon = await startTask(stores);
+    await taskTree.suspend(sleeper, [], 3_600_000);
+    await taskTree.suspend(parent, [child.taskId], 60_000);
+    // It was reclaimed once, with a pause before the next attempt.
+    await sql(stores, `UPDATE runs SET not_before = now() - interval '1 h' WHERE id = '${child.runId}'`);
+    await suspend(child, parent);
+    expect((await stores.runs.lookForWork(60_000)).nextMs).toBeLessThanOrEqual(60_000);
+    for (const run of [sleeper, parent, child]) expect(await wake(run)).toBe(false);
+    expect([await taskTree.wakeDue(9), (await taskTree.wakeNext(undefined, 9)).woken]).toEqual([0, 0]);
+    await taskTree.suspend(soon, [], 0);
+    expect(await wake(soon)).toBe(true);
+    await sql(stores, `UPDATE runs SET not_before = now() WHERE not_before IS NOT NULL`);
+    expect([await taskTree.wakeDue(1), await taskTree.wakeDue(9), await taskTree.wakeDue(9)]).toEqual([
+      1, 1, 0,
+    ]);
+    expect(await Promise.all([sleeper, parent, child].map(stateOf))).toEqual([
+      'queued',
+      'queued',
+      'suspended',
+    ]);
+    expect((await dispatch(parent)).map(({ runId }) => runId)).toEqual([parent.runId]);
+  });
+
   it('is woken by the sweep, of any tenant, a page at a time', async () => {
     const parents = [await startTask(stores), await startTask(stores), await startTask(stores)];
     const children: ClaimedRun[] = [];

@@ -11,19 +11,22 @@ const part = (value) => ({ content: { $case: 'text', value }, filename: '', medi
 /**
  * One line a chunk: "<execution> <worker's pid> <turn>.<line> <what the user said>". Whoever reads the log sees
  * which execution wrote which line, so two that write at once show. Every turn but the last ends with a
- * question. `metadata.scribe` of each message says how many turns there are, lines a turn, and ms between them.
+ * question. `metadata.scribe` of each message says how many turns there are, lines a turn, and ms between them. With an
+ * even number of lines each of them is a durable step, and with a multiple of four the turn is suspended in its middle.
  */
 export default class Scribe {
   #stop = new AbortController();
 
-  async execute({ taskId, contextId, userMessage, task }, bus) {
+  async execute({ taskId, contextId, userMessage, task, context }, bus) {
     const { turns, lines, delayMs } = userMessage.metadata.scribe;
     const said = userMessage.parts.map(({ content }) => content?.value).join('');
     const turn = task ? task.history.filter(({ role }) => role === USER).length : 1;
     const me = `${randomUUID().slice(0, 8)} ${process.pid}`;
     const artifactId = `turn-${turn}`;
     for (let line = 1; line <= lines; line++) {
-      await delay(delayMs, undefined, { signal: this.#stop.signal });
+      const wait = () => delay(delayMs, undefined, { signal: this.#stop.signal });
+      await (lines % 2 === 0 ? context.step('line', wait) : wait());
+      if (lines % 4 === 0 && line === lines / 2) await context.sleep('middle', 1_200);
       const artifact = { artifactId, name: artifactId, parts: [part(`${me} ${turn}.${line} ${said}`)] };
       // Never says where it begins: that a new attempt replaces what the dead one had said is Baton's to see to.
       const more = { append: true, lastChunk: line === lines };
