@@ -26,6 +26,7 @@ export async function startBaton({ workers, env: more = {} }) {
     BATON_HOME: home,
     PORT: String(await freePort()),
     MANAGEMENT_PORT: String(managementPort),
+    GRPC_PORT: String(await freePort()),
     WORKERS: String(workers),
     LOG_LEVEL: 'warn',
     ...more,

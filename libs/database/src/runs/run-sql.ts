@@ -266,10 +266,13 @@ WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'
 RETURNING id`,
 };
 
-/** $1 tenant $2 run $3 attempt $4 version */
-export const NOTE_AGENT_VERSION: Statement = {
-  name: 'run-note-agent-version',
-  text: 'UPDATE runs SET agent_version = $4 WHERE tenant_id = $1 AND id = $2 AND attempt = $3',
+/** $1 tenants $2 runs $3 attempts $4 versions */
+export const NOTE_AGENT_VERSIONS: Statement = {
+  name: 'runs-note-agent-versions',
+  text: `
+UPDATE runs r SET agent_version = k.version
+FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[]) AS k(tenant_id, run_id, attempt, version)
+WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.attempt = k.attempt AND r.tenant_id = ANY($1) AND r.id = ANY($2)`,
 };
 
 /** What the sweeps have to do. All but the first two are checked again when the work is taken. */

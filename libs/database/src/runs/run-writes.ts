@@ -20,6 +20,7 @@ import {
   CLAIM,
   type ClaimedRow,
   type ClaimedTaskRow,
+  NOTE_AGENT_VERSIONS,
   WAIT_SHORTLY,
 } from './run-sql.js';
 
@@ -60,14 +61,22 @@ interface NewBatch extends RunKey {
     { artifacts: string | undefined; outcome: string | null; runState: string; error?: string } | undefined;
 }
 
-type Write = { claim: NewClaim; batch?: never } | { batch: NewBatch; claim?: never };
+/** Which version of its agent an attempt runs. */
+interface NewVersion extends RunKey {
+  version: number;
+}
+
+type Write =
+  | { claim: NewClaim; batch?: never; version?: never }
+  | { batch: NewBatch; claim?: never; version?: never }
+  | { version: NewVersion; claim?: never; batch?: never };
 /** Nothing: it was refused. */
 type Written = { claimed?: Claimed; appended?: AppendedRow };
 /** Or it was written in a transaction of its own. */
 type Outcome = Written | { alone: Promise<Written> };
 
 /**
- * Claims and appends. Those of one tenant that come while a transaction is under way go together in the next one, and each
+ * Claims, appends and versions of agents. Those of one tenant that come while a transaction is under way go together in the next one, and each
  * is judged on its own: whether the attempt is current, the task not terminal and the head as expected.
  */
 export class RunWrites {
@@ -79,7 +88,8 @@ export class RunWrites {
       maxWeight: MAX_GROUP_CHARS,
       weigh: ({ batch }) => (batch ? batch.bytes + (batch.end?.artifacts?.length ?? 0) : 0),
       // A statement changes a row once.
-      identify: (write) => (write.claim ? write.claim.runId : write.batch.taskId),
+      identify: ({ claim, batch, version }) =>
+        claim?.runId ?? batch?.taskId ?? `version of ${version?.runId}`,
     });
   }
 
@@ -91,6 +101,10 @@ export class RunWrites {
   /** @returns undefined if the batch was refused */
   async append(batch: NewBatch): Promise<AppendedRow | undefined> {
     return (await this.submit(batch.tenantId, { batch })).appended;
+  }
+
+  async noteVersion(version: NewVersion): Promise<void> {
+    await this.submit(version.tenantId, { version });
   }
 
   private async submit(tenantId: string, write: Write): Promise<Written> {
@@ -114,11 +128,13 @@ export class RunWrites {
   private async write(tenantId: string, writes: readonly Write[]): Promise<Written[]> {
     const claims = writes.flatMap(({ claim }) => claim ?? []);
     const batches = writes.flatMap(({ batch }) => batch ?? []);
+    const versions = writes.flatMap(({ version }) => version ?? []);
     const working = statusNow(TaskState.TASK_STATE_WORKING);
     const calls: [Statement, Values][] = [];
     if (writes.length > 1) calls.push([WAIT_SHORTLY, []]);
     if (claims.length > 0) calls.push(claimStatement(tenantId, claims, working));
     if (batches.length > 0) calls.push(appendStatement(tenantId, batches));
+    if (versions.length > 0) calls.push(versionStatement(versions));
     const answers = await this.database.tenantQueries(tenantId, calls);
     const answerOf = <Row extends QueryResultRow>(statement: Statement): Row[] =>
       (answers[calls.findIndex(([called]) => called === statement)] ?? []) as Row[];
@@ -150,6 +166,16 @@ function claimStatement(
   ];
   return [CLAIM, values];
 }
+
+const versionStatement = (versions: readonly NewVersion[]): [Statement, Values] => [
+  NOTE_AGENT_VERSIONS,
+  [
+    versions.map(({ tenantId }) => tenantId),
+    versions.map(({ runId }) => runId),
+    versions.map(({ attempt }) => attempt),
+    versions.map(({ version }) => version),
+  ],
+];
 
 function claimedOf(row: ClaimedRow, { status, at }: NewStatus): Claimed {
   const { attempt, started, last_sequence: sequence, message } = row;

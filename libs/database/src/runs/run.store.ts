@@ -92,8 +92,8 @@ export class RunStore {
   }
 
   /** Which version of its agent this attempt runs. */
-  async noteAgentVersion({ tenantId, runId, attempt }: RunKey, version: number): Promise<void> {
-    await this.database.tenantQuery(tenantId, sql.NOTE_AGENT_VERSION, [tenantId, runId, attempt, version]);
+  async noteAgentVersion({ tenantId, taskId, runId, attempt }: RunKey, version: number): Promise<void> {
+    await this.writes.noteVersion({ tenantId, runId, attempt, taskId, version });
   }
 
   /**

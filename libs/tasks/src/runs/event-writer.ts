@@ -39,6 +39,9 @@ const MAX_FOLDED_CHARS = 1024 * 1024;
 /** Artifacts that are known to be new. */
 const MAX_KNOWN_ARTIFACTS = 10_000;
 
+/** One for all: every run ends with it, and an error with a stack takes long to make. */
+const RUN_IS_OVER = new AppendRefused('the run is over');
+
 /** Postgres's answer for a batch that is in the log. Undefined if the answer was lost. */
 type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren' | 'hasPushConfigs'>;
 
@@ -159,7 +162,7 @@ export class EventWriter {
   discard(): void {
     clearTimeout(this.timer);
     this.pending = [];
-    this.failure ??= new AppendRefused('the run is over');
+    this.failure ??= RUN_IS_OVER;
   }
 
   private take(payload: EventPayload, isAgents = true): void {

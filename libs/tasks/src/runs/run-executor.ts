@@ -76,7 +76,9 @@ export class RunExecutor {
    * @param claimed called when Postgres has said who has the run
    */
   async execute(job: RunJob, claimed: () => void = NOTHING): Promise<void> {
-    const log = this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
+    // Made when there is something to say: most runs have nothing.
+    const log = (): Logger =>
+      this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
     try {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       claimed();
@@ -86,7 +88,7 @@ export class RunExecutor {
       const ended = await this.executeClaimed(run, log);
       await this.turnEnds.follow(run, ended);
     } catch (error) {
-      log.error('run left to the sweeper', { err: error });
+      log().error('run left to the sweeper', { err: error });
     }
   }
 
@@ -108,11 +110,11 @@ export class RunExecutor {
     );
   }
 
-  private async executeClaimed(run: ClaimedRun, log: Logger): Promise<EndedTurn | undefined> {
+  private async executeClaimed(run: ClaimedRun, log: () => Logger): Promise<EndedTurn | undefined> {
     const controller = this.active.hold(run);
     const onFailure = (error: Error): void => {
       if (error instanceof AppendRefused) return void this.active.stopRefused(run);
-      log.error('append failed', { err: error });
+      log().error('append failed', { err: error });
       controller.abort('lease-lost');
     };
     const { runs, tasks, messaging, written: metrics } = this;
@@ -123,10 +125,10 @@ export class RunExecutor {
       await this.converseOrSuspend(run, writer, output, controller.signal);
     } catch (error) {
       if (error instanceof AppendRefused || controller.signal.aborted) {
-        log.info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
+        log().info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
       } else {
-        log.error('agent failed', { err: error, attempt: run.attempt });
-        if (error instanceof AgentError) await this.noteError(run, error, log);
+        log().error('agent failed', { err: error, attempt: run.attempt });
+        if (error instanceof AgentError) await this.noteError(run, error, log());
         if (error instanceof AgentCrash) await this.giveUp(run, error);
         else await this.failTurn(error, writer, output);
       }
@@ -155,7 +157,8 @@ export class RunExecutor {
       signal,
     });
     if (!agent) throw new TurnFailure('The agent no longer exists');
-    await this.noteVersion(run, agent, signal);
+    // The agent need not wait for it, and its first events may share the transaction.
+    const noted = this.noteVersion(run, agent, signal);
     const runtime = this.runtimes.get(agent.definition.runtime);
     const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
@@ -168,11 +171,12 @@ export class RunExecutor {
       keepArtifact: (artifactId: string) => output.keepArtifact(artifactId),
     };
     const turn = await this.turns.turnOf(run, agent, log, signal);
-    const stop = AbortSignal.any([signal, writer.refusal]);
+    const stop = eitherOf(signal, writer.refusal);
+    const untilStopped = stoppedBy(stop);
     const outputs = turn.secrets.scrub(turn, runtime.run(turn, stop));
     try {
       for (;;) {
-        const next = await untilStopped(outputs.next(), stop);
+        const next = await untilStopped(outputs.next());
         if (next.done) throw new TurnFailure('The agent returned without a final status');
         if (await this.writeOutput(next.value, { run, writer, output, signal })) return;
       }
@@ -180,16 +184,20 @@ export class RunExecutor {
       if (error instanceof AppendRefused) await this.active.stopRefused(run);
       throw error;
     } finally {
+      await noted;
       // A runtime that does not end must not block the worker.
       const windUp = outputs.return().catch(() => undefined);
       if (signal.aborted) await Promise.race([windUp, timeout(WIND_UP_MS)]);
     }
   }
 
-  /** Agents of the catalog have versions: which one this attempt runs. */
+  /** Agents of the catalog have versions: which one this attempt runs. Never rejects: the turn goes on without. */
   private async noteVersion(run: ClaimedRun, { version }: Agent, signal: AbortSignal): Promise<void> {
     if (version === undefined) return;
-    await retryTransient(() => this.runs.noteAgentVersion(run, version), { signal });
+    const { tenantId, taskId, runId } = run;
+    await retryTransient(() => this.runs.noteAgentVersion(run, version), { signal }).catch((err: unknown) => {
+      this.logger.warn('the version of an agent could not be saved', { err, tenantId, taskId, runId });
+    });
   }
 
   /** @returns whether the turn is over */
@@ -280,17 +288,33 @@ const timeout = (ms: number): Promise<void> =>
     setTimeout(resolve, ms).unref();
   });
 
-/** The runtime's next output, or a rejection as soon as the run is stopped. */
-function untilStopped<T>(next: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      const reason: unknown = signal.reason;
-      reject(reason instanceof TurnFailure ? reason : new AppendRefused('the run was stopped'));
-    };
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-    next.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
+/**
+ * Aborts with either signal of a run. `AbortSignal.any` does so with weak references, which take several times as long to make;
+ * these signals last no longer than the run.
+ */
+function eitherOf(...signals: AbortSignal[]): AbortSignal {
+  const either = new AbortController();
+  for (const signal of signals) {
+    const abort = (): void => either.abort(signal.reason);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  }
+  return either.signal;
+}
+
+/** Waits for one output of a runtime after the other. Rejects as soon as the run is stopped. */
+function stoppedBy(signal: AbortSignal): <T>(next: Promise<T>) => Promise<T> {
+  let stop: (reason: Error) => void = () => undefined;
+  const reasonOfStop = (): Error =>
+    signal.reason instanceof TurnFailure ? signal.reason : new AppendRefused('the run was stopped');
+  // One listener for all outputs: one for each costs more than the output.
+  signal.addEventListener('abort', () => stop(reasonOfStop()), { once: true });
+  return (next) =>
+    new Promise((resolve, reject) => {
+      stop = reject;
+      next.then(resolve, reject);
+      if (signal.aborted) reject(reasonOfStop());
+    });
 }
 
 /** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */

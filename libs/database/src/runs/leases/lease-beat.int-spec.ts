@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket, connect } from 'node:net';
 import { type Stores, openStores, sql, startTask } from '../../stores.fixture.js';
 import { LeaseBeat, type BeatNews } from './lease-beat.js';
+import { LeaseTable, readLeases } from './lease-keeper.js';
 
 const LEASE_MS = 600;
 
@@ -21,17 +22,19 @@ afterEach(async () => {
   await stores.close();
 });
 
-function start(databaseUrl = stores.url): LeaseBeat {
+function start(databaseUrl = stores.url): LeaseTable {
+  const leases = new LeaseTable();
   const options = { databaseUrl, workerId: 'worker', leaseMs: LEASE_MS, heartbeatMs: 50, loopStallMs: 1000 };
   beat = new LeaseBeat(
     options,
+    () => readLeases(leases.buffers),
     () => silentForMs,
     (piece) => {
       news.push(piece);
       heard();
     },
   );
-  return beat;
+  return leases;
 }
 
 /** Resolves when this has been told. */

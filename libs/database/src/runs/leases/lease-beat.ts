@@ -1,4 +1,5 @@
 import { Database, type DatabaseOptions } from '../../connection/database.js';
+import { nameOf } from './lease-keeper.js';
 import { HEARTBEAT } from './lease-sql.js';
 
 /** A lease to keep. */
@@ -40,7 +41,6 @@ const RETRY_MS = 200;
  * is silent for long counts as dead. Its leases then expire.
  */
 export class LeaseBeat {
-  private readonly held = new Map<string, LeaseKey>();
   private readonly database: Database;
   private timer: NodeJS.Timeout | undefined;
   private closed = false;
@@ -48,24 +48,18 @@ export class LeaseBeat {
   private stalled = false;
 
   /**
+   * @param held the leases to extend, as of now
    * @param silentForMs how long the main thread has not answered
    * @param publish called with each piece of news
    */
   constructor(
     private readonly options: BeatOptions,
+    private readonly held: () => LeaseKey[],
     private readonly silentForMs: () => number,
     private readonly publish: (news: BeatNews) => void,
   ) {
     this.database = new Database(connectionOf(options));
     this.schedule(options.heartbeatMs);
-  }
-
-  hold(key: LeaseKey): void {
-    this.held.set(nameOf(key), key);
-  }
-
-  release(key: LeaseKey): void {
-    this.held.delete(nameOf(key));
   }
 
   async close(): Promise<void> {
@@ -83,10 +77,10 @@ export class LeaseBeat {
 
   private async beat(): Promise<boolean> {
     // After a failure it goes on without leases, to find out when Postgres is back.
-    const isIdle = this.held.size === 0 && !this.failing;
+    const keys = this.held();
+    const isIdle = keys.length === 0 && !this.failing;
     if (isIdle || this.isStalled()) return true;
     const { workerId, leaseMs } = this.options;
-    const keys = [...this.held.values()];
     try {
       const rows = await this.database.systemQuery<{ run_id: string; attempt: number }>(HEARTBEAT, [
         keys.map(({ tenantId }) => tenantId),
@@ -107,8 +101,10 @@ export class LeaseBeat {
   private report(lost: LostLease[]): void {
     if (this.failing) this.publish({ type: 'back' });
     this.failing = false;
+    if (lost.length === 0) return;
     // A run that was released meanwhile is not lost.
-    const leases = lost.filter((lease) => this.held.has(nameOf(lease)));
+    const held = new Set(this.held().map(nameOf));
+    const leases = lost.filter((lease) => held.has(nameOf(lease)));
     if (leases.length > 0) this.publish({ type: 'lost', leases });
   }
 
@@ -120,8 +116,6 @@ export class LeaseBeat {
     return stalled;
   }
 }
-
-const nameOf = ({ runId, attempt }: LostLease): string => `${runId}/${attempt}`;
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

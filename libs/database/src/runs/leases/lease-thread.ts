@@ -1,24 +1,24 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { LeaseBeat } from './lease-beat.js';
-import type { ThreadData, ThreadOrder } from './lease-keeper.js';
+import { readLeases, type ThreadData, type ThreadOrder } from './lease-keeper.js';
 
 // Runs in a separate thread, so that an agent that blocks the main thread does not stop the heartbeats.
 
 const port = parentPort;
 if (!port) throw new Error('lease-thread is started by LeaseKeeper');
-const { options, pulse } = workerData as ThreadData;
+const { options, leases, pulse } = workerData as ThreadData;
 const lastPulse = new BigInt64Array(pulse);
 const NANOSECONDS = 1_000_000n;
 
 const beat = new LeaseBeat(
   options,
+  () => readLeases(leases),
   () => Number((process.hrtime.bigint() - Atomics.load(lastPulse, 0)) / NANOSECONDS),
   (news) => port.postMessage(news),
 );
 
 port.on('message', (order: ThreadOrder) => {
-  if (order.type === 'hold') beat.hold(order.key);
-  else if (order.type === 'release') beat.release(order.key);
+  if (order.type === 'room') leases.push(order.leases);
   // With the connection and the port closed nothing keeps the thread.
   else void beat.close().finally(() => port.close());
 });

@@ -29,6 +29,7 @@ export class RedisConnection {
   private readonly address: string;
   private lastError: unknown = 'no connection yet';
   private lost = false;
+  private gathered: Redis['stream'] | undefined;
 
   constructor(
     url: string,
@@ -91,6 +92,21 @@ export class RedisConnection {
     return new MessagingUnavailableError(
       `Redis at ${this.address} ${answered ? 'answers' : 'does not answer'}: ${plain}`,
     );
+  }
+
+  /**
+   * The commands from here to the end of this turn of the event loop leave in one packet. A group of runs is claimed at one
+   * moment, and each publishes then: a packet for each takes a tenth of the time of a worker.
+   */
+  gather(): void {
+    const { stream } = this.client;
+    if (this.gathered === stream) return;
+    this.gathered = stream;
+    stream.cork();
+    process.nextTick(() => {
+      this.gathered = undefined;
+      stream.uncork();
+    });
   }
 
   close(): void {

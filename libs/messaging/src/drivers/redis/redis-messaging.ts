@@ -187,6 +187,7 @@ export class RedisMessaging extends Messaging {
     if (!this.connection.connected || this.underWay > UNDER_WAY_CHARS) return;
     this.underWay += text.length;
     try {
+      this.connection.gather();
       await this.connection.client.publish(channel, text);
     } catch (error) {
       this.log.warn('signal not published', error);
