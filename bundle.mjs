@@ -75,7 +75,7 @@ const ownFolders = {
   },
 };
 
-const NAME = 'var __name = (target, value) => __defProp(target, "name", { value, configurable: true });';
+const NAME = 'var __name=(target,value)=>__defProp(target,"name",{value,configurable:true});';
 
 /**
  * With `keepNames` esbuild names each function every time it is made. That takes twenty times as long as to make it, and each
@@ -85,8 +85,8 @@ function nameClassesOnly(text) {
   if (!text.includes(NAME))
     throw new Error('esbuild names functions in another way now: look at __name in the bundle');
   return text
-    .replace(NAME, `var __name = (target) => target; ${NAME.replace('__name', '__nameClass')}`)
-    .replaceAll(' __name(this, ', ' __nameClass(this, ');
+    .replace(NAME, `var __name=(target)=>target;${NAME.replace('__name', '__nameClass')}`)
+    .replaceAll('__name(this,', '__nameClass(this,');
 }
 
 /** esbuild leaves other characters in comments and in regular expressions alone. Both may have escapes in their place. */
@@ -98,7 +98,8 @@ const ascii = (text) =>
  * flags, and compiles. The bundle is ASCII and whole as it is: read as Latin-1, V8 uses it without a copy.
  *
  * V8 would not collect old objects before they take a multiple of what a process needs. It sets that limit by the memory of
- * the machine, which a container shares with others.
+ * the machine, which a container shares with others. And it would let the space for new objects grow to 32 MB. No flag limits
+ * that once a process runs, but the space does not grow by a factor of 1. With every thread V8 sets that factor to 2 again.
  */
 const RUN = `'use strict';
 const { readFileSync } = require('node:fs');
@@ -108,8 +109,24 @@ const v8 = require('node:v8');
 const vm = require('node:vm');
 
 v8.setFlagsFromString('--heap-growing-percent=50');
+limitNewObjects();
+process.on('worker', (thread) => thread.once('online', stopGrowth));
 const filename = join(__dirname, 'bundle.js');
 const cachePath = join(__dirname, 'bundle.cache');
+
+/** New objects get 4 MB twice: objects move from one half to the other. */
+function limitNewObjects() {
+  const size = () => v8.getHeapSpaceStatistics().find((space) => space.space_name === 'new_space').space_size;
+  v8.setFlagsFromString('--semi-space-growth-factor=4');
+  // The space grows when enough objects have outlived a collection.
+  const alive = [];
+  while (size() < 8 * 1024 * 1024 && alive.length < 1_000) alive.push(new Array(1_000).fill(0));
+  stopGrowth();
+}
+
+function stopGrowth() {
+  v8.setFlagsFromString('--semi-space-growth-factor=1');
+}
 
 function readCache() {
   try {
@@ -171,6 +188,9 @@ for (const { main, args = [], env = {} } of PROGRAMS) {
     plugins: [ownFolders],
     // Nest and logs use the names of classes.
     keepNames: true,
+    // A process keeps this text in memory, and the position of each line.
+    minifyWhitespace: true,
+    lineLimit: 200,
     sourcemap: true,
     sourcesContent: false,
     logLevel: 'warning',

@@ -1,14 +1,29 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const DIST = join(__dirname, '../../dist');
 /** Prints whether V8 refuses the code cache of the bundle in this folder. */
 const ASK = `const { readFileSync } = require('node:fs');
 const source = readFileSync('bundle.js', 'latin1');
-require('node:v8').setFlagsFromString('--heap-growing-percent=50');
+const v8 = require('node:v8');
+v8.setFlagsFromString('--heap-growing-percent=50');
+v8.setFlagsFromString('--semi-space-growth-factor=1');
 const { cachedDataRejected } = new (require('node:vm').Script)(source, { cachedData: readFileSync('bundle.cache') });
 process.stdout.write(String(cachedDataRejected));`;
+
+/** Prints, before the process ends, how much room new objects take after a thread has started and many have been made. */
+const FILL = `const { Worker } = require('node:worker_threads');
+const { getHeapSpaceStatistics } = require('node:v8');
+const exit = process.exit;
+process.exit = (code) => new Worker('', { eval: true }).once('exit', () => {
+  const alive = [];
+  while (alive.length < 20_000) alive.push(new Array(100).fill(0));
+  const space = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space');
+  process.stdout.write(String(space.space_size / 1024 ** 2));
+  exit(code);
+});`;
 
 describe.each([
   ['API', 'apps/api/src', 'main.js', {}, /^DATABASE_URL is not set/],
@@ -41,4 +56,18 @@ describe.each([
       rmSync(copy, { recursive: true });
     }
   });
+});
+
+it.each(['api', 'worker', 'local'])('the bundle of %s gives new objects 8 MB', (program) => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-'));
+  const probe = join(folder, 'fill.js');
+  writeFileSync(probe, FILL);
+  try {
+    const args = ['--require', probe, join(DIST, `apps/${program}/src/main.js`)];
+    // Without a database, or with a bad setting, they end at once.
+    const { stdout } = spawnSync(process.execPath, args, { env: { WORKERS: 'none' }, encoding: 'utf8' });
+    expect(stdout).toBe('8');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

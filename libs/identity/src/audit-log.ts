@@ -38,7 +38,9 @@ export interface Refusal {
 @Injectable()
 export class AuditLog {
   /** Refusals of each caller in this minute. */
-  private readonly refusals = new LRUCache<string, number>({ max: MAX_CALLERS, ttl: MINUTE_MS });
+  private readonly refusals = new LRUCache<string, number>({
+    ...{ maxSize: MAX_CALLERS, sizeCalculation: () => 1, ttl: MINUTE_MS },
+  });
   /** By tenant: what was written this minute, and what was left out since the last record. */
   private readonly logs = new LRUCache<string, { written: number; left: number }>({ max: MAX_LOGS });
   private minute = 0;

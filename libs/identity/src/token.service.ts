@@ -99,7 +99,9 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   /** Tokens by the hash of their secret. */
   private readonly cache: TenantCache<FoundToken>;
   /** Hashes that no token has. Nobody can guess a secret that is issued later, so they are good for longer. */
-  private readonly unknown = new LRUCache<string, true>({ max: MAX_UNKNOWN, ttl: UNKNOWN_MS });
+  private readonly unknown = new LRUCache<string, true>({
+    ...{ maxSize: MAX_UNKNOWN, sizeCalculation: () => 1, ttl: UNKNOWN_MS },
+  });
   private readonly uses: TokenUses;
 
   constructor(
@@ -304,7 +306,9 @@ const hashSecret = (secret: string): string | undefined => (FORM.test(secret) ? 
 
 /** When tokens were last used. A process stores it once a minute for each token, beside the requests. */
 class TokenUses {
-  private readonly noted = new LRUCache<string, true>({ max: MAX_USED_TOKENS, ttl: EACH_USE_MS });
+  private readonly noted = new LRUCache<string, true>({
+    ...{ maxSize: MAX_USED_TOKENS, sizeCalculation: () => 1, ttl: EACH_USE_MS },
+  });
   private readonly waiting = new Map<string, { id: string; tenantId: string; at: Date }>();
   private readonly failures: FailureLog;
   private timer: NodeJS.Timeout | undefined;

@@ -4,6 +4,8 @@ import type { ControlMessage, Messaging, Unsubscribe } from './messaging.js';
 const MAX_ENTRIES = 10_000;
 /** Keys without a value are kept apart, so that a flood of guesses does not push the values out. */
 const MAX_MISSING = 1_000;
+/** Bounded by their number. With `max` a cache allocates 40 bytes for each possible entry at once. */
+const sizeCalculation = (): number => 1;
 
 /** Which entries a control message makes stale: none, all, or those for which the function returns true. */
 export type StaleEntries<V> = 'none' | 'all' | ((key: string, value: V | undefined) => boolean);
@@ -40,8 +42,10 @@ export class TenantCache<V extends object> {
     private readonly options: TenantCacheOptions<V>,
   ) {
     const { ttlMs: ttl, allowStaleOnError = false } = options;
-    this.values = new LRUCache({ max: MAX_ENTRIES, ttl, noDeleteOnStaleGet: allowStaleOnError });
-    this.missing = new LRUCache({ max: MAX_MISSING, ttl });
+    this.values = new LRUCache({
+      ...{ maxSize: MAX_ENTRIES, sizeCalculation, ttl, noDeleteOnStaleGet: allowStaleOnError },
+    });
+    this.missing = new LRUCache({ maxSize: MAX_MISSING, sizeCalculation, ttl });
   }
 
   /** Listen to control messages. */

@@ -31,14 +31,16 @@ export class UnauthenticatedLimit {
   private readonly limiter: RateLimiterMemory;
   /** Bounds the memory of the limiter: what is not in here has no counter. */
   private readonly addresses: LRUCache<string, true>;
-  private readonly goodTokens = new LRUCache<string, true>({ max: MAX_TOKENS, ttl: TOKEN_MS });
+  private readonly goodTokens = new LRUCache<string, true>({
+    ...{ maxSize: MAX_TOKENS, sizeCalculation: () => 1, ttl: TOKEN_MS },
+  });
 
   constructor({ unauthenticatedPerSecond: max }: Environment) {
     this.max = max;
     const limiter = new RateLimiterMemory({ points: max * WINDOW_SECONDS, duration: WINDOW_SECONDS });
     this.limiter = limiter;
     this.addresses = new LRUCache({
-      max: MAX_ADDRESSES,
+      ...{ maxSize: MAX_ADDRESSES, sizeCalculation: () => 1 },
       dispose: (_, address, reason) => {
         if (reason === 'evict') void limiter.delete(address);
       },

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client, type DatabaseError, Pool } from 'pg';
 import { migrationsFolder } from '../connection/migrations-folder.js';
 import { plainError } from '../connection/transient.js';
-import { type Migration, readMigrations } from './migration-file.js';
+import type { Migration } from './migration-file.js';
 import { MigrationSession, type StepOptions } from './migration-session.js';
 import { loadSchemaEngine } from './schema-engine.js';
 import { StepRunner } from './step-runner.js';
@@ -101,6 +101,12 @@ export async function pendingMigrations(databaseUrl: string, folder?: string): P
   } finally {
     await session.end().catch(() => undefined);
   }
+}
+
+/** Postgres' own parser is WebAssembly that takes 10 MB as soon as it is loaded. Only who migrates loads it. */
+async function readMigrations(folder: string): Promise<Migration[]> {
+  const file = await import('./migration-file.js');
+  return file.readMigrations(folder);
 }
 
 function openSession(connectionString: string): Client {
