@@ -5,6 +5,7 @@ import { type BeatNews, LeaseKeeper, type LeaseKey, type RunKey, TaskStore } fro
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { setMaxListeners } from 'node:events';
 import { WorkerIdentity } from './worker-presence.js';
 
 /** After this time without Postgres a worker gives up the runs that it has not claimed, so that others can. */
@@ -20,7 +21,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   private readonly active = new Map<string, { key: RunKey; controller: AbortController }>();
   private leases: LeaseKeeper | undefined;
   private stopControl: Unsubscribe | undefined;
-  private cutOffController = new AbortController();
+  private cutOffController = forManyRuns();
   private cutOffTimer: NodeJS.Timeout | undefined;
   /** Called when the heartbeat no longer reaches Postgres, and when it does again. */
   onPostgres: ((isReached: boolean) => void) | undefined;
@@ -132,7 +133,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     this.logger.info('lease heartbeat is back');
     clearTimeout(this.cutOffTimer);
     this.cutOffTimer = undefined;
-    if (this.cutOff.aborted) this.cutOffController = new AbortController();
+    if (this.cutOff.aborted) this.cutOffController = forManyRuns();
     this.onPostgres?.(true);
   }
 
@@ -149,4 +150,11 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
       this.logger.warn('could not read why a lease was lost', { err: error, tenantId, taskId, runId });
     }
   }
+}
+
+/** Every run that is being claimed listens. Without this, Node.js warns of a leak from the eleventh on. */
+function forManyRuns(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
 }
