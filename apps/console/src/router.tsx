@@ -2,7 +2,9 @@ import { createRouter } from '@tanstack/react-router';
 import { queryClient } from './api/query-client';
 import { EmptyState } from './components/empty-state';
 import { ErrorView } from './components/error-view';
+import { agentsRoutes } from './pages/agents/routes';
 import { homeRoutes } from './pages/home/routes';
+import { playgroundRoutes } from './pages/playground/routes';
 import { signInRoutes } from './pages/sign-in/routes';
 import { tasksRoutes } from './pages/tasks/routes';
 import { appRoute, rootRoute } from './shell/app-route';
@@ -10,7 +12,7 @@ import { appRoute, rootRoute } from './shell/app-route';
 // Each folder of `pages` has a `routes.tsx`. Add its routes here, and its entry in `shell/navigation.ts`.
 const routeTree = rootRoute.addChildren([
   ...signInRoutes,
-  appRoute.addChildren([...homeRoutes, ...tasksRoutes]),
+  appRoute.addChildren([...homeRoutes, ...agentsRoutes, ...playgroundRoutes, ...tasksRoutes]),
 ]);
 
 export const router = createRouter({

@@ -11,4 +11,6 @@ export interface NavigationEntry {
 /** The pages of the console, in the order of the navigation. */
 export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Tasks', to: '/tasks', scopes: ['tasks:read', 'agents:call'] },
+  { label: 'Agents', to: '/agents', scopes: ['agents:read', 'agents:write'] },
+  { label: 'Playground', to: '/playground', scopes: ['agents:call'] },
 ];

@@ -1,0 +1,182 @@
+import { Alert, Button, Group, List, Skeleton, Stack, Text } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link, useBlocker, useNavigate } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { ApiError } from '../../api/api-error';
+import { CodeEditor, type Problem } from '../../components/code-editor';
+import { ErrorView } from '../../components/error-view';
+import { Page } from '../../components/page';
+import { AgentSource } from './agent-source';
+import { agentQuery, documentText, schemaQuery, writeAgent } from './agents-api';
+import { schemaCompletions } from './schema-help';
+
+const CHECK_AFTER_MS = 300;
+
+const TEMPLATE = `name: Helper
+description: Answers questions and keeps notes.
+runtime: llm
+config:
+  model: openai/gpt-5-mini
+  prompt: You are a helpful assistant. Be brief.
+`;
+
+const route = getRouteApi('/app/agents/$agent/edit');
+
+/** Makes an agent of the catalog. */
+export const NewAgentPage = () => <Editor title="New agent" initial={TEMPLATE} />;
+
+/** Changes an agent of the catalog. */
+export function EditAgentPage() {
+  const { agent: name } = route.useParams();
+  // What others write meanwhile must not replace what is being typed. The ETag refuses to overwrite it.
+  const { data, error } = useQuery({ ...agentQuery(name), staleTime: Infinity, gcTime: 0 });
+  if (error) return <ErrorView error={error} />;
+  if (!data) return <Skeleton height={200} />;
+  return (
+    <Editor
+      key={data.etag}
+      title={`Edit ${data.agent.slug}`}
+      name={data.agent.slug}
+      initial={documentText(data.agent)}
+      etag={data.etag}
+    />
+  );
+}
+
+/** What is known of a text after the server has looked at it. */
+interface Checked {
+  text: string;
+  problems: Problem[];
+  outcome?: string;
+  error?: unknown;
+}
+
+function Editor({
+  title,
+  name,
+  initial,
+  etag,
+}: {
+  title: string;
+  name?: string;
+  initial: string;
+  etag?: string | undefined;
+}) {
+  const [text, setText] = useState(initial);
+  const [checked, setChecked] = useState<Checked>();
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const { data: schema } = useQuery(schemaQuery);
+  const [settled] = useDebouncedValue(text, CHECK_AFTER_MS);
+  const completions = useMemo(() => schema && schemaCompletions(schema), [schema]);
+  const problems = useMemo(() => {
+    // What the server has found says more than the schema, as long as the text is the same.
+    return checked?.text === settled ? checked.problems : new AgentSource(settled).problems(schema);
+  }, [settled, schema, checked]);
+  const write = useMutation({
+    mutationFn: async ({ dryRun }: { dryRun: boolean }) => {
+      const source = new AgentSource(text);
+      const faults = source.value === undefined ? source.problems(undefined) : [];
+      if (faults.length > 0) return setChecked({ text, problems: faults });
+      try {
+        const { outcome, agent, warnings = [] } = await writeAgent(name, source.value, { dryRun, etag });
+        if (dryRun) {
+          const found = warnings.map(({ field, description }) => source.at(field, description, 'warning'));
+          return setChecked({ text, problems: found, outcome: OUTCOMES[outcome] });
+        }
+        await queries.invalidateQueries({ queryKey: ['agents'] });
+        await navigate({ to: '/agents/$agent', params: { agent: agent.slug }, ignoreBlocker: true });
+      } catch (error) {
+        const fields = error instanceof ApiError ? error.fields : [];
+        const found = fields.map(({ field, description }) => source.at(field, description, 'error'));
+        setChecked({ text, problems: found, error });
+      }
+    },
+  });
+  useBlocker({
+    shouldBlockFn: () => text !== initial && !window.confirm('Leave this page? Your changes are lost.'),
+    enableBeforeUnload: () => text !== initial,
+  });
+  const isChecked = checked?.text === text;
+  return (
+    <Page
+      title={title}
+      actions={
+        <>
+          <Button
+            size="xs"
+            variant="default"
+            component={Link}
+            to={name === undefined ? '/agents' : `/agents/${name}`}
+          >
+            Cancel
+          </Button>
+          <Button
+            size="xs"
+            variant="default"
+            loading={write.isPending}
+            onClick={() => write.mutate({ dryRun: true })}
+          >
+            Dry run
+          </Button>
+          <Button size="xs" loading={write.isPending} onClick={() => write.mutate({ dryRun: false })}>
+            Save
+          </Button>
+        </>
+      }
+    >
+      <Text size="sm" c="dimmed">
+        YAML or JSON. Ctrl-Space shows the fields that are allowed at the cursor. Name secrets as{' '}
+        {'{secret: name}'}: never write their values here.
+      </Text>
+      <CodeEditor
+        label="Definition of the agent"
+        value={text}
+        onChange={setText}
+        problems={problems}
+        {...(completions && { completions })}
+      />
+      <Problems problems={problems} />
+      {isChecked && checked.outcome !== undefined && (
+        <Alert color="green" variant="light" title="Dry run" role="status">
+          {checked.outcome}
+        </Alert>
+      )}
+      {isChecked && checked.error !== undefined && (
+        <ErrorView error={checked.error} title="It was not accepted" />
+      )}
+    </Page>
+  );
+}
+
+const OUTCOMES = {
+  created: 'The agent would be created. Nothing was written.',
+  updated: 'The agent would be changed. Nothing was written.',
+  unchanged: 'Nothing would change.',
+} as const;
+
+/** The problems as a list: what the marks at the lines say. */
+function Problems({ problems }: { problems: readonly Problem[] }) {
+  return (
+    <Stack gap="xs" role="status" aria-label="Problems">
+      {problems.length === 0 ? (
+        <Text size="sm">No problems found.</Text>
+      ) : (
+        <List size="sm">
+          {problems.map(({ line, message, severity }) => (
+            <List.Item key={`${line} ${message}`}>
+              <Group gap="xs" component="span">
+                <b>
+                  Line {line}
+                  {severity === 'warning' && ' (warning)'}
+                </b>
+                {message}
+              </Group>
+            </List.Item>
+          ))}
+        </List>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,122 @@
+import { Alert, Button, Code, Group, List, Skeleton, Stack, Tabs, Text } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { CodeEditor } from '../../components/code-editor';
+import { ErrorView } from '../../components/error-view';
+import { Page } from '../../components/page';
+import { useCaller } from '../../session/caller';
+import { AgentCard } from './agent-card';
+import { AgentVersions } from './agent-versions';
+import { type Agent, agentQuery, documentText, secretNames, setEnabled } from './agents-api';
+import { EnabledBadge } from './agents-page';
+import type { AgentTab } from './routes';
+
+const route = getRouteApi('/app/agents/$agent');
+
+/** One agent: its definition, its card, its versions. */
+export function AgentPage() {
+  const { agent: name } = route.useParams();
+  const { tab = 'definition' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const { data, error, refetch } = useQuery(agentQuery(name));
+  if (error) {
+    return (
+      <Page title={name}>
+        <ErrorView error={error} retry={() => void refetch()} />
+      </Page>
+    );
+  }
+  if (!data) {
+    return (
+      <Page title={name}>
+        <Skeleton height={200} />
+      </Page>
+    );
+  }
+  const { agent, etag } = data;
+  const isOwn = agent.origin === 'catalog';
+  return (
+    <Page title={agent.slug} actions={<Actions agent={agent} etag={etag} />}>
+      <Group gap="sm">
+        <EnabledBadge enabled={agent.enabled} />
+        <Text size="sm">
+          {isOwn
+            ? `Version ${agent.version}`
+            : `Not of the catalog: ${agent.origin}. Its settings are the operator's`}
+        </Text>
+      </Group>
+      <Tabs
+        value={tab}
+        onChange={(value) => void navigate({ search: { tab: (value ?? 'definition') as AgentTab } })}
+        keepMounted={false}
+      >
+        <Tabs.List aria-label="Views of the agent">
+          <Tabs.Tab value="definition">Definition</Tabs.Tab>
+          <Tabs.Tab value="card">Card</Tabs.Tab>
+          {isOwn && <Tabs.Tab value="versions">Versions</Tabs.Tab>}
+        </Tabs.List>
+        <Tabs.Panel value="definition" pt="md">
+          <Stack>
+            <Secrets definition={agent.definition} />
+            <CodeEditor label={`Definition of ${agent.slug}`} value={documentText(agent)} />
+          </Stack>
+        </Tabs.Panel>
+        <Tabs.Panel value="card" pt="md">
+          <AgentCard slug={agent.slug} />
+        </Tabs.Panel>
+        {isOwn && (
+          <Tabs.Panel value="versions" pt="md">
+            <AgentVersions agent={agent} etag={etag} />
+          </Tabs.Panel>
+        )}
+      </Tabs>
+    </Page>
+  );
+}
+
+function Actions({ agent, etag }: { agent: Agent; etag: string | undefined }) {
+  const { can } = useCaller();
+  const queries = useQueryClient();
+  const toggle = useMutation({
+    mutationFn: () => setEnabled(agent.slug, !agent.enabled, etag),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['agents'] }),
+  });
+  const mayChange = can('agents:write') && agent.origin === 'catalog';
+  return (
+    <>
+      {toggle.error && <ErrorView error={toggle.error} />}
+      {mayChange && (
+        <>
+          <Button size="xs" variant="default" loading={toggle.isPending} onClick={() => toggle.mutate()}>
+            {agent.enabled ? 'Disable' : 'Enable'}
+          </Button>
+          <Button size="xs" variant="default" component={Link} to={`/agents/${agent.slug}/edit`}>
+            Edit
+          </Button>
+        </>
+      )}
+      {can('agents:call') && (
+        <Button size="xs" component={Link} to={`/playground?agent=${agent.slug}`}>
+          Try it
+        </Button>
+      )}
+    </>
+  );
+}
+
+/** The secrets that the agent uses, by name. Nobody can read their values. */
+function Secrets({ definition }: { definition: Record<string, unknown> }) {
+  const names = secretNames(definition);
+  if (names.length === 0) return undefined;
+  return (
+    <Alert variant="light" color="gray" title="Secrets">
+      <List size="sm">
+        {names.map((secret) => (
+          <List.Item key={secret}>
+            <Code>{secret}</Code>
+          </List.Item>
+        ))}
+      </List>
+    </Alert>
+  );
+}

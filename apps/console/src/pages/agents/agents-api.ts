@@ -1,0 +1,150 @@
+import type { Schema } from '@cfworker/json-schema';
+import { queryOptions } from '@tanstack/react-query';
+import { stringify } from 'yaml';
+import { answerOf, api } from '../../api/client';
+import type { components } from '../../api/schema';
+
+export type Agent = components['schemas']['Agent'];
+export type AgentSummary = components['schemas']['AgentSummary'];
+export type AgentWrite = components['schemas']['AgentWrite'];
+export type LoadFailure = components['schemas']['LoadFailure'];
+
+/** A page of the list. */
+interface AgentPage {
+  agents: AgentSummary[];
+  load_failures?: LoadFailure[];
+  next_cursor: string | null;
+}
+
+const PAGE = 100;
+
+/** All agents that the caller sees, and why others are not there. */
+export const agentsQuery = queryOptions({
+  queryKey: ['agents'],
+  queryFn: async () => {
+    const agents: AgentSummary[] = [];
+    const failures: LoadFailure[] = [];
+    for (let cursor: string | null | undefined = undefined; cursor !== null;) {
+      const query: { limit: number; cursor?: string } = {
+        limit: PAGE,
+        ...(cursor !== undefined && { cursor }),
+      };
+      const page: AgentPage = await answerOf(api.GET('/v1/agents', { params: { query } }));
+      agents.push(...page.agents);
+      failures.push(...(page.load_failures ?? []));
+      cursor = page.next_cursor;
+    }
+    return { agents, failures };
+  },
+});
+
+/** An agent, and the tag by which a write says which version it changes. */
+export const agentQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['agents', name],
+    queryFn: async () => {
+      const { data, response } = await api.GET('/v1/agents/{agent}', { params: { path: { agent: name } } });
+      return { agent: data as Agent, etag: response.headers.get('etag') ?? undefined };
+    },
+  });
+
+/** The versions of an agent, the newest first. */
+export const versionsQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['agents', name, 'versions'],
+    queryFn: () =>
+      answerOf(
+        api.GET('/v1/agents/{agent}/versions', { params: { path: { agent: name }, query: { limit: PAGE } } }),
+      ),
+  });
+
+/** A version of an agent as the text of its file; undefined if it was erased. */
+export const versionTextQuery = (name: string, version: number) =>
+  queryOptions({
+    queryKey: ['agents', name, 'versions', version],
+    queryFn: async () => {
+      const path = { agent: name, version: String(version) };
+      const { definition, enabled } = await answerOf(
+        api.GET('/v1/agents/{agent}/versions/{version}', { params: { path } }),
+      );
+      return definition === null ? null : textOf({ ...(!enabled && { enabled }), ...definition });
+    },
+    // A version never changes; erasing one is rare, and the page is read again after it.
+    staleTime: Infinity,
+  });
+
+/** The JSON Schema of agents in a catalog. */
+export const schemaQuery = queryOptions({
+  queryKey: ['agent-schema'],
+  queryFn: async (): Promise<Schema> => {
+    const response = await fetch('/v1/agent.schema.json');
+    const { properties = {}, ...schema } = (await response.json()) as Schema;
+    const { tenants: _, ...own } = properties as Record<string, Schema>;
+    return { ...schema, properties: own };
+  },
+  staleTime: Infinity,
+});
+
+/** An agent as its file would have it. */
+export const documentText = ({ slug, enabled, definition }: Agent): string =>
+  textOf({ slug, ...(!enabled && { enabled }), ...definition });
+
+const textOf = (document: Record<string, unknown>): string => stringify(document, { lineWidth: 0 });
+
+/** Whether a write is only tried, and which version it changes. */
+interface WriteOptions {
+  dryRun?: boolean;
+  etag?: string | undefined;
+}
+
+/** Creates or replaces an agent. @param name unset = the slug of the document, or one made from its name */
+export async function writeAgent(
+  name: string | undefined,
+  document: unknown,
+  { dryRun = false, etag }: WriteOptions,
+): Promise<AgentWrite> {
+  const body = document as Record<string, unknown>;
+  const query = dryRun ? { dryRun: 'true' as never } : {};
+  const headers = etag === undefined ? {} : { 'if-match': etag };
+  return answerOf(
+    name === undefined
+      ? api.POST('/v1/agents', { params: { query }, headers, body: body as never })
+      : api.PUT('/v1/agents/{agent}', {
+          params: { path: { agent: name }, query },
+          headers,
+          body: body as never,
+        }),
+  );
+}
+
+export const setEnabled = (name: string, enabled: boolean, etag: string | undefined): Promise<unknown> =>
+  answerOf(
+    api.PATCH('/v1/agents/{agent}', {
+      params: { path: { agent: name } },
+      headers: etag === undefined ? {} : { 'if-match': etag },
+      body: { enabled } as never,
+    }),
+  );
+
+export const restoreVersion = (name: string, version: number, etag: string | undefined): Promise<unknown> =>
+  answerOf(
+    api.POST('/v1/agents/{agent}/versions/{version}/restore', {
+      params: { path: { agent: name, version: String(version) } },
+      headers: etag === undefined ? {} : { 'if-match': etag },
+    }),
+  );
+
+/** The names of the secrets that an agent uses: `{secret: crm}` anywhere, and the `key` of its model. */
+export function secretNames({ config }: Record<string, unknown>): string[] {
+  const names = new Set<string>();
+  const walk = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const { secret } = value as { secret?: unknown };
+    if (typeof secret === 'string') names.add(secret);
+    for (const member of Object.values(value)) walk(member);
+  };
+  walk(config);
+  const { key } = (config ?? {}) as { key?: unknown };
+  if (typeof key === 'string') names.add(key);
+  return [...names].sort();
+}

@@ -1,0 +1,17 @@
+import '../playground/buffer';
+import { verifyAgentCardSignature } from '@a2a-js/sdk';
+import { createRemoteJWKSet } from 'jose';
+
+/** Whether a card is signed by this server. */
+export async function verifySignature(
+  card: Record<string, unknown>,
+): Promise<{ isGood: boolean; text: string }> {
+  const keys = createRemoteJWKSet(new URL('/.well-known/jwks.json', window.location.origin));
+  try {
+    await verifyAgentCardSignature((kid) => keys({ alg: 'ES256', kid }))(card as never);
+    return { isGood: true, text: 'Signed by this server. The signature is good.' };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { isGood: false, text: `The signature is not good: ${reason}` };
+  }
+}

@@ -1,0 +1,35 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { appRoute } from '../../shell/app-route';
+
+const agentsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: '/agents',
+  component: lazyRouteComponent(() => import('./agents-page'), 'AgentsPage'),
+});
+
+const newAgentRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: '/agents/new',
+  component: lazyRouteComponent(() => import('./agent-editor'), 'NewAgentPage'),
+});
+
+const TABS = ['definition', 'card', 'versions'] as const;
+export type AgentTab = (typeof TABS)[number];
+
+const agentRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: '/agents/$agent',
+  validateSearch: ({ tab }: Record<string, unknown>): { tab?: AgentTab } => {
+    const found = TABS.find((known) => known === tab);
+    return found ? { tab: found } : {};
+  },
+  component: lazyRouteComponent(() => import('./agent-page'), 'AgentPage'),
+});
+
+const editAgentRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: '/agents/$agent/edit',
+  component: lazyRouteComponent(() => import('./agent-editor'), 'EditAgentPage'),
+});
+
+export const agentsRoutes = [agentsRoute, newAgentRoute, agentRoute, editAgentRoute] as const;

@@ -1,0 +1,131 @@
+/** A file of a message. */
+export interface DraftFile {
+  name: string;
+  mediaType: string;
+  /** Its contents in base64. */
+  raw: string;
+}
+
+export const VERSIONS = ['1.0', '0.3'] as const;
+export const BINDINGS = ['JSON-RPC', 'HTTP+JSON'] as const;
+export type ProtocolVersion = (typeof VERSIONS)[number];
+export type Binding = (typeof BINDINGS)[number];
+
+/** A request as somebody writes it. */
+export interface Draft {
+  agent: string;
+  version: ProtocolVersion;
+  binding: Binding;
+  isStream: boolean;
+  text: string;
+  /** JSON of a data part; empty = none. */
+  data: string;
+  /** JSON of the metadata of the message; empty = none. */
+  metadata: string;
+  contextId: string;
+  taskId: string;
+  files: DraftFile[];
+}
+
+export const emptyDraft = (agent: string): Draft => ({
+  ...{ agent, version: '1.0', binding: 'JSON-RPC', isStream: true },
+  ...{ text: 'Hello', data: '', metadata: '', contextId: '', taskId: '', files: [] },
+});
+
+/** What is wrong with a draft, by field. */
+export function faultsOf({
+  agent,
+  text,
+  data,
+  metadata,
+  files,
+}: Draft): Partial<Record<keyof Draft, string>> {
+  const isEmpty = text === '' && data === '' && files.length === 0;
+  return {
+    ...(agent === '' && { agent: 'Choose an agent' }),
+    ...(isEmpty && { text: 'Write a text, or add data or a file' }),
+    ...(!isJson(data) && { data: 'Must be JSON' }),
+    ...(!isJson(metadata, true) && { metadata: 'Must be a JSON object' }),
+  };
+}
+
+function isJson(text: string, isObject = false): boolean {
+  if (text.trim() === '') return true;
+  try {
+    const value: unknown = JSON.parse(text);
+    return !isObject || (typeof value === 'object' && value !== null && !Array.isArray(value));
+  } catch {
+    return false;
+  }
+}
+
+/** The message of a draft, in the JSON of A2A 1.0. */
+export function messageOf({
+  text,
+  data,
+  metadata,
+  contextId,
+  taskId,
+  files,
+}: Draft): Record<string, unknown> {
+  const parts = [
+    ...(text === '' ? [] : [{ text }]),
+    ...(data.trim() === '' ? [] : [{ data: JSON.parse(data) as unknown }]),
+    ...files.map(({ name, mediaType, raw }) => ({ raw, filename: name, mediaType })),
+  ];
+  return {
+    ...{ messageId: crypto.randomUUID(), role: 'ROLE_USER', parts },
+    ...(contextId !== '' && { contextId }),
+    ...(taskId !== '' && { taskId }),
+    ...(metadata.trim() !== '' && { metadata: JSON.parse(metadata) as unknown }),
+  };
+}
+
+/** A request that somebody keeps. */
+export interface KeptDraft {
+  name: string;
+  draft: Draft;
+}
+
+const MAX_KEPT = 50;
+const MAX_CHARACTERS = 1_000_000;
+
+/** The kept requests of a tenant in this browser. A draft has no token. */
+export class KeptDrafts {
+  private readonly key: string;
+
+  constructor(tenant: string) {
+    this.key = `baton.playground.${tenant}`;
+  }
+
+  read(): KeptDraft[] {
+    try {
+      const kept = JSON.parse(localStorage.getItem(this.key) ?? '[]') as unknown;
+      return Array.isArray(kept) ? (kept as KeptDraft[]) : [];
+    } catch {
+      return [];
+    }
+  }
+
+  /** The newest first. One of the same name is replaced. @throws Error if it is too large */
+  keep(entry: KeptDraft): KeptDraft[] {
+    const kept = [entry, ...this.without(entry.name)].slice(0, MAX_KEPT);
+    return this.write(kept);
+  }
+
+  remove(name: string): KeptDraft[] {
+    return this.write(this.without(name));
+  }
+
+  private without(name: string): KeptDraft[] {
+    return this.read().filter((entry) => entry.name !== name);
+  }
+
+  private write(kept: KeptDraft[]): KeptDraft[] {
+    const text = JSON.stringify(kept);
+    if (text.length > MAX_CHARACTERS)
+      throw new Error('The kept requests are too large. Remove one, or its files.');
+    localStorage.setItem(this.key, text);
+    return kept;
+  }
+}

@@ -1,0 +1,139 @@
+import { execFileSync } from 'node:child_process';
+import type { Page } from 'playwright-core';
+import { ConsoleStack, describeConsole } from '../support/console.js';
+import type { TestTenant } from '../support/stack.js';
+
+/** Chunks of the answer that is cut, and how far apart they are. */
+const CHUNKS = 30;
+const DELAY_MS = 100;
+
+describeConsole('the playground', () => {
+  let baton: ConsoleStack;
+  let tenant: TestTenant;
+  beforeAll(async () => {
+    baton = await ConsoleStack.start();
+    tenant = await baton.stack.createTenant();
+  });
+  afterEach(() => baton.expectNoFaults());
+  afterAll(() => baton.stop());
+
+  const open = async (): Promise<Page> => {
+    const page = await baton.open({ token: tenant.token, path: '/playground?agent=echo' });
+    await page.getByLabel('Text', { exact: true }).waitFor();
+    return page;
+  };
+  const choose = (page: Page, label: string): Promise<void> => page.getByText(label, { exact: true }).click();
+  const send = (page: Page): Promise<void> => page.getByRole('button', { name: 'Send' }).click();
+  const ended = (page: Page): Promise<void> => page.getByText(/The answer has ended/).waitFor();
+  const frames = (page: Page): Promise<(string | null)[]> =>
+    page
+      .getByRole('list', { name: 'Frames' })
+      .locator('li')
+      .evaluateAll((items) => items.map((item) => item.getAttribute('data-event-id')));
+  const stored = (page: Page): Promise<string> => page.evaluate('JSON.stringify(localStorage)');
+  const upTo = (count: number): string[] => Array.from({ length: count }, (_, i) => String(i + 1));
+
+  it.each([
+    ['1.0', 'JSON-RPC', '"method":"SendStreamingMessage"', 'a2a-version: 1.0'],
+    ['1.0', 'HTTP+JSON', 'POST http', '/message:stream'],
+    ['0.3', 'JSON-RPC', '"method":"message/stream"', '"kind":"text"'],
+    ['0.3', 'HTTP+JSON', 'POST http', '/v1/message:stream'],
+  ])('streams over A2A %s and %s, with the raw frames and headers', async (version, binding, ...sent) => {
+    const page = await open();
+    await choose(page, version);
+    await choose(page, binding);
+    await page.getByLabel('Text', { exact: true }).fill(`over ${binding}`);
+    await send(page);
+    await ended(page);
+    await page.getByText('Task: completed.').waitFor();
+    await page.getByRole('region', { name: 'Answer of the agent' }).getByText(`over ${binding}`).waitFor();
+    expect(await frames(page)).toEqual(upTo(4));
+    await page.getByRole('tab', { name: 'Headers' }).click();
+    const wire = await page.getByRole('tabpanel').innerText();
+    for (const text of [...sent, 'content-type: text/event-stream'])
+      expect(wire.toLowerCase()).toContain(text.toLowerCase());
+    expect(wire).not.toContain(tenant.token);
+  });
+
+  it('sends files, data and metadata, and waits for the answer without a stream', async () => {
+    const page = await open();
+    await page.getByRole('switch', { name: 'Stream' }).click();
+    await page.getByLabel('Data (JSON)').fill('{"n": [1,');
+    await page.getByText('Must be JSON').waitFor();
+    expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
+    await page.getByLabel('Data (JSON)').fill('{"n": [1, 2]}');
+    await page.locator('input[type=file]').setInputFiles({
+      ...{ name: 'note.txt', mimeType: 'text/plain' },
+      buffer: Buffer.from('four'),
+    });
+    await page.getByRole('button', { name: 'Remove note.txt' }).waitFor();
+    await page.getByLabel('Metadata of the message (JSON)').fill('{"echo": {"askInput": true}}');
+    await send(page);
+    await ended(page);
+    await page.getByText('Task: input-required.').waitFor();
+    await page.getByRole('button', { name: 'Continue this task' }).click();
+    await page.getByLabel('Metadata of the message (JSON)').fill('');
+    await send(page);
+    await page.getByText('Task: completed.').waitFor();
+    const answer = await page.getByRole('tabpanel').innerText();
+    expect(answer).toContain('"n":[1,2]');
+    expect(answer).toContain(Buffer.from('four').toString('base64'));
+    expect(answer).toContain('note.txt');
+    await baton.expectAccessible(page);
+  });
+
+  it.each([
+    ['1.0', 'JSON-RPC'],
+    ['0.3', 'HTTP+JSON'],
+  ])('goes on after a cut, over A2A %s and %s, and loses and doubles no frame', async (version, binding) => {
+    const page = await open();
+    await choose(page, version);
+    await choose(page, binding);
+    const metadata = { echo: { chunks: CHUNKS, delayMs: DELAY_MS } };
+    await page.getByLabel('Metadata of the message (JSON)').fill(JSON.stringify(metadata));
+    await send(page);
+    await page.locator('[data-event-id="5"]').waitFor();
+    await page.getByRole('button', { name: 'Cut the connection' }).click();
+    await page.getByText(/The connection is cut/).waitFor();
+    const before = await frames(page);
+    expect(before.length).toBeLessThan(CHUNKS);
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await ended(page);
+    await page.getByText('Task: completed.').waitFor();
+    // Submitted, working, the chunks, completed.
+    expect(await frames(page)).toEqual(upTo(CHUNKS + 3));
+    await page.getByRole('tab', { name: 'Headers' }).click();
+    expect(await page.getByRole('tabpanel').innerText()).toContain(`last-event-id: ${before.at(-1)}`);
+    await page.getByRole('tab', { name: 'Events of the SDK' }).click();
+    const events = (await page.getByRole('tabpanel').innerText()).split('\n');
+    expect(events.filter((event) => event.includes('"artifactUpdate"'))).toHaveLength(CHUNKS);
+  });
+
+  it('gives the request as a command that works, without the token', async () => {
+    const page = await open();
+    await send(page);
+    await ended(page);
+    await page.getByRole('tab', { name: 'curl' }).click();
+    const command = await page.getByLabel('The request as a command').innerText();
+    expect(command).not.toContain(tenant.token);
+    const env = { ...process.env, BATON_TOKEN: tenant.token };
+    expect(execFileSync('sh', ['-c', command], { env, encoding: 'utf8', stdio: 'pipe' })).toContain(
+      'TASK_STATE_COMPLETED',
+    );
+  });
+
+  it('keeps requests in this browser, and never the token', async () => {
+    const page = await open();
+    await page.getByLabel('Text', { exact: true }).fill('keep me');
+    await page.getByLabel('Keep as').fill('my request');
+    await page.getByRole('button', { name: 'Keep', exact: true }).click();
+    expect(await stored(page)).not.toContain(tenant.token);
+    await page.reload();
+    await page.getByLabel('Kept requests').first().click();
+    await page.getByRole('option', { name: 'my request' }).click();
+    expect(await page.getByLabel('Text', { exact: true }).inputValue()).toBe('keep me');
+    await page.getByRole('button', { name: 'Remove', exact: true }).click();
+    expect(await stored(page)).not.toContain('keep me');
+    await baton.expectAccessible(page);
+  });
+});
