@@ -51,8 +51,9 @@ class Failures {
   }
 }
 
-// A worker of Jest would go on with its file after the end of the run, and so would the processes it has started.
-process.once('disconnect', () => process.exit(1));
+// A worker of Jest would go on with its file after the end of the run, and so would the processes it has started. Not a listener
+// of `disconnect`: one keeps the worker alive.
+if (process.connected) setInterval(() => process.connected || process.exit(1), 1000).unref();
 
 /** Where Jest keeps, in the global object, whom it tells of each test. A context of its own would be gone with its file. */
 const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
