@@ -59,8 +59,8 @@ export class LocalRun {
     this.child.kill(name);
   }
 
-  /** Resolves when it has printed this; rejects if it ends or takes too long. */
-  printed(part: string): Promise<void> {
+  /** Resolves when it has printed this `times` times; rejects if it ends or takes too long. */
+  printed(part: string, times = 1): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (error?: Error): void => {
         clearTimeout(timer);
@@ -72,7 +72,7 @@ export class LocalRun {
         settle(new Error(`"${part}" was not printed: ${why}\n${this.text}`));
       const timer = setTimeout(() => fail('time is up'), TIMEOUT_MS);
       const look = (): void => {
-        if (this.text.includes(part)) settle();
+        if (this.text.split(part).length > times) settle();
         else if (this.child.exitCode !== null || this.child.signalCode !== null) fail('it has ended');
       };
       this.listeners.add(look);

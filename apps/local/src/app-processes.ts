@@ -57,6 +57,7 @@ export function workerProcess(
   environment: Environment,
   variables: ChildEnvironment,
   number: number,
+  onNotice: (text: string) => void,
 ): Supervised {
   return {
     title: `Worker ${number}`,
@@ -69,6 +70,8 @@ export function workerProcess(
           environment: { ...variables, HOST: '127.0.0.1', WORKER_PORT: String(port) },
           readyUrl: `http://127.0.0.1:${port}/readyz`,
         }),
+        // All workers load the same agents and say the same of them.
+        number === 1 ? onNotice : undefined,
       );
     },
   };
@@ -100,8 +103,9 @@ interface AppCommand {
 /**
  * Starts an API or a worker process and waits until it is ready, as long as it gets on. It ends with this process, because
  * the channel between them closes. Throws with the end of its log if it does not get ready.
+ * @param onNotice gets what the process has to say to the person at the terminal
  */
-async function startApp(command: AppCommand): Promise<RunningProcess> {
+async function startApp(command: AppCommand, onNotice?: (text: string) => void): Promise<RunningProcess> {
   const main = join(__dirname, '../..', command.app, 'src/main.js');
   if (!existsSync(main)) throw new StartError(`${main} is missing: run \`npm run build\` first.`);
   const log = openSync(command.logFile, 'a', 0o600);
@@ -113,6 +117,9 @@ async function startApp(command: AppCommand): Promise<RunningProcess> {
   });
   closeSync(log);
   if (child.pid) recordProcess(command.pidFile, child.pid);
+  child.on('message', (message: { type?: unknown; text?: unknown } | null) => {
+    if (message?.type === 'notice') onNotice?.(String(message.text));
+  });
   const running = runningProcess(child, command.pidFile);
   await waitUntilReady(running, command, new StartProgress(STALL_MS, () => cpuTimeOf(child.pid ?? 0)));
   killWhenSilent(child, command.maxSilenceMs);

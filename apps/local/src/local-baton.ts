@@ -74,7 +74,9 @@ export class LocalBaton {
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
     this.home.writeRuntime({ databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null });
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
-    const workers = numbers.map((number) => workerProcess(this.home, environment, variables, number));
+    const workers = numbers.map((number) =>
+      workerProcess(this.home, environment, variables, number, (text) => this.events.say(text)),
+    );
     await Promise.all([this.launch(workers), this.launch([apiProcess(this.home, environment, variables)])]);
     const metrics = `http://${environment.managementHost}:${managementPort}/metrics`;
     const grpc = `${new URL(demo.url).hostname}:${grpcPort}`;
@@ -145,9 +147,10 @@ export class LocalBaton {
   }
 
   private agentsNote(): string {
-    const { agentsDir } = this.local;
+    const { agentsDir, devMode } = this.local;
+    const reload = devMode ? ' They are loaded again when their files change.' : '';
     return agentsDir
-      ? `Agents: echo and index (built in), and those in ${agentsDir}.`
+      ? `Agents: echo and index (built in), and those in ${agentsDir}.${reload}`
       : 'Agents: echo and index (built in); BATON_AGENTS_DIR names a folder with your own.';
   }
 }

@@ -12,6 +12,8 @@ export { agentSchema } from './runtime-configs.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
 export { type InstalledAgent, type LoadFailure, loadInstalledAgents } from './installed-agents.js';
+export { AgentWatch } from './agent-watch.js';
+export { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 export * from './runtime.js';
 export { namedCallees, parseWholeDocument, refusedCommands } from './definition-checks.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';

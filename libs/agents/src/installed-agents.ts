@@ -72,7 +72,7 @@ export async function loadInstalledAgents(
 }
 
 /** @param fault its file is relative to the agent's folder */
-const failureOf = (
+export const failureOf = (
   directory: string,
   slug: string,
   tenants: string[] | null,
@@ -98,7 +98,7 @@ const isDirectory = (path: string): Promise<boolean> =>
   );
 
 /** @returns the agent, or all that is wrong in its file */
-async function readAgent(directory: string, slug: string): Promise<InstalledAgent | LoadFailure[]> {
+export async function readAgent(directory: string, slug: string): Promise<InstalledAgent | LoadFailure[]> {
   // Which tenants may know of the agent. Until the file is read, none.
   let known: string[] | null = [];
   let lineOf = (_field: string): number | undefined => undefined;

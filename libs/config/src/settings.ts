@@ -21,6 +21,7 @@ import {
   port,
   publishedKeys,
   pushMode,
+  shortFlag,
   signingKey,
   systemKey,
   text,
@@ -494,6 +495,13 @@ const everyProcess = group('Every process', {
       'default.',
     { env: 'BATON_AGENTS_DIR' },
   ),
+  devMode: setting(
+    shortFlag,
+    0,
+    'For development: workers load agents of BATON_AGENTS_DIR again when their files change, and keep their processes ' +
+      '(docs/start/write-an-agent.md). Not for production.',
+    { env: 'BATON_DEV' },
+  ),
   masterKey: optional(
     masterKey,
     'Key that encrypts the secrets of tenants: base64 of 32 bytes (`openssl rand -base64 32`). `npm ' +
@@ -690,6 +698,7 @@ export const LOCAL_GROUPS = {
     masterKeyFile: everyProcess.settings.masterKeyFile,
     masterKeyCommand: everyProcess.settings.masterKeyCommand,
     agentsDir: everyProcess.settings.agentsDir,
+    devMode: everyProcess.settings.devMode,
   }),
 };
 

@@ -44,6 +44,11 @@ export const flag = z
   .enum(['true', 'false'], { error: 'set it to true or false' })
   .transform((value) => value === 'true');
 
+/** As people write it on a command line: `BATON_DEV=1`. */
+export const shortFlag = z
+  .enum(['true', 'false', '1', '0'], { error: 'set it to 1 or 0' })
+  .transform((value) => value === 'true' || value === '1');
+
 export const logLevel = oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent');
 
 function oneOf<const T extends readonly string[]>(...values: T) {

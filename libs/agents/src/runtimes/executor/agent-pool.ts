@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentProcess, type ProcessOptions, type TurnIds } from './agent-process.js';
-import { type ErrorDetail, type TurnRequest, AgentError } from './protocol.js';
+import { type ErrorDetail, type LoadFault, type TurnRequest, AgentError } from './protocol.js';
 import type { TurnStream } from './executor-turn.js';
 
 export interface PoolOptions extends ProcessOptions {
@@ -58,6 +58,22 @@ export class AgentPool {
     return stream;
   }
 
+  /**
+   * Starts a process before the first turn needs it.
+   * @returns why the agent's module could not be loaded; undefined if it is loaded
+   */
+  warmUp(): Promise<LoadFault | undefined> {
+    const process = this.begin();
+    this.share(process);
+    return process.loaded.then(
+      (error) => error && (error.fault ?? { file: '', reason: error.message }),
+      (error: unknown) => ({
+        file: this.options.module ?? '',
+        reason: `could not be loaded: ${error instanceof Error ? error.message : String(error)}`,
+      }),
+    );
+  }
+
   /** Ends each process after its last turn. */
   retire(): void {
     clearInterval(this.timer);
@@ -94,9 +110,13 @@ export class AgentPool {
       if (started) return started;
     }
     const process = this.begin();
+    this.share(process);
+    return process;
+  }
+
+  private share(process: AgentProcess): void {
     this.shared.add(process);
     void process.ended.then(() => this.shared.delete(process));
-    return process;
   }
 
   private async startAlone(signal: AbortSignal): Promise<AgentProcess | undefined> {
@@ -128,7 +148,8 @@ export class AgentPool {
     const process = new AgentProcess(this.options);
     const begunAt = performance.now();
     this.processes.add(process);
-    process.load(folder, module).then(
+    process.load(folder, module);
+    process.loaded.then(
       (error) => this.onLoaded(process, error),
       // `ended` reports the same.
       () => undefined,

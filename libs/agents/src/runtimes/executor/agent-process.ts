@@ -21,6 +21,9 @@ export interface ProcessOptions extends ChildOptions {
   logger: Logger;
 }
 
+/** Why a module could not be loaded, and where the fault is, if that is known. */
+export type ModuleError = ErrorDetail & { fault?: LoadFault | undefined };
+
 /** The ids of a turn, for its log lines. */
 export interface TurnIds {
   tenantId: string;
@@ -50,6 +53,8 @@ const MAX_KNOWN_TURNS = 1_000;
 export class AgentProcess implements ChildListener {
   /** Resolves with the reason when the process has ended and its turns have failed. */
   readonly ended: Promise<string>;
+  /** As `load` resolves or rejects. */
+  loaded: Promise<ModuleError | undefined> = Promise.resolve(undefined);
   private readonly child: AgentChild;
   private readonly streams = new Map<number, TurnStream>();
   private readonly turns = new Map<number, TurnIds>();
@@ -77,11 +82,13 @@ export class AgentProcess implements ChildListener {
   /**
    * Loads an agent's module. Resolves with the error of the module, if any, and where it is. Rejects if the process dies.
    */
-  async load(
-    folder: string,
-    module: string | undefined,
-  ): Promise<(ErrorDetail & { fault?: LoadFault | undefined }) | undefined> {
-    const loaded = new Promise<(ErrorDetail & { fault?: LoadFault | undefined }) | undefined>((resolve) => {
+  load(folder: string, module: string | undefined): Promise<ModuleError | undefined> {
+    this.loaded = this.loadModule(folder, module);
+    return this.loaded;
+  }
+
+  private async loadModule(folder: string, module: string | undefined): Promise<ModuleError | undefined> {
+    const loaded = new Promise<ModuleError | undefined>((resolve) => {
       this.onLoaded = (error, fault) => resolve(error && { ...error, fault });
     });
     this.child.send({ type: 'load', folder, module });

@@ -36,6 +36,9 @@ const PASSED =
 const JSON_FACTOR = 6;
 const ENVELOPE_BYTES = 64 * 1024;
 
+/** A working week. */
+const DEV_IDLE_MS = 7 * 86_400_000;
+
 /** Options for an agent's processes. Values of its `agent.yaml` override those of the environment. */
 export function processOptions(
   { slug, config }: { slug: string; config: unknown },
@@ -58,7 +61,8 @@ export function processOptions(
     memoryMb: memoryMb ?? executorMemoryMb,
     stallMs: stall ?? executorStallMs,
     maxProcesses: processes ?? executorProcesses,
-    idleMs: executorIdleMs,
+    // The code of an idle process may be the last that could be loaded.
+    idleMs: environment.devMode ? DEV_IDLE_MS : executorIdleMs,
     maxEventBytes: environment.maxEventBytes * JSON_FACTOR + ENVELOPE_BYTES,
     logger,
   };

@@ -8,7 +8,7 @@ import { AgentPool } from './agent-pool.js';
 import { converse } from './executor-turn.js';
 import { processOptions } from './executor-config.js';
 import { TurnSteps } from './executor-steps.js';
-import type { TurnRequest } from './protocol.js';
+import type { LoadFault, TurnRequest } from './protocol.js';
 
 /**
  * Runs an unchanged `AgentExecutor` of `@a2a-js/sdk/server` in a process of its own. The code is in the worker's
@@ -44,6 +44,26 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     await Promise.all([...this.pools.values()].map(({ pool }) => pool.close()));
   }
 
+  /**
+   * Loads an agent of `BATON_AGENTS_DIR` again, because its files have changed. Running turns end with the old code, and
+   * new turns run the new one. If it cannot be loaded, the old code goes on.
+   *
+   * @param config the settings of its `agent.yaml`
+   * @returns why it could not be loaded; undefined if it is loaded
+   */
+  async reload(slug: string, config: unknown): Promise<LoadFault | undefined> {
+    const options = processOptions({ slug, config }, this.environment, this.logger);
+    const pool = new AgentPool(options);
+    const fault = await pool.warmUp();
+    if (fault) {
+      await pool.close();
+      return fault;
+    }
+    this.pools.get(slug)?.pool.retire();
+    this.pools.set(slug, { settings: JSON.stringify(config), pool });
+    return undefined;
+  }
+
   private poolOf({ slug, origin, definition }: Turn['agent']): AgentPool {
     const { agentsDir } = this.environment;
     // Only the operator may provide code. A tenant's own agent must not reach a folder of the operator.
@@ -52,7 +72,8 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     if (!agentsDir) throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
     const settings = JSON.stringify(definition.config);
     const known = this.pools.get(slug);
-    if (known?.settings === settings) return known.pool;
+    // In development only `reload` replaces code: after a broken save a new pool could not load it.
+    if (known && (known.settings === settings || this.environment.devMode)) return known.pool;
     const pool = new AgentPool(
       processOptions({ slug, config: definition.config }, this.environment, this.logger),
     );

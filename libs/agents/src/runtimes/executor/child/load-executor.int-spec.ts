@@ -28,7 +28,9 @@ let home: string;
 beforeAll(async () => {
   home = await realpath(await mkdtemp(join(tmpdir(), 'baton-executors-')));
   await mkdir(join(home, 'platform/node_modules'), { recursive: true });
-  await symlink(join(ROOT, 'node_modules/@a2a-js'), join(home, 'platform/node_modules/@a2a-js'));
+  for (const name of ['@a2a-js', 'tsx']) {
+    await symlink(join(ROOT, 'node_modules', name), join(home, 'platform/node_modules', name));
+  }
   await writeFile(join(home, 'package.json'), '{}');
   for (const name of SOURCES) await compile(name);
   await writeFile(join(home, 'platform/probe.js'), PROBE);
@@ -72,6 +74,16 @@ describe('an executor module without an SDK of its own', () => {
   it.each([
     ['an ES module with a class', 'index.mjs', `${ESM}export default class ${BODY}`],
     ['an ES module with an instance', 'index.mjs', `${ESM}export default new (class ${BODY})();`],
+    [
+      'TypeScript',
+      'index.ts',
+      `import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
+       const kinds: string[] = [];
+       export default class implements AgentExecutor {
+         async execute(_: unknown, bus: { publish(event: unknown): void }) { bus.publish(AgentEvent.message({} as any)); }
+         async cancelTask() {}
+       }`,
+    ],
     ['a CommonJS module', 'index.cjs', `${CJS}module.exports = class ${BODY};`],
     [
       'CommonJS compiled from TypeScript',
@@ -117,8 +129,9 @@ describe('an executor module without an SDK of its own', () => {
 
 describe('an executor module that can not be used', () => {
   it.each([
-    ['is not there', {}, ': has no module index.js, index.mjs, index.cjs'],
-    ['is TypeScript', { 'index.ts': '' }, 'TypeScript must be compiled first'],
+    ['is not there', {}, ': has no module index.js, index.mjs, index.cjs, index.ts'],
+    ['is TypeScript with a mistake', { 'index.ts': '\n\nconst a = {{;' }, '/index.ts:3:11: ERROR: Expected'],
+    ['throws, with its line', { 'index.mjs': '\nundefined.boom();' }, '/index.mjs:2)'],
     ['exports nothing', { 'index.mjs': 'export const a = 1;' }, '/index.mjs: has no default export'],
     [
       'has no execute',

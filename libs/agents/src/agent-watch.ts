@@ -1,0 +1,119 @@
+import type { FSWatcher } from 'chokidar';
+import { isDeepStrictEqual } from 'node:util';
+import { join, relative, sep } from 'node:path';
+import { type InstalledAgent, type LoadFailure, failureOf, readAgent } from './installed-agents.js';
+import type { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
+
+/** What a watch needs of its worker. */
+interface WatchOptions {
+  executors: Pick<ExecutorRuntime, 'reload'>;
+  /** Makes the definition known to every process. */
+  install(agent: InstalledAgent): Promise<void>;
+  /** Tells the author. */
+  report(level: 'info' | 'error', text: string): void;
+}
+
+/** Files of which an agent is made. */
+const SOURCE = /\.([cm]?[jt]s|json|ya?ml)$/;
+const TEST = /\.(test|spec)\.[cm]?[jt]s$/;
+/** An editor may write a file in several steps. */
+const WRITTEN = { stabilityThreshold: 100, pollInterval: 25 };
+
+/**
+ * For development: loads an agent of `BATON_AGENTS_DIR` again when a file of its folder changes. Turns in hand end with the
+ * old code. An agent that cannot be loaded goes on with the old code too, and the author is told file, line and reason.
+ */
+export class AgentWatch {
+  private readonly known = new Map<string, InstalledAgent>();
+  /** Agents that have changed since their last reload began. */
+  private readonly changed = new Set<string>();
+  private readonly reloading = new Set<string>();
+
+  private constructor(
+    private readonly directory: string,
+    private readonly watcher: FSWatcher,
+    private readonly options: WatchOptions,
+  ) {
+    watcher.on('all', (_, path) => this.onChange(path));
+    watcher.on('error', (error) => this.onError(error));
+  }
+
+  /**
+   * @param directory absolute path of `BATON_AGENTS_DIR`
+   * @param agents those that were installed at the start. Each gets a process now, which keeps this code
+   * @returns the watch, when it notices changes
+   */
+  static async start(
+    directory: string,
+    agents: readonly InstalledAgent[],
+    options: WatchOptions,
+  ): Promise<AgentWatch> {
+    // Not needed in production.
+    const { watch } = await import('chokidar');
+    const watcher = watch(directory, {
+      ignored: (path, stats) => isIgnored(relative(directory, path), stats?.isFile() ?? false),
+      ignoreInitial: true,
+      awaitWriteFinish: WRITTEN,
+    });
+    const ready = new Promise<void>((resolve) => watcher.once('ready', resolve));
+    const agentWatch = new AgentWatch(directory, watcher, options);
+    for (const agent of agents) {
+      agentWatch.known.set(agent.slug, agent);
+      const problem = await options.executors.reload(agent.slug, agent.definition.config);
+      if (problem !== undefined) options.report('error', problem);
+    }
+    await ready;
+    return agentWatch;
+  }
+
+  close(): Promise<void> {
+    return this.watcher.close();
+  }
+
+  private onChange(path: string): void {
+    const [slug = '', file] = relative(this.directory, path).split(sep);
+    if (file === undefined) return;
+    this.changed.add(slug);
+    if (!this.reloading.has(slug)) void this.reloadUntilDone(slug);
+  }
+
+  /** A file that changes during a reload needs another one. */
+  private async reloadUntilDone(slug: string): Promise<void> {
+    this.reloading.add(slug);
+    while (this.changed.delete(slug)) await this.reload(slug).catch((error: unknown) => this.onError(error));
+    this.reloading.delete(slug);
+  }
+
+  private async reload(slug: string): Promise<void> {
+    const { executors, install, report } = this.options;
+    const known = this.known.get(slug);
+    const goesOn = known ? ' The code before this change goes on.' : '';
+    let agent: InstalledAgent;
+    try {
+      agent = await readAgent(join(this.directory, slug), slug);
+    } catch (error) {
+      report('error', `${error instanceof Error ? error.message : String(error)}.${goesOn}`);
+      return;
+    }
+    const problem = await executors.reload(slug, agent.definition.config);
+    if (problem !== undefined) {
+      report('error', `${problem}.${goesOn}`);
+      return;
+    }
+    this.known.set(slug, agent);
+    if (!isDeepStrictEqual(agent, known)) await install(agent);
+    report('info', `Agent ${slug} is loaded again. New turns run the new code.`);
+  }
+
+  private onError(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.options.report('error', `BATON_DEV: a change could not be loaded: ${reason}`);
+  }
+}
+
+/** Packages, hidden files, tests, and what is no source: an agent's working folder is its own folder. */
+function isIgnored(path: string, isFile: boolean): boolean {
+  if (path === '') return false;
+  if (path.split(sep).some((name) => name === 'node_modules' || name.startsWith('.'))) return true;
+  return isFile && (!SOURCE.test(path) || TEST.test(path));
+}

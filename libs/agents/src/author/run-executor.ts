@@ -1,0 +1,92 @@
+import { Message, Role, StreamResponse, Task } from '@a2a-js/sdk';
+import type { AgentExecutionEvent } from '@a2a-js/sdk/server';
+import { randomUUID } from 'node:crypto';
+import { TurnBus, requestContext } from '../runtimes/executor/child/hosted-turn.js';
+
+/** An `AgentExecutor` of any copy of `@a2a-js/sdk`. */
+interface Executor {
+  execute(context: never, bus: never): Promise<void>;
+  cancelTask(taskId: string, bus: never): Promise<void>;
+}
+
+export interface RunOptions {
+  /** The stored task, for a second turn: the executor finds it in its context. Default: the task is new. */
+  task?: Task;
+  /** URIs of the extensions that the caller asks for. */
+  extensions?: string[];
+}
+
+/** What an executor did in one turn. */
+export interface ExecutorRun {
+  /** Its events in order, as Baton would store them. */
+  events: AgentExecutionEvent[];
+  /** All texts of its messages, statuses and artifacts, in order. */
+  text: string;
+}
+
+/** As large as Baton allows by default. */
+const MAX_EVENT_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Runs one turn of an executor without a server, for unit tests. The executor gets the context that Baton would give it,
+ * and each event is checked as Baton checks it.
+ *
+ * @param executor the executor, or its class
+ * @param message the user's text, or a whole message
+ * @returns what it published until `execute` returned
+ * @throws whatever `execute` throws; TypeError or RangeError for an event that Baton refuses
+ */
+export async function runExecutor(
+  executor: Executor | (new () => Executor),
+  message: string | Message,
+  { task, extensions = [] }: RunOptions = {},
+): Promise<ExecutorRun> {
+  const json: string[] = [];
+  const sink = { maxEventBytes: MAX_EVENT_BYTES, event: (text: string) => void json.push(text), finished };
+  const taskId = task?.id ?? randomUUID();
+  const contextId = task?.contextId ?? randomUUID();
+  const sent = typeof message === 'string' ? userMessage(message) : message;
+  const context = requestContext({
+    ...{ tenantId: 'test', taskId, contextId, extensions },
+    message: Message.toJSON({ ...sent, taskId, contextId }),
+    ...(task && { task: Task.toJSON(task) }),
+  });
+  const instance = typeof executor === 'function' ? new executor() : executor;
+  const bus = new TurnBus(sink, () => context.context.activatedExtensions ?? []);
+  await instance.execute(context as never, bus as never);
+  bus.finished();
+  const events = json.map(eventOf);
+  return { events, text: events.map(textOf).join('') };
+}
+
+const finished = (): void => undefined;
+
+const userMessage = (text: string): Message =>
+  Message.fromJSON({ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }] });
+
+function eventOf(json: string): AgentExecutionEvent {
+  // oxlint-disable-next-line no-restricted-properties -- `TurnBus` wrote it
+  const { payload } = StreamResponse.fromJSON(JSON.parse(json));
+  if (!payload) throw new TypeError('publish() was given an event that says nothing');
+  return { kind: payload.$case, data: payload.value } as AgentExecutionEvent;
+}
+
+function textOf({ kind, data }: AgentExecutionEvent): string {
+  switch (kind) {
+    case 'message':
+      return textOfParts(data.parts);
+    case 'statusUpdate':
+      return textOfParts(data.status?.message?.parts);
+    case 'artifactUpdate':
+      return textOfParts(data.artifact?.parts);
+    case 'task': {
+      const { status, artifacts, history } = data;
+      const said = history.filter(({ role }) => role === Role.ROLE_AGENT);
+      const all = [...artifacts, ...said, ...(status?.message ? [status.message] : [])];
+      return all.map(({ parts }) => textOfParts(parts)).join('');
+    }
+  }
+}
+
+const textOfParts = (parts: Message['parts'] = []): string =>
+  parts.map(({ content }) => (content?.$case === 'text' ? content.value : '')).join('');

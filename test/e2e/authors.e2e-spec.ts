@@ -1,0 +1,165 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { waitUntil } from '../../apps/local/src/services/service-process.js';
+import { LocalRun, temporaryHome } from '../support/local-run.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+
+const ROOT = join(__dirname, '../..');
+const run = promisify(execFile);
+
+/** Waits while it is told `wait`, until a file is there. Its answer names its version. */
+const agentOf = (version: string, gate: string): string => `
+import { Role } from '@a2a-js/sdk';
+import { AgentEvent, type AgentExecutor, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
+import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const version: string = ${JSON.stringify(version)};
+
+export default class implements AgentExecutor {
+  async execute({ contextId, taskId, userMessage }: RequestContext, bus: ExecutionEventBus): Promise<void> {
+    const asked = userMessage.parts[0]?.content?.value;
+    if (asked === 'wait') {
+      bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: 2, message: undefined, timestamp: undefined }, metadata: undefined }));
+      while (!existsSync(${JSON.stringify(gate)})) await delay(20);
+    }
+    if (asked === 'throw') throw new Error('thrown on purpose');
+    bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, append: false, lastChunk: true, metadata: undefined,
+      artifact: { artifactId: 'answer', name: '', description: '', extensions: [], metadata: undefined,
+        parts: [{ content: { $case: 'text', value: version }, filename: '', mediaType: '', metadata: undefined }] } }));
+    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: 3, message: undefined, timestamp: undefined }, metadata: undefined }));
+  }
+  async cancelTask(): Promise<void> {}
+}
+`;
+
+describe("the author's loop", () => {
+  const home = temporaryHome();
+  const folder = mkdtempSync(join(tmpdir(), 'baton-authors-'));
+  const agents = join(folder, 'agents');
+  const gate = join(folder, 'gate');
+  const module = join(agents, 'hello/index.ts');
+  let local: LocalRun;
+  let caller: RawCaller;
+  let demo: { url: string; token: string };
+
+  beforeAll(async () => {
+    // What `npm install` would put there.
+    for (const name of [
+      'tsx',
+      'esbuild',
+      '@esbuild',
+      'typescript',
+      '@types',
+      '@a2a-js',
+      '@bufbuild',
+      'jose',
+    ]) {
+      link(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
+    }
+    link(join(ROOT, 'libs/agents/src/author'), join(folder, 'node_modules/@baton/agent'));
+    await run(process.execPath, [join(ROOT, 'bin/create-baton-agent/index.mjs'), join(agents, 'hello')]);
+    local = new LocalRun({ BATON_HOME: home.path, PORT: '0', BATON_AGENTS_DIR: agents, BATON_DEV: '1' });
+    await local.ready();
+    demo = JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as typeof demo;
+    caller = new RawCaller(`${demo.url}/agents/hello`, demo.token);
+  });
+
+  afterAll(async () => {
+    local.signal('SIGTERM');
+    await local.exited;
+    home.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Saves the module, and resolves when the author was told of it. */
+  const save = async (text: string, told: string): Promise<void> => {
+    const before = local.output.split(told).length;
+    writeFileSync(module, text);
+    await local.printed(told, before);
+  };
+  const ask = async (text: string): Promise<string> => {
+    const { result } = await caller.call('SendMessage', sendParams(text));
+    return JSON.stringify(result);
+  };
+  const LOADED = 'Agent hello is loaded again.';
+
+  it.each(['typescript', 'javascript'])(
+    'begins with a new agent in %s, whose test and types are fine',
+    async (language) => {
+      const name = join(agents, `../${language}`);
+      const create = join(ROOT, 'bin/create-baton-agent/index.mjs');
+      await run(process.execPath, [create, name, ...(language === 'javascript' ? ['--javascript'] : [])]);
+      const { stdout } = await run('npm', ['test', '--silent'], { cwd: name });
+      expect(stdout).toContain('# pass 1');
+      if (language === 'typescript')
+        await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc')], { cwd: name });
+    },
+  );
+
+  it('answers as the new agent, which runs as TypeScript', async () => {
+    expect(await ask('Ada')).toContain('Hello, Ada!');
+  });
+
+  it('answers with the new code after a save, while a run in hand ends with the old code', async () => {
+    await save(agentOf('first', gate), LOADED);
+    expect(await ask('hi')).toContain('first');
+    const frames = caller.stream('SendStreamingMessage', sendParams('wait'));
+    await frames.next();
+    await frames.next();
+    await save(agentOf('second', gate), LOADED);
+    expect(await ask('hi')).toContain('second');
+    writeFileSync(gate, '');
+    let rest = '';
+    for await (const frame of frames) rest += JSON.stringify(frame.data);
+    expect(rest).toContain('"first"');
+    expect(rest).toContain('TASK_STATE_COMPLETED');
+  });
+
+  it('tells file and line of a mistake, and goes on with the old code until it is mended', async () => {
+    await save('export default class {}\n\nconst broken = {{;\n', `${module}:3:`);
+    expect(local.output).toContain('The code before this change goes on.');
+    expect(await ask('hi')).toContain('second');
+    await save('const nothing: any = undefined;\n\nnothing.boom();\nexport default {};\n', `${module}:3)`);
+    expect(await ask('hi')).toContain('second');
+    await save(agentOf('third', gate), LOADED);
+    expect(await ask('hi')).toContain('third');
+  });
+
+  it('shows its author where in the TypeScript it has thrown', async () => {
+    await ask('throw');
+    const headers = { authorization: `Bearer ${demo.token}` };
+    const list = await fetch(`${demo.url}/v1/requests?state=failed`, { headers });
+    const { requests } = (await list.json()) as { requests: { request_id: string }[] };
+    const answer = await fetch(`${demo.url}/v1/requests/${requests[0]?.request_id}`, { headers });
+    const { error } = (await answer.json()) as { error: { message: string; stack: string } };
+    expect(error.message).toBe('thrown on purpose');
+    const line =
+      agentOf('third', gate)
+        .split('\n')
+        .findIndex((text) => text.includes('thrown on purpose')) + 1;
+    expect(error.stack).toContain(`${module}:${line}:`);
+  });
+
+  it('takes a new agent, and a changed agent.yaml', async () => {
+    const told = 'Agent second is loaded again.';
+    await run(process.execPath, [join(ROOT, 'bin/create-baton-agent/index.mjs'), join(agents, 'second')]);
+    await local.printed(told);
+    const file = join(agents, 'second/agent.yaml');
+    writeFileSync(file, readFileSync(file, 'utf8').replace('Second', 'Renamed'));
+    const card = `${demo.url}/agents/second/.well-known/agent-card.json`;
+    const headers = { authorization: `Bearer ${demo.token}` };
+    await waitUntil(
+      async () => (await (await fetch(card, { headers })).text()).includes('"Renamed"'),
+      Infinity,
+    );
+  });
+});
+
+function link(target: string, path: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  symlinkSync(target, path);
+}
