@@ -8,9 +8,9 @@ import type { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 interface WatchOptions {
   executors: Pick<ExecutorRuntime, 'reload'>;
   /** Makes the definition known to every process. */
-  install(agent: InstalledAgent): Promise<void>;
+  install: (agent: InstalledAgent) => Promise<void>;
   /** Tells the author. */
-  report(level: 'info' | 'error', text: string): void;
+  report: (level: 'info' | 'error', text: string) => void;
 }
 
 /** Files of which an agent is made. */
