@@ -1,35 +1,74 @@
-import { loadInstalledAgents } from '@baton/agents';
+import {
+  AgentWatch,
+  ExecutorRuntime,
+  type InstalledAgent,
+  type LoadFailure,
+  loadInstalledAgents,
+} from '@baton/agents';
 import { Environment } from '@baton/config';
 import { AgentStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { WorkerPresence } from '@baton/tasks';
-import { Logger } from '@baton/telemetry';
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { type LogContext, Logger } from '@baton/telemetry';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { join } from 'node:path';
 
-/** Registers the agents of `BATON_AGENTS_DIR` at boot, so that every API process knows them, and which could not be loaded. */
+/**
+ * Registers the agents of `BATON_AGENTS_DIR` at boot, so that every API process knows them, and which could not be loaded.
+ * With `BATON_DEV` it does so again when their files change.
+ */
 @Injectable()
-export class InstalledAgents implements OnModuleInit {
+export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
+  private watch: AgentWatch | undefined;
+
   constructor(
     private readonly agents: AgentStore,
     private readonly presence: WorkerPresence,
     private readonly messaging: Messaging,
     private readonly environment: Environment,
     private readonly logger: Logger,
+    private readonly modules: ModuleRef,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    const { agentsDir } = this.environment;
+    const { agentsDir, devMode } = this.environment;
     if (!agentsDir) return;
-    const { agents, failures } = await loadInstalledAgents(agentsDir, this.environment, this.logger);
+    const found = await loadInstalledAgents(agentsDir, this.environment, this.logger);
+    const { agents, failures } = found;
     // One broken folder must not keep the others from working.
-    for (const { slug, file, line, reason } of failures) {
-      const at = line === null ? '' : `:${line}`;
-      this.logger.error(`${join(agentsDir, file)}${at}: ${reason}`, { agentsDir, agent: slug });
-    }
+    for (const failure of failures) this.reportFailure(agentsDir, failure);
     if (failures.length > 0) await this.presence.reportFailures(failures);
+    await this.install(agents);
+    this.logger.info('agents installed', { agentsDir, agents: agents.map(({ slug }) => slug) });
+    if (!devMode) return;
+    this.watch = await AgentWatch.start(agentsDir, found, {
+      executors: this.modules.get(ExecutorRuntime, { strict: false }),
+      install: (agent) => this.install([agent]),
+      report: (level, text) => this.report(level, text),
+      reportFailure: (failure) => this.reportFailure(agentsDir, failure),
+      storeFailures: (all) => this.presence.reportFailures(all),
+    });
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.watch?.close();
+  }
+
+  private async install(agents: readonly InstalledAgent[]): Promise<void> {
     for (const { slug, definition, tenants } of agents) await this.agents.install(slug, definition, tenants);
     if (agents.length > 0) await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
-    this.logger.info('agents installed', { agentsDir, agents: agents.map(({ slug }) => slug) });
+  }
+
+  private reportFailure(agentsDir: string, { slug, file, line, reason }: LoadFailure): void {
+    const at = line === null ? '' : `:${line}`;
+    const fields = slug === null ? { agentsDir } : { agentsDir, agent: slug };
+    this.report('error', `${join(agentsDir, file)}${at}: ${reason}`, fields);
+  }
+
+  /** To the log, and to the terminal of `npm start`. */
+  private report(level: 'info' | 'error', text: string, fields: LogContext = {}): void {
+    this.logger[level](text, fields);
+    process.send?.({ type: 'notice', text });
   }
 }

@@ -1,6 +1,6 @@
 import type { FSWatcher } from 'chokidar';
 import { isDeepStrictEqual } from 'node:util';
-import { join, relative, sep } from 'node:path';
+import { relative, sep } from 'node:path';
 import { type InstalledAgent, type LoadFailure, failureOf, readAgent } from './installed-agents.js';
 import type { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 
@@ -11,6 +11,10 @@ interface WatchOptions {
   install: (agent: InstalledAgent) => Promise<void>;
   /** Tells the author. */
   report: (level: 'info' | 'error', text: string) => void;
+  /** Tells the author why an agent could not be loaded. */
+  reportFailure: (failure: LoadFailure) => void;
+  /** Replaces what is known of agents that could not be loaded. */
+  storeFailures: (failures: readonly LoadFailure[]) => Promise<void>;
 }
 
 /** Files of which an agent is made. */
@@ -28,6 +32,7 @@ export class AgentWatch {
   /** Agents that have changed since their last reload began. */
   private readonly changed = new Set<string>();
   private readonly reloading = new Set<string>();
+  private readonly failures = new Map<string, readonly LoadFailure[]>();
 
   private constructor(
     private readonly directory: string,
@@ -40,12 +45,12 @@ export class AgentWatch {
 
   /**
    * @param directory absolute path of `BATON_AGENTS_DIR`
-   * @param agents those that were installed at the start. Each gets a process now, which keeps this code
+   * @param atStart the agents that were installed, each of which gets a process now, which keeps this code; and the others
    * @returns the watch, when it notices changes
    */
   static async start(
     directory: string,
-    agents: readonly InstalledAgent[],
+    atStart: { agents: readonly InstalledAgent[]; failures: readonly LoadFailure[] },
     options: WatchOptions,
   ): Promise<AgentWatch> {
     // Not needed in production.
@@ -57,10 +62,14 @@ export class AgentWatch {
     });
     const ready = new Promise<void>((resolve) => watcher.once('ready', resolve));
     const agentWatch = new AgentWatch(directory, watcher, options);
-    for (const agent of agents) {
+    for (const agent of atStart.agents) {
       agentWatch.known.set(agent.slug, agent);
-      const problem = await options.executors.reload(agent.slug, agent.definition.config);
-      if (problem !== undefined) options.report('error', problem);
+      const fault = await options.executors.reload(agent.slug, agent.definition.config);
+      if (fault) options.reportFailure(failureOf(directory, agent.slug, agent.tenants, fault));
+    }
+    for (const failure of atStart.failures) {
+      const slug = failure.slug ?? '';
+      agentWatch.failures.set(slug, [...(agentWatch.failures.get(slug) ?? []), failure]);
     }
     await ready;
     return agentWatch;
@@ -85,24 +94,28 @@ export class AgentWatch {
   }
 
   private async reload(slug: string): Promise<void> {
-    const { executors, install, report } = this.options;
+    const found = await readAgent(this.directory, slug);
+    if (Array.isArray(found)) return this.onFailures(slug, found);
+    const { definition, tenants } = found;
+    const fault = await this.options.executors.reload(slug, definition.config);
+    if (fault) return this.onFailures(slug, [failureOf(this.directory, slug, tenants, fault)]);
     const known = this.known.get(slug);
-    const goesOn = known ? ' The code before this change goes on.' : '';
-    let agent: InstalledAgent;
-    try {
-      agent = await readAgent(join(this.directory, slug), slug);
-    } catch (error) {
-      report('error', `${error instanceof Error ? error.message : String(error)}.${goesOn}`);
-      return;
-    }
-    const problem = await executors.reload(slug, agent.definition.config);
-    if (problem !== undefined) {
-      report('error', `${problem}.${goesOn}`);
-      return;
-    }
-    this.known.set(slug, agent);
-    if (!isDeepStrictEqual(agent, known)) await install(agent);
-    report('info', `Agent ${slug} is loaded again. New turns run the new code.`);
+    this.known.set(slug, found);
+    if (!isDeepStrictEqual(found, known)) await this.options.install(found);
+    if (this.failures.delete(slug)) await this.storeFailures();
+    this.options.report('info', `Agent ${slug} is loaded again. New turns run the new code.`);
+  }
+
+  private async onFailures(slug: string, failures: readonly LoadFailure[]): Promise<void> {
+    for (const failure of failures) this.options.reportFailure(failure);
+    if (this.known.has(slug))
+      this.options.report('info', `Agent ${slug} goes on with the code before this change.`);
+    this.failures.set(slug, failures);
+    await this.storeFailures();
+  }
+
+  private storeFailures(): Promise<void> {
+    return this.options.storeFailures([...this.failures.values()].flat());
   }
 
   private onError(error: unknown): void {

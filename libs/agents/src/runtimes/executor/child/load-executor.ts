@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import * as nodeModule from 'node:module';
 import type { LoadFault } from '../protocol.js';
 
-const DEFAULT_MODULES = ['index.js', 'index.mjs', 'index.cjs'];
+const DEFAULT_MODULES = ['index.js', 'index.mjs', 'index.cjs', 'index.ts', 'index.mts', 'index.cts'];
+const TYPESCRIPT = /\.[cm]?ts$/;
 
 /** Returns the executor for one turn. */
 export type ExecutorFactory = () => AgentExecutor;
@@ -57,14 +58,16 @@ const MAX_STACK = 10_000;
 
 /**
  * Loads the executor of an agent's folder. The default export (or `module.exports`) is an executor or a class. An
- * executor serves every turn. Of a class, every turn gets an instance of its own.
+ * executor serves every turn. Of a class, every turn gets an instance of its own. TypeScript runs as it is, its types
+ * unchecked. Stacks then name its files and lines.
  *
  * @param folder absolute path of the agent's folder
- * @param module path of the module inside it; default `index.js`, `index.mjs` or `index.cjs`
+ * @param module path of the module inside it; default: `index` as JavaScript, else as TypeScript
  * @throws Error with the file and the problem; `loadFaultOf` reads it
  */
 export async function loadExecutor(folder: string, module?: string): Promise<ExecutorFactory> {
   const file = await findModule(folder, module);
+  if (TYPESCRIPT.test(file)) await installTypeScript();
   installSdkFallback();
   const exported = defaultExport(await importModule(file, folder));
   if (exported === undefined) {
@@ -90,23 +93,46 @@ async function findModule(folder: string, module: string | undefined): Promise<s
     )
       return file;
   }
-  throw new LoadError(folder, `has no module ${names.join(', ')}; TypeScript must be compiled first`);
+  throw new LoadError(folder, `has no module ${names.join(', ')}`);
+}
+
+/** Lets `import` and `require` read TypeScript. It takes a tenth of a second, so only agents in TypeScript pay. */
+async function installTypeScript(): Promise<void> {
+  const { register: registerImport } = await import('tsx/esm/api');
+  const { register: registerRequire } = await import('tsx/cjs/api');
+  registerRequire();
+  registerImport();
+  process.setSourceMapsEnabled(true);
 }
 
 async function importModule(file: string, folder: string): Promise<unknown> {
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
-    const place =
+    const [, place, line, problem] = TRANSFORM_ERROR.exec(reasonOf(error)) ?? [];
+    if (place !== undefined) {
+      throw new LoadError(
+        file,
+        `could not be loaded: ${problem}`,
+        { file: place, line: Number(line) },
+        error,
+      );
+    }
+    const known =
       error instanceof SyntaxError ? await placeOfSyntax(error, file) : await frameIn(folder, error);
-    throw new LoadError(file, `could not be loaded: ${reasonOf(error)}`, place, error);
+    throw new LoadError(file, `could not be loaded: ${reasonOf(error)}`, known, error);
   }
 }
+
+/** As esbuild tells a mistake in TypeScript. */
+const TRANSFORM_ERROR = /^(\/.+):(\d+):\d+: ERROR: (.+)$/m;
 
 /** Where a syntax error is; undefined if that is unknown. */
 async function placeOfSyntax(error: SyntaxError, file: string): Promise<Place | undefined> {
   const known = firstPlace(error.stack ?? '');
   if (known) return known;
+  // Node cannot check TypeScript.
+  if (TYPESCRIPT.test(file)) return undefined;
   // For ES modules Node reports the position only on the terminal.
   const checked = await promisify(execFile)(process.execPath, ['--check', file], { env: {} }).then(
     () => '',
@@ -181,11 +207,13 @@ interface NewerModule {
 
 const newer = nodeModule.Module as unknown as NewerModule;
 const isSdk = (specifier: string): boolean => /^@a2a-js\/sdk(\/|$)/.test(specifier);
+/** What `@baton/agent` is: the package that agents import. */
+const AUTHOR_MODULE = join(__dirname, '../../../author/index.js');
 let installed = false;
 
 /**
- * Lets agents import the platform's `@a2a-js/sdk`, so an agent's folder needs no `node_modules` for it. A copy in or
- * above the folder has priority. The hook only acts where the resolution of the SDK would fail. Idempotent.
+ * Lets agents import the platform's `@a2a-js/sdk` and `@baton/agent`, so an agent's folder needs no `node_modules` for
+ * them. A copy in or above the folder has priority. The hook only acts where the resolution would fail. Idempotent.
  */
 export function installSdkFallback(): void {
   if (installed) return;
@@ -204,7 +232,7 @@ const resolveWithFallback: SyncResolve = (specifier, context, next) => {
 
 function installOnNode20(): void {
   const hooks = new URL('./sdk-fallback-hooks.js', pathToFileURL(__filename));
-  nodeModule.register(hooks, { data: { platform: __filename } });
+  nodeModule.register(hooks, { data: { platform: __filename, author: AUTHOR_MODULE } });
   const find = newer._resolveFilename;
   newer._resolveFilename = (request, ...rest) => {
     try {
@@ -217,8 +245,9 @@ function installOnNode20(): void {
 
 let asking = false;
 
-/** The platform's file for a specifier of the SDK. Throws `error` for other specifiers, and if there is no such file. */
+/** The platform's file for a specifier of the SDK, or for `@baton/agent`. Throws `error` for other specifiers, and if there is no such file. */
 function platformFile(specifier: string, error: unknown): string {
+  if (specifier === '@baton/agent') return AUTHOR_MODULE;
   // `require.resolve` calls the hook again.
   if (asking || !isSdk(specifier)) throw error;
   asking = true;
