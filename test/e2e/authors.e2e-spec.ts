@@ -123,7 +123,10 @@ describe("the author's loop", () => {
     await save('export default class {}\n\nconst broken = {{;\n', `${module}:3: could not be loaded`);
     expect(local.output).toContain('Agent hello goes on with the code before this change.');
     expect(await ask('hi')).toContain('second');
-    await save('const nothing: any = undefined;\n\nnothing.boom();\nexport default {};\n', `${module}:3: could not be loaded: Cannot read`);
+    await save(
+      'const nothing: any = undefined;\n\nnothing.boom();\nexport default {};\n',
+      `${module}:3: could not be loaded: Cannot read`,
+    );
     expect(await ask('hi')).toContain('second');
     await save(agentOf('third', gate), LOADED);
     expect(await ask('hi')).toContain('third');
