@@ -148,8 +148,7 @@ export class AgentPool {
     const process = new AgentProcess(this.options);
     const begunAt = performance.now();
     this.processes.add(process);
-    process.load(folder, module);
-    process.loaded.then(
+    process.load(folder, module).then(
       (error) => this.onLoaded(process, error),
       // `ended` reports the same.
       () => undefined,
