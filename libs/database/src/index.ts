@@ -45,7 +45,7 @@ export { type LimitUse, type TenantUsage, UsageStore } from './tenants/usage.sto
 export { type JournalRecord, JournalStore, type StepRecord } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';
-export type { RunError, RunErrorRecord, SweepFindings } from './runs/run-sql.js';
+export type { RunError, RunErrorRecord, RunRecord, SweepFindings } from './runs/run-sql.js';
 export { RunStore } from './runs/run.store.js';
 export { type StreamClaim, StreamCountStore } from './tenants/stream-count.store.js';
 export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.store.js';

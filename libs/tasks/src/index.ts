@@ -47,6 +47,8 @@ export type {
   KnownWorker,
   LoadFailure,
   RunErrorRecord,
+  RunRecord,
+  StoredTask,
   Schedule,
   StepRecord,
   Webhook,

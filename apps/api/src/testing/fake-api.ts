@@ -133,7 +133,7 @@ export interface FakeApi {
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
   /** What requests are made of. */
-  listing: Pick<RequestListing, 'list' | 'relations' | 'lastError' | 'steps' | 'usage'>;
+  listing: Pick<RequestListing, 'list' | 'relations' | 'lastError' | 'runs' | 'steps' | 'usage'>;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -244,6 +244,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   schedules: {},
   listing: {
     lastError: async () => undefined,
+    runs: async () => [],
     steps: async () => [],
     usage: async () => ({ sums: [], isWhole: true }),
     list: async () => ({ tasks: [], more: false }),
@@ -408,6 +409,7 @@ function tasksModule({
           relations: (...of: Parameters<RequestListing['relations']>) => listing.relations(...of),
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
           steps: (...of: Parameters<RequestListing['steps']>) => listing.steps(...of),
+          runs: (...of: Parameters<RequestListing['runs']>) => listing.runs(...of),
           usage: (...of: Parameters<RequestListing['usage']>) => listing.usage(...of),
         },
       },

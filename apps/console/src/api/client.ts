@@ -37,7 +37,6 @@ export async function answerOf<T>(call: Promise<{ data?: T }>): Promise<T> {
 }
 
 /**
- * @public
  * A call that is not in the OpenAPI document: A2A, or a stream. @param path from the root, such as `/agents/echo`
  * @throws ApiError
  */

@@ -1,4 +1,4 @@
-import { createTheme, type CSSVariablesResolver } from '@mantine/core';
+import { Alert, createTheme, type CSSVariablesResolver } from '@mantine/core';
 
 /** Colours are dark enough to be read on the background of either scheme (WCAG AA). */
 export const theme = createTheme({
@@ -9,6 +9,15 @@ export const theme = createTheme({
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
   cursorType: 'pointer',
   respectReducedMotion: true,
+  components: {
+    // The kit writes the title in its colour, which is too pale on the background of the same colour.
+    Alert: Alert.extend({
+      styles: {
+        title: { color: 'var(--mantine-color-text)' },
+        label: { color: 'var(--mantine-color-text)' },
+      },
+    }),
+  },
 });
 
 /** The kit's own grey for hints is too pale on either background. */

@@ -61,6 +61,36 @@ WHERE tenant_id = $1 AND task_id = $2 AND error_detail IS NOT NULL
 ORDER BY created_at DESC, id DESC LIMIT 1`,
 };
 
+/** The newest runs of a task, at most 100, the newest first: $1 tenant $2 task */
+export const RUNS_OF_TASK: Statement = {
+  name: 'runs-of-task',
+  text: `
+SELECT r.id AS "runId", r.state, r.attempt, r.deaths AS crashes, r.worker_id AS "workerId",
+  r.start_sequence AS "startSequence", r.created_at AS "createdAt", r.not_before AS "notBefore",
+  r.finished_at AS "finishedAt"
+FROM runs r
+WHERE r.tenant_id = $1 AND r.task_id = $2
+ORDER BY r.created_at DESC, r.id DESC LIMIT 100`,
+};
+
+/** A run of a task, for people. */
+export interface RunRecord {
+  runId: string;
+  state: 'queued' | 'running' | 'suspended' | 'succeeded' | 'failed' | 'canceled';
+  /** How often a worker has claimed it. */
+  attempt: number;
+  /** Attempts that ended with their worker. */
+  crashes: number;
+  /** The worker that has it, or had it last. Null: none yet. */
+  workerId: string | null;
+  /** Sequence of the event with which its turn was accepted. */
+  startSequence: number;
+  createdAt: Date;
+  /** It waits until then. */
+  notBefore: Date | null;
+  finishedAt: Date | null;
+}
+
 // Statements that change a task and its run lock the task first. Statements that lock many rows lock only runs, or skip
 // locked rows. So no two statements deadlock.
 

@@ -126,6 +126,15 @@ export class RunStore {
     await this.database.tenantQuery(tenantId, sql.GIVE_UP, [tenantId, runId, attempt, json]);
   }
 
+  /** The newest runs of a task, at most 100, the newest first. */
+  async ofTask(tenantId: string, taskId: string): Promise<sql.RunRecord[]> {
+    if (!isUuid(taskId)) return [];
+    return this.database.tenantQuery<sql.RunRecord & QueryResultRow>(tenantId, sql.RUNS_OF_TASK, [
+      tenantId,
+      taskId,
+    ]);
+  }
+
   /** The last error in an agent's code that a task has had. */
   async lastError(tenantId: string, taskId: string): Promise<sql.RunErrorRecord | undefined> {
     if (!isUuid(taskId)) return undefined;

@@ -21,6 +21,8 @@ export interface StoredTask extends TaskSnapshot {
   agentId: string;
   /** Key of the principal that has made it; null = made by an earlier release. */
   owner: string | null;
+  /** When it was made. Set in lists only. */
+  createdAt?: Date;
   outcome: TurnOutcome | null;
   /** What is left out because it is too large, as in the task's metadata. Unset: nothing. */
   truncation?: Truncation;
@@ -295,6 +297,8 @@ export interface TaskFilter {
   state?: TaskState;
   /** Status newer than this. */
   since?: Date;
+  /** Key of the principal that has made them. */
+  owner?: string;
   pageSize: number;
   /** The last row of the previous page. */
   after?: { statusAt: Date; taskId: string };

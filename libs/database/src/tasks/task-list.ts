@@ -60,7 +60,7 @@ const STATE_GROUPS: readonly StateGroup[] = [
 /** What a list is made of: everything about a page but its position. */
 export type ListedTasks = Pick<
   TaskFilter,
-  'tenantId' | 'agentId' | 'agentIds' | 'own' | 'contextId' | 'state' | 'since'
+  'tenantId' | 'agentId' | 'agentIds' | 'own' | 'contextId' | 'state' | 'since' | 'owner'
 >;
 
 /**
@@ -78,7 +78,7 @@ export function pageStatement(
   }
   const limit = where.value(filter.pageSize + 1);
   const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
-  const text = `SELECT ${columns} FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
+  const text = `SELECT ${columns}, t.created_at FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text }, where.values];
 }
@@ -174,7 +174,7 @@ function ofOwners({ own }: ListedTasks, where: Conditions, query: (conditions: s
  * each row. A count does without: two ids of one key would have to be made on purpose.
  */
 function matching(
-  { tenantId, agentId, agentIds, contextId, since }: ListedTasks,
+  { tenantId, agentId, agentIds, contextId, since, owner }: ListedTasks,
   context: 'id' | 'key',
 ): Conditions {
   const where = new Conditions();
@@ -186,6 +186,7 @@ function matching(
     where.add(`t.context_key = md5(${id}::text)::uuid`);
     if (context === 'id') where.add(`t.context_id = ${id}::text`);
   }
+  if (owner !== undefined) where.add(`t.owner = ${where.value(owner)}`);
   if (since) where.add(`t.status_at >= ${where.value(since)}`);
   return where;
 }

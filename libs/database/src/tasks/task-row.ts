@@ -37,6 +37,8 @@ export interface TaskRow {
   id: string;
   agent_id: string;
   owner: string | null;
+  /** In lists only. */
+  created_at?: Date;
   context_id: string;
   state: TaskState;
   status_at: Date;

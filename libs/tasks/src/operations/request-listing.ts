@@ -5,6 +5,7 @@ import {
   type TaskRelations,
   TaskTreeStore,
   type RunErrorRecord,
+  type RunRecord,
   RunStore,
   type StoredTask,
   TaskStore,
@@ -28,6 +29,8 @@ export interface RequestFilter {
   state?: TaskState | undefined;
   /** Status not older than this. */
   since?: Date | undefined;
+  /** Key of the principal that has made it. */
+  owner?: string | undefined;
 }
 
 const seenBy = (caller: Reacher & { tenantId: string }) => ({
@@ -42,7 +45,7 @@ export class RequestListing {
   constructor(
     private readonly tasks: TaskStore,
     private readonly taskTree: TaskTreeStore,
-    private readonly runs: RunStore,
+    private readonly runStore: RunStore,
     private readonly hours: UsageHoursStore,
     private readonly journals: JournalStore,
   ) {}
@@ -81,9 +84,14 @@ export class RequestListing {
     return this.taskTree.find(tenantId, taskId);
   }
 
+  /** The newest runs of a task, at most 100, the newest first. */
+  async runs(tenantId: string, taskId: string): Promise<RunRecord[]> {
+    return this.runStore.ofTask(tenantId, taskId);
+  }
+
   /** The last error in the agent's code during the task, for the agent's author. */
   async lastError(tenantId: string, taskId: string): Promise<RunErrorRecord | undefined> {
-    return this.runs.lastError(tenantId, taskId);
+    return this.runStore.lastError(tenantId, taskId);
   }
 
   /** The durable steps of the task, for the agent's author. */

@@ -1,4 +1,12 @@
-import { Artifact, ProtocolError, type StreamItem, StreamResponse, Task, stateName } from '@baton/a2a';
+import {
+  Artifact,
+  ProtocolError,
+  type StreamItem,
+  StreamResponse,
+  Task,
+  stateName,
+  tokenUsage,
+} from '@baton/a2a';
 import { approvalsOf } from '@baton/agents';
 import type {
   ArtifactPosition,
@@ -6,6 +14,8 @@ import type {
   PageOfArtifacts,
   RunErrorRecord,
   StepRecord,
+  RunRecord,
+  StoredTask,
 } from '@baton/tasks';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
@@ -31,6 +41,16 @@ export const requestSummary = z
     context_id: z.string(),
     state: stateSchema.optional(),
     updated_at: timeSchema.optional(),
+    created_at: timeSchema.optional().describe('In lists'),
+    owner: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Key of the principal that made it. Null: an earlier release made it'),
+    usage: z
+      .object({ input_tokens: z.number(), output_tokens: z.number() })
+      .optional()
+      .describe('Tokens of models, as the agent has said. In lists'),
     approvals: z.array(approval).optional().describe('The calls that wait for a person to approve them'),
   })
   .meta({ id: 'RequestSummary' });
@@ -57,12 +77,27 @@ const step = z
     error: z.string().nullable(),
   })
   .meta({ id: 'Step' });
+const runAnswer = z
+  .object({
+    run_id: z.string(),
+    state: z.enum(['queued', 'running', 'suspended', 'succeeded', 'failed', 'canceled']),
+    attempt: z.int().describe('How often a worker has claimed it'),
+    crashes: z.int().describe('Attempts that ended with their worker'),
+    worker_id: z.string().nullable().describe('The worker that has it, or had it last'),
+    start_event: z.int().describe('The event with which its turn was accepted'),
+    created_at: timeSchema,
+    not_before: timeSchema.nullable().describe('It waits until then'),
+    finished_at: timeSchema.nullable(),
+  })
+  .meta({ id: 'Run' });
+
 export const requestAnswer = requestSummary
   .extend({
     owner: z
       .string()
       .nullable()
       .describe('Key of the principal that made it. Null: an earlier release made it'),
+    runs: z.array(runAnswer).describe('Its newest runs, at most 100, the newest first'),
     agent_version: z.int().nullable(),
     parent_id: z.string().nullable(),
     child_ids: z.array(z.string()),
@@ -124,7 +159,7 @@ export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
   { owner, parentTaskId, childTaskIds, agentVersion, events }: TaskRelations,
-): Omit<z.infer<typeof requestAnswer>, 'error' | 'steps'> => ({
+): Omit<z.infer<typeof requestAnswer>, 'error' | 'runs' | 'steps'> => ({
   ...encodeRequest(task, agentId),
   owner,
   agent_version: agentVersion,
@@ -132,6 +167,31 @@ export const encodeRequestWithTask = (
   child_ids: childTaskIds,
   events,
   task: Task.toJSON(task) as Json,
+});
+
+/** A task as an entry of a list. */
+export const encodeListed = ({
+  task,
+  agentId,
+  owner,
+  createdAt,
+}: StoredTask): z.infer<typeof requestSummary> => {
+  const { input, output } = tokenUsage(task.metadata);
+  return {
+    ...encodeRequest(task, agentId),
+    owner,
+    ...(createdAt && { created_at: createdAt.toISOString() }),
+    ...(input + output > 0 && { usage: { input_tokens: input, output_tokens: output } }),
+  };
+};
+
+export const encodeRun = (run: RunRecord): z.infer<typeof runAnswer> => ({
+  ...{ run_id: run.runId, state: run.state, attempt: run.attempt, crashes: run.crashes },
+  worker_id: run.workerId,
+  start_event: run.startSequence,
+  created_at: run.createdAt.toISOString(),
+  not_before: run.notBefore?.toISOString() ?? null,
+  finished_at: run.finishedAt?.toISOString() ?? null,
 });
 
 /**

@@ -39,8 +39,10 @@ import {
   cancelRefusal,
   encodeArtifactPage,
   encodeEvent,
+  encodeListed,
   encodeRequest,
   encodeRequestWithTask,
+  encodeRun,
   encodeRunError,
   encodeSteps,
   readArtifactCursor,
@@ -72,6 +74,7 @@ const STATE = new QueryPipe(
 );
 const AGENT = nameQuery('Only tasks of this agent: its slug or id');
 const CONTEXT = nameQuery('Only tasks of this context. Needs `agent`');
+const OWNER = nameQuery('Only tasks that this principal has made: its key');
 const SINCE_TIME = timeQuery('Only tasks whose status is not older');
 
 /** A request is a task, in the words of Arbiter's clients. */
@@ -101,6 +104,7 @@ export class RequestsController {
     @Query('agent', AGENT) agent: string | undefined,
     @Query('context_id', CONTEXT) contextId: string | undefined,
     @Query('since', SINCE_TIME) since: Date | undefined,
+    @Query('owner', OWNER) owner: string | undefined,
   ): Promise<z.infer<typeof requestList>> {
     const caller = callerOf(request);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
@@ -114,11 +118,12 @@ export class RequestsController {
       ...(agentId !== undefined && { agentId }),
       ...(contextId !== undefined && { contextId }),
       ...(since && { since }),
+      ...(owner !== undefined && { owner }),
     });
     const last = tasks.at(-1)?.task;
     const statusAt = last?.status?.timestamp;
     return {
-      requests: tasks.map(({ task, agentId }) => encodeRequest(task, agentId)),
+      requests: tasks.map(encodeListed),
       next_cursor:
         more && statusAt ? encodePageToken({ statusAt: new Date(statusAt), taskId: last.id }) : null,
     };
@@ -148,6 +153,7 @@ export class RequestsController {
       ...encodeRequestWithTask(task, call.agent.id, relations),
       error: error ? encodeRunError(error, isAuthor) : null,
       ...(isAuthor && { steps: encodeSteps(await this.listing.steps(call.tenantId, id)) }),
+      runs: (await this.listing.runs(call.tenantId, id)).map(encodeRun),
     };
   }
 

@@ -1,0 +1,163 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { createParser } from 'eventsource-parser';
+import { useEffect, useState } from 'react';
+import { ApiError } from '../../api/api-error';
+import { answerOf, api, fetchApi } from '../../api/client';
+import { isTerminal } from './task-words';
+
+/** A part of a message or an artifact, in the JSON of A2A 1.0. */
+export interface Part {
+  text?: string;
+  data?: unknown;
+  /** Bytes in base64. */
+  raw?: string;
+  url?: string;
+  filename?: string;
+  mediaType?: string;
+}
+
+export interface Message {
+  messageId?: string;
+  role?: string;
+  parts?: Part[];
+}
+
+export interface Artifact {
+  artifactId: string;
+  name?: string;
+  parts?: Part[];
+  metadata?: Record<string, unknown>;
+}
+
+/** One event of the log: the StreamResponse of A2A 1.0 with its sequence. */
+export interface LogEvent {
+  seq: number;
+  task?: { history?: Message[]; status?: { state?: string; timestamp?: string } };
+  message?: Message;
+  statusUpdate?: { status: { state?: string; message?: Message; timestamp?: string } };
+  artifactUpdate?: { artifact: Artifact; append?: boolean; lastChunk?: boolean };
+}
+
+export interface TaskLog {
+  events: readonly LogEvent[];
+  /** `live`: it grows. `cut`: the stream has broken off and is taken up again. `ended`: the task has ended. */
+  state: 'live' | 'cut' | 'ended';
+  error: unknown;
+}
+
+/** How long to wait before the stream is opened again, in ms: at first, and at most. */
+const FIRST_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 10_000;
+/** Events that are kept: the newest. A longer log is read with `npx baton tasks logs`. */
+const MAX_EVENTS = 5_000;
+/** Events of one burst are shown together. */
+const FRAME_MS = 50;
+
+/** Follows the log of a task from its beginning, over cuts of the connection, until the task has ended. */
+export function useTaskLog(id: string): TaskLog {
+  const queryClient = useQueryClient();
+  const [log, setLog] = useState<TaskLog>({ events: [], state: 'live', error: undefined });
+  useEffect(() => {
+    const abort = new AbortController();
+    const follower = new Follower(id, abort.signal, setLog, () =>
+      queryClient.invalidateQueries({ queryKey: ['task', id] }),
+    );
+    setLog({ events: [], state: 'live', error: undefined });
+    void follower.follow();
+    return () => abort.abort();
+  }, [id, queryClient]);
+  return log;
+}
+
+class Follower {
+  private events: LogEvent[] = [];
+  private last = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly id: string,
+    private readonly signal: AbortSignal,
+    private readonly show: (log: TaskLog) => void,
+    private readonly changed: () => unknown,
+  ) {}
+
+  async follow(): Promise<void> {
+    let pause = FIRST_PAUSE_MS;
+    while (!this.signal.aborted) {
+      const before = this.last;
+      try {
+        await this.stream();
+        const { state, events } = await answerOf(
+          api.GET('/v1/requests/{id}', { params: { path: { id: this.id } }, signal: this.signal }),
+        );
+        this.changed();
+        if (isTerminal(state) && this.last >= events) {
+          this.tell('ended');
+          return;
+        }
+        this.tell('live');
+      } catch (error) {
+        // Another try would say the same. Whoever has left the page is told nothing.
+        if (error instanceof ApiError && !error.isTransient) {
+          this.tell('ended', error);
+          return;
+        }
+        this.tell('cut');
+      }
+      pause = this.last > before ? FIRST_PAUSE_MS : Math.min(2 * pause, MAX_PAUSE_MS);
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+
+  /** Reads the events after the last one, until the server ends the stream. */
+  private async stream(): Promise<void> {
+    const response = await fetchApi(`/v1/requests/${encodeURIComponent(this.id)}/events`, {
+      headers: { accept: 'text/event-stream', 'last-event-id': String(this.last) },
+      signal: this.signal,
+    });
+    const parser = createParser({ onEvent: ({ data }) => this.take(JSON.parse(data) as LogEvent) });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
+      parser.feed(chunk.value);
+    }
+  }
+
+  private take(event: LogEvent): void {
+    if (event.seq <= this.last) return;
+    this.last = event.seq;
+    this.events = [...this.events, event].slice(-MAX_EVENTS);
+    if (event.statusUpdate) this.changed();
+    this.timer ??= setTimeout(() => this.tell('live'), FRAME_MS);
+  }
+
+  private tell(state: TaskLog['state'], error?: unknown): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    if (!this.signal.aborted) this.show({ events: this.events, state, error });
+  }
+}
+
+/** The artifacts as the events of a log make them: pieces put together, the newest content of each. */
+export function artifactsOf(events: readonly LogEvent[]): Artifact[] {
+  const byId = new Map<string, Artifact>();
+  for (const { artifactUpdate } of events) {
+    if (!artifactUpdate) continue;
+    const { artifact, append } = artifactUpdate;
+    const before = append ? byId.get(artifact.artifactId) : undefined;
+    const parts = joined([...(before?.parts ?? []), ...(artifact.parts ?? [])]);
+    byId.set(artifact.artifactId, { ...before, ...artifact, parts });
+  }
+  return [...byId.values()];
+}
+
+/** Pieces of text that follow each other are one text. */
+function joined(parts: readonly Part[]): Part[] {
+  const all: Part[] = [];
+  for (const part of parts) {
+    const last = all.at(-1);
+    if (last?.text !== undefined && part.text !== undefined && last.mediaType === part.mediaType) {
+      all[all.length - 1] = { ...last, text: last.text + part.text };
+    } else all.push(part);
+  }
+  return all;
+}

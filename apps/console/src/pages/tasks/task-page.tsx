@@ -1,0 +1,350 @@
+import { Button, Card, Code, Group, Stack, Table, Text, Title } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { answerOf, api } from '../../api/client';
+import { ErrorView } from '../../components/error-view';
+import { Page } from '../../components/page';
+import { Json, PartView } from '../../components/part-view';
+import { AnswerForm } from './answer-form';
+import {
+  type Artifact,
+  artifactsOf,
+  type LogEvent,
+  type Message,
+  type TaskLog,
+  useTaskLog,
+} from './task-log';
+import { isTerminal, isWaiting, StateBadge, type Task } from './task-words';
+import styles from './tasks.module.css';
+import { useAgentNames } from './tasks-page';
+
+const route = getRouteApi('/app/tasks/$id');
+/** Entries of the timeline that are shown at first: the newest. */
+const SHOWN_ENTRIES = 200;
+
+/** A task: what it waits for, what it has made, and its log as it grows. */
+export function TaskPage() {
+  const { id } = route.useParams();
+  const {
+    data: task,
+    error,
+    refetch,
+  } = useQuery({
+    queryKey: ['task', id],
+    queryFn: ({ signal }) => answerOf(api.GET('/v1/requests/{id}', { params: { path: { id } }, signal })),
+  });
+  const log = useTaskLog(id);
+  return (
+    <Page title={`Task ${id.slice(0, 8)}`} actions={task && <Actions task={task} />}>
+      {error && <ErrorView error={error} retry={() => void refetch()} />}
+      {task && (
+        <Stack gap="lg">
+          <Facts task={task} />
+          {isWaiting(task.state) && <AnswerForm task={task} />}
+          {task.error && <Fault error={task.error} />}
+          <Artifacts events={log.events} />
+          <Timeline log={log} />
+          <Runs task={task} />
+          <Copies task={task} />
+        </Stack>
+      )}
+    </Page>
+  );
+}
+
+function Actions({ task: { request_id: id, state } }: { task: Task }) {
+  const queryClient = useQueryClient();
+  const navigate = useNavigate();
+  const params = { params: { path: { id } } };
+  const cancel = useMutation({
+    mutationFn: () => answerOf(api.POST('/v1/requests/{id}/cancel', params)),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ['task', id] }),
+  });
+  const again = useMutation({
+    mutationFn: () => answerOf(api.POST('/v1/requests/{id}/send-again', params)),
+    onSuccess: (made) => navigate({ to: '/tasks/$id', params: { id: made.request_id } }),
+  });
+  const error = cancel.error ?? again.error;
+  return (
+    <>
+      {!isTerminal(state) && (
+        <Button variant="default" color="red" loading={cancel.isPending} onClick={() => cancel.mutate()}>
+          Cancel the task
+        </Button>
+      )}
+      <Button variant="default" loading={again.isPending} onClick={() => again.mutate()}>
+        Send again
+      </Button>
+      {error && <ErrorView error={error} />}
+    </>
+  );
+}
+
+function Facts({ task }: { task: Task }) {
+  const names = useAgentNames();
+  const { parent_id: parent, child_ids: children } = task;
+  const facts: [string, React.ReactNode][] = [
+    ['State', <StateBadge key="state" state={task.state} />],
+    ['Id', <Code key="id">{task.request_id}</Code>],
+    ['Agent', names.get(task.agent_id) ?? task.agent_id],
+    ['Context', <Code key="context">{task.context_id}</Code>],
+    ['Owner', task.owner ?? 'an earlier release made it'],
+    ['Updated', task.updated_at ?? '–'],
+    ['Events', task.events],
+    ...(task.agent_version === null
+      ? []
+      : [['Version of the agent', task.agent_version] as [string, number]]),
+    ...(parent === null
+      ? []
+      : [['Parent', <TaskLink key={parent} id={parent} />] as [string, React.ReactNode]]),
+    ...(children.length === 0
+      ? []
+      : [
+          [
+            'Children',
+            <Stack key="children" gap={0}>
+              {children.map((child) => (
+                <TaskLink key={child} id={child} />
+              ))}
+            </Stack>,
+          ] as [string, React.ReactNode],
+        ]),
+  ];
+  return (
+    <Table withRowBorders={false} aria-label="About the task">
+      <Table.Tbody>
+        {facts.map(([name, value]) => (
+          <Table.Tr key={name}>
+            <Table.Th w="12rem" scope="row">
+              {name}
+            </Table.Th>
+            <Table.Td>{value}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+const TaskLink = ({ id }: { id: string }) => (
+  <Link to="/tasks/$id" params={{ id }} className={styles.link}>
+    {id}
+  </Link>
+);
+
+/** The last error in the agent's code. Its stack is there for those who may change agents. */
+function Fault({ error }: { error: NonNullable<Task['error']> }) {
+  return (
+    <Section title="Error in the agent">
+      <Text>{error.message}</Text>
+      {typeof error.stack === 'string' && (
+        <pre className={styles.raw} tabIndex={0}>
+          {error.stack}
+        </pre>
+      )}
+      {error.output && error.output.length > 0 && (
+        <pre className={styles.raw} tabIndex={0}>
+          {error.output.join('\n')}
+        </pre>
+      )}
+    </Section>
+  );
+}
+
+function Section({ title, children }: { title: string; children: React.ReactNode }) {
+  return (
+    <Stack component="section" gap="xs">
+      <Title order={2} size="h4">
+        {title}
+      </Title>
+      {children}
+    </Stack>
+  );
+}
+
+const kindOf = ({ metadata }: Artifact): string | undefined => {
+  const kind = metadata?.['baton.event'];
+  return typeof kind === 'string' ? kind : undefined;
+};
+
+function Artifacts({ events }: { events: readonly LogEvent[] }) {
+  const artifacts = useMemo(() => artifactsOf(events).filter((each) => kindOf(each) === undefined), [events]);
+  if (artifacts.length === 0) return null;
+  return (
+    <Section title="Artifacts">
+      {artifacts.map(({ artifactId, name, parts = [] }) => (
+        <Card key={artifactId} withBorder padding="sm">
+          <Text size="sm" fw={600}>
+            {name ?? artifactId}
+          </Text>
+          <Parts parts={parts} />
+        </Card>
+      ))}
+    </Section>
+  );
+}
+
+const Parts = ({ parts }: { parts: NonNullable<Message['parts']> }) =>
+  // The parts of a message have no names, and their order is fixed.
+  parts.map((part, index) => <PartView key={index} part={part} />);
+
+interface Entry {
+  seq: number;
+  title: string;
+  at: string | undefined;
+  parts: NonNullable<Message['parts']>;
+  raw: LogEvent[];
+}
+
+/** One entry for each event, but one for all pieces of an artifact that come after each other. */
+function entriesOf(events: readonly LogEvent[]): Entry[] {
+  const entries: (Entry & { artifactId?: string })[] = [];
+  for (const event of events) {
+    const { seq, task, message, statusUpdate, artifactUpdate } = event;
+    const last = entries.at(-1);
+    if (artifactUpdate?.append && last?.artifactId === artifactUpdate.artifact.artifactId) {
+      last.raw.push(event);
+    } else if (artifactUpdate) {
+      const { artifact } = artifactUpdate;
+      const title = `${kindOf(artifact) ?? 'Artifact'}: ${artifact.name ?? artifact.artifactId}`;
+      const parts = kindOf(artifact) === undefined ? [] : (artifact.parts ?? []);
+      entries.push({ seq, title, at: undefined, parts, raw: [event], artifactId: artifact.artifactId });
+    } else if (statusUpdate) {
+      const { state = '', timestamp, message: said } = statusUpdate.status;
+      const title = state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
+      entries.push({ seq, title, at: timestamp, parts: said?.parts ?? [], raw: [event] });
+    } else {
+      const said = message ?? task?.history?.at(-1);
+      const title = said?.role === 'ROLE_AGENT' ? 'Message of the agent' : 'Message of the caller';
+      entries.push({ seq, title, at: task?.status?.timestamp, parts: said?.parts ?? [], raw: [event] });
+    }
+  }
+  return entries;
+}
+
+const LOG_STATES = {
+  live: 'It grows as the task goes on.',
+  cut: 'The connection is gone. It is taken up again where it was.',
+  ended: 'The task has ended.',
+} as const;
+
+function Timeline({ log: { events, state, error } }: { log: TaskLog }) {
+  const entries = useMemo(() => entriesOf(events), [events]);
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? entries : entries.slice(-SHOWN_ENTRIES);
+  const hidden = entries.length - shown.length;
+  return (
+    <Section title="Log">
+      <Text size="sm" role="status">
+        {LOG_STATES[state]}
+      </Text>
+      {error !== undefined && <ErrorView error={error} />}
+      {hidden > 0 && (
+        <Button variant="default" size="xs" onClick={() => setWhole(true)}>
+          Show {hidden} earlier entries
+        </Button>
+      )}
+      <ol className={styles.timeline} aria-label="Events of the task">
+        {shown.map(({ seq, title, at, parts, raw }) => (
+          <li key={seq}>
+            <Group gap="xs">
+              <Text size="sm" fw={600}>
+                {seq} · {title}
+              </Text>
+              {at !== undefined && (
+                <Text size="sm" component="time" dateTime={at}>
+                  {at}
+                </Text>
+              )}
+            </Group>
+            <Parts parts={parts} />
+            <Raw seq={seq} events={raw} />
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+/** The JSON of an entry. It is made when it is opened. */
+function Raw({ seq, events }: { seq: number; events: readonly LogEvent[] }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary aria-label={`JSON of event ${seq}`}>
+        <Text span size="xs">
+          JSON
+        </Text>
+      </summary>
+      {isOpen && <Json value={events.length === 1 ? events[0] : events} />}
+    </details>
+  );
+}
+
+function Runs({ task: { runs } }: { task: Task }) {
+  return (
+    <Section title="Runs">
+      <Table.ScrollContainer minWidth={700} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
+        <Table aria-label="Runs of the task">
+          <Table.Thead>
+            <Table.Tr>
+              {['State', 'Attempts', 'Crashes', 'Worker', 'Accepted', 'Waits until', 'Finished'].map(
+                (title) => (
+                  <Table.Th key={title}>{title}</Table.Th>
+                ),
+              )}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {runs.map((run) => (
+              <Table.Tr key={run.run_id}>
+                <Table.Td>{run.state}</Table.Td>
+                <Table.Td>{run.attempt}</Table.Td>
+                <Table.Td>{run.crashes}</Table.Td>
+                <Table.Td>{run.worker_id ?? '–'}</Table.Td>
+                <Table.Td>{run.created_at}</Table.Td>
+                <Table.Td>{run.not_before ?? '–'}</Table.Td>
+                <Table.Td>{run.finished_at ?? '–'}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </Section>
+  );
+}
+
+/** The same request for a terminal and for a program. The token is not in it. */
+function Copies({ task: { request_id: id, agent_id: agent } }: { task: Task }) {
+  const origin = window.location.origin;
+  const curl = `curl -N -H "Authorization: Bearer $BATON_TOKEN" ${origin}/v1/requests/${id}/events`;
+  const sdk = [
+    `import { ClientFactory } from '@a2a-js/sdk/client';`,
+    ``,
+    `// Give the factory a fetch that sends your token.`,
+    `const client = await new ClientFactory(options).createFromUrl('${origin}/agents/${agent}/');`,
+    `const task = await client.getTask({ id: '${id}' });`,
+  ].join('\n');
+  return (
+    <Section title="From a program">
+      <Group>
+        <CopyButton name="curl" text={curl} />
+        <CopyButton name="SDK code" text={sdk} />
+      </Group>
+    </Section>
+  );
+}
+
+function CopyButton({ name, text }: { name: string; text: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+  };
+  return (
+    <Button variant="default" size="xs" onClick={() => void copy()}>
+      {isCopied ? `Copied ${name}` : `Copy as ${name}`}
+    </Button>
+  );
+}

@@ -1,0 +1,57 @@
+import { Badge } from '@mantine/core';
+import type { components } from '../../api/schema';
+
+export type ListedTask = components['schemas']['RequestSummary'];
+export type Task = components['schemas']['Request'];
+
+export type TaskState = NonNullable<ListedTask['state']>;
+
+/** The states of a task, and the colour of each. */
+const COLOURS: Readonly<Record<TaskState, string>> = {
+  submitted: 'gray',
+  working: 'blue',
+  'input-required': 'orange',
+  'auth-required': 'orange',
+  completed: 'green',
+  failed: 'red',
+  rejected: 'red',
+  canceled: 'gray',
+};
+
+export const STATES = Object.keys(COLOURS) as readonly TaskState[];
+
+/** Whether a task has ended. It never goes on. */
+export const isTerminal = (state: string | undefined): boolean =>
+  state !== undefined && ['completed', 'failed', 'rejected', 'canceled'].includes(state);
+
+/** Whether a task waits for its caller. */
+export const isWaiting = (state: string | undefined): boolean =>
+  state === 'input-required' || state === 'auth-required';
+
+/** The word is the state; the colour only helps. */
+export function StateBadge({ state }: { state?: TaskState | undefined }) {
+  return (
+    <Badge variant="outline" color={state ? COLOURS[state] : 'gray'} c="inherit" tt="none">
+      {state ?? 'unknown'}
+    </Badge>
+  );
+}
+
+const UNITS = [
+  [86_400, 'd'],
+  [3_600, 'h'],
+  [60, 'min'],
+] as const;
+
+/** A duration for people: `350 ms`, `12 s`, `3 min`, `2 d`. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  const seconds = ms / 1_000;
+  const [size, unit] = UNITS.find(([each]) => seconds >= each) ?? [1, 's'];
+  const value = seconds / size;
+  return `${value < 10 ? value.toFixed(1).replace('.0', '') : Math.round(value)} ${unit}`;
+}
+
+/** From the creation of a task to its last status, in ms. Undefined: not known. */
+export const lengthOf = ({ created_at: from, updated_at: to }: ListedTask): number | undefined =>
+  from === undefined || to === undefined ? undefined : Math.max(0, Date.parse(to) - Date.parse(from));

@@ -1,0 +1,152 @@
+import type { Page } from 'playwright-core';
+import { Client } from 'pg';
+import { ConsoleStack, describeConsole } from '../support/console.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import type { TestTenant } from '../support/stack.js';
+
+/** What an agent may write to get at the token of whoever reads it. */
+const HOSTILE = [
+  '# A *title*',
+  '<script>window.stolen = true</script>',
+  '<img src=x onerror="window.stolen = true">',
+  '![a picture](https://elsewhere.example/pixel.png)',
+  '[a link](javascript:window.stolen=true)',
+].join('\n\n');
+const ASKING = { metadata: { echo: { askInput: true } } };
+
+describeConsole('tasks in the console', () => {
+  let baton: ConsoleStack;
+  let tenant: TestTenant;
+  let other: TestTenant;
+  let caller: RawCaller;
+  beforeAll(async () => {
+    baton = await ConsoleStack.start();
+    tenant = await baton.stack.createTenant();
+    other = await baton.stack.createTenant();
+    caller = new RawCaller(baton.stack.url(0), tenant.token);
+  });
+  afterEach(() => baton.expectNoFaults());
+  afterAll(() => baton.stop());
+
+  const send = async (text: string, more: { metadata?: object } = {}): Promise<string> => {
+    const { result } = await caller.call('SendMessage', sendParams(text, more));
+    return (result as { task: { id: string } }).task.id;
+  };
+  const openTask = (id: string): Promise<Page> => baton.open({ token: tenant.token, path: `/tasks/${id}` });
+
+  it('teach how a task begins, and show it as soon as it has begun', async () => {
+    const page = await baton.open({ token: tenant.token, path: '/tasks' });
+    await page.getByRole('heading', { name: 'No tasks yet' }).waitFor();
+    await baton.expectAccessible(page);
+    const id = await send('Hello');
+    await page.getByRole('link', { name: id }).waitFor();
+    await baton.expectAccessible(page);
+  });
+
+  it('are those of the tenant that has signed in', async () => {
+    const id = await send('a secret of the first tenant');
+    baton.expectFaults(/404/);
+    const page = await baton.open({ token: other.token, path: '/tasks' });
+    await page.getByRole('heading', { name: 'No tasks yet' }).waitFor();
+    await page.goto(`/console/tasks/${id}`);
+    await page.getByRole('alert').first().waitFor();
+    expect(await page.content()).not.toContain('a secret of the first tenant');
+  });
+
+  it('show what an agent has written as text that runs and loads nothing', async () => {
+    const asked: string[] = [];
+    const id = await send(HOSTILE);
+    const page = await openTask(id);
+    page.on('request', (request) => asked.push(request.url()));
+    await page.getByRole('heading', { name: 'A title' }).first().waitFor();
+    await page.getByText('The task has ended.').waitFor();
+    expect(await page.evaluate('window.stolen')).toBeUndefined();
+    expect(await page.locator('#content script, #content img').count()).toBe(0);
+    expect(await page.locator('#content a[href^="javascript"]').count()).toBe(0);
+    expect(asked.filter((url) => !url.startsWith(baton.url))).toEqual([]);
+    await baton.expectAccessible(page);
+  });
+
+  it('are answered in place, and the log goes on without another look', async () => {
+    const id = await send('ask me', ASKING);
+    const page = await openTask(id);
+    await page.getByLabel('Your answer').fill('here it is');
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Send the answer' }).click();
+    await page.getByText('The task has ended.').waitFor();
+    await page.getByText('here it is').first().waitFor();
+    expect(await page.getByLabel('Your answer').count()).toBe(0);
+  });
+
+  it('are taken up again where they were when the connection is cut', async () => {
+    const id = await send('ask me', ASKING);
+    const page = await openTask(id);
+    await page.getByLabel('Your answer').waitFor();
+    const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
+    const before = await events.count();
+    baton.expectFaults(/ERR_INTERNET_DISCONNECTED|Failed to load resource/);
+    await page.context().setOffline(true);
+    await page.getByText('The connection is gone.').waitFor();
+    await caller.call('SendMessage', {
+      message: {
+        messageId: 'answer-of-a-cut',
+        taskId: id,
+        role: 'ROLE_USER',
+        parts: [{ text: 'while away' }],
+      },
+    });
+    await page.context().setOffline(false);
+    await page.getByText('The task has ended.').waitFor();
+    expect(await events.count()).toBeGreaterThan(before);
+    const numbers = await events.allInnerTexts();
+    expect(new Set(numbers.map((text) => text.split(' ')[0])).size).toBe(numbers.length);
+  });
+
+  it('are canceled and sent again', async () => {
+    const id = await send('ask me', ASKING);
+    const page = await openTask(id);
+    await page.getByRole('button', { name: 'Cancel the task' }).click();
+    await page.getByText('The task has ended.').waitFor();
+    await page.getByRole('button', { name: 'Send again' }).click();
+    await page.waitForURL(
+      (url) => /\/tasks\/[0-9a-f-]{36}$/.test(url.pathname) && !url.pathname.endsWith(id),
+    );
+  });
+
+  it('are thousands, and few of them are in the page', async () => {
+    await fill(baton.stack.database.url, other.slug, 5_000);
+    const page = await baton.open({ token: other.token, path: '/tasks' });
+    const rows = page.getByRole('table', { name: 'Tasks' }).getByRole('row');
+    await rows.nth(5).waitFor();
+    expect(await rows.count()).toBeLessThan(100);
+    await page.getByRole('table', { name: 'Tasks' }).focus();
+    await page.keyboard.press('End');
+    await page.getByText(/^[2-9]\d\d tasks loaded/).waitFor();
+    expect(await rows.count()).toBeLessThan(100);
+    await page.getByLabel('State').selectOption('failed');
+    await page.waitForURL(/state=failed/);
+    await page.getByRole('cell', { name: 'failed' }).first().waitFor();
+    expect(await page.getByRole('cell', { name: 'completed', exact: true }).count()).toBe(0);
+  });
+});
+
+/** Finished tasks of a tenant; every fifth has failed. */
+async function fill(databaseUrl: string, slug: string, tasks: number): Promise<void> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    await client.query(
+      `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence,
+         artifacts_sequence, owner, created_at)
+       SELECT t.id, gen_random_uuid(), 'echo', 'context-' || i, md5('context-' || i)::uuid, CASE WHEN i % 5 = 0 THEN 4 ELSE 3 END,
+         json_build_object('state', CASE WHEN i % 5 = 0 THEN 'TASK_STATE_FAILED' ELSE 'TASK_STATE_COMPLETED' END,
+           'timestamp', to_char((now() - i * interval '1 second') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')),
+         now() - i * interval '1 second', 0, 0, 'token:filled', now() - (i + 3) * interval '1 second'
+       FROM tenants t, generate_series(1, $2::int) i WHERE t.slug = $1`,
+      [slug, tasks],
+    );
+  } finally {
+    await client.end();
+  }
+}
