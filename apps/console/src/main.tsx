@@ -5,15 +5,19 @@ import { RouterProvider } from '@tanstack/react-router';
 import { setNonce } from 'get-nonce';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { queryClient } from './api/query-client';
+import { signWith } from './api/client';
+import { onRefusedToken, queryClient } from './api/query-client';
 import { router } from './router';
-import { onSession } from './session/session';
+import { accessToken, endSession, onSession } from './session/session';
 import { cssVariables, theme } from './shell/theme';
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
 // For the styles that dialogs put into the page while they are open.
 setNonce(nonce);
 
+signWith(accessToken);
+// The sign-in page says why the session has ended.
+onRefusedToken(endSession);
 // Whoever is signed out sees the sign-in page at once.
 onSession(() => void router.invalidate());
 

@@ -1,11 +1,17 @@
 import createClient, { type Middleware } from 'openapi-fetch';
-import { accessToken } from '../session/session';
 import { ApiError, errorOf } from './api-error';
 import type { paths } from './schema';
 
+let tokenSource: () => Promise<string | undefined> = async () => undefined;
+
+/** Signs every call from now on with the token of this source. Undefined: nobody has signed in. */
+export function signWith(source: () => Promise<string | undefined>): void {
+  tokenSource = source;
+}
+
 /** Throws if nobody has signed in: nothing is asked for then. */
 async function authorization(): Promise<string> {
-  const token = await accessToken();
+  const token = await tokenSource();
   if (token === undefined) throw new ApiError('Sign in to go on.', 401, 'UNAUTHENTICATED');
   return `Bearer ${token}`;
 }

@@ -1,12 +1,17 @@
 import { QueryCache, QueryClient, MutationCache } from '@tanstack/react-query';
-import { endSession } from '../session/session';
 import { ApiError } from './api-error';
 
 const RETRIES = 2;
 
-/** A token that is no longer good ends the session: the sign-in page says why. */
+let onRefused: (reason: string) => void = () => undefined;
+
+/** Calls the listener with the reason when a token is no longer good. */
+export function onRefusedToken(listener: (reason: string) => void): void {
+  onRefused = listener;
+}
+
 function onError(error: Error): void {
-  if (error instanceof ApiError && error.status === 401) endSession(error.message);
+  if (error instanceof ApiError && error.status === 401) onRefused(error.message);
 }
 
 /** What the pages have read. Reads are tried again if that may help; writes never are. */

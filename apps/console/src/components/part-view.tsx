@@ -2,7 +2,7 @@ import { Anchor, Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
-import styles from '../pages/tasks/tasks.module.css';
+import styles from './part-view.module.css';
 
 interface Part {
   text?: string;
