@@ -75,6 +75,9 @@ describeConsole('tasks in the console', () => {
     await page.getByRole('button', { name: 'Send the answer' }).click();
     await page.getByText('The task has ended.').waitFor();
     await page.getByText('here it is').first().waitFor();
+    // One run for each of the two messages.
+    const runs = page.getByRole('table', { name: 'Runs of the task' });
+    await runs.getByRole('cell', { name: 'succeeded' }).nth(1).waitFor();
     expect(await page.getByLabel('Your answer').count()).toBe(0);
   });
 

@@ -65,7 +65,9 @@ describe('the requests of a tenant', () => {
     const pages: unknown[] = [];
     api.listing.list = async ({ tenantId }, page) => {
       pages.push([tenantId, page]);
-      return { tasks: [stored(ID)], more: pages.length === 1 };
+      const task = { ...stored(ID).task, metadata: { 'baton.usage': { inputTokens: 7, outputTokens: 2 } } };
+      const createdAt = new Date('2026-01-31T11:59:00.000Z');
+      return { tasks: [{ ...stored(ID), task, owner: 'token:1', createdAt }], more: pages.length === 1 };
     };
     const first = (await (await ask('?limit=1')).json()) as { requests: unknown; next_cursor: string };
     expect(first.requests).toEqual([
@@ -75,6 +77,9 @@ describe('the requests of a tenant', () => {
         context_id: 'context-1',
         state: 'completed',
         updated_at: '2026-01-31T12:00:00.000Z',
+        created_at: '2026-01-31T11:59:00.000Z',
+        owner: 'token:1',
+        usage: { input_tokens: 7, output_tokens: 2 },
       },
     ]);
     const [, last] = await outcome(await ask(`?cursor=${first.next_cursor}`));
@@ -86,18 +91,26 @@ describe('the requests of a tenant', () => {
     ]);
   });
 
-  it('are listed by state, agent, context and time', async () => {
+  it('are listed by state, agent, context, owner and time', async () => {
     const filters: unknown[] = [];
     api.listing.list = async (_caller, _page, filter) => {
       filters.push(filter);
       return { tasks: [], more: false };
     };
     const since = '2026-01-31T12:00:00.000Z';
-    for (const query of ['', `?state=input-required&agent=echo&context_id=c-1&since=${since}`, '?state=']) {
+    for (const query of [
+      '',
+      `?state=input-required&agent=echo&context_id=c-1&owner=token:1&since=${since}`,
+      '?state=',
+    ]) {
       expect((await ask(query)).status).toBe(200);
     }
     const state = TaskState.TASK_STATE_INPUT_REQUIRED;
-    expect(filters).toEqual([{}, { state, agentId: 'echo', contextId: 'c-1', since: new Date(since) }, {}]);
+    expect(filters).toEqual([
+      {},
+      { state, agentId: 'echo', contextId: 'c-1', owner: 'token:1', since: new Date(since) },
+      {},
+    ]);
     expect(await outcome(await ask('?agent=nobody'))).toMatchObject([
       404,
       { error: { status: 'AGENT_NOT_FOUND' } },
