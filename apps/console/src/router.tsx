@@ -3,16 +3,33 @@ import { queryClient } from './api/query-client';
 import { EmptyState } from './components/empty-state';
 import { ErrorView } from './components/error-view';
 import { agentsRoutes } from './pages/agents/routes';
+import { deadLettersRoutes } from './pages/dead-letters/routes';
 import { homeRoutes } from './pages/home/routes';
 import { playgroundRoutes } from './pages/playground/routes';
+import { schedulesRoutes } from './pages/schedules/routes';
+import { secretsRoutes } from './pages/secrets/routes';
 import { signInRoutes } from './pages/sign-in/routes';
 import { tasksRoutes } from './pages/tasks/routes';
+import { tokensRoutes } from './pages/tokens/routes';
+import { usageRoutes } from './pages/usage/routes';
+import { webhooksRoutes } from './pages/webhooks/routes';
 import { appRoute, rootRoute } from './shell/app-route';
 
 // Each folder of `pages` has a `routes.tsx`. Add its routes here, and its entry in `shell/navigation.ts`.
 const routeTree = rootRoute.addChildren([
   ...signInRoutes,
-  appRoute.addChildren([...homeRoutes, ...agentsRoutes, ...playgroundRoutes, ...tasksRoutes]),
+  appRoute.addChildren([
+    ...homeRoutes,
+    ...agentsRoutes,
+    ...playgroundRoutes,
+    ...tasksRoutes,
+    ...schedulesRoutes,
+    ...webhooksRoutes,
+    ...deadLettersRoutes,
+    ...usageRoutes,
+    ...secretsRoutes,
+    ...tokensRoutes,
+  ]),
 ]);
 
 export const router = createRouter({

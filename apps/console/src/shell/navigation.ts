@@ -13,4 +13,10 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Tasks', to: '/tasks', scopes: ['tasks:read', 'agents:call'] },
   { label: 'Agents', to: '/agents', scopes: ['agents:read', 'agents:write'] },
   { label: 'Playground', to: '/playground', scopes: ['agents:call'] },
+  { label: 'Schedules', to: '/schedules', scopes: ['tasks:read', 'schedules:write'] },
+  { label: 'Webhooks', to: '/webhooks', scopes: ['admin'] },
+  { label: 'Dead letters', to: '/dead-letters', scopes: ['tasks:read', 'agents:call'] },
+  { label: 'Usage and limits', to: '/usage', scopes: ['tasks:read', 'agents:call'] },
+  { label: 'Secrets', to: '/secrets', scopes: ['secrets:write'] },
+  { label: 'Tokens', to: '/tokens', scopes: ['admin'] },
 ];

@@ -1,0 +1,108 @@
+import { Alert, Button, Code, CopyButton, Group, Modal, Stack, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { ErrorView } from './error-view';
+
+/**
+ * A button that opens a form. `submit` sends what was filled in.
+ * @param submit resolves with a secret that is shown once, or with nothing
+ */
+export function FormButton({
+  label,
+  title,
+  children,
+  submit,
+}: {
+  label: string;
+  title: string;
+  children: ReactNode;
+  submit: (fields: FormData) => Promise<string | undefined>;
+}) {
+  const [isOpen, { open, close }] = useDisclosure(false);
+  const client = useQueryClient();
+  const mutation = useMutation({
+    mutationFn: submit,
+    onSuccess: async (secret) => {
+      if (secret === undefined) end();
+      await client.invalidateQueries();
+    },
+  });
+  const end = (): void => {
+    close();
+    mutation.reset();
+  };
+  return (
+    <>
+      <Button onClick={open}>{label}</Button>
+      <Modal
+        opened={isOpen}
+        onClose={end}
+        title={title}
+        closeOnClickOutside={false}
+        closeButtonProps={{ 'aria-label': 'Close' }}
+        transitionProps={{ duration: 0 }}
+      >
+        {mutation.data !== undefined ? (
+          <SecretOnce secret={mutation.data} onClose={end} />
+        ) : (
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              mutation.mutate(new FormData(event.currentTarget));
+            }}
+          >
+            <Stack>
+              {children}
+              {mutation.error && <ErrorView error={mutation.error} />}
+              <Group justify="flex-end">
+                <Button variant="default" onClick={end}>
+                  Cancel
+                </Button>
+                <Button type="submit" loading={mutation.isPending}>
+                  {label}
+                </Button>
+              </Group>
+            </Stack>
+          </form>
+        )}
+      </Modal>
+    </>
+  );
+}
+
+/** A secret that the server shows once. */
+function SecretOnce({ secret, onClose }: { secret: string; onClose: () => void }) {
+  return (
+    <Stack>
+      <Alert variant="default" title="Copy it now">
+        <Text size="sm">It is never shown again. If you lose it, make a new one.</Text>
+      </Alert>
+      <Code block tabIndex={0} aria-label="Secret">
+        {secret}
+      </Code>
+      <Group justify="flex-end">
+        <CopyButton value={secret}>
+          {({ copied, copy }) => (
+            <Button variant="default" onClick={copy}>
+              {copied ? 'Copied' : 'Copy'}
+            </Button>
+          )}
+        </CopyButton>
+        <Button onClick={onClose}>Done</Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** A field of a form as text, without spaces around it. Undefined if it is empty. */
+export function textOf(fields: FormData, name: string): string | undefined {
+  const value = fields.get(name);
+  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined;
+}
+
+/** The words of a field, which commas or spaces separate. Undefined: there are none. */
+export const wordsOf = (fields: FormData, name: string): string[] | undefined =>
+  textOf(fields, name)
+    ?.split(/[\s,]+/)
+    .filter(Boolean);

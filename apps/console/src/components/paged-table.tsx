@@ -1,0 +1,90 @@
+import { Button, Group, Skeleton, Stack, Table } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { ErrorView } from './error-view';
+
+/** A page of a list, as the REST API answers. */
+export interface ListPage<T> {
+  entries: T[];
+  next: string | null;
+}
+
+/** A column of a table. */
+export interface Column<T> {
+  title: string;
+  cell: (entry: T) => ReactNode;
+}
+
+/** A list of the REST API as a table, page after page. `empty` is shown while there is nothing in it. */
+export function PagedTable<T>({
+  name,
+  read,
+  idOf,
+  columns,
+  empty,
+}: {
+  /** What the list is of, for screen readers and as its key. */
+  name: string;
+  read: (cursor: string | undefined) => Promise<ListPage<T>>;
+  idOf: (entry: T) => string;
+  columns: readonly Column<T>[];
+  empty: ReactNode;
+}) {
+  const list = useInfiniteQuery({
+    queryKey: ['list', name],
+    queryFn: ({ pageParam }) => read(pageParam),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+  });
+  if (list.error && !list.data) {
+    return <ErrorView error={list.error} retry={() => void list.refetch()} />;
+  }
+  if (!list.data) return <Skeleton height="8rem" aria-label={`Loading ${name}`} role="status" />;
+  const entries = list.data.pages.flatMap((page) => page.entries);
+  if (entries.length === 0 && !list.hasNextPage) return empty;
+  return (
+    <Stack>
+      {list.error && <ErrorView error={list.error} retry={() => void list.refetch()} />}
+      <Table.ScrollContainer minWidth="40rem" type="native" tabIndex={0} aria-label={name} role="region">
+        <Table aria-label={name}>
+          <Table.Thead>
+            <Table.Tr>
+              {columns.map(({ title }) => (
+                <Table.Th key={title} scope="col">
+                  {title}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {entries.map((entry) => (
+              <Table.Tr key={idOf(entry)}>
+                {columns.map(({ title, cell }) => (
+                  <Table.Td key={title}>{cell(entry)}</Table.Td>
+                ))}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      {list.hasNextPage && (
+        <Group justify="center">
+          <Button
+            variant="default"
+            loading={list.isFetchingNextPage}
+            onClick={() => void list.fetchNextPage()}
+          >
+            Show more
+          </Button>
+        </Group>
+      )}
+    </Stack>
+  );
+}
+
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+/** A time in the zone of the reader. */
+export function Time({ at }: { at: string | null }) {
+  return at === null ? <>–</> : <time dateTime={at}>{TIME.format(new Date(at))}</time>;
+}

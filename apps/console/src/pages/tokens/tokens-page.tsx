@@ -1,0 +1,107 @@
+import { Badge, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { answerOf, api } from '../../api/client';
+import { ConfirmButton } from '../../components/confirm-button';
+import { EmptyState } from '../../components/empty-state';
+import { FormButton, textOf, wordsOf } from '../../components/form-button';
+import { PagedTable, Time } from '../../components/paged-table';
+import { ScopedPage } from '../../components/scoped';
+import { type Scope, useCaller } from '../../session/caller';
+
+/** What each scope lets a token do, in the order of the form. */
+const SCOPES: readonly [Scope, string][] = [
+  ['agents:call', 'send messages, see and cancel its own tasks'],
+  ['tasks:read', 'see the tasks of everybody'],
+  ['tasks:write', 'continue and cancel the tasks of everybody'],
+  ['tasks:approve', 'approve calls of tools'],
+  ['agents:read', 'see agents'],
+  ['agents:write', 'create and change agents'],
+  ['secrets:write', 'set secrets'],
+  ['schedules:write', 'create and change schedules'],
+  ['audit:read', 'read the audit log'],
+  ['admin', 'everything'],
+];
+
+/** The tokens of the tenant, for its administrators. A secret is shown once, when it is made. */
+export function TokensPage() {
+  return (
+    <ScopedPage title="Tokens" scopes={['admin']} actions={<CreateToken />}>
+      <PagedTable
+        name="Tokens"
+        read={async (cursor) => {
+          const page = await answerOf(api.GET('/v1/tokens', { params: { query: { cursor } } }));
+          return { entries: page.tokens, next: page.next_cursor };
+        }}
+        idOf={({ id }) => id}
+        columns={[
+          { title: 'Name', cell: ({ name }) => name },
+          { title: 'Begins with', cell: ({ prefix }) => `${prefix}…` },
+          { title: 'State', cell: ({ state }) => <Badge variant="outline">{state}</Badge> },
+          { title: 'May do', cell: ({ scopes }) => scopes.join(', ') },
+          { title: 'Agents', cell: ({ agents }) => agents?.join(', ') ?? 'all' },
+          { title: 'Last used', cell: ({ last_used_at: at }) => <Time at={at} /> },
+          { title: 'Expires', cell: ({ expires_at: at }) => <Time at={at} /> },
+          {
+            title: 'Actions',
+            cell: ({ id, name, state }) =>
+              state === 'active' && (
+                <Group gap="xs">
+                  <ConfirmButton
+                    label="Revoke"
+                    name={name}
+                    question={`Revoke the token ${name}?`}
+                    act={() => api.DELETE('/v1/tokens/{id}', { params: { path: { id } } })}
+                  >
+                    Programs that use it are refused at once. Its tasks and schedules go on.
+                  </ConfirmButton>
+                </Group>
+              ),
+          },
+        ]}
+        empty={
+          <EmptyState title="No tokens yet">
+            Programs and people call with a token. Give each its own, with the scopes that it needs.
+          </EmptyState>
+        }
+      />
+    </ScopedPage>
+  );
+}
+
+function CreateToken() {
+  const { can } = useCaller();
+  return (
+    <FormButton
+      label="Create token"
+      title="Create a token"
+      submit={async (fields) => {
+        const body = {
+          name: textOf(fields, 'name') ?? '',
+          scopes: fields.getAll('scopes') as Scope[],
+          ...(wordsOf(fields, 'agents') && { agents: wordsOf(fields, 'agents') }),
+        };
+        return (await answerOf(api.POST('/v1/tokens', { body }))).secret;
+      }}
+    >
+      <TextInput name="name" label="Name" description="What it is for" required />
+      <Stack gap="xs" role="group" aria-labelledby="token-scopes">
+        <Text size="sm" fw={500} id="token-scopes">
+          It may
+        </Text>
+        {SCOPES.filter(([scope]) => can(scope)).map(([scope, label]) => (
+          <Checkbox
+            key={scope}
+            name="scopes"
+            value={scope}
+            label={`${scope}: ${label}`}
+            defaultChecked={scope === 'agents:call'}
+          />
+        ))}
+      </Stack>
+      <TextInput
+        name="agents"
+        label="Only these agents"
+        description="Slugs with commas between them. Empty: all"
+      />
+    </FormButton>
+  );
+}

@@ -1,0 +1,217 @@
+import {
+  Alert,
+  Button,
+  Group,
+  NativeSelect,
+  Progress,
+  Skeleton,
+  Stack,
+  Table,
+  Text,
+  Title,
+} from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { answerOf, api, fetchApi } from '../../api/client';
+import type { components } from '../../api/schema';
+import { EmptyState } from '../../components/empty-state';
+import { ErrorView } from '../../components/error-view';
+import { ScopedPage } from '../../components/scoped';
+import { useCaller } from '../../session/caller';
+
+type Usage = components['schemas']['Usage'];
+type Key = Usage['by'];
+
+const KEYS: Readonly<Record<Key, string>> = {
+  day: 'Day (UTC)',
+  agent: 'Agent',
+  token: 'Token',
+  owner: 'Owner',
+  model: 'Model',
+};
+const PERIODS = {
+  '1': 'Last 24 hours',
+  '7': 'Last 7 days',
+  '30': 'Last 30 days',
+  '365': 'Last year',
+} as const;
+const DAY_MS = 86_400_000;
+const NUMBER = new Intl.NumberFormat();
+
+const sinceOf = (days: string): string => new Date(Date.now() - Number(days) * DAY_MS).toISOString();
+
+/** What tasks have used and cost, and how much of the limits of the tenant is used. */
+export function UsagePage() {
+  const { can } = useCaller();
+  const [by, setBy] = useState<Key>('day');
+  const [days, setDays] = useState('7');
+  const usage = useQuery({
+    queryKey: ['usage', by, days],
+    queryFn: () => answerOf(api.GET('/v1/usage', { params: { query: { by, since: sinceOf(days) } } })),
+  });
+  return (
+    <ScopedPage title="Usage and limits" scopes={['tasks:read', 'agents:call']}>
+      <Group align="flex-end">
+        <NativeSelect
+          label="By"
+          value={by}
+          onChange={({ currentTarget }) => setBy(currentTarget.value as Key)}
+          data={Object.entries(KEYS).map(([value, label]) => ({ value, label }))}
+        />
+        <NativeSelect
+          label="Period"
+          value={days}
+          onChange={({ currentTarget }) => setDays(currentTarget.value)}
+          data={Object.entries(PERIODS).map(([value, label]) => ({ value, label }))}
+        />
+        <Download by={by} days={days} />
+      </Group>
+      {usage.error && <ErrorView error={usage.error} retry={() => void usage.refetch()} />}
+      {usage.isPending && <Skeleton height="8rem" aria-label="Loading usage" role="status" />}
+      {usage.data && <UsageTable usage={usage.data} />}
+      {can('tasks:read') && <Limits />}
+    </ScopedPage>
+  );
+}
+
+/** Saves the same as CSV. */
+function Download({ by, days }: { by: Key; days: string }) {
+  const save = useMutation({
+    mutationFn: async () => {
+      const query = new URLSearchParams({ by, since: sinceOf(days), format: 'csv' });
+      const answer = await fetchApi(`/v1/usage?${query.toString()}`);
+      const link = document.createElement('a');
+      link.href = URL.createObjectURL(await answer.blob());
+      link.download = `usage-by-${by}.csv`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    },
+  });
+  return (
+    <>
+      <Button variant="default" loading={save.isPending} onClick={() => save.mutate()}>
+        Download CSV
+      </Button>
+      {save.error && <ErrorView error={save.error} />}
+    </>
+  );
+}
+
+function UsageTable({ usage }: { usage: Usage }) {
+  const { by, currency, usage: rows, unpriced_models: unpriced, complete } = usage;
+  if (rows.length === 0) {
+    return (
+      <EmptyState title="Nothing was used in this time" command={'npx baton send echo "Hello"'}>
+        Choose a longer period, or send a message to an agent.
+      </EmptyState>
+    );
+  }
+  const money = currency === null ? undefined : moneyIn(currency);
+  return (
+    <Stack gap="xs">
+      <Table.ScrollContainer minWidth="40rem" type="native" tabIndex={0} role="region" aria-label="Usage">
+        <Table aria-label="Usage">
+          <Table.Thead>
+            <Table.Tr>
+              {[KEYS[by], 'Tasks', 'Failed', 'Time (s)', 'Model calls', 'Input tokens', 'Output tokens'].map(
+                (title) => (
+                  <Table.Th key={title} scope="col">
+                    {title}
+                  </Table.Th>
+                ),
+              )}
+              {money && <Table.Th scope="col">Cost</Table.Th>}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {rows.map((row) => (
+              <Table.Tr key={row.key}>
+                <Table.Td>{row.key || 'none'}</Table.Td>
+                <Table.Td>{NUMBER.format(row.tasks)}</Table.Td>
+                <Table.Td>{NUMBER.format(row.failed)}</Table.Td>
+                <Table.Td>{NUMBER.format(Math.round(row.seconds))}</Table.Td>
+                <Table.Td>{NUMBER.format(row.calls)}</Table.Td>
+                <Table.Td>{NUMBER.format(row.input_tokens)}</Table.Td>
+                <Table.Td>{NUMBER.format(row.output_tokens)}</Table.Td>
+                {money && <Table.Td>{money(row.cost ?? 0)}</Table.Td>}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      {!money && <Text size="sm">The operator has set no prices (MODEL_PRICES), so there are no costs.</Text>}
+      {money && unpriced.length > 0 && (
+        <Text size="sm">These models have no price, so they are in no cost: {unpriced.join(', ')}.</Text>
+      )}
+      {!complete && (
+        <Alert variant="default" title="There is more">
+          Some tasks are not counted. Choose a shorter period, or try again later.
+        </Alert>
+      )}
+    </Stack>
+  );
+}
+
+/** Writes sums of money. The operator can name the currency by any word. */
+function moneyIn(currency: string): (sum: number) => string {
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 4 };
+  const format = new Intl.NumberFormat(undefined, digits);
+  return (sum) => `${format.format(sum)} ${currency}`;
+}
+
+/** The limits with a count, as bars, then those of single requests and tasks. */
+function Limits() {
+  const { data, error, refetch } = useQuery({
+    queryKey: ['limits'],
+    queryFn: () => answerOf(api.GET('/v1/limits')),
+  });
+  if (error) return <ErrorView error={error} retry={() => void refetch()} />;
+  if (!data) return <Skeleton height="8rem" aria-label="Loading limits" role="status" />;
+  return (
+    <section aria-labelledby="limits">
+      <Title order={2} size="h4" id="limits" mb="xs">
+        Limits
+      </Title>
+      <Table aria-label="Limits">
+        <Table.Thead>
+          <Table.Tr>
+            {['Limit', 'Used', 'At most', 'Share'].map((title) => (
+              <Table.Th key={title} scope="col">
+                {title}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {data.limits.map(({ name, counts, max, used }) => {
+            const share = max === null || used === null ? undefined : Math.min(100, (used / max) * 100);
+            return (
+              <Table.Tr key={name}>
+                <Table.Td>
+                  <Text size="sm" fw={500}>
+                    {name}
+                  </Text>
+                  <Text size="xs">{counts}</Text>
+                </Table.Td>
+                <Table.Td>{used === null ? '–' : NUMBER.format(used)}</Table.Td>
+                <Table.Td>{max === null ? 'no limit' : NUMBER.format(max)}</Table.Td>
+                <Table.Td miw="10rem">
+                  {share !== undefined && (
+                    <Progress
+                      value={share}
+                      color={share >= 90 ? 'red' : 'blue'}
+                      aria-label={`${name} used`}
+                    />
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            );
+          })}
+        </Table.Tbody>
+      </Table>
+      <Text size="sm" mt="xs">
+        Only the operator changes limits.
+      </Text>
+    </section>
+  );
+}

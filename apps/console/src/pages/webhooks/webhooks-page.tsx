@@ -1,0 +1,121 @@
+import { Alert, Badge, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { answerOf, api } from '../../api/client';
+import { ConfirmButton } from '../../components/confirm-button';
+import { EmptyState } from '../../components/empty-state';
+import { ErrorView } from '../../components/error-view';
+import { FormButton, textOf, wordsOf } from '../../components/form-button';
+import { PagedTable, Time } from '../../components/paged-table';
+import { ScopedPage } from '../../components/scoped';
+
+const STATES = ['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
+type State = (typeof STATES)[number];
+
+/** The webhooks of the tenant, for its administrators. */
+export function WebhooksPage() {
+  const test = useMutation({
+    mutationFn: async ({ id, url }: { id: string; url: string }) => ({
+      url,
+      ...(await answerOf(api.POST('/v1/webhooks/{id}/test', { params: { path: { id } } }))),
+    }),
+  });
+  return (
+    <ScopedPage title="Webhooks" scopes={['admin']} actions={<CreateWebhook />}>
+      {test.error && <ErrorView error={test.error} title="The test could not be sent" />}
+      {test.data && (
+        <Alert
+          role="status"
+          variant="default"
+          title={
+            test.data.delivered ? 'The receiver has taken the test' : 'The receiver has not taken the test'
+          }
+        >
+          {test.data.url}: {test.data.error ?? `HTTP ${String(test.data.status)}`}
+        </Alert>
+      )}
+      <PagedTable
+        name="Webhooks"
+        read={async (cursor) => {
+          const page = await answerOf(api.GET('/v1/webhooks', { params: { query: { cursor } } }));
+          return { entries: page.webhooks, next: page.next_cursor };
+        }}
+        idOf={({ id }) => id}
+        columns={[
+          { title: 'URL', cell: ({ url }) => url },
+          { title: 'Agents', cell: ({ agents }) => agents?.join(', ') ?? 'all' },
+          { title: 'States', cell: ({ states }) => states?.join(', ') ?? 'all' },
+          {
+            title: 'State',
+            cell: ({ enabled }) => <Badge variant="outline">{enabled ? 'enabled' : 'disabled'}</Badge>,
+          },
+          { title: 'Changed', cell: ({ updated_at: at }) => <Time at={at} /> },
+          {
+            title: 'Actions',
+            cell: ({ id, url }) => (
+              <Group gap="xs" wrap="nowrap">
+                <Button
+                  size="compact-sm"
+                  variant="default"
+                  aria-label={`Test ${url}`}
+                  loading={test.isPending && test.variables.id === id}
+                  onClick={() => test.mutate({ id, url })}
+                >
+                  Test
+                </Button>
+                <ConfirmButton
+                  label="Delete"
+                  name={url}
+                  question="Delete this webhook?"
+                  act={() => api.DELETE('/v1/webhooks/{id}', { params: { path: { id } } })}
+                >
+                  {url} is told of nothing more, not even of what was still to be delivered.
+                </ConfirmButton>
+              </Group>
+            ),
+          },
+        ]}
+        empty={
+          <EmptyState
+            title="No webhooks yet"
+            command="npx baton webhooks create https://example.com/baton --state completed failed"
+          >
+            A webhook tells a URL of yours when tasks change their state. Its deliveries are signed.
+          </EmptyState>
+        }
+      />
+    </ScopedPage>
+  );
+}
+
+function CreateWebhook() {
+  return (
+    <FormButton
+      label="Create webhook"
+      title="Create a webhook"
+      submit={async (fields) => {
+        const states = fields.getAll('states') as State[];
+        const body = {
+          url: textOf(fields, 'url') ?? '',
+          ...(wordsOf(fields, 'agents') && { agents: wordsOf(fields, 'agents') }),
+          ...(states.length > 0 && { states }),
+        };
+        return (await answerOf(api.POST('/v1/webhooks', { body }))).secret;
+      }}
+    >
+      <TextInput name="url" label="URL" description="It gets a POST for each change" required />
+      <TextInput
+        name="agents"
+        label="Only these agents"
+        description="Slugs with commas between them. Empty: all"
+      />
+      <Stack gap="xs" role="group" aria-labelledby="webhook-states">
+        <Text size="sm" fw={500} id="webhook-states">
+          Only these states (none: all)
+        </Text>
+        {STATES.map((state) => (
+          <Checkbox key={state} name="states" value={state} label={state} />
+        ))}
+      </Stack>
+    </FormButton>
+  );
+}

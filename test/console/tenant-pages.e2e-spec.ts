@@ -1,0 +1,154 @@
+import type { Page } from 'playwright-core';
+import { randomBytes } from 'node:crypto';
+import { ConsoleStack, describeConsole } from '../support/console.js';
+import type { TestTenant } from '../support/stack.js';
+
+describeConsole('the pages of a tenant', () => {
+  let baton: ConsoleStack;
+  let tenant: TestTenant;
+  beforeAll(async () => {
+    const prices = '{"openai/*":{"input":1,"output":2}}';
+    baton = await ConsoleStack.start({
+      env: {
+        MODEL_PRICES: prices,
+        LIMIT_TOKENS_PER_DAY: '1000',
+        BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+      },
+    });
+    tenant = await baton.stack.createTenant('admin');
+  });
+  afterEach(() => baton.expectNoFaults());
+  afterAll(() => baton.stop());
+
+  /** A page with its heading there. */
+  async function open(path: string, title: string, token = tenant.token): Promise<Page> {
+    const page = await baton.open({ token, path });
+    await page.getByRole('heading', { name: title, level: 1 }).waitFor();
+    return page;
+  }
+  const dialog = (page: Page) => page.getByRole('dialog');
+  const row = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text });
+
+  it('set secrets, whose values nobody sees again, and delete them after a question', async () => {
+    const page = await open('/secrets', 'Secrets');
+    await page.getByRole('heading', { name: 'No secrets yet' }).waitFor();
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Set secret' }).click();
+    await dialog(page).getByLabel('Name').fill('crm');
+    await dialog(page).getByLabel('Value').fill('top-secret-value');
+    await dialog(page).getByLabel('Origins').fill('https://crm.example.com');
+    await baton.expectAccessible(page);
+    await dialog(page).getByRole('button', { name: 'Set secret' }).click();
+    await row(page, 'https://crm.example.com').waitFor();
+    expect(await page.content()).not.toContain('top-secret-value');
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Delete crm' }).click();
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'No secrets yet' }).waitFor();
+  });
+
+  it('say which field is wrong', async () => {
+    baton.expectFaults(/400/);
+    const page = await open('/secrets', 'Secrets');
+    await page.getByRole('button', { name: 'Set secret' }).click();
+    await dialog(page).getByLabel('Name').fill('crm');
+    await dialog(page).getByLabel('Value').fill('x');
+    await dialog(page).getByLabel('Origins').fill('nowhere');
+    await dialog(page).getByRole('button', { name: 'Set secret' }).click();
+    await dialog(page).getByRole('alert').waitFor();
+  });
+
+  it('create tokens, show their secret once, and revoke them', async () => {
+    const page = await open('/tokens', 'Tokens');
+    await page.getByRole('button', { name: 'Create token' }).click();
+    await dialog(page).getByLabel('Name').fill('for the shop');
+    await dialog(page).getByRole('button', { name: 'Create token' }).click();
+    const secret = await dialog(page).getByLabel('Secret', { exact: true }).textContent();
+    await baton.expectAccessible(page);
+    const whoami = () => fetch(`${baton.url}/v1/whoami`, { headers: { authorization: `Bearer ${secret!}` } });
+    expect(await (await whoami()).json()).toMatchObject({ scopes: ['agents:call'] });
+    await dialog(page).getByRole('button', { name: 'Done' }).click();
+    await row(page, 'for the shop').getByText('active').waitFor();
+    expect(await page.content()).not.toContain(secret!);
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Revoke for the shop' }).click();
+    await dialog(page).getByText('are refused at once').waitFor();
+    await dialog(page).getByRole('button', { name: 'Revoke' }).click();
+    await row(page, 'for the shop').getByText('revoked').waitFor();
+    expect((await whoami()).status).toBe(401);
+  });
+
+  it('create webhooks, test them, and delete them', async () => {
+    const page = await open('/webhooks', 'Webhooks');
+    await page.getByRole('heading', { name: 'No webhooks yet' }).waitFor();
+    await page.getByRole('button', { name: 'Create webhook' }).click();
+    await dialog(page).getByLabel('URL').fill('https://1.1.1.1/baton');
+    await dialog(page).getByLabel('completed').check();
+    await baton.expectAccessible(page);
+    await dialog(page).getByRole('button', { name: 'Create webhook' }).click();
+    expect(await dialog(page).getByLabel('Secret', { exact: true }).textContent()).toMatch(/^whsec_/);
+    await dialog(page).getByRole('button', { name: 'Done' }).click();
+    await row(page, '1.1.1.1').getByText('completed').waitFor();
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Delete https://1.1.1.1/baton' }).click();
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'No webhooks yet' }).waitFor();
+  });
+
+  it('create schedules, run, pause and delete them', async () => {
+    const page = await open('/schedules', 'Schedules');
+    await page.getByRole('heading', { name: 'No schedules yet' }).waitFor();
+    await page.getByRole('button', { name: 'Create schedule' }).click();
+    await dialog(page).getByLabel('Name').fill('nightly');
+    await dialog(page).getByLabel('Agent').fill('echo');
+    await dialog(page).getByLabel('Message').fill('Make the report');
+    await dialog(page).getByLabel('Times').fill('0 3 * * *');
+    await baton.expectAccessible(page);
+    await dialog(page).getByRole('button', { name: 'Create schedule' }).click();
+    await row(page, 'nightly').getByText('0 3 * * *').waitFor();
+    await page.getByRole('button', { name: 'Run nightly now' }).click();
+    await page.getByRole('status').getByText('A task was made').waitFor();
+    await page.getByRole('button', { name: 'Pause nightly' }).click();
+    await row(page, 'nightly').getByText('paused').waitFor();
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Delete nightly' }).click();
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'No schedules yet' }).waitFor();
+  });
+
+  it('say what comes to the dead letters', async () => {
+    const page = await open('/dead-letters', 'Dead letters');
+    await page.getByRole('heading', { name: 'No dead runs' }).waitFor();
+    await page.getByRole('heading', { name: 'No dead push notifications' }).waitFor();
+    await baton.expectAccessible(page);
+  });
+
+  it('show what was used, as a table and as CSV, and how much of the limits', async () => {
+    const page = await open('/usage', 'Usage and limits');
+    await page
+      .getByRole('row', { name: /^tokensPerDay/ })
+      .getByText('1,000')
+      .waitFor();
+    await page.getByRole('progressbar', { name: 'tokensPerDay used' }).waitFor({ state: 'attached' });
+    await page.getByLabel('By').selectOption('token');
+    await page.getByRole('columnheader', { name: 'Token', exact: true }).waitFor();
+    await page.getByText('0.00 USD').first().waitFor();
+    await baton.expectAccessible(page);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download CSV' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe('usage-by-token.csv');
+  });
+
+  it('are shown to tokens that may see them only', async () => {
+    const token = await baton.stack.createToken(tenant.slug, 'agents:call');
+    const page = await open('/tokens', 'Tokens', token);
+    await page.getByRole('heading', { name: 'Your token may not see this page' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Create token' }).count()).toBe(0);
+    const links = await page.getByRole('navigation').getByRole('link').allTextContents();
+    expect(links.filter((link) => /Secrets|Tokens|Webhooks|Schedules/.test(link))).toEqual([]);
+    expect(links).toContain('Dead letters');
+    await baton.expectAccessible(page);
+  });
+});
