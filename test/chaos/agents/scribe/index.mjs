@@ -12,7 +12,8 @@ const part = (value) => ({ content: { $case: 'text', value }, filename: '', medi
  * One line a chunk: "<execution> <worker's pid> <turn>.<line> <what the user said>". Whoever reads the log sees
  * which execution wrote which line, so two that write at once show. Every turn but the last ends with a
  * question. `metadata.scribe` of each message says how many turns there are, lines a turn, and ms between them. With an
- * even number of lines each of them is a durable step, and with a multiple of four the turn is suspended in its middle.
+ * even number of lines each of them is a durable step, and the execution begins with `dddd`. With a multiple of four the turn
+ * is suspended in its middle.
  */
 export default class Scribe {
   #stop = new AbortController();
@@ -21,11 +22,13 @@ export default class Scribe {
     const { turns, lines, delayMs } = userMessage.metadata.scribe;
     const said = userMessage.parts.map(({ content }) => content?.value).join('');
     const turn = task ? task.history.filter(({ role }) => role === USER).length : 1;
-    const me = `${randomUUID().slice(0, 8)} ${process.pid}`;
+    const isDurable = lines % 2 === 0;
+    const id = randomUUID().slice(0, 8);
+    const me = `${isDurable ? `dddd${id.slice(4)}` : id} ${process.pid}`;
     const artifactId = `turn-${turn}`;
     for (let line = 1; line <= lines; line++) {
       const wait = () => delay(delayMs, undefined, { signal: this.#stop.signal });
-      await (lines % 2 === 0 ? context.step('line', wait) : wait());
+      await (isDurable ? context.step('line', wait) : wait());
       if (lines % 4 === 0 && line === lines / 2) await context.sleep('middle', 1_200);
       const artifact = { artifactId, name: artifactId, parts: [part(`${me} ${turn}.${line} ${said}`)] };
       // Never says where it begins: that a new attempt replaces what the dead one had said is Baton's to see to.
