@@ -12,7 +12,7 @@ import {
   textPart,
   type Turn,
 } from './runtime.js';
-import type { BatonCallContext } from './author/steps.js';
+import type { BatonCallContext } from './runtimes/executor/child/steps.js';
 import { BUILTIN_AGENTS } from './builtins.js';
 import { assertConfig } from './runtime-configs.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';

@@ -27,9 +27,9 @@ import { OperatorTokenStore } from './tenants/operator-token.store.js';
 import { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 import { TenantStore } from './tenants/tenant.store.js';
 import { TokenStore } from './tenants/token.store.js';
-import { TokenUsageStore } from './tenants/token-usage.store.js';
+import { TokenUsageStore } from './usage/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';
-import { UsageHoursStore } from './tenants/usage-hours.js';
+import { UsageHoursStore } from './usage/usage-hours.js';
 import { UsageStore } from './tenants/usage.store.js';
 import { WebhookStore } from './push/webhook.store.js';
 

@@ -30,7 +30,7 @@ export {
   TooManyChildrenError,
   TooManyWaitingError,
 } from './tasks/turn-acceptance.js';
-export { type SpentTokens, type TokenReservation, TokenUsageStore } from './tenants/token-usage.store.js';
+export { type SpentTokens, type TokenReservation, TokenUsageStore } from './usage/token-usage.store.js';
 export { LimitReachedError } from './tenants/tenant-room.js';
 export {
   USAGE_DAYS,
@@ -40,7 +40,7 @@ export {
   type UsageKey,
   type UsageReport,
   type UsageSums,
-} from './tenants/usage-hours.js';
+} from './usage/usage-hours.js';
 export { type LimitUse, type TenantUsage, UsageStore } from './tenants/usage.store.js';
 export { type JournalRecord, JournalStore, type StepRecord } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';

@@ -1,4 +1,4 @@
 // The package `@baton/agent`, for authors of agents in code. It imports nothing of Baton by its aliases, because an
 // agent's folder does not know them.
 export { type ExecutorRun, type RunOptions, runExecutor } from './run-executor.js';
-export type * from './steps.js';
+export type * from '../runtimes/executor/child/steps.js';

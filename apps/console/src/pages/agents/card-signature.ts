@@ -1,4 +1,4 @@
-import '../playground/buffer';
+import '../../api/buffer';
 import { verifyAgentCardSignature } from '@a2a-js/sdk';
 import { createRemoteJWKSet } from 'jose';
 

@@ -1,4 +1,4 @@
-import './buffer';
+import '../../api/buffer';
 import { SendMessageRequest, StreamResponse } from '@a2a-js/sdk';
 import {
   type Client,

@@ -1,13 +1,6 @@
 import { Message, type Part } from '@a2a-js/sdk';
 import { setImmediate as nextTick, setTimeout as delay } from 'node:timers/promises';
-import type {
-  AgentReply,
-  CallOptions,
-  DurableSteps,
-  Duration,
-  StepCall,
-  StepOptions,
-} from '../../../author/steps.js';
+import type { AgentReply, CallOptions, DurableSteps, Duration, StepCall, StepOptions } from './steps.js';
 import { cut } from '../protocol.js';
 import {
   type Parked,
