@@ -2,6 +2,7 @@ import { Message, Role, StreamResponse, Task } from '@a2a-js/sdk';
 import type { AgentExecutionEvent } from '@a2a-js/sdk/server';
 import { randomUUID } from 'node:crypto';
 import { TurnBus, requestContext } from '../runtimes/executor/child/hosted-turn.js';
+import { type StepAnswers, localSteps } from './local-steps.js';
 
 /** An `AgentExecutor` of any copy of `@a2a-js/sdk`. */
 interface Executor {
@@ -9,7 +10,8 @@ interface Executor {
   cancelTask(taskId: string, bus: never): Promise<void>;
 }
 
-export interface RunOptions {
+/** With `answers` and `replies` for the durable steps that wait for others. */
+export interface RunOptions extends StepAnswers {
   /** The stored task, for a second turn: the executor finds it in its context. Default: the task is new. */
   task?: Task;
   /** URIs of the extensions that the caller asks for. */
@@ -39,7 +41,7 @@ const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 export async function runExecutor(
   executor: Executor | (new () => Executor),
   message: string | Message,
-  { task, extensions = [] }: RunOptions = {},
+  { task, extensions = [], ...stepAnswers }: RunOptions = {},
 ): Promise<ExecutorRun> {
   const json: string[] = [];
   const sink = { maxEventBytes: MAX_EVENT_BYTES, event: (text: string) => void json.push(text), finished };
@@ -51,6 +53,7 @@ export async function runExecutor(
     message: Message.toJSON({ ...sent, taskId, contextId }),
     ...(task && { task: Task.toJSON(task) }),
   });
+  Object.assign(context.context, localSteps(stepAnswers));
   const instance = typeof executor === 'function' ? new executor() : executor;
   const bus = new TurnBus(sink, () => context.context.activatedExtensions ?? []);
   await instance.execute(context as never, bus as never);

@@ -43,22 +43,22 @@ export interface CallOptions {
   taskId?: string;
 }
 
-/** Steps of a task. A finished step is never run again, also after a crash. A name may be used several times. */
+/** Steps of a task. A finished step is never run again, also after a crash. A name may be used several times. The functions need no `this`. */
 export interface DurableSteps {
   /**
    * Runs a function once and stores its result, a JSON value of at most 256 KiB. Later attempts get the stored result. The
    * step in flight when a process dies is run again. Rejects with a `StepError` after the last try.
    */
-  step<T>(name: string, run: (call: StepCall) => T | Promise<T>, options?: StepOptions): Promise<T>;
+  step: <T>(name: string, run: (call: StepCall) => T | Promise<T>, options?: StepOptions) => Promise<T>;
   /** Waits. A long sleep takes no worker and no slot, and survives restarts. */
-  sleep(name: string, duration: Duration | Date): Promise<void>;
+  sleep: (name: string, duration: Duration | Date) => Promise<void>;
   /** Asks the caller: the task becomes `input-required`. Resolves with the caller's next message, on any worker. */
-  waitForInput(name: string, question: string | Part[]): Promise<Message>;
+  waitForInput: (name: string, question: string | Part[]) => Promise<Message>;
   /**
    * Gives a task to another agent of the tenant and waits for its answer without worker and slot. Rejects with a
    * `StepError` if the agent fails, refuses or is canceled, and if a limit or a circle forbids the call.
    */
-  callAgent(name: string, agent: string, message: string, options?: CallOptions): Promise<AgentReply>;
+  callAgent: (name: string, agent: string, message: string, options?: CallOptions) => Promise<AgentReply>;
 }
 
 /** The type of `requestContext.context` on Baton. */

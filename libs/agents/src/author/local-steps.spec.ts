@@ -1,0 +1,45 @@
+import { TaskState } from '@a2a-js/sdk';
+import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
+import { runExecutor } from './run-executor.js';
+import type { BatonCallContext, DurableSteps } from '../runtimes/executor/child/steps.js';
+
+/** An executor that says what its steps give. */
+const executorOf = (code: (steps: DurableSteps) => Promise<unknown>) => ({
+  execute: async ({ taskId, contextId, context }: RequestContext, bus: ExecutionEventBus) => {
+    const text = JSON.stringify(await code(context as BatonCallContext));
+    const message = { messageId: 'm', role: 2, parts: [{ content: { $case: 'text', value: text } }] };
+    const status = { state: TaskState.TASK_STATE_COMPLETED, message };
+    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status } as never));
+  },
+  cancelTask: () => Promise.resolve(),
+});
+
+describe('durable steps in a unit test', () => {
+  it('run at once, and the test answers for the caller and for other agents', async () => {
+    let tries = 0;
+    const executor = executorOf(async ({ step, sleep, waitForInput, callAgent }) => {
+      const at = await step('fails once', () => {
+        tries += 1;
+        if (tries === 1) throw new Error('not yet');
+        return new Date(0);
+      });
+      await sleep('long', '300d');
+      const { parts } = await waitForInput('name', 'Your name?');
+      const { content } = await callAgent('ask', 'helper', 'help');
+      return [at, parts[0]?.content?.value, content];
+    });
+    const { text } = await runExecutor(executor, 'hi', {
+      answers: { name: 'Ada' },
+      replies: { ask: { a: 1 } },
+    });
+    expect(text).toBe('["1970-01-01T00:00:00.000Z","Ada",{"a":1}]');
+  });
+
+  it('are checked as Baton checks them, and say what the test has left out', async () => {
+    const refused = (code: (steps: DurableSteps) => Promise<unknown>) =>
+      expect(runExecutor(executorOf(code), 'hi')).rejects;
+    await refused(({ step }) => step('big', () => 'x'.repeat(300_000))).toThrow('at most 262144 bytes');
+    await refused(({ waitForInput }) => waitForInput('name', 'Who?')).toThrow('add it to answers');
+    await refused(({ callAgent }) => callAgent('ask', 'helper', 'help')).toThrow('add it to replies');
+  });
+});
