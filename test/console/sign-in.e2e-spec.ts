@@ -1,3 +1,4 @@
+import { rawRequest } from '../../apps/api/src/testing/raw-request.js';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -12,14 +13,14 @@ describeConsole('sign-in to the console', () => {
   afterAll(() => baton.stop());
 
   it('leads from the root over the sign-in to the page that was asked for', async () => {
-    const page = await baton.open({ path: '/tasks?state=TASK_STATE_FAILED' });
+    const page = await baton.open({ path: '/tasks?state=failed' });
     await page.getByRole('heading', { name: 'Sign in to Baton' }).waitFor();
     await baton.expectAccessible(page);
     await page.getByLabel('Token').first().fill(tenant.token);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/console/tasks');
-    expect(page.url()).toContain('TASK_STATE_FAILED');
+    expect(page.url()).toContain('failed');
     expect(page.url()).not.toContain(tenant.token);
     const stored = await page.evaluate<string[]>(
       '[JSON.stringify(sessionStorage), JSON.stringify(localStorage)]',
@@ -61,6 +62,73 @@ describeConsole('sign-in to the console', () => {
     expect((await fetch(`${baton.url}/v1/tokens/${own.id}`, { method: 'DELETE', headers })).status).toBe(200);
     await page.reload();
     await page.getByText('the token was revoked').waitFor();
+  });
+
+  it('is a page that runs nothing but its own files, at any path, and is never stored', async () => {
+    const html = { accept: 'text/html' };
+    const root = await fetch(baton.url, { headers: html, redirect: 'manual' });
+    expect([root.status, root.headers.get('location')]).toEqual([302, '/console']);
+    expect((await fetch(baton.url, { headers: { accept: 'application/json' } })).status).toBe(405);
+    const pages = await Promise.all(
+      ['/console', '/console/tasks/any'].map((path) => fetch(baton.url + path)),
+    );
+    const nonces = await Promise.all(
+      pages.map(async (page) => {
+        expect(page.headers.get('cache-control')).toBe('no-store');
+        const policy = page.headers.get('content-security-policy') ?? '';
+        expect(policy).toMatch(/default-src 'none'; script-src 'self'; style-src 'self' 'nonce-[\w-]+';/);
+        expect(policy).not.toMatch(/unsafe|\*/);
+        const nonce = /'nonce-([\w-]+)'/.exec(policy)?.[1] ?? '';
+        expect(await page.text()).toContain(`nonce="${nonce}"`);
+        return nonce;
+      }),
+    );
+    expect(new Set(nonces).size).toBe(2);
+  });
+
+  it('has files that browsers keep, packed, and none but those of the build', async () => {
+    const [asset = ''] =
+      /\/console\/assets\/index-[\w-]+\.js/.exec(await (await fetch(`${baton.url}/console`)).text()) ?? [];
+    const file = await fetch(baton.url + asset);
+    expect(Object.fromEntries(file.headers)).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-encoding': 'gzip',
+      'content-type': expect.stringMatching(/^text\/javascript/),
+    });
+    const etag = file.headers.get('etag') ?? '';
+    // A fetch with such a header asks for no copy.
+    const again = await rawRequest(baton.url + asset, {
+      headers: { 'if-none-match': etag, 'accept-encoding': 'gzip' },
+    });
+    expect([etag === '', again.status]).toEqual([false, 304]);
+    const plain = await fetch(baton.url + asset, { headers: { 'accept-encoding': 'identity' } });
+    expect([plain.headers.get('content-encoding'), await plain.text()]).toEqual([null, await file.text()]);
+    for (const path of ['none.js', '..%2findex.html', '..%2f..%2fapps%2fapi%2fsrc%2fmain.js', '%2e%2e']) {
+      const answer = await fetch(`${baton.url}/console/assets/${path}`);
+      expect([path, (await answer.text()).includes('require(')]).toEqual([path, false]);
+    }
+    expect((await fetch(`${baton.url}/console/assets/none.js`)).status).toBe(404);
+  });
+
+  it('is not at a host that is bound to an agent', async () => {
+    await baton.stack.baton(
+      'hosts',
+      'bind',
+      'agent.example',
+      '--tenant',
+      tenant.slug,
+      '--agent',
+      'echo',
+      '--public',
+    );
+    const statusAt = async (path: string): Promise<number> =>
+      (await rawRequest(baton.url + path, { headers: { host: 'agent.example', accept: 'text/html' } }))
+        .status;
+    expect([
+      await statusAt('/console'),
+      await statusAt('/console/settings.json'),
+      await statusAt('/'),
+    ]).toEqual([404, 404, 200]);
   });
 
   it('is readable in the dark', async () => {

@@ -57,17 +57,21 @@ describe('a list', () => {
     expect(tasks.map(({ task }) => task.id)).toEqual([first.task.id, second.task.id]);
   });
 
-  it('filters by agent, context, state and time', async () => {
+  it('filters by agent, context, owner, state and time', async () => {
     const tenantId = randomUUID();
     const waiting = newTask({ tenantId });
     const working = newTask({ tenantId });
     await stores.tasks.create(waiting);
+    const owned = { ...newTask({ tenantId }), owner: 'token:1' };
+    await stores.tasks.create(owned);
     await stores.tasks.create(newTask({ tenantId, agentId: 'other' }));
     const run = await startTask(stores, working);
     const ids = async (more: object): Promise<string[]> =>
       (await stores.tasks.list({ ...filter(tenantId), ...more })).tasks.map(({ task }) => task.id);
     expect(await ids({ contextId: waiting.task.contextId })).toEqual([waiting.task.id]);
     expect(await ids({ contextId: 'unknown' })).toEqual([]);
+    expect(await ids({ owner: 'token:1' })).toEqual([owned.task.id]);
+    expect(await ids({ owner: 'token:1', own: { owner: 'token:2', unowned: true } })).toEqual([]);
     expect(await ids({ state: TASK_STATE_WORKING })).toEqual([working.task.id]);
     expect(await ids({ agentId: 'nobody' })).toEqual([]);
     const changed = new Date(run.snapshot.task.status!.timestamp!);

@@ -24,7 +24,9 @@ const TITLES = ['State', 'Task', 'Agent', 'Context', 'Owner', 'Age', 'Duration',
 
 /** The tasks that the caller sees, the newest status first: live, and however many there are. */
 export function TasksPage() {
-  const filters = route.useSearch();
+  // The router adds what nobody has validated.
+  const search = route.useSearch();
+  const filters = useMemo(() => readFilters(search), [search]);
   const { tasks, total, error, isPending, hasMore, isFetchingMore, readMore, retry } = useTasks(filters);
   const names = useAgentNames();
   const shown = useMemo(() => matching(tasks, filters.text, names), [tasks, filters.text, names]);
