@@ -3,7 +3,8 @@
 // first one that fills the caches. So periodic work (sweeps, clocks) does not count.
 // LIST=1 prints the files.
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { createRequire, SourceMap } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'undici';
 
@@ -11,28 +12,35 @@ const require = createRequire(import.meta.url);
 require('../test/support/load-typescript.js');
 const { startServices } = require('../test/support/services.ts');
 const MESSAGES = 25;
-const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
+const ROOT = fileURLToPath(new URL('../', import.meta.url));
+const DIST = join(ROOT, 'dist/');
 
-/** Finds the file of a function in a process's bundle. There a comment with the file's path stands before its code. */
+/** Finds the file of a function in a process's bundle, by the source map of the bundle. */
 class Bundle {
   #source;
-  #starts;
+  #lines = [0];
+  #map;
+  #folder;
 
   constructor(path) {
     this.#source = readFileSync(path, 'utf8');
-    const comments = this.#source.matchAll(/^\/\/ (\S+\.[cm]?js)$/gm);
-    this.#starts = [...comments].map(({ 1: file, index }) => ({ file, index }));
+    for (const { index } of this.#source.matchAll(/\n/g)) this.#lines.push(index + 1);
+    this.#map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')));
+    this.#folder = dirname(path);
   }
 
+  /** Path of the file in the repository. */
   fileAt(offset) {
-    return this.#starts.findLast(({ index }) => index <= offset)?.file ?? '';
+    const line = this.#lines.findLastIndex((start) => start <= offset);
+    const { originalSource = '' } = this.#map.findEntry(line, offset - this.#lines[line]);
+    return relative(ROOT, resolve(this.#folder, originalSource));
   }
 
   /** Whether a function is a getter with which a compiled module exports: `get name() {` or `get: function() {`. */
   isExport(name, offset) {
     return (
       name.startsWith('get ') ||
-      /\bget: (\/\*.*?\*\/ __name\()?$/.test(this.#source.slice(offset - 40, offset))
+      /\bget:(\/\*.*?\*\/)?(__name\()?$/.test(this.#source.slice(offset - 40, offset))
     );
   }
 }
@@ -74,8 +82,7 @@ class Inspected {
         const bundle = this.#bundles.get(path);
         if (count === 0 || bundle.isExport(functionName, startOffset)) continue;
         const file = bundle.fileAt(startOffset);
-        if (file.startsWith('dist/'))
-          functions.add(`${file.slice('dist/'.length)} ${functionName}@${startOffset}`);
+        if (/^(apps|libs)\/.*\.ts$/.test(file)) functions.add(`${file} ${functionName}@${startOffset}`);
       }
     }
     return functions;
