@@ -33,6 +33,7 @@ const USERS: Readonly<Record<string, string>> = {
   'tenants/usage.store.ts': 'which tenants are to be counted',
   'tenants/token.store.ts': 'a token is looked up before its tenant is known',
   'tenants/operator-token.store.ts': 'tokens of operators belong to no tenant',
+  'usage/usage-hours.ts': 'which tenants have ended tasks that are to be added',
   'dispatch/worker.store.ts': 'workers, which run the tasks of all tenants',
 };
 

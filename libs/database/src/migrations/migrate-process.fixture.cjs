@@ -9,7 +9,8 @@ require.extensions['.ts'] = (module, file) => {
       parser: { syntax: 'typescript', decorators: true },
       transform: { legacyDecorator: true, decoratorMetadata: true },
     },
-    module: { type: 'commonjs', ignoreDynamic: true },
+    // Files in TypeScript are also loaded later: only `require` finds them.
+    module: { type: 'commonjs', ignoreDynamic: false },
   });
   module._compile(code, file);
 };
