@@ -26,7 +26,7 @@ export function announcement(
   return [
     `Baton is ready after ${seconds.toFixed(1)} s.`,
     '',
-    `  URL     ${demo.url}`,
+    `  URL     ${demo.url}   (a browser shows the console: sign in with the token)`,
     `  Token   ${demo.token}   (tenant "${demo.tenant}"; also in ${demoFile})`,
     `  gRPC    ${grpc}`,
     `  Metrics ${metrics}`,

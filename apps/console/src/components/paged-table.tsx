@@ -81,10 +81,3 @@ export function PagedTable<T>({
     </Stack>
   );
 }
-
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-
-/** A time in the zone of the reader. */
-export function Time({ at }: { at: string | null }) {
-  return at === null ? <>–</> : <time dateTime={at}>{TIME.format(new Date(at))}</time>;
-}

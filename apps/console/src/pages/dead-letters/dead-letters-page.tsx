@@ -2,7 +2,8 @@ import { Stack, Title } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
-import { PagedTable, Time } from '../../components/paged-table';
+import { PagedTable } from '../../components/paged-table';
+import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 

@@ -2,6 +2,7 @@ import { Alert, Button, Code, Group, Stack, Text, Textarea, TextInput } from '@m
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type SyntheticEvent, useState } from 'react';
 import { fetchApi } from '../../api/client';
+import { Time } from '../../components/time';
 import { ErrorView } from '../../components/error-view';
 import { Json } from '../../components/part-view';
 import { useCaller } from '../../session/caller';
@@ -54,7 +55,11 @@ export function AnswerForm({ task }: { task: Task }) {
               May it call <Code>{tool}</Code>? {description}
             </Text>
             <Json value={input} />
-            {expires !== undefined && <Text size="sm">Refused by itself at {expires}</Text>}
+            {expires !== undefined && (
+              <Text size="sm">
+                Refused by itself at <Time at={expires} />
+              </Text>
+            )}
             <Group>
               <Button
                 size="xs"

@@ -6,6 +6,7 @@ import { answerOf, api } from '../../api/client';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { Json, PartView } from '../../components/part-view';
+import { Time } from '../../components/time';
 import { AnswerForm } from './answer-form';
 import {
   type Artifact,
@@ -90,7 +91,7 @@ function Facts({ task }: { task: Task }) {
     ['Agent', names.get(task.agent_id) ?? task.agent_id],
     ['Context', <Code key="context">{task.context_id}</Code>],
     ['Owner', task.owner ?? 'an earlier release made it'],
-    ['Updated', task.updated_at ?? '–'],
+    ['Updated', <Time key="updated" at={task.updated_at ?? null} />],
     ['Events', task.events],
     ...(task.agent_version === null
       ? []
@@ -253,8 +254,8 @@ function Timeline({ log: { events, state, error } }: { log: TaskLog }) {
                 {seq} · {title}
               </Text>
               {at !== undefined && (
-                <Text size="sm" component="time" dateTime={at}>
-                  {at}
+                <Text size="sm" span>
+                  <Time at={at} />
                 </Text>
               )}
             </Group>
@@ -303,9 +304,13 @@ function Runs({ task: { runs } }: { task: Task }) {
                 <Table.Td>{run.attempt}</Table.Td>
                 <Table.Td>{run.crashes}</Table.Td>
                 <Table.Td>{run.worker_id ?? '–'}</Table.Td>
-                <Table.Td>{run.created_at}</Table.Td>
+                <Table.Td>
+                  <Time at={run.created_at} />
+                </Table.Td>
                 <Table.Td>{run.not_before ?? '–'}</Table.Td>
-                <Table.Td>{run.finished_at ?? '–'}</Table.Td>
+                <Table.Td>
+                  <Time at={run.finished_at} />
+                </Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>

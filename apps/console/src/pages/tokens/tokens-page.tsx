@@ -3,7 +3,8 @@ import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { FormButton, textOf, wordsOf } from '../../components/form-button';
-import { PagedTable, Time } from '../../components/paged-table';
+import { PagedTable } from '../../components/paged-table';
+import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 import { type Scope, useCaller } from '../../session/caller';
 

@@ -5,7 +5,8 @@ import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf, wordsOf } from '../../components/form-button';
-import { PagedTable, Time } from '../../components/paged-table';
+import { PagedTable } from '../../components/paged-table';
+import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 
 const STATES = ['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
