@@ -2,6 +2,7 @@
 // for each of its checks. Every line that is expected here is a test.
 import { spawn, spawnSync } from 'node:child_process';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Stack } from '../support/stack.js';
@@ -101,10 +102,10 @@ function killRunning(): void {
 // A run of Jest that is ended has no afterAll.
 process.on('exit', killRunning);
 
-/** What a program has said of its checks: `ok`, or what was wrong. */
-async function run(language: string, env: Record<string, string>): Promise<Map<string, string>> {
+/** What a program prints, and what it says of errors. */
+async function outputOf(language: string, args: readonly string[], env: Record<string, string>) {
   const options = { env: { ...process.env, ...env }, detached: true };
-  const program = spawn('bash', [programOf(language)], options);
+  const program = spawn('bash', [programOf(language), ...args], options);
   const { pid } = program;
   if (pid !== undefined) {
     running.add(pid);
@@ -112,6 +113,12 @@ async function run(language: string, env: Record<string, string>): Promise<Map<s
     program.once('close', () => running.delete(pid));
   }
   const [output, errors] = await Promise.all([text(program.stdout), text(program.stderr)]);
+  return { output, errors };
+}
+
+/** What a program has said of its checks: `ok`, or what was wrong. */
+async function run(language: string, env: Record<string, string>): Promise<Map<string, string>> {
+  const { output, errors } = await outputOf(language, [], env);
   const results = new Map<string, string>();
   for (const block of output.split(/^(?=(?:not )?ok - )/m)) {
     const [, not, name = '', why = ''] = /^(not )?ok - (.*)\n([^]*)$/.exec(block) ?? [];
@@ -120,7 +127,27 @@ async function run(language: string, env: Record<string, string>): Promise<Map<s
   return results.set('', errors);
 }
 
+/** The programs of docs/calling/clients.md, by the word behind their fence. */
+const EXAMPLES = {
+  javascript: ['js', 'example.mjs'],
+  python: ['python', 'example.py'],
+  go: ['go', 'main.go'],
+};
+const PAGE = readFileSync(join(__dirname, '../../docs/calling/clients.md'), 'utf8');
+
+/** Writes the program of the page where the SDK is found, and returns its path. */
+function writeExample(language: keyof typeof EXAMPLES): string {
+  const [fence = '', name = ''] = EXAMPLES[language];
+  const [, program] = new RegExp(`^\`\`\`${fence}\\n(.*?)^\`\`\`$`, 'ms').exec(PAGE) ?? [];
+  if (program === undefined) throw new Error(`The page has no program in ${language}`);
+  const folder = join(__dirname, '../../.baton/interop', language, 'example');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, name), program);
+  return join(folder, name);
+}
+
 let stack: Stack;
+let caller: { BATON_URL: string; BATON_TOKEN: string };
 let said: Record<string, Map<string, string>>;
 
 beforeAll(async () => {
@@ -133,7 +160,7 @@ beforeAll(async () => {
   const { url } = stack.apis[0]!;
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   await fetch(`${url}/v1/agents`, { method: 'POST', headers, body: JSON.stringify(AGENT) });
-  const caller = { BATON_URL: `${url}/agents/interop/`, BATON_TOKEN: token };
+  caller = { BATON_URL: `${url}/agents/interop/`, BATON_TOKEN: token };
   const runs = present.map(async (language) => [language, await run(language, caller)] as const);
   said = Object.fromEntries(await Promise.all(runs));
 });
@@ -164,4 +191,24 @@ describe.each(Object.entries(LANGUAGES))('clients in %s', (language, kinds) => {
     );
     expect([...said[language]!.keys()].filter((name) => name !== '').sort()).toEqual(expected.sort());
   });
+});
+
+describe('the programs of docs/calling/clients.md', () => {
+  const languages = Object.keys(EXAMPLES) as (keyof typeof EXAMPLES)[];
+  it.each(languages.filter((language) => present.includes(language)))(
+    'in %s run as they stand there: they send, stream, and resume a cut stream',
+    async (language) => {
+      const { output, errors } = await outputOf(language, ['--example', writeExample(language)], caller);
+      const seen = output.trim().split('\n');
+      expect({ seen: seen.map((line) => line.split(' ').slice(0, 2).join(' ')), errors }).toEqual({
+        seen: [
+          'sent: TASK_STATE_COMPLETED',
+          ...[1, 2, 3].map((n) => `streamed: ${n}`),
+          ...[4, 5, 6, 7, 8].map((n) => `resumed: ${n}`),
+        ],
+        errors: '',
+      });
+      expect(seen[0]).toBe('sent: TASK_STATE_COMPLETED Hello');
+    },
+  );
 });
