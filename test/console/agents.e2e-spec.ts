@@ -84,7 +84,10 @@ describeConsole('agents in the console', () => {
     await problems.getByText('confg: is not known').waitFor();
     await page.locator('.cm-lintRange-error').getByText('confg').waitFor();
     await write(page, 'slug: mine\nname: [');
-    await problems.getByText(/^Line \d/).waitFor();
+    await problems
+      .getByText(/^Line \d/)
+      .first()
+      .waitFor();
     // The schema allows any tags; the server knows more.
     await write(page, 'slug: other\nname: Mine\ndescription: Third words\nruntime: echo\n');
     await problems.getByText('No problems found.').waitFor();
@@ -105,6 +108,12 @@ describeConsole('agents in the console', () => {
     const page = await baton.open({ token: tenant.token, path: '/agents/new' });
     await page.getByRole('textbox', { name: 'Definition of the agent' }).waitFor();
     await write(page, 'name: N\ndescription: d\nruntime: llm\nconfig:\n  temp');
+    // The schema is there.
+    await page
+      .getByRole('status', { name: 'Problems' })
+      .getByText(/^Line \d/)
+      .first()
+      .waitFor();
     await page.keyboard.press('Control+Space');
     await page.getByRole('option', { name: /^temperature/ }).waitFor();
     await page.keyboard.press('Escape');

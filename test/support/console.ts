@@ -57,7 +57,7 @@ export class ConsoleStack {
   static async start(options: Partial<StackOptions> = {}): Promise<ConsoleStack> {
     const [stack, browser] = await Promise.all([
       Stack.start({ driver: 'postgres', ...options }),
-      chromium.launch({ executablePath: CHROMIUM, args: ['--disable-dev-shm-usage'] }),
+      chromium.launch({ executablePath: CHROMIUM, args: ['--disable-dev-shm-usage'], timeout: 4 * 60_000 }),
     ]);
     return new ConsoleStack(stack, browser);
   }
@@ -69,6 +69,8 @@ export class ConsoleStack {
   /** A page of a browser of its own: nothing is shared with the pages of other visits. */
   async open({ token, path = '/', context = {} }: Visit = {}): Promise<Page> {
     const page = await (await this.browser.newContext({ baseURL: this.url, ...context })).newPage();
+    // A slow machine takes its time. What never comes is told before Jest ends the test.
+    page.setDefaultTimeout(4 * 60_000);
     this.watch(page);
     if (token !== undefined) {
       const session = JSON.stringify({ kind: 'token', token });

@@ -58,8 +58,9 @@ interface Props {
 export function CodeEditor({ label, value, onChange, problems = [], completions, original }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(undefined);
-  const latest = useRef({ value, onChange, problems });
-  latest.current = { value, onChange, problems };
+  // A new editor has no cursor: what changes while somebody types is looked up when it is needed.
+  const latest = useRef({ value, onChange, problems, completions });
+  latest.current = { value, onChange, problems, completions };
   const isDark = useComputedColorScheme('light') === 'dark';
   const isFixed = onChange === undefined;
 
@@ -78,7 +79,10 @@ export function CodeEditor({ label, value, onChange, problems = [], completions,
           EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
           isFixed
             ? [EditorState.readOnly.of(true), EditorView.editable.of(false)]
-            : [lintGutter(), autocompletion(completions ? { override: [completions] } : {})],
+            : [
+                lintGutter(),
+                autocompletion({ override: [(context) => latest.current.completions?.(context) ?? null] }),
+              ],
           original === undefined
             ? []
             : unifiedMergeView({
@@ -95,7 +99,7 @@ export function CodeEditor({ label, value, onChange, problems = [], completions,
     view.current = editor;
     mark(editor, latest.current.problems);
     return () => editor.destroy();
-  }, [label, isDark, isFixed, completions, original]);
+  }, [label, isDark, isFixed, original]);
 
   // A text that was not typed here.
   useEffect(() => {
