@@ -152,6 +152,8 @@ let said: Record<string, Map<string, string>>;
 
 beforeAll(async () => {
   const env = {
+    // Every client meets heartbeats between its events.
+    SSE_HEARTBEAT_MS: '50',
     ...{ CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })), GRPC_PORT: '0' },
     ...{ OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
   };

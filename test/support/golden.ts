@@ -44,7 +44,7 @@ function mask(transcript: string): string {
     return ids.get(id) ?? id;
   };
   return transcript
-    .replaceAll(': heartbeat\n\n', '')
+    .replaceAll(/: heartbeat\n\n?/g, '')
     .replace(/Bearer baton_\S+/g, 'Bearer <token>')
     .replace(/(127\.0\.0\.1|localhost):\d+/g, '<host>')
     .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>')

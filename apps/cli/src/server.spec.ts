@@ -40,7 +40,7 @@ describe('the server to call', () => {
 });
 
 const STREAM = [
-  ': heartbeat\n\n',
+  ': heartbeat\n',
   'id: 1\ndata: {"a":1}\n\n',
   'id: 2\r\ndata: {"text":"id: 99"}\r\n\r\n',
   ': heartbeat\n\n',

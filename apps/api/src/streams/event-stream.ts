@@ -407,18 +407,22 @@ const endForShutdown = (stream: EventStream): void =>
 
 /** A stream as server-sent events on a raw response. */
 export class SseOutput implements StreamOutput {
-  readonly heartbeat = ': heartbeat\n\n';
+  readonly heartbeat: string;
 
+  /** @param commentEnd what ends a comment, see `Framing.commentEnd` */
   constructor(
     private readonly response: ServerResponse,
     private readonly headers: OutgoingHttpHeaders,
-  ) {}
+    private readonly commentEnd: string = '\n',
+  ) {
+    this.heartbeat = `: heartbeat${commentEnd}`;
+  }
 
   /** Takes the reply out of Fastify's hands, with the headers that it has. */
-  static of(reply: FastifyReply): SseOutput {
+  static of(reply: FastifyReply, commentEnd?: string): SseOutput {
     const headers = reply.getHeaders() as OutgoingHttpHeaders;
     reply.hijack();
-    return new SseOutput(reply.raw, headers);
+    return new SseOutput(reply.raw, headers, commentEnd);
   }
 
   get destroyed(): boolean {
@@ -444,7 +448,7 @@ export class SseOutput implements StreamOutput {
   }
 
   explain(reason: string): string {
-    return `: closed: ${reason}\n\n`;
+    return `: closed: ${reason}${this.commentEnd}`;
   }
 
   end(): void {
@@ -465,7 +469,7 @@ interface JsonEncoder {
 
 /** Writes the frames of a stream as server-sent events. */
 export const sseFrames = (reply: FastifyReply, framing: Framing, encoder: JsonEncoder) => ({
-  output: () => SseOutput.of(reply),
+  output: () => SseOutput.of(reply, framing.commentEnd),
   frame: (frame: Frame) => frameRecord(framing, frame, (json) => encoder.envelope?.(json) ?? json),
   error: (failure: ProtocolError) => sseRecord(encoder.encodeError(failure), { event: framing.errorEvent }),
 });

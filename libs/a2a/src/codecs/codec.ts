@@ -63,6 +63,11 @@ export interface Framing {
    * of one frame for callers that read nothing else (`readsOnlyStreams`).
    */
   earlyError?: 'json' | 'frame';
+  /**
+   * What ends a comment. By default the end of its line: an empty line as well would end an event, and httpx-sse, which
+   * the SDKs in Python read with, then hands out an empty one.
+   */
+  commentEnd?: '\n' | '\n\n';
 }
 
 /** The frames of HTTP+JSON; its clients know an error by the `event:` line. */

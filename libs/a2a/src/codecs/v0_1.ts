@@ -56,7 +56,7 @@ export const v0_1 = (writeTask: WriteTask): WireVersion => ({
   },
   encodeItem: ({ payload }) => writeTask(taskOf(payload), EMPTY_CONTEXT),
   shape: { task: (task) => task, stream: taskFrames },
-  framing: { event: 'status', enveloped: false, errorEvent: 'error' },
+  framing: { event: 'status', enveloped: false, errorEvent: 'error', commentEnd: '\n\n' },
 });
 
 function readId(params: Fields): string {
