@@ -87,6 +87,10 @@ const COMMANDS: Readonly<
     summary: 'the settings of this environment: check',
     add: async (...args) => (await import('./commands/config.js')).addConfigCommands(...args),
   },
+  doctor: {
+    summary: 'what is wrong with this installation, and how to mend it',
+    add: async (...args) => (await import('./commands/doctor.js')).addDoctorCommand(...args),
+  },
   send: {
     summary: 'send a message to an agent and print its answer',
     add: async (...args) => (await import('./commands/call.js')).addSendCommand(...args),

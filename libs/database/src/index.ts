@@ -12,6 +12,8 @@ export { CatalogClient, NameTakenError } from './connection/catalog-client.js';
 export { DatabaseUnavailableError, isTransient, isUnstorable } from './connection/transient.js';
 export type { BeatNews, LeaseKey } from './runs/leases/lease-beat.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
+export { type DatabaseFacts, inspectDatabase } from './inspection/inspect-database.js';
+export { projectFolder } from './connection/migrations-folder.js';
 export { migrate } from './migrations/migrate.js';
 export { ensureSystemKey } from './migrations/system-key.js';
 export { exportTenant, type TenantExport } from './backup/tenant-export.js';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { escapeIdentifier } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { migrationsFolder } from '../connection/migrations-folder.js';
+import { projectFolder } from '../connection/migrations-folder.js';
 import { plainError } from '../connection/transient.js';
 import {
   ArchiveWriter,
@@ -104,7 +104,7 @@ export async function digestOf(
 
 /** Version of this build of Baton. */
 export function releaseOf(): string {
-  const file = join(dirname(dirname(migrationsFolder())), 'package.json');
+  const file = join(projectFolder(), 'package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 

@@ -21,3 +21,6 @@ export const migrationNames = (folder = migrationsFolder()): string[] =>
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name)
     .sort();
+
+/** The folder of this project: that of its package.json. */
+export const projectFolder = (): string => dirname(dirname(migrationsFolder()));

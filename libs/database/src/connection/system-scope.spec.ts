@@ -15,6 +15,7 @@ const USERS: Readonly<Record<string, string>> = {
   'dispatch/dispatch.store.ts': 'waiting runs of many tenants are given dispatch slots',
   'delegation/task-tree.store.ts': 'the sweep: suspended runs and open children of all tenants',
   'catalog/host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
+  'inspection/inspect-database.ts': 'which master keys have encrypted secrets, of all tenants',
   'runs/leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
   'push/dead-push.store.ts': 'operators see the dead push configs of all tenants, and name the task alone',
   'push/push-delivery.store.ts': 'workers claim due push configs of all tenants',

@@ -1,0 +1,152 @@
+import { type Environment, EnvironmentError, settingsReport } from '@baton/config';
+import { inspectDatabase, projectFolder } from '@baton/database';
+import { SecretBox } from '@baton/identity';
+import { inspectRedis } from '@baton/messaging';
+import type { Command } from 'commander';
+import { existsSync, readFileSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import {
+  type Check,
+  checkDatabase,
+  checkDisk,
+  checkMasterKey,
+  checkNode,
+  checkRedis,
+  fault,
+  ok,
+  sentence,
+  warning,
+} from '../doctor/checks.js';
+import { explain } from '../explain.js';
+import { oneLine, printValue } from '../output.js';
+import { findEnvironment } from '../platform.js';
+
+/** `baton doctor`: what is wrong with an installation, and how to mend it. It changes nothing. */
+export function addDoctorCommand(program: Command, cli: Cli): void {
+  program
+    .command('doctor')
+    .description(
+      'check settings, Postgres, row security, migrations, Redis, clocks, keys and disks; says how to mend each fault',
+    )
+    .option(...JSON_OPTION)
+    .action((options: JsonOption) => examine(cli, options));
+}
+
+async function examine({ source, terminal }: Cli, { json }: JsonOption): Promise<void> {
+  const checks = await allChecks(source);
+  const count = (status: Check['status']) => checks.filter((check) => check.status === status).length;
+  const [faults, warnings] = [count('fault'), count('warning')];
+  if (json) printValue(terminal, { checks, faults, warnings });
+  else terminal.out(checks.map(linesOf).join('\n'));
+  if (faults > 0) {
+    throw new OperatorError(faults === 1 ? 'There is 1 fault.' : `There are ${faults} faults.`);
+  }
+}
+
+const NAME_WIDTH = 18;
+const MAX_TEXT = 500;
+
+function linesOf({ name, status, found, remedy }: Check): string {
+  const line = `${status.padEnd(8)} ${name.padEnd(NAME_WIDTH)} ${oneLine(found, MAX_TEXT)}`;
+  return remedy === undefined
+    ? line
+    : `${line}\n${' '.repeat(NAME_WIDTH + 10)}→ ${oneLine(remedy, MAX_TEXT)}`;
+}
+
+async function allChecks(source: Cli['source']): Promise<Check[]> {
+  const checks = [checkNode(process.versions.node, neededNode()), ...checkSettings(source)];
+  let environment: Environment;
+  try {
+    environment = findEnvironment(source);
+  } catch (error) {
+    // Faults of single settings are in the list already.
+    if (error instanceof EnvironmentError) return [...checks, notAsked('The settings above are not valid')];
+    return [...checks, notAsked(explain(error).sentence)];
+  }
+  const [ofDatabase, ofRedis, disk] = await Promise.all([
+    databaseChecks(environment),
+    redisChecks(environment),
+    diskCheck('Disk', source.BATON_HOME ?? '.baton'),
+  ]);
+  return [...checks, ...ofDatabase, ...ofRedis, ...disk];
+}
+
+const notAsked = (found: string): Check =>
+  fault('Postgres', `could not be asked. ${found}`, 'Mend this first, then run `npx baton doctor` again.');
+
+/** All settings that are wrong, and all names that look like one and are none. */
+function checkSettings(source: Cli['source']): Check[] {
+  const name = 'Settings';
+  const { problems, unknown, set } = settingsReport(source);
+  const wrong = [
+    ...problems.map((problem) => fault(name, problem, 'docs/reference/settings.md has all settings.')),
+    ...unknown.map((problem) => warning(name, problem, 'Correct the name, or remove it.')),
+  ];
+  return wrong.length > 0 ? wrong : [ok(name, `${set.length} are set, and all are valid`)];
+}
+
+async function databaseChecks(environment: Environment): Promise<Check[]> {
+  try {
+    const facts = await inspectDatabase(environment.databaseUrl, environment.databaseSystemKey);
+    const box = new SecretBox(environment);
+    const newest = environment.masterKey && box.keyId;
+    return [
+      ...checkDatabase(facts, environment),
+      checkMasterKey(facts.sealedBy, newest, (keyId) => box.knows(keyId)),
+      // On another machine there is another folder of that name, or none.
+      ...(facts.dataDirectory !== undefined && isHere(facts.host)
+        ? await diskCheck('Disk of Postgres', facts.dataDirectory)
+        : []),
+    ];
+  } catch (error) {
+    return [
+      fault(
+        'Postgres',
+        explain(error).sentence,
+        'Start Postgres, correct DATABASE_URL, and look at the firewall and at pg_hba.conf.',
+      ),
+    ];
+  }
+}
+
+const isHere = (host: string): boolean => /^(localhost|127\.0\.0\.1|::1|\/.*):\d+$/.test(host);
+
+async function redisChecks({ redisUrl }: Environment): Promise<Check[]> {
+  if (redisUrl === undefined) {
+    return [
+      warning(
+        'Redis',
+        'is not set: Postgres carries the queue and the signals, at a lower rate',
+        'Set REDIS_URL for production (docs/start/production.md).',
+      ),
+    ];
+  }
+  try {
+    return checkRedis(await inspectRedis(redisUrl));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return [fault('Redis', sentence(reason), 'Start Redis, or correct REDIS_URL and its user and password.')];
+  }
+}
+
+/** The file system of a folder, or of the nearest folder above it that exists. Nothing if it does not say. */
+async function diskCheck(name: string, folder: string): Promise<Check[]> {
+  let path = resolve(folder);
+  while (!existsSync(path) && path !== dirname(path)) path = dirname(path);
+  try {
+    const { bavail, blocks, bsize } = await statfs(path);
+    return [checkDisk(name, path, { free: bavail * bsize, total: blocks * bsize })];
+  } catch {
+    return [];
+  }
+}
+
+/** The version of Node.js that package.json asks for. */
+function neededNode(): string {
+  const { engines } = JSON.parse(readFileSync(join(projectFolder(), 'package.json'), 'utf8')) as {
+    engines: { node: string };
+  };
+  return engines.node;
+}

@@ -1,0 +1,157 @@
+import type { Environment } from '@baton/config';
+import type { DatabaseFacts } from '@baton/database';
+import type { RedisFacts } from '@baton/messaging';
+import {
+  type Check,
+  checkClock,
+  checkDatabase,
+  checkDisk,
+  checkMasterKey,
+  checkNode,
+  checkRedis,
+} from './checks.js';
+
+const GIB = 2 ** 30;
+
+const facts: DatabaseFacts = {
+  ...{ version: '18.4', versionNumber: 180_004, host: 'db:5432', database: 'baton', role: 'baton' },
+  ...{ ownsTables: false, refusedTables: [], rowSecurity: undefined, asksForSystemKey: true },
+  migrations: { pending: [], unknown: [], unfinished: [] },
+  ...{ clockOffsetMs: 12, clockErrorMs: 1, isReadOnly: false },
+  settings: { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' },
+  connections: { used: 10, max: 100 },
+  ...{ bytes: GIB, dataDirectory: undefined, sealedBy: [] },
+};
+const environment = { databasePoolSize: 16 } as Environment;
+const redis: RedisFacts = {
+  ...{ address: 'redis:6379', version: '8.0.2', policy: 'noeviction', memory: { used: 1000, max: 0 } },
+  ...{ writes: true, isSaving: true, clockOffsetMs: 3 },
+};
+
+/** Those that are not ok, as `status name: remedy`. */
+const wrong = (checks: readonly Check[]): string[] =>
+  checks
+    .filter(({ status }) => status !== 'ok')
+    .map(({ status, name, remedy }) => `${status} ${name}: ${remedy}`);
+
+const ofDatabase = (changes: Partial<DatabaseFacts>, settings: Partial<Environment> = {}) =>
+  wrong(checkDatabase({ ...facts, ...changes }, Object.assign({}, environment, settings)));
+const ofRedis = (changes: Partial<RedisFacts>) => wrong(checkRedis({ ...redis, ...changes }));
+
+describe('the checks of a database', () => {
+  it('find nothing wrong with a good one', () => {
+    expect(ofDatabase({})).toEqual([]);
+  });
+
+  it.each<[string, Partial<DatabaseFacts>, RegExp]>([
+    ['is old', { versionNumber: 130_012 }, /^fault Postgres: Upgrade it to Postgres 14/],
+    ['is newer than tested', { versionNumber: 190_000 }, /^warning Postgres: Use Postgres 14 to 18/],
+    ['is a standby', { isReadOnly: true }, /^fault Postgres: Let DATABASE_URL name the primary/],
+    [
+      'refuses tables',
+      { refusedTables: ['runs'] },
+      /^fault Role: As the owner of the tables: GRANT .* TO "baton"/,
+    ],
+    ['belongs to the role', { ownsTables: true }, /^warning Role: Give the processes another role/],
+    ['asks for no key', { asksForSystemKey: false }, /^warning System key: Set DATABASE_SYSTEM_KEY/],
+    [
+      'has an open table',
+      { rowSecurity: 'Row-level security does not bind the role "b" on tasks: ENABLE and FORCE it.' },
+      /^fault Row security: ENABLE and FORCE it\.$/,
+    ],
+    [
+      'waits for a migration',
+      { migrations: { ...facts.migrations, pending: ['1_a'] } },
+      /^fault Migrations: Run `npm run migrate`/,
+    ],
+    [
+      'has a migration that stopped halfway',
+      { migrations: { ...facts.migrations, unfinished: ['1_a'], pending: ['1_a'] } },
+      /^fault Migrations: Wait for the migration that runs, or run `npm run migrate`/,
+    ],
+    [
+      'is of a later release',
+      { migrations: { ...facts.migrations, unknown: ['9_z'] } },
+      /^warning Migrations: Run the release that made them/,
+    ],
+    [
+      'does not wait for the disk',
+      { settings: { ...facts.settings, fsync: 'off', synchronous_commit: 'off' } },
+      /^fault Durability: Set fsync, synchronous_commit to on/,
+    ],
+    [
+      'is nearly full',
+      { connections: { used: 90, max: 100 } },
+      /^warning Connections: Raise max_connections/,
+    ],
+    ['lives in the past', { clockOffsetMs: -5_000 }, /^warning Clock of Postgres: Let NTP/],
+  ])('find that it %s', (_, changes, line) => {
+    expect(ofDatabase(changes)).toEqual([expect.stringMatching(line)]);
+  });
+
+  it('warn of a role that bypasses row security where the operator allows it', () => {
+    const rowSecurity = 'The role "postgres" bypasses it: use another role.';
+    expect(ofDatabase({ rowSecurity }, { allowRlsBypass: true })).toEqual([
+      'warning Row security: Use another role.',
+    ]);
+  });
+});
+
+describe('the checks of Redis', () => {
+  it('find nothing wrong with a good one', () => {
+    expect(ofRedis({})).toEqual([]);
+  });
+
+  it.each<[string, Partial<RedisFacts>, RegExp]>([
+    ['is old', { version: '6.0.16' }, /^fault Redis: Upgrade it to Redis 6\.2/],
+    ['evicts keys', { policy: 'allkeys-lru' }, /^fault Redis memory: Set maxmemory-policy to noeviction/],
+    ['is nearly full', { memory: { used: 90, max: 100 } }, /^warning Redis memory: Raise maxmemory/],
+    [
+      'refuses writes',
+      { writes: 'READONLY You can’t write' },
+      /^fault Redis writes: Let REDIS_URL name the primary/,
+    ],
+    ['could not save', { isSaving: false }, /^warning Redis disk: Look at the log of Redis/],
+    ['lives in the future', { clockOffsetMs: 90_000 }, /^fault Clock of Redis: Let NTP/],
+  ])('find that it %s', (_, changes, line) => {
+    expect(ofRedis(changes)).toEqual([expect.stringMatching(line)]);
+  });
+});
+
+describe('the other checks', () => {
+  it('compare clocks only as exactly as the answer was fast', () => {
+    expect(checkClock('Clock', { clockOffsetMs: 4_000, clockErrorMs: 3_500 }).status).toBe('ok');
+    expect(checkClock('Clock', { clockOffsetMs: 4_000, clockErrorMs: 10 })).toMatchObject({
+      ...{ status: 'warning', found: 'is 4.0 s ahead of that of this machine' },
+    });
+  });
+
+  it('know each key that has encrypted something', () => {
+    const sealedBy = [
+      { keyId: 'old', count: 2 },
+      { keyId: 'new', count: 1 },
+    ];
+    const status = (newest: string | undefined, ...known: string[]) =>
+      checkMasterKey(sealedBy, newest, (keyId) => known.includes(keyId)).status;
+    expect(status('new', 'new', 'old')).toBe('warning');
+    expect(status('new', 'new')).toBe('fault');
+    expect(status(undefined)).toBe('fault');
+    expect(checkMasterKey([], undefined, () => false).status).toBe('warning');
+    expect(checkMasterKey([{ keyId: 'new', count: 1 }], 'new', () => true).status).toBe('ok');
+  });
+
+  it('look at versions and at disks', () => {
+    expect(checkNode('20.19.0', '>=20.19').status).toBe('ok');
+    expect(checkNode('20.9.0', '>=20.19').status).toBe('fault');
+    const disk = (free: number, total: number) =>
+      checkDisk('Disk', '/', { free: free * GIB, total: total * GIB }).status;
+    expect([disk(50, 100), disk(6, 100), disk(4, 100), disk(0.5, 100)]).toEqual([
+      'ok',
+      'ok',
+      'warning',
+      'fault',
+    ]);
+    // A small disk may be meant so.
+    expect(disk(0.5, 2)).toBe('ok');
+  });
+});

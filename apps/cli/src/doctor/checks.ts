@@ -1,0 +1,287 @@
+import type { Environment } from '@baton/config';
+import type { DatabaseFacts } from '@baton/database';
+import type { RedisFacts } from '@baton/messaging';
+
+/** What was looked at, and what was found there. No text holds a secret. */
+export interface Check {
+  name: string;
+  status: 'ok' | 'warning' | 'fault';
+  found: string;
+  /** What to do about it. Unset if it is `ok`. */
+  remedy?: string;
+}
+
+const MINUTE_MS = 60_000;
+/** Clocks with NTP differ by less. */
+const CLOCK_WARNING_MS = 2_000;
+/** From here on signatures and tokens of others are refused. */
+const CLOCK_FAULT_MS = MINUTE_MS;
+const GIB = 2 ** 30;
+const MIN_POSTGRES = 14;
+const MAX_POSTGRES = 18;
+const MIN_REDIS = '6.2';
+
+export const ok = (name: string, found: string): Check => ({ name, status: 'ok', found });
+export const warning = (name: string, found: string, remedy: string): Check => ({
+  ...{ name, status: 'warning', found, remedy },
+});
+export const fault = (name: string, found: string, remedy: string): Check => ({
+  ...{ name, status: 'fault', found, remedy },
+});
+
+/** @param needed as in `engines` of package.json, such as `>=20.19` */
+export function checkNode(version: string, needed: string): Check {
+  const name = 'Node.js';
+  if (compare(version, needed.replace('>=', '')) >= 0) return ok(name, version);
+  return fault(name, `${version} is too old`, `Install Node.js ${needed.replace('>=', '')} or later.`);
+}
+
+/** What is wrong with a database that answers. */
+export function checkDatabase(facts: DatabaseFacts, environment: Environment): Check[] {
+  return [
+    checkPostgres(facts),
+    checkRole(facts),
+    checkRowSecurity(facts, environment),
+    checkSystemKey(facts, environment),
+    checkMigrations(facts),
+    checkDurability(facts),
+    checkConnections(facts, environment),
+    checkClock('Clock of Postgres', facts),
+  ];
+}
+
+function checkPostgres({ version, versionNumber, host, database, isReadOnly, bytes }: DatabaseFacts): Check {
+  const name = 'Postgres';
+  const found = `${version} at ${host}, database ${database} with ${sizeOf(bytes)}`;
+  const major = Math.floor(versionNumber / 10_000);
+  if (isReadOnly) {
+    return fault(
+      name,
+      `${found}, and it may only be read`,
+      'Let DATABASE_URL name the primary, not a standby, and remove default_transaction_read_only.',
+    );
+  }
+  if (major < MIN_POSTGRES) {
+    return fault(name, `${found}: it is too old`, `Upgrade it to Postgres ${MIN_POSTGRES} or later.`);
+  }
+  if (major <= MAX_POSTGRES) return ok(name, found);
+  return warning(
+    name,
+    `${found}: Baton is not tested with it`,
+    `Use Postgres ${MIN_POSTGRES} to ${MAX_POSTGRES}.`,
+  );
+}
+
+function checkRole({ role, ownsTables, refusedTables }: DatabaseFacts): Check {
+  const name = 'Role';
+  if (refusedTables.length > 0) {
+    const tables = listOf(refusedTables);
+    return fault(
+      name,
+      `${role} may not read and write ${tables}`,
+      `As the owner of the tables: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "${role}" (docs/operating/security.md).`,
+    );
+  }
+  if (!ownsTables) return ok(name, `${role} may use the tables and does not own them`);
+  return warning(
+    name,
+    `${role} owns the tables, so it could remove their row security and the audit log`,
+    'Give the processes another role than the one that migrates (docs/operating/security.md).',
+  );
+}
+
+function checkRowSecurity({ rowSecurity }: DatabaseFacts, { allowRlsBypass }: Environment): Check {
+  const name = 'Row security';
+  if (rowSecurity === undefined) return ok(name, 'binds the role on every table of tenants');
+  // The sentence says what is wrong, then what to do.
+  const colon = rowSecurity.indexOf(': ');
+  const [found, text] = [rowSecurity.slice(0, colon), sentence(rowSecurity.slice(colon + 2))];
+  return allowRlsBypass ? warning(name, `${found} (ALLOW_RLS_BYPASS)`, text) : fault(name, found, text);
+}
+
+function checkSystemKey({ asksForSystemKey }: DatabaseFacts, { databaseSystemKey }: Environment): Check {
+  const name = 'System key';
+  if (asksForSystemKey) return ok(name, 'the database asks for DATABASE_SYSTEM_KEY');
+  if (databaseSystemKey !== undefined) {
+    return warning(
+      name,
+      'DATABASE_SYSTEM_KEY is set, and the database does not ask for it',
+      'When every process has it, run `npm run migrate -- --system-key enforce`.',
+    );
+  }
+  return warning(
+    name,
+    'the database opens the scope of all tenants without a key',
+    'Set DATABASE_SYSTEM_KEY for every process, then run `npm run migrate -- --system-key enforce`.',
+  );
+}
+
+function checkMigrations({ migrations }: DatabaseFacts): Check {
+  const name = 'Migrations';
+  const { pending, unknown, unfinished } = migrations;
+  if (unfinished.length > 0) {
+    return fault(
+      name,
+      `${listOf(unfinished)} has begun and not ended`,
+      'Wait for the migration that runs, or run `npm run migrate`, which goes on where it stopped.',
+    );
+  }
+  if (pending.length > 0) {
+    const one = pending.length === 1 ? '1 is pending' : `${pending.length} are pending`;
+    return fault(name, `${one}: ${listOf(pending)}`, 'Run `npm run migrate`.');
+  }
+  if (unknown.length === 0) return ok(name, 'all are applied');
+  return warning(
+    name,
+    `the database has some of a later release: ${listOf(unknown)}`,
+    'Run the release that made them. Only the one before it may run beside it (docs/operating/upgrading.md).',
+  );
+}
+
+function checkDurability({ settings }: DatabaseFacts): Check {
+  const name = 'Durability';
+  const off = Object.entries(settings)
+    .filter(([, value]) => value === 'off')
+    .map(([key]) => key);
+  if (off.length === 0) return ok(name, 'a commit is on disk before a caller is told');
+  return fault(
+    name,
+    `${listOf(off)} is off: a power failure loses accepted tasks`,
+    `Set ${listOf(off)} to on in Postgres.`,
+  );
+}
+
+function checkConnections({ connections }: DatabaseFacts, { databasePoolSize }: Environment): Check {
+  const name = 'Connections';
+  const { used, max } = connections;
+  const found = `${used} of ${max} are in use; each process takes up to ${databasePoolSize} and a few more`;
+  if (max - used >= databasePoolSize) return ok(name, found);
+  return warning(name, found, 'Raise max_connections of Postgres, or lower DATABASE_POOL_SIZE.');
+}
+
+/** What is wrong with a Redis that answers. */
+export function checkRedis(facts: RedisFacts): Check[] {
+  const { address, version, policy, memory, writes, isSaving } = facts;
+  const name = 'Redis';
+  const server =
+    compare(version, MIN_REDIS) < 0
+      ? fault(name, `${version} at ${address} is too old`, `Upgrade it to Redis ${MIN_REDIS} or later.`)
+      : ok(name, `${version} at ${address}`);
+  return [
+    server,
+    writes === true
+      ? ok('Redis writes', 'are taken')
+      : fault(
+          'Redis writes',
+          `are refused: ${writes}`,
+          'Let REDIS_URL name the primary, mend what Redis says, or give its user the rights to write.',
+        ),
+    checkPolicy(policy, memory),
+    isSaving
+      ? ok('Redis disk', 'its last saves were written, or it does not save: Baton needs no copy of Redis')
+      : warning('Redis disk', 'its last save failed', 'Look at the log of Redis and at its disk.'),
+    checkClock('Clock of Redis', { clockOffsetMs: facts.clockOffsetMs, clockErrorMs: 0 }),
+  ];
+}
+
+function checkPolicy(policy: string, { used, max }: RedisFacts['memory']): Check {
+  const name = 'Redis memory';
+  const found = `${policy}, ${sizeOf(used)} used of ${max === 0 ? 'no limit' : sizeOf(max)}`;
+  if (policy !== 'noeviction') {
+    return fault(
+      name,
+      `${found}: it may delete the queue`,
+      'Set maxmemory-policy to noeviction, and use another Redis for caches.',
+    );
+  }
+  if (max === 0 || used < max * 0.8) return ok(name, found);
+  return warning(name, found, 'Raise maxmemory: a full Redis refuses sends for a while, and loses none.');
+}
+
+/** @param clock that of a server, against this machine */
+export function checkClock(
+  name: string,
+  clock: Pick<DatabaseFacts, 'clockOffsetMs' | 'clockErrorMs'>,
+): Check {
+  // What a slow answer may explain is no difference.
+  const difference = Math.max(0, Math.abs(clock.clockOffsetMs) - clock.clockErrorMs);
+  const seconds = (difference / 1000).toFixed(1);
+  const way = clock.clockOffsetMs > 0 ? 'ahead of' : 'behind';
+  if (difference < CLOCK_WARNING_MS) return ok(name, 'agrees with this machine');
+  const judge = difference < CLOCK_FAULT_MS ? warning : fault;
+  return judge(
+    name,
+    `is ${seconds} s ${way} that of this machine`,
+    'Let NTP set the clocks of both machines (chrony, systemd-timesyncd).',
+  );
+}
+
+/** Whether the master keys of this environment read all that is stored. @param knows whether there is a key of an id */
+export function checkMasterKey(
+  sealedBy: DatabaseFacts['sealedBy'],
+  newest: string | undefined,
+  knows: (keyId: string) => boolean,
+): Check {
+  const name = 'Master key';
+  const unknown = sealedBy.filter(({ keyId }) => !knows(keyId));
+  if (unknown.length > 0) {
+    const count = unknown.reduce((sum, each) => sum + each.count, 0);
+    const ids = listOf(unknown.map(({ keyId }) => keyId));
+    return fault(
+      name,
+      `${count} stored values are encrypted with a key that is not here: ${ids}`,
+      'Set BATON_MASTER_KEY to that key, or add it to BATON_MASTER_KEY_PREVIOUS. A lost key is lost: set these secrets again.',
+    );
+  }
+  if (newest === undefined) {
+    return warning(
+      name,
+      'is not set, so tenants cannot store secrets',
+      'Set BATON_MASTER_KEY to the output of `openssl rand -base64 32`, the same for every process.',
+    );
+  }
+  const old = sealedBy.filter(({ keyId }) => keyId !== newest);
+  if (old.length === 0) return ok(name, `${newest} reads all stored secrets`);
+  return warning(
+    name,
+    `earlier keys are still in use: ${listOf(old.map(({ keyId }) => keyId))}`,
+    'Run `npx baton secrets rotate` before you remove them.',
+  );
+}
+
+/** @param space of the file system of `folder`, in bytes */
+export function checkDisk(name: string, folder: string, space: { free: number; total: number }): Check {
+  const share = space.total === 0 ? 0 : space.free / space.total;
+  const found = `${sizeOf(space.free)} free (${Math.round(share * 100)} %) at ${folder}`;
+  if (space.free < GIB && share < 0.05) return fault(name, found, 'Make room, or enlarge the disk, now.');
+  if (space.free < 5 * GIB && share < 0.1) return warning(name, found, 'Make room, or enlarge the disk.');
+  return ok(name, found);
+}
+
+/** Versions by their numbers; negative if `a` is lower. */
+function compare(a: string, b: string): number {
+  const [left, right] = [a, b].map((text) => text.split('.').map((part) => parseInt(part, 10) || 0));
+  for (let i = 0; i < 3; i++) {
+    const difference = (left?.[i] ?? 0) - (right?.[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+const MAX_NAMES = 5;
+
+function listOf(names: readonly string[]): string {
+  const more = names.length - MAX_NAMES;
+  const shown = names.slice(0, MAX_NAMES).join(', ');
+  return more > 0 ? `${shown} and ${more} more` : shown;
+}
+
+function sizeOf(bytes: number): string {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes, 1)) / 10));
+  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
+}
+
+/** With a capital letter and a full stop. */
+export const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;

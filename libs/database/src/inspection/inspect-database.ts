@@ -1,0 +1,193 @@
+import { Client } from 'pg';
+import { migrationNames } from '../connection/migrations-folder.js';
+import {
+  assertBound,
+  beginIn,
+  isSystemKeyRefused,
+  RowSecurityError,
+  SYSTEM_SCOPE,
+} from '../connection/row-security.js';
+import { plainError } from '../connection/transient.js';
+
+/** How long to wait for a connection, and for each answer. */
+const ANSWER_MS = 5_000;
+
+/** What a database says of itself. No value of it is a secret. */
+export interface DatabaseFacts {
+  /** Such as `18.4`. */
+  version: string;
+  /** Such as 180004. */
+  versionNumber: number;
+  host: string;
+  database: string;
+  role: string;
+  /** The role owns the tables, so it could remove their row security. */
+  ownsTables: boolean;
+  /** Tables that the role may not read or write as Baton does. */
+  refusedTables: string[];
+  /** Why row security does not isolate tenants from this role, with the remedy; undefined = it does. */
+  rowSecurity: string | undefined;
+  /** Whether the scope of all tenants needs DATABASE_SYSTEM_KEY. */
+  asksForSystemKey: boolean;
+  migrations: {
+    /** This build needs them, and the database does not have them. */
+    pending: string[];
+    /** The database has them, and this build does not know them. */
+    unknown: string[];
+    /** Begun and not finished. */
+    unfinished: string[];
+  };
+  /** Clock of Postgres minus that of this machine, in ms. */
+  clockOffsetMs: number;
+  /** How uncertain that is: half of the time that the answer took, in ms. */
+  clockErrorMs: number;
+  /** A standby, or a session that may only read. */
+  isReadOnly: boolean;
+  /** Settings of the server by name, as `SHOW` prints them. */
+  settings: Readonly<Record<(typeof SETTINGS)[number], string>>;
+  /** Connections of all clients, and how many the server allows. */
+  connections: { used: number; max: number };
+  /** Size of the database, in bytes. */
+  bytes: number;
+  /** Folder of the data; undefined if the role may not see it. */
+  dataDirectory: string | undefined;
+  /** By id: how many values each master key has encrypted. Empty while migrations are pending. */
+  sealedBy: { keyId: string; count: number }[];
+}
+
+const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes'] as const;
+
+const ABOUT = `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS "versionNumber",
+  current_user::text AS role, current_database()::text AS database,
+  pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+  (SELECT sum(numbackends)::int FROM pg_stat_database) AS used,
+  current_setting('max_connections')::int AS max, pg_database_size(current_database())::float8 AS bytes,
+  ${SETTINGS.map((name) => `current_setting('${name}') AS ${name}`).join(', ')}`;
+
+/** Of the tables of Baton only: others in the schema are none of its business. */
+const RIGHTS = `SELECT c.relname::text AS name, pg_has_role(c.relowner, 'USAGE') AS owns,
+  has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT') AS writes
+FROM pg_class c WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> '_prisma_migrations'
+  AND c.relnamespace = current_schema()::regnamespace ORDER BY c.relname`;
+
+const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms';
+const HISTORY = `SELECT migration_name AS name, finished_at IS NOT NULL AS applied FROM _prisma_migrations WHERE rolled_back_at IS NULL`;
+const SEALED = ['secrets', 'push_configs', 'webhooks'];
+const KEYS = `SELECT key_id AS "keyId", count(*)::int AS count FROM (${SEALED.map(
+  (table) => `SELECT key_id FROM ${table}`,
+).join(' UNION ALL ')}) AS k WHERE key_id IS NOT NULL GROUP BY key_id ORDER BY key_id`;
+
+/**
+ * Asks a database what an operator must know to mend it. Changes nothing. Rejects if it does not answer.
+ * @param systemKey DATABASE_SYSTEM_KEY
+ */
+export async function inspectDatabase(url: string, systemKey: string | undefined): Promise<DatabaseFacts> {
+  const client = new Client({
+    ...{ connectionString: url, application_name: 'baton-doctor' },
+    ...{ connectionTimeoutMillis: ANSWER_MS, query_timeout: ANSWER_MS },
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await factsOf(client, systemKey);
+  } catch (error) {
+    throw plainError(error);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function factsOf(client: Client, systemKey: string | undefined): Promise<DatabaseFacts> {
+  const about = await one<Row>(client, ABOUT);
+  const { version, versionNumber, role, database, isReadOnly, used, max, bytes } = about;
+  const tables = (await client.query<{ name: string; owns: boolean; writes: boolean }>(RIGHTS)).rows;
+  const migrations = await migrationsOf(client);
+  return {
+    // Packages add their own version: `17.5 (Debian 17.5-1)`.
+    version: version.split(' ', 1)[0] ?? version,
+    ...{ versionNumber, role, database, isReadOnly, bytes, host: `${client.host}:${client.port}` },
+    ownsTables: tables.some(({ owns }) => owns),
+    refusedTables: tables.filter(({ writes }) => !writes).map(({ name }) => name),
+    rowSecurity: await rowSecurityOf(client, systemKey),
+    asksForSystemKey: await isSystemKeyRefused(client, undefined).catch(() => false),
+    migrations,
+    ...(await clockOf(client)),
+    settings: {
+      fsync: about.fsync,
+      synchronous_commit: about.synchronous_commit,
+      full_page_writes: about.full_page_writes,
+    },
+    connections: { used, max },
+    dataDirectory: await dataDirectoryOf(client),
+    sealedBy: migrations.pending.length === 0 ? await sealedBy(client, systemKey) : [],
+  };
+}
+
+type Row = Pick<DatabaseFacts, 'version' | 'versionNumber' | 'role' | 'database' | 'isReadOnly' | 'bytes'> &
+  DatabaseFacts['connections'] &
+  DatabaseFacts['settings'];
+
+async function one<T extends object>(client: Client, text: string): Promise<T> {
+  const { rows } = await client.query<T>(text);
+  if (!rows[0]) throw new Error('Postgres has answered with no row');
+  return rows[0];
+}
+
+async function migrationsOf(client: Client): Promise<DatabaseFacts['migrations']> {
+  const known = migrationNames();
+  const { found } = await one<{ found: boolean }>(
+    client,
+    `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found`,
+  );
+  const history = found ? (await client.query<{ name: string; applied: boolean }>(HISTORY)).rows : [];
+  const applied = new Set(history.filter((each) => each.applied).map(({ name }) => name));
+  return {
+    pending: known.filter((name) => !applied.has(name)),
+    unknown: [...applied].filter((name) => !known.includes(name)).sort(),
+    unfinished: history.filter((each) => !each.applied).map(({ name }) => name),
+  };
+}
+
+async function rowSecurityOf(client: Client, systemKey: string | undefined): Promise<string | undefined> {
+  try {
+    await assertBound(client, systemKey);
+    return undefined;
+  } catch (error) {
+    if (error instanceof RowSecurityError) return error.message;
+    throw error;
+  }
+}
+
+/** The first answer takes longer: Postgres plans. */
+async function clockOf(client: Client): Promise<{ clockOffsetMs: number; clockErrorMs: number }> {
+  let best = { clockOffsetMs: 0, clockErrorMs: Infinity };
+  for (let i = 0; i < 3; i++) {
+    const before = performance.now();
+    const { ms } = await one<{ ms: number }>(client, CLOCK);
+    const clockErrorMs = (performance.now() - before) / 2;
+    const clockOffsetMs = ms + clockErrorMs - Date.now();
+    if (clockErrorMs < best.clockErrorMs) best = { clockOffsetMs, clockErrorMs };
+  }
+  return best;
+}
+
+/** Only roles with `pg_read_all_settings` may see it. */
+async function dataDirectoryOf(client: Client): Promise<string | undefined> {
+  const { folder } = await one<{ folder: string | null }>(
+    client,
+    `SELECT setting AS folder FROM pg_settings WHERE name = 'data_directory' UNION ALL SELECT NULL LIMIT 1`,
+  );
+  return folder ?? undefined;
+}
+
+async function sealedBy(client: Client, systemKey: string | undefined): Promise<DatabaseFacts['sealedBy']> {
+  try {
+    for (const statement of beginIn(SYSTEM_SCOPE, systemKey, 'READ ONLY')) await client.query(statement);
+    return (await client.query<DatabaseFacts['sealedBy'][number]>(KEYS)).rows;
+  } catch {
+    // `rowSecurity` and `refusedTables` say why.
+    return [];
+  } finally {
+    await client.query('ROLLBACK').catch(() => undefined);
+  }
+}

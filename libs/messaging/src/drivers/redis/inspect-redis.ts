@@ -1,0 +1,63 @@
+import { Redis } from 'ioredis';
+import { MessagingUnavailableError } from '../../messaging.js';
+import { within, reasonOf } from '../../channels.js';
+
+const ANSWER_MS = 5_000;
+
+/** What a Redis says of itself. No value of it is a secret. */
+export interface RedisFacts {
+  /** Such as `127.0.0.1:6379`. */
+  address: string;
+  /** Such as `8.0.2`. */
+  version: string;
+  /** Such as `noeviction`. */
+  policy: string;
+  /** In bytes; `max` is 0 without a limit. */
+  memory: { used: number; max: number };
+  /** Whether it takes writes; otherwise the reason. */
+  writes: true | string;
+  /** Whether its last snapshot and its append-only file were written. */
+  isSaving: boolean;
+  /** Clock of Redis minus that of this machine, in ms. */
+  clockOffsetMs: number;
+}
+
+/** Asks a Redis what an operator must know to mend it. It writes one key, for a second. Rejects if it does not answer. */
+export async function inspectRedis(url: string, namespace = 'baton'): Promise<RedisFacts> {
+  const redis = new Redis(url, {
+    ...{ lazyConnect: true, connectionName: 'baton-doctor', maxRetriesPerRequest: 0 },
+    ...{ connectTimeout: ANSWER_MS, retryStrategy: () => null },
+  });
+  // Of the connection; the command says only that there is none.
+  let reason: unknown;
+  redis.on('error', (error: unknown) => (reason = error));
+  const { host, port, path } = redis.options;
+  const address = path ?? `${host}:${port}`;
+  try {
+    await within(ANSWER_MS, redis.connect(), 'no answer in time');
+    return { address, ...(await within(ANSWER_MS, factsOf(redis, namespace), 'no answer in time')) };
+  } catch (error) {
+    throw new MessagingUnavailableError(`Redis at ${address} does not answer: ${reasonOf(reason ?? error)}`);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function factsOf(redis: Redis, namespace: string): Promise<Omit<RedisFacts, 'address'>> {
+  const info = await redis.info();
+  const field = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
+  const writes = await redis.set(`${namespace}:doctor`, '1', 'PX', 1_000).then(
+    () => true as const,
+    (error: unknown) => reasonOf(error),
+  );
+  const [seconds, micros] = (await redis.time()).map(Number);
+  return {
+    version: field('valkey_version') || field('redis_version'),
+    policy: field('maxmemory_policy'),
+    memory: { used: Number(field('used_memory')), max: Number(field('maxmemory')) },
+    writes,
+    isSaving:
+      field('rdb_last_bgsave_status') !== 'err' && !/^err/.test(field('aof_last_write_status') || 'ok'),
+    clockOffsetMs: (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 - Date.now(),
+  };
+}
