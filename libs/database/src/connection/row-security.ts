@@ -3,6 +3,15 @@ import type { ClientBase, QueryConfig } from 'pg';
 /** The scope of work across tenants, such as the sweeper's. `system-scope.spec.ts` lists where it is used, and why. */
 export const SYSTEM_SCOPE = 'system';
 
+/**
+ * SQL of the condition on `tenant_id` for a row of `tasks` or `runs` that is found by its key. Use it in statements with a
+ * name, whose plans connections keep. Postgres does not see the length of this list and expects the rows of ten tenants. With `=` and
+ * no statistics it expects one row of a tenant. An index of all rows of the tenant then costs as much as the key, and
+ * Postgres would go on reading it when the table is large.
+ * @param tenant SQL of a uuid
+ */
+export const keyOfTenant = (tenant: string): string => `ANY((ARRAY[${tenant}]::uuid[])[1:1])`;
+
 /** The pattern of `isUuid` in libs/a2a. The thread that keeps leases loads this file, and not that whole library. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 

@@ -1,3 +1,4 @@
+import { keyOfTenant } from '../connection/row-security.js';
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
@@ -39,10 +40,10 @@ const ANCESTORS: Statement = {
   name: 'task-ancestors',
   text: `
 WITH RECURSIVE ancestors AS (
-  SELECT id, agent_id, parent_task_id, 1 AS length FROM tasks WHERE tenant_id = $1 AND id = $2
+  SELECT id, agent_id, parent_task_id, 1 AS length FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2
   UNION ALL
   SELECT p.id, p.agent_id, p.parent_task_id, ancestors.length + 1 FROM ancestors, LATERAL (
-    SELECT id, agent_id, parent_task_id FROM tasks WHERE tenant_id = $1 AND id = ancestors.parent_task_id
+    SELECT id, agent_id, parent_task_id FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = ancestors.parent_task_id
   ) p WHERE ancestors.length < ${MAX_ANCESTORS}
 )
 SELECT id, agent_id FROM ancestors ORDER BY length`,
@@ -57,7 +58,7 @@ SELECT t.owner, t.parent_task_id, t.last_sequence, ARRAY(
 ) AS children, (
   SELECT agent_version FROM runs WHERE tenant_id = $1 AND task_id = $2 ORDER BY created_at DESC, id DESC LIMIT 1
 ) AS agent_version
-FROM tasks t WHERE t.tenant_id = $1 AND t.id = $2`,
+FROM tasks t WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2`,
 };
 
 /** $1 tenant $2 parent */
@@ -75,11 +76,11 @@ const SUSPEND: Statement = {
   name: 'run-suspend-2',
   text: `
 WITH held AS (
-  SELECT id FROM tasks WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 FOR UPDATE
+  SELECT id FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND active_run_id = $3 AND attempt = $4 FOR UPDATE
 )
 UPDATE runs r SET state = 'suspended', waits_for = $5, worker_id = NULL, lease_expires_at = NULL, enqueued_at = NULL,
   not_before = clock_timestamp() + $6::float8 * interval '1 millisecond'
-FROM held WHERE r.tenant_id = $1 AND r.id = $3 AND r.attempt = $4 AND r.state = 'running'
+FROM held WHERE r.tenant_id = ${keyOfTenant('$1')} AND r.id = $3 AND r.attempt = $4 AND r.state = 'running'
 RETURNING r.id`,
 };
 
@@ -87,7 +88,7 @@ RETURNING r.id`,
 const stillWaits = (run: string): string => `(EXISTS (
     SELECT FROM unnest(${run}.waits_for) AS w(id), LATERAL (
       SELECT FROM tasks
-      WHERE tenant_id = ${run}.tenant_id AND id = w.id AND active_run_id IS NOT NULL OFFSET 0
+      WHERE tenant_id = ${keyOfTenant(`${run}.tenant_id`)} AND id = w.id AND active_run_id IS NOT NULL OFFSET 0
     ) t
   ) AND coalesce(${run}.not_before > clock_timestamp(), true))`;
 
@@ -122,7 +123,7 @@ WITH read AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
   ) r WHERE NOT ${stillWaits('read')}
 ), woken AS (
-  UPDATE runs r SET ${WOKEN} FROM ready WHERE r.tenant_id = ready.tenant_id AND r.id = ready.id
+  UPDATE runs r SET ${WOKEN} FROM ready WHERE r.tenant_id = ${keyOfTenant('ready.tenant_id')} AND r.id = ready.id
   RETURNING r.id
 )
 SELECT n.read, (SELECT count(*) FROM woken)::int AS woken, l.tenant_id, l.id
@@ -137,7 +138,7 @@ WITH due AS MATERIALIZED (
   SELECT tenant_id, id FROM runs WHERE state = 'suspended' AND not_before <= clock_timestamp()
   ORDER BY not_before LIMIT $1 FOR UPDATE SKIP LOCKED
 )
-UPDATE runs r SET ${WOKEN} FROM due WHERE r.tenant_id = due.tenant_id AND r.id = due.id
+UPDATE runs r SET ${WOKEN} FROM due WHERE r.tenant_id = ${keyOfTenant('due.tenant_id')} AND r.id = due.id
 RETURNING r.id`,
 };
 

@@ -1,3 +1,4 @@
+import { keyOfTenant } from '../connection/row-security.js';
 import { isUuid } from '@baton/a2a';
 import type { LimitName } from '@baton/config';
 import { Injectable } from '@nestjs/common';
@@ -51,7 +52,7 @@ export class PushConfigTakenError extends Error {
 /** Whoever appends to the task waits, and wakes the config afterwards. $1 tenant $2 task */
 const LOCK_TASK: Statement = {
   name: 'push-lock-task',
-  text: 'SELECT last_sequence, owner FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+  text: `SELECT last_sequence, owner FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 FOR UPDATE`,
 };
 
 /**
@@ -81,7 +82,7 @@ WITH counted AS (
   SELECT count(*)::int AS total, count(*) FILTER (WHERE webhook_id IS NULL)::int AS own
   FROM push_configs WHERE tenant_id = $1 AND task_id = $2 AND ${IS_THERE}
 ), task AS (
-  UPDATE tasks t SET push_configs = counted.total FROM counted WHERE t.tenant_id = $1 AND t.id = $2
+  UPDATE tasks t SET push_configs = counted.total FROM counted WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2
 )
 SELECT own FROM counted`,
 };

@@ -1,3 +1,4 @@
+import { keyOfTenant } from '../connection/row-security.js';
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
@@ -36,7 +37,7 @@ const APPEND_JOURNAL: Statement = {
   text: `
 WITH task AS (
   SELECT id FROM tasks
-  WHERE tenant_id = $1 AND id = $2 AND active_run_id = $3 AND attempt = $4 AND state NOT IN (${TERMINAL_STATES})
+  WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND active_run_id = $3 AND attempt = $4 AND state NOT IN (${TERMINAL_STATES})
   FOR UPDATE
 ), entry AS (
   INSERT INTO turn_journal (tenant_id, task_id, run_id, attempt, position, value)
@@ -44,7 +45,7 @@ WITH task AS (
   ON CONFLICT DO NOTHING
   RETURNING position
 ), counted AS (
-  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf('$6')} FROM entry WHERE tenant_id = $1 AND id = $2
+  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf('$6')} FROM entry WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2
 )
 SELECT position FROM entry
 UNION ALL

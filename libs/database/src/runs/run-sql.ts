@@ -1,3 +1,4 @@
+import { keyOfTenant } from '../connection/row-security.js';
 import { WAITING } from '../dispatch/dispatch.store.js';
 import { RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
 import { TaskState } from '@baton/a2a';
@@ -41,7 +42,7 @@ export interface ErrorRow {
 /** $1 tenant $2 run $3 attempt $4 what is known of the error */
 export const NOTE_ERROR: Statement = {
   name: 'run-note-error',
-  text: 'UPDATE runs SET error_detail = $4 WHERE tenant_id = $1 AND id = $2 AND attempt = $3',
+  text: `UPDATE runs SET error_detail = $4 WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3`,
 };
 
 /** The same, and its lease is over: the sweeper counts it as an attempt that died. */
@@ -49,7 +50,7 @@ export const GIVE_UP: Statement = {
   name: 'run-give-up',
   text: `
 UPDATE runs SET error_detail = $4, lease_expires_at = clock_timestamp()
-WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'`,
+WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3 AND state = 'running'`,
 };
 
 /** The last error of a task, of whichever of its turns: $1 tenant $2 task */
@@ -110,7 +111,7 @@ export type PoisonedRow = RunRow & { crash_count: number; context_id: string; er
  * A value and not a join, so that the index always finds the one row. A plan made and kept while the tables are empty
  * would read all tasks of the tenant at every claim.
  */
-const TASK_OF_RUN = '(SELECT task_id FROM runs WHERE tenant_id = $1 AND id = $2)';
+const TASK_OF_RUN = `(SELECT task_id FROM runs WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2)`;
 /**
  * The pause of a run after its worker died, in ms: the agent's backoff, or the pause that grows with each crash if that
  * is longer. The column `deaths` counts the crashes before.
@@ -121,8 +122,8 @@ const CRASH_PAUSE = `greatest(least(r.backoff_max_ms, r.backoff_ms * power(r.bac
 const SUSPECT = '(r.deaths > 1 OR r.deaths > 0 AND r.deaths + 1 >= r.max_attempts)';
 // Each statement writes a group of runs of one tenant and judges each on its own: a row that is refused is not in the result.
 // The tenant stands in each row of the group, $1, and is no constant. Postgres would else read all rows of a tenant that has
-// few by its statistics, and look for those of the group among them. The conditions with ANY keep it from reading all rows
-// of a table that was small when it made the plan.
+// few by its statistics, and look for those of the group among them. The conditions with ANY (`keyOfTenant`) keep it from reading
+// all rows of a table that was small when it made the plan.
 // Postgres may evaluate a change again when a row has changed meanwhile. It has the rows of FROM then, but it cannot
 // read a changing CTE again. So no expression has a subquery on one.
 
@@ -169,10 +170,10 @@ WITH held AS (
   SELECT k.*, t.id, t.state
   FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::int[], $5::boolean[])
     AS k(tenant_id, run_id, worker_id, lease_ms, again), LATERAL (
-    SELECT task_id FROM runs WHERE tenant_id = k.tenant_id AND id = k.run_id OFFSET 0
+    SELECT task_id FROM runs WHERE tenant_id = ${keyOfTenant('k.tenant_id')} AND id = k.run_id OFFSET 0
   ) q, LATERAL (
     SELECT t.id, t.state FROM tasks t
-    WHERE t.tenant_id = k.tenant_id AND t.id = q.task_id AND t.active_run_id = k.run_id
+    WHERE t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = q.task_id AND t.active_run_id = k.run_id
     FOR UPDATE
   ) t
 ), run AS (
@@ -189,7 +190,7 @@ WITH held AS (
     status = CASE WHEN run.started THEN $6 ELSE t.status END,
     status_at = CASE WHEN run.started THEN $7 ELSE t.status_at END,
     last_sequence = t.last_sequence + run.started::int
-  FROM run WHERE t.tenant_id = run.tenant_id AND t.id = run.task_id
+  FROM run WHERE t.tenant_id = ${keyOfTenant('run.tenant_id')} AND t.id = run.task_id
   RETURNING t.tenant_id, run.id AS run_id, t.id, t.agent_id, t.owner, t.context_id, t.last_sequence, t.attempt, ${metadataColumns},
     (t.stored_bytes + t.open_bytes)::float8 AS size, t.parent_task_id, t.push_configs, run.started, run.start_sequence,
     run.extensions, run.traceparent, run.error_detail,
@@ -283,8 +284,8 @@ SELECT ${taskColumns('NULL', true)}, t.parent_task_id, t.push_configs, r.start_s
   (SELECT message FROM task_messages
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
 FROM runs r, tasks t
-WHERE t.tenant_id = $1 AND t.id = ${TASK_OF_RUN}
-  AND r.tenant_id = $1 AND r.id = $2 AND r.worker_id = $3 AND r.state = 'running'`,
+WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = ${TASK_OF_RUN}
+  AND r.tenant_id = ${keyOfTenant('$1')} AND r.id = $2 AND r.worker_id = $3 AND r.state = 'running'`,
 };
 
 /** $1 tenant $2 run $3 attempt */
@@ -292,7 +293,7 @@ export const RETURN_TO_QUEUE: Statement = {
   name: 'run-return-to-queue',
   text: `
 UPDATE runs SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()
-WHERE tenant_id = $1 AND id = $2 AND attempt = $3 AND state = 'running'
+WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3 AND state = 'running'
 RETURNING id`,
 };
 
@@ -364,14 +365,14 @@ WITH expired AS (
 UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, worker_id = NULL, lease_expires_at = NULL,
   enqueued_at = CASE e.pause WHEN 0 THEN now() END,
   not_before = CASE WHEN e.pause > 0 THEN clock_timestamp() + e.pause * interval '1 millisecond' END
-FROM expired e WHERE r.tenant_id = e.tenant_id AND r.id = e.id
+FROM expired e WHERE r.tenant_id = ${keyOfTenant('e.tenant_id')} AND r.id = e.id
 RETURNING ${RUN_COLUMNS}, r.enqueued_at IS NULL AS waits`,
 };
 
 /** $1 tenant $2 run */
 export const IS_SUSPECT: Statement = {
   name: 'run-is-suspect',
-  text: `SELECT id FROM runs r WHERE tenant_id = $1 AND id = $2 AND state = 'queued' AND ${SUSPECT}`,
+  text: `SELECT id FROM runs r WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND state = 'queued' AND ${SUSPECT}`,
 };
 
 /** Off the queue for a while: $1 tenant $2 run $3 how long in ms */
@@ -379,7 +380,7 @@ export const POSTPONE: Statement = {
   name: 'run-postpone',
   text: `
 UPDATE runs SET enqueued_at = NULL, not_before = clock_timestamp() + $3::int * interval '1 millisecond'
-WHERE tenant_id = $1 AND id = $2 AND state = 'queued' AND enqueued_at IS NOT NULL`,
+WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND state = 'queued' AND enqueued_at IS NOT NULL`,
 };
 
 /** $1 age in ms $2 limit */
@@ -393,7 +394,7 @@ WITH stale AS (
   ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET enqueued_at = now()
-FROM stale s WHERE r.tenant_id = s.tenant_id AND r.id = s.id
+FROM stale s WHERE r.tenant_id = ${keyOfTenant('s.tenant_id')} AND r.id = s.id
 RETURNING ${RUN_COLUMNS}`,
 };
 
@@ -412,11 +413,11 @@ WITH poisoned AS (
 SELECT ${RUN_COLUMNS}, r.deaths + 1 AS crash_count, t.context_id, r.error_detail
 FROM poisoned p, LATERAL (
   SELECT t.context_id FROM tasks t
-  WHERE t.tenant_id = p.tenant_id AND t.id = p.task_id AND t.active_run_id = p.id
+  WHERE t.tenant_id = ${keyOfTenant('p.tenant_id')} AND t.id = p.task_id AND t.active_run_id = p.id
   FOR NO KEY UPDATE SKIP LOCKED
 ) t, LATERAL (
   SELECT r.* FROM runs r
-  WHERE r.tenant_id = p.tenant_id AND r.id = p.id AND r.state = 'running' AND r.lease_expires_at < $2::timestamptz
+  WHERE r.tenant_id = ${keyOfTenant('p.tenant_id')} AND r.id = p.id AND r.state = 'running' AND r.lease_expires_at < $2::timestamptz
   FOR NO KEY UPDATE SKIP LOCKED
 ) r`,
 };
@@ -427,12 +428,12 @@ export const FAIL_POISONED: Statement = {
   text: `
 WITH run AS (
   UPDATE runs SET state = 'failed', deaths = deaths + 1, error = $8, finished_at = now(), lease_expires_at = NULL
-  WHERE tenant_id = $1 AND id = $3 AND attempt = $4 AND state = 'running'
+  WHERE tenant_id = ${keyOfTenant('$1')} AND id = $3 AND attempt = $4 AND state = 'running'
   RETURNING id, deaths
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_FAILED}, status = $5, status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = NULL, stored_bytes = t.stored_bytes + t.open_bytes
-  FROM run WHERE t.tenant_id = $1 AND t.id = $2 AND t.active_run_id = run.id
+  FROM run WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2 AND t.active_run_id = run.id
   RETURNING t.id, t.context_id, t.last_sequence, t.agent_id, run.deaths
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)

@@ -1,3 +1,4 @@
+import { keyOfTenant } from '../connection/row-security.js';
 import type { ReadMemory } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import type { Statement } from '../connection/database.js';
@@ -32,7 +33,7 @@ FROM tasks t LEFT JOIN LATERAL (
     ORDER BY e.sequence LIMIT $5
   ) c
 ) p ON true
-WHERE t.tenant_id = $1 AND t.id = $2 ORDER BY p.sequence`,
+WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2 ORDER BY p.sequence`,
 });
 
 /** The events that a task's artifacts are made of. */
@@ -79,7 +80,7 @@ export const KEEP_ARTIFACTS: Statement = {
   name: 'task-keep-artifacts',
   text: `
 UPDATE tasks SET artifacts = $4, artifacts_sequence = $3
-WHERE tenant_id = $1 AND id = $2 AND last_sequence = $3 AND artifacts_sequence < $3`,
+WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND last_sequence = $3 AND artifacts_sequence < $3`,
 };
 
 /** Size of one read, in bytes. It is larger only for a single larger row. */

@@ -1,3 +1,4 @@
+import { keyOfTenant } from '../connection/row-security.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
 import { quotaCte } from '../dispatch/dispatch.store.js';
@@ -197,6 +198,7 @@ ORDER BY t.created_at DESC NULLS LAST, t.id DESC LIMIT 1`,
 const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL`;
 
 /**
+ * The agent is a condition that no index has: with it Postgres may take the index of conversations for the key.
  * The same rows whether or not the message has a key; with one, only if it names this turn.
  * @param first number of the first parameter of the quota, after all others; then comes the retry policy
  */
@@ -205,13 +207,13 @@ const next = (name: string, first: number, known: string, from: string, conditio
   text: `
 WITH held AS (
   SELECT state, active_run_id, last_sequence FROM tasks
-  WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 FOR UPDATE
+  WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND (agent_id = $3) IS TRUE FOR UPDATE
 ), ${quotaCte(first, first + 1)}, ${known} task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL,
     stored_bytes = t.stored_bytes + ${sizeOf('$7')}, open_bytes = 0
   FROM ${from}
-  WHERE t.tenant_id = $1 AND t.id = $2 AND ${TAKES_A_TURN} AND NOT quota.refused ${condition}
+  WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2 AND ${TAKES_A_TURN} AND NOT quota.refused ${condition}
   RETURNING t.id, t.context_id, t.last_sequence
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message)
@@ -246,7 +248,7 @@ export const CONTINUE_KEYED = next(
  */
 export const LOCK: Statement = {
   name: 'task-lock',
-  text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+  text: `SELECT FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 FOR UPDATE`,
 };
 
 export interface MetadataRow {
@@ -256,7 +258,7 @@ export interface MetadataRow {
 /** Locks the task before its metadata are merged: $1 tenant $2 task */
 export const READ_METADATA: Statement = {
   name: 'run-read-metadata',
-  text: 'SELECT metadata FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+  text: `SELECT metadata FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 FOR UPDATE`,
 };
 
 /**
@@ -269,14 +271,14 @@ export const CANCEL: Statement = {
   text: `
 WITH held AS (
   SELECT state, active_run_id, parent_task_id, child_tasks, push_configs, owner FROM tasks
-  WHERE tenant_id = $1 AND id = $2 AND ($3::text IS NULL OR agent_id = $3)
+  WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND ($3::text IS NULL OR agent_id = $3)
     AND ($6::text IS NULL OR owner = $6 OR owner IS NULL AND $7::boolean) FOR UPDATE
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = $4, status_at = $5,
     last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce($8::json, t.metadata),
     stored_bytes = t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END
   FROM held
-  WHERE t.tenant_id = $1 AND t.id = $2 AND held.state NOT IN (${TERMINAL_STATES})
+  WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2 AND held.state NOT IN (${TERMINAL_STATES})
   RETURNING t.id, t.context_id, t.last_sequence,
     CASE WHEN held.active_run_id IS NULL THEN 0 ELSE t.open_bytes END AS open_bytes
 ), event AS (
@@ -284,7 +286,7 @@ WITH held AS (
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$4')}, 0 FROM task t
 ), run AS (
   UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
-  FROM task WHERE r.tenant_id = $1 AND r.id = (SELECT active_run_id FROM held)
+  FROM task WHERE r.tenant_id = ${keyOfTenant('$1')} AND r.id = (SELECT active_run_id FROM held)
     AND r.state IN ('queued', 'running', 'suspended')
 ), ${USAGE_CTE}
 SELECT held.state, held.active_run_id AS run_id, held.parent_task_id, held.child_tasks, held.push_configs, held.owner, task.last_sequence AS sequence
@@ -293,7 +295,7 @@ FROM held LEFT JOIN task ON true`,
 
 const get = (name: string, artifacts: boolean): Statement => ({
   name,
-  text: `SELECT ${taskColumns('$3::int', artifacts)} FROM tasks t WHERE t.tenant_id = $1 AND t.id = $2`,
+  text: `SELECT ${taskColumns('$3::int', artifacts)} FROM tasks t WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2`,
 });
 
 /** $1 tenant $2 task $3 history length, NULL = all */
@@ -307,9 +309,9 @@ export const LIST_CONTEXT: Statement = {
 SELECT ${taskColumns('NULL::int', true, 'list')} FROM (
   SELECT c.* FROM tasks c
   WHERE c.tenant_id = $1 AND c.agent_id = $2 AND c.context_key = md5($3)::uuid AND c.context_id = $3
-    AND (c.created_at, c.id) < ((SELECT created_at FROM tasks WHERE tenant_id = $1 AND id = $4), $4)
-    AND CASE WHEN c.owner IS NULL THEN NOT EXISTS (SELECT FROM tasks WHERE tenant_id = $1 AND id = $4 AND owner LIKE 'guest:%')
-      ELSE c.owner = (SELECT owner FROM tasks WHERE tenant_id = $1 AND id = $4) END
+    AND (c.created_at, c.id) < ((SELECT created_at FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $4), $4)
+    AND CASE WHEN c.owner IS NULL THEN NOT EXISTS (SELECT FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $4 AND owner LIKE 'guest:%')
+      ELSE c.owner = (SELECT owner FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $4) END
   ORDER BY c.created_at DESC, c.id DESC LIMIT $5
 ) t ORDER BY t.created_at, t.id`,
 };
@@ -351,7 +353,7 @@ export const HEADS: Statement = {
   text: `
 SELECT k.task_id AS id, coalesce(t.last_sequence, d.last_sequence) AS last_sequence
 FROM unnest($1::uuid[], $2::uuid[]) AS k(tenant_id, task_id)
-LEFT JOIN tasks t ON t.tenant_id = k.tenant_id AND t.id = k.task_id
+LEFT JOIN tasks t ON t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = k.task_id
 LEFT JOIN task_tombstones d ON d.tenant_id = k.tenant_id AND d.task_id = k.task_id
 WHERE coalesce(t.last_sequence, d.last_sequence) IS NOT NULL`,
 };

@@ -1,3 +1,4 @@
+import { keyOfTenant } from '../connection/row-security.js';
 import { type RunRetry, StreamResponse, TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { NewAuditRecord } from '../audit/audit-records.js';
@@ -200,13 +201,13 @@ const ADD_CHILD: Statement = {
   name: 'task-add-child',
   text: `
 WITH parent AS (
-  SELECT id, owner FROM tasks WHERE tenant_id = $1 AND id = $3 AND active_run_id = $4 AND attempt = $5 FOR UPDATE
+  SELECT id, owner FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $3 AND active_run_id = $4 AND attempt = $5 FOR UPDATE
 ), counted AS (
   UPDATE tasks t SET child_tasks = t.child_tasks + 1
-  FROM parent WHERE t.tenant_id = $1 AND t.id IN ($3, $6)
+  FROM parent WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id IN ($3, $6)
   RETURNING t.id, t.child_tasks
 ), child AS (
-  UPDATE tasks t SET parent_task_id = $3, owner = parent.owner FROM parent WHERE t.tenant_id = $1 AND t.id = $2
+  UPDATE tasks t SET parent_task_id = $3, owner = parent.owner FROM parent WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2
 )
 SELECT max(child_tasks) AS tasks FROM counted HAVING count(*) > 0`,
 };

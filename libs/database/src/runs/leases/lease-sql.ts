@@ -1,3 +1,4 @@
+import { keyOfTenant } from '../../connection/row-security.js';
 import type { Statement } from '../../connection/database.js';
 
 /** The clock, not the start of the transaction: it may have waited for a lock. */
@@ -17,17 +18,17 @@ WITH k AS (
 ), held AS (
   SELECT r.tenant_id, r.id FROM k, LATERAL (
     SELECT r.tenant_id, r.id FROM runs r
-    WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.state = 'running'
+    WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.state = 'running'
       AND r.worker_id = $4 AND k.attempt IN (0, r.attempt)
     FOR NO KEY UPDATE SKIP LOCKED
   ) r
 ), beat AS (
   UPDATE runs r SET lease_expires_at = ${leaseEnd('$5::int')}
-  FROM held WHERE r.tenant_id = held.tenant_id AND r.id = held.id
+  FROM held WHERE r.tenant_id = ${keyOfTenant('held.tenant_id')} AND r.id = held.id
 )
 SELECT k.run_id, k.attempt FROM k
 WHERE k.attempt > 0 AND k.attempt IS DISTINCT FROM (
   SELECT r.attempt FROM runs r
-  WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.state = 'running' AND r.worker_id = $4
+  WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.state = 'running' AND r.worker_id = $4
 )`,
 };
