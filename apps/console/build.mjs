@@ -13,21 +13,31 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = join(HERE, '../..');
 const OUT = join(ROOT, 'dist/console');
 const STAMP = join(ROOT, 'dist/console.stamp');
-const SCHEMA = join(HERE, 'src/api/schema.d.ts');
+/** The types of the API at either port: of tenants, and of operators. */
+const SCHEMAS = {
+  tenants: join(HERE, 'src/api/schema.d.ts'),
+  operators: join(HERE, 'src/api/operator-schema.d.ts'),
+};
 /** Smaller files are not worth a second copy. */
 const MIN_PACKED_BYTES = 1_000;
 
-/** The OpenAPI document of tenants, from the compiled routes. */
-function apiDocument() {
+/** The OpenAPI documents of both ports, from the compiled routes. */
+function apiDocuments() {
   const require = createRequire(import.meta.url);
   require('reflect-metadata');
   const compiled = (path) => require(join(ROOT, 'dist/apps/api/src', path));
   const { routesOf } = compiled('openapi/route.js');
   const { buildDocument } = compiled('openapi/document.js');
+  const documentOf = (module) => {
+    const routes = Reflect.getMetadata('controllers', module).flatMap(routesOf);
+    const described = routes.filter(({ path }) => path.startsWith('/v1/'));
+    return JSON.stringify(
+      buildDocument(described, { title: 'Baton', description: '', server: '/', token: '' }),
+    );
+  };
   const { RestModule } = compiled('rest/rest.module.js');
-  const routes = Reflect.getMetadata('controllers', RestModule).flatMap(routesOf);
-  const described = routes.filter(({ path, isManagement }) => path.startsWith('/v1/') && !isManagement);
-  return buildDocument(described, { title: 'Baton', description: '', server: '/', token: '' });
+  const { AdminModule } = compiled('admin/admin.module.js');
+  return { tenants: documentOf(RestModule), operators: documentOf(AdminModule) };
 }
 
 async function filesOf(folder) {
@@ -40,18 +50,22 @@ async function filesOf(folder) {
 
 const read = (path) => readFile(path).catch(() => undefined);
 
-const document = JSON.stringify(apiDocument());
-const hash = createHash('sha256').update(document);
+const documents = apiDocuments();
+const hash = createHash('sha256').update(documents.tenants).update(documents.operators);
 for (const file of [...(await filesOf(HERE)), join(ROOT, 'package-lock.json')]) {
-  if (file !== SCHEMA) hash.update(file.slice(ROOT.length)).update(await readFile(file));
+  if (!Object.values(SCHEMAS).includes(file))
+    hash.update(file.slice(ROOT.length)).update(await readFile(file));
 }
 const stamp = hash.digest('hex');
-const isBuilt =
-  String(await read(STAMP)) === stamp && (await read(join(OUT, 'index.html'))) && (await read(SCHEMA));
+const written = [join(OUT, 'index.html'), ...Object.values(SCHEMAS)];
+const isBuilt = String(await read(STAMP)) === stamp && (await Promise.all(written.map(read))).every(Boolean);
 
 if (!isBuilt) {
   const { default: openapiTS, astToString } = await import('openapi-typescript');
-  await writeFile(SCHEMA, `// Made by build.mjs.\n${astToString(await openapiTS(document))}`);
+  for (const [audience, file] of Object.entries(SCHEMAS)) {
+    const types = astToString(await openapiTS(documents[audience]));
+    await writeFile(file, `// Made by build.mjs.\n${types}`);
+  }
   const { build } = await import('vite');
   await build({ configFile: join(HERE, 'vite.config.ts'), logLevel: 'warn' });
   for (const file of await filesOf(join(OUT, 'assets'))) {

@@ -69,8 +69,8 @@ export class ConsoleStack {
   /** A page of a browser of its own: nothing is shared with the pages of other visits. */
   async open({ token, path = '/', context = {} }: Visit = {}): Promise<Page> {
     const page = await (await this.browser.newContext({ baseURL: this.url, ...context })).newPage();
-    // A slow machine takes its time. What never comes is told before Jest ends the test.
-    page.setDefaultTimeout(4 * 60_000);
+    // A slow machine takes its time. What never comes is told before Jest ends the test. TEST_PAGE_MS: less, while you write one.
+    page.setDefaultTimeout(Number(process.env.TEST_PAGE_MS ?? 4 * 60_000));
     this.watch(page);
     if (token !== undefined) {
       const session = JSON.stringify({ kind: 'token', token });

@@ -67,6 +67,10 @@ const COMMANDS: Readonly<
     summary: 'the workers and how busy they are',
     add: async (...args) => (await import('./commands/workers.js')).addWorkersCommand(...args),
   },
+  queue: {
+    summary: 'how much work there is, and how long it waits',
+    add: async (...args) => (await import('./commands/workers.js')).addQueueCommand(...args),
+  },
   audit: {
     summary: 'who changed what, of one tenant or of all',
     add: async (...args) => (await import('./commands/audit.js')).addAuditCommand(...args),

@@ -5,6 +5,7 @@ import { ErrorView } from './components/error-view';
 import { agentsRoutes } from './pages/agents/routes';
 import { deadLettersRoutes } from './pages/dead-letters/routes';
 import { homeRoutes } from './pages/home/routes';
+import { operatorsRoutes } from './pages/operators/routes';
 import { playgroundRoutes } from './pages/playground/routes';
 import { schedulesRoutes } from './pages/schedules/routes';
 import { secretsRoutes } from './pages/secrets/routes';
@@ -13,7 +14,7 @@ import { tasksRoutes } from './pages/tasks/routes';
 import { tokensRoutes } from './pages/tokens/routes';
 import { usageRoutes } from './pages/usage/routes';
 import { webhooksRoutes } from './pages/webhooks/routes';
-import { appRoute, rootRoute } from './shell/app-route';
+import { appRoute, operatorRoute, rootRoute } from './shell/app-route';
 
 // Each folder of `pages` has a `routes.tsx`. Add its routes here, and its entry in `shell/navigation.ts`.
 const routeTree = rootRoute.addChildren([
@@ -30,6 +31,7 @@ const routeTree = rootRoute.addChildren([
     ...secretsRoutes,
     ...tokensRoutes,
   ]),
+  operatorRoute.addChildren([...operatorsRoutes]),
 ]);
 
 export const router = createRouter({

@@ -9,6 +9,7 @@ import { CatalogClient } from './connection/catalog-client.js';
 import { Database } from './connection/database.js';
 import { DeadLetterStore } from './runs/dead-letter.store.js';
 import { DispatchStore } from './dispatch/dispatch.store.js';
+import { QueueStore } from './dispatch/queue.store.js';
 import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
 import { IssuerStore } from './tenants/issuer.store.js';
@@ -47,7 +48,7 @@ const STORES = [
   ],
   IssuerStore,
   ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
-  ...[DispatchStore, WorkerStore, TaskTreeStore, ScheduleStore],
+  ...[DispatchStore, WorkerStore, QueueStore, TaskTreeStore, ScheduleStore],
   ...[PushConfigStore, PushDeliveryStore, DeadPushStore, WebhookStore],
 ];
 

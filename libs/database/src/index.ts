@@ -52,6 +52,13 @@ export { RunStore } from './runs/run.store.js';
 export { type StreamClaim, StreamCountStore } from './tenants/stream-count.store.js';
 export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.store.js';
 export {
+  type QueueState,
+  QueueStore,
+  RUN_CLASSES,
+  type RunsOfClass,
+  type WaitingRun,
+} from './dispatch/queue.store.js';
+export {
   type KnownWorker,
   type LoadFailure,
   type WorkerLoad,

@@ -14,7 +14,7 @@ export { WorkerPresence } from './runs/worker-presence.js';
 export { Schedules } from './schedules/schedules.js';
 export { type OpenWork, PrincipalWork, type StoppedWork } from './tenants/principal-work.js';
 export { BoundHosts, type HostTarget } from './tenants/bound-hosts.js';
-export { OperatorDesk } from './tenants/operator-desk.js';
+export { OperatorDesk, type PlatformQueue } from './tenants/operator-desk.js';
 export { OperatorLetters, type ShownLetter } from './tenants/operator-letters.js';
 export { type DeletedTenant, type Suspended, TenantLifecycle } from './tenants/tenant-lifecycle.js';
 export {
@@ -53,5 +53,5 @@ export type {
   StepRecord,
   Webhook,
 } from '@baton/database';
-export { USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/database';
+export { RUN_CLASSES, USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/database';
 export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';

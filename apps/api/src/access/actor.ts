@@ -10,9 +10,14 @@ export function actorOf(request: CallRequest): Actor {
 /** A request with the operator that the guard has found. */
 export type OperatorRequest = CallRequest & { operator?: OperatorToken };
 
+/** The token of the operator who sends the request. Throws if the route is not for operators, which is a bug. */
+export function operatorOf({ operator }: OperatorRequest): OperatorToken {
+  if (!operator) throw new Error('operatorOf: the route is not for operators');
+  return operator;
+}
+
 /** The operator who sends the request, for the audit log. Throws if the route is not for operators, which is a bug. */
 export function operatorActorOf(request: OperatorRequest): Actor {
-  if (!request.operator) throw new Error('operatorActorOf: the route is not for operators');
-  const key = `operator:${request.operator.id}`;
+  const key = `operator:${operatorOf(request).id}`;
   return { kind: 'operator', key, address: request.ip, requestId: request.id };
 }

@@ -241,6 +241,11 @@ describe('hosts, workers and dead letters', () => {
     expect(named.json).toEqual({ ...bound, host: 'xn--bcher-kva.example' });
     expect((await ask('DELETE', 'hosts/b%C3%BCcher.example')).json.host).toBe('xn--bcher-kva.example');
     expect((await ask('GET', 'workers')).json).toEqual({ workers: [] });
+    const { json: queue } = await ask('GET', 'queue');
+    expect(queue).toMatchObject({ slots: 0, dead_letters: 0, dead_pushes: 0, jobs: { active: 0 } });
+    expect(queue.classes.map((each: { class: string }) => each.class)).toEqual([
+      ...['waiting', 'backoff', 'queued', 'running', 'suspended'],
+    ]);
     const none = { dead_letters: [], next_cursor: null };
     expect((await ask('GET', 'dead-letters')).json).toEqual(none);
     expect((await ask('GET', 'dead-letters?tenant=host-a')).json).toEqual(none);

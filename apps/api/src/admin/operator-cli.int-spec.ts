@@ -100,16 +100,23 @@ describe('npx baton with --url needs no database', () => {
 
   it('for workers', async () => {
     expect((await baton('workers')).err).toBe('No worker has given a sign of life in the last hour.');
-    const worker = { id: randomUUID(), host: 'w-1', pid: 7, concurrency: 4 };
+    const worker = {
+      id: randomUUID(),
+      host: 'w-1',
+      pid: 7,
+      concurrency: 4,
+      version: '9.8.7',
+      memoryBytes: 5 * 1024 ** 2,
+    };
     await app.get(WorkerStore, { strict: false }).seen(worker, 1000);
     const time = expect.stringMatching(/^\d{4}-.*Z$/) as string;
     const failure = { slug: 'helper', file: 'helper/index.mjs', line: 3, reason: 'boom', tenants: ['acme'] };
     await app.get(WorkerStore, { strict: false }).reportFailures(worker, [failure]);
     expect(await must('workers')).toEqual([
-      { ...worker, running: 0, startedAt: time, seenAt: time, loadFailures: [failure] },
+      { ...worker, isAlive: true, running: 0, startedAt: time, seenAt: time, loadFailures: [failure] },
     ]);
     expect((await baton('workers')).err).toBe(`Worker ${worker.id} could not load helper/index.mjs:3: boom`);
-    expect((await baton('workers')).out).toMatch(/\nw-1 +7 +0 +4 /);
+    expect((await baton('workers')).out).toMatch(/\nw-1 +7 +0 +4 +yes +5 MiB +9\.8\.7 /);
     await app.get(WorkerStore, { strict: false }).remove(worker.id);
   });
 

@@ -7,13 +7,14 @@ import {
   OperatorDesk,
   OperatorLetters,
   RequestListing,
+  RUN_CLASSES,
   type RunErrorRecord,
   TenantSettings,
 } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Post, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { operatorActorOf } from '../access/actor.js';
+import { operatorActorOf, operatorOf } from '../access/actor.js';
 import { OperatorOnly } from '../access/access.guard.js';
 import { BodyReader } from '../http/body.js';
 import { OnManagementPort } from '../management/management-port.js';
@@ -37,7 +38,14 @@ import {
   pushRedelivery,
 } from '../rest/dead-letters/dead-pushes.controller.js';
 import { CURSOR, LIMIT, nextCursor } from '../rest/paging.js';
-import { encodeRequest, encodeRunError, requestSummary, runError } from '../rest/requests/request-json.js';
+import {
+  encodeRequest,
+  encodeRun,
+  encodeRunError,
+  requestSummary,
+  runAnswer,
+  runError,
+} from '../rest/requests/request-json.js';
 
 const TENANT = textQuery('Slug of the tenant; left out = all');
 
@@ -116,10 +124,56 @@ const workerList = z.object({
       running: z.int(),
       started_at: timeSchema,
       seen_at: timeSchema.describe('The last sign of life'),
+      alive: z.boolean().describe('Whether it has given a sign of life lately'),
+      version: z.string().nullable().describe('Release of Baton. Null: an earlier release does not say it'),
+      memory_bytes: z
+        .int()
+        .nullable()
+        .describe('Resident memory at the last sign of life. Null: an earlier release does not say it'),
       load_failures: z.array(workerFailure).describe('Agents in code that it could not load when it started'),
     }),
   ),
 });
+const queueAnswer = z
+  .object({
+    classes: z
+      .array(
+        z.object({
+          class: z
+            .enum(RUN_CLASSES)
+            .describe(
+              'Why a run is where it is: it waits for a dispatch slot, backs off after a crash, is queued for a worker, ' +
+                'runs, or is suspended until other tasks, a time or a person',
+            ),
+          runs: z.int(),
+          oldest_at: timeSchema.nullable().describe('When the oldest of them was accepted'),
+          oldest_seconds: z.number().describe('For how long that was ago. 0: there is none'),
+        }),
+      )
+      .describe('All classes'),
+    oldest_waiting: z
+      .object({
+        tenant: z.string().describe('Slug of the tenant'),
+        request_id: z.string(),
+        accepted_at: timeSchema,
+      })
+      .nullable()
+      .describe('The accepted run that has waited longest for a worker'),
+    jobs: z
+      .object({ waiting: z.int(), active: z.int() })
+      .nullable()
+      .describe('Entries of the queue. Null: its server does not answer'),
+    dead_letters: z.int().describe('Runs that used up their attempts and were not sent again'),
+    dead_pushes: z.int().describe('Push configs that were given up'),
+    slots: z.int().describe('Runs that the live workers can execute at once'),
+  })
+  .meta({ id: 'Queue' });
+const operatorAnswer = z
+  .object({
+    token: z.object({ id: z.string(), name: z.string(), prefix: z.string() }),
+    expires_at: timeSchema.nullable().describe('When the token ends. Null: never'),
+  })
+  .meta({ id: 'Operator' });
 const tenantLetter = deadLetter
   .extend({
     tenant: z.string().describe('Slug of the tenant'),
@@ -137,9 +191,11 @@ const agentError = runError
   .describe("The last error in the agent's code");
 const wholeLetter = tenantLetter.extend({ message: a2aSchema('The message').nullable(), error: agentError });
 const tenantRequest = requestSummary
+  .omit({ approvals: true })
   .extend({
     tenant: z.string().describe('Slug of the tenant'),
     events: z.int().describe('Number of events in its log'),
+    runs: z.array(runAnswer).describe('Its newest runs with their workers, at most 100, the newest first'),
     error: agentError,
   })
   .meta({ id: 'TenantRequest' });
@@ -149,7 +205,7 @@ const tenantPush = deadPush
   .meta({ id: 'TenantDeadPush' });
 const pushList = z.object({ dead_pushes: z.array(tenantPush), next_cursor: nextCursor });
 
-/** Workers, single tasks, and what of all tenants was given up: runs and push configs. */
+/** The operator's token, workers, the queue, single tasks, and what of all tenants was given up: runs and push configs. */
 @OperatorOnly()
 @OnManagementPort()
 @Controller('v1/admin')
@@ -162,6 +218,34 @@ export class AdminPlatformController {
     private readonly requests: RequestListing,
   ) {}
 
+  @Describe({ id: 'whoami', summary: 'Shows the token of the operator who calls', answer: operatorAnswer })
+  @Get('whoami')
+  whoami(@Req() request: FastifyRequest): z.infer<typeof operatorAnswer> {
+    const { id, name, prefix, expiresAt } = operatorOf(request);
+    return { token: { id, name, prefix }, expires_at: expiresAt?.toISOString() ?? null };
+  }
+
+  @Describe({
+    id: 'getQueue',
+    summary:
+      'Shows how much work there is and how long it waits, over all tenants, without messages and artifacts',
+    answer: queueAnswer,
+  })
+  @Get('queue')
+  async showQueue(): Promise<z.infer<typeof queueAnswer>> {
+    const { classes, oldestWaiting, jobs, deadLetters, deadPushes, slots } = await this.desk.readQueue();
+    return {
+      classes: classes.map(({ class: name, runs, oldestAt, oldestSeconds }) => ({
+        ...{ class: name, runs, oldest_at: oldestAt?.toISOString() ?? null, oldest_seconds: oldestSeconds },
+      })),
+      oldest_waiting: oldestWaiting && {
+        ...{ tenant: oldestWaiting.tenant, request_id: oldestWaiting.taskId },
+        accepted_at: oldestWaiting.acceptedAt.toISOString(),
+      },
+      ...{ jobs, dead_letters: deadLetters, dead_pushes: deadPushes, slots },
+    };
+  }
+
   @Describe({
     id: 'listWorkers',
     summary: 'Lists the workers that have given a sign of life in the last hour',
@@ -171,9 +255,10 @@ export class AdminPlatformController {
   async listWorkers(): Promise<z.infer<typeof workerList>> {
     const workers = await this.desk.listWorkers();
     return {
-      workers: workers.map(({ id, host, pid, concurrency, running, startedAt, seenAt, loadFailures }) => ({
-        ...{ id, host, pid, concurrency, running },
+      workers: workers.map(({ startedAt, seenAt, isAlive, memoryBytes, loadFailures, ...worker }) => ({
+        ...worker,
         ...{ started_at: startedAt.toISOString(), seen_at: seenAt.toISOString() },
+        ...{ alive: isAlive, memory_bytes: memoryBytes },
         load_failures: loadFailures.map(encodeWorkerFailure),
       })),
     };
@@ -182,7 +267,7 @@ export class AdminPlatformController {
   @Describe({
     id: 'getRequest',
     summary:
-      "Shows the state of a task and the last error in its agent's code, without messages and artifacts",
+      "Shows the state of a task, its runs with their workers, and the last error in its agent's code, without messages and artifacts",
     answer: tenantRequest,
   })
   @Get('tenants/:tenant/requests/:id')
@@ -197,7 +282,10 @@ export class AdminPlatformController {
     }
     const { task, agentId, sequence } = found.stored;
     const error = encodeError(found.error);
-    return { ...encodeRequest(task, agentId), tenant: slug, events: sequence, error };
+    // What is to be approved is the tenant's.
+    const { approvals: _, ...request } = encodeRequest(task, agentId);
+    const runs = await this.requests.runs(tenantId, id);
+    return { ...request, tenant: slug, events: sequence, runs: runs.map(encodeRun), error };
   }
 
   @Describe({

@@ -14,7 +14,12 @@ const BUILT = join(__dirname, '../../../../console');
 const ASSETS = '/console/assets/';
 /** Stands in the built page where the nonce of each answer goes (`apps/console/vite.config.ts`). */
 const NONCE = /__CSP_NONCE__/g;
+/** Stands there where the page reads for whom it is. */
+const AUDIENCE = '__CONSOLE_AUDIENCE__';
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
+
+/** For whom a console is: people of a tenant, or operators, at the management port alone. */
+export type ConsoleAudience = 'tenants' | 'operators';
 
 /** What the page must know before anybody has signed in. */
 export interface ConsoleSettings {
@@ -22,7 +27,10 @@ export interface ConsoleSettings {
   oidc?: { issuer: string; client_id: string; scope: string; audience?: string };
 }
 
-/** The files of the console: one page, and its hashed assets. They are the same for everybody and name nothing of a tenant's. */
+/**
+ * The files of the console: one page, and its hashed assets. They name nothing of a tenant's. The page is the same at either
+ * port, but for the name of its audience.
+ */
 @Injectable()
 export class ConsoleSite {
   private page: Promise<string> | undefined;
@@ -37,8 +45,12 @@ export class ConsoleSite {
    * or users of that agent, and scripts of its other pages share its origin.
    */
   async isAt(request: FastifyRequest): Promise<boolean> {
-    if (!this.environment.consoleEnabled || !existsSync(join(BUILT, 'index.html'))) return false;
-    return (await this.hosts.of(request)) === undefined;
+    return this.isThere() && (await this.hosts.of(request)) === undefined;
+  }
+
+  /** Whether the console is built and turned on. */
+  isThere(): boolean {
+    return this.environment.consoleEnabled && existsSync(join(BUILT, 'index.html'));
   }
 
   /** How people sign in here. */
@@ -50,12 +62,14 @@ export class ConsoleSite {
   }
 
   /** Answers any path below `/console` with the page, which shows what the path names. */
-  async sendPage(reply: FastifyReply): Promise<void> {
+  async sendPage(reply: FastifyReply, audience: ConsoleAudience): Promise<void> {
     this.page ??= readFile(join(BUILT, 'index.html'), 'utf8');
     const nonce = randomBytes(16).toString('base64url');
-    const html = (await this.page).replace(NONCE, nonce);
+    const html = (await this.page).replace(NONCE, nonce).replace(AUDIENCE, audience);
     // Not stored: a nonce is good for one answer.
-    await reply.headers({ ...this.headers(nonce), 'content-type': 'text/html; charset=utf-8' }).send(html);
+    await reply
+      .headers({ ...this.headers(nonce, audience), 'content-type': 'text/html; charset=utf-8' })
+      .send(html);
   }
 
   /**
@@ -87,9 +101,11 @@ export class ConsoleSite {
   }
 
   /** Headers of the page: it runs and shows nothing but what comes from here, and nobody frames it. */
-  private headers(nonce: string): Record<string, string> {
+  private headers(nonce: string, audience: ConsoleAudience): Record<string, string> {
     const { consoleOidcIssuer: issuer, consoleOidcOrigins: origins } = this.environment;
-    const provider = issuer === undefined ? [] : [new URL(issuer).origin, ...origins];
+    // Operators sign in with their tokens alone.
+    const isOidc = issuer !== undefined && audience === 'tenants';
+    const provider = isOidc ? [new URL(issuer).origin, ...origins] : [];
     const policy = [
       "default-src 'none'",
       "script-src 'self'",

@@ -4,10 +4,13 @@ import { Public } from '../access/access.guard.js';
 import { AccessModule } from '../access/access.module.js';
 import { sendPlainError } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
+import { OnManagementPort } from '../management/management-port.js';
 import { ConsoleSite } from './console-site.js';
 
 const NONE =
   'there is no console here: it is at hosts that are not bound to an agent, unless CONSOLE_ENABLED is false';
+
+const OFF = 'there is no console here: CONSOLE_ENABLED is false, or it is not built';
 
 /** The console: a page for people, which calls the REST API with the token of whoever has signed in (ADR 0032). */
 @Public()
@@ -17,7 +20,7 @@ export class ConsoleController {
 
   @Get()
   async page(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
-    if (await this.site.isAt(request)) await this.site.sendPage(reply);
+    if (await this.site.isAt(request)) await this.site.sendPage(reply, 'tenants');
     else sendPlainError(reply, 404, NONE);
   }
 
@@ -41,9 +44,35 @@ export class ConsoleController {
   }
 }
 
+/** The console of operators, with the same files: it calls `/v1/admin` with their tokens. */
+@Public()
+@OnManagementPort()
+@Controller('console')
+export class OperatorConsoleController {
+  constructor(private readonly site: ConsoleSite) {}
+
+  @Get()
+  async page(@Res() reply: FastifyReply): Promise<void> {
+    if (this.site.isThere()) await this.site.sendPage(reply, 'operators');
+    else sendPlainError(reply, 404, OFF);
+  }
+
+  @Get('assets/:file')
+  async asset(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    if (this.site.isThere()) await this.site.sendAsset(request, reply);
+    else sendPlainError(reply, 404, OFF);
+  }
+
+  /** Links into the console. The page reads its own path. */
+  @Get('*')
+  async deepLink(@Res() reply: FastifyReply): Promise<void> {
+    await this.page(reply);
+  }
+}
+
 @Module({
   imports: [AccessModule, HttpModule],
-  controllers: [ConsoleController],
+  controllers: [ConsoleController, OperatorConsoleController],
   providers: [ConsoleSite],
   exports: [ConsoleSite],
 })

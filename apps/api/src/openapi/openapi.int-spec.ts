@@ -339,6 +339,8 @@ describe('what the API takes and answers is what its document says', () => {
       .get(WorkerStore, { strict: false })
       .reportFailures({ id: randomUUID(), host: 'w', pid: 7, concurrency: 4 }, [failure]);
     await operator.call('listWorkers');
+    await operator.call('getQueue');
+    await operator.call('whoami');
     await operator.call('getRequest', { names: { ...names, id: await makeTask() } });
     const agent = { name: 'Second', description: 'Says it again', runtime: 'echo', slug: 'second' };
     await operator.call('createAgent', { names, body: agent });

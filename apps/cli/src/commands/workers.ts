@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import type { Cli, JsonOption } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { withOperations } from '../operator/platform-operations.js';
-import { formatTime, oneLine, printValue, printTable } from '../output.js';
+import { formatTime, oneLine, printFields, printTable, printValue } from '../output.js';
 
-const TITLES = ['host', 'pid', 'runs', 'slots', 'started', 'last seen', 'id'];
+const TITLES = ['host', 'pid', 'runs', 'slots', 'alive', 'memory', 'version', 'started', 'last seen', 'id'];
+const MIB = 1024 * 1024;
 
 /** `baton workers`: who executes runs. */
 export function addWorkersCommand(program: Command, cli: Cli): void {
@@ -13,9 +14,10 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
     .action(async (options: JsonOption & OperatorOptions) => {
       const workers = await withOperations(cli, options, (operations) => operations.listWorkers());
       if (options.json) return void printValue(cli.terminal, workers);
-      const rows = workers.map(({ id, host, pid, running, concurrency, startedAt, seenAt }) => [
-        ...[host, String(pid), String(running), String(concurrency)],
-        ...[formatTime(startedAt), formatTime(seenAt), id],
+      const rows = workers.map(({ host, pid, running, concurrency, startedAt, seenAt, ...worker }) => [
+        ...[host, String(pid), String(running), String(concurrency), worker.isAlive ? 'yes' : 'no'],
+        worker.memoryBytes === null ? '-' : `${Math.round(worker.memoryBytes / MIB)} MiB`,
+        ...[worker.version ?? '-', formatTime(startedAt), formatTime(seenAt), worker.id],
       ]);
       printTable(cli.terminal, TITLES, rows, 'No worker has given a sign of life in the last hour.');
       for (const { id, loadFailures } of workers) {
@@ -24,5 +26,31 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
           cli.terminal.err(`Worker ${id} could not load ${file}${at}: ${oneLine(reason, 300)}`);
         }
       }
+    });
+}
+
+/** `baton queue`: how much work there is, and how long it waits. */
+export function addQueueCommand(program: Command, cli: Cli): void {
+  withOperatorOptions(program.command('queue'))
+    .description('how many runs of all tenants wait and run, since when, and what was given up')
+    .action(async (options: JsonOption & OperatorOptions) => {
+      const queue = await withOperations(cli, options, (operations) => operations.readQueue());
+      if (options.json) return void printValue(cli.terminal, queue);
+      const { oldestWaiting: oldest, slots, deadLetters, deadPushes } = queue;
+      printFields(
+        cli.terminal,
+        [
+          ...queue.classes.map(({ class: name, runs, oldestAt, oldestSeconds }): [string, string] => [
+            name,
+            oldestAt === null
+              ? String(runs)
+              : `${runs}, the oldest since ${formatTime(oldestAt)} (${Math.round(oldestSeconds)} s)`,
+          ]),
+          ['slots', String(slots)],
+          ['oldest waiting', oldest ? `task ${oldest.taskId} of ${oldest.tenant}` : '-'],
+          ['dead letters', `${deadLetters} runs, ${deadPushes} push configs`],
+        ],
+        16,
+      );
     });
 }

@@ -3,6 +3,7 @@ import {
   DeadLetterStore,
   DeadPushStore,
   OPERATOR_ACTOR,
+  QueueStore,
   RunStore,
   TaskStore,
   WorkerStore,
@@ -15,6 +16,7 @@ import {
   DeadLetters,
   type DeadPush,
   DeadPushes,
+  LIVE_LEASES,
   OperatorLetters,
   type OfTenant,
   TrustedIssuers,
@@ -85,7 +87,8 @@ export async function withDatabaseOperations<T>(
           return all;
         },
         redeliverPushes: (taskId, configId) => deadPushes.redeliverAnywhere(taskId, configId, OPERATOR_ACTOR),
-        listWorkers: () => new WorkerStore(database).list(),
+        listWorkers: () => new WorkerStore(database).list(environment.leaseMs * LIVE_LEASES),
+        readQueue: () => new QueueStore(database).read(environment.leaseMs * LIVE_LEASES),
       };
       try {
         return await work(operations);

@@ -1,11 +1,18 @@
 import { ProtocolError } from '@baton/a2a';
-import type { DeadLetter, DeadPush, HostBinding, KnownWorker, TrustedIssuer } from '@baton/database';
+import type {
+  DeadLetter,
+  DeadPush,
+  HostBinding,
+  KnownWorker,
+  QueueState,
+  TrustedIssuer,
+} from '@baton/database';
 import type { HostTarget, NewIssuer, OfTenant, ShownLetter } from '@baton/tasks';
 import type { Cli } from '../cli.js';
 import { RefusedError } from '../server.js';
 import { findAdminTarget, type OperatorOptions } from './admin-target.js';
 
-/** What operators do with hosts, issuers, dead letters and workers: over the API of a management port, or on the database. */
+/** What operators do with hosts, issuers, dead letters, workers and the queue: over the API of a management port, or on the database. */
 export interface PlatformOperations {
   /** @param tenant slug; unset = of all */
   listHosts(tenant?: string): Promise<OfTenant<HostBinding>[]>;
@@ -27,6 +34,7 @@ export interface PlatformOperations {
   /** @returns the push configs that are delivered again */
   redeliverPushes(taskId: string, configId?: string): Promise<string[]>;
   listWorkers(): Promise<KnownWorker[]>;
+  readQueue(): Promise<QueueState>;
 }
 
 /** Do `work` on the platform that the options name. */

@@ -5,6 +5,7 @@ import type {
   HostBinding,
   KnownWorker,
   LoadFailure,
+  QueueState,
   RunErrorRecord,
   TrustedIssuer,
 } from '@baton/database';
@@ -62,11 +63,24 @@ interface ShownLetterJson extends LetterJson {
   message: object | null;
   error: RunErrorJson | null;
 }
-type WorkerJson = Pick<KnownWorker, 'id' | 'host' | 'pid' | 'concurrency' | 'running'> & {
+type WorkerJson = Pick<KnownWorker, 'id' | 'host' | 'pid' | 'concurrency' | 'running' | 'version'> & {
+  memory_bytes: number | null;
+  alive: boolean;
   started_at: string;
   seen_at: string;
   load_failures: (Omit<LoadFailure, 'slug'> & { agent: string | null })[];
 };
+
+interface QueueJson {
+  classes: (Pick<QueueState['classes'][number], 'class' | 'runs'> & {
+    oldest_at: string | null;
+    oldest_seconds: number;
+  })[];
+  oldest_waiting: { tenant: string; request_id: string; accepted_at: string } | null;
+  dead_letters: number;
+  dead_pushes: number;
+  slots: number;
+}
 
 /** The API of operators, over all tenants: `/v1/admin`. Every error is an OperatorError. */
 export class RemoteOperations implements PlatformOperations {
@@ -139,10 +153,27 @@ export class RemoteOperations implements PlatformOperations {
 
   async listWorkers(): Promise<KnownWorker[]> {
     const { workers } = await this.api.call<{ workers: WorkerJson[] }>('GET', 'admin/workers');
-    return workers.map(({ started_at: started, seen_at: seen, load_failures: failures, ...worker }) => ({
-      ...{ ...worker, startedAt: new Date(started), seenAt: new Date(seen) },
-      loadFailures: failures.map(({ agent: slug, ...failure }) => ({ slug, ...failure })),
-    }));
+    return workers.map(({ started_at: started, seen_at: seen, load_failures: failures, ...worker }) => {
+      const { memory_bytes: memoryBytes, alive: isAlive, ...rest } = worker;
+      return {
+        ...{ ...rest, memoryBytes, isAlive, startedAt: new Date(started), seenAt: new Date(seen) },
+        loadFailures: failures.map(({ agent: slug, ...failure }) => ({ slug, ...failure })),
+      };
+    });
+  }
+
+  async readQueue(): Promise<QueueState> {
+    const queue = await this.api.call<QueueJson>('GET', 'admin/queue');
+    const { classes, oldest_waiting: oldest, slots } = queue;
+    return {
+      classes: classes.map(({ class: name, runs, oldest_at: at, oldest_seconds: oldestSeconds }) => ({
+        ...{ class: name, runs, oldestSeconds, oldestAt: at === null ? null : new Date(at) },
+      })),
+      oldestWaiting: oldest && {
+        ...{ tenant: oldest.tenant, taskId: oldest.request_id, acceptedAt: new Date(oldest.accepted_at) },
+      },
+      ...{ deadLetters: queue.dead_letters, deadPushes: queue.dead_pushes, slots },
+    };
   }
 }
 

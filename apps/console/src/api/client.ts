@@ -1,5 +1,6 @@
 import createClient, { type Middleware } from 'openapi-fetch';
 import { ApiError, errorOf } from './api-error';
+import type { paths as OperatorPaths } from './operator-schema';
 import type { paths } from './schema';
 
 let tokenSource: () => Promise<string | undefined> = async () => undefined;
@@ -35,6 +36,10 @@ const authorize: Middleware = {
  */
 export const api = createClient<paths>({ baseUrl: window.location.origin });
 api.use(authorize);
+
+/** The API of operators in the same way. It is at the management port alone. */
+export const operatorApi = createClient<OperatorPaths>({ baseUrl: window.location.origin });
+operatorApi.use(authorize);
 
 /** The body of a successful answer. Rejects with an `ApiError`. */
 export async function answerOf<T>(call: Promise<{ data?: T }>): Promise<T> {

@@ -1,29 +1,52 @@
-import { createRootRouteWithContext, createRoute, Outlet, redirect } from '@tanstack/react-router';
+import { createRootRouteWithContext, createRoute, notFound, Outlet, redirect } from '@tanstack/react-router';
 import type { QueryClient } from '@tanstack/react-query';
 import { ErrorView } from '../components/error-view';
 import { callerQuery } from '../session/caller';
+import { isForOperators, operatorQuery } from '../session/operator';
 import { isSignedIn } from '../session/session';
-import { Shell } from './shell';
+import { OperatorShell, Shell } from './shell';
 
 /** The root of all pages. */
 export const rootRoute = createRootRouteWithContext<{ queryClient: QueryClient }>()({ component: Outlet });
 
-/** The parent of all pages that are shown after sign-in. They know the caller: `useCaller()`. */
+function requireSignIn(href: string): void {
+  if (!isSignedIn()) throw redirect({ to: '/sign-in', search: { to: href } });
+}
+
+/** Reads who has signed in. A token that is not good has ended the session. */
+async function readSignedIn(read: Promise<unknown>, href: string): Promise<void> {
+  try {
+    await read;
+  } catch (error) {
+    requireSignIn(href);
+    throw error;
+  }
+}
+
+/** The parent of all pages of a tenant that are shown after sign-in. They know the caller: `useCaller()`. */
 export const appRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'app',
   beforeLoad: ({ location }) => {
-    if (!isSignedIn()) throw redirect({ to: '/sign-in', search: { to: location.href } });
+    if (isForOperators) throw redirect({ to: '/operators/workers' });
+    requireSignIn(location.href);
   },
-  loader: async ({ context, location }) => {
-    try {
-      return await context.queryClient.ensureQueryData(callerQuery);
-    } catch (error) {
-      // A token that is not good has ended the session.
-      if (!isSignedIn()) throw redirect({ to: '/sign-in', search: { to: location.href } });
-      throw error;
-    }
-  },
+  loader: ({ context, location }) =>
+    readSignedIn(context.queryClient.ensureQueryData(callerQuery), location.href),
   component: Shell,
+  errorComponent: ({ error, reset }) => <ErrorView error={error} retry={reset} />,
+});
+
+/** The parent of the pages of operators, at the management port. They know the operator: `useOperator()`. */
+export const operatorRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: 'operators',
+  beforeLoad: ({ location }) => {
+    if (!isForOperators) throw notFound();
+    requireSignIn(location.href);
+  },
+  loader: ({ context, location }) =>
+    readSignedIn(context.queryClient.ensureQueryData(operatorQuery), location.href),
+  component: OperatorShell,
   errorComponent: ({ error, reset }) => <ErrorView error={error} retry={reset} />,
 });

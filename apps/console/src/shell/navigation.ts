@@ -8,6 +8,14 @@ export interface NavigationEntry {
   scopes: readonly Scope[];
 }
 
+/** The pages of operators, in the order of the navigation. An operator token may see all. */
+export const OPERATOR_NAVIGATION: readonly Pick<NavigationEntry, 'label' | 'to'>[] = [
+  { label: 'Workers', to: '/operators/workers' },
+  { label: 'Queue', to: '/operators/queue' },
+  { label: 'Tenants', to: '/operators/tenants' },
+  { label: 'Find a task', to: '/operators/task' },
+];
+
 /** The pages of the console, in the order of the navigation. */
 export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Tasks', to: '/tasks', scopes: ['tasks:read', 'agents:call'] },

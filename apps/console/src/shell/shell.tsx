@@ -12,17 +12,38 @@ import {
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import { hasScope, useCaller } from '../session/caller';
+import { useOperator } from '../session/operator';
 import { endSession, useSession } from '../session/session';
-import { NAVIGATION } from './navigation';
+import { NAVIGATION, type NavigationEntry, OPERATOR_NAVIGATION } from './navigation';
 import styles from './shell.module.css';
 
 const SCHEMES = { light: 'dark', dark: 'auto', auto: 'light' } as const;
 const SCHEME_SIGNS = { light: '☀', dark: '☾', auto: '◐' } as const;
 
-/** What stands around every page: the navigation by scopes, who has signed in, the colour scheme. */
+/** What stands around every page of a tenant: the navigation by scopes, who has signed in, the colour scheme. */
 export function Shell() {
   const caller = useCaller();
+  const entries = NAVIGATION.filter(({ scopes }) => hasScope(caller, scopes));
+  return <Frame of={caller.tenant} entries={entries} menu={<CallerMenu />} />;
+}
+
+/** What stands around every page of operators. */
+export function OperatorShell() {
+  return <Frame of="Operators" entries={OPERATOR_NAVIGATION} menu={<OperatorMenu />} />;
+}
+
+function Frame({
+  of,
+  entries,
+  menu,
+}: {
+  /** Whose pages they are. */
+  of: string;
+  entries: readonly Pick<NavigationEntry, 'label' | 'to'>[];
+  menu: ReactNode;
+}) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   return (
@@ -42,17 +63,17 @@ export function Shell() {
               Baton
             </Anchor>
             <Text size="sm" truncate>
-              {caller.tenant}
+              {of}
             </Text>
           </Group>
           <Group gap="xs" wrap="nowrap">
             <SchemeButton />
-            <CallerMenu />
+            {menu}
           </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Pages">
-        {NAVIGATION.filter(({ scopes }) => hasScope(caller, scopes)).map(({ label, to }) => (
+        {entries.map(({ label, to }) => (
           <NavLink
             key={to}
             component={Link}
@@ -101,6 +122,23 @@ function CallerMenu() {
         <Menu.Label>{caller.token ? `Token ${caller.token.prefix}…` : caller.principal.key}</Menu.Label>
         <Menu.Label>May do: {caller.scopes.join(', ') || 'nothing'}</Menu.Label>
         {caller.agents && <Menu.Label>Agents: {caller.agents.join(', ') || 'none'}</Menu.Label>}
+        <Menu.Divider />
+        <Menu.Item onClick={() => endSession()}>Sign out</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+/** The token of the operator. */
+function OperatorMenu() {
+  const { token } = useOperator();
+  return (
+    <Menu position="bottom-end" width="18rem">
+      <Menu.Target>
+        <UnstyledButton className={styles.caller}>{token.name} ▾</UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>Operator token {token.prefix}…</Menu.Label>
         <Menu.Divider />
         <Menu.Item onClick={() => endSession()}>Sign out</Menu.Item>
       </Menu.Dropdown>

@@ -1,4 +1,4 @@
-import { Alert, createTheme, type CSSVariablesResolver } from '@mantine/core';
+import { Alert, createTheme, type CSSVariablesResolver, NavLink } from '@mantine/core';
 
 /** Colours are dark enough to be read on the background of either scheme (WCAG AA). */
 export const theme = createTheme({
@@ -17,6 +17,8 @@ export const theme = createTheme({
         label: { color: 'var(--mantine-color-text)' },
       },
     }),
+    // The same, while the pointer is on the entry of the page that is shown.
+    NavLink: NavLink.extend({ styles: { label: { color: 'var(--mantine-color-text)' } } }),
   },
 });
 

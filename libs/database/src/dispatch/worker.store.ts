@@ -10,15 +10,23 @@ export interface WorkerProcess {
   pid: number;
   /** Runs at a time. */
   concurrency: number;
+  /** Release of Baton. */
+  version?: string;
+  /** Resident memory of the process. */
+  memoryBytes?: number;
 }
 
-/** $1 id $2 host $3 pid $4 concurrency $5 how long ago another worker may have given a sign of life, in ms */
+/**
+ * $1 id $2 host $3 pid $4 concurrency $5 how long ago another worker may have given a sign of life, in ms $6 version
+ * $7 memory in bytes
+ */
 const SEEN: Statement = {
-  name: 'worker-seen',
+  name: 'worker-vitals',
   text: `
 WITH self AS (
-  INSERT INTO workers (id, host, pid, concurrency) VALUES ($1, $2, $3, $4)
-  ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp()
+  INSERT INTO workers (id, host, pid, concurrency, version, memory_bytes) VALUES ($1, $2, $3, $4, $6, $7)
+  ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), version = excluded.version,
+    memory_bytes = excluded.memory_bytes
   RETURNING id, started_at
 )
 SELECT NOT EXISTS (
@@ -101,15 +109,24 @@ export interface WorkerLoad {
   oldestWaitingSeconds: number;
 }
 
+/** $1 how long ago a live worker may have given a sign of life, in ms */
 const LIST: Statement = {
   text: `
 SELECT id, host, pid, concurrency, started_at AS "startedAt", seen_at AS "seenAt", load_failures AS "loadFailures",
+  version, memory_bytes::float8 AS "memoryBytes",
+  seen_at > clock_timestamp() - $1::int * interval '1 millisecond' AS "isAlive",
   (SELECT count(*)::int FROM runs WHERE state = 'running' AND worker_id = w.id) AS running
 FROM workers w ORDER BY started_at, id`,
 };
 
 /** A worker as Postgres knows it. */
-export interface KnownWorker extends WorkerProcess {
+export interface KnownWorker extends Omit<WorkerProcess, 'version' | 'memoryBytes'> {
+  /** Release of Baton. Null: an earlier release does not say it. */
+  version: string | null;
+  /** Resident memory of the process at its last sign of life. Null: an earlier release does not say it. */
+  memoryBytes: number | null;
+  /** Whether it has given a sign of life lately. */
+  isAlive: boolean;
   startedAt: Date;
   /** Last sign of life. A worker that died is forgotten after an hour. */
   seenAt: Date;
@@ -129,8 +146,9 @@ export class WorkerStore {
    * @param liveMs how long ago another worker may have given its last one
    * @returns whether no live worker is older
    */
-  async seen({ id, host, pid, concurrency }: WorkerProcess, liveMs: number): Promise<boolean> {
-    const values = [id, host, pid, concurrency, liveMs];
+  async seen(worker: WorkerProcess, liveMs: number): Promise<boolean> {
+    const { id, host, pid, concurrency, version = null, memoryBytes = null } = worker;
+    const values = [id, host, pid, concurrency, liveMs, version, memoryBytes];
     const [row] = await this.database.systemQuery<{ is_eldest: boolean }>(SEEN, values);
     return row?.is_eldest === true;
   }
@@ -169,9 +187,12 @@ export class WorkerStore {
     return { liveWorkers: row?.live ?? 0, oldestWaitingSeconds: row?.oldest ?? 0 };
   }
 
-  /** All that have given a sign of life in the last hour, the oldest first. */
-  async list(): Promise<KnownWorker[]> {
-    return this.database.systemQuery<KnownWorker & QueryResultRow>(LIST, []);
+  /**
+   * All that have given a sign of life in the last hour, the oldest first.
+   * @param liveMs how long ago a live worker may have given its last one
+   */
+  async list(liveMs: number): Promise<KnownWorker[]> {
+    return this.database.systemQuery<KnownWorker & QueryResultRow>(LIST, [liveMs]);
   }
 
   /** Forget the workers that died long ago. */

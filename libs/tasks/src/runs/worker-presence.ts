@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { type LoadFailure, type WorkerProcess, WorkerStore } from '@baton/database';
+import { type LoadFailure, releaseOf, type WorkerProcess, WorkerStore } from '@baton/database';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -41,7 +41,7 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
     const { workerConcurrency: concurrency, leaseMs } = environment;
     this.everyMs = leaseMs / BEATS;
     this.log = new FailureLog('The sign of life', logger);
-    this.worker = { id, host: hostname(), pid: process.pid, concurrency };
+    this.worker = { id, host: hostname(), pid: process.pid, concurrency, version: releaseOf() };
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -70,7 +70,8 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
 
   private async seen(): Promise<void> {
     try {
-      const isEldest = await this.workers.seen(this.worker, Math.ceil(this.everyMs * MISSED_BEATS));
+      const self = { ...this.worker, memoryBytes: process.memoryUsage.rss() };
+      const isEldest = await this.workers.seen(self, Math.ceil(this.everyMs * MISSED_BEATS));
       this.lookout.assign(isEldest && !this.isLeaving);
       this.sweeper.noteBeat(true);
     } catch (error) {

@@ -6,26 +6,47 @@ import {
   exportTenant,
   importTenant,
   type KnownWorker,
+  type QueueState,
+  QueueStore,
   type TenantImport,
   WorkerStore,
 } from '@baton/database';
+import { Messaging } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
+import { LIVE_LEASES } from '../platform/worker-watch.js';
 import { TenantSettings } from './tenant-settings.js';
 
-/** What operators do over all tenants: workers, exports and imports. */
+/** The work of all tenants, and what is on the queue of it. */
+export interface PlatformQueue extends QueueState {
+  /** Entries of the queue. Null: its server does not answer. */
+  jobs: { waiting: number; active: number } | null;
+}
+
+/** What operators see and do over all tenants: workers, the queue, exports and imports. */
 @Injectable()
 export class OperatorDesk {
   constructor(
     private readonly settings: TenantSettings,
     private readonly workers: WorkerStore,
+    private readonly queue: QueueStore,
+    private readonly messaging: Messaging,
     private readonly environment: Environment,
   ) {}
 
   /** Those that have given a sign of life in the last hour. */
   async listWorkers(): Promise<KnownWorker[]> {
-    return this.workers.list();
+    return this.workers.list(this.environment.leaseMs * LIVE_LEASES);
+  }
+
+  /** How much work there is and how long it waits, over all tenants. Nothing of what is in a task. */
+  async readQueue(): Promise<PlatformQueue> {
+    const [state, jobs] = await Promise.all([
+      this.queue.read(this.environment.leaseMs * LIVE_LEASES),
+      this.messaging.queueDepth().catch(() => null),
+    ]);
+    return { ...state, jobs };
   }
 
   /** The lines of an export. What fails after the first of them destroys the stream. @throws ProtocolError `conflict` */

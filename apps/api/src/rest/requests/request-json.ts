@@ -77,7 +77,7 @@ const step = z
     error: z.string().nullable(),
   })
   .meta({ id: 'Step' });
-const runAnswer = z
+export const runAnswer = z
   .object({
     run_id: z.string(),
     state: z.enum(['queued', 'running', 'suspended', 'succeeded', 'failed', 'canceled']),

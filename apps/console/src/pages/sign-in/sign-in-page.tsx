@@ -2,9 +2,10 @@ import { Alert, Button, Code, Divider, Paper, PasswordInput, Stack, Text, Title 
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useRouter } from '@tanstack/react-router';
 import { type SyntheticEvent, useEffect, useState } from 'react';
-import { answerOf, api } from '../../api/client';
+import { answerOf, api, operatorApi } from '../../api/client';
 import { ErrorView } from '../../components/error-view';
 import { callerQuery } from '../../session/caller';
+import { isForOperators, operatorQuery } from '../../session/operator';
 import { beginSession, endSession, useSession } from '../../session/session';
 import { consoleSettings } from '../../session/settings';
 import { queryClient } from '../../api/query-client';
@@ -26,12 +27,17 @@ export function SignInPage() {
     queryKey: ['console-settings'],
     queryFn: consoleSettings,
     staleTime: Infinity,
+    // Operators sign in with their tokens alone.
+    enabled: !isForOperators,
   });
   const withToken = useMutation({
     mutationFn: async () => {
       beginSession({ kind: 'token', token: token.trim() });
       try {
-        queryClient.setQueryData(callerQuery.queryKey, await answerOf(api.GET('/v1/whoami')));
+        if (isForOperators) {
+          const operator = await answerOf(operatorApi.GET('/v1/admin/whoami'));
+          queryClient.setQueryData(operatorQuery.queryKey, operator);
+        } else queryClient.setQueryData(callerQuery.queryKey, await answerOf(api.GET('/v1/whoami')));
       } catch (error) {
         endSession();
         throw error;
@@ -50,7 +56,7 @@ export function SignInPage() {
     <Paper component="main" maw="28rem" mx="auto" mt="10vh" p="xl" withBorder>
       <Stack>
         <Title order={1} size="h2">
-          Sign in to Baton
+          {isForOperators ? 'Sign in as an operator' : 'Sign in to Baton'}
         </Title>
         {reason !== undefined && (
           <Alert color="yellow" title="You were signed out">
@@ -85,9 +91,15 @@ export function SignInPage() {
           </Stack>
         </form>
         {withToken.error && <ErrorView error={withToken.error} title="You are not signed in" />}
-        <Text size="sm">
-          No token? An administrator of your tenant makes one: <Code>npx baton tokens create</Code>
-        </Text>
+        {isForOperators ? (
+          <Text size="sm">
+            It needs a token of an operator: <Code>npx baton operator-tokens create</Code>
+          </Text>
+        ) : (
+          <Text size="sm">
+            No token? An administrator of your tenant makes one: <Code>npx baton tokens create</Code>
+          </Text>
+        )}
       </Stack>
     </Paper>
   );

@@ -1,0 +1,42 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { operatorRoute } from '../../shell/app-route';
+
+const workersRoute = createRoute({
+  getParentRoute: () => operatorRoute,
+  path: '/operators/workers',
+  component: lazyRouteComponent(() => import('./workers-page'), 'WorkersPage'),
+});
+
+const queueRoute = createRoute({
+  getParentRoute: () => operatorRoute,
+  path: '/operators/queue',
+  component: lazyRouteComponent(() => import('./queue-page'), 'QueuePage'),
+});
+
+const tenantsRoute = createRoute({
+  getParentRoute: () => operatorRoute,
+  path: '/operators/tenants',
+  component: lazyRouteComponent(() => import('./tenants-page'), 'TenantsPage'),
+});
+
+const tenantRoute = createRoute({
+  getParentRoute: () => operatorRoute,
+  path: '/operators/tenants/$tenant',
+  component: lazyRouteComponent(() => import('./tenant-page'), 'TenantPage'),
+});
+
+/** A search parameter as text. The router reads numbers and words such as `true` as what they look like. */
+const textOf = (value: unknown): string | undefined =>
+  value === undefined || value === '' ? undefined : String(value as string | number | boolean);
+
+const taskRoute = createRoute({
+  getParentRoute: () => operatorRoute,
+  path: '/operators/task',
+  validateSearch: ({ tenant, id }: Record<string, unknown>): { tenant?: string; id?: string } => ({
+    tenant: textOf(tenant),
+    id: textOf(id),
+  }),
+  component: lazyRouteComponent(() => import('./task-page'), 'OperatorTaskPage'),
+});
+
+export const operatorsRoutes = [workersRoute, queueRoute, tenantsRoute, tenantRoute, taskRoute] as const;

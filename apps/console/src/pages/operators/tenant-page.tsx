@@ -1,0 +1,135 @@
+import { Checkbox, Group, Skeleton, Stack, Text, TextInput, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { answerOf, operatorApi } from '../../api/client';
+import { ConfirmButton } from '../../components/confirm-button';
+import { ErrorView } from '../../components/error-view';
+import { FormButton, textOf } from '../../components/form-button';
+import { Page } from '../../components/page';
+import { Time } from '../../components/time';
+import { SimpleTable } from './simple-table';
+import { TenantState } from './tenants-page';
+
+const route = getRouteApi('/operators/operators/tenants/$tenant');
+const NUMBER = new Intl.NumberFormat();
+const shown = (value: number | null): string => (value === null ? 'not counted' : NUMBER.format(value));
+
+/** One tenant: its state, what it uses and its limits. Nothing of its tasks. */
+export function TenantPage() {
+  const { tenant: slug } = route.useParams();
+  const at = { params: { path: { tenant: slug } } };
+  const { data, error, refetch } = useQuery({
+    queryKey: ['operators', 'tenant', slug],
+    queryFn: async () => {
+      const [tenant, usage, { limits }] = await Promise.all([
+        answerOf(operatorApi.GET('/v1/admin/tenants/{tenant}', at)),
+        answerOf(operatorApi.GET('/v1/admin/tenants/{tenant}/usage', at)),
+        answerOf(operatorApi.GET('/v1/admin/tenants/{tenant}/limits', at)),
+      ]);
+      return { tenant, usage, limits };
+    },
+  });
+  if (error) return <ErrorView error={error} retry={() => void refetch()} />;
+  if (!data) return <Skeleton height="8rem" aria-label="Loading the tenant" role="status" />;
+  const { tenant, usage, limits } = data;
+  const isSuspended = tenant.suspended_at !== null;
+  return (
+    <Page
+      title={slug}
+      actions={
+        tenant.deleting_at === null && (isSuspended ? <Resume slug={slug} /> : <Suspend slug={slug} />)
+      }
+    >
+      <Group>
+        <TenantState tenant={tenant} />
+        {isSuspended && (
+          <Text size="sm">
+            since <Time at={tenant.suspended_at} />: {tenant.suspended_reason ?? 'no reason given'}
+          </Text>
+        )}
+      </Group>
+      <Stack gap="xl">
+        <section aria-labelledby="usage">
+          <Title order={2} size="h4" id="usage">
+            Usage
+          </Title>
+          <SimpleTable
+            name="Usage"
+            titles={['What', 'Now']}
+            rows={(
+              [
+                ['Runs that wait or are queued', usage.queued_runs],
+                ['Runs in execution', usage.running_runs],
+                ['Suspended runs', usage.suspended_runs],
+                ['Dead letters', usage.dead_letters],
+                ['Stored bytes', usage.stored_bytes],
+              ] as const
+            ).map(([key, value]) => ({ key, cells: [key, shown(value)] }))}
+          />
+          {usage.days.length > 0 && (
+            <SimpleTable
+              name="Tokens of models"
+              titles={['Day (UTC)', 'Input tokens', 'Output tokens']}
+              rows={usage.days.map(({ day, input_tokens: input, output_tokens: output }) => ({
+                key: day,
+                cells: [day, NUMBER.format(input), NUMBER.format(output)],
+              }))}
+            />
+          )}
+        </section>
+        <section aria-labelledby="limits">
+          <Title order={2} size="h4" id="limits">
+            Limits
+          </Title>
+          <SimpleTable
+            name="Limits"
+            titles={['Limit', 'At most', 'From']}
+            rows={Object.entries(limits).map(([name, { value, from }]) => ({
+              key: name,
+              cells: [name, value === null ? 'no limit' : NUMBER.format(value), from],
+            }))}
+          />
+          <Text size="sm">To change one: npx baton tenants limits {slug} --help</Text>
+        </section>
+      </Stack>
+    </Page>
+  );
+}
+
+function Suspend({ slug }: { slug: string }) {
+  return (
+    <FormButton
+      label="Suspend"
+      title={`Suspend ${slug}?`}
+      submit={async (fields) => {
+        const reason = textOf(fields, 'reason');
+        await operatorApi.POST('/v1/admin/tenants/{tenant}/suspend', {
+          params: { path: { tenant: slug } },
+          body: { stop: fields.has('stop'), ...(reason !== undefined && { reason }) },
+        });
+        return undefined;
+      }}
+    >
+      <Text size="sm">
+        All calls of its tokens, users and guests are refused at once. Nothing is deleted.
+      </Text>
+      <TextInput name="reason" label="Reason" description="Callers see it in the refusal." maxLength={200} />
+      <Checkbox name="stop" label="Cancel its tasks that have not ended" />
+    </FormButton>
+  );
+}
+
+function Resume({ slug }: { slug: string }) {
+  return (
+    <ConfirmButton
+      label="Resume"
+      name={slug}
+      question={`Resume ${slug}?`}
+      act={() =>
+        operatorApi.POST('/v1/admin/tenants/{tenant}/resume', { params: { path: { tenant: slug } } })
+      }
+    >
+      Its callers are served again at once.
+    </ConfirmButton>
+  );
+}

@@ -1,0 +1,80 @@
+import { Anchor, Badge, TextInput } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { answerOf, operatorApi } from '../../api/client';
+import type { components } from '../../api/operator-schema';
+import { EmptyState } from '../../components/empty-state';
+import { FormButton, textOf } from '../../components/form-button';
+import { Page } from '../../components/page';
+import { PagedTable } from '../../components/paged-table';
+import { Time } from '../../components/time';
+
+type Tenant = components['schemas']['Tenant'];
+
+/** Whether a tenant may call. */
+export function TenantState({ tenant }: { tenant: Tenant }) {
+  if (tenant.deleting_at !== null) return <Badge variant="outline">being deleted</Badge>;
+  if (tenant.suspended_at === null) return <Badge variant="outline">active</Badge>;
+  return (
+    <Badge variant="outline" color="red">
+      suspended
+    </Badge>
+  );
+}
+
+/** All tenants by their slugs. */
+export function TenantsPage() {
+  return (
+    <Page title="Tenants" actions={<CreateTenant />}>
+      <PagedTable
+        name="Tenants"
+        read={async (cursor) => {
+          const page = await answerOf(
+            operatorApi.GET('/v1/admin/tenants', { params: { query: { cursor } } }),
+          );
+          return { entries: page.tenants, next: page.next_cursor };
+        }}
+        idOf={({ id }) => id}
+        columns={[
+          {
+            title: 'Tenant',
+            cell: ({ slug }) => (
+              <Anchor component={Link} to={`/operators/tenants/${slug}`} size="sm" underline="always">
+                {slug}
+              </Anchor>
+            ),
+          },
+          { title: 'State', cell: (tenant) => <TenantState tenant={tenant} /> },
+          { title: 'Suspended since', cell: ({ suspended_at: at }) => <Time at={at} /> },
+          { title: 'Reason', cell: ({ suspended_reason: reason }) => reason ?? '–' },
+          { title: 'Created', cell: ({ created_at: at }) => <Time at={at} /> },
+        ]}
+        empty={
+          <EmptyState title="No tenants yet" command="npx baton tenants create acme">
+            A tenant has its own tasks, agents, tokens and limits.
+          </EmptyState>
+        }
+      />
+    </Page>
+  );
+}
+
+function CreateTenant() {
+  return (
+    <FormButton
+      label="Create tenant"
+      title="Create a tenant"
+      submit={async (fields) => {
+        await operatorApi.POST('/v1/admin/tenants', { body: { slug: textOf(fields, 'slug') ?? '' } });
+        return undefined;
+      }}
+    >
+      <TextInput
+        name="slug"
+        label="Slug"
+        description="Lower-case letters, digits and hyphens. It cannot be changed."
+        required
+        data-autofocus
+      />
+    </FormButton>
+  );
+}
