@@ -9,6 +9,7 @@ import {
   TaskState,
 } from '@baton/a2a';
 import type { OutboundCalls } from '@baton/outbound';
+import type { Span } from '@baton/telemetry';
 import type { TurnSecrets } from './turn-secrets.js';
 
 /** One entry of a journal. */
@@ -76,6 +77,8 @@ export interface Turn {
   extensions: readonly string[];
   /** The trace of the caller's request (W3C Trace Context). Outbound calls continue it. */
   traceparent: string | undefined;
+  /** The span of this attempt. Unset: tracing is off. */
+  span?: Span | undefined;
 }
 
 /** The output of a runtime: an event, a bare message (the whole reply), or a task whose content is adopted. */

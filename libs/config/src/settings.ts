@@ -6,6 +6,7 @@ import {
   destinations,
   egressPatterns,
   flag,
+  fraction,
   hostAndPort,
   integer,
   logLevel,
@@ -25,6 +26,7 @@ import {
   signingKey,
   systemKey,
   text,
+  tracesSampler,
   url,
 } from './values.js';
 
@@ -482,6 +484,45 @@ const worker = group('Worker', {
 
 const everyProcess = group('Every process', {
   logLevel: setting(logLevel, 'info', 'Log level: fatal, error, warn, info, debug, trace or silent.'),
+  otlpEndpoint: optional(
+    url(['http:', 'https:'], 'set it to the http(s) URL of an OTLP receiver, such as http://collector:4318'),
+    'URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://collector:4318. Turns on traces ' +
+      '(docs/operating/tracing.md). Without it, nothing of OpenTelemetry is loaded.',
+    { env: 'OTEL_EXPORTER_OTLP_ENDPOINT' },
+  ),
+  otlpTracesEndpoint: optional(
+    url(['http:', 'https:'], 'set it to the http(s) URL that takes spans, with its path'),
+    'The same for traces alone, with the whole path. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/traces.',
+    { env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' },
+  ),
+  otlpHeaders: optional(
+    text,
+    'Headers of requests to it, such as `authorization=Bearer%20key`, separated by commas.',
+    { env: 'OTEL_EXPORTER_OTLP_HEADERS', secret: true },
+  ),
+  otelServiceName: optional(text, 'Name of the service in traces. Default: `baton-api` or `baton-worker`.', {
+    env: 'OTEL_SERVICE_NAME',
+  }),
+  otelResourceAttributes: optional(
+    text,
+    'Further attributes of the processes in traces, such as `deployment.environment.name=production`, separated by commas.',
+    { env: 'OTEL_RESOURCE_ATTRIBUTES' },
+  ),
+  otelTracesSampler: setting(
+    tracesSampler,
+    'parentbased_always_on',
+    'Which traces are sent: always_on, always_off or traceidratio; with `parentbased_` before it, a caller that sends a ' +
+      '`traceparent` decides for its own.',
+    { env: 'OTEL_TRACES_SAMPLER' },
+  ),
+  otelTracesSamplerArg: optional(
+    fraction,
+    'Share of the traces that traceidratio sends, from 0 to 1. Default: 1.',
+    { env: 'OTEL_TRACES_SAMPLER_ARG' },
+  ),
+  otelSdkDisabled: setting(flag, false, 'Turn off traces, whatever else is set.', {
+    env: 'OTEL_SDK_DISABLED',
+  }),
   auditStdout: setting(
     flag,
     false,

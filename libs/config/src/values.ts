@@ -55,6 +55,24 @@ function oneOf<const T extends readonly string[]>(...values: T) {
   return z.enum(values, { error: `set it to one of ${values.join(', ')}` });
 }
 
+/** A sampler of OpenTelemetry. */
+export const tracesSampler = oneOf(
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+);
+
+const FRACTION_REMEDY = 'set it to a number from 0 to 1, such as 0.1';
+
+/** From 0 to 1. */
+export const fraction = z
+  .string({ error: FRACTION_REMEDY })
+  .regex(/^(0(\.\d{1,9})?|1(\.0{1,9})?)$/, { error: FRACTION_REMEDY })
+  .transform(Number);
+
 /** Which agents have push notifications. */
 export const pushMode = oneOf('off', 'declared', 'all');
 

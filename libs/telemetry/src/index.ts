@@ -1,7 +1,8 @@
-export { createLogger, hideInLogs, type LogContext, Logger, NestLogger } from './logger.js';
+export { createLogger, hideInLogs, type LogContext, Logger, NestLogger, traceIdOf } from './logger.js';
 export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { Silence } from './silence.js';
 export { startWatchdog } from './watchdog.js';
 export { FailureLog, OutageLog } from './outage-log.js';
+export { type Attributes, type Span, type Tracer, Tracing } from './tracing.js';
 export { TelemetryModule } from './telemetry.module.js';

@@ -91,6 +91,10 @@ export function createLogger(
   return new Logger(pino(options, { write: (line) => void destination.write(withoutHidden(line)) }));
 }
 
+/** The id of the trace in a valid `traceparent`, for a line of the log. */
+export const traceIdOf = (traceparent: string | null | undefined): { traceId?: string } =>
+  traceparent ? { traceId: traceparent.slice(3, 35) } : {};
+
 /** Lets Nest write into our log. Its notes on modules and routes are `debug`: they say nothing to an operator. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}

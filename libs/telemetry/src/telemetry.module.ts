@@ -2,6 +2,7 @@ import { Environment } from '@baton/config';
 import { type DynamicModule, Global, Module, type Provider } from '@nestjs/common';
 import { createLogger, Logger } from './logger.js';
 import { Metrics } from './metrics.js';
+import { Tracing } from './tracing.js';
 
 const loggerOf = (processName?: string): Provider => ({
   provide: Logger,
@@ -9,12 +10,18 @@ const loggerOf = (processName?: string): Provider => ({
   inject: [Environment],
 });
 
-/** Provides Logger and Metrics to every module of a process. */
+const tracingOf = (processName?: string): Provider => ({
+  provide: Tracing,
+  useFactory: (environment: Environment, logger: Logger) => Tracing.open(environment, logger, processName),
+  inject: [Environment, Logger],
+});
+
+/** Provides Logger, Metrics and Tracing to every module of a process. */
 @Global()
-@Module({ providers: [loggerOf(), Metrics], exports: [Logger, Metrics] })
+@Module({ providers: [loggerOf(), Metrics, tracingOf()], exports: [Logger, Metrics, Tracing] })
 export class TelemetryModule {
   /** @param processName written into every line of the log */
   static named(processName: string): DynamicModule {
-    return { module: TelemetryModule, providers: [loggerOf(processName)] };
+    return { module: TelemetryModule, providers: [loggerOf(processName), tracingOf(processName)] };
   }
 }

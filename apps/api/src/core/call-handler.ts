@@ -6,15 +6,17 @@ import {
   type Frame,
   type Framing,
   isStreaming,
-  type ProtocolError,
+  ProtocolError,
   requestedTaskId,
   type SendResult,
 } from '@baton/a2a';
+import { type Span, traceIdOf, type Tracer, Tracing } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { CallerLeft } from '../http/body.js';
 import { Failures } from '../http/errors.js';
-import { logContextOf } from '../http/requests.js';
+import { type CallRequest, logContextOf } from '../http/requests.js';
 import type { RecordData, StreamOutput, StreamWriter } from '../streams/event-stream.js';
+import { traceparent } from './call-headers.js';
 import { CallRunner } from './call-runner.js';
 import { CallResolver, type DecodedRequest, type Exchange } from './request-context.js';
 
@@ -46,6 +48,7 @@ export class CallHandler {
     private readonly calls: CallResolver,
     private readonly runner: CallRunner,
     private readonly failures: Failures,
+    private readonly tracing: Tracing,
   ) {}
 
   /**
@@ -54,11 +57,37 @@ export class CallHandler {
    * @throws ProtocolError for whatever is wrong before there is an answer
    */
   async answer(decoded: DecodedRequest, exchange: Exchange, writer: AnswerWriter | undefined): Promise<void> {
+    const { tracer } = this.tracing;
+    if (!tracer) return this.answerCall(decoded, exchange, writer);
+    const span = startSpan(tracer, decoded, exchange.request);
+    try {
+      await this.answerCall(decoded, exchange, writer, span);
+    } catch (error) {
+      if (exchange.reply.raw.destroyed) span.set({ 'baton.caller_left': true });
+      else noteFailure(span, error);
+      throw error;
+    } finally {
+      const { taskId, agent } = logContextOf(exchange.request);
+      span.set({ 'gen_ai.agent.name': agent, 'baton.task.id': taskId });
+      span.end();
+    }
+  }
+
+  private async answerCall(
+    decoded: DecodedRequest,
+    exchange: Exchange,
+    writer: AnswerWriter | undefined,
+    span?: Span,
+  ): Promise<void> {
     const { profile, codec, call } = decoded;
     const { request, reply } = exchange;
     assertAccept(profile, request.headers.accept, isStreaming(call));
-    const { context, headers } = await this.calls.resolve(decoded, exchange);
-    logContextOf(request).taskId = requestedTaskId(call);
+    const { context: resolved, headers } = await this.calls.resolve(decoded, exchange);
+    span?.set({ 'baton.tenant.id': resolved.tenantId });
+    const context = span ? { ...resolved, traceparent: span.traceparent } : resolved;
+    const notes = logContextOf(request);
+    notes.taskId = requestedTaskId(call);
+    if (context.traceparent !== undefined) Object.assign(notes, traceIdOf(context.traceparent));
     reply.headers(headers());
     const answered = answerContextOf(context, call);
     if (!isStreaming(call)) {
@@ -67,7 +96,12 @@ export class CallHandler {
       if (call.operation === 'sendMessage') reply.headers(headers(activatedIn(result as SendResult)));
       writer?.result(codec.encodeResult(call.operation, result, answered));
     } else if (writer) {
-      await this.runner.stream(call, context, exchange, this.streamWriter(codec, answered, writer, exchange));
+      await this.runner.stream(
+        call,
+        context,
+        exchange,
+        this.streamWriter(codec, answered, writer, exchange, span),
+      );
     } else await this.runner.start(call, context, exchange);
   }
 
@@ -82,15 +116,45 @@ export class CallHandler {
     answered: AnswerContext,
     writer: AnswerWriter,
     { request }: Exchange,
+    span: Span | undefined,
   ): StreamWriter {
     const encode = codec.streamEncoder(answered);
     const frames = writer.stream(codec.framing);
     return {
       output: () => frames.output(),
       item: (item) => encode(item).map((frame) => ({ sequence: frame.sequence, data: frames.frame(frame) })),
-      error: (error) => frames.error(this.failures.of(error, request)),
+      error: (error) => {
+        if (span) noteFailure(span, error);
+        return frames.error(this.failures.of(error, request));
+      },
     };
   }
+}
+
+/** The span of a call, in the trace of its caller. Its name is the method, as the binding calls it. */
+function startSpan(tracer: Tracer, { profile, codec }: DecodedRequest, request: CallRequest): Span {
+  const { rpcMethod = 'call' } = logContextOf(request);
+  return tracer.start(rpcMethod, traceparent(request), {
+    kind: 'server',
+    attributes: {
+      'rpc.method': rpcMethod,
+      'http.request.method': request.isGrpc ? undefined : request.method,
+      'http.route': request.isGrpc ? undefined : request.routeOptions.url,
+      'rpc.system.name': request.isGrpc ? 'grpc' : undefined,
+      'baton.profile': profile.name,
+      'baton.protocol.version': codec.version,
+      'baton.request.id': request.id,
+    },
+  });
+}
+
+const OUR_FAULTS: ReadonlySet<string> = new Set(['internal', 'unavailable']);
+
+/** A span of a server has failed only if the server is to blame. What the caller did wrong is an attribute. */
+function noteFailure(span: Span, error: unknown): void {
+  const kind = error instanceof ProtocolError ? error.kind : 'internal';
+  if (OUR_FAULTS.has(kind)) span.fail(kind);
+  else span.set({ 'error.type': kind });
 }
 
 /** The extensions that the reply of an agent names. */

@@ -55,6 +55,8 @@ export interface LogContext {
   tenantId?: string;
   agent?: string;
   taskId?: string;
+  /** Of the trace that the request belongs to, if its caller has sent one or Baton sends traces. */
+  traceId?: string;
   runId?: string;
   /** The JSON-RPC method, or the one that does the same as a route of HTTP+JSON or an RPC of gRPC. */
   rpcMethod?: string;

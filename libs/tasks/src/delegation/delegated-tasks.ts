@@ -79,8 +79,8 @@ export class DelegatedTasks extends ChildTasks {
     }
     assertAllowed(ancestors, request);
     const child = newChild(turn, request, id, ancestors.length);
-    const { runId, attempt, traceparent } = turn;
-    const { agent, limits } = request;
+    const { runId, attempt } = turn;
+    const { agent, limits, traceparent = turn.traceparent } = request;
     const parent = { tenantId, taskId: turn.task.id, runId, attempt };
     const rootTaskId = ancestors.at(-1)?.taskId ?? turn.task.id;
     const isMade = await this.intake

@@ -1,7 +1,17 @@
 import { Environment } from '@baton/config';
 import { RunStore, type ClaimedRun, TaskStore } from '@baton/database';
 import { type Consumer, Messaging, type RunJob } from '@baton/messaging';
-import { Logger, type MetricOf, counter, histogram, Metrics } from '@baton/telemetry';
+import {
+  Logger,
+  type MetricOf,
+  counter,
+  histogram,
+  Metrics,
+  type Span,
+  traceIdOf,
+  type Tracer,
+  Tracing,
+} from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Agent, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
@@ -64,6 +74,7 @@ export class RunExecutor {
     private readonly directory: AgentDirectory,
     private readonly environment: Environment,
     private readonly logger: Logger,
+    private readonly tracing: Tracing,
   ) {
     this.starts = metrics.of(RUN_START);
     this.finished = metrics.of(RUNS_FINISHED);
@@ -77,18 +88,27 @@ export class RunExecutor {
    */
   async execute(job: RunJob, claimed: () => void = NOTHING): Promise<void> {
     // Made when there is something to say: most runs have nothing.
-    const log = (): Logger =>
-      this.logger.child({ tenantId: job.tenantId, taskId: job.taskId, runId: job.runId });
+    const { tenantId, taskId, runId } = job;
+    let traceparent: string | null = null;
+    const log = (): Logger => this.logger.child({ tenantId, taskId, runId, ...traceIdOf(traceparent) });
+    let span: Span | undefined;
     try {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
       claimed();
       // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
       if (run.attempt === 1) this.starts.observe(run.waitedSeconds);
-      const ended = await this.executeClaimed(run, log);
+      if (this.tracing.tracer) span = startSpan(this.tracing.tracer, run);
+      ({ traceparent } = run);
+      const ended = await this.executeClaimed(run, log, span);
+      span?.set({ 'baton.task.state': ended && taskStateToJSON(ended.state) });
+      if (ended?.state === TaskState.TASK_STATE_FAILED) span?.fail('TASK_STATE_FAILED');
       await this.turnEnds.follow(run, ended);
     } catch (error) {
+      span?.fail('left-to-the-sweeper');
       log().error('run left to the sweeper', { err: error });
+    } finally {
+      span?.end();
     }
   }
 
@@ -110,7 +130,11 @@ export class RunExecutor {
     );
   }
 
-  private async executeClaimed(run: ClaimedRun, log: () => Logger): Promise<EndedTurn | undefined> {
+  private async executeClaimed(
+    run: ClaimedRun,
+    log: () => Logger,
+    span: Span | undefined,
+  ): Promise<EndedTurn | undefined> {
     const controller = this.active.hold(run);
     const onFailure = (error: Error): void => {
       if (error instanceof AppendRefused) return void this.active.stopRefused(run);
@@ -122,7 +146,7 @@ export class RunExecutor {
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     try {
       this.publishWorking(run);
-      await this.converseOrSuspend(run, writer, output, controller.signal);
+      await this.converseOrSuspend(run, writer, output, controller.signal, span);
     } catch (error) {
       if (error instanceof AppendRefused || controller.signal.aborted) {
         log().info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
@@ -141,22 +165,31 @@ export class RunExecutor {
   }
 
   private async converseOrSuspend(...turn: Parameters<RunExecutor['converse']>): Promise<void> {
-    const [run, writer, , signal] = turn;
+    const [run, writer, , signal, span] = turn;
     try {
       await this.converse(...turn);
     } catch (error) {
       if (!(error instanceof Suspension) || signal.aborted) throw error;
+      span?.set({ 'baton.run.suspended': true });
       await writer.flush();
       await this.turnEnds.suspend(run, error, signal);
     }
   }
 
   /** Take the runtime's output until it has ended the turn. Later output is dropped. */
-  private async converse(run: ClaimedRun, writer: EventWriter, output: TurnOutput, signal: AbortSignal) {
+  private async converse(
+    run: ClaimedRun,
+    writer: EventWriter,
+    output: TurnOutput,
+    signal: AbortSignal,
+    span: Span | undefined,
+  ) {
     const agent = await retryTransient(() => this.directory.findIncludingDeleted(run.tenantId, run.agentId), {
       signal,
     });
     if (!agent) throw new TurnFailure('The agent no longer exists');
+    span?.rename(`invoke_agent ${agent.slug}`);
+    span?.set({ 'gen_ai.agent.name': agent.slug, 'baton.runtime': agent.definition.runtime });
     // The agent need not wait for it, and its first events may share the transaction.
     const noted = this.noteVersion(run, agent, signal);
     const runtime = this.runtimes.get(agent.definition.runtime);
@@ -170,7 +203,7 @@ export class RunExecutor {
       },
       keepArtifact: (artifactId: string) => output.keepArtifact(artifactId),
     };
-    const turn = await this.turns.turnOf(run, agent, log, signal);
+    const turn = await this.turns.turnOf(run, agent, log, signal, span);
     const stop = eitherOf(signal, writer.refusal);
     const untilStopped = stoppedBy(stop);
     const outputs = turn.secrets.scrub(turn, runtime.run(turn, stop));
@@ -262,6 +295,38 @@ export class RunExecutor {
     const { tenantId, taskId, runId, attempt } = run;
     await this.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
   }
+}
+
+/**
+ * The span of one attempt of a run, which the run's own work then belongs to, and before it that of its wait for a worker. They
+ * belong to the trace that is stored with the run: so do those of every attempt, on whichever worker.
+ */
+function startSpan(tracer: Tracer, run: ClaimedRun): Span {
+  const { tenantId, taskId, runId, attempt, agentId, waitedSeconds, snapshot } = run;
+  const parent = run.traceparent ?? undefined;
+  const ids = { 'baton.tenant.id': tenantId, 'baton.task.id': taskId, 'baton.run.id': runId };
+  const span = tracer.start('invoke_agent', parent, {
+    attributes: {
+      ...ids,
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.id': agentId,
+      'gen_ai.conversation.id': snapshot.task.contextId,
+      'baton.run.attempt': attempt,
+    },
+  });
+  run.traceparent = span.traceparent;
+  if (attempt === 1) {
+    const startTime = Date.now() - waitedSeconds * 1000;
+    const attributes = {
+      ...ids,
+      'messaging.operation.name': 'receive',
+      'messaging.destination.name': 'runs',
+    };
+    // With the run's trace, or beside the run in the one that it begins.
+    const kind = 'consumer';
+    tracer.start('receive runs', parent ?? span.traceparent, { kind, startTime, attributes }).end();
+  }
+  return span;
 }
 
 /** The error and its causes, for the run's record. */

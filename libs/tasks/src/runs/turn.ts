@@ -25,6 +25,7 @@ import {
 import { type ClaimedRun, JournalStore, TaskStore, type LoggedSize, type TurnOutcome } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
+import type { Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { TenantLimits } from '@baton/config';
 import { isDeepStrictEqual } from 'node:util';
@@ -49,7 +50,7 @@ export class TurnBuilder {
   ) {}
 
   /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
-  async turnOf(run: ClaimedRun, agent: Agent, log: TurnLog, signal: AbortSignal): Promise<Turn> {
+  async turnOf(run: ClaimedRun, agent: Agent, log: TurnLog, signal: AbortSignal, span?: Span): Promise<Turn> {
     const { tenantId, runId, attempt, message, extensions, snapshot, runsAlone } = run;
     const { task } = snapshot;
     const secrets = new TurnSecrets(this.secrets, tenantId);
@@ -73,6 +74,7 @@ export class TurnBuilder {
       },
       extensions,
       traceparent: run.traceparent ?? undefined,
+      span,
       runsAlone,
     };
   }

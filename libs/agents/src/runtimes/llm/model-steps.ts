@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Attributes, Span } from '@baton/telemetry';
 import type { AgentOutput, Turn } from '../../runtime.js';
 import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
@@ -23,6 +24,9 @@ export interface StepPorts {
   /** Maximum pause before the first retry, in ms. It doubles with each retry. */
   firstPauseMs: number;
 }
+
+/** Providers that OpenTelemetry calls by another name. */
+const PROVIDER_NAMES: Readonly<Record<string, string>> = { google: 'gcp.gemini' };
 
 /** The model calls of one turn, with retries, metrics and the tenant's token budget. */
 export class ModelSteps {
@@ -74,16 +78,21 @@ export class ModelSteps {
     const room = input + (request.maxOutputTokens ?? USUAL_ANSWER_TOKENS);
     await budget.reserve(tenantId, runId, room, this.config.timeout, signal);
     const began = performance.now();
+    const span = this.startSpan(request);
     let outcome = 'stopped';
     try {
       const step = yield* callModel(this.model, this.config, request, speech, progress, signal);
       outcome = 'ok';
+      span?.set({ 'gen_ai.response.finish_reasons': [step.finish] });
       return step;
     } catch (error) {
       if (!signal.aborted) outcome = explain(error, this.model).kind;
       throw error;
     } finally {
       progress.usage ??= this.estimate(progress, input);
+      if (outcome !== 'ok') span?.fail(outcome);
+      span?.set(usageAttributes(progress));
+      span?.end();
       await budget.record(tenantId, runId, { ...progress.usage, model: this.config.model });
       metrics.call({
         ...{ provider, model, outcome },
@@ -92,6 +101,25 @@ export class ModelSteps {
         tokens: progress.usage,
       });
     }
+  }
+
+  /** The span of one call (OpenTelemetry, GenAI: inference). Messages and answers are not in it. */
+  private startSpan({ maxOutputTokens }: ModelRequest): Span | undefined {
+    const { name, provider } = this.model;
+    const { temperature, topP } = this.config;
+    return this.turn.span?.start(`chat ${name}`, {
+      kind: 'client',
+      attributes: {
+        'gen_ai.operation.name': 'chat',
+        'gen_ai.provider.name': PROVIDER_NAMES[provider] ?? provider,
+        'gen_ai.request.model': name,
+        'gen_ai.request.stream': true,
+        'gen_ai.request.temperature': temperature,
+        'gen_ai.request.top_p': topP,
+        'gen_ai.request.max_tokens': maxOutputTokens,
+        'gen_ai.conversation.id': this.turn.task.contextId,
+      },
+    });
   }
 
   /** Estimates the tokens of a call that broke off: providers charge for partial answers. */
@@ -118,6 +146,15 @@ export class ModelSteps {
     const pause = Math.max(retryAfterMs, longest * (0.5 + Math.random() / 2));
     await delay(pause, undefined, { signal });
   }
+}
+
+function usageAttributes({ usage = NO_USAGE, firstWordMs }: CallProgress): Attributes {
+  return {
+    'gen_ai.usage.input_tokens': usage.inputTokens,
+    'gen_ai.usage.output_tokens': usage.outputTokens,
+    'gen_ai.usage.cache_read.input_tokens': usage.cachedInputTokens,
+    'gen_ai.response.time_to_first_chunk': firstWordMs === undefined ? undefined : firstWordMs / 1000,
+  };
 }
 
 /** Maximum output tokens of a step within the run's budget. Throws AgentFailure if the budget is used up. */

@@ -1,4 +1,4 @@
-import { Logger, Metrics } from '@baton/telemetry';
+import { Logger, Metrics, type Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type AgentOutput, type AgentRuntime, failed, type Turn } from '../../runtime.js';
@@ -42,8 +42,9 @@ export class RemoteA2aRuntime implements AgentRuntime {
     const config = remoteConfigSchema.parse(turn.agent.definition.config);
     const stop = new TurnStop(signal, config.timeout);
     const attempt: Attempt = {};
+    const span = startSpan(turn, config);
     try {
-      attempt.connection = await this.connect(turn, config, stop.signal);
+      attempt.connection = await this.connect(turn, config, stop.signal, span?.traceparent);
       const memory = new RemoteMemory(turn, cardUrlOf(config).href);
       attempt.remote = new RemoteTurn(turn, config, attempt.connection, memory, stop);
       yield* attempt.remote.outputs();
@@ -57,19 +58,27 @@ export class RemoteA2aRuntime implements AgentRuntime {
       if (failure.limit !== undefined) this.metrics.limitExceeded.inc({ limit: failure.limit });
       this.connector.forget(turn, config);
       this.logger.warn('remote agent failed', { err: failure, ...idsOf(turn) });
+      span?.fail(stop.timedOut ? 'timeout' : 'remote-failure');
       yield failed(turn, failure.message);
     } finally {
       stop.clear();
       if (mustCancel(attempt, signal)) await this.cancel(attempt, turn);
+      span?.set({ 'baton.remote.task.id': attempt.remote?.taskId });
+      span?.end();
     }
   }
 
   /** Retries while the agent can not be reached: it may be restarting. */
-  private async connect(turn: Turn, config: RemoteConfig, signal: AbortSignal): Promise<RemoteConnection> {
+  private async connect(
+    turn: Turn,
+    config: RemoteConfig,
+    signal: AbortSignal,
+    traceparent: string | undefined,
+  ): Promise<RemoteConnection> {
     const backoff = new Backoff(Math.min(FIRST_TIMEOUT_MS, config.reconnect), signal);
     for (;;) {
       try {
-        return await this.connector.connect(turn, config, signal);
+        return await this.connector.connect(turn, config, signal, traceparent);
       } catch (error) {
         if (!(error instanceof RemoteFailure) || !error.isTransient || backoff.isExpired) throw error;
         await backoff.wait();
@@ -88,6 +97,20 @@ export class RemoteA2aRuntime implements AgentRuntime {
       this.logger.warn('cancel of a remote task failed', { reason, ...idsOf(turn) });
     });
   }
+}
+
+/** The span of the calls to a remote agent (OpenTelemetry, GenAI: invoke agent, client). */
+function startSpan({ span, agent }: Turn, config: RemoteConfig): Span | undefined {
+  const { hostname, port } = cardUrlOf(config);
+  return span?.start(`invoke_agent ${agent.slug}`, {
+    kind: 'client',
+    attributes: {
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': agent.slug,
+      'server.address': hostname,
+      'server.port': port === '' ? undefined : Number(port),
+    },
+  });
 }
 
 /** False if another attempt will continue with the remote task. */

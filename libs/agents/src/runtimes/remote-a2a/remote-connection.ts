@@ -40,10 +40,18 @@ export interface RemoteConnection {
 export class RemoteConnector {
   private readonly cards = new LRUCache<string, AgentCard>({ max: CARD_CACHE_SIZE, ttl: CARD_CACHE_MS });
 
-  /** Throws RemoteFailure. A transient one may be retried. */
-  async connect(turn: Turn, config: RemoteConfig, signal: AbortSignal): Promise<RemoteConnection> {
+  /**
+   * @param traceparent sent with each request
+   * @throws RemoteFailure. A transient one may be retried.
+   */
+  async connect(
+    turn: Turn,
+    config: RemoteConfig,
+    signal: AbortSignal,
+    traceparent = turn.traceparent,
+  ): Promise<RemoteConnection> {
     const { host } = cardUrlOf(config);
-    const { redactor, headers } = await headersOf(turn, config);
+    const { redactor, headers } = await headersOf(turn, config, traceparent);
     const origins = originsOf(config);
     const fetchImpl = remoteFetch(turn.outbound, headers, origins);
     const fetchCard = remoteFetch(turn.outbound, headers, origins, MAX_CARD_BYTES);
@@ -83,7 +91,7 @@ export class RemoteConnector {
   }
 }
 
-async function headersOf({ traceparent, secrets }: Turn, config: RemoteConfig) {
+async function headersOf({ secrets }: Turn, config: RemoteConfig, traceparent: string | undefined) {
   const own = await readSecretHeaders(secrets, config.headers, originsOf(config)).catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error);
     throw new RemoteFailure('final', `The agent can't be called: ${reason}`);

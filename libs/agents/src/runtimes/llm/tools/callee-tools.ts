@@ -116,10 +116,11 @@ export class CalleeTools implements ToolSource {
     config: LlmConfig,
     agent: Agent,
     { taskId, ...asked }: Asked,
-    { id: callId, lane, signal, answer }: ToolCallContext,
+    { id: callId, lane, signal, answer, traceparent }: ToolCallContext,
   ): Promise<ChildTask> {
     const limits = this.limitsOf(config);
-    const request = { ...asked, callId, lane, agent, limits, signal, ...(taskId && { taskId }) };
+    const ids = { callId, lane, ...(taskId && { taskId }) };
+    const request = { ...asked, ...ids, agent, limits, signal, traceparent };
     const child = await this.children.call(turn, request);
     if (!answer || !asksForApproval(child.task.status)) return child;
     return this.children.answer(turn, { ...answer, callId, agent, taskId: child.task.id, signal });

@@ -1,3 +1,4 @@
+import type { Span } from '@baton/telemetry';
 import type { ApprovalRequest } from '../../../approvals.js';
 import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../runtime.js';
 import { ApprovalsPending } from '../approval/approval.js';
@@ -25,7 +26,10 @@ export async function* runToolCalls(
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
   const made = due.map(async (one) => {
-    const result = 'tool' in one ? await makeCall(one, conversation, signal) : one.result;
+    const result =
+      'tool' in one
+        ? await traced(turn, one, (span) => makeCall(one, conversation, signal, span))
+        : one.result;
     await conversation.add({ kind: 'result', callId: one.call.toolCallId, result });
     return result;
   });
@@ -76,10 +80,40 @@ async function prepare(
   return { call, tool, waits: tool.needsApproval && !decision };
 }
 
+/** Makes a call in a span of its own (OpenTelemetry, GenAI: execute tool). Input and result are not in it. */
+async function traced(
+  { span: parent }: Turn,
+  { call, tool }: Callable,
+  make: (span: Span | undefined) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const span = parent?.start(`execute_tool ${tool.name}`, {
+    attributes: {
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': tool.name,
+      'gen_ai.tool.call.id': call.toolCallId,
+      'gen_ai.tool.type': tool.server === undefined ? 'function' : 'extension',
+    },
+  });
+  try {
+    const result = await make(span);
+    if (!result.ok) span?.fail('tool_error');
+    return result;
+  } catch (error) {
+    // The call waits for another task or for a person, and is made again.
+    if (error instanceof Suspension || error instanceof ApprovalsPending)
+      span?.set({ 'baton.suspended': true });
+    else span?.fail('_OTHER');
+    throw error;
+  } finally {
+    span?.end();
+  }
+}
+
 async function makeCall(
   { call, tool }: Callable,
   conversation: Conversation,
   signal: AbortSignal,
+  span: Span | undefined,
 ): Promise<ToolResult> {
   const { toolName, toolCallId, input, step, index } = call;
   if (tool.repeat === 'never') {
@@ -95,7 +129,8 @@ async function makeCall(
     .callsOf(step)
     .filter((each) => each.toolName === toolName && each.index <= index);
   const answer = conversation.answerTo(call);
-  return tool.execute(input, { id: callIdOf(call), lane: lanes.length, signal, ...(answer && { answer }) });
+  const context = { id: callIdOf(call), lane: lanes.length, signal, traceparent: span?.traceparent };
+  return tool.execute(input, { ...context, ...(answer && { answer }) });
 }
 
 const failed = (text: string): ToolResult => ({ ok: false, content: text });

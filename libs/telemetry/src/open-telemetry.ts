@@ -1,0 +1,165 @@
+import {
+  type Context,
+  diag,
+  DiagLogLevel,
+  ROOT_CONTEXT,
+  type Span as OtelSpan,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer as OtelTracer,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { hostname } from 'node:os';
+import type { Logger } from './logger.js';
+import type { Attributes, Span, SpanOptions, Tracer, TracingSettings } from './tracing.js';
+
+/** W3C Trace Context, version 00 and later ones, which begin the same. */
+const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/;
+/** Maximum time to send the last spans when the process stops. */
+const CLOSE_MS = 3_000;
+/** A tenant writes some of the values. */
+const MAX_TEXT = 1_024;
+
+/**
+ * The tracer of a process, which sends its spans over OTLP (protobuf over HTTP) in batches. Spans for which there is no room are
+ * dropped: telemetry never holds up a task. It is registered nowhere, so libraries that trace themselves send nothing.
+ */
+export function openTracer(settings: TracingSettings, logger: Logger, processName: string): Tracer {
+  reportFailures(logger);
+  const provider = new BasicTracerProvider({
+    resource: defaultResource()
+      .merge(
+        resourceFromAttributes({
+          'service.name': `baton-${processName}`,
+          'service.namespace': 'baton',
+          'service.instance.id': `${hostname()}-${process.pid}`,
+        }),
+      )
+      .merge(detectResources({ detectors: [envDetector] }))
+      .merge(
+        resourceFromAttributes(settings.otelServiceName ? { 'service.name': settings.otelServiceName } : {}),
+      ),
+    spanLimits: { attributeValueLengthLimit: MAX_TEXT },
+    spanProcessors: [
+      new BatchSpanProcessor(
+        new OTLPTraceExporter({ url: tracesUrl(settings), headers: headersOf(settings.otlpHeaders) }),
+      ),
+    ],
+  });
+  const tracer = provider.getTracer('baton');
+  return {
+    start: (name, traceparent, options) => new OpenSpan(tracer, name, contextOf(traceparent), options),
+    close: async () => {
+      const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
+      await Promise.race([provider.shutdown().catch(() => undefined), late]);
+    },
+  };
+}
+
+/** The path is that of the specification of OTLP exporters. */
+const tracesUrl = ({ otlpTracesEndpoint, otlpEndpoint = '' }: TracingSettings): string =>
+  otlpTracesEndpoint ?? `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces`;
+
+/** As OTEL_EXPORTER_OTLP_HEADERS has them: `name=value,name=value`, with escapes as in URLs. */
+function headersOf(text = ''): Record<string, string> {
+  const pairs = text.split(',').map((pair) => pair.trim().split(/=(.*)/s));
+  const named = pairs.filter(([name]) => name);
+  return Object.fromEntries(named.map(([name = '', value = '']) => [name.trim(), unescaped(value.trim())]));
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const KINDS = {
+  internal: SpanKind.INTERNAL,
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+};
+
+class OpenSpan implements Span {
+  readonly traceparent: string;
+  private readonly span: OtelSpan;
+
+  constructor(
+    private readonly tracer: OtelTracer,
+    name: string,
+    parent: Context,
+    { kind = 'internal', attributes = {}, startTime }: SpanOptions = {},
+  ) {
+    this.span = tracer.startSpan(
+      name.slice(0, MAX_TEXT),
+      { kind: KINDS[kind], attributes: known(attributes), ...(startTime !== undefined && { startTime }) },
+      parent,
+    );
+    this.traceparent = textOf(this.span.spanContext());
+  }
+
+  start(name: string, options?: SpanOptions): Span {
+    return new OpenSpan(this.tracer, name, trace.setSpan(ROOT_CONTEXT, this.span), options);
+  }
+
+  rename(name: string): void {
+    this.span.updateName(name.slice(0, MAX_TEXT));
+  }
+
+  set(attributes: Attributes): void {
+    this.span.setAttributes(known(attributes));
+  }
+
+  fail(type: string): void {
+    this.span.setStatus({ code: SpanStatusCode.ERROR });
+    this.span.setAttribute('error.type', type);
+  }
+
+  end(): void {
+    this.span.end();
+  }
+}
+
+type Known = Record<string, string | number | boolean | string[]>;
+
+const known = (attributes: Attributes): Known =>
+  Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined)) as Known;
+
+function contextOf(traceparent: string | undefined): Context {
+  const [, traceId, spanId, flags = '00'] = TRACEPARENT.exec(traceparent ?? '') ?? [];
+  if (traceId === undefined || spanId === undefined) return ROOT_CONTEXT;
+  const context: SpanContext = { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true };
+  return trace.setSpanContext(ROOT_CONTEXT, context);
+}
+
+const textOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+
+const QUIET_MS = 60_000;
+
+/** At most once a minute: the SDK reports a collector that is away for each batch. */
+function reportFailures(logger: Logger): void {
+  let reportedAt = -Infinity;
+  const report = (message: string): void => {
+    if (performance.now() - reportedAt < QUIET_MS) return;
+    reportedAt = performance.now();
+    logger.warn('OpenTelemetry reports a failure', { reason: message.slice(0, MAX_TEXT) });
+  };
+  const quiet = (): void => undefined;
+  diag.setLogger(
+    { error: report, warn: report, info: quiet, debug: quiet, verbose: quiet },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+}
