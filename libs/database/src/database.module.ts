@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { Logger } from '@baton/telemetry';
+import { gauge, Logger, Metrics } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 import { AgentStore } from './catalog/agent.store.js';
@@ -57,6 +57,10 @@ const printAuditRecord = (record: AuditRecord): void => {
   process.stdout.write(`${JSON.stringify({ type: 'audit', ...auditJson(record) })}\n`);
 };
 
+const CONNECTIONS = gauge('baton_database_connections', 'Connections of this process to Postgres by state', [
+  'state',
+]);
+
 /** The stores of a process and their connections. The connections are closed last. */
 @Global()
 @Module({
@@ -107,6 +111,7 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
     private readonly catalog: CatalogClient,
     private readonly environment: Environment,
     private readonly logger: Logger,
+    private readonly metrics: Metrics,
   ) {}
 
   /**
@@ -114,6 +119,10 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
    * its first connection is checked later.
    */
   async onModuleInit(): Promise<void> {
+    this.metrics.onScrape(async () => {
+      const states = Object.entries(this.database.connections);
+      for (const [state, count] of states) this.metrics.of(CONNECTIONS).set({ state }, count);
+    });
     if (this.environment.allowRlsBypass) {
       this.logger.warn(
         'ALLOW_RLS_BYPASS is set: Baton does not check that row-level security binds the role',

@@ -81,6 +81,7 @@ export class CallHandler {
   ): Promise<void> {
     const { profile, codec, call } = decoded;
     const { request, reply } = exchange;
+    logContextOf(request).operation = call.operation;
     assertAccept(profile, request.headers.accept, isStreaming(call));
     const { context: resolved, headers } = await this.calls.resolve(decoded, exchange);
     span?.set({ 'baton.tenant.id': resolved.tenantId });
@@ -108,7 +109,13 @@ export class CallHandler {
   /** Answers with the error that anything thrown is for the caller, unless the caller has disconnected. */
   fail(error: unknown, { request, reply }: Exchange, writer: Pick<AnswerWriter, 'error'>): void {
     if (error instanceof CallerLeft || reply.raw.destroyed) reply.hijack();
-    else writer.error(this.failures.of(error, request));
+    else writer.error(this.failureOf(error, request));
+  }
+
+  private failureOf(error: unknown, request: CallRequest): ProtocolError {
+    const failure = this.failures.of(error, request);
+    logContextOf(request).errorKind = failure.kind;
+    return failure;
   }
 
   private streamWriter(
@@ -125,7 +132,7 @@ export class CallHandler {
       item: (item) => encode(item).map((frame) => ({ sequence: frame.sequence, data: frames.frame(frame) })),
       error: (error) => {
         if (span) noteFailure(span, error);
-        return frames.error(this.failures.of(error, request));
+        return frames.error(this.failureOf(error, request));
       },
     };
   }

@@ -12,11 +12,17 @@ import {
 } from '@baton/a2a';
 import { callerOf, OpenCalls } from '@baton/identity';
 import { OperationTable } from '@baton/tasks';
+import { counter, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { type CallReply, type CallRequest, Traffic, logContextOf } from '../http/requests.js';
 import { EventStreams, type StreamWriter } from '../streams/event-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import type { Exchange, RequestContext } from './request-context.js';
+
+const STREAM_RESUMES = counter(
+  'baton_stream_resumes_total',
+  'Streams that went on after an event that their caller had',
+);
 
 /**
  * Maximum time to wait for an early error. A stream that is silent for longer is accepted, and opens without an event.
@@ -34,6 +40,7 @@ const CALLER_GONE = new Error('the caller has disconnected');
 export class CallRunner {
   private readonly unary: UnaryOperations;
   private readonly streaming: StreamingOperations;
+  private readonly resumes: MetricOf<typeof STREAM_RESUMES>;
 
   constructor(
     { operations }: OperationTable,
@@ -41,7 +48,9 @@ export class CallRunner {
     private readonly quota: StreamQuota,
     private readonly traffic: Traffic,
     private readonly openCalls: OpenCalls,
+    metrics: Metrics,
   ) {
+    this.resumes = metrics.of(STREAM_RESUMES);
     this.unary = operations;
     this.streaming = operations;
   }
@@ -79,6 +88,7 @@ export class CallRunner {
     exchange: Exchange,
     writer: StreamWriter,
   ): Promise<void> {
+    if (context.lastEventId !== undefined) this.resumes.inc();
     return this.withItems(call, context, exchange, async (items, caller) => {
       noteTask(call.operation, await items.peek(PEEK_MS), exchange.request);
       assertNotRefused(caller);

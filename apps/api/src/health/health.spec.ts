@@ -1,3 +1,4 @@
+import { ProtocolError } from '@baton/a2a';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { request, taskItem } from '../testing/samples.js';
 
@@ -96,6 +97,15 @@ describe('health', () => {
       expect(text).toContain(line);
     }
     leaving.abort();
+  });
+
+  it('counts calls by operation and kind of error, with no label that a caller wrote', async () => {
+    api.operations.getTask = async () => Promise.reject(ProtocolError.taskNotFound('gone'));
+    await api.rpc(request.get);
+    await api.rpc({ ...request.get, method: 'Nonsense' });
+    const text = await (await fetch(`${api.managementUrl}/metrics`)).text();
+    expect(text).toContain('baton_call_duration_seconds_count{operation="getTask",error="task-not-found"} 1');
+    expect(text).not.toContain('Nonsense');
   });
 
   it('has no management port unless one is set, and keeps it open while callers are sent away', async () => {

@@ -1,3 +1,4 @@
+import type { ErrorKind, OperationName } from '@baton/a2a';
 import { histogram, type Logger, type Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -10,6 +11,13 @@ const REQUEST_DURATION = histogram('baton_request_duration_seconds', 'Duration o
   'method',
   'status',
 ]);
+
+/** Of a stream: the time to its first frame. Operations and kinds of errors are few, whatever a caller writes. */
+const CALL_DURATION = histogram(
+  'baton_call_duration_seconds',
+  'Duration of calls of A2A operations, in any binding',
+  ['operation', 'error'],
+);
 
 /** A request as the guard and the core read it: one of Fastify, or a call of gRPC, whose metadata are its headers. */
 export interface CallRequest {
@@ -60,6 +68,10 @@ export interface LogContext {
   runId?: string;
   /** The JSON-RPC method, or the one that does the same as a route of HTTP+JSON or an RPC of gRPC. */
   rpcMethod?: string;
+  /** The operation that the method stands for. Only in the metrics. */
+  operation?: OperationName;
+  /** Kind of the error of the answer. Only in the metrics. */
+  errorKind?: ErrorKind;
   /** JSON-RPC error code of the answer, in every binding. */
   rpcError?: number;
   /** The status of a call of gRPC that failed. */
@@ -191,16 +203,19 @@ export function requestRecorder(
   metrics: Metrics,
 ): (request: CallRequest, end: RequestEnd) => void {
   const durations = metrics.of(REQUEST_DURATION);
+  const calls = metrics.of(CALL_DURATION);
   return (request, end) => {
     const endedAt = performance.now();
-    const { streamedAt = endedAt, limit } = logContextOf(request);
+    const { streamedAt = endedAt, limit, operation, errorKind } = logContextOf(request);
     const { startedAt, status } = end;
     const labels = {
       route: request.routeOptions.url ?? 'none',
       method: request.method,
       status: String(status),
     };
-    durations.observe(labels, (streamedAt - startedAt) / 1000);
+    const seconds = (streamedAt - startedAt) / 1000;
+    durations.observe(labels, seconds);
+    if (operation) calls.observe({ operation, error: errorKind ?? 'none' }, seconds);
     if (limit !== undefined) metrics.limitExceeded.inc({ limit });
     // Other listeners for the end of this request may still add fields.
     if (logger.isEnabled('info')) setImmediate(writeLine, logger, request, end, endedAt - startedAt);
@@ -208,7 +223,7 @@ export function requestRecorder(
 }
 
 function writeLine(logger: Logger, request: CallRequest, end: RequestEnd, ms: number): void {
-  const { streamedAt: _, ...notes } = logContextOf(request);
+  const { streamedAt: _, operation: __, errorKind: ___, ...notes } = logContextOf(request);
   const line = {
     requestId: request.id,
     method: request.method,

@@ -157,6 +157,12 @@ export class Database {
     return migrationNames().filter((name) => !names.has(name));
   }
 
+  /** Connections of this process by state, and callers that wait for one. */
+  get connections(): Readonly<Record<'busy' | 'idle' | 'awaited', number>> {
+    const { totalCount, idleCount: idle, waitingCount: awaited } = this.pool;
+    return { busy: totalCount - idle, idle, awaited };
+  }
+
   /** Close every connection once it is idle. */
   async close(): Promise<void> {
     if (!this.pool.ending) await this.pool.end();

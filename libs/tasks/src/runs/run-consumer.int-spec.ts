@@ -88,7 +88,13 @@ it('a worker that is told to stop lets the run in hand end within WORKER_GRACE_M
   await worker.close();
   expect(await runOf(inHand)).toEqual({ state: 'succeeded', attempt: 1, deaths: 0 });
   expect(await runOf(other)).toEqual({ state: 'queued', attempt: 0, deaths: 0 });
-  expect((await metrics.render()).body).toMatch(/^baton_run_start_seconds_count 1$/m);
+  const { body } = await metrics.render();
+  expect(body).toMatch(/^baton_run_start_seconds_count 1$/m);
+  expect(body).toMatch(/^baton_runs_claimed_total\{attempt="1"\} 1$/m);
+  expect(body).toMatch(/^baton_run_first_output_seconds_count 1$/m);
+  expect(body).toMatch(/^baton_run_seconds_count\{outcome="TASK_STATE_COMPLETED"\} 1$/m);
+  expect(body).toMatch(/^baton_worker_slots\{state="taken"\} 0$/m);
+  expect(body).toMatch(/^baton_database_connections\{state="awaited"\} 0$/m);
 });
 
 it('and hands back what has not ended by then, which does not count as a crash', async () => {

@@ -5,6 +5,7 @@ import {
   Logger,
   type MetricOf,
   counter,
+  gauge,
   histogram,
   Metrics,
   type Span,
@@ -41,8 +42,20 @@ const RUN_START = histogram(
 );
 const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs that this process finished', ['outcome']);
 
+const RUN_SECONDS = histogram('baton_run_seconds', 'Time from the claim of a run to its end on this worker', [
+  'outcome',
+]);
+const FIRST_OUTPUT = histogram(
+  'baton_run_first_output_seconds',
+  'Time from the call of an agent to its first output',
+);
+const CLAIMS = counter('baton_runs_claimed_total', 'Runs that this process claimed, by attempt', ['attempt']);
+const SLOTS = gauge('baton_worker_slots', 'Slots of this worker by state', ['state']);
+
 /** The sum of these pauses is longer than a restart of Postgres. After them the run is left to the sweeper. */
 const MAX_CLAIM_TRIES = 61;
+/** Attempts with a figure of their own. An agent may have up to 100. */
+const MAX_COUNTED = 3;
 /** Maximum time for a stopped runtime to end, in ms. After that the worker does not wait for it. */
 const WIND_UP_MS = 5_000;
 
@@ -59,6 +72,7 @@ interface RunningTurn {
 export class RunExecutor {
   private readonly starts: MetricOf<typeof RUN_START>;
   private readonly finished: MetricOf<typeof RUNS_FINISHED>;
+  private readonly firstOutput: MetricOf<typeof FIRST_OUTPUT>;
   private readonly written: ReturnType<typeof writerMetrics>;
 
   constructor(
@@ -78,6 +92,12 @@ export class RunExecutor {
   ) {
     this.starts = metrics.of(RUN_START);
     this.finished = metrics.of(RUNS_FINISHED);
+    this.firstOutput = metrics.of(FIRST_OUTPUT);
+    metrics.onScrape(async () => {
+      const { size } = this.active;
+      metrics.of(SLOTS).set({ state: 'taken' }, size);
+      metrics.of(SLOTS).set({ state: 'free' }, Math.max(0, this.environment.workerConcurrency - size));
+    });
     this.written = writerMetrics(metrics);
   }
 
@@ -98,9 +118,15 @@ export class RunExecutor {
       // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
       if (run.attempt === 1) this.starts.observe(run.waitedSeconds);
+      this.metrics
+        .of(CLAIMS)
+        .inc({ attempt: run.attempt > MAX_COUNTED ? `${MAX_COUNTED + 1}+` : run.attempt });
+      const startedAt = performance.now();
       if (this.tracing.tracer) span = startSpan(this.tracing.tracer, run);
       ({ traceparent } = run);
       const ended = await this.executeClaimed(run, log, span);
+      const outcome = ended ? taskStateToJSON(ended.state) : 'TURN_GOES_ON';
+      this.metrics.of(RUN_SECONDS).observe({ outcome }, (performance.now() - startedAt) / 1000);
       span?.set({ 'baton.task.state': ended && taskStateToJSON(ended.state) });
       if (ended?.state === TaskState.TASK_STATE_FAILED) span?.fail('TASK_STATE_FAILED');
       await this.turnEnds.follow(run, ended);
@@ -206,10 +232,14 @@ export class RunExecutor {
     const turn = await this.turns.turnOf(run, agent, log, signal, span);
     const stop = eitherOf(signal, writer.refusal);
     const untilStopped = stoppedBy(stop);
+    const startedAt = performance.now();
+    let isFirst = true;
     const outputs = turn.secrets.scrub(turn, runtime.run(turn, stop));
     try {
       for (;;) {
         const next = await untilStopped(outputs.next());
+        if (isFirst) this.firstOutput.observe((performance.now() - startedAt) / 1000);
+        isFirst = false;
         if (next.done) throw new TurnFailure('The agent returned without a final status');
         if (await this.writeOutput(next.value, { run, writer, output, signal })) return;
       }

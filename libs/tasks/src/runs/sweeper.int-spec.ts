@@ -117,6 +117,7 @@ describe('the sweep', () => {
     expect(enqueued).toEqual([run]);
     expect(await stateOf(run)).toBe('queued');
     expect(published.size).toBe(0);
+    expect((await metrics.render()).body).toMatch(/^baton_runs_requeued_total\{reason="lease expired"\} 1$/m);
   });
 
   it('leaves a run alone whose lease is alive', async () => {

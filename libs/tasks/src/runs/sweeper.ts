@@ -11,6 +11,7 @@ import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReclaimGuard } from './reclaim-guard.js';
 
 const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up their attempts');
+const REQUEUED = counter('baton_runs_requeued_total', 'Runs that the sweeper enqueued again', ['reason']);
 
 /** Rows per sweep, so that a sweep stays short. */
 const LIMIT = 500;
@@ -98,8 +99,9 @@ export class Sweeper extends RepeatedWork {
   }
 
   /** Not awaited: a queue that is away must not keep the sweeper from asking Postgres. */
-  private enqueue(runs: RunToEnqueue[], why: string): void {
+  private enqueue(runs: RunToEnqueue[], why: 'lease expired' | 'missing on the queue'): void {
     if (runs.length === 0) return;
+    this.metrics.of(REQUEUED).inc({ reason: why }, runs.length);
     this.logger.info('runs enqueued again', { count: runs.length, why });
     this.messaging.enqueueRuns(runs).catch((error: unknown) => {
       this.logger.warn('queue is away', { err: error });

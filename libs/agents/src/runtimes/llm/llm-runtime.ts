@@ -120,7 +120,7 @@ export class LlmRuntime implements AgentRuntime {
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
-      const waiting = yield* runToolCalls(turn, conversation, tools, checks, signal);
+      const waiting = yield* runToolCalls(turn, conversation, tools, checks, signal, this.metrics);
       if (signal.aborted) return;
       if (waiting.length > 0) {
         const asked = withTerms(waiting, config, conversation);

@@ -19,6 +19,18 @@ const results = (): string[] => {
   return input.filter(({ type }) => type === 'function_call_output').map(({ output }) => output ?? '');
 };
 
+/** How many calls of tools the metrics count, by outcome. */
+async function timesOfCalls(): Promise<Record<'ok' | 'suspended', number>> {
+  const { body } = await bench.metrics.render();
+  const counted = (outcome: string): number =>
+    Number(
+      new RegExp(`baton_tool_call_seconds_count\\{kind="agent",outcome="${outcome}"\\} (\\d+)`).exec(
+        body,
+      )?.[1] ?? 0,
+    );
+  return { ok: counted('ok'), suspended: counted('suspended') };
+}
+
 describe('calls whose results come from other tasks', () => {
   it('are waited for together, once all other calls have their results, which are kept', async () => {
     const waitFor = new Set(['Rome', 'Oslo']);
@@ -38,6 +50,7 @@ describe('calls whose results come from other tasks', () => {
     );
     bench.provider.reply({ calls: [ask('Rome'), look, ask('Oslo')] }, { text: 'all there' });
     const turn = bench.turn({}, { journal: new MemoryJournal() });
+    const before = await timesOfCalls();
     const waiting = await bench.run(turn).catch((error: unknown) => error);
     expect(waiting).toBeInstanceOf(Suspension);
     expect((waiting as Suspension).taskIds).toEqual(['task of Rome', 'task of Oslo']);
@@ -45,6 +58,9 @@ describe('calls whose results come from other tasks', () => {
     await bench.run({ ...turn, attempt: 2 });
     expect(results()).toEqual(['about Rome', 'look 1', 'about Oslo']);
     expect(bench.provider.requests).toHaveLength(2);
+    // Three results, and two calls that were made twice.
+    const counted = await timesOfCalls();
+    expect([counted.ok - before.ok, counted.suspended - before.suspended]).toEqual([3, 2]);
   });
 
   it('are known by their place, also where a model numbers its calls anew with every answer', async () => {

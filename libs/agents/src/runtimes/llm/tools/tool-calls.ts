@@ -1,4 +1,4 @@
-import type { Span } from '@baton/telemetry';
+import { histogram, type Metrics, type Span } from '@baton/telemetry';
 import type { ApprovalRequest } from '../../../approvals.js';
 import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../runtime.js';
 import { ApprovalsPending } from '../approval/approval.js';
@@ -6,6 +6,12 @@ import { type Conversation, type RecordedCall, callIdOf } from '../conversation.
 import type { SchemaChecks } from '../schema-checks.js';
 import type { AgentTool, ToolResult } from './agent-tool.js';
 import { callArtifact, fileArtifacts } from '../turn-artifacts.js';
+
+/** Tenants choose the names of tools, so no label has them. */
+const TOOL_CALLS = histogram('baton_tool_call_seconds', 'Duration of calls of tools by models', [
+  'kind',
+  'outcome',
+]);
 
 /**
  * Makes the pending tool calls of the model's last step concurrently, without those that wait for approval. Each result
@@ -19,6 +25,7 @@ export async function* runToolCalls(
   tools: readonly AgentTool[],
   checks: SchemaChecks,
   signal: AbortSignal,
+  metrics: Metrics,
 ): AsyncGenerator<AgentOutput, ApprovalRequest[]> {
   const calls = await Promise.all(
     conversation.pendingCalls().map((call) => prepare(call, conversation, tools, checks)),
@@ -28,7 +35,7 @@ export async function* runToolCalls(
   const made = due.map(async (one) => {
     const result =
       'tool' in one
-        ? await traced(turn, one, (span) => makeCall(one, conversation, signal, span))
+        ? await measured(turn, metrics, one, (span) => makeCall(one, conversation, signal, span))
         : one.result;
     await conversation.add({ kind: 'result', callId: one.call.toolCallId, result });
     return result;
@@ -81,11 +88,14 @@ async function prepare(
 }
 
 /** Makes a call in a span of its own (OpenTelemetry, GenAI: execute tool). Input and result are not in it. */
-async function traced(
+async function measured(
   { span: parent }: Turn,
+  metrics: Metrics,
   { call, tool }: Callable,
   make: (span: Span | undefined) => Promise<ToolResult>,
 ): Promise<ToolResult> {
+  const began = performance.now();
+  let outcome = 'failed';
   const span = parent?.start(`execute_tool ${tool.name}`, {
     attributes: {
       'gen_ai.operation.name': 'execute_tool',
@@ -96,15 +106,19 @@ async function traced(
   });
   try {
     const result = await make(span);
-    if (!result.ok) span?.fail('tool_error');
+    if (result.ok) outcome = 'ok';
+    else span?.fail('tool_error');
     return result;
   } catch (error) {
     // The call waits for another task or for a person, and is made again.
     if (error instanceof Suspension || error instanceof ApprovalsPending)
       span?.set({ 'baton.suspended': true });
     else span?.fail('_OTHER');
+    if (error instanceof Suspension || error instanceof ApprovalsPending) outcome = 'suspended';
     throw error;
   } finally {
+    const kind = tool.server === undefined ? 'agent' : 'mcp';
+    metrics.of(TOOL_CALLS).observe({ kind, outcome }, (performance.now() - began) / 1000);
     span?.end();
   }
 }
