@@ -16,6 +16,7 @@ const USERS: Readonly<Record<string, string>> = {
   'delegation/task-tree.store.ts': 'the sweep: suspended runs and open children of all tenants',
   'catalog/host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
   'inspection/inspect-database.ts': 'which master keys have encrypted secrets, of all tenants',
+  'dispatch/queue.store.ts': 'operators see the waiting and running runs of all tenants',
   'runs/leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
   'push/dead-push.store.ts': 'operators see the dead push configs of all tenants, and name the task alone',
   'push/push-delivery.store.ts': 'workers claim due push configs of all tenants',
