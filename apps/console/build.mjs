@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { apiDocuments } from './api-documents.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = join(HERE, '../..');
@@ -20,25 +20,6 @@ const SCHEMAS = {
 };
 /** Smaller files are not worth a second copy. */
 const MIN_PACKED_BYTES = 1_000;
-
-/** The OpenAPI documents of both ports, from the compiled routes. */
-function apiDocuments() {
-  const require = createRequire(import.meta.url);
-  require('reflect-metadata');
-  const compiled = (path) => require(join(ROOT, 'dist/apps/api/src', path));
-  const { routesOf } = compiled('openapi/route.js');
-  const { buildDocument } = compiled('openapi/document.js');
-  const documentOf = (module) => {
-    const routes = Reflect.getMetadata('controllers', module).flatMap(routesOf);
-    const described = routes.filter(({ path }) => path.startsWith('/v1/'));
-    return JSON.stringify(
-      buildDocument(described, { title: 'Baton', description: '', server: '/', token: '' }),
-    );
-  };
-  const { RestModule } = compiled('rest/rest.module.js');
-  const { AdminModule } = compiled('admin/admin.module.js');
-  return { tenants: documentOf(RestModule), operators: documentOf(AdminModule) };
-}
 
 async function filesOf(folder) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });

@@ -11,7 +11,7 @@ const pages = [
       join(ROOT, folder, name),
     ),
   ),
-].filter((file) => file.endsWith('.md'));
+].filter((file) => file.endsWith('.md') && !file.includes('/node_modules/'));
 
 const texts = new Map<string, string>();
 /** The text of a page, which is read once. */

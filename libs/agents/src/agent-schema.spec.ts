@@ -16,7 +16,7 @@ const ECHO = { name: 'A', description: 'd', runtime: 'echo' };
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const filesIn = (folder: string, ending: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith(ending))
+    .filter((name) => name.endsWith(ending) && !name.includes('node_modules/'))
     .map((name) => join(folder, name));
 
 /** Every agent that a page or an example shows whole. */
