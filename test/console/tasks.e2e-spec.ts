@@ -105,6 +105,21 @@ describeConsole('tasks in the console', () => {
     expect(new Set(numbers.map((text) => text.split(' ')[0])).size).toBe(numbers.length);
   });
 
+  it('show what the code of the agent has written to its console, to those who may change agents', async () => {
+    const id = await send('with a console');
+    await writeConsole(baton.stack.database.url, id, 150);
+    const page = await openTask(id);
+    const lines = page.getByRole('table', { name: 'Console of the agent' }).getByRole('row');
+    await lines.filter({ hasText: 'line 1 <b>of 150</b>' }).getByRole('cell', { name: 'warn' }).waitFor();
+    await page.getByRole('button', { name: 'Show more lines' }).click();
+    await lines.filter({ hasText: 'line 150 ' }).waitFor();
+    await baton.expectAccessible(page);
+    const caller = await baton.stack.createToken(tenant.slug, 'tasks:read', 'agents:call');
+    const theirs = await baton.open({ token: caller, path: `/tasks/${id}` });
+    await theirs.getByText('The task has ended.').waitFor();
+    expect(await theirs.content()).not.toContain('of 150');
+  });
+
   it('are canceled and sent again', async () => {
     const id = await send('ask me', ASKING);
     const page = await openTask(id);
@@ -132,6 +147,23 @@ describeConsole('tasks in the console', () => {
     expect(await page.getByRole('cell', { name: 'completed', exact: true }).count()).toBe(0);
   });
 });
+
+/** Lines as an agent in code writes them. */
+async function writeConsole(databaseUrl: string, taskId: string, lines: number): Promise<void> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    await client.query(
+      `INSERT INTO console_lines (tenant_id, task_id, position, run_id, attempt, at, level, text, total_bytes)
+       SELECT t.tenant_id, t.id, i, gen_random_uuid(), 1, now(), 'warn', 'line ' || i || ' <b>of 150</b>', 0
+       FROM tasks t, generate_series(1, $2::int) i WHERE t.id = $1`,
+      [taskId, lines],
+    );
+  } finally {
+    await client.end();
+  }
+}
 
 /** Finished tasks of a tenant; every fifth has failed. */
 async function fill(databaseUrl: string, slug: string, tasks: number): Promise<void> {

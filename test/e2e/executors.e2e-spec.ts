@@ -13,6 +13,7 @@ const COUNT = 60;
 const COUNTED = Array.from({ length: COUNT }, (_, i) => `${i + 1} `);
 
 let stack: Stack;
+let tenant: string;
 let token: string;
 let otherToken: string;
 
@@ -22,7 +23,7 @@ async function start(): Promise<void> {
     ...{ BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), SOMETHING_ELSE: 'of the worker' },
   };
   stack = await Stack.start({ driver: DRIVERS[0]!, env });
-  ({ token } = await stack.createTenant());
+  ({ token, slug: tenant } = await stack.createTenant());
   ({ token: otherToken } = await stack.createTenant());
 }
 
@@ -83,6 +84,27 @@ async function request(taskId: string, bearer: string) {
   return (await response.json()) as {
     error: { message: string; stack?: string; output?: string[]; attempt: number } | null;
   };
+}
+
+const logs = (taskId: string, bearer: string): Promise<Response> =>
+  fetch(`${stack.apis[0]!.url}/v1/requests/${taskId}/logs`, {
+    headers: { authorization: `Bearer ${bearer}` },
+  });
+
+interface Line {
+  position: number;
+  level: string;
+  attempt: number;
+  text: string;
+}
+
+/** The lines of a task's console, as soon as there are so many. */
+async function linesOf(taskId: string, bearer: string, count: number): Promise<Line[]> {
+  for (;;) {
+    const { lines } = (await (await logs(taskId, bearer)).json()) as { lines: Line[] };
+    if (lines.length >= count) return lines;
+    await delay(50);
+  }
 }
 
 /** Whether the process runs; one that is dead and not yet collected by its parent does not. */
@@ -198,6 +220,33 @@ describe('an agent in code', () => {
     const lines = stack.workers[0]!.log().split('\n');
     const line = lines.findLast((text) => text.includes('agent wrote')) ?? '{}';
     expect(JSON.parse(line)).toMatchObject({ agent: 'hazard', taskId, text: 'about to throw' });
+  });
+
+  it('has what it writes to its console with its task, also while it works on several', async () => {
+    const author = await stack.createToken(tenant, 'tasks:read', 'agents:write');
+    const words = ['one', 'two'];
+    const answers = await Promise.all([
+      callerOf('hazard').call('SendMessage', sendParams('talk one')),
+      callerOf('hazard', otherToken).call('SendMessage', sendParams('talk two')),
+    ]);
+    const [mine, theirs] = answers.map(({ result }) => result?.task.id as string);
+    const lines = await linesOf(mine!, author, 9);
+    expect(lines.map(({ text, level }) => [text, level])).toEqual([
+      ...['debug', 'info', 'warn', 'error', 'debug', 'info', 'warn', 'error'].map((level, i) => [
+        `${words[0]} ${i}`,
+        level,
+      ]),
+      ['one to standard error', 'error'],
+    ]);
+    expect(lines[0]).toMatchObject({ position: 1, attempt: 1 });
+    // Neither those who may not change agents nor other tenants, although one process has worked for both.
+    const caller = await stack.createToken(tenant, 'tasks:read', 'agents:call');
+    expect((await logs(mine!, caller)).status).toBe(403);
+    expect((await logs(theirs!, author)).status).toBe(404);
+    const target = ['--url', stack.apis[0]!.url, '--token', author];
+    const printed = await stack.baton('tasks', 'logs', mine!, '--console', '--follow', ...target);
+    expect(printed).toMatch(/  warn   attempt 1  one 2\n/);
+    expect(printed).not.toContain('two');
   });
 
   it('leaves no process behind when its worker is killed', async () => {

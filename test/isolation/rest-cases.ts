@@ -35,6 +35,11 @@ const REST: Readonly<Record<string, RestRequest>> = {
     kinds: TASKS,
     path: `/v1/requests/<id>/artifacts?cursor=${Buffer.from('2.1').toString('base64url')}`,
   },
+  'GET /v1/requests/:id/logs': {
+    scope: 'agents:write',
+    kinds: TASKS,
+    path: '/v1/requests/<id>/logs',
+  },
   'GET /v1/requests/:id/events': {
     scope: 'tasks:read',
     kinds: [...TASKS, 'cursor'],

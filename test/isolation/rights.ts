@@ -34,7 +34,18 @@ export type Column = (typeof COLUMNS)[number];
 
 const CELLS = [
   ...(['yes', 'all', 'own', 'none'] as const),
-  ...(['401', '-', 'tasks:write', 'agents:call', 'agents', '404', '400', 'off', 'in'] as const),
+  ...([
+    '401',
+    '-',
+    'tasks:write',
+    'agents:call',
+    'agents:write',
+    'agents',
+    '404',
+    '400',
+    'off',
+    'in',
+  ] as const),
 ] as const;
 /** What must happen; rights.md explains the words. */
 export type Cell = (typeof CELLS)[number];

@@ -17,7 +17,7 @@ export { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 export * from './runtime.js';
 export { namedCallees, parseWholeDocument, refusedCommands } from './definition-checks.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';
-export { AgentCrash, AgentError } from './runtimes/executor/protocol.js';
+export { AgentCrash, AgentError, type ConsoleLevel } from './runtimes/executor/protocol.js';
 export { calledUrls } from './called-urls.js';
 export { type SecretUse, secretUses } from './secret-uses.js';
 export { TurnSecrets } from './turn-secrets.js';

@@ -155,8 +155,15 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
   it('leaves the turn it was given as it was', async () => {
     const given = turn();
     // The journal is there to be written.
-    const dataOf = ({ earlierTasks: _, journal: _j, log: _l, secrets: _s, outbound: _o, ...data }: Turn) =>
-      data;
+    const dataOf = ({
+      earlierTasks: _,
+      journal: _j,
+      log: _l,
+      secrets: _s,
+      outbound: _o,
+      console: _c,
+      ...data
+    }: Turn) => data;
     const before = structuredClone(dataOf(given));
     await collect(run(given, never));
     expect(dataOf(given)).toEqual(before);

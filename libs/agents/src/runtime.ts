@@ -10,6 +10,7 @@ import {
 } from '@baton/a2a';
 import type { OutboundCalls } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
+import type { ConsoleLevel } from './runtimes/executor/protocol.js';
 import type { TurnSecrets } from './turn-secrets.js';
 
 /** One entry of a journal. */
@@ -46,6 +47,15 @@ export interface TurnLog {
   keepArtifact(artifactId: string): void;
 }
 
+/** The console of a turn: what the code of an agent writes while it works, for the author of the agent. */
+export interface TurnConsole {
+  /**
+   * Stores a line, soon and as far as there is room. Never fails.
+   * @returns the line without secrets
+   */
+  write(level: ConsoleLevel, text: string): string;
+}
+
 /** One turn of a task, as a runtime receives it. */
 export interface Turn {
   tenantId: string;
@@ -69,6 +79,7 @@ export interface Turn {
   /** The journal of this task. */
   journal: TurnJournal;
   log: TurnLog;
+  console: TurnConsole;
   /** The secrets of the tenant. */
   secrets: TurnSecrets;
   /** The only way to call the addresses that a tenant wrote: it goes where the lists of the tenant allow. */

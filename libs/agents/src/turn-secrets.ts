@@ -2,7 +2,18 @@ import { type Part, endsTurn } from '@baton/a2a';
 import { hideInLogs } from '@baton/telemetry';
 import { NOTHING_SECRET, Redactor } from './outbound/redactor.js';
 import type { SecretReader } from './ports.js';
-import { type AgentOutput, artifactChunk, textPart, type Turn, type TurnJournal } from './runtime.js';
+import {
+  type AgentOutput,
+  artifactChunk,
+  textPart,
+  type Turn,
+  type TurnConsole,
+  type TurnJournal,
+} from './runtime.js';
+import type { ConsoleLevel } from './runtimes/executor/protocol.js';
+
+/** With this a text ends that was cut (`cut` of the executor's protocol). */
+const CUT = '…';
 
 /**
  * The secrets of one turn. Remembers each value that the turn has read and removes it from all that the turn stores or
@@ -40,6 +51,23 @@ export class TurnSecrets {
       read: (taskId) => journal.read(taskId),
       append: (value) => journal.append(this.redactor.value(value)),
     };
+  }
+
+  /** A console that stores no values of secrets. */
+  console(write: (level: ConsoleLevel, text: string) => void): TurnConsole {
+    return {
+      write: (level, text) => {
+        const clean = this.line(text);
+        write(level, clean);
+        return clean;
+      },
+    };
+  }
+
+  /** The end of a line that was cut may be the beginning of a value: it is left out. */
+  private line(text: string): string {
+    if (this.redactor.isEmpty) return text;
+    return text.endsWith(CUT) ? this.redactor.split(text.slice(0, -1)).ready + CUT : this.redactor.text(text);
   }
 
   /**

@@ -13,6 +13,7 @@ import { QueueStore } from './dispatch/queue.store.js';
 import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
 import { IssuerStore } from './tenants/issuer.store.js';
+import { ConsoleLineStore } from './runs/console-line.store.js';
 import { JournalStore } from './runs/journal.store.js';
 import { PushConfigStore } from './push/push-config.store.js';
 import { RetentionStore } from './retention/retention.store.js';
@@ -37,6 +38,7 @@ import { WebhookStore } from './push/webhook.store.js';
 const STORES = [
   ...[AuditStore, DeadLetterStore],
   ...[
+    ConsoleLineStore,
     JournalStore,
     RetentionStore,
     OperatorTokenStore,

@@ -46,6 +46,7 @@ export type {
   TrustedIssuer,
   KnownWorker,
   LoadFailure,
+  ConsoleLineRecord,
   RunErrorRecord,
   RunRecord,
   StoredTask,

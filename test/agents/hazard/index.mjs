@@ -5,6 +5,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const COMPLETED = 3;
 const textOf = ({ parts }) => parts.map(({ content }) => content?.value).join('');
 const hogs = [];
+/** Those who talk wait for each other, so that they talk at the same time. */
+const talkers = [];
+const LEVELS = ['debug', 'log', 'warn', 'error'];
+
+async function talk(word) {
+  await new Promise((go) => {
+    talkers.push(go);
+    if (talkers.length === 2) for (const other of talkers.splice(0)) other();
+  });
+  for (let i = 0; i < 8; i++) {
+    console[LEVELS[i % LEVELS.length]](`${word} ${i}`);
+    await sleep(1);
+  }
+  process.stderr.write(`${word} to standard error\n`);
+}
 
 /** What can go wrong, by name. */
 const WAYS = {
@@ -69,6 +84,7 @@ export default class Hazard {
       do await sleep(50);
       while (i > 1 && gate !== undefined && !existsSync(gate) && !this.#canceled);
     }
+    if (text.startsWith('talk ')) await talk(text.slice(5));
     await WAYS[text]?.(say, context);
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED } }));
   }

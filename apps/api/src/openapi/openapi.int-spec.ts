@@ -263,6 +263,7 @@ describe('what the API takes and answers is what its document says', () => {
     const task = { id: await makeTask() };
     await tenant.call('listRequests');
     await tenant.call('getRequest', { names: task });
+    await tenant.call('listConsoleLines', { names: task });
     await tenant.call('listArtifacts', { names: task });
     await tenant.call('streamEvents', { names: task });
     await tenant.call('cancelRequest', { names: task });

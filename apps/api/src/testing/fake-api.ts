@@ -80,6 +80,7 @@ import { sampleTask } from './samples.js';
 const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = {
   caller: { scopes: ['agents:call'] },
   reader: { scopes: ['tasks:read'] },
+  author: { scopes: ['tasks:read', 'agents:write'] },
   admin: { scopes: ['admin'] },
   scheduler: { scopes: ['schedules:write'] },
   nobody: { scopes: [] },
@@ -133,7 +134,10 @@ export interface FakeApi {
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
   /** What requests are made of. */
-  listing: Pick<RequestListing, 'list' | 'relations' | 'lastError' | 'runs' | 'steps' | 'usage'>;
+  listing: Pick<
+    RequestListing,
+    'list' | 'relations' | 'lastError' | 'runs' | 'steps' | 'consoleLines' | 'usage'
+  >;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -246,6 +250,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     lastError: async () => undefined,
     runs: async () => [],
     steps: async () => [],
+    consoleLines: async () => [],
     usage: async () => ({ sums: [], isWhole: true }),
     list: async () => ({ tasks: [], more: false }),
     relations: async () => ({
@@ -409,6 +414,7 @@ function tasksModule({
           relations: (...of: Parameters<RequestListing['relations']>) => listing.relations(...of),
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
           steps: (...of: Parameters<RequestListing['steps']>) => listing.steps(...of),
+          consoleLines: (...of: Parameters<RequestListing['consoleLines']>) => listing.consoleLines(...of),
           runs: (...of: Parameters<RequestListing['runs']>) => listing.runs(...of),
           usage: (...of: Parameters<RequestListing['usage']>) => listing.usage(...of),
         },

@@ -1,14 +1,24 @@
 import { isTerminal, Task, tokenUsage } from '@baton/a2a';
 import type { Command } from 'commander';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { NumberedEvent } from '../call/agent-client.js';
 import { eventTime, printEvent, replyText } from '../call/describe.js';
 import { follow } from '../call/follow.js';
 import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
 import { errorOf } from '../operator/remote-operations.js';
-import { formatTime, printFields, printRunError, printTable, printValue } from '../output.js';
+import {
+  formatTime,
+  printable,
+  printFields,
+  printNext,
+  printRunError,
+  printTable,
+  printValue,
+} from '../output.js';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 import type { ShowOptions } from '../tasks/operator.js';
 import {
+  type ConsoleLineJson,
   type RequestJson,
   RequestsClient,
   type StepJson,
@@ -22,6 +32,12 @@ const STEP_TITLES = ['step', 'kind', 'state', 'attempts', 'started', 'ended', 'e
 const MAX_LISTED = 10_000;
 
 type Options = TargetOptions & JsonOption;
+
+interface LogsOptions extends Options {
+  after: string;
+  follow?: boolean;
+  console?: boolean;
+}
 
 interface ListOptions extends Options {
   state?: string;
@@ -63,10 +79,11 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .option('--after <sequence>', 'start after the event with this sequence', '0')
     .action((task: string, options: Options & { after: string }) => watch(cli, task, options));
   ofTask('logs', 'print the events of a task so far, with their times, and the last error of its agent')
-    .option('--after <sequence>', 'start after the event with this sequence', '0')
+    .option('--after <sequence>', 'start after the event with this sequence, or after this line', '0')
     .option('-f, --follow', 'go on until the task ends')
-    .action((task: string, options: Options & { after: string; follow?: boolean }) =>
-      logs(cli, task, options),
+    .option('--console', "print what the agent's code has written to its console instead")
+    .action((task: string, options: LogsOptions) =>
+      options.console ? consoleLines(cli, task, options) : logs(cli, task, options),
     );
   add('cancel', 'cancel tasks')
     .argument('<task...>', 'ids of the tasks')
@@ -169,11 +186,7 @@ const followed = (cli: Cli, id: string, after: number, options: Options) => {
   return follow(client.subscribe(id, after), following, { taskId: id, after });
 };
 
-async function logs(
-  cli: Cli,
-  id: string,
-  options: Options & { after: string; follow?: boolean },
-): Promise<void> {
+async function logs(cli: Cli, id: string, options: LogsOptions): Promise<void> {
   const { terminal } = cli;
   const after = parseSequence(options.after);
   const client = clientOf(cli, options);
@@ -189,6 +202,29 @@ async function logs(
   const { error } = await client.get(id);
   if (error && !options.json) printRunError(terminal, errorOf(error));
 }
+
+/** Between two looks at the console of a task that goes on. */
+const CONSOLE_POLL_MS = 1_000;
+
+async function consoleLines(cli: Cli, id: string, options: LogsOptions): Promise<void> {
+  const client = clientOf(cli, options);
+  let after = parseSequence(options.after);
+  for (let isOver = false; ;) {
+    // The last lines of a task are stored a moment after its end: look once more then.
+    const wasOver = isOver;
+    if (options.follow === true) isOver = isTerminal(await client.stateOf(id));
+    for await (const line of client.consoleOf(id, after)) {
+      after = line.position;
+      if (options.json) printNext(cli.terminal, line);
+      else cli.terminal.out(consoleLine(line));
+    }
+    if (options.follow !== true || wasOver) return;
+    await delay(CONSOLE_POLL_MS);
+  }
+}
+
+const consoleLine = ({ at, attempt, level, text }: ConsoleLineJson): string =>
+  printable(`${timeOf(at)}  ${level.padEnd(5)}  attempt ${String(attempt)}  ${text}`);
 
 /** The events up to one of them. */
 async function* upTo(head: number, events: AsyncIterable<NumberedEvent>): AsyncGenerator<NumberedEvent> {

@@ -1,5 +1,6 @@
 import { stateName } from '@baton/a2a';
 import {
+  ConsoleLineStore,
   JournalStore,
   RunStore,
   type RunErrorRecord,
@@ -52,7 +53,8 @@ async function readFromDatabase(cli: Cli, taskId: string, options: ShowOptions):
   return withDatabase(cli.source, async ({ tenants, database }) => {
     const { id: tenantId } = await requireTenant(tenants, tenant);
     const stores = [new TaskStore(database), new TaskTreeStore(database), new RunStore(database)] as const;
-    const listing = new RequestListing(...stores, new UsageHoursStore(database), new JournalStore(database));
+    const ofRuns = [new JournalStore(database), new ConsoleLineStore(database)] as const;
+    const listing = new RequestListing(...stores, new UsageHoursStore(database), ...ofRuns);
     const found = await listing.summary(tenantId, taskId);
     if (!found) throw noSuchTask(taskId, options);
     const { task, agentId, sequence: events } = found.stored;

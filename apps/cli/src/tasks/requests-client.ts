@@ -35,6 +35,16 @@ export interface StepJson {
   error: string | null;
 }
 
+/** A line that the code of an agent has written to its console. */
+export interface ConsoleLineJson {
+  position: number;
+  at: string;
+  level: string;
+  run_id: string;
+  attempt: number;
+  text: string;
+}
+
 /** One task. */
 export interface WholeRequestJson extends RequestJson {
   owner: string | null;
@@ -59,6 +69,19 @@ export class RequestsClient {
 
   async get(id: string): Promise<WholeRequestJson> {
     return this.api.call<WholeRequestJson>('GET', pathOf(id)).catch(noSuchTask(id));
+  }
+
+  /** What the agent's code has written to its console during the task. @param after position of the last known line */
+  async *consoleOf(id: string, after = 0): AsyncGenerator<ConsoleLineJson> {
+    type Page = { lines: ConsoleLineJson[]; next_cursor: string | null };
+    let cursor = after === 0 ? '' : Buffer.from(String(after)).toString('base64url');
+    for (;;) {
+      const path = `${pathOf(id)}/logs?limit=100&cursor=${cursor}`;
+      const page = await this.api.call<Page>('GET', path).catch(noSuchTask(id));
+      yield* page.lines;
+      if (page.next_cursor === null) return;
+      cursor = page.next_cursor;
+    }
   }
 
   async stateOf(id: string): Promise<TaskState> {

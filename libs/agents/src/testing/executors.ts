@@ -27,7 +27,7 @@ export async function* converseHere(
     block: () => undefined,
     ended: () => undefined,
   };
-  const stream = new TurnStream(1, (message) => toHosted(hosted, message));
+  const stream = new TurnStream(1, (message) => toHosted(hosted, message), turn.console);
   const hosted = new HostedTurn(1, JSON.parse(JSON.stringify(request)) as typeof request, host);
   void hosted.run();
   yield* converse(stream, turn, steps, signal, logger);

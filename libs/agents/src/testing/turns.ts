@@ -46,6 +46,7 @@ export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
     earlierTasks: async () => [],
     journal: new MemoryJournal(),
     log: { startedAt: 0, flush: () => Promise.resolve(0), keepArtifact: () => undefined },
+    console: { write: (_level, text) => text },
     secrets: turnSecrets({}),
     outbound: NO_CALLS,
     extensions: [],

@@ -96,6 +96,9 @@ WITH waiting AS (
 ), journal AS (
   DELETE FROM turn_journal j USING slice s
   WHERE s.upto = s.last_sequence AND j.tenant_id = s.tenant_id AND j.task_id = s.task_id
+), line AS (
+  DELETE FROM console_lines l USING slice s
+  WHERE s.upto = s.last_sequence AND l.tenant_id = s.tenant_id AND l.task_id = s.task_id
 ), start AS (
   DELETE FROM artifact_starts a USING slice s
   WHERE s.upto = s.last_sequence AND a.tenant_id = s.tenant_id AND a.task_id = s.task_id

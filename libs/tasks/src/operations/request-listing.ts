@@ -1,5 +1,7 @@
 import { type Reacher, type TaskState, visibleTasks } from '@baton/a2a';
 import {
+  type ConsoleLineRecord,
+  ConsoleLineStore,
   JournalStore,
   type StepRecord,
   type TaskRelations,
@@ -48,6 +50,7 @@ export class RequestListing {
     private readonly runStore: RunStore,
     private readonly hours: UsageHoursStore,
     private readonly journals: JournalStore,
+    private readonly consoles: ConsoleLineStore,
   ) {}
 
   /** What the caller sees. */
@@ -92,6 +95,15 @@ export class RequestListing {
   /** The last error in the agent's code during the task, for the agent's author. */
   async lastError(tenantId: string, taskId: string): Promise<RunErrorRecord | undefined> {
     return this.runStore.lastError(tenantId, taskId);
+  }
+
+  /** What the agent's code has written to its console during the task, for the agent's author. */
+  async consoleLines(
+    tenantId: string,
+    taskId: string,
+    page: { after: number; limit: number },
+  ): Promise<ConsoleLineRecord[]> {
+    return this.consoles.read(tenantId, taskId, page);
   }
 
   /** The durable steps of the task, for the agent's author. */

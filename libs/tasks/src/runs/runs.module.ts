@@ -8,6 +8,7 @@ import { TurnsModule } from '../turns/turns.module.js';
 import { ActiveRuns } from './active-runs.js';
 import { Quarantine, RunConsumer, RunExecutor } from './run-executor.js';
 import { Sweeper } from './sweeper.js';
+import { TaskConsoles } from './task-consoles.js';
 import { TurnBuilder } from './turn.js';
 import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
 
@@ -30,6 +31,7 @@ import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
     RunConsumer,
     RunExecutor,
     Sweeper,
+    TaskConsoles,
     TurnBuilder,
     WorkerIdentity,
     WorkerPresence,

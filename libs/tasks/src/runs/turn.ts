@@ -32,6 +32,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { retryTransient } from '../core/retry.js';
+import { TaskConsoles } from './task-consoles.js';
 
 const MAX_REFERENCE_TASKS = 16;
 /** Number of earlier tasks of the context that a runtime gets: the default, and the maximum. */
@@ -47,6 +48,7 @@ export class TurnBuilder {
     private readonly secrets: SecretReader,
     private readonly outbound: Outbound,
     private readonly limits: LimitsService,
+    private readonly consoles: TaskConsoles,
   ) {}
 
   /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
@@ -56,6 +58,7 @@ export class TurnBuilder {
     const secrets = new TurnSecrets(this.secrets, tenantId);
     const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
     const outbound = () => this.outbound.forTenant(egress);
+    const console = () => secrets.console(this.consoles.of(run));
     return {
       tenantId,
       runId,
@@ -68,9 +71,12 @@ export class TurnBuilder {
       journal: secrets.journal(new RunJournal(this.journals, run, signal)),
       log,
       secrets,
-      // Made when it is asked for, because many turns call nobody.
+      // Made when they are asked for, because many turns call nobody and have no console.
       get outbound() {
         return outbound();
+      },
+      get console() {
+        return console();
       },
       extensions,
       traceparent: run.traceparent ?? undefined,

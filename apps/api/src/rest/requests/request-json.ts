@@ -10,6 +10,7 @@ import {
 import { approvalsOf } from '@baton/agents';
 import type {
   ArtifactPosition,
+  ConsoleLineRecord,
   TaskRelations,
   PageOfArtifacts,
   RunErrorRecord,
@@ -19,7 +20,7 @@ import type {
 } from '@baton/tasks';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
-import { nextCursor } from '../paging.js';
+import { nextCursor, readPage } from '../paging.js';
 
 type Json = Record<string, unknown>;
 
@@ -124,6 +125,23 @@ export const artifactPage = z.object({
   next_cursor: nextCursor,
 });
 
+export const consolePage = z.object({
+  request_id: z.string(),
+  lines: z.array(
+    z
+      .object({
+        position: z.int().describe('From 1, without holes'),
+        at: timeSchema,
+        level: z.enum(['debug', 'info', 'warn', 'error']),
+        run_id: z.string(),
+        attempt: z.int(),
+        text: z.string(),
+      })
+      .meta({ id: 'ConsoleLine' }),
+  ),
+  next_cursor: nextCursor,
+});
+
 export const cancelAnswer = z.object({ request_id: z.string(), cancelled: z.literal(true) });
 export const cancelRefusal = z.object({
   request_id: z.string(),
@@ -212,6 +230,19 @@ export const encodeSteps = (steps: readonly StepRecord[]): z.infer<typeof step>[
     ...{ name, kind: kind as z.infer<typeof step>['kind'], state, attempts },
     ...{ started_at: startedAt, ended_at: endedAt, error },
   }));
+
+/** A line that an agent's code has written to its console. */
+export const encodeConsoleLine = ({ position, at, level, runId, attempt, text }: ConsoleLineRecord) => ({
+  ...{ position, at: at.toISOString(), level, run_id: runId, attempt, text },
+});
+
+/** The position after which a page of the console begins. Throws `invalid-params` for what is no cursor. */
+export function readConsoleCursor(cursor: string | undefined): number {
+  if (cursor === undefined || cursor === '') return 0;
+  const { after } = readPage(1, cursor);
+  if (after !== undefined && /^\d{1,9}$/.test(after)) return Number(after);
+  throw ProtocolError.invalidParams('cursor', 'must be the next_cursor of an earlier page, or be left out');
+}
 
 /** One page of a task's artifacts, each in the JSON of A2A 1.0. */
 export const encodeArtifactPage = (

@@ -22,7 +22,7 @@ import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
 import { lastEventId, traceparent } from '../../core/call-headers.js';
 import { CallRunner } from '../../core/call-runner.js';
 import { AgentFinder, type Exchange, type RequestContext } from '../../core/request-context.js';
@@ -32,12 +32,14 @@ import { type HttpExchange, logContextOf } from '../../http/requests.js';
 import { SseOutput } from '../../streams/event-stream.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
-import { CURSOR, LIMIT } from '../paging.js';
+import { CURSOR, LIMIT, pageOf } from '../paging.js';
 import {
   artifactPage,
   cancelAnswer,
   cancelRefusal,
+  consolePage,
   encodeArtifactPage,
+  encodeConsoleLine,
   encodeEvent,
   encodeListed,
   encodeRequest,
@@ -46,6 +48,7 @@ import {
   encodeRunError,
   encodeSteps,
   readArtifactCursor,
+  readConsoleCursor,
   requestAnswer,
   requestList,
   sentAgain,
@@ -173,6 +176,38 @@ export class RequestsController {
     const call = await this.contextFor('getTask', id, { request, reply });
     const position = cursor ? readArtifactCursor(cursor) : undefined;
     return encodeArtifactPage(id, await this.artifactPages.page(call, id, position));
+  }
+
+  @Describe({
+    id: 'listConsoleLines',
+    summary: "Lists what the agent's code has written to its console during the task, the oldest line first",
+    answer: consolePage,
+  })
+  @RequireScope(...OPERATIONS.getTask.scopes)
+  @RequireScopeToo('agents:write')
+  @Get(':id/logs')
+  async logs(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof consolePage>> {
+    const after = readConsoleCursor(cursor);
+    const exchange = { request, reply };
+    const call = await this.contextFor('getTask', id, exchange);
+    // Whoever does not see the task does not see its console.
+    await this.runner.run(
+      { operation: 'getTask', request: { tenant: '', id, historyLength: 0 } },
+      call,
+      exchange,
+    );
+    const found = await this.listing.consoleLines(call.tenantId, id, { after, limit: limit + 1 });
+    const { page, nextCursor } = pageOf(found, ({ position }) => String(position), {
+      limit,
+      after: undefined,
+    });
+    return { request_id: id, lines: page.map(encodeConsoleLine), next_cursor: nextCursor };
   }
 
   @Describe({

@@ -261,6 +261,53 @@ describe('the artifacts of a request', () => {
   });
 });
 
+describe('the console of a request', () => {
+  it('is read page by page, by tokens that see the task and may change agents', async () => {
+    const line = (position: number) => ({
+      ...{
+        position,
+        at: new Date('2026-01-31T12:00:00.000Z'),
+        level: 'warn' as const,
+        text: `line ${position}`,
+      },
+      ...{ runId: 'run-1', attempt: 2 },
+    });
+    const asked: unknown[] = [];
+    api.listing.consoleLines = async (tenantId, id, page) => {
+      asked.push([tenantId, id, page]);
+      return [line(page.after + 1), line(page.after + 2)].slice(0, page.after === 0 ? 2 : 1);
+    };
+    const page = (query: string) => ask(`/${ID}/logs${query}`, { token: 'author' });
+    const [status, first] = (await outcome(await page('?limit=1'))) as [number, { next_cursor: string }];
+    expect([status, first]).toMatchObject([
+      200,
+      {
+        request_id: ID,
+        lines: [
+          {
+            ...{ position: 1, at: '2026-01-31T12:00:00.000Z', level: 'warn', text: 'line 1' },
+            ...{ run_id: 'run-1', attempt: 2 },
+          },
+        ],
+      },
+    ]);
+    const [, last] = await outcome(await page(`?limit=1&cursor=${first.next_cursor}`));
+    expect(last).toMatchObject({ lines: [{ position: 2 }], next_cursor: null });
+    expect(asked).toEqual([
+      ['tenant-1', ID, { after: 0, limit: 2 }],
+      ['tenant-1', ID, { after: 1, limit: 2 }],
+    ]);
+    expect((await page('?cursor=x')).status).toBe(400);
+    expect((await ask(`/${UNKNOWN}/logs`, { token: 'author' })).status).toBe(404);
+    for (const token of ['reader', 'caller']) {
+      expect(await outcome(await ask(`/${ID}/logs`, { token }))).toMatchObject([
+        403,
+        { error: { message: 'the token lacks the scope agents:write' } },
+      ]);
+    }
+  });
+});
+
 describe('the log of a request', () => {
   const records = async (path: string, headers = {}) =>
     (await (await ask(`/${ID}/events${path}`, { headers })).text()).trim().split('\n\n');

@@ -1,5 +1,5 @@
 import { Button, Card, Code, Group, Stack, Table, Text, Title } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { answerOf, api } from '../../api/client';
@@ -7,6 +7,7 @@ import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { Json, PartView } from '../../components/part-view';
 import { Time } from '../../components/time';
+import { useCaller } from '../../session/caller';
 import { AnswerForm } from './answer-form';
 import {
   type Artifact,
@@ -44,6 +45,7 @@ export function TaskPage() {
           <Facts task={task} />
           {isWaiting(task.state) && <AnswerForm task={task} />}
           {task.error && <Fault error={task.error} />}
+          <Console task={task} />
           <Artifacts events={log.events} />
           <Timeline log={log} />
           <Runs task={task} />
@@ -161,6 +163,66 @@ function Section({ title, children }: { title: string; children: React.ReactNode
       </Title>
       {children}
     </Stack>
+  );
+}
+
+/** Between two looks at the console of a task that goes on. */
+const CONSOLE_POLL_MS = 3_000;
+
+/** What the agent's code has written to its console, for those who may change agents. Nothing, if it has written nothing. */
+function Console({ task: { request_id: id, state, updated_at: at } }: { task: Task }) {
+  // The last lines are stored a moment after the end.
+  const isComplete = (readAt: number): boolean =>
+    isTerminal(state) && readAt > Date.parse(at ?? '') + CONSOLE_POLL_MS;
+  const isAuthor = useCaller().can('agents:write');
+  const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
+    queryKey: ['task', id, 'console'],
+    queryFn: ({ signal, pageParam }) =>
+      answerOf(
+        api.GET('/v1/requests/{id}/logs', {
+          params: { path: { id }, query: { limit: 100, cursor: pageParam } },
+          signal,
+        }),
+      ),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next_cursor,
+    enabled: isAuthor,
+    refetchInterval: (query) => (isComplete(query.state.dataUpdatedAt) ? false : CONSOLE_POLL_MS),
+  });
+  const lines = data?.pages.flatMap((page) => page.lines) ?? [];
+  if (error) return <ErrorView error={error} />;
+  if (lines.length === 0) return null;
+  return (
+    <Section title="Console of the agent">
+      <Table.ScrollContainer minWidth={500} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
+        <Table aria-label="Console of the agent">
+          <Table.Thead>
+            <Table.Tr>
+              {['Time', 'Level', 'Attempt', 'Line'].map((title) => (
+                <Table.Th key={title}>{title}</Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {lines.map(({ position, at, level, attempt, text }) => (
+              <Table.Tr key={position}>
+                <Table.Td className={styles.time}>
+                  <Time at={at} />
+                </Table.Td>
+                <Table.Td>{level}</Table.Td>
+                <Table.Td>{attempt}</Table.Td>
+                <Table.Td className={styles.line}>{text}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      {hasNextPage && (
+        <Button variant="default" size="xs" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          Show more lines
+        </Button>
+      )}
+    </Section>
   );
 }
 

@@ -10,6 +10,7 @@ import {
   AgentError,
 } from './protocol.js';
 import { TurnStream } from './executor-turn.js';
+import type { TurnConsole } from '../../runtime.js';
 import type { Parked } from './step-protocol.js';
 
 /** How to start a process, and its limits. */
@@ -101,9 +102,9 @@ export class AgentProcess implements ChildListener {
   }
 
   /** Starts a turn. */
-  open(request: TurnRequest, ids: TurnIds): TurnStream {
+  open(request: TurnRequest, ids: TurnIds, console: TurnConsole): TurnStream {
     const turn = ++this.lastTurn;
-    const stream = new TurnStream(turn, (message) => this.child.send(message));
+    const stream = new TurnStream(turn, (message) => this.child.send(message), console);
     this.streams.set(turn, stream);
     this.turns.set(turn, ids);
     for (const known of this.turns.keys()) {
@@ -210,9 +211,14 @@ export class AgentProcess implements ChildListener {
         this.log('warn', 'cancelTask of the executor failed', message.turn, { error: message.error });
         return;
       case 'line':
-        if (message.turn !== null) this.streams.get(message.turn)?.line(message.text);
-        this.log('info', 'agent wrote', message.turn, { text: message.text });
+        this.onLine(message);
     }
+  }
+
+  private onLine({ turn, level, text }: Extract<FromAgent, { type: 'line' }>): void {
+    const stream = turn === null ? undefined : this.streams.get(turn);
+    // After the end of its turn a line has no task any more: only the log has it.
+    this.log('info', 'agent wrote', turn, { text: stream?.line(level, text) ?? text });
   }
 
   private onReturned(turn: number, error?: ErrorDetail, parked?: Parked): void {

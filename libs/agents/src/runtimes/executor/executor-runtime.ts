@@ -33,9 +33,9 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     const steps = await TurnSteps.open(turn, { agents, children, limits });
     const request = await turnRequest(steps);
     const { tenantId, runId, task } = turn;
-    const ids = { tenantId, taskId: task.id, runId };
+    const ids = { tenantId, taskId: task.id, runId, alone: turn.runsAlone ?? false };
     if (signal.aborted) return;
-    const stream = await pool.open(request, ids, turn.runsAlone ?? false, signal);
+    const stream = await pool.open(request, ids, turn.console, signal);
     if (stream) yield* converse(stream, turn, steps, signal, this.logger);
   }
 

@@ -1,9 +1,16 @@
 import { type TaskStatus, endsTurn, StreamResponse } from '@baton/a2a';
 import type { Logger } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
-import { type AgentOutput, inputRequired, type Turn } from '../../runtime.js';
+import { type AgentOutput, inputRequired, type Turn, type TurnConsole } from '../../runtime.js';
 import type { TurnSteps } from './executor-steps.js';
-import { type ErrorDetail, type FromAgent, type ToAgent, WINDOW, AgentError } from './protocol.js';
+import {
+  type ConsoleLevel,
+  type ErrorDetail,
+  type FromAgent,
+  type ToAgent,
+  WINDOW,
+  AgentError,
+} from './protocol.js';
 import { type Parked, STEP_LIMITS, type StepMessage, type StepReply } from './step-protocol.js';
 
 /** Time that an executor has to stop after `cancelTask`. */
@@ -165,6 +172,7 @@ export class TurnStream {
   constructor(
     readonly turn: number,
     private readonly send: (message: ToAgent) => void,
+    private readonly console: TurnConsole,
   ) {}
 
   /** Yields events and messages about steps in order until the turn has no more, or until `close`. */
@@ -252,10 +260,15 @@ export class TurnStream {
     this.end();
   }
 
-  /** Keeps a console line. An error of the turn includes the last ones. */
-  line(text: string): void {
-    this.lines.push(text.slice(0, MAX_LINE));
+  /**
+   * Keeps a console line. An error of the turn includes the last ones.
+   * @returns the line without secrets
+   */
+  line(level: ConsoleLevel, text: string): string {
+    const clean = this.console.write(level, text);
+    this.lines.push(clean.slice(0, MAX_LINE));
     if (this.lines.length > MAX_LINES) this.lines.shift();
+    return clean;
   }
 
   /** The last console lines of the turn. */

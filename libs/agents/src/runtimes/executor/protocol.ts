@@ -11,6 +11,9 @@ export interface ErrorDetail {
   output?: string[];
 }
 
+/** `console.debug`; `console.log` and standard output; `console.warn`; `console.error` and standard error. */
+export type ConsoleLevel = 'debug' | 'info' | 'warn' | 'error';
+
 /** Why a module could not be loaded. */
 export interface LoadFault {
   /** Relative to the agent's folder; empty if no file is to blame. */
@@ -87,8 +90,8 @@ export type FromAgent =
   /** An uncaught error or rejection. `turn` is null if its turn is unknown. */
   | { type: 'uncaught'; turn: number | null; error: ErrorDetail }
   | { type: 'cancel-failed'; turn: number; error: ErrorDetail }
-  /** A console line. */
-  | { type: 'line'; turn: number | null; text: string }
+  /** A console line of a turn; `turn` is null if it is of none. */
+  | { type: 'line'; turn: number | null; level: ConsoleLevel; text: string }
   | { type: 'pong' };
 
 /** Maximum unread events of a turn, in characters of JSON. */

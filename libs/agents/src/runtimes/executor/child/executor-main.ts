@@ -5,7 +5,15 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { HostedTurn, type TurnHost, currentTurn } from './hosted-turn.js';
 import { type ExecutorFactory, loadExecutor, loadFaultOf } from './load-executor.js';
-import { type FromAgent, FrameReader, type ToAgent, encodeFrame, errorDetail, cut } from '../protocol.js';
+import {
+  type ConsoleLevel,
+  type FromAgent,
+  FrameReader,
+  type ToAgent,
+  encodeFrame,
+  errorDetail,
+  cut,
+} from '../protocol.js';
 
 // The main module of an agent's process. It loads the agent's module and runs its turns. `AgentChild` starts it with
 // these file descriptors and arguments.
@@ -76,18 +84,44 @@ const endGroup = (): boolean => process.kill(-process.pid, 'SIGKILL');
 const isBusy = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EAGAIN';
 
 const MAX_LINE = 4_000;
-/** Maximum lines per second. Further lines are counted and dropped. */
+/** Maximum lines per second, of a turn and of the process. Further lines are counted and dropped. */
 const MAX_LINES = 200;
+const MAX_LINES_OF_ALL = 400;
 
 /**
  * Captures standard output and standard error of the agent's code line by line, in the async context of the writer.
  * Long lines are cut, and lines above the rate limit are dropped.
  */
-function captureConsole(onLine: (text: string) => void): void {
-  const lines = new LimitedLines(onLine);
+function captureConsole(onLine: (level: ConsoleLevel, text: string) => void): void {
+  const all = new LineRate(MAX_LINES_OF_ALL);
+  const outside = new LimitedLines(onLine, all);
+  const ofTurns = new WeakMap<HostedTurn, LimitedLines>();
+  // A turn that writes without end must not take the lines of others.
+  const linesNow = (): LimitedLines => {
+    const turn = currentTurn.getStore();
+    if (!turn) return outside;
+    const known = ofTurns.get(turn) ?? new LimitedLines(onLine, all);
+    ofTurns.set(turn, known);
+    return known;
+  };
+  // Both write to a stream that other functions of the console use too. They write before they return.
+  let level: ConsoleLevel | undefined;
+  for (const name of ['debug', 'warn'] as const) {
+    const write = console[name].bind(console);
+    console[name] = (...values: unknown[]): void => {
+      level = name;
+      try {
+        write(...values);
+      } finally {
+        level = undefined;
+      }
+    };
+  }
   for (const stream of [process.stdout, process.stderr]) {
+    const usual = stream === process.stdout ? 'info' : 'error';
     stream.write = (chunk: Uint8Array | string, ...rest: unknown[]): boolean => {
-      lines.add(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8'));
+      const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8');
+      linesNow().add(level ?? usual, text);
       const callback = rest.find((value) => typeof value === 'function') as (() => void) | undefined;
       if (callback) queueMicrotask(callback);
       return true;
@@ -95,28 +129,44 @@ function captureConsole(onLine: (text: string) => void): void {
   }
 }
 
-class LimitedLines {
-  private left = MAX_LINES;
-  private dropped = 0;
-  private second = 0;
+/** Counts lines by the second. */
+class LineRate {
+  private left = 0;
+  private second = -1;
 
-  constructor(private readonly onLine: (text: string) => void) {}
+  constructor(private readonly max: number) {}
+
+  /** Whether one more line is allowed now. */
+  take(): boolean {
+    const second = Math.floor(performance.now() / 1000);
+    if (second !== this.second) this.left = this.max;
+    this.second = second;
+    return this.left-- > 0;
+  }
+}
+
+class LimitedLines {
+  private readonly own = new LineRate(MAX_LINES);
+  private dropped = 0;
+
+  constructor(
+    private readonly onLine: (level: ConsoleLevel, text: string) => void,
+    private readonly all: LineRate,
+  ) {}
 
   /** An incomplete line counts as a line, because another turn may write next. */
-  add(text: string): void {
-    for (const line of text.split('\n', MAX_LINES + 1)) if (line.trim() !== '') this.pass(line);
+  add(level: ConsoleLevel, text: string): void {
+    for (const line of text.split('\n', MAX_LINES + 1)) if (line.trim() !== '') this.pass(level, line);
   }
 
-  private pass(line: string): void {
-    const second = Math.floor(performance.now() / 1000);
-    if (second !== this.second) {
-      if (this.dropped > 0) this.onLine(`(${this.dropped} more lines were dropped)`);
-      this.second = second;
-      this.left = MAX_LINES;
-      this.dropped = 0;
+  private pass(level: ConsoleLevel, line: string): void {
+    if (!this.own.take() || !this.all.take()) {
+      this.dropped += 1;
+      return;
     }
-    if (this.left-- > 0) this.onLine(cut(line, MAX_LINE));
-    else this.dropped += 1;
+    if (this.dropped > 0) this.onLine('warn', `(${this.dropped} more lines were dropped)`);
+    this.dropped = 0;
+    this.onLine(level, cut(line, MAX_LINE));
   }
 }
 
@@ -227,7 +277,7 @@ class Turns implements TurnHost {
 const turns = new Turns();
 const turnNow = (): number | null => currentTurn.getStore()?.turn ?? null;
 
-captureConsole((text) => turns.say({ type: 'line', turn: turnNow(), text }));
+captureConsole((level, text) => turns.say({ type: 'line', turn: turnNow(), level, text }));
 
 const onUncaught = (error: unknown): void =>
   turns.say({ type: 'uncaught', turn: turnNow(), error: errorDetail(error) });

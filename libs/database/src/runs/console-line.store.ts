@@ -1,0 +1,117 @@
+import { isUuid } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement } from '../connection/database.js';
+import type { RunKey } from '../dispatch/run-key.js';
+
+/** A line that an agent has written to its console. */
+export interface ConsoleLine {
+  at: Date;
+  level: 'debug' | 'info' | 'warn' | 'error';
+  text: string;
+}
+
+/** A stored line. */
+export interface ConsoleLineRecord extends ConsoleLine {
+  /** From 1, without holes, over all turns of the task. */
+  position: number;
+  runId: string;
+  attempt: number;
+}
+
+/** What a task keeps: its oldest lines, and bytes of their texts. */
+const MAX_LINES = 1_000;
+const MAX_BYTES = 256 * 1024;
+const NOTE = `Further lines were dropped: a task keeps ${MAX_LINES} lines and ${MAX_BYTES / 1024} KiB of its console`;
+/** `total_bytes` of the note: nothing is stored after it. The maximum of an integer. */
+const FULL = 2 ** 31 - 1;
+
+/** One writer of a task's lines at a time: $1 tenant $2 task */
+const LOCK_TASK: Statement = {
+  name: 'console-lock',
+  text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
+};
+
+/**
+ * Appends lines as far as there is room, then the note. Bytes count as those of the turn that is running; after its end they
+ * do not count, because the turn's bytes are added up already. $1 tenant $2 task $3 run $4 attempt $5 times $6 levels $7 texts
+ */
+const APPEND_LINES: Statement = {
+  name: 'console-append',
+  text: `
+WITH task AS (
+  SELECT id FROM tasks WHERE tenant_id = $1 AND id = $2
+), head AS (
+  SELECT coalesce(l.position, 0) AS position, coalesce(l.total_bytes, 0) AS bytes FROM (SELECT 1) AS one
+  LEFT JOIN LATERAL (
+    SELECT position, total_bytes FROM console_lines WHERE tenant_id = $1 AND task_id = $2 ORDER BY position DESC LIMIT 1
+  ) l ON true
+), numbered AS (
+  SELECT head.position + n::int AS position, at, level, text,
+    least(head.bytes + sum(octet_length(text)) OVER (ORDER BY n), ${FULL})::int AS total
+  FROM head, unnest($5::timestamptz[], $6::text[], $7::text[]) WITH ORDINALITY AS l(at, level, text, n)
+), sorted AS (
+  SELECT *, position <= ${MAX_LINES} AND total <= ${MAX_BYTES} AS fits FROM numbered
+), written AS (
+  INSERT INTO console_lines (tenant_id, task_id, position, run_id, attempt, at, level, text, total_bytes)
+  SELECT $1::uuid, task.id, position, $3::uuid, $4::int, at, level, text, total FROM task, sorted WHERE fits
+  UNION ALL
+  SELECT $1::uuid, task.id, first.position, $3::uuid, $4::int, at, 'warn', '${NOTE}', ${FULL}
+  FROM task, head, (SELECT * FROM sorted WHERE NOT fits ORDER BY position LIMIT 1) first WHERE head.bytes < ${FULL}
+  RETURNING octet_length(text) AS bytes
+), counted AS (
+  UPDATE tasks SET open_bytes = open_bytes + (SELECT coalesce(sum(bytes), 0) FROM written)
+  WHERE tenant_id = $1 AND id = $2 AND active_run_id IS NOT NULL
+)
+SELECT NOT EXISTS (SELECT FROM task) OR EXISTS (SELECT FROM sorted WHERE NOT fits) AS "isFull"`,
+};
+
+/** $1 tenant $2 task $3 after this position $4 limit */
+const READ_LINES: Statement = {
+  name: 'console-read',
+  text: `
+SELECT position, run_id AS "runId", attempt, at, level, text FROM console_lines
+WHERE tenant_id = $1 AND task_id = $2 AND position > $3 ORDER BY position LIMIT $4`,
+};
+
+/** The consoles of tasks: what agents in code have written while they worked. */
+@Injectable()
+export class ConsoleLineStore {
+  constructor(private readonly database: Database) {}
+
+  /**
+   * Appends lines to the console of a task, in their order. Also lines of an attempt that is over: they say what it did.
+   * Nothing is written for a task that is gone.
+   * @returns whether the task takes no more lines
+   */
+  async append(
+    { tenantId, taskId, runId, attempt }: RunKey,
+    lines: readonly ConsoleLine[],
+  ): Promise<boolean> {
+    const columns = [
+      lines.map(({ at }) => at.toISOString()),
+      lines.map(({ level }) => level),
+      // Postgres has no text with U+0000.
+      lines.map(({ text }) => text.replaceAll('\0', '\uFFFD')),
+    ];
+    const [, [row] = []] = await this.database.tenantQueries(tenantId, [
+      [LOCK_TASK, [tenantId, taskId]],
+      [APPEND_LINES, [tenantId, taskId, runId, attempt, ...columns]],
+    ]);
+    return (row as { isFull: boolean } | undefined)?.isFull ?? true;
+  }
+
+  /** Lines of a task, oldest first; none if it has none, or if the task is another tenant's. */
+  async read(
+    tenantId: string,
+    taskId: string,
+    page: { after: number; limit: number },
+  ): Promise<ConsoleLineRecord[]> {
+    if (!isUuid(taskId)) return [];
+    const values = [tenantId, taskId, page.after, page.limit];
+    return this.database.tenantQuery<ConsoleLineRecord & Record<string, unknown>>(
+      tenantId,
+      READ_LINES,
+      values,
+    );
+  }
+}
