@@ -1,3 +1,6 @@
+const { chmodSync, mkdtempSync, rmSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
 const vm = require('node:vm');
 const { Cost } = require('./cost.js');
 const { LegacyFakeTimers, ModernFakeTimers } = require('@jest/fake-timers');
@@ -82,6 +85,17 @@ vm.compileFunction = (code, parameters, options) => {
 };
 
 /**
+ * A folder for what a file of tests, and each process it starts, puts into the system's folder for temporary files: also for what
+ * a killed process leaves there. Postgres, which may be another user, passes through it. The next run removes what a killed
+ * run has left, by this name (services.ts).
+ */
+function temporaryFolder() {
+  const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
+  chmodSync(folder, 0o711);
+  return folder;
+}
+
+/**
  * Runs tests in the worker's own context rather than in one per file. Together with `runtime.js`, which takes packages
  * from the worker's own module cache, this loads Nest, Prisma and the SDKs once per worker: Jest's isolation of
  * them took more time than most files of tests. The project's own modules are evaluated anew for each file, and compiled
@@ -102,6 +116,8 @@ module.exports = class {
       timerConfig: { idToRef: (timer) => timer, refToId: (timer) => timer },
     });
     this.environmentVariables = { ...process.env };
+    this.temporaryFolder = temporaryFolder();
+    process.env.TMPDIR = this.temporaryFolder;
     this.failures = new Failures();
     this.guarded = new WeakSet();
   }
@@ -131,6 +147,8 @@ module.exports = class {
       if (!(name in this.environmentVariables)) delete process.env[name];
     }
     Object.assign(process.env, this.environmentVariables);
+    // What still ends may write.
+    rmSync(this.temporaryFolder, { recursive: true, force: true, maxRetries: 10 });
     this.cost.end();
   }
 
