@@ -23,7 +23,9 @@ const linuxIt = process.platform === 'linux' ? it : it.skip;
 
 describe('npm start', () => {
   const home = temporaryHome();
-  const environment = { BATON_HOME: home.path, PORT: '0' };
+  // It finds its ports itself. No other test lets it.
+  const ports = { PORT: '0', MANAGEMENT_PORT: undefined, GRPC_PORT: undefined };
+  const environment = { BATON_HOME: home.path, ...ports };
   const runs: LocalRun[] = [];
   const start = (more: Record<string, string> = {}): LocalRun => {
     const run = new LocalRun({ ...environment, ...more });

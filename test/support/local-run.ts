@@ -14,6 +14,19 @@ export function temporaryHome(): { path: string; remove(): void } {
   return { path: join(folder, 'home'), remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
+/** Below the ports that the system gives out. */
+const FIRST_PORT = 20_000;
+let started = 0;
+
+/**
+ * Ports for one `npm start`. It looks for free ones before it migrates, and listens after that: two that start at the same time
+ * would find the same.
+ */
+function ownPorts() {
+  const port = FIRST_PORT + (process.pid % 1_000) * 10 + (started++ % 5) * 2;
+  return { MANAGEMENT_PORT: String(port), GRPC_PORT: String(port + 1) };
+}
+
 /** One `npm start` of a test. */
 export class LocalRun {
   private text = '';
@@ -29,7 +42,7 @@ export class LocalRun {
   constructor(environment: Record<string, string | undefined>, folder = process.cwd()) {
     this.child = spawn(process.execPath, [MAIN], {
       cwd: folder,
-      env: { ...process.env, DATABASE_URL: '', REDIS_URL: '', ...environment },
+      env: { ...process.env, DATABASE_URL: '', REDIS_URL: '', ...ownPorts(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     for (const stream of [this.child.stdout, this.child.stderr]) {
