@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { RUNTIMES } from '../../libs/agents/src/runtimes.js';
 import { DRIVERS } from '../support/index.js';
@@ -19,6 +20,7 @@ let places: Places;
 let stack: Stack;
 let client: Client;
 let tenant: TestTenant;
+const MOST_EVENTS = 5;
 /** Its agents may say little. */
 let limited: TestTenant;
 
@@ -33,7 +35,8 @@ beforeAll(async () => {
   await client.connect();
   await client.query(`SET baton.tenant = 'system'`);
   [tenant, limited] = await Promise.all([stack.createTenant(), stack.createTenant()]);
-  await stack.baton('tenants', 'limits', limited.slug, '--event-bytes', '2500', '--events-per-run', '5');
+  const limits = ['--event-bytes', '2500', '--events-per-run', String(MOST_EVENTS)];
+  await stack.baton('tenants', 'limits', limited.slug, ...limits);
   await Promise.all([tenant, limited].flatMap((each) => ROWS.map(([, row]) => create(each, row))));
 });
 afterAll(async () => {
@@ -205,6 +208,14 @@ describe('when its worker is killed', () => {
 describe('a limit of the tenant', () => {
   const over = (runs: [string, RuntimeRow, Said][]) => runs;
 
+  /** After the first event of a stream, each waits until what the one before has said is in the log, as far as it may be. */
+  const pace = async (sent: number): Promise<void> => {
+    const text = `SELECT count(*)::int AS chunks FROM task_events e JOIN runs r USING (task_id, attempt)
+      WHERE task_id = (SELECT max(id::text)::uuid FROM tasks) AND payload::jsonb ? 'artifactUpdate'`;
+    const chunks = async () => (await client.query<{ chunks: number }>(text)).rows[0]!.chunks;
+    while ((await chunks()) < Math.min(sent - 1, MOST_EVENTS)) await delay(20);
+  };
+
   it.each(over(ROWS.map(([name, row]) => [name, row, row.large])))(
     'fails %s that says too much at once, and says so',
     async (_name, row, said) => {
@@ -220,6 +231,7 @@ describe('a limit of the tenant', () => {
   it.each(over(having('many').map(([name, row]) => [name, row, row.many])))(
     'fails %s that says too many things, and keeps those that it may say',
     async (_name, row, many) => {
+      places.pace = pace;
       const { id, status } = await send(row, many, {}, limited);
       expect(status.state).toBe('TASK_STATE_FAILED');
       expect(textIn([status.message])).toMatch(
@@ -227,7 +239,7 @@ describe('a limit of the tenant', () => {
       );
       const log = await readLog(client, id as string);
       const said = log.filter(({ attempt }) => attempt === lastAttempt(log));
-      expect(said.filter(({ payload }) => payload.artifactUpdate)).toHaveLength(5);
+      expect(said.filter(({ payload }) => payload.artifactUpdate)).toHaveLength(MOST_EVENTS);
       expect(defectsOf(log)).toEqual([]);
     },
   );

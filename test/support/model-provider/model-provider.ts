@@ -179,6 +179,7 @@ async function sendEvents(
       response.write('data: {"this is": no JSON\n\n');
     }
     if (reply.delayMs) await delay(reply.delayMs);
+    await reply.pace?.(index);
     if (response.destroyed) return;
     response.write(frame(event));
   }

@@ -19,6 +19,8 @@ export interface Reply {
   after?: Promise<unknown>;
   /** Milliseconds before each event of a stream. */
   delayMs?: number;
+  /** Awaited before each event of a stream, with the number of those that were sent. */
+  pace?: (sent: number) => Promise<unknown>;
 }
 
 export interface ToolCall {

@@ -3,12 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestMcpServer, startMcpServer } from '../mcp-server/mcp-server.js';
 import { textTool } from '../mcp-server/script.js';
-import { ModelProvider } from '../model-provider/model-provider.js';
+import { ModelProvider, type Reply } from '../model-provider/model-provider.js';
 import { RemoteAgent } from '../remote-agent/remote-agent.js';
 import { modelReply } from './rows.js';
 
 /** Where the agents of all runtimes get what they say: a model, a tool, an agent elsewhere, and a file that holds one. */
 export class Places {
+  /** How fast a model says what must be many events. */
+  pace: Reply['pace'];
+
   private constructor(
     readonly provider: ModelProvider,
     readonly mcp: TestMcpServer,
@@ -23,7 +26,7 @@ export class Places {
       RemoteAgent.start({ version: '1.0' }),
     ]);
     const places = new Places(provider, mcp, remote, mkdtempSync(join(tmpdir(), 'baton-runtimes-')));
-    provider.answer((request) => modelReply(request, existsSync(places.holdFile)));
+    provider.answer((request) => modelReply(request, existsSync(places.holdFile), places.pace));
     return places;
   }
 

@@ -81,15 +81,18 @@ export const RUNTIME_ROWS: Readonly<Record<string, RuntimeRow>> = {
   },
 };
 
-/** What the model says to what it was told last. */
-export function modelReply({ body }: ModelRequest, isHeld: boolean): Reply {
+/**
+ * What the model says to what it was told last.
+ * @param pace see `Reply`; it is for what must be many events, because words that come within a moment are one
+ */
+export function modelReply({ body }: ModelRequest, isHeld: boolean, pace?: Reply['pace']): Reply {
   const last = body.messages.at(-1) as { role: string; content: unknown };
   if (last.role === 'tool') return { text: 'ordered' };
   const told = JSON.stringify(last.content);
   if (told.includes('ask')) return { calls: [{ name: 'shop_order', input: {} }] };
   if (told.includes('wait')) return { text: 'never', fault: { kind: 'stall', after: 1 } };
   if (told.includes('large')) return { text: LONG };
-  if (told.includes('many')) return { text: 'abcdefgh'.split(''), delayMs: 120 };
+  if (told.includes('many')) return { text: 'abcdefgh'.split(''), pace };
   const text = ['1 ', '2 ', '3 ', '4 '];
   return isHeld ? { text, fault: { kind: 'stall', after: 2 } } : { text };
 }
