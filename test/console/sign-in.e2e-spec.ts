@@ -1,16 +1,33 @@
 import { rawRequest } from '../../apps/api/src/testing/raw-request.js';
+import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { OpenIdProvider, RESOURCE } from '../support/open-id-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('sign-in to the console', () => {
   let baton: ConsoleStack;
   let tenant: TestTenant;
+  let openId: OpenIdProvider;
   beforeAll(async () => {
-    baton = await ConsoleStack.start();
+    openId = await OpenIdProvider.start();
+    baton = await ConsoleStack.start({
+      env: {
+        OUTBOUND_ALLOW: '127.0.0.1',
+        CONSOLE_OIDC_ISSUER: openId.url,
+        CONSOLE_OIDC_CLIENT_ID: 'app',
+        CONSOLE_OIDC_AUDIENCE: RESOURCE,
+      },
+    });
     tenant = await baton.stack.createTenant();
+    const of = ['--tenant', tenant.slug, '--audience', 'baton', '--allow-http'];
+    await baton.stack.baton('issuers', 'add', openId.url, ...of);
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
+  afterAll(async () => {
+    await baton.stop();
+    await openId.stop();
+  });
 
   it('leads from the root over the sign-in to the page that was asked for', async () => {
     const page = await baton.open({ path: '/tasks?state=failed' });
@@ -129,6 +146,82 @@ describeConsole('sign-in to the console', () => {
       await statusAt('/console/settings.json'),
       await statusAt('/'),
     ]).toEqual([404, 404, 200]);
+  });
+
+  describe('at an OpenID provider', () => {
+    /** The provider's own page asks for a font, and it has no icon. */
+    const OF_PROVIDER = /fonts\.g(oogleapis|static)\.com|favicon\.ico/;
+    /** Its page takes any name. */
+    async function signIn(page: Page, name: string): Promise<void> {
+      await page.getByRole('button', { name: `Sign in at ${new URL(openId.url).host}` }).click();
+      await page.getByPlaceholder('Enter any login').fill(name);
+      await page.getByPlaceholder('and password').fill('any');
+      await page.getByRole('button', { name: 'Sign-in' }).click();
+      await page.getByRole('button', { name: 'Continue' }).click();
+    }
+    /** To an application of which anybody could make a copy, it asks for consent each time. */
+    async function signInAgain(page: Page): Promise<void> {
+      await page.getByRole('button', { name: /^Sign in at/ }).click();
+      await page.getByRole('button', { name: 'Continue' }).click();
+    }
+    const stored = (page: Page) => page.evaluate<string>('JSON.stringify(sessionStorage)');
+
+    it('shows the tasks of the user, and signs out and in again', async () => {
+      baton.expectFaults(OF_PROVIDER);
+      const token = await openId.userToken('ada');
+      const caller = new RawCaller(baton.stack.url(0), token);
+      const { result } = await caller.call('SendMessage', sendParams('Hello'));
+      const { id } = (result as { task: { id: string } }).task;
+      const page = await baton.open({ path: '/tasks?state=completed' });
+      await baton.expectAccessible(page);
+      await signIn(page, 'ada');
+      // Where she wanted to go, and what is hers.
+      await page.getByRole('link', { name: id }).waitFor();
+      const { pathname, search } = new URL(page.url());
+      expect(pathname).toBe('/console/tasks');
+      expect(search).toContain('completed');
+      expect(search).not.toContain('code=');
+      expect(openId.asked.some((path) => /code_challenge_method=S256/.test(path))).toBe(true);
+      await page.reload();
+      await page.getByRole('link', { name: id }).waitFor();
+      await page.getByRole('button', { name: /^ada/ }).click();
+      await page.getByText('May do: agents:call').waitFor();
+      await page.getByRole('menuitem', { name: 'Sign out' }).click();
+      await page.getByRole('heading', { name: 'Sign in to Baton' }).waitFor();
+      expect(await stored(page)).not.toContain('access_token');
+      // The provider still knows her, and asks for no password.
+      await signInAgain(page);
+      await page.getByRole('link', { name: id }).waitFor();
+    });
+
+    it('says that the sign-in has expired, and leads back to the page after another', async () => {
+      baton.expectFaults(OF_PROVIDER);
+      const page = await baton.open({ path: '/usage' });
+      await signIn(page, 'bob');
+      await page.getByRole('heading', { name: 'Usage and limits' }).waitFor();
+      await page.clock.install({ time: Date.now() + 2 * openId.terms.seconds * 1_000 });
+      await page.reload();
+      await page.getByText('Your sign-in has expired. Sign in again.').waitFor();
+      expect(await stored(page)).not.toContain('access_token');
+      await page.clock.setSystemTime(Date.now());
+      await signInAgain(page);
+      await page.getByRole('heading', { name: 'Usage and limits' }).waitFor();
+    });
+
+    it('says why nobody is signed in, and leads to another try', async () => {
+      baton.expectFaults(OF_PROVIDER, /The provider has refused|not begun in this tab/);
+      const page = await baton.open({ path: '/tasks' });
+      await page.getByRole('button', { name: /^Sign in at/ }).click();
+      await page.getByRole('link', { name: 'Cancel' }).click();
+      await page.getByRole('alert').getByText('The provider has refused').waitFor();
+      await baton.expectAccessible(page);
+      // The same answer of the provider again, and one that nobody has asked for.
+      await page.reload();
+      await page.getByRole('alert').getByText('was not begun in this tab').waitFor();
+      expect(await stored(page)).not.toContain('access_token');
+      await page.getByRole('link', { name: 'Sign in again' }).click();
+      await page.getByRole('button', { name: /^Sign in at/ }).waitFor();
+    });
   });
 
   it('is readable in the dark', async () => {

@@ -4,8 +4,11 @@ import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Configuration } from 'oidc-provider';
 
-const RESOURCE = 'urn:test:baton';
+/** What its users ask for access to: `resource` (RFC 8707). */
+export const RESOURCE = 'urn:test:baton';
 const CALLBACK = 'http://127.0.0.1/done';
+/** Where it leads back to the console. A native application may listen at any port of loopback. */
+const CONSOLE = 'http://localhost/console/signed-in';
 const MAX_STEPS = 12;
 const ALG = 'ES256';
 
@@ -153,7 +156,7 @@ export class OpenIdProvider {
           client_id: 'app',
           application_type: 'native',
           token_endpoint_auth_method: 'none',
-          redirect_uris: [CALLBACK],
+          redirect_uris: [CALLBACK, CONSOLE],
         },
         {
           client_id: 'machine',
@@ -163,6 +166,8 @@ export class OpenIdProvider {
           response_types: [],
         },
       ],
+      // The console is at another origin, and asks for the token by a script.
+      clientBasedCORS: () => true,
       findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
       extraTokenClaims: (_, token) =>
         this.terms.claims['accountId' in token ? token.accountId : (token.clientId ?? '')],

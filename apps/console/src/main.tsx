@@ -8,7 +8,7 @@ import { createRoot } from 'react-dom/client';
 import { signWith } from './api/client';
 import { onRefusedToken, queryClient } from './api/query-client';
 import { router } from './router';
-import { accessToken, endSession, onSession } from './session/session';
+import { accessToken, endSession, isSignedIn, onSession } from './session/session';
 import { cssVariables, theme } from './shell/theme';
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
@@ -19,7 +19,10 @@ signWith(accessToken);
 // The sign-in page says why the session has ended.
 onRefusedToken(endSession);
 // Whoever is signed out sees the sign-in page at once.
-onSession(() => void router.invalidate());
+// A new session leads on by itself: to load the page of the provider's answer again would use up its code twice.
+onSession(() => {
+  if (!isSignedIn()) void router.invalidate();
+});
 
 const root = document.getElementById('root');
 if (root) {

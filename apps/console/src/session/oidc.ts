@@ -1,4 +1,4 @@
-import { type User, UserManager, WebStorageStateStore } from 'oidc-client-ts';
+import { ErrorResponse, type User, UserManager, WebStorageStateStore } from 'oidc-client-ts';
 import { consoleSettings } from './settings';
 
 let manager: Promise<UserManager> | undefined;
@@ -36,11 +36,24 @@ export async function signInAtProvider(to: string): Promise<void> {
 
 /** Ends the sign-in that the provider has led back from. @returns the name of the user, and where it wanted to go */
 export async function completeSignIn(): Promise<{ name: string; to: string }> {
-  const user = await (await userManager()).signinCallback();
+  const user = await (await userManager()).signinCallback().catch((error: unknown) => {
+    throw explain(error);
+  });
   if (!user) throw new Error('The provider has not signed you in. Sign in again.');
   const { name, email, preferred_username: username, sub } = user.profile;
   const to = typeof user.state === 'string' ? user.state : '/';
   return { name: name ?? username ?? email ?? sub, to };
+}
+
+/** What a person can do about it. The library's own words are for programmers. */
+function explain(error: unknown): unknown {
+  if (error instanceof ErrorResponse) {
+    return new Error(`The provider has refused: ${error.error_description ?? error.error}. Sign in again.`);
+  }
+  const isUnknown = error instanceof Error && error.message.startsWith('No matching state');
+  return isUnknown
+    ? new Error('This sign-in was not begun in this tab, or it was over already. Sign in again.')
+    : error;
 }
 
 export const currentUser = async (): Promise<User | null> => (await userManager()).getUser();

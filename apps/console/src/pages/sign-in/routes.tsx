@@ -1,3 +1,4 @@
+import { Button, Stack, Title } from '@mantine/core';
 import { createRoute, redirect } from '@tanstack/react-router';
 import { queryClient } from '../../api/query-client';
 import { ErrorView } from '../../components/error-view';
@@ -25,7 +26,18 @@ const signedInRoute = createRoute({
     beginSession({ kind: 'oidc', name });
     throw redirect({ to, replace: true });
   },
-  errorComponent: ({ error }) => <ErrorView error={error} title="You are not signed in" />,
+  errorComponent: ({ error }) => (
+    <Stack component="main" maw="28rem" mx="auto" mt="10vh">
+      <Title order={1} size="h2">
+        Sign in to Baton
+      </Title>
+      <ErrorView error={error} title="You are not signed in" />
+      {/* The page is loaded again: nothing of the failed sign-in is left. */}
+      <Button component="a" href="/console/sign-in">
+        Sign in again
+      </Button>
+    </Stack>
+  ),
 });
 
 export const signInRoutes = [signInRoute, signedInRoute] as const;
