@@ -16,7 +16,7 @@ import type {
   Task,
   TaskPushNotificationConfig,
 } from './model.js';
-import type { EventPayload } from './task.js';
+import type { EncodedText, EventPayload } from './task.js';
 import { CARD_SCOPES, type Scope } from './rights.js';
 
 /** One frame of a stream. The Task that opens a stream carries the sequence it is cut at. */
@@ -25,6 +25,8 @@ export interface StreamItem {
   payload: EventPayload;
   /** The payload as it is stored (`serializePayload`), if it came as text. Many readers may share such an item. */
   json?: string;
+  /** What codecs have made of `json`: each encodes it once, for all its readers. */
+  encoded?: EncodedText | undefined;
 }
 
 /** A send answers with the task, or with a bare message when that is what the agent replied. */

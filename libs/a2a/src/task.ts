@@ -141,12 +141,24 @@ export function parsePayload(json: string): EventPayload {
 /** The text of an artifact update begins so, as `serializePayload` writes it. */
 const ARTIFACT = '{"artifactUpdate":';
 
+/** Whether the text of a payload is that of an artifact update. */
+export const isArtifactJson = (json: string): boolean => json.startsWith(ARTIFACT);
+
+/** What a codec has made of an event, and what the others have. */
+export interface EncodedText {
+  by: object;
+  text: string;
+  next: EncodedText | undefined;
+}
+
 /**
  * An entry of a log as text. Many readers only pass the text on. The payload is parsed when it is first asked for; all who
  * hold this entry share it.
  */
 export class LoggedEvent implements TaskEvent {
   private parsed: EventPayload | undefined;
+  /** What codecs have made of `json`, see `StreamItem`. */
+  encoded: EncodedText | undefined;
 
   constructor(
     readonly sequence: number,
@@ -162,7 +174,7 @@ export class LoggedEvent implements TaskEvent {
 
   /** Whether it is known, without a look at the payload, to be an artifact update. */
   get isArtifact(): boolean {
-    return this.json.startsWith(ARTIFACT);
+    return isArtifactJson(this.json);
   }
 }
 

@@ -189,8 +189,6 @@ export function defineCodec(wire: WireVersion): Codec {
 
 /** Frames of items that no profile shapes. What came as text is encoded once, for all its readers in this process. */
 class PlainFrames {
-  private readonly encoded = new WeakMap<StreamItem, string>();
-
   constructor(private readonly wire: Pick<WireVersion, 'encodeItem' | 'writesAsStored'>) {}
 
   of(item: StreamItem): Frame {
@@ -200,9 +198,11 @@ class PlainFrames {
     return { sequence, json: text, result: undefined };
   }
 
+  /** The item keeps its texts, and not a WeakMap here: a collection of garbage would look at each of its entries. */
   private textOf(item: StreamItem): string {
-    let text = this.encoded.get(item);
-    if (text === undefined) this.encoded.set(item, (text = JSON.stringify(this.wire.encodeItem(item))));
+    for (let known = item.encoded; known; known = known.next) if (known.by === this) return known.text;
+    const text = JSON.stringify(this.wire.encodeItem(item));
+    item.encoded = { by: this, text, next: item.encoded };
     return text;
   }
 }

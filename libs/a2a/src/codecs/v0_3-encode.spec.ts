@@ -1,7 +1,9 @@
 import { V03PushNotificationSerializer } from '@a2a-js/sdk/compat/v0_3/server';
+import fc from 'fast-check';
 import { type Part, Role, TaskState } from '../model.js';
 import type { StreamItem } from '../operation.js';
 import { dataPart } from '../reply.js';
+import { serializePayload } from '../task.js';
 import {
   artifactEvent,
   sampleArtifact,
@@ -59,6 +61,48 @@ describe('encoding 0.3', () => {
       lastChunk: true,
     });
   });
+
+  const metadata: fc.Arbitrary<Part['metadata']> = fc.constantFrom(undefined, {}, { b: { c: [null, 'x'] } });
+  const text = fc.string({ unit: 'binary' });
+  const textParts = fc.array(
+    fc.record({ text, metadata }).map(({ text: said, metadata: ofPart }): Part => {
+      const part = textPart(said);
+      part.metadata = ofPart;
+      return part;
+    }),
+  );
+  const chunks = fc.record({
+    ...{ parts: textParts, metadata, name: fc.constantFrom('', 'n'), description: fc.constantFrom('', 'd') },
+    extensions: fc.constantFrom<string[]>([], ['urn:x']),
+  });
+  /** A chunk as it is stored, which nobody may parse. */
+  const stored = (payload: ReturnType<typeof artifactEvent>): StreamItem => ({
+    ...{ sequence: 1, json: serializePayload(payload) },
+    get payload(): never {
+      throw new Error('nobody needs it');
+    },
+  });
+
+  it('a stored chunk of text is what its payload is, without the payload', () => {
+    fc.assert(
+      fc.property(chunks, fc.boolean(), fc.boolean(), metadata, (chunk, append, lastChunk, ofEvent) => {
+        const payload = artifactEvent(sampleArtifact(chunk), append, lastChunk);
+        if (payload.$case === 'artifactUpdate') payload.value.metadata = ofEvent;
+        expect(JSON.stringify(V0_3_CODEC.encodeItem(stored(payload)))).toBe(
+          JSON.stringify(encodeItem(payload)),
+        );
+      }),
+    );
+  });
+
+  it.each([dataPart({ a: 1 }), dataPart(null)])(
+    'a stored chunk of other parts is what its payload is: %#',
+    (part) => {
+      const payload = artifactEvent(sampleArtifact({ parts: [textPart('x'), part] }), true, false);
+      const item = { sequence: 1, payload, json: serializePayload(payload) };
+      expect(JSON.stringify(V0_3_CODEC.encodeItem(item))).toBe(JSON.stringify(encodeItem(payload)));
+    },
+  );
 
   it('a task and a bare message are the result themselves', () => {
     const task = sampleTask({ artifacts: [sampleArtifact()] });

@@ -35,7 +35,8 @@ import {
   type TaskPushNotificationConfig,
   TaskState,
 } from '../model.js';
-import { endsTurn, type EventPayload, stateName } from '../task.js';
+import type { StreamItem } from '../operation.js';
+import { endsTurn, type EventPayload, isArtifactJson, stateName } from '../task.js';
 import { type WireMethods, type WireVersion, defineCodec } from './codec.js';
 import { type Fields, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
 
@@ -121,7 +122,7 @@ export const V0_3: WireVersion = {
       encode: (card) => encodeCard(card, '0.2'),
     },
   },
-  encodeItem: ({ payload }) => encodeEvent(payload),
+  encodeItem,
   rules: {
     // 0.3 has this error alone for an agent without an extended card (0.3 §7.10, §8.2).
     extendedCard: 'extended-card-not-configured',
@@ -195,6 +196,57 @@ export const encodeConfig = ({
 });
 
 type JsonObject = Record<string, unknown>;
+
+/** The JSON of an event. Of chunks of text, which most events are, the stored text is enough: they need no canonical payload. */
+function encodeItem(item: StreamItem): JsonObject {
+  return (item.json === undefined ? undefined : encodeStoredText(item.json)) ?? encodeEvent(item.payload);
+}
+
+/** A chunk of an artifact as ProtoJSON, as far as it is known to be text. Fields with default values are left out. */
+interface StoredChunk {
+  taskId?: string;
+  contextId?: string;
+  artifact?: Partial<Omit<Artifact, 'parts'>> & { parts?: { text?: unknown; metadata?: object }[] };
+  append?: boolean;
+  lastChunk?: boolean;
+  metadata?: object;
+}
+
+/** @param json as `serializePayload` wrote it @returns undefined for what is no chunk of text */
+function encodeStoredText(json: string): JsonObject | undefined {
+  if (!isArtifactJson(json)) return undefined;
+  const { artifactUpdate } = JSON.parse(json) as { artifactUpdate: StoredChunk };
+  const {
+    taskId = '',
+    contextId = '',
+    artifact,
+    append = false,
+    lastChunk = false,
+    metadata,
+  } = artifactUpdate;
+  const { artifactId = '', parts = [], name, description, extensions } = artifact ?? {};
+  if (!artifact || !parts.every(({ text }) => typeof text === 'string')) return undefined;
+  return {
+    kind: 'artifact-update',
+    taskId,
+    contextId,
+    artifact: {
+      artifactId,
+      parts: parts.map((part) => ({
+        kind: 'text',
+        text: part.text,
+        ...(part.metadata && { metadata: part.metadata }),
+      })),
+      ...(name && { name }),
+      ...(description && { description }),
+      ...(artifact.metadata && { metadata: artifact.metadata }),
+      ...(extensions && { extensions }),
+    },
+    append,
+    lastChunk,
+    ...(metadata && { metadata }),
+  };
+}
 
 /** The SDK writes the same JSON, but only as a text that would have to be parsed again; a test compares the two. */
 function encodeEvent(payload: EventPayload): JsonObject {

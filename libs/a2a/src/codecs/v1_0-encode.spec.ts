@@ -46,7 +46,7 @@ describe('encoding 1.0', () => {
 
   it('encodes a stored event in an older version once for all streams', () => {
     let reads = 0;
-    const payload = artifactEvent(sampleArtifact());
+    const payload = statusEvent(TaskState.TASK_STATE_COMPLETED);
     const item: StreamItem = {
       ...{ sequence: 3, json: serializePayload(payload) },
       get payload() {
