@@ -1,7 +1,6 @@
 // npm run bench:scale-out: what more processes bring. Agents that wait 100 ms on 1, 2 and 4 workers; streams on 1, 2 and 4 APIs.
-// And an installed agent, in a process of its own, beside `echo`. ROUNDS (3), SECONDS (8), CLIENTS (64).
+// ROUNDS (3), SECONDS (8), CLIENTS (64).
 // CONCURRENCY (10): runs of a worker at one time. Few, so that the workers are what a run waits for.
-import { fileURLToPath } from 'node:url';
 import { startCluster } from './cluster.mjs';
 import { together } from './load.mjs';
 import { circumstances, median, printTable } from './report.mjs';
@@ -14,7 +13,6 @@ const CONCURRENCY = number('CONCURRENCY', 10);
 const CHUNKS = 20;
 const WAIT_MS = 100;
 const SIZES = [1, 2, 4];
-const AGENTS = fileURLToPath(new URL('agents', import.meta.url));
 
 const waits = ({ targets: [target] }) => target.send('hello', { echo: { delayMs: WAIT_MS } });
 const streams = ({ targets }) => {
@@ -44,28 +42,6 @@ printTable(
   SIZES.map((size, i) => [size, median(apis[i].rate)]),
 );
 
-const agents = await measure({ apis: 1, workers: 1, env: { BATON_AGENTS_DIR: AGENTS } }, async (cluster) => {
-  const [echo] = (await cluster.tenant()).targets;
-  const [parrot] = (await cluster.tenant({ agent: 'parrot' })).targets;
-  return {
-    'echo, sends/s': () => echo.send(),
-    'installed agent, sends/s': () => parrot.send(),
-    'echo, events/s': () => echo.stream(CHUNKS),
-    'installed agent, events/s': () => parrot.stream(CHUNKS),
-  };
-});
-const share = (what) =>
-  agents[`installed agent, ${what}`].map((rate, round) => rate / agents[`echo, ${what}`][round]);
-printTable(
-  'An installed agent in a process of its own, beside `echo`',
-  ['', '`echo`', 'installed', 'installed ÷ `echo`'],
-  ['sends/s', 'events/s'].map((what) => [
-    what,
-    median(agents[`echo, ${what}`]),
-    median(agents[`installed agent, ${what}`]),
-    median(share(what), 2),
-  ]),
-);
 process.exit(0);
 
 async function each(list, work) {
