@@ -72,6 +72,8 @@ interface RunningTurn {
 export class RunExecutor {
   private readonly starts: MetricOf<typeof RUN_START>;
   private readonly finished: MetricOf<typeof RUNS_FINISHED>;
+  private readonly claims: MetricOf<typeof CLAIMS>;
+  private readonly durations: MetricOf<typeof RUN_SECONDS>;
   private readonly firstOutput: MetricOf<typeof FIRST_OUTPUT>;
   private readonly written: ReturnType<typeof writerMetrics>;
 
@@ -92,6 +94,8 @@ export class RunExecutor {
   ) {
     this.starts = metrics.of(RUN_START);
     this.finished = metrics.of(RUNS_FINISHED);
+    this.claims = metrics.of(CLAIMS);
+    this.durations = metrics.of(RUN_SECONDS);
     this.firstOutput = metrics.of(FIRST_OUTPUT);
     metrics.onScrape(async () => {
       const { size } = this.active;
@@ -118,15 +122,13 @@ export class RunExecutor {
       // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
       if (run.attempt === 1) this.starts.observe(run.waitedSeconds);
-      this.metrics
-        .of(CLAIMS)
-        .inc({ attempt: run.attempt > MAX_COUNTED ? `${MAX_COUNTED + 1}+` : run.attempt });
+      this.claims.inc({ attempt: run.attempt > MAX_COUNTED ? `${MAX_COUNTED + 1}+` : run.attempt });
       const startedAt = performance.now();
       if (this.tracing.tracer) span = startSpan(this.tracing.tracer, run);
       ({ traceparent } = run);
       const ended = await this.executeClaimed(run, log, span);
       const outcome = ended ? taskStateToJSON(ended.state) : 'TURN_GOES_ON';
-      this.metrics.of(RUN_SECONDS).observe({ outcome }, (performance.now() - startedAt) / 1000);
+      this.durations.observe({ outcome }, (performance.now() - startedAt) / 1000);
       span?.set({ 'baton.task.state': ended && taskStateToJSON(ended.state) });
       if (ended?.state === TaskState.TASK_STATE_FAILED) span?.fail('TASK_STATE_FAILED');
       await this.turnEnds.follow(run, ended);
