@@ -68,6 +68,8 @@ export default defineConfig({
       },
     ],
   },
+  // Pages name what runs on the reader's machine.
+  ignoreDeadLinks: 'localhostLinks',
   buildEnd: ({ outDir, site }) => checkLinks(outDir, site.base),
   themeConfig: {
     sidebar: sidebar(),

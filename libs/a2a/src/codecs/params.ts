@@ -42,6 +42,13 @@ export class Fields {
     return this.get(name) !== undefined;
   }
 
+  /** Which members arrived, as an error says it. */
+  names(): string {
+    const names = Object.keys(this.source);
+    const first = names.slice(0, MAX_NAMES).map((name) => JSON.stringify(shortened(name, MAX_SHOWN)));
+    return `only ${first.join(', ') || 'an empty object'}${names.length > MAX_NAMES ? ' …' : ''} arrived`;
+  }
+
   refuse(name: string, description: string): ProtocolError {
     return ProtocolError.invalidParams(this.at(name), description);
   }
@@ -122,6 +129,7 @@ function assertObject(value: unknown, path: string): Record<string, unknown> {
 
 /** Longest text of a caller that an error quotes, in characters. */
 const MAX_SHOWN = 40;
+const MAX_NAMES = 4;
 
 /** A value of a caller as an error names it: little of a text, and nothing of an object. */
 function shown(value: unknown): string {
@@ -196,7 +204,8 @@ function readParts(message: Fields, grammar: MessageGrammar): Message['parts'] {
   const { partsNames = ['parts'], unwrapPart = (part) => part } = grammar;
   const name = partsNames.find((each) => message.has(each)) ?? partsNames[0] ?? 'parts';
   const parts = message.get(name);
-  if (!Array.isArray(parts) || parts.length === 0) {
+  if (parts !== undefined && !Array.isArray(parts)) throw message.mismatch(name, 'a list of parts');
+  if (parts === undefined || parts.length === 0) {
     throw message.refuse(name, 'is required and must be a list with at least one part');
   }
   return parts.map((part, index) => readPart(unwrapPart(part), `${message.at(name)}[${index}]`));
@@ -217,7 +226,7 @@ export function readPart(value: unknown, path: string): Part {
   const fields = Fields.of(value, path);
   const file = fields.child('file');
   const [content, ...others] = file ? [...readMembers(fields), ...readFile(file)] : readMembers(fields);
-  if (!content) throw fields.refuse('content', `is missing: a part must have ${FORMS}`);
+  if (!content) throw fields.refuse('content', `is missing: ${fields.names()}; a part must have ${FORMS}`);
   if (others.length > 0) throw fields.refuse('content', `is ambiguous: a part must have exactly ${FORMS}`);
   const kind = fields.string('kind') ?? fields.string('type') ?? kindOf(content);
   if (kind !== kindOf(content)) throw fields.refuse('kind', `does not match: a part must have ${FORMS}`);

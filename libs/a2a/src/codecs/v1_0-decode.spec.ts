@@ -210,6 +210,25 @@ describe('decoding a 1.0 send', () => {
   });
 
   it.each([
+    ['hi', 'message.parts: must be a list of parts, not "hi"'],
+    [{ text: 'x' }, 'message.parts: must be a list of parts, not an object'],
+    [
+      [{}],
+      'message.parts[0].content: is missing: only an empty object arrived; a part must have one of text',
+    ],
+    // An SDK that was given `{ text }` in place of `{ content: { $case: 'text', value } }` writes this.
+    [[{ filename: '', mediaType: '' }], 'is missing: only "filename", "mediaType" arrived; a part must have'],
+    [
+      [{ a: 1, b: 1, c: 1, d: 1, ['x'.repeat(99)]: 1 }],
+      'is missing: only "a", "b", "c", "d" … arrived; a part',
+    ],
+    [[{ ['x'.repeat(99)]: 1 }], `is missing: only "${'x'.repeat(40)}…" arrived; a part must have`],
+  ])('names what arrived in place of parts: %j', (parts, message) => {
+    const sent = { message: { messageId: 'm', role: 'ROLE_USER', parts } };
+    expect(errorOf(() => decode('SendMessage', sent)).message).toContain(message);
+  });
+
+  it.each([
     [{ metadata: 1 }, 'metadata'],
     [{ tenant: 1 }, 'tenant'],
     [{ configuration: [] }, 'configuration'],
