@@ -249,6 +249,28 @@ describe('an agent in code', () => {
     expect(printed).not.toContain('two');
   });
 
+  it('reads the secrets of the tenant that has called, and shows none', async () => {
+    const setSecret = (bearer: string, value: string) =>
+      fetch(`${stack.apis[0]!.url}/v1/secrets/search`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ value, origins: ['agent:hazard'] }),
+      });
+    expect((await setSecret(token, 'value-of-one')).ok).toBe(true);
+    const answer = await ask('hazard', 'secret');
+    expect(textOf(answer)).toBe('12: [secret]');
+    const [line] = await linesOf(answer.result?.task.id as string, token, 1);
+    expect(line?.text).toBe('the secret is [secret]');
+    const other = () => callerOf('hazard', otherToken).call('SendMessage', sendParams('secret'));
+    expect(textOf(await other())).toContain('npx baton secrets set search --origin agent:hazard');
+    await setSecret(otherToken, 'other');
+    expect(textOf(await other())).toBe('5: [secret]');
+    // A rotated value is there for the next turn.
+    await setSecret(token, 'rotated');
+    expect(textOf(await ask('hazard', 'secret'))).toBe('7: [secret]');
+    expect(stack.workers[0]!.log()).not.toMatch(/value-of-one/);
+  });
+
   it('leaves no process behind when its worker is killed', async () => {
     const pid = Number(textOf(await ask('hazard', 'pid')));
     const tooPid = Number(textOf(await ask('hazard-too', 'pid')));

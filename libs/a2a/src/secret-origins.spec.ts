@@ -6,6 +6,7 @@ describe('the origins of a secret', () => {
     [' http://[::1]:8080 ', 'http://[::1]:8080'],
     ['https://bücher.example', 'https://xn--bcher-kva.example'],
     ['stdio: npx  -y   @acme/notes ', 'stdio:npx -y @acme/notes'],
+    ['agent:researcher-2', 'agent:researcher-2'],
   ])('have one spelling: %s', (text, origin) => {
     expect(parseOrigins([text, origin])).toEqual({ origins: [origin] });
   });

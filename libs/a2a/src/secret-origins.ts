@@ -1,5 +1,5 @@
 // Where a secret may be sent. A destination is the origin of a URL (`https://api.example.com`), or a program that a
-// worker starts (`stdio:npx -y @acme/notes`). A secret lists the destinations that may receive it.
+// worker starts (`stdio:npx -y @acme/notes`), or an agent in code (`agent:researcher`). A secret lists the destinations that may receive it.
 
 /** The usual URLs of model providers. */
 export const MODEL_PROVIDER_URLS = {
@@ -13,8 +13,10 @@ const MAX_ORIGINS = 32;
 const MAX_ORIGIN = 512;
 
 const STDIO = 'stdio:';
+const AGENT = 'agent:';
 const RULE =
-  'must be scheme, host and port, such as https://api.example.com, or stdio: and a command, such as stdio:npx -y @acme/notes';
+  'must be scheme, host and port, such as https://api.example.com, stdio: and a command, such as stdio:npx -y @acme/notes, or ' +
+  'agent: and the slug of an agent in code, such as agent:researcher';
 
 /** The destination of requests to a URL. */
 export const originOf = (url: string): string => new URL(url).origin;
@@ -22,6 +24,9 @@ export const originOf = (url: string): string => new URL(url).origin;
 /** The destination of the environment of a program. */
 export const programOrigin = (command: string, args: readonly string[]): string =>
   STDIO + [command, ...args].map(encodeWord).join(' ');
+
+/** The destination of what the code of an installed agent reads. */
+export const agentOrigin = (slug: string): string => AGENT + slug;
 
 /** Words of a command are separated by spaces, so spaces inside a word are encoded. */
 const encodeWord = (word: string): string => word.replace(/[\s%]/g, encodeURIComponent);
@@ -50,6 +55,7 @@ function parseOrigin(text: string): string | undefined {
     const words = text.slice(STDIO.length).trim();
     return /^\P{Cc}+$/u.test(words) ? STDIO + words.split(/\s+/).join(' ') : undefined;
   }
+  if (text.startsWith(AGENT)) return /^agent:[a-z0-9][a-z0-9-]*$/.test(text) ? text : undefined;
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined;
   const { origin, href } = new URL(text);
   return href === `${origin}/` ? origin : undefined;

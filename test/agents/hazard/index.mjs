@@ -61,6 +61,11 @@ const WAYS = {
   },
   environment: (say) => say(Object.keys(process.env).sort().join(' '), false),
   pid: (say) => say(String(process.pid), false),
+  secret: async (say, { secret }) => {
+    const value = await secret('search').catch(({ message }) => `not there: ${message}`);
+    console.log(`the secret is ${value}`);
+    say(`${value.length}: ${value}`, false);
+  },
   extension: (say, context) => {
     context.addActivatedExtension('urn:example:activated');
     say('activated', false);

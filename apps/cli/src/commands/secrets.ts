@@ -39,7 +39,7 @@ export function addSecretCommands(program: Command, cli: Cli): void {
     .option('--file <path>', 'read the value from this file (default: standard input)')
     .option(
       '--origin <origin...>',
-      "what may receive it: https://api.example.com, stdio:<command> (default: the provider's for openai, anthropic, google; else nothing)",
+      "what may receive it: https://api.example.com, stdio:<command>, agent:<slug> (default: the provider's for openai, anthropic, google; else nothing)",
     )
     .action((name: string, { tenant, ...options }: EitherOptions & SetOptions) =>
       tenant === undefined ? setOwnSecret(cli, name, options) : setSecret(cli, name, { tenant, ...options }),
@@ -54,7 +54,10 @@ export function addSecretCommands(program: Command, cli: Cli): void {
   command('origins')
     .description('set what may receive a secret; replaces what was set before')
     .argument('<name>', 'its name')
-    .argument('[origin...]', 'https://api.example.com, stdio:<command>; none = nothing may receive it')
+    .argument(
+      '[origin...]',
+      'https://api.example.com, stdio:<command>, agent:<slug>; none = nothing may receive it',
+    )
     .action((name: string, origins: string[], { tenant, ...options }: EitherOptions) =>
       tenant === undefined
         ? setOwnOrigins(cli, name, origins, options)

@@ -12,6 +12,8 @@ interface Executor {
 
 /** With `answers` and `replies` for the durable steps that wait for others. */
 export interface RunOptions extends StepAnswers {
+  /** The tenant's secrets by name, for `secret()`. */
+  secrets?: Readonly<Record<string, string>>;
   /** The stored task, for a second turn: the executor finds it in its context. Default: the task is new. */
   task?: Task;
   /** URIs of the extensions that the caller asks for. */
@@ -41,7 +43,7 @@ const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 export async function runExecutor(
   executor: Executor | (new () => Executor),
   message: string | Message,
-  { task, extensions = [], ...stepAnswers }: RunOptions = {},
+  { task, extensions = [], secrets = {}, ...stepAnswers }: RunOptions = {},
 ): Promise<ExecutorRun> {
   const json: string[] = [];
   const sink = { maxEventBytes: MAX_EVENT_BYTES, event: (text: string) => void json.push(text), finished };
@@ -53,7 +55,12 @@ export async function runExecutor(
     message: Message.toJSON({ ...sent, taskId, contextId }),
     ...(task && { task: Task.toJSON(task) }),
   });
-  Object.assign(context.context, localSteps(stepAnswers));
+  const secret = (name: string): Promise<string> => {
+    const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
+    if (value !== undefined) return Promise.resolve(value);
+    return Promise.reject(new Error(`the test has no secret "${name}": add it to secrets`));
+  };
+  Object.assign(context.context, localSteps(stepAnswers), { secret });
   const instance = typeof executor === 'function' ? new executor() : executor;
   const bus = new TurnBus(sink, () => context.context.activatedExtensions ?? []);
   await instance.execute(context as never, bus as never);

@@ -4,7 +4,7 @@ import type { AgentOutput, Turn } from '../runtime.js';
 import { converse, TurnStream } from '../runtimes/executor/executor-turn.js';
 import { HostedTurn, type TurnHost } from '../runtimes/executor/child/hosted-turn.js';
 import type { FromAgent, ToAgent } from '../runtimes/executor/protocol.js';
-import { turnRequest } from '../runtimes/executor/executor-runtime.js';
+import { portsOf, turnRequest } from '../runtimes/executor/executor-runtime.js';
 import { type StepPorts, TurnSteps } from '../runtimes/executor/executor-steps.js';
 
 /** Runs both sides of a turn in this process. Their messages go through JSON, as between processes. */
@@ -27,7 +27,7 @@ export async function* converseHere(
     block: () => undefined,
     ended: () => undefined,
   };
-  const stream = new TurnStream(1, (message) => toHosted(hosted, message), turn.console);
+  const stream = new TurnStream(1, (message) => toHosted(hosted, message), portsOf(turn));
   const hosted = new HostedTurn(1, JSON.parse(JSON.stringify(request)) as typeof request, host);
   void hosted.run();
   yield* converse(stream, turn, steps, signal, logger);
@@ -37,6 +37,7 @@ function toStream(stream: TurnStream, message: FromAgent): void {
   if (message.type === 'events') stream.events(message);
   else if (message.type === 'finished') stream.end();
   else if (message.type === 'step') stream.step(message.step);
+  else if (message.type === 'secret') stream.secret(message);
   else if (message.type === 'returned') stream.returned(message.error, message.parked);
 }
 
@@ -44,5 +45,6 @@ function toHosted(hosted: HostedTurn, message: ToAgent): void {
   if (message.type === 'cancel') hosted.cancel();
   else if (message.type === 'close') hosted.close();
   else if (message.type === 'credit') hosted.credit(message.size);
+  else if (message.type === 'secret-reply') hosted.onSecret(message.id, message.reply);
   else if (message.type === 'step-reply') hosted.onStepReply(message.id, message.reply);
 }

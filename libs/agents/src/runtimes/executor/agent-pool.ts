@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentProcess, type ProcessOptions, type TurnIds } from './agent-process.js';
 import { type ErrorDetail, type LoadFault, type TurnRequest, AgentError } from './protocol.js';
-import type { TurnStream } from './executor-turn.js';
-import type { TurnConsole } from '../../runtime.js';
+import type { TurnPorts, TurnStream } from './executor-turn.js';
 
 export interface PoolOptions extends ProcessOptions {
   /** Absolute path of the agent's folder, and the module inside it. */
@@ -43,18 +42,18 @@ export class AgentPool {
   /**
    * Starts a turn.
    * @param ids with `alone`: use a process of its own
-   * @param console receives what the turn writes to its console
+   * @param ports what the turn may use of the worker
    * @returns undefined if `signal` aborted before a process was free
    * @throws AgentError if the agent's module failed to load a moment ago
    */
   async open(
     request: TurnRequest,
     { alone, ...ids }: TurnIds & { alone: boolean },
-    console: TurnConsole,
+    ports: TurnPorts,
     signal: AbortSignal,
   ): Promise<TurnStream | undefined> {
     const process = alone ? await this.startAlone(signal) : await this.choose(signal);
-    const stream = process?.open(request, ids, console);
+    const stream = process?.open(request, ids, ports);
     // The process ends with its only turn.
     if (alone) process?.retire();
     return stream;

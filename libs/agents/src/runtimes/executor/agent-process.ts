@@ -9,8 +9,7 @@ import {
   AgentCrash,
   AgentError,
 } from './protocol.js';
-import { TurnStream } from './executor-turn.js';
-import type { TurnConsole } from '../../runtime.js';
+import { type TurnPorts, TurnStream } from './executor-turn.js';
 import type { Parked } from './step-protocol.js';
 
 /** How to start a process, and its limits. */
@@ -102,9 +101,9 @@ export class AgentProcess implements ChildListener {
   }
 
   /** Starts a turn. */
-  open(request: TurnRequest, ids: TurnIds, console: TurnConsole): TurnStream {
+  open(request: TurnRequest, ids: TurnIds, ports: TurnPorts): TurnStream {
     const turn = ++this.lastTurn;
-    const stream = new TurnStream(turn, (message) => this.child.send(message), console);
+    const stream = new TurnStream(turn, (message) => this.child.send(message), ports);
     this.streams.set(turn, stream);
     this.turns.set(turn, ids);
     for (const known of this.turns.keys()) {
@@ -197,6 +196,9 @@ export class AgentProcess implements ChildListener {
         return;
       case 'step':
         this.streams.get(message.turn)?.step(message.step);
+        return;
+      case 'secret':
+        this.streams.get(message.turn)?.secret(message);
         return;
       case 'finished':
         this.streams.get(message.turn)?.end();

@@ -19,6 +19,11 @@ export const executorConfig = z.strictObject({
   module: z.string().min(1).refine(isInside, 'must be a path inside the folder of the agent').optional(),
   /** Names of further variables of the worker's environment that the agent's process receives. */
   env: z.array(variable).max(100).optional(),
+  /** Names of secrets of the calling tenant that the agent may read, with `secret()` of its context. */
+  secrets: z
+    .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'must be the name of a secret'))
+    .max(100)
+    .optional(),
   /** JavaScript heap size of a process, in MiB. */
   memoryMb: z.int().min(32).max(65_536).optional(),
   /** Maximum time without a response of the process, for example in an endless loop. Read as milliseconds. */

@@ -1,11 +1,11 @@
 import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
-import { Message, Role, Task, TaskState } from '@baton/a2a';
+import { agentOrigin, Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { AgentList, ChildTasks } from '../../ports.js';
 import { type AgentOutput, type AgentRuntime, type Turn, historyBefore } from '../../runtime.js';
 import { AgentPool } from './agent-pool.js';
-import { converse } from './executor-turn.js';
+import { converse, type TurnPorts } from './executor-turn.js';
 import { processOptions } from './executor-config.js';
 import { TurnSteps } from './executor-steps.js';
 import type { LoadFault, TurnRequest } from './protocol.js';
@@ -35,7 +35,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     const { tenantId, runId, task } = turn;
     const ids = { tenantId, taskId: task.id, runId, alone: turn.runsAlone ?? false };
     if (signal.aborted) return;
-    const stream = await pool.open(request, ids, turn.console, signal);
+    const stream = await pool.open(request, ids, portsOf(turn), signal);
     if (stream) yield* converse(stream, turn, steps, signal, this.logger);
   }
 
@@ -82,6 +82,33 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     known?.pool.retire();
     return pool;
   }
+}
+
+/**
+ * What a turn may use of its worker. A secret is read each time it is asked for, so that a turn sees a rotated one. Its tenant
+ * decides which agents may have it: it must list `agent:<slug>` among its origins.
+ */
+export function portsOf({ agent: { slug, definition }, secrets, console }: Turn): TurnPorts {
+  const named = (definition.config as { secrets?: string[] }).secrets ?? [];
+  return {
+    console,
+    secret: async (name) => {
+      if (!named.includes(name)) {
+        throw new SecretRefusal(
+          `the agent "${slug}" may not read the secret "${name}": config.secrets of its agent.yaml does not name it`,
+        );
+      }
+      const value = await secrets.get(name, [agentOrigin(slug)]);
+      if (value !== undefined) return value;
+      throw new SecretRefusal(
+        `the tenant has no secret "${name}": store it with npx baton secrets set ${name} --origin ${agentOrigin(slug)}`,
+      );
+    },
+  };
+}
+
+class SecretRefusal extends Error {
+  override readonly name = 'SecretRefusal';
 }
 
 /**

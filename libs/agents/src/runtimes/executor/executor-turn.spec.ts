@@ -8,7 +8,15 @@ import {
 } from '@a2a-js/sdk/server';
 import { type AgentOutput, textPart, type Turn } from '../../runtime.js';
 import { converseHere } from '../../testing/executors.js';
-import { agent, collect, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
+import {
+  agent,
+  collect,
+  firstTurn,
+  summary,
+  turnSecrets,
+  turnWith,
+  userMessage,
+} from '../../testing/turns.js';
 
 const { TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED, TASK_STATE_CANCELED } = TaskState;
 const { TASK_STATE_INPUT_REQUIRED } = TaskState;
@@ -36,6 +44,59 @@ class Fake implements AgentExecutor {
 const never = new AbortController().signal;
 const run = (executor: AgentExecutor, turn: Turn = firstTurn('hi'), signal = never) =>
   collect(converseHere(executor, turn, signal, Logger.silent()));
+
+describe('the secrets of the tenant', () => {
+  type Context = { secret: (name: string) => Promise<string> };
+  const reading = (name: string) =>
+    new Fake(async (bus, { context }) => {
+      const { secret } = context as unknown as Context;
+      const said = await secret(name).catch((error: unknown) => (error as Error).message);
+      bus.publish(AgentEvent.message(message(`it is ${said}`)));
+    });
+  const asker = agent('researcher');
+  asker.definition.config = { secrets: ['search', 'absent'] };
+
+  it('are read when the code asks, for this agent alone, and are in nothing that it says', async () => {
+    const values: Record<string, string> = { search: 'first-value' };
+    const asked: unknown[] = [];
+    const reader = {
+      get: async (tenantId: string, name: string, destinations: readonly string[]) => {
+        asked.push([tenantId, name, destinations]);
+        return values[name];
+      },
+    };
+    const lengths: number[] = [];
+    const executor = new Fake(async (bus, { context }) => {
+      const value = await (context as unknown as Context).secret('search');
+      lengths.push(value.length);
+      bus.publish(AgentEvent.message(message(`it is ${value}`)));
+    });
+    for (const value of ['first-value', 'rotated']) {
+      values.search = value;
+      const turn = firstTurn('hi', { agent: asker, secrets: turnSecrets({}, reader) });
+      const outputs = await collect(
+        turn.secrets.scrub(turn, converseHere(executor, turn, never, Logger.silent())),
+      );
+      expect(JSON.stringify(outputs)).not.toContain(value);
+      expect(summary(outputs)).toEqual([{ message: 'it is [secret]' }]);
+    }
+    // The second turn has the rotated value.
+    expect(lengths).toEqual(['first-value'.length, 'rotated'.length]);
+    expect(asked[0]).toEqual(['tenant-1', 'search', ['agent:researcher']]);
+  });
+
+  it.each([
+    ['that the settings do not name', 'other', 'config.secrets of its agent.yaml does not name it'],
+    ['that the tenant does not have', 'absent', 'npx baton secrets set absent --origin agent:researcher'],
+  ])('say what is missing for one %s', async (_, name, remedy) => {
+    const outputs = await run(
+      reading(name),
+      firstTurn('hi', { agent: asker, secrets: turnSecrets({ other: 'hidden-value' }) }),
+    );
+    expect(JSON.stringify(summary(outputs))).toContain(remedy);
+    expect(JSON.stringify(outputs)).not.toContain('hidden-value');
+  });
+});
 
 const message = (text: string) => ({ ...userMessage(text), messageId: text, role: Role.ROLE_AGENT });
 const task = (state: TaskState): Task => ({ ...firstTurn('hi').task, status: statusOf(state) });

@@ -7,6 +7,7 @@ import {
   type ConsoleLevel,
   type ErrorDetail,
   type FromAgent,
+  type SecretReply,
   type ToAgent,
   WINDOW,
   AgentError,
@@ -155,10 +156,20 @@ type Sent = { output: AgentOutput; isReplayed: boolean } | { step: StepMessage }
 /** Messages about steps that may wait for the worker. A process sends the next one of a step after the answer. */
 const MAX_STEPS_WAITING = STEP_LIMITS.steps * 2;
 
+const MAX_SECRETS_ASKED = 100;
+
+/** What a turn in an agent's process may use of its worker. */
+export interface TurnPorts {
+  console: TurnConsole;
+  /** A secret of the tenant. Rejects with an Error that the author of the agent may read. */
+  secret(name: string): Promise<string>;
+}
+
 /** The worker's side of one turn in an agent's process. */
 export class TurnStream {
   private batches: (Batch | { step: StepMessage })[] = [];
   private stepsWaiting = 0;
+  private secretsAsked = 0;
   /** Set if the code was left because all its steps wait. */
   parked: Parked | undefined;
   private isFinished = false;
@@ -172,7 +183,7 @@ export class TurnStream {
   constructor(
     readonly turn: number,
     private readonly send: (message: ToAgent) => void,
-    private readonly console: TurnConsole,
+    private readonly ports: TurnPorts,
   ) {}
 
   /** Yields events and messages about steps in order until the turn has no more, or until `close`. */
@@ -236,6 +247,25 @@ export class TurnStream {
     this.wake();
   }
 
+  /** The code asks for a secret. Never throws. */
+  secret({ id, name }: { id: number; name: string }): void {
+    const answer = (reply: SecretReply): void => {
+      if (!this.hasReturned) this.send({ type: 'secret-reply', turn: this.turn, id, reply });
+    };
+    if (this.secretsAsked >= MAX_SECRETS_ASKED) {
+      answer({ refusal: `a turn reads at most ${MAX_SECRETS_ASKED} secrets at a time` });
+      return;
+    }
+    this.secretsAsked += 1;
+    this.ports
+      .secret(name)
+      .then(
+        (value) => answer({ value }),
+        (error: unknown) => answer({ refusal: error instanceof Error ? error.message : String(error) }),
+      )
+      .finally(() => (this.secretsAsked -= 1));
+  }
+
   reply(id: number, reply: StepReply): void {
     this.send({ type: 'step-reply', turn: this.turn, id, reply });
   }
@@ -265,7 +295,7 @@ export class TurnStream {
    * @returns the line without secrets
    */
   line(level: ConsoleLevel, text: string): string {
-    const clean = this.console.write(level, text);
+    const clean = this.ports.console.write(level, text);
     this.lines.push(clean.slice(0, MAX_LINE));
     if (this.lines.length > MAX_LINES) this.lines.shift();
     return clean;

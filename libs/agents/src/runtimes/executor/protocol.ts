@@ -62,6 +62,9 @@ export interface TurnRequest {
   steps?: RecordedStep[];
 }
 
+/** The value of a secret, or why the turn does not get it. */
+export type SecretReply = { value: string } | { refusal: string };
+
 /** Messages from the worker to the process. The worker chooses the number `turn`. */
 export type ToAgent =
   | { type: 'load'; folder: string; module?: string | undefined }
@@ -74,6 +77,8 @@ export type ToAgent =
   | { type: 'credit'; turn: number; size: number }
   /** What a step has asked for is stored. */
   | { type: 'step-reply'; turn: number; id: number; reply: StepReply }
+  /** A secret that the turn has asked for, or why it does not get it. */
+  | { type: 'secret-reply'; turn: number; id: number; reply: SecretReply }
   | { type: 'ping' };
 
 /** Messages from the process to the worker. */
@@ -85,6 +90,8 @@ export type FromAgent =
   | { type: 'finished'; turn: number }
   /** Of a durable step. It follows the events that were published before it. */
   | { type: 'step'; turn: number; step: StepMessage }
+  /** The turn asks for a secret of its tenant. */
+  | { type: 'secret'; turn: number; id: number; name: string }
   /** `execute` returned or threw, or was left because all its steps wait. This is the last message of a turn. */
   | { type: 'returned'; turn: number; error?: ErrorDetail; parked?: Parked }
   /** An uncaught error or rejection. `turn` is null if its turn is unknown. */

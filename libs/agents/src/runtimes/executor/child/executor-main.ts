@@ -239,6 +239,9 @@ class Turns implements TurnHost {
       case 'step-reply':
         this.turns.get(message.turn)?.onStepReply(message.id, message.reply);
         return;
+      case 'secret-reply':
+        this.turns.get(message.turn)?.onSecret(message.id, message.reply);
+        return;
       case 'ping':
         this.say({ type: 'pong' });
     }

@@ -7,7 +7,14 @@ import {
 } from '@a2a-js/sdk/server';
 import { StreamResponse, Message, Task } from '@a2a-js/sdk';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type FromAgent, MAX_BATCH, type TurnRequest, WINDOW, errorDetail } from '../protocol.js';
+import {
+  type FromAgent,
+  MAX_BATCH,
+  type SecretReply,
+  type TurnRequest,
+  WINDOW,
+  errorDetail,
+} from '../protocol.js';
 import type { Parked, StepReply } from '../step-protocol.js';
 import { HostedSteps } from './hosted-steps.js';
 
@@ -51,6 +58,9 @@ export class HostedTurn implements EventSink {
   private canceled = false;
   private hasFinished = false;
   private result: FromAgent | undefined;
+  private lastSecret = 0;
+  /** Secrets that the worker is asked for. */
+  private readonly asked = new Map<number, (reply: SecretReply) => void>();
 
   constructor(
     readonly turn: number,
@@ -81,7 +91,9 @@ export class HostedTurn implements EventSink {
         if (this.canceled || this.closed) return undefined;
         this.executor = this.host.createExecutor();
         const context = requestContext(this.request);
-        this.call = Object.assign(context.context, this.steps.api);
+        this.call = Object.assign(context.context, this.steps.api, {
+          secret: (name: string) => this.secret(name),
+        });
         const executed = this.executor.execute(context, this.bus);
         // The code that is left is never continued: the next attempt calls `execute` again.
         return (await Promise.race([executed, this.left])) ?? undefined;
@@ -115,6 +127,7 @@ export class HostedTurn implements EventSink {
   close(): void {
     this.closed = true;
     this.steps.stop();
+    for (const id of this.asked.keys()) this.onSecret(id, { refusal: STOPPED });
     this.waiting = [];
     this.waitingSize = 0;
     this.bus.finished();
@@ -128,6 +141,28 @@ export class HostedTurn implements EventSink {
 
   onStepReply(id: number, reply: StepReply): void {
     this.steps.onReply(id, reply);
+  }
+
+  onSecret(id: number, reply: SecretReply): void {
+    this.asked.get(id)?.(reply);
+    this.asked.delete(id);
+  }
+
+  /** Asks the worker each time: only it knows which secrets there are now. */
+  private secret(name: string): Promise<string> {
+    const promise = new Promise<string>((resolve, reject) => {
+      if (typeof name !== 'string') throw new TypeError('secret() takes the name of a secret');
+      if (this.closed) throw new Error(STOPPED);
+      const id = ++this.lastSecret;
+      this.asked.set(id, (reply) => {
+        if ('value' in reply) resolve(reply.value);
+        else reject(new Error(reply.refusal));
+      });
+      this.say({ type: 'secret', turn: this.turn, id, name });
+    });
+    // A rejection that nobody waits for must not count as an error of the process.
+    promise.catch(() => undefined);
+    return promise;
   }
 
   event(event: string): void {
@@ -192,6 +227,7 @@ export class HostedTurn implements EventSink {
   }
 }
 
+const STOPPED = 'The turn was stopped';
 const KINDS = ['message', 'task', 'statusUpdate', 'artifactUpdate'];
 
 /** Receives the events of a turn. */

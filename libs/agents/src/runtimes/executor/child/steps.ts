@@ -61,5 +61,14 @@ export interface DurableSteps {
   callAgent: (name: string, agent: string, message: string, options?: CallOptions) => Promise<AgentReply>;
 }
 
+/** The secrets of the tenant that has called (docs/agents/executors.md#secrets-of-the-tenant). The function needs no `this`. */
+export interface TenantSecrets {
+  /**
+   * Reads a secret of the tenant that `config.secrets` of `agent.yaml` names. Rejects with an Error that says what is missing:
+   * the name in `agent.yaml`, the secret, or its permission for this agent. Do not publish it, and do not return it from a step.
+   */
+  secret: (name: string) => Promise<string>;
+}
+
 /** The type of `requestContext.context` on Baton. */
-export type BatonCallContext = ServerCallContext & DurableSteps;
+export type BatonCallContext = ServerCallContext & DurableSteps & TenantSecrets;
