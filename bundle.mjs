@@ -166,7 +166,13 @@ run(script.runInThisContext());
 if (process.argv.length === 2) process.exit(0);
 `;
 
-for (const { main, args = [], env = {} } of PROGRAMS) {
+/** Arguments name the folders of the programs that are bundled, such as apps/api. Without any, all are. */
+const folders = process.argv.slice(2);
+const programs = PROGRAMS.filter(
+  ({ main }) => folders.length === 0 || folders.some((folder) => main.startsWith(`${folder}/`)),
+);
+
+for (const { main, args = [], env = {} } of programs) {
   const entry = `${ROOT}/dist/${main}.js`;
   const folder = dirname(entry);
   const outfile = `${folder}/bundle.js`;
