@@ -67,6 +67,51 @@ describe('a transaction', () => {
     expect(await count()).toBe(1);
   });
 
+  it('of prepared statements leaves nothing behind either, and no tenant to the next one', async () => {
+    const database = new Database({ url: stores.url, poolSize: 1 });
+    const put = {
+      name: 'put',
+      text: `INSERT INTO task_messages VALUES ($1::uuid, gen_random_uuid(), 1, '{}') RETURNING tenant_id`,
+    };
+    const divide = { name: 'divide', text: 'SELECT 6 / $1::int AS result' };
+    const all = { name: 'all', text: 'SELECT DISTINCT tenant_id FROM task_messages' };
+    const before = await count();
+    try {
+      for (const by of [1, 2, 0, 3, 0]) {
+        const done = database.tenantQueries(tenantId, [
+          [put, [tenantId]],
+          [divide, [by]],
+          [all, []],
+        ]);
+        if (by === 0) await expect(done).rejects.toThrow('division by zero');
+        else {
+          const mine = { tenant_id: tenantId };
+          expect(await done).toEqual([[mine], [{ result: 6 / by }], [mine]]);
+        }
+        expect(await database.tenantQuery(randomUUID(), all, [])).toEqual([]);
+        await expect(database.tenantQuery(randomUUID(), put, [tenantId])).rejects.toThrow(
+          'row-level security',
+        );
+      }
+      expect(await count()).toBe(before + 3);
+    } finally {
+      await database.close();
+    }
+  });
+
+  it('gets arrays as they are', async () => {
+    const statement = {
+      name: 'arrays',
+      text: 'SELECT $1::text[] AS texts, $2::float8[] AS numbers, $3::bool[] AS bools',
+    };
+    const texts = ['', 'NULL', null, 'a,b', '{"x": 1}', '\\', '"', "'", '\n\t ', 'é😀', '\\"'];
+    const numbers = [1, -2.5, 1e21, null];
+    const [row] = await stores.database.systemQuery(statement, [texts, numbers, [true, null, false]]);
+    expect(row).toEqual({ texts, numbers, bools: [true, null, false] });
+    const [empty] = await stores.database.systemQuery(statement, [[], undefined, []]);
+    expect(empty).toEqual({ texts: [], numbers: null, bools: [] });
+  });
+
   it('prepares a named statement again that failed the first time', async () => {
     const statement = { name: 'fragile', text: 'SELECT 1 / $1::int AS result' };
     await expect(stores.database.systemQuery(statement, [0])).rejects.toThrow('division by zero');
@@ -115,6 +160,24 @@ describe('a lost connection', () => {
     const input = newTask();
     await stores.tasks.create(input).catch(async () => stores.tasks.create(input));
     expect(await stores.tasks.get(input.tenantId, input.task.id)).toBeDefined();
+  });
+
+  it('is not given to the next caller after prepared statements', async () => {
+    const database = new Database({ url: stores.url, poolSize: 1 });
+    const sleep = { name: 'sleep', text: 'SELECT pg_sleep($1::int)' };
+    try {
+      await database.systemQuery(sleep, [0]);
+      for (let i = 0; i < 3; i++) {
+        const failure = database.systemQuery(sleep, [60]).catch((error: unknown) => error);
+        await sleeping();
+        await cut();
+        expect(await failure).toBeInstanceOf(DatabaseUnavailableError);
+        await database.systemQuery(sleep, [0]);
+        await database.systemQuery(sleep, [0]);
+      }
+    } finally {
+      await database.close();
+    }
   });
 
   it('is noticed in the middle of a transaction', async () => {

@@ -49,6 +49,15 @@ export const beginIn = (scope: string, systemKey: string | undefined, mode = '')
     : [{ text: `BEGIN ${mode}; SET LOCAL baton.tenant = '${scope}'` }];
 
 /**
+ * The prepared statement that enters a scope for the rest of a transaction.
+ * @param systemKey DATABASE_SYSTEM_KEY
+ */
+export const scopeOf = (scope: string, systemKey: string | undefined): QueryConfig & { values: string[] } =>
+  scope === SYSTEM_SCOPE
+    ? systemScope(systemKey)
+    : { name: 'tenant-scope', text: `SELECT set_config('baton.tenant', $1, true)`, values: [scope] };
+
+/**
  * The role of DATABASE_URL is not bound by row-level security. The message is one plain sentence with the remedy,
  * shown as it is.
  */
