@@ -6,14 +6,7 @@ import { isLockTimeout } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { AppendBatch, ClaimedRun } from '../tasks/records.js';
 import { artifactKey } from '../tasks/task-content.js';
-import {
-  artifactsJson,
-  INLINE_BYTES,
-  type NewStatus,
-  statusEvent,
-  statusNow,
-  type TaskRow,
-} from '../tasks/task-row.js';
+import { artifactsJson, INLINE_BYTES, type NewStatus, statusEvent, statusNow } from '../tasks/task-row.js';
 import {
   APPEND,
   type AppendedRow,
@@ -180,31 +173,45 @@ const versionStatement = (versions: readonly NewVersion[]): [Statement, Values] 
 function claimedOf(row: ClaimedRow, { status, at }: NewStatus): Claimed {
   const { attempt, started, last_sequence: sequence, message } = row;
   const payload = statusEvent(row.id, row.context_id, status);
-  const task: TaskRow = {
-    ...row,
+  // Field by field: two spreads of so many members take five times as long as this, and a tenth of all memory of a turn.
+  const task = message && {
+    id: row.id,
+    agent_id: row.agent_id,
+    owner: row.owner,
+    context_id: row.context_id,
     state: TaskState.TASK_STATE_WORKING,
     status_at: at,
     status: TaskStatus.toJSON(status) as object,
+    metadata: row.metadata,
+    metadata_cut: row.metadata_cut,
+    last_sequence: sequence,
     outcome: null,
-    history: { messages: message ? [message] : [], from: 1, bytes: row.message_bytes, rows: 1 },
+    size: row.size,
+    history: { messages: [message], from: 1, bytes: row.message_bytes, rows: 1 },
     artifacts: [],
     artifacts_bytes: 0,
     artifacts_sequence: 1,
     replaced: false,
     tail: { events: [], to: null, bytes: null, rows: 0 },
+    message,
+    start_sequence: row.start_sequence,
+    extensions: row.extensions,
+    traceparent: row.traceparent,
+    parent_task_id: row.parent_task_id,
+    push_configs: row.push_configs,
+    error_detail: row.error_detail,
+    waited_seconds: row.waited_seconds,
   };
   return {
     attempt,
     workingEvent: started ? { sequence, payload } : null,
-    task: message ? { ...row, ...task, message } : undefined,
+    task: task ?? undefined,
   };
 }
 
 /** The statement that appends these batches. Each is of another task. */
 export function appendStatement(tenantId: string, batches: readonly NewBatch[]): [Statement, Values] {
-  const events = batches.flatMap((batch, i) =>
-    batch.events.map((event, j) => ({ ...event, batch: i + 1, position: j + 1 })),
-  );
+  const events = batches.flatMap((batch) => batch.events);
   const said = events.flatMap(({ payload }, i) => {
     const message = statusOf(payload)?.message;
     return message ? [{ event: i + 1, json: JSON.stringify(Message.toJSON(message)) }] : [];
@@ -228,8 +235,8 @@ export function appendStatement(tenantId: string, batches: readonly NewBatch[]):
     ofEach(({ end }) => end?.runState),
     ofEach(({ end }) => end?.error),
     jsonArray(events),
-    events.map(({ batch }) => batch),
-    events.map(({ position }) => position),
+    batches.flatMap((batch, i) => batch.events.map(() => i + 1)),
+    batches.flatMap((batch) => batch.events.map((_, i) => i + 1)),
     batches.flatMap((batch) => keysOf(batch.events)),
     startsOf(events),
     said.map(({ event }) => event),
@@ -254,7 +261,7 @@ export function newBatch(
   const isSmall = artifacts !== undefined && Buffer.byteLength(artifacts) <= INLINE_BYTES;
   return {
     ...{ tenantId, taskId, runId, attempt, head: afterSequence, events, metadata },
-    bytes: Buffer.byteLength(jsonArray(events)),
+    bytes: events.reduce((sum, { json }) => sum + Buffer.byteLength(json) + ','.length, '['.length),
     status: statuses.findLast((status) => status !== undefined),
     end: end && {
       artifacts: isSmall ? artifacts : undefined,

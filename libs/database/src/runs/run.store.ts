@@ -51,9 +51,17 @@ export class RunStore {
     if (!claimed || !task) return undefined;
     const { attempt, workingEvent } = claimed;
     const content = await this.contentFor(tenantId, task, attempt);
+    const { owner, snapshot, artifactsAtStart, artifactsAreWhole } = content;
     return {
-      ...{ tenantId, taskId: task.id, runId, attempt, agentId: task.agent_id },
-      ...content,
+      tenantId,
+      taskId: task.id,
+      runId,
+      attempt,
+      agentId: task.agent_id,
+      owner,
+      snapshot,
+      artifactsAtStart,
+      artifactsAreWhole,
       message: Message.fromJSON(task.message),
       startSequence: task.start_sequence,
       logged: { events: task.last_sequence, bytes: task.size },
