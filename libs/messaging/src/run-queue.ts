@@ -1,5 +1,6 @@
 import type { IQueueBackend, JobsOptions } from 'bullmq';
 import { randomUUID } from 'node:crypto';
+import { setImmediate as turnOfLoop } from 'node:timers/promises';
 import type { Consumer, RunHandler, RunJob } from './messaging.js';
 import { decodeJob, jobIdOf, JobQueue, type Pace, type QueueDriver } from './queues.js';
 import type { QuietLog } from './channels.js';
@@ -139,6 +140,9 @@ class RunSlots {
     // In a new job: this one is still there, and its id with it.
     if (rest.length > 0) await this.giveBack(rest);
     await Promise.all(claims);
+    // The end of a job is a millisecond of work that nobody waits for: first the runs write what they have.
+    await turnOfLoop();
+    await turnOfLoop();
     while (this.isFull && !this.isClosed) await this.change('jobs');
   }
 
