@@ -139,7 +139,10 @@ describeConsole('agents in the console', () => {
 
   it('are disabled and enabled', async () => {
     const page = await baton.open({ token: tenant.token, path: '/agents/mine' });
-    await page.getByRole('button', { name: 'Disable' }).click();
+    await page.getByRole('button', { name: 'Disable mine' }).click();
+    await page.getByRole('dialog').getByText('It takes no new messages').waitFor();
+    await baton.expectAccessible(page);
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
     await page.getByRole('button', { name: 'Enable' }).waitFor();
     expect(await stored()).toMatchObject({ enabled: false });
     await page.getByRole('button', { name: 'Enable' }).click();
@@ -157,5 +160,15 @@ describeConsole('agents in the console', () => {
     await page.getByRole('tab', { name: 'Versions' }).click();
     await page.getByRole('table', { name: 'Versions' }).waitFor();
     expect(await page.getByRole('button', { name: /^Restore/ }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: /^Delete/ }).count()).toBe(0);
+  });
+
+  it('are deleted after a question', async () => {
+    const page = await baton.open({ token: tenant.token, path: '/agents/mine' });
+    await page.getByRole('button', { name: 'Delete mine' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.waitForURL(/\/console\/agents$/);
+    await page.getByRole('table', { name: 'Agents' }).getByRole('link', { name: 'echo' }).waitFor();
+    expect(await page.getByRole('link', { name: 'mine' }).count()).toBe(0);
   });
 });

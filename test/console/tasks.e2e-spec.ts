@@ -1,5 +1,8 @@
 import type { Page } from 'playwright-core';
 import { Client } from 'pg';
+import { type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
+import { textTool } from '../support/mcp-server/script.js';
+import { ModelProvider, type ModelRequest, type Reply } from '../support/model-provider/model-provider.js';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
@@ -19,20 +22,42 @@ describeConsole('tasks in the console', () => {
   let tenant: TestTenant;
   let other: TestTenant;
   let caller: RawCaller;
+  let provider: ModelProvider;
+  let tools: TestMcpServer;
   beforeAll(async () => {
-    baton = await ConsoleStack.start();
+    [baton, provider, tools] = await Promise.all([
+      ConsoleStack.start({ env: { OUTBOUND_ALLOW: '127.0.0.1' } }),
+      ModelProvider.start(),
+      startMcpServer({ tools: [textTool('sign', 'signed')] }),
+    ]);
     tenant = await baton.stack.createTenant();
     other = await baton.stack.createTenant();
     caller = new RawCaller(baton.stack.url(0), tenant.token);
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
+  afterAll(async () => {
+    await baton.stop();
+    await Promise.all([provider.stop(), tools.stop()]);
+  });
 
   const send = async (text: string, more: { metadata?: object } = {}): Promise<string> => {
     const { result } = await caller.call('SendMessage', sendParams(text, more));
     return (result as { task: { id: string } }).task.id;
   };
   const openTask = (id: string): Promise<Page> => baton.open({ token: tenant.token, path: `/tasks/${id}` });
+
+  const createAgent = async (slug: string, settings: object): Promise<void> => {
+    const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+    const config = {
+      model: 'openai-compatible/m',
+      baseUrl: provider.url,
+      prompt: `You are ${slug}.`,
+      ...settings,
+    };
+    const body = JSON.stringify({ slug, name: slug, description: `The ${slug}`, runtime: 'llm', config });
+    const response = await fetch(`${baton.url}/v1/agents`, { method: 'POST', headers, body });
+    if (!response.ok) throw new Error(await response.text());
+  };
 
   it('teach how a task begins, and show it as soon as it has begun', async () => {
     const page = await baton.open({ token: tenant.token, path: '/tasks' });
@@ -79,6 +104,89 @@ describeConsole('tasks in the console', () => {
     const runs = page.getByRole('table', { name: 'Runs of the task' });
     await runs.getByRole('cell', { name: 'succeeded' }).nth(1).waitFor();
     expect(await page.getByLabel('Your answer').count()).toBe(0);
+  });
+
+  it('have calls of tools approved and refused in place', async () => {
+    provider.answer(signing);
+    const mcp = [{ name: 'desk', url: tools.url, allow: ['sign'], approval: ['sign'] }];
+    await createAgent('signer', { tools: { mcp } });
+    const signer = new RawCaller(baton.stack.url(0, 'signer'), tenant.token);
+    const ask = async () => {
+      const { result } = await signer.call('SendMessage', sendParams('sign page 3'));
+      return openTask((result as { task: { id: string } }).task.id);
+    };
+    const approved = await ask();
+    await approved.getByText('May it call').waitFor();
+    await baton.expectAccessible(approved);
+    expect(tools.calls).toEqual([]);
+    await approved.getByRole('button', { name: 'Approve desk_sign' }).click();
+    await approved.getByText('The task has ended.').waitFor();
+    await approved.getByText('The tool says: signed').first().waitFor();
+    expect(tools.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
+
+    const refused = await ask();
+    await refused.getByLabel('Reason of a refusal').fill('Page 3 is a draft');
+    await refused.getByRole('button', { name: 'Reject desk_sign' }).click();
+    await refused.getByText('The task has ended.').waitFor();
+    await refused
+      .getByText(/The tool says: .*Page 3 is a draft/)
+      .first()
+      .waitFor();
+    expect(tools.calls).toHaveLength(1);
+
+    // A lead asks the signer, and the page of its task has the whole tree.
+    await createAgent('lead', { agents: ['signer'] });
+    const lead = new RawCaller(baton.stack.url(0, 'lead'), tenant.token);
+    const { result } = await lead.call('SendMessage', sendParams('have page 3 signed'));
+    const tree = await openTask((result as { task: { id: string } }).task.id);
+    await tree.getByRole('list', { name: 'Child tasks', exact: true }).getByText('signer').waitFor();
+    await baton.expectAccessible(tree);
+
+    const usage = await baton.open({ token: tenant.token, path: '/usage' });
+    await usage.getByLabel('By').selectOption('agent');
+    // Not the id that the API has.
+    await usage.getByRole('cell', { name: 'signer', exact: true }).waitFor();
+  });
+
+  it('are found by their text at the server, and by their context', async () => {
+    const searcher = await baton.stack.createTenant();
+    const caller = new RawCaller(baton.stack.url(0), searcher.token);
+    const ids: string[] = [];
+    for (const text of ['Where is parcel 4711?', 'Where is parcel 4712?']) {
+      const { result } = await caller.call('SendMessage', sendParams(text));
+      ids.push((result as { task: { id: string } }).task.id);
+    }
+    const page = await baton.open({ token: searcher.token, path: '/tasks' });
+    await page.getByText('2 tasks', { exact: true }).waitFor();
+    await page.getByLabel('Search').fill('PARCEL 4711');
+    await page.getByText('1 tasks found in the newest 2').waitFor();
+    await page.getByRole('link', { name: ids[0]! }).waitFor();
+    expect(await page.getByRole('link', { name: ids[1]! }).count()).toBe(0);
+    expect(new URL(page.url()).searchParams.get('text')).toBe('PARCEL 4711');
+    await baton.expectAccessible(page);
+    await page.getByLabel('Search').fill('nobody wrote this');
+    await page.getByRole('heading', { name: 'No task is like this' }).waitFor();
+    await page.getByRole('link', { name: 'Clear' }).click();
+    await page.getByRole('link', { name: 'Tasks of the context' }).nth(1).click();
+    await page.getByText('1 tasks', { exact: true }).waitFor();
+    expect(await page.getByLabel('Context', { exact: true }).inputValue()).toMatch(/.+/);
+  });
+
+  it('are compared with another task of the agent', async () => {
+    const one = await send('the first text');
+    const two = await send('the second text');
+    const page = await openTask(one);
+    await page.getByRole('link', { name: 'Compare' }).click();
+    await page.getByRole('heading', { name: 'Choose the other task' }).waitFor();
+    await page.getByLabel('Other task of the agent').selectOption(two);
+    const row = (name: string) =>
+      page.getByRole('row').filter({ has: page.getByRole('rowheader', { name }) });
+    await row('Input').getByText('differs').waitFor();
+    await row('Input').getByText('the second text').waitFor();
+    await row('Output').getByText('the first text').waitFor();
+    expect(await row('State').getByText('differs').count()).toBe(0);
+    await page.waitForURL((url) => url.searchParams.get('with') === two);
+    await baton.expectAccessible(page);
   });
 
   it('are taken up again where they were when the connection is cut', async () => {
@@ -163,6 +271,16 @@ async function writeConsole(databaseUrl: string, taskId: string, lines: number):
   } finally {
     await client.end();
   }
+}
+
+/** A model that signs, and then says what came of it. */
+function signing({ body }: ModelRequest): Reply {
+  const messages = body.messages as { role: string; content: unknown }[];
+  const results = messages.filter(({ role }) => role === 'tool');
+  if (results.length > 0) return { text: `The tool says: ${String(results.at(-1)!.content)}` };
+  if (JSON.stringify(messages[0]).includes('You are lead'))
+    return { calls: [{ name: 'ask_signer', input: { message: 'sign page 3' } }] };
+  return { calls: [{ name: 'desk_sign', input: { page: 3 } }] };
 }
 
 /** Finished tasks of a tenant; every fifth has failed. */

@@ -65,20 +65,28 @@ describeConsole('the pages of a tenant', () => {
     await dialog(page).getByRole('button', { name: 'Create token' }).click();
     const secret = await dialog(page).getByLabel('Secret', { exact: true }).textContent();
     await baton.expectAccessible(page);
-    const whoami = () => fetch(`${baton.url}/v1/whoami`, { headers: { authorization: `Bearer ${secret!}` } });
+    const whoami = (token = secret!) =>
+      fetch(`${baton.url}/v1/whoami`, { headers: { authorization: `Bearer ${token}` } });
     expect(await (await whoami()).json()).toMatchObject({ scopes: ['agents:call'] });
     await dialog(page).getByRole('button', { name: 'Done' }).click();
     await row(page, 'for the shop').getByText('active').waitFor();
     expect(await page.content()).not.toContain(secret!);
     await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Rotate for the shop' }).click();
+    await dialog(page).getByLabel('The secret of before').fill('0');
+    await dialog(page).getByRole('button', { name: 'Rotate' }).click();
+    const next = await dialog(page).getByLabel('Secret', { exact: true }).textContent();
+    await dialog(page).getByRole('button', { name: 'Done' }).click();
+    expect((await whoami()).status).toBe(401);
+    expect((await whoami(next!)).status).toBe(200);
     await page.getByRole('button', { name: 'Revoke for the shop' }).click();
     await dialog(page).getByText('are refused at once').waitFor();
     await dialog(page).getByRole('button', { name: 'Revoke' }).click();
     await row(page, 'for the shop').getByText('revoked').waitFor();
-    expect((await whoami()).status).toBe(401);
+    expect((await whoami(next!)).status).toBe(401);
   });
 
-  it('create webhooks, test them, and delete them', async () => {
+  it('create webhooks, change them, give them a new secret, and delete them', async () => {
     const page = await open('/webhooks', 'Webhooks');
     await page.getByRole('heading', { name: 'No webhooks yet' }).waitFor();
     await page.getByRole('button', { name: 'Create webhook' }).click();
@@ -90,12 +98,25 @@ describeConsole('the pages of a tenant', () => {
     await dialog(page).getByRole('button', { name: 'Done' }).click();
     await row(page, '1.1.1.1').getByText('completed').waitFor();
     await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Edit https://1.1.1.1/baton' }).click();
+    expect(await dialog(page).getByLabel('completed').isChecked()).toBe(true);
+    await dialog(page).getByLabel('completed').uncheck();
+    await dialog(page).getByLabel('failed').check();
+    await dialog(page).getByLabel('Enabled').uncheck();
+    await baton.expectAccessible(page);
+    await dialog(page).getByRole('button', { name: 'Edit' }).click();
+    await row(page, '1.1.1.1').getByText('failed').waitFor();
+    await row(page, '1.1.1.1').getByText('disabled').waitFor();
+    await page.getByRole('button', { name: 'Rotate secret https://1.1.1.1/baton' }).click();
+    await dialog(page).getByRole('button', { name: 'Rotate secret' }).click();
+    expect(await dialog(page).getByLabel('Secret', { exact: true }).textContent()).toMatch(/^whsec_/);
+    await dialog(page).getByRole('button', { name: 'Done' }).click();
     await page.getByRole('button', { name: 'Delete https://1.1.1.1/baton' }).click();
     await dialog(page).getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'No webhooks yet' }).waitFor();
   });
 
-  it('create schedules, run, pause and delete them', async () => {
+  it('create schedules, run, change, pause and delete them', async () => {
     const page = await open('/schedules', 'Schedules');
     await page.getByRole('heading', { name: 'No schedules yet' }).waitFor();
     await page.getByRole('button', { name: 'Create schedule' }).click();
@@ -111,6 +132,11 @@ describeConsole('the pages of a tenant', () => {
     await page.getByRole('button', { name: 'Pause nightly' }).click();
     await row(page, 'nightly').getByText('paused').waitFor();
     await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Edit nightly' }).click();
+    expect(await dialog(page).getByLabel('Message').inputValue()).toBe('Make the report');
+    await dialog(page).getByLabel('Times').fill('0 4 * * *');
+    await dialog(page).getByRole('button', { name: 'Edit' }).click();
+    await row(page, 'nightly').getByText('0 4 * * *').waitFor();
     await page.getByRole('button', { name: 'Delete nightly' }).click();
     await dialog(page).getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'No schedules yet' }).waitFor();

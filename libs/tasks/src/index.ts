@@ -42,6 +42,7 @@ export type {
   CatalogEntry,
   DeadLetter,
   DeadPush,
+  Descendant,
   TaskRelations,
   TrustedIssuer,
   KnownWorker,

@@ -136,7 +136,15 @@ export interface FakeApi {
   /** What requests are made of. */
   listing: Pick<
     RequestListing,
-    'list' | 'relations' | 'lastError' | 'runs' | 'steps' | 'consoleLines' | 'usage'
+    | 'list'
+    | 'search'
+    | 'relations'
+    | 'descendants'
+    | 'lastError'
+    | 'runs'
+    | 'steps'
+    | 'consoleLines'
+    | 'usage'
   >;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
@@ -252,6 +260,8 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     steps: async () => [],
     consoleLines: async () => [],
     usage: async () => ({ sums: [], isWhole: true }),
+    descendants: async () => [],
+    search: async () => ({ tasks: [], searched: 0 }),
     list: async () => ({ tasks: [], more: false }),
     relations: async () => ({
       owner: null,
@@ -411,7 +421,9 @@ function tasksModule({
         provide: RequestListing,
         useValue: {
           list: (...page: Parameters<RequestListing['list']>) => listing.list(...page),
+          search: (...page: Parameters<RequestListing['search']>) => listing.search(...page),
           relations: (...of: Parameters<RequestListing['relations']>) => listing.relations(...of),
+          descendants: (...of: Parameters<RequestListing['descendants']>) => listing.descendants(...of),
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
           steps: (...of: Parameters<RequestListing['steps']>) => listing.steps(...of),
           consoleLines: (...of: Parameters<RequestListing['consoleLines']>) => listing.consoleLines(...of),

@@ -44,6 +44,7 @@ interface ListOptions extends Options {
   agent?: string;
   context?: string;
   since?: string;
+  search?: string;
   limit: string;
 }
 
@@ -65,6 +66,10 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .option('--agent <agent>', 'only of this agent: its slug or id')
     .option('--context <id>', 'only of this context; needs --agent')
     .option('--since <when>', 'only with a status since then: 2h, 7d, or a time')
+    .option(
+      '--search <text>',
+      'only with this text in the first message, or in the id of the context or task',
+    )
     .option('--limit <number>', `most tasks to print, up to ${MAX_LISTED}`, '50')
     .action((options: ListOptions) => list(cli, options));
   ofTask('show', 'show a task: its state, answer, usage, relations, steps, and the last error of its agent')
@@ -97,12 +102,13 @@ const clientOf = (cli: Cli, options: Options): RequestsClient =>
   new RequestsClient(ApiClient.of(cli, options));
 
 async function list(cli: Cli, options: ListOptions): Promise<void> {
-  const { state, agent, context, since, limit } = options;
+  const { state, agent, context, since, search, limit } = options;
   const query = {
     ...(state !== undefined && { state }),
     ...(agent !== undefined && { agent }),
     ...(context !== undefined && { context_id: context }),
     ...(since !== undefined && { since: sinceOf(since).toISOString() }),
+    ...(search !== undefined && { q: search }),
   };
   const client = clientOf(cli, options);
   const found = await client.list(query, parseCount('--limit', limit, MAX_LISTED));

@@ -3,8 +3,12 @@ import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { ErrorView } from './error-view';
+import { SecretOnce } from './form-button';
 
-/** A button for what cannot be undone. It asks first, says what will happen, and shows what went wrong. */
+/**
+ * A button for what cannot be undone. It asks first, says what will happen, and shows what went wrong.
+ * @param act resolves with a text if it has made a secret, which is shown once
+ */
 export function ConfirmButton({
   label,
   question,
@@ -26,11 +30,15 @@ export function ConfirmButton({
   const client = useQueryClient();
   const mutation = useMutation({
     mutationFn: act,
-    onSuccess: async () => {
-      close();
+    onSuccess: async (made) => {
+      if (typeof made !== 'string') close();
       await client.invalidateQueries();
     },
   });
+  const end = (): void => {
+    close();
+    mutation.reset();
+  };
   return (
     <>
       <Button size="compact-sm" variant="default" {...button} onClick={open} aria-label={`${label} ${name}`}>
@@ -38,25 +46,30 @@ export function ConfirmButton({
       </Button>
       <Modal
         opened={isOpen}
-        onClose={close}
+        onClose={end}
         title={question}
+        closeOnClickOutside={typeof mutation.data !== 'string'}
         closeButtonProps={{ 'aria-label': 'Close' }}
         transitionProps={{ duration: 0 }}
       >
-        <Stack>
-          <Text size="sm" component="div">
-            {children}
-          </Text>
-          {mutation.error && <ErrorView error={mutation.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button color="red" loading={mutation.isPending} onClick={() => mutation.mutate()}>
-              {label}
-            </Button>
-          </Group>
-        </Stack>
+        {typeof mutation.data === 'string' ? (
+          <SecretOnce secret={mutation.data} onClose={end} />
+        ) : (
+          <Stack>
+            <Text size="sm" component="div">
+              {children}
+            </Text>
+            {mutation.error && <ErrorView error={mutation.error} />}
+            <Group justify="flex-end">
+              <Button variant="default" onClick={end}>
+                Cancel
+              </Button>
+              <Button color="red" loading={mutation.isPending} onClick={() => mutation.mutate()}>
+                {label}
+              </Button>
+            </Group>
+          </Stack>
+        )}
       </Modal>
     </>
   );

@@ -6,16 +6,19 @@ import { ErrorView } from './error-view';
 
 /**
  * A button that opens a form. `submit` sends what was filled in.
+ * @param name of the thing that a button in a row is about, for screen readers. The button is small then
  * @param submit resolves with a secret that is shown once, or with nothing
  */
 export function FormButton({
   label,
   title,
+  name,
   children,
   submit,
 }: {
   label: string;
   title: string;
+  name?: string;
   children: ReactNode;
   submit: (fields: FormData) => Promise<string | undefined>;
 }) {
@@ -34,7 +37,13 @@ export function FormButton({
   };
   return (
     <>
-      <Button onClick={open}>{label}</Button>
+      {name === undefined ? (
+        <Button onClick={open}>{label}</Button>
+      ) : (
+        <Button size="compact-sm" variant="default" onClick={open} aria-label={`${label} ${name}`}>
+          {label}
+        </Button>
+      )}
       <Modal
         opened={isOpen}
         onClose={end}
@@ -72,7 +81,7 @@ export function FormButton({
 }
 
 /** A secret that the server shows once. */
-function SecretOnce({ secret, onClose }: { secret: string; onClose: () => void }) {
+export function SecretOnce({ secret, onClose }: { secret: string; onClose: () => void }) {
   return (
     <Stack>
       <Alert variant="default" title="Copy it now">

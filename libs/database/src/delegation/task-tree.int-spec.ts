@@ -205,6 +205,15 @@ describe('a child', () => {
     });
     const stranger = randomUUID();
     expect(await taskTree.ancestors(stranger, leaf.taskId)).toEqual([]);
+    const sibling = await startChild(root);
+    expect(await taskTree.descendants(root.tenantId, root.taskId)).toEqual(
+      [middle, sibling, leaf].map(({ taskId }, index) => ({
+        ...{ taskId, parentTaskId: [root, root, middle][index]!.taskId, agentId: 'echo', owner: null },
+        state: TASK_STATE_WORKING,
+      })),
+    );
+    expect(await taskTree.descendants(root.tenantId, leaf.taskId)).toEqual([]);
+    expect(await taskTree.descendants(stranger, root.taskId)).toEqual([]);
     expect(await taskTree.find(stranger, middle.taskId)).toEqual({
       ...{ owner: null, parentTaskId: null, childTaskIds: [], agentVersion: null, events: 0 },
     });

@@ -1,9 +1,9 @@
 import { keyOfTenant } from '../connection/row-security.js';
-import { isUuid } from '@baton/a2a';
+import { isUuid, type TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import type { RunKey } from '../dispatch/run-key.js';
-import type { Ancestor, TaskRelations } from '../tasks/records.js';
+import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
 interface AncestorRow {
@@ -60,6 +60,33 @@ SELECT t.owner, t.parent_task_id, t.last_sequence, ARRAY(
 ) AS agent_version
 FROM tasks t WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2`,
 };
+
+/** Descendants of a task that are shown. */
+const MAX_DESCENDANTS = 500;
+
+/** All below a task, the nearest first: $1 tenant $2 task */
+const DESCENDANTS: Statement = {
+  name: 'task-descendants',
+  text: `
+WITH RECURSIVE below AS (
+  SELECT id, parent_task_id, agent_id, owner, state, 1 AS depth FROM tasks
+  WHERE tenant_id = ${keyOfTenant('$1')} AND parent_task_id = $2
+  UNION ALL
+  SELECT c.id, c.parent_task_id, c.agent_id, c.owner, c.state, below.depth + 1 FROM below, LATERAL (
+    SELECT id, parent_task_id, agent_id, owner, state FROM tasks
+    WHERE tenant_id = ${keyOfTenant('$1')} AND parent_task_id = below.id ORDER BY created_at, id LIMIT ${MAX_DESCENDANTS}
+  ) c WHERE below.depth < ${MAX_ANCESTORS}
+)
+SELECT id, parent_task_id, agent_id, owner, state FROM below LIMIT ${MAX_DESCENDANTS}`,
+};
+
+interface DescendantRow {
+  id: string;
+  parent_task_id: string;
+  agent_id: string;
+  owner: string | null;
+  state: TaskState;
+}
 
 /** $1 tenant $2 parent */
 export const OPEN_CHILDREN: Statement = {
@@ -186,6 +213,16 @@ export class TaskTreeStore {
       agentVersion: row?.agent_version ?? null,
       events: row?.last_sequence ?? 0,
     };
+  }
+
+  /** The tasks below a task: its children, their children and so on, the nearest first, at most 500. */
+  async descendants(tenantId: string, taskId: string): Promise<Descendant[]> {
+    if (!isUuid(taskId)) return [];
+    const rows = await this.database.tenantQuery<DescendantRow>(tenantId, DESCENDANTS, [tenantId, taskId]);
+    return rows.map((row) => ({
+      ...{ taskId: row.id, parentTaskId: row.parent_task_id, agentId: row.agent_id },
+      ...{ owner: row.owner, state: row.state },
+    }));
   }
 
   /** The children of a task that have not ended, those included that wait for input. */

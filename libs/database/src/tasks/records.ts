@@ -259,6 +259,16 @@ export interface TaskRelations {
   events: number;
 }
 
+/** A task below another one. */
+export interface Descendant {
+  taskId: string;
+  parentTaskId: string;
+  agentId: string;
+  /** As in `StoredTask`. */
+  owner: string | null;
+  state: TaskState;
+}
+
 /** For how long a tenant's tasks stay after they have ended; may be a fraction of a day. */
 export interface Retention {
   tenantId: string;

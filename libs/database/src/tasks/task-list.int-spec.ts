@@ -1,7 +1,17 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { CountCursor, ListedTasks } from '../index.js';
-import { type Stores, chunk, newTask, openStores, saidIn, sql, startTask, texts } from '../stores.fixture.js';
+import {
+  type Stores,
+  chunk,
+  newTask,
+  openStores,
+  saidIn,
+  sql,
+  startTask,
+  textMessage,
+  texts,
+} from '../stores.fixture.js';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -10,6 +20,57 @@ beforeAll(async () => {
 afterAll(async () => stores.close());
 
 const { TASK_STATE_COMPLETED, TASK_STATE_SUBMITTED, TASK_STATE_WORKING } = TaskState;
+
+describe('a search', () => {
+  const search = async (tenantId: string, text: string, more: { pageSize?: number; after?: never } = {}) => {
+    const filter = { tenantId, pageSize: 10, ...more };
+    return stores.tasks.search(filter, text, 100);
+  };
+  const create = async (tenantId: string, text: string, at: number, more: object = {}) => {
+    const status = {
+      state: TASK_STATE_SUBMITTED,
+      message: undefined,
+      timestamp: new Date(1e12 + at).toISOString(),
+    };
+    const made = newTask({ tenantId, ...more, task: { status, history: [textMessage(text)] } });
+    await stores.tasks.create(made);
+    return made.task;
+  };
+  const ids = ({ tasks }: { tasks: { task: { id: string } }[] }) => tasks.map(({ task }) => task.id);
+
+  it('finds the text of the first message, a context and the beginning of an id, and nothing of other tenants', async () => {
+    const tenantId = randomUUID();
+    const order = await create(tenantId, 'Where is Order "4711_a"?', 1);
+    const percent = await create(tenantId, '100 % sure\nreally', 2);
+    await create(randomUUID(), 'Where is Order "4711_a"?', 3);
+    expect(ids(await search(tenantId, 'order "4711_A"'))).toEqual([order.id]);
+    expect(ids(await search(tenantId, '100 %'))).toEqual([percent.id]);
+    expect(ids(await search(tenantId, 'sure\nREALLY'))).toEqual([percent.id]);
+    expect(ids(await search(tenantId, order.id.slice(0, 13)))).toEqual([order.id]);
+    expect(ids(await search(tenantId, order.contextId))).toContain(order.id);
+    // Neither wildcards nor the words of the JSON are in the text.
+    for (const text of ['4711%a', '4711xa', 'order\\', 'messageId', 'ROLE_USER', '"parts"'])
+      expect(await search(tenantId, text)).toEqual({ tasks: [], searched: 2 });
+  });
+
+  it('looks at messages that Postgres has no text for', async () => {
+    const tenantId = randomUUID();
+    const odd = await create(tenantId, 'a\0b \ud800 the Needle', 1);
+    expect(ids(await search(tenantId, 'needle'))).toEqual([odd.id]);
+  });
+
+  it('goes on where it has stopped, and says how far it has looked', async () => {
+    const tenantId = randomUUID();
+    const made: string[] = [];
+    for (let i = 0; i < 6; i++) made.unshift((await create(tenantId, i % 2 ? 'odd' : 'even', i)).id);
+    const first = await search(tenantId, 'even', { pageSize: 2 });
+    expect([ids(first), first.searched]).toEqual([[made[1], made[3]], 4]);
+    const rest = await stores.tasks.search({ tenantId, pageSize: 2, after: first.next }, 'even', 100);
+    expect([ids(rest), rest.searched, rest.next]).toEqual([[made[5]], 2, undefined]);
+    const bounded = await stores.tasks.search({ tenantId, pageSize: 9 }, 'even', 3);
+    expect([ids(bounded), bounded.searched, bounded.next?.taskId]).toEqual([[made[1]], 3, made[2]]);
+  });
+});
 
 describe('a list', () => {
   const filter = (tenantId: string) => ({ tenantId, agentId: 'echo', pageSize: 3, includeArtifacts: false });

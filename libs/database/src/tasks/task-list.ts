@@ -71,16 +71,63 @@ export type ListedTasks = Pick<
 export function pageStatement(
   filter: Omit<TaskFilter, 'historyLength'> & { historyLength: number | null },
 ): Call {
-  const where = matching(filter, 'id');
-  if (filter.after) {
-    const { statusAt, taskId } = filter.after;
-    where.add(`(t.status_at, t.id) < (${where.value(statusAt)}::timestamptz, ${where.value(taskId)}::uuid)`);
-  }
+  const where = pageConditions(filter);
   const limit = where.value(filter.pageSize + 1);
   const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
   const text = `SELECT ${columns}, t.created_at FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text }, where.values];
+}
+
+/** The conditions of a list after the last row of the page before. */
+function pageConditions(filter: ListedTasks & Pick<TaskFilter, 'after'>): Conditions {
+  const where = matching(filter, 'id');
+  if (filter.after) {
+    const { statusAt, taskId } = filter.after;
+    where.add(`(t.status_at, t.id) < (${where.value(statusAt)}::timestamptz, ${where.value(taskId)}::uuid)`);
+  }
+  return where;
+}
+
+/** Most of a message that a search looks at, in bytes as Postgres stores it. Larger ones are not found by their text. */
+const SEARCHED_BYTES = 64 * 1024;
+
+/**
+ * The next tasks of a list, the newest first, at most `slice`: for each whether the text is in the text of its first message
+ * or in the id of its context, or begins its id. Upper and lower case are the same. No index serves it, so that a send costs
+ * nothing more: it reads `slice` rows of messages. JSON with escapes such as `\u0000` is compared as it stands, because
+ * Postgres has no text for some of them.
+ */
+export function searchStatement(
+  filter: ListedTasks & Pick<TaskFilter, 'after'>,
+  text: string,
+  slice: number,
+): Call {
+  const where = pageConditions(filter);
+  const limit = where.value(slice);
+  const pattern = where.value(`%${likeEscaped(text)}%`);
+  const escaped = where.value(`%${likeEscaped(JSON.stringify(text).slice(1, -1))}%`);
+  const start = where.value(`${likeEscaped(text)}%`);
+  const found = `SELECT t.status_at, t.id, t.id::text ILIKE ${start} OR t.context_id ILIKE ${pattern} OR coalesce((
+      SELECT CASE WHEN pg_column_size(m.message) > ${SEARCHED_BYTES} THEN false
+        WHEN strpos(m.message::text, '\\u') > 0 THEN m.message::text ILIKE ${escaped}
+        WHEN json_typeof(m.message->'parts') <> 'array' THEN false
+        ELSE EXISTS (SELECT FROM json_array_elements(m.message->'parts') AS part WHERE part->>'text' ILIKE ${pattern}) END
+      FROM task_messages m WHERE m.tenant_id = ${TENANT} AND m.task_id = t.id AND m.sequence = 1
+    ), false) AS matches
+  FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
+  ORDER BY t.status_at DESC, t.id DESC`;
+  return [{ text: found }, where.values];
+}
+
+/** `%`, `_` and `\` as they are. */
+const likeEscaped = (text: string): string => text.replaceAll(/[\\%_]/g, String.raw`\$&`);
+
+/** The rows of a page of a search: the tasks with these ids, as a list has them. */
+export function foundStatement(tenantId: string, ids: readonly string[]): Call {
+  const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at FROM tasks t
+  WHERE t.tenant_id = ${TENANT} AND t.id = ANY($2::uuid[]) ORDER BY t.status_at DESC, t.id DESC`;
+  return [{ text }, [tenantId, ids]];
 }
 
 /** Counts the tasks of all pages; null if there are more than every list counts. */

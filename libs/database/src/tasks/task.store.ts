@@ -30,8 +30,10 @@ import {
   type CountCursor,
   countSliceStatement,
   countStatement,
+  foundStatement,
   type ListedTasks,
   pageStatement,
+  searchStatement,
 } from './task-list.js';
 import { type ArtifactPage, type LogSnapshot, TaskReader, type WantedArtifacts } from './task-reader.js';
 import { ALL_STATES, statusNow, type TaskRow } from './task-row.js';
@@ -46,6 +48,10 @@ import {
 
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
+/** Tasks that one statement of a search looks at. */
+const SEARCH_SLICE = 1_000;
+/** A search begins no further statement after this time. */
+const SEARCH_MS = 2_000;
 /** Unless somebody says otherwise. */
 const MAX_READ_BYTES = 16 * 1024 * 1024;
 
@@ -177,6 +183,45 @@ export class TaskStore {
     const tasks = await this.readAll(rows.slice(0, pageSize) as TaskRow[], filter);
     const { total = null } = (counted ?? {}) as { total?: number | null };
     return { tasks, total, more: rows.length > filter.pageSize };
+  }
+
+  /**
+   * Tasks of a list with a text, newest status first: in the text of the first message, in the id of the context, or at the
+   * beginning of the task's id. It looks at no more than `maxSearched` tasks and stops early if that takes long.
+   * @param filter.pageSize most tasks of the answer
+   * @returns the tasks without their contents, how many it has looked at, and where to go on; no `next` = these were all
+   */
+  async search(
+    filter: ListedTasks & Pick<TaskFilter, 'after' | 'pageSize'>,
+    text: string,
+    maxSearched: number,
+  ): Promise<{ tasks: StoredTask[]; searched: number; next?: TaskFilter['after'] }> {
+    const { tenantId, pageSize } = filter;
+    const until = performance.now() + SEARCH_MS;
+    const found: string[] = [];
+    let searched = 0;
+    let next = filter.after;
+    do {
+      const size = Math.min(SEARCH_SLICE, maxSearched - searched);
+      const [statement, values] = searchStatement({ ...filter, after: next }, text, size);
+      type SearchRow = { status_at: Date; id: string; matches: boolean };
+      const rows = await this.database.tenantQuery<SearchRow>(tenantId, statement, values);
+      for (const { status_at: statusAt, id, matches } of rows) {
+        searched += 1;
+        next = { statusAt, taskId: id };
+        if (matches && found.push(id) === pageSize) break;
+      }
+      if (found.length === pageSize) break;
+      if (rows.length < size) next = undefined;
+    } while (next && searched < maxSearched && performance.now() < until);
+    const tasks = found.length > 0 ? await this.readFound(tenantId, found) : [];
+    return { tasks, searched, ...(next && { next }) };
+  }
+
+  private async readFound(tenantId: string, ids: readonly string[]): Promise<StoredTask[]> {
+    const [statement, values] = foundStatement(tenantId, ids);
+    const rows = await this.database.tenantQuery<TaskRow>(tenantId, statement, values);
+    return this.readAll(rows, { tenantId, historyLength: 0 });
   }
 
   /**

@@ -1,7 +1,8 @@
-import { type Reacher, type TaskState, visibleTasks } from '@baton/a2a';
+import { canSee, type Reacher, type TaskState, visibleTasks } from '@baton/a2a';
 import {
   type ConsoleLineRecord,
   ConsoleLineStore,
+  type Descendant,
   JournalStore,
   type StepRecord,
   type TaskRelations,
@@ -35,6 +36,9 @@ export interface RequestFilter {
   owner?: string | undefined;
 }
 
+/** Tasks that one search looks at. */
+const MAX_SEARCHED = 10_000;
+
 const seenBy = (caller: Reacher & { tenantId: string }) => ({
   tenantId: caller.tenantId,
   own: visibleTasks(caller),
@@ -64,6 +68,21 @@ export class RequestListing {
     return this.tasks.list({ ...seenBy(caller), ...filter, pageSize: limit, after, ...shown });
   }
 
+  /**
+   * What the caller sees with a text (`TaskStore.search`). It looks at 10,000 tasks at most.
+   * @returns `searched`: how many it has looked at; `next`: where to go on, if there are more
+   */
+  async search(
+    caller: Reacher & { tenantId: string },
+    page: { limit: number; after?: RequestPosition },
+    text: string,
+    filter: RequestFilter = {},
+  ): Promise<{ tasks: StoredTask[]; searched: number; next?: RequestPosition }> {
+    const { limit, after } = page;
+    const asked = { ...seenBy(caller), ...filter, pageSize: limit, after };
+    return this.tasks.search(asked, text, MAX_SEARCHED);
+  }
+
   /** What the tasks that the caller sees have used, those that were deleted included. */
   async usage(
     caller: Reacher & { tenantId: string },
@@ -85,6 +104,12 @@ export class RequestListing {
   /** The parent and the children of a task. */
   async relations(tenantId: string, taskId: string): Promise<TaskRelations> {
     return this.taskTree.find(tenantId, taskId);
+  }
+
+  /** The tasks below a task that the caller sees, the nearest first, at most 500 (`TaskTreeStore.descendants`). */
+  async descendants(caller: Reacher & { tenantId: string }, taskId: string): Promise<Descendant[]> {
+    const all = await this.taskTree.descendants(caller.tenantId, taskId);
+    return all.filter((each) => canSee(caller, each));
   }
 
   /** The newest runs of a task, at most 100, the newest first. */

@@ -11,6 +11,7 @@ import { approvalsOf } from '@baton/agents';
 import type {
   ArtifactPosition,
   ConsoleLineRecord,
+  Descendant,
   TaskRelations,
   PageOfArtifacts,
   RunErrorRecord,
@@ -55,7 +56,11 @@ export const requestSummary = z
     approvals: z.array(approval).optional().describe('The calls that wait for a person to approve them'),
   })
   .meta({ id: 'RequestSummary' });
-export const requestList = z.object({ requests: z.array(requestSummary), next_cursor: nextCursor });
+export const requestList = z.object({
+  requests: z.array(requestSummary),
+  searched: z.int().optional().describe('With `q`: how many tasks this call has looked at'),
+  next_cursor: nextCursor,
+});
 
 export const runError = z
   .object({
@@ -92,6 +97,15 @@ export const runAnswer = z
   })
   .meta({ id: 'Run' });
 
+const descendant = z
+  .object({
+    request_id: z.string(),
+    parent_id: z.string(),
+    agent_id: z.string(),
+    state: stateSchema.optional(),
+  })
+  .meta({ id: 'Descendant' });
+
 export const requestAnswer = requestSummary
   .extend({
     owner: z
@@ -102,6 +116,11 @@ export const requestAnswer = requestSummary
     agent_version: z.int().nullable(),
     parent_id: z.string().nullable(),
     child_ids: z.array(z.string()),
+    descendants: z
+      .array(descendant)
+      .describe(
+        'Its children, their children and so on, as far as you see them: the nearest first, at most 500',
+      ),
     events: z.int().describe('Number of events in its log'),
     task: a2aSchema('The task'),
     error: runError.nullable().describe("The last error in the agent's code"),
@@ -177,7 +196,7 @@ export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
   { owner, parentTaskId, childTaskIds, agentVersion, events }: TaskRelations,
-): Omit<z.infer<typeof requestAnswer>, 'error' | 'runs' | 'steps'> => ({
+): Omit<z.infer<typeof requestAnswer>, 'error' | 'runs' | 'steps' | 'descendants'> => ({
   ...encodeRequest(task, agentId),
   owner,
   agent_version: agentVersion,
@@ -202,6 +221,18 @@ export const encodeListed = ({
     ...(input + output > 0 && { usage: { input_tokens: input, output_tokens: output } }),
   };
 };
+
+export const encodeDescendant = ({
+  taskId,
+  parentTaskId,
+  agentId,
+  state,
+}: Descendant): z.infer<typeof descendant> => ({
+  request_id: taskId,
+  parent_id: parentTaskId,
+  agent_id: agentId,
+  state: stateName(state),
+});
 
 export const encodeRun = (run: RunRecord): z.infer<typeof runAnswer> => ({
   ...{ run_id: run.runId, state: run.state, attempt: run.attempt, crashes: run.crashes },

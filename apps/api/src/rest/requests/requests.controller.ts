@@ -40,6 +40,7 @@ import {
   consolePage,
   encodeArtifactPage,
   encodeConsoleLine,
+  encodeDescendant,
   encodeEvent,
   encodeListed,
   encodeRequest,
@@ -66,6 +67,8 @@ const SINCE = new QueryPipe(
   },
 );
 
+const MAX_TEXT = 200;
+
 const STATE = new QueryPipe(
   { description: 'Only tasks in this state', schema: { type: 'string', enum: [...STATE_NAMES] } },
   (text, name) => {
@@ -78,6 +81,20 @@ const STATE = new QueryPipe(
 const AGENT = nameQuery('Only tasks of this agent: its slug or id');
 const CONTEXT = nameQuery('Only tasks of this context. Needs `agent`');
 const OWNER = nameQuery('Only tasks that this principal has made: its key');
+const TEXT = new QueryPipe(
+  {
+    description:
+      'Only tasks with this text, in upper or lower case: in the text of the first message (up to 64 KiB), in the id of the ' +
+      'context, or at the beginning of the id. One call looks at the newest 10,000 tasks at most; `next_cursor` goes on',
+    schema: { type: 'string', maxLength: MAX_TEXT },
+  },
+  (text, name) => {
+    if (text === undefined || text.trim() === '') return undefined;
+    // Postgres refuses U+0000 in a text.
+    if (text.length <= MAX_TEXT && !text.includes('\0')) return text.trim();
+    throw ProtocolError.invalidParams(name, `must be a text of at most ${MAX_TEXT} characters`);
+  },
+);
 const SINCE_TIME = timeQuery('Only tasks whose status is not older');
 
 /** A request is a task, in the words of Arbiter's clients. */
@@ -108,6 +125,7 @@ export class RequestsController {
     @Query('context_id', CONTEXT) contextId: string | undefined,
     @Query('since', SINCE_TIME) since: Date | undefined,
     @Query('owner', OWNER) owner: string | undefined,
+    @Query('q', TEXT) text: string | undefined,
   ): Promise<z.infer<typeof requestList>> {
     const caller = callerOf(request);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
@@ -116,13 +134,22 @@ export class RequestsController {
       throw ProtocolError.invalidParams('context_id', 'needs `agent` as well: a context belongs to an agent');
     }
     const agentId = await this.finder.idOf(caller, agent);
-    const { tasks, more } = await this.listing.list(caller, page, {
+    const filter = {
       ...(state !== undefined && { state }),
       ...(agentId !== undefined && { agentId }),
       ...(contextId !== undefined && { contextId }),
       ...(since && { since }),
       ...(owner !== undefined && { owner }),
-    });
+    };
+    if (text !== undefined) {
+      const { tasks, searched, next } = await this.listing.search(caller, page, text, filter);
+      return {
+        requests: tasks.map(encodeListed),
+        searched,
+        next_cursor: next ? encodePageToken(next) : null,
+      };
+    }
+    const { tasks, more } = await this.listing.list(caller, page, filter);
     const last = tasks.at(-1)?.task;
     const statusAt = last?.status?.timestamp;
     return {
@@ -150,10 +177,13 @@ export class RequestsController {
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
     const relations = await this.listing.relations(call.tenantId, id);
+    const hasChildren = relations.childTaskIds.length > 0;
+    const descendants = hasChildren ? await this.listing.descendants(call, id) : [];
     const error = await this.listing.lastError(call.tenantId, id);
     const isAuthor = call.scopes.includes('agents:write') || call.scopes.includes('admin');
     return {
       ...encodeRequestWithTask(task, call.agent.id, relations),
+      descendants: descendants.map(encodeDescendant),
       error: error ? encodeRunError(error, isAuthor) : null,
       ...(isAuthor && { steps: encodeSteps(await this.listing.steps(call.tenantId, id)) }),
       runs: (await this.listing.runs(call.tenantId, id)).map(encodeRun),

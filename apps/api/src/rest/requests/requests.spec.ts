@@ -117,6 +117,23 @@ describe('the requests of a tenant', () => {
     ]);
   });
 
+  it('are searched for a text, as far as the answer says', async () => {
+    const asked: unknown[] = [];
+    const next = { statusAt: new Date('2026-01-31T12:00:00.000Z'), taskId: ID };
+    api.listing.search = async (_caller, page, text, filter) => {
+      asked.push([page, text, filter]);
+      return { tasks: [stored(ID)], searched: 10_000, ...(asked.length === 1 && { next }) };
+    };
+    const first = (await (await ask('?q=%20100%20%25&agent=echo&limit=5')).json()) as { next_cursor: string };
+    expect(first).toMatchObject({ requests: [{ request_id: ID }], searched: 10_000 });
+    const last = await (await ask(`?q=x&cursor=${first.next_cursor}`)).json();
+    expect(last).toMatchObject({ next_cursor: null });
+    expect(asked).toEqual([
+      [{ limit: 5, after: undefined }, '100 %', { agentId: 'echo' }],
+      [{ limit: 50, after: next }, 'x', {}],
+    ]);
+  });
+
   it('say which calls wait for a person', async () => {
     const call = { callId: 'call-1', tool: 'issues_close', description: 'Closes it.', input: { id: 7 } };
     const message = { ...agentMessage({ id: ID, contextId: 'c' }, 'm', [dataPart({ approval: call })]) };
@@ -148,6 +165,8 @@ describe('the requests of a tenant', () => {
     '?since=yesterday',
     '?context_id=c-1',
     '?agent=%00',
+    '?q=%00x',
+    `?q=${'a'.repeat(201)}`,
     `?agent=${'a'.repeat(1001)}`,
     `/${ID}/events?since_seq=x`,
     `/${ID}/artifacts?cursor=x`,

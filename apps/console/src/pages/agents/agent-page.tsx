@@ -1,13 +1,14 @@
 import { Alert, Button, Code, Group, List, Skeleton, Stack, Tabs, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { CodeEditor } from '../../components/code-editor';
+import { ConfirmButton } from '../../components/confirm-button';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { useCaller } from '../../session/caller';
 import { AgentCard } from './agent-card';
 import { AgentVersions } from './agent-versions';
-import { type Agent, agentQuery, documentText, secretNames, setEnabled } from './agents-api';
+import { type Agent, agentQuery, deleteAgent, documentText, secretNames, setEnabled } from './agents-api';
 import { EnabledBadge } from './agents-page';
 import type { AgentTab } from './routes';
 
@@ -77,8 +78,9 @@ export function AgentPage() {
 function Actions({ agent, etag }: { agent: Agent; etag: string | undefined }) {
   const { can } = useCaller();
   const queries = useQueryClient();
+  const navigate = useNavigate();
   const toggle = useMutation({
-    mutationFn: () => setEnabled(agent.slug, !agent.enabled, etag),
+    mutationFn: () => setEnabled(agent.slug, true, etag),
     onSettled: () => queries.invalidateQueries({ queryKey: ['agents'] }),
   });
   const mayChange = can('agents:write') && agent.origin === 'catalog';
@@ -87,9 +89,33 @@ function Actions({ agent, etag }: { agent: Agent; etag: string | undefined }) {
       {toggle.error && <ErrorView error={toggle.error} />}
       {mayChange && (
         <>
-          <Button size="xs" variant="default" loading={toggle.isPending} onClick={() => toggle.mutate()}>
-            {agent.enabled ? 'Disable' : 'Enable'}
-          </Button>
+          {agent.enabled ? (
+            <ConfirmButton
+              size="xs"
+              label="Disable"
+              name={agent.slug}
+              question={`Disable the agent ${agent.slug}?`}
+              act={() => setEnabled(agent.slug, false, etag)}
+            >
+              It takes no new messages. Its running tasks go on to their end.
+            </ConfirmButton>
+          ) : (
+            <Button size="xs" variant="default" loading={toggle.isPending} onClick={() => toggle.mutate()}>
+              Enable
+            </Button>
+          )}
+          <ConfirmButton
+            size="xs"
+            label="Delete"
+            name={agent.slug}
+            question={`Delete the agent ${agent.slug}?`}
+            act={async () => {
+              await deleteAgent(agent.slug, etag);
+              await navigate({ to: '/agents' });
+            }}
+          >
+            It takes no more messages, and its slug is free for another agent. Its tasks stay.
+          </ConfirmButton>
           <Button size="xs" variant="default" component={Link} to={`/agents/${agent.slug}/edit`}>
             Edit
           </Button>

@@ -126,6 +126,12 @@ export const setEnabled = (name: string, enabled: boolean, etag: string | undefi
     }),
   );
 
+export const deleteAgent = (name: string, etag: string | undefined): Promise<unknown> =>
+  api.DELETE('/v1/agents/{agent}', {
+    params: { path: { agent: name } },
+    headers: etag === undefined ? {} : { 'if-match': etag },
+  });
+
 export const restoreVersion = (name: string, version: number, etag: string | undefined): Promise<unknown> =>
   answerOf(
     api.POST('/v1/agents/{agent}/versions/{version}/restore', {

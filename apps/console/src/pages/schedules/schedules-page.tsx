@@ -1,6 +1,7 @@
-import { Alert, Badge, Button, Group, Text, Textarea, TextInput } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Alert, Badge, Button, Group, Skeleton, Text, TextInput, Textarea } from '@mantine/core';
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
+import type { components } from '../../api/schema';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
@@ -9,6 +10,8 @@ import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
+
+type Schedule = components['schemas']['Schedule'];
 
 /** The schedules of the tenant. */
 export function SchedulesPage() {
@@ -69,38 +72,43 @@ export function SchedulesPage() {
           },
           {
             title: 'Actions',
-            cell: ({ id, name, paused }) =>
-              mayWrite && (
-                <Group gap="xs" wrap="nowrap">
-                  {can('agents:call') && (
+            cell: (schedule) => {
+              const { id, name, paused } = schedule;
+              return (
+                mayWrite && (
+                  <Group gap="xs" wrap="nowrap">
+                    {can('agents:call') && (
+                      <Button
+                        size="compact-sm"
+                        variant="default"
+                        aria-label={`Run ${name} now`}
+                        loading={run.isPending && run.variables.id === id}
+                        onClick={() => run.mutate({ id })}
+                      >
+                        Run now
+                      </Button>
+                    )}
                     <Button
                       size="compact-sm"
                       variant="default"
-                      aria-label={`Run ${name} now`}
-                      loading={run.isPending && run.variables.id === id}
-                      onClick={() => run.mutate({ id })}
+                      aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}
+                      onClick={() => pause.mutate({ id, paused: !paused })}
                     >
-                      Run now
+                      {paused ? 'Resume' : 'Pause'}
                     </Button>
-                  )}
-                  <Button
-                    size="compact-sm"
-                    variant="default"
-                    aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}
-                    onClick={() => pause.mutate({ id, paused: !paused })}
-                  >
-                    {paused ? 'Resume' : 'Pause'}
-                  </Button>
-                  <ConfirmButton
-                    label="Delete"
-                    name={name}
-                    question={`Delete the schedule ${name}?`}
-                    act={() => api.DELETE('/v1/schedules/{id}', { params: { path: { id } } })}
-                  >
-                    It makes no more tasks. Those that it has made stay.
-                  </ConfirmButton>
-                </Group>
-              ),
+                    <EditSchedule id={id} name={name} />
+                    <ConfirmButton
+                      label="Delete"
+                      name={name}
+                      question={`Delete the schedule ${name}?`}
+                      act={() => api.DELETE('/v1/schedules/{id}', { params: { path: { id } } })}
+                    >
+                      It makes no more tasks. Those that it has made stay.
+                    </ConfirmButton>
+                  </Group>
+                )
+              );
+            },
           },
         ]}
         empty={
@@ -135,20 +143,91 @@ function CreateSchedule() {
         return undefined;
       }}
     >
-      <TextInput name="name" label="Name" description="Lower-case letters, digits and hyphens" required />
-      <TextInput name="agent" label="Agent" description="Its slug" required />
-      <Textarea name="text" label="Message" required autosize minRows={2} />
+      <Fields />
+    </FormButton>
+  );
+}
+
+/** Changes a schedule. What its message is made of besides text stays, unless somebody writes another text. */
+function EditSchedule({ id, name }: Pick<Schedule, 'id' | 'name'>) {
+  const client = useQueryClient();
+  return (
+    <FormButton
+      label="Edit"
+      name={name}
+      title={`Change the schedule ${name}`}
+      submit={async (fields) => {
+        const { cron, ...before } = await client.fetchQuery(scheduleQuery(id));
+        const text = textOf(fields, 'text');
+        const body = {
+          name: textOf(fields, 'name') ?? '',
+          agent: textOf(fields, 'agent') ?? '',
+          ...(text !== undefined && text !== messageText(before).trim() && { text }),
+          ...(cron !== null && { cron: textOf(fields, 'cron') ?? null }),
+          time_zone: textOf(fields, 'time_zone') ?? 'UTC',
+        };
+        await answerOf(api.PATCH('/v1/schedules/{id}', { params: { path: { id } }, body }));
+        return undefined;
+      }}
+    >
+      <FieldsOf id={id} />
+    </FormButton>
+  );
+}
+
+/** Lists leave out the message. */
+const scheduleQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['schedules', id],
+    queryFn: () => answerOf(api.GET('/v1/schedules/{id}', { params: { path: { id } } })),
+  });
+
+function FieldsOf({ id }: { id: string }) {
+  const { data, error } = useQuery(scheduleQuery(id));
+  if (error) return <ErrorView error={error} />;
+  return data ? <Fields schedule={data} /> : <Skeleton height="16rem" aria-label="Loading" role="status" />;
+}
+
+/** The text of its message. */
+function messageText({ message }: Pick<Schedule, 'message'>): string {
+  const { parts = [] } = message as { parts?: { text?: string }[] };
+  return parts.flatMap(({ text }) => text ?? []).join('\n');
+}
+
+/** What a schedule is made of. @param schedule what it is now */
+function Fields({ schedule }: { schedule?: Schedule }) {
+  return (
+    <>
       <TextInput
-        name="cron"
-        label="Times (cron)"
-        description="0 8 * * 1-5: at 8 from Monday to Friday"
+        name="name"
+        label="Name"
+        description="Lower-case letters, digits and hyphens"
         required
+        defaultValue={schedule?.name}
       />
+      <TextInput name="agent" label="Agent" description="Its slug" required defaultValue={schedule?.agent} />
+      <Textarea
+        name="text"
+        label="Message"
+        required
+        autosize
+        minRows={2}
+        defaultValue={schedule && messageText(schedule)}
+      />
+      {schedule?.cron !== null && (
+        <TextInput
+          name="cron"
+          label="Times (cron)"
+          description="0 8 * * 1-5: at 8 from Monday to Friday"
+          required
+          defaultValue={schedule?.cron}
+        />
+      )}
       <TextInput
         name="time_zone"
         label="Time zone"
-        defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone}
+        defaultValue={schedule?.time_zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone}
       />
-    </FormButton>
+    </>
   );
 }

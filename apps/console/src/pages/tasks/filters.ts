@@ -7,6 +7,7 @@ export interface TaskFilters {
   owner?: string;
   context?: string;
   since?: string;
+  /** In the first message, or in the id of the task or context. The server searches. */
   text?: string;
 }
 
@@ -33,7 +34,7 @@ export const SINCE: Readonly<Record<string, number>> = {
 };
 
 /** The query of `GET /v1/requests`. @param now in ms */
-export function queryOf({ state, agent, owner, context, since }: TaskFilters, now: number) {
+export function queryOf({ state, agent, owner, context, since, text }: TaskFilters, now: number) {
   const span = since === undefined ? undefined : SINCE[since];
   return {
     limit: 100,
@@ -42,6 +43,7 @@ export function queryOf({ state, agent, owner, context, since }: TaskFilters, no
     ...(owner !== undefined && { owner }),
     // A context belongs to an agent.
     ...(context !== undefined && agent !== undefined && { context_id: context }),
+    ...(text !== undefined && { q: text }),
     // By the minute, so that the same list is not read again for every millisecond.
     ...(span !== undefined && { since: new Date(Math.floor((now - span) / 60_000) * 60_000).toISOString() }),
   };

@@ -15,4 +15,12 @@ const taskRoute = createRoute({
   component: lazyRouteComponent(() => import('./task-page'), 'TaskPage'),
 });
 
-export const tasksRoutes = [tasksRoute, taskRoute] as const;
+const compareRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: '/tasks/$id/compare',
+  validateSearch: ({ with: other }): { with?: string } =>
+    typeof other === 'string' && other !== '' ? { with: other } : {},
+  component: lazyRouteComponent(() => import('./compare-page'), 'ComparePage'),
+});
+
+export const tasksRoutes = [tasksRoute, taskRoute, compareRoute] as const;

@@ -8,6 +8,7 @@ import { Page } from '../../components/page';
 import { Json, PartView } from '../../components/part-view';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
+import { useAgentNames } from '../agents/agent-names';
 import { AnswerForm } from './answer-form';
 import {
   type Artifact,
@@ -19,7 +20,6 @@ import {
 } from './task-log';
 import { isTerminal, isWaiting, StateBadge, type Task } from './task-words';
 import styles from './tasks.module.css';
-import { useAgentNames } from './tasks-page';
 
 const route = getRouteApi('/app/tasks/$id');
 /** Entries of the timeline that are shown at first: the newest. */
@@ -48,6 +48,7 @@ export function TaskPage() {
           <Console task={task} />
           <Artifacts events={log.events} />
           <Timeline log={log} />
+          <Descendants task={task} />
           <Runs task={task} />
           <Copies task={task} />
         </Stack>
@@ -79,6 +80,9 @@ function Actions({ task: { request_id: id, state } }: { task: Task }) {
       <Button variant="default" loading={again.isPending} onClick={() => again.mutate()}>
         Send again
       </Button>
+      <Button variant="default" component={Link} to={`/tasks/${id}/compare`}>
+        Compare
+      </Button>
       {error && <ErrorView error={error} />}
     </>
   );
@@ -86,7 +90,7 @@ function Actions({ task: { request_id: id, state } }: { task: Task }) {
 
 function Facts({ task }: { task: Task }) {
   const names = useAgentNames();
-  const { parent_id: parent, child_ids: children } = task;
+  const { parent_id: parent } = task;
   const facts: [string, React.ReactNode][] = [
     ['State', <StateBadge key="state" state={task.state} />],
     ['Id', <Code key="id">{task.request_id}</Code>],
@@ -101,18 +105,6 @@ function Facts({ task }: { task: Task }) {
     ...(parent === null
       ? []
       : [['Parent', <TaskLink key={parent} id={parent} />] as [string, React.ReactNode]]),
-    ...(children.length === 0
-      ? []
-      : [
-          [
-            'Children',
-            <Stack key="children" gap={0}>
-              {children.map((child) => (
-                <TaskLink key={child} id={child} />
-              ))}
-            </Stack>,
-          ] as [string, React.ReactNode],
-        ]),
   ];
   return (
     <Table withRowBorders={false} aria-label="About the task">
@@ -135,6 +127,44 @@ const TaskLink = ({ id }: { id: string }) => (
     {id}
   </Link>
 );
+
+/** Descendants that the server shows. */
+const MAX_DESCENDANTS = 500;
+
+/** The tasks that the task has led to, as a tree. */
+function Descendants({ task: { request_id: id, descendants } }: { task: Task }) {
+  const names = useAgentNames();
+  if (descendants.length === 0) return null;
+  const children = new Map<string, typeof descendants>();
+  for (const each of descendants)
+    children.set(each.parent_id, [...(children.get(each.parent_id) ?? []), each]);
+  const branch = (parent: string): React.ReactNode => (
+    <ul className={styles.tree} aria-label={parent === id ? 'Child tasks' : `Child tasks of ${parent}`}>
+      {children.get(parent)?.map(({ request_id: child, agent_id: agent, state }) => (
+        <li key={child}>
+          <Group gap="xs">
+            <StateBadge state={state} />
+            <Text size="sm" span>
+              {names.get(agent) ?? agent}
+            </Text>
+            <TaskLink id={child} />
+          </Group>
+          {children.has(child) && branch(child)}
+        </li>
+      ))}
+    </ul>
+  );
+  return (
+    <Section title="Child tasks">
+      {branch(id)}
+      {descendants.length === MAX_DESCENDANTS && (
+        <Text size="sm">
+          These are the nearest {MAX_DESCENDANTS}. Open one of them to see what is below it.
+        </Text>
+      )}
+    </Section>
+  );
+}
 
 /** The last error in the agent's code. Its stack is there for those who may change agents. */
 function Fault({ error }: { error: NonNullable<Task['error']> }) {

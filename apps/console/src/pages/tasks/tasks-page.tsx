@@ -8,7 +8,7 @@ import { answerOf, api } from '../../api/client';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
-import { useCaller } from '../../session/caller';
+import { useAgentNames } from '../agents/agent-names';
 import { queryOf, readFilters, SINCE, type TaskFilters } from './filters';
 import { durationText, isTerminal, lengthOf, type ListedTask, STATES, StateBadge } from './task-words';
 import styles from './tasks.module.css';
@@ -17,6 +17,8 @@ const route = getRouteApi('/app/tasks');
 const ROW_PX = 40;
 /** How often the newest tasks are read again, in ms. */
 const REFRESH_MS = 4_000;
+/** The same for a search, which costs the server more. */
+const SEARCH_REFRESH_MS = 30_000;
 /** The next page is read when so few rows are left below. */
 const ROWS_AHEAD = 50;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -27,35 +29,46 @@ export function TasksPage() {
   // The router adds what nobody has validated.
   const search = route.useSearch();
   const filters = useMemo(() => readFilters(search), [search]);
-  const { tasks, total, error, isPending, hasMore, isFetchingMore, readMore, retry } = useTasks(filters);
+  const { tasks, searched, error, isPending, hasMore, isFetchingMore, readMore, retry } = useTasks(filters);
   const names = useAgentNames();
-  const shown = useMemo(() => matching(tasks, filters.text, names), [tasks, filters.text, names]);
+  const isSearch = filters.text !== undefined;
   const hasFilters = Object.keys(filters).length > 0;
   return (
     <Page title="Tasks">
       <Filters filters={filters} />
       {error && <ErrorView error={error} retry={retry} />}
-      {!isPending && shown.length === 0 && !error && (
-        <NoTasks hasFilters={hasFilters} isSearch={filters.text !== undefined} loaded={total} />
+      {!isPending && tasks.length === 0 && !error && <NoTasks hasFilters={hasFilters} />}
+      {tasks.length > 0 && (
+        <TaskTable
+          tasks={tasks}
+          names={names}
+          // A search goes on when somebody asks for it: it can look at many tasks for few rows.
+          readMore={hasMore && !isFetchingMore && !isSearch ? readMore : undefined}
+        />
       )}
-      {shown.length > 0 && (
-        <TaskTable tasks={shown} names={names} readMore={hasMore && !isFetchingMore ? readMore : undefined} />
-      )}
-      <Text size="sm" role="status">
-        {shown.length} tasks{hasMore ? ' loaded; scroll for older ones' : ''}
-      </Text>
+      <Group gap="sm">
+        <Text size="sm" role="status">
+          {isSearch
+            ? `${tasks.length} tasks found in the newest ${searched.toLocaleString()}`
+            : `${tasks.length} tasks${hasMore ? ' loaded; scroll for older ones' : ''}`}
+        </Text>
+        {isSearch && hasMore && (
+          <Button size="compact-sm" variant="default" loading={isFetchingMore} onClick={readMore}>
+            Search older tasks
+          </Button>
+        )}
+      </Group>
     </Page>
   );
 }
 
 /** Pages as they are scrolled to. The first page is read again and again, and its tasks are the latest word. */
 function useTasks(filters: TaskFilters) {
-  const { text: _, ...asked } = filters;
-  const key = JSON.stringify(asked);
+  const key = JSON.stringify(filters);
   const read = (cursor: string, signal: AbortSignal) =>
     answerOf(
       api.GET('/v1/requests', {
-        params: { query: { ...queryOf(asked, Date.now()), ...(cursor !== '' && { cursor }) } },
+        params: { query: { ...queryOf(filters, Date.now()), ...(cursor !== '' && { cursor }) } },
         signal,
       }),
     );
@@ -70,7 +83,7 @@ function useTasks(filters: TaskFilters) {
   const newest = useQuery({
     queryKey: ['tasks-newest', key],
     queryFn: ({ signal }) => read('', signal),
-    refetchInterval: REFRESH_MS,
+    refetchInterval: filters.text === undefined ? REFRESH_MS : SEARCH_REFRESH_MS,
     enabled: pages.isSuccess,
     staleTime: 0,
     gcTime: 0,
@@ -84,7 +97,7 @@ function useTasks(filters: TaskFilters) {
   }, [newest.data, pages.data]);
   return {
     tasks,
-    total: tasks.length,
+    searched: (pages.data?.pages ?? []).reduce((sum, page) => sum + (page.searched ?? 0), 0),
     error: pages.error ?? newest.error,
     isPending: pages.isPending,
     hasMore: pages.hasNextPage,
@@ -92,35 +105,6 @@ function useTasks(filters: TaskFilters) {
     readMore: () => void pages.fetchNextPage(),
     retry: () => void pages.refetch(),
   };
-}
-
-/** Slugs of agents by their ids, if the caller may read them. */
-export function useAgentNames(): ReadonlyMap<string, string> {
-  const { can } = useCaller();
-  const { data } = useQuery({
-    queryKey: ['agent-names'],
-    queryFn: () => answerOf(api.GET('/v1/agents', { params: { query: { limit: 100 } } })),
-    enabled: can('agents:read', 'agents:write'),
-    staleTime: 60_000,
-  });
-  return useMemo(
-    () => new Map((data?.agents ?? []).flatMap(({ id, slug }) => (id === undefined ? [] : [[id, slug]]))),
-    [data],
-  );
-}
-
-function matching(
-  tasks: readonly ListedTask[],
-  text: string | undefined,
-  names: ReadonlyMap<string, string>,
-): readonly ListedTask[] {
-  if (text === undefined) return tasks;
-  const wanted = text.toLowerCase();
-  return tasks.filter((task) =>
-    [task.request_id, task.context_id, task.owner ?? '', task.agent_id, names.get(task.agent_id) ?? '']
-      .concat((task.approvals ?? []).map(({ tool }) => tool))
-      .some((value) => value.toLowerCase().includes(wanted)),
-  );
 }
 
 function Filters({ filters }: { filters: TaskFilters }) {
@@ -136,9 +120,10 @@ function Filters({ filters }: { filters: TaskFilters }) {
     <search>
       <Group align="end" gap="sm">
         <TextInput
-          label="Find in the loaded tasks"
-          description="Enter opens a task by its id"
-          placeholder="id, context, owner, agent"
+          label="Search"
+          description="First message, context or id"
+          placeholder="text"
+          maxLength={200}
           defaultValue={filters.text ?? ''}
           onChange={({ currentTarget }) => changeLater({ text: currentTarget.value })}
           onKeyDown={({ key, currentTarget }) => key === 'Enter' && search(currentTarget.value)}
@@ -162,6 +147,13 @@ function Filters({ filters }: { filters: TaskFilters }) {
           onChange={({ currentTarget }) => changeLater({ agent: currentTarget.value })}
         />
         <TextInput
+          label="Context"
+          description={filters.agent === undefined ? 'Needs an agent' : undefined}
+          disabled={filters.agent === undefined}
+          defaultValue={filters.context ?? ''}
+          onChange={({ currentTarget }) => changeLater({ context: currentTarget.value })}
+        />
+        <TextInput
           label="Owner"
           placeholder="token:…"
           defaultValue={filters.owner ?? ''}
@@ -177,15 +169,8 @@ function Filters({ filters }: { filters: TaskFilters }) {
   );
 }
 
-function NoTasks(props: { hasFilters: boolean; isSearch: boolean; loaded: number }) {
-  if (props.isSearch && props.loaded > 0) {
-    return (
-      <EmptyState title="No loaded task has this text">
-        The search looks at the {props.loaded} tasks that are loaded. Clear it and scroll to load older ones.
-      </EmptyState>
-    );
-  }
-  if (props.hasFilters) {
+function NoTasks({ hasFilters }: { hasFilters: boolean }) {
+  if (hasFilters) {
     return <EmptyState title="No task is like this">Change a filter, or clear all of them.</EmptyState>;
   }
   return (
@@ -269,7 +254,18 @@ function Cells({ task, agent }: { task: ListedTask; agent: string }) {
         </Link>
       </div>
       <div role="cell">{agent}</div>
-      <div role="cell">{context}</div>
+      <div role="cell">
+        <Link
+          to="/tasks"
+          search={{ agent: task.agent_id, context }}
+          className={styles.link}
+          // The fields of the filters take their values once.
+          reloadDocument
+          aria-label={`Tasks of the context ${context}`}
+        >
+          {context}
+        </Link>
+      </div>
       <div role="cell">{owner ?? '–'}</div>
       <div role="cell">
         {createdAt === undefined ? '–' : durationText(Date.now() - Date.parse(createdAt))}

@@ -46,6 +46,30 @@ export function TokensPage() {
             cell: ({ id, name, state }) =>
               state === 'active' && (
                 <Group gap="xs">
+                  <FormButton
+                    label="Rotate"
+                    name={name}
+                    title={`Give the token ${name} a new secret`}
+                    submit={async (fields) => {
+                      const hours = Number(textOf(fields, 'hours') ?? '0');
+                      const body = { overlap_seconds: Math.round(hours * 3_600) };
+                      const path = { id };
+                      return (await answerOf(api.POST('/v1/tokens/{id}/rotate', { params: { path }, body })))
+                        .secret;
+                    }}
+                  >
+                    <TextInput
+                      name="hours"
+                      label="The secret of before is good for (hours)"
+                      description="0: it is refused at once. At most 720"
+                      type="number"
+                      min={0}
+                      max={720}
+                      step="any"
+                      defaultValue={1}
+                      required
+                    />
+                  </FormButton>
                   <ConfirmButton
                     label="Revoke"
                     name={name}

@@ -18,6 +18,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
+import { useAgentNames } from '../agents/agent-names';
 
 type Usage = components['schemas']['Usage'];
 type Key = Usage['by'];
@@ -99,6 +100,7 @@ function Download({ by, days }: { by: Key; days: string }) {
 
 function UsageTable({ usage }: { usage: Usage }) {
   const { by, currency, usage: rows, unpriced_models: unpriced, complete } = usage;
+  const names = useAgentNames();
   if (rows.length === 0) {
     return (
       <EmptyState title="Nothing was used in this time" command={'npx baton send echo "Hello"'}>
@@ -106,6 +108,8 @@ function UsageTable({ usage }: { usage: Usage }) {
       </EmptyState>
     );
   }
+  // An agent that is deleted, or that the caller may not read, has its id only.
+  const nameOf = (key: string): string => (by === 'agent' ? (names.get(key) ?? key) : key);
   const money = currency === null ? undefined : moneyIn(currency);
   return (
     <Stack gap="xs">
@@ -126,7 +130,7 @@ function UsageTable({ usage }: { usage: Usage }) {
           <Table.Tbody>
             {rows.map((row) => (
               <Table.Tr key={row.key}>
-                <Table.Td>{row.key || 'none'}</Table.Td>
+                <Table.Td>{nameOf(row.key) || 'none'}</Table.Td>
                 <Table.Td>{NUMBER.format(row.tasks)}</Table.Td>
                 <Table.Td>{NUMBER.format(row.failed)}</Table.Td>
                 <Table.Td>{NUMBER.format(Math.round(row.seconds))}</Table.Td>

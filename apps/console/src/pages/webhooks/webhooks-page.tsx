@@ -1,6 +1,7 @@
 import { Alert, Badge, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
+import type { components } from '../../api/schema';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
@@ -11,6 +12,7 @@ import { ScopedPage } from '../../components/scoped';
 
 const STATES = ['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
 type State = (typeof STATES)[number];
+type Webhook = components['schemas']['Webhook'];
 
 /** The webhooks of the tenant, for its administrators. */
 export function WebhooksPage() {
@@ -52,27 +54,39 @@ export function WebhooksPage() {
           { title: 'Changed', cell: ({ updated_at: at }) => <Time at={at} /> },
           {
             title: 'Actions',
-            cell: ({ id, url }) => (
-              <Group gap="xs" wrap="nowrap">
-                <Button
-                  size="compact-sm"
-                  variant="default"
-                  aria-label={`Test ${url}`}
-                  loading={test.isPending && test.variables.id === id}
-                  onClick={() => test.mutate({ id, url })}
-                >
-                  Test
-                </Button>
-                <ConfirmButton
-                  label="Delete"
-                  name={url}
-                  question="Delete this webhook?"
-                  act={() => api.DELETE('/v1/webhooks/{id}', { params: { path: { id } } })}
-                >
-                  {url} is told of nothing more, not even of what was still to be delivered.
-                </ConfirmButton>
-              </Group>
-            ),
+            cell: (webhook) => {
+              const { id, url } = webhook;
+              return (
+                <Group gap="xs" wrap="nowrap">
+                  <Button
+                    size="compact-sm"
+                    variant="default"
+                    aria-label={`Test ${url}`}
+                    loading={test.isPending && test.variables.id === id}
+                    onClick={() => test.mutate({ id, url })}
+                  >
+                    Test
+                  </Button>
+                  <EditWebhook webhook={webhook} />
+                  <ConfirmButton
+                    label="Rotate secret"
+                    name={url}
+                    question="Give this webhook a new secret?"
+                    act={async () => (await answerOf(rotate(id))).secret}
+                  >
+                    The secret of before signs as well for 24 hours, so that you can change the receiver.
+                  </ConfirmButton>
+                  <ConfirmButton
+                    label="Delete"
+                    name={url}
+                    question="Delete this webhook?"
+                    act={() => api.DELETE('/v1/webhooks/{id}', { params: { path: { id } } })}
+                  >
+                    {url} is told of nothing more, not even of what was still to be delivered.
+                  </ConfirmButton>
+                </Group>
+              );
+            },
           },
         ]}
         empty={
@@ -87,6 +101,9 @@ export function WebhooksPage() {
     </ScopedPage>
   );
 }
+
+const rotate = (id: string) =>
+  api.POST('/v1/webhooks/{id}/rotate', { params: { path: { id } }, body: { overlap_seconds: 86_400 } });
 
 function CreateWebhook() {
   return (
@@ -103,20 +120,68 @@ function CreateWebhook() {
         return (await answerOf(api.POST('/v1/webhooks', { body }))).secret;
       }}
     >
-      <TextInput name="url" label="URL" description="It gets a POST for each change" required />
+      <Fields />
+    </FormButton>
+  );
+}
+
+function EditWebhook({ webhook }: { webhook: Webhook }) {
+  const { id, url } = webhook;
+  return (
+    <FormButton
+      label="Edit"
+      name={url}
+      title="Change the webhook"
+      submit={async (fields) => {
+        const states = fields.getAll('states') as State[];
+        const body = {
+          url: textOf(fields, 'url') ?? '',
+          // Null means all.
+          agents: wordsOf(fields, 'agents') ?? null,
+          states: states.length > 0 ? states : null,
+          enabled: fields.has('enabled'),
+        };
+        await answerOf(api.PATCH('/v1/webhooks/{id}', { params: { path: { id } }, body }));
+        return undefined;
+      }}
+    >
+      <Fields webhook={webhook} />
+      <Checkbox name="enabled" label="Enabled" defaultChecked={webhook.enabled} />
+    </FormButton>
+  );
+}
+
+/** What a webhook is made of. @param webhook what it is now */
+function Fields({ webhook }: { webhook?: Webhook }) {
+  return (
+    <>
+      <TextInput
+        name="url"
+        label="URL"
+        description="It gets a POST for each change"
+        required
+        defaultValue={webhook?.url}
+      />
       <TextInput
         name="agents"
         label="Only these agents"
         description="Slugs with commas between them. Empty: all"
+        defaultValue={webhook?.agents?.join(', ')}
       />
       <Stack gap="xs" role="group" aria-labelledby="webhook-states">
         <Text size="sm" fw={500} id="webhook-states">
           Only these states (none: all)
         </Text>
         {STATES.map((state) => (
-          <Checkbox key={state} name="states" value={state} label={state} />
+          <Checkbox
+            key={state}
+            name="states"
+            value={state}
+            label={state}
+            defaultChecked={webhook?.states?.includes(state)}
+          />
         ))}
       </Stack>
-    </FormButton>
+    </>
   );
 }
