@@ -74,7 +74,8 @@ export class RefusedTokenError extends ProtocolError {
 }
 
 export type Verification =
-  { ok: true; caller: Caller } | { ok: false; reason: RefusedToken; holder?: Holder };
+  | { ok: true; caller: Caller }
+  | { ok: false; reason: RefusedToken; holder?: Holder };
 
 export interface NewToken extends Pick<TokenRights, 'name' | 'scopes' | 'expiresAt'> {
   tenantId: string;

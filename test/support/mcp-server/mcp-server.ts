@@ -127,7 +127,8 @@ export class TestMcpServer {
   private async answerSse(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '', this.url);
     const known = this.sessions.get(url.searchParams.get('sessionId') ?? '')?.transport as
-      SSEServerTransport | undefined;
+      | SSEServerTransport
+      | undefined;
     if (request.method === 'POST' && known) return known.handlePostMessage(request, response);
     if (request.method !== 'GET') return void response.writeHead(405).end();
     const transport = new SSEServerTransport('/mcp', response);

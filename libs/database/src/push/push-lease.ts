@@ -42,7 +42,8 @@ const PURGE_MS = 25;
 export async function untilRequestsEnd(
   database: Database,
   key:
-    readonly [tenantId: string, taskId: string, id: string] | readonly [tenantId: string, webhookId: string],
+    | readonly [tenantId: string, taskId: string, id: string]
+    | readonly [tenantId: string, webhookId: string],
 ): Promise<void> {
   const statement = key.length === 3 ? PURGE_ONE : PURGE_OF_WEBHOOK;
   const values: Values = [...key];

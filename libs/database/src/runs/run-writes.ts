@@ -51,7 +51,8 @@ interface NewBatch extends RunKey {
   /** Texts to merge into the task, as JSON. */
   metadata: string | undefined;
   end:
-    { artifacts: string | undefined; outcome: string | null; runState: string; error?: string } | undefined;
+    | { artifacts: string | undefined; outcome: string | null; runState: string; error?: string }
+    | undefined;
 }
 
 /** Which version of its agent an attempt runs. */
