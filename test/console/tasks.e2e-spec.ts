@@ -123,6 +123,7 @@ describeConsole('tasks in the console', () => {
     await approved.getByText('The task has ended.').waitFor();
     await approved.getByText('The tool says: signed').first().waitFor();
     expect(tools.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
+    await approved.getByText(/^Approved by token:/).waitFor();
 
     const refused = await ask();
     await refused.getByLabel('Reason of a refusal').fill('Page 3 is a draft');
@@ -133,6 +134,7 @@ describeConsole('tasks in the console', () => {
       .first()
       .waitFor();
     expect(tools.calls).toHaveLength(1);
+    await refused.getByText(/^Rejected by token:/).waitFor();
 
     // A lead asks the signer, and the page of its task has the whole tree.
     await createAgent('lead', { agents: ['signer'] });

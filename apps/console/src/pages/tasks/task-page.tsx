@@ -285,9 +285,23 @@ const Parts = ({ parts }: { parts: NonNullable<Message['parts']> }) =>
 interface Entry {
   seq: number;
   title: string;
+  /** Who has decided on a call that needed approval. */
+  decision?: string | undefined;
   at: string | undefined;
   parts: NonNullable<Message['parts']>;
   raw: LogEvent[];
+}
+
+/** The metadata of a call that needed approval: Baton writes it, and drops it from what callers send. */
+interface Approval {
+  approved: boolean;
+  by: string | null;
+  at: string | null;
+}
+
+function decisionOf({ approved, by }: Approval): string {
+  if (by === null) return 'Nobody has answered in time';
+  return `${approved ? 'Approved' : 'Rejected'} by ${by}`;
 }
 
 /** One entry for each event, but one for all pieces of an artifact that come after each other. */
@@ -302,7 +316,10 @@ function entriesOf(events: readonly LogEvent[]): Entry[] {
       const { artifact } = artifactUpdate;
       const title = `${kindOf(artifact) ?? 'Artifact'}: ${artifact.name ?? artifact.artifactId}`;
       const parts = kindOf(artifact) === undefined ? [] : (artifact.parts ?? []);
-      entries.push({ seq, title, at: undefined, parts, raw: [event], artifactId: artifact.artifactId });
+      const approval = artifact.metadata?.['baton.approval'] as Approval | undefined;
+      const decision = approval && decisionOf(approval);
+      const at = approval?.at ?? undefined;
+      entries.push({ seq, title, decision, at, parts, raw: [event], artifactId: artifact.artifactId });
     } else if (statusUpdate) {
       const { state = '', timestamp, message: said } = statusUpdate.status;
       const title = state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
@@ -339,12 +356,13 @@ function Timeline({ log: { events, state, error } }: { log: TaskLog }) {
         </Button>
       )}
       <ol className={styles.timeline} aria-label="Events of the task">
-        {shown.map(({ seq, title, at, parts, raw }) => (
+        {shown.map(({ seq, title, decision, at, parts, raw }) => (
           <li key={seq}>
             <Group gap="xs">
               <Text size="sm" fw={600}>
                 {seq} · {title}
               </Text>
+              {decision !== undefined && <Text size="sm">{decision}</Text>}
               {at !== undefined && (
                 <Text size="sm" span>
                   <Time at={at} />
