@@ -29,6 +29,30 @@ describeConsole('the pages of a tenant', () => {
   const dialog = (page: Page) => page.getByRole('dialog');
   const row = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text });
 
+  it('fit a window of half the width, as at a zoom of 200 %', async () => {
+    const page = await open('/tasks', 'Tasks');
+    await page.setViewportSize({ width: 640, height: 800 });
+    const paths = [
+      'tasks',
+      'agents',
+      'playground',
+      'schedules',
+      'webhooks',
+      'dead-letters',
+      'usage',
+      'secrets',
+      'tokens',
+    ];
+    const widths: Record<string, number> = {};
+    for (const path of paths) {
+      await page.goto(`/console/${path}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await page.waitForFunction(() => !document.querySelector('[role="status"][aria-label^="Loading"]'));
+      widths[path] = await page.evaluate(() => document.documentElement.scrollWidth);
+    }
+    expect(widths).toEqual(Object.fromEntries(paths.map((path) => [path, 640])));
+  });
+
   it('set secrets, whose values nobody sees again, and delete them after a question', async () => {
     const page = await open('/secrets', 'Secrets');
     await page.getByRole('heading', { name: 'No secrets yet' }).waitFor();

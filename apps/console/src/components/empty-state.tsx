@@ -12,13 +12,13 @@ export function EmptyState({
   command?: string;
 }) {
   return (
-    <Stack align="center" gap="xs" py="xl" maw="40rem" mx="auto">
+    <Stack align="center" gap="xs" py="xl" w="100%" maw="40rem" mx="auto">
       <Title order={2} size="h4">
         {title}
       </Title>
       <Text ta="center">{children}</Text>
       {command !== undefined && (
-        <Code block tabIndex={0}>
+        <Code block maw="100%" tabIndex={0}>
           {command}
         </Code>
       )}
