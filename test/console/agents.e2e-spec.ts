@@ -83,6 +83,7 @@ describeConsole('agents in the console', () => {
     await problems.getByText('Line 5').waitFor();
     await problems.getByText('confg: is not known').waitFor();
     await page.locator('.cm-lintRange-error').getByText('confg').waitFor();
+    await baton.picture(page, 'agent-editor');
     await write(page, 'slug: mine\nname: [');
     await problems
       .getByText(/^Line \d/)

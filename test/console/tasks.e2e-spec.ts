@@ -119,6 +119,7 @@ describeConsole('tasks in the console', () => {
     await approved.getByText('May it call').waitFor();
     await baton.expectAccessible(approved);
     expect(tools.calls).toEqual([]);
+    await baton.picture(approved, 'approval');
     await approved.getByRole('button', { name: 'Approve desk_sign' }).click();
     await approved.getByText('The task has ended.').waitFor();
     await approved.getByText('The tool says: signed').first().waitFor();
@@ -247,6 +248,7 @@ describeConsole('tasks in the console', () => {
     const rows = page.getByRole('table', { name: 'Tasks' }).getByRole('row');
     await rows.nth(5).waitFor();
     expect(await rows.count()).toBeLessThan(100);
+    await baton.picture(page, 'tasks');
     await page.getByRole('table', { name: 'Tasks' }).focus();
     await page.keyboard.press('End');
     await page.getByText(/^[2-9]\d\d tasks loaded/).waitFor();

@@ -107,6 +107,13 @@ export class ConsoleStack {
     expect(found).toEqual([]);
   }
 
+  /** Keeps a picture of the page for the docs, where CONSOLE_PICTURES names a folder (see CONTRIBUTING.md). */
+  async picture(page: Page, name: string): Promise<void> {
+    const folder = process.env.CONSOLE_PICTURES;
+    if (folder !== undefined)
+      await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled' });
+  }
+
   async stop(): Promise<void> {
     await Promise.all([this.browser.close(), this.stack.stop()]);
   }

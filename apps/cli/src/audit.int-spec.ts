@@ -37,7 +37,7 @@ const READS = [
     'dead-letters pushes',
     'audit',
     'config check',
-    'workers',
+    ...['workers', 'queue', 'doctor'],
   ],
   'master-key vault',
 ];
