@@ -48,6 +48,7 @@ describeConsole('the playground', () => {
     await page.getByText('Task: completed.').waitFor();
     await page.getByRole('region', { name: 'Answer of the agent' }).getByText(`over ${binding}`).waitFor();
     expect(await frames(page)).toEqual(upTo(4));
+    expect(await baton.widthOf(page)).toBe(page.viewportSize()?.width);
     await baton.picture(page, 'playground');
     await page.getByRole('tab', { name: 'Headers' }).click();
     const wire = await page.getByRole('tabpanel').innerText();

@@ -47,8 +47,8 @@ describeConsole('the pages of a tenant', () => {
     for (const path of paths) {
       await page.goto(`/console/${path}`);
       await page.getByRole('heading', { level: 1 }).waitFor();
-      await page.waitForFunction(() => !document.querySelector('[role="status"][aria-label^="Loading"]'));
-      widths[path] = await page.evaluate(() => document.documentElement.scrollWidth);
+      await page.waitForFunction(`!document.querySelector('[role="status"][aria-label^="Loading"]')`);
+      widths[path] = await baton.widthOf(page);
     }
     expect(widths).toEqual(Object.fromEntries(paths.map((path) => [path, 640])));
   });

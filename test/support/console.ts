@@ -107,11 +107,17 @@ export class ConsoleStack {
     expect(found).toEqual([]);
   }
 
+  /** How wide the page is, in pixels; more than its window when something hangs out of it. */
+  async widthOf(page: Page): Promise<number> {
+    return page.evaluate<number>('document.documentElement.scrollWidth');
+  }
+
   /** Keeps a picture of the page for the docs, where CONSOLE_PICTURES names a folder (see CONTRIBUTING.md). */
   async picture(page: Page, name: string): Promise<void> {
     const folder = process.env.CONSOLE_PICTURES;
-    if (folder !== undefined)
-      await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled' });
+    if (folder === undefined) return;
+    await page.evaluate('window.scrollTo(0, 0)');
+    await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled' });
   }
 
   async stop(): Promise<void> {

@@ -372,7 +372,13 @@ function Frames({ frames, count }: { frames: Frame[]; count: number }) {
           The last {frames.length} of {count} frames:
         </Text>
       )}
-      <List listStyleType="none" size="sm" aria-label="Frames">
+      <List
+        listStyleType="none"
+        size="sm"
+        aria-label="Frames"
+        // Items are as wide as their text otherwise, and a long frame leaves the window.
+        styles={{ itemWrapper: { display: 'block' }, itemLabel: { display: 'block' } }}
+      >
         {frames.map(({ id, data, afterMs }, i) => (
           <List.Item key={count - frames.length + i} data-event-id={id}>
             <Text size="xs" c="dimmed">
