@@ -1,8 +1,8 @@
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import { within, type QuietLog } from './channels.js';
 import type { Spending } from './messaging.js';
 
-/** Maximum time that a request waits for the shared counter. */
+/** Maximum time that one question to the shared counter takes. */
 const SPEND_MS = 500;
 
 /** Maximum number of points in a window of `duration` seconds. */
@@ -11,14 +11,28 @@ export interface Rate {
   duration: number;
 }
 
+type Answer = (spending: Spending) => void;
+
+/** How many of those who asked together may go on, and when the others may ask again. */
+interface Outcome {
+  granted: number;
+  retryAfterMs: number;
+}
+
 interface Limiters {
   /** Counts for all processes together. */
   shared: RateLimiterAbstract;
   /** Counts for this process while the shared counter is unreachable. */
   own: RateLimiterMemory;
+  /** Who asks next, for each key that the shared counter is being asked about. */
+  waiting: Map<string, Answer[]>;
 }
 
-/** Counts the points of keys in fixed windows. A window begins with its first spending. */
+/**
+ * Counts the points of keys in fixed windows. A window begins with its first spending. A process asks the shared counter
+ * about a key once at a time: what comes meanwhile is counted with the next question, so a burst does not queue for the
+ * one row that counts it.
+ */
 export class RateCounters {
   private readonly limiters = new Map<string, Limiters>();
 
@@ -28,13 +42,36 @@ export class RateCounters {
     private readonly log: QuietLog,
   ) {}
 
-  async spend(key: string, limit: number, perSeconds: number): Promise<Spending> {
-    const { shared, own } = this.limitersFor({ points: limit, duration: perSeconds });
+  spend(key: string, limit: number, perSeconds: number): Promise<Spending> {
+    const limiters = this.limitersFor({ points: limit, duration: perSeconds });
+    return new Promise((resolve) => {
+      const waiting = limiters.waiting.get(key);
+      if (waiting) waiting.push(resolve);
+      else void this.spendAll(limiters, key, resolve);
+    });
+  }
+
+  private async spendAll(limiters: Limiters, key: string, first: Answer): Promise<void> {
+    for (let asking = [first]; asking.length > 0; asking = limiters.waiting.get(key) ?? []) {
+      limiters.waiting.set(key, []);
+      const { granted, retryAfterMs } = await this.consume(limiters, key, asking.length);
+      for (const [i, answer] of asking.entries()) {
+        answer(i < granted ? { allowed: true, retryAfterMs: 0 } : { allowed: false, retryAfterMs });
+      }
+    }
+    limiters.waiting.delete(key);
+  }
+
+  private async consume({ shared, own }: Limiters, key: string, count: number): Promise<Outcome> {
     try {
-      return await outcomeOf(within(SPEND_MS, shared.consume(key), 'no answer in time'));
+      return await outcomeOf(
+        within(SPEND_MS, shared.consume(key, count), 'no answer in time'),
+        own.points,
+        count,
+      );
     } catch (error) {
       this.log.warn('request rates are not shared: each process counts alone', error);
-      return outcomeOf(own.consume(key));
+      return outcomeOf(own.consume(key, count), own.points, count);
     }
   }
 
@@ -43,20 +80,25 @@ export class RateCounters {
     const name = `${rate.points}/${rate.duration}`;
     let limiters = this.limiters.get(name);
     if (!limiters) {
-      limiters = { shared: this.share(rate), own: new RateLimiterMemory(rate) };
+      limiters = { shared: this.share(rate), own: new RateLimiterMemory(rate), waiting: new Map() };
       this.limiters.set(name, limiters);
     }
     return limiters;
   }
 }
 
-/** The library resolves when the spending is allowed. Otherwise it rejects with a result. */
-async function outcomeOf(consumed: Promise<RateLimiterRes>): Promise<Spending> {
+/**
+ * The library resolves when all `count` points are within the limit. Otherwise it rejects with the points of the window,
+ * these included, or with 0 if it knew without asking that the window is full.
+ */
+async function outcomeOf(consumed: Promise<RateLimiterRes>, limit: number, count: number): Promise<Outcome> {
   try {
     await consumed;
-    return { allowed: true, retryAfterMs: 0 };
+    return { granted: count, retryAfterMs: 0 };
   } catch (error) {
-    if (error instanceof RateLimiterRes) return { allowed: false, retryAfterMs: error.msBeforeNext };
-    throw error;
+    if (!(error instanceof RateLimiterRes)) throw error;
+    const { consumedPoints, msBeforeNext } = error;
+    const before = consumedPoints === 0 ? limit : consumedPoints - count;
+    return { granted: Math.max(0, limit - before), retryAfterMs: msBeforeNext };
   }
 }

@@ -1,0 +1,47 @@
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { QuietLog } from './channels.js';
+import { RateCounters } from './rate-counters.js';
+
+/** Answers when it is told to, and remembers what it was asked. */
+class SlowCounter extends RateLimiterMemory {
+  readonly asked: number[] = [];
+  private readonly held: (() => void)[] = [];
+
+  override async consume(key: string, points = 1): Promise<RateLimiterRes> {
+    this.asked.push(points);
+    await new Promise<void>((resolve) => this.held.push(resolve));
+    return super.consume(key, points);
+  }
+
+  answer(): void {
+    this.held.shift()?.();
+  }
+}
+
+describe('request rates', () => {
+  const silent = new QuietLog({ warn: () => undefined, info: () => undefined } as never);
+  const spend = (rates: RateCounters, count: number, limit: number) =>
+    Array.from({ length: count }, () => rates.spend('key', limit, 60));
+
+  it('of a burst are asked for in two questions, and exactly the limit is let in', async () => {
+    const counter = new SlowCounter({ points: 10, duration: 60 });
+    const all = spend(new RateCounters(() => counter, silent), 40, 10);
+    counter.answer();
+    await all[0];
+    counter.answer();
+    const allowed = (await Promise.all(all)).map((spending) => spending.allowed);
+    expect(allowed).toEqual(Array.from({ length: 40 }, (_, i) => i < 10));
+    expect(counter.asked).toEqual([1, 39]);
+  });
+
+  it('refuse all where the counter knows without asking that the window is full', async () => {
+    class Full extends RateLimiterMemory {
+      override consume(): Promise<RateLimiterRes> {
+        return Promise.reject(new RateLimiterRes(0, 500, 0, false));
+      }
+    }
+    const rates = new RateCounters((rate) => new Full(rate), silent);
+    const refused = { allowed: false, retryAfterMs: 500 };
+    expect(await Promise.all(spend(rates, 3, 1))).toEqual([refused, refused, refused]);
+  });
+});
