@@ -47,7 +47,7 @@ describeConsole('the pages of a tenant', () => {
     for (const path of paths) {
       await page.goto(`/console/${path}`);
       await page.getByRole('heading', { level: 1 }).waitFor();
-      await page.waitForFunction(`!document.querySelector('[role="status"][aria-label^="Loading"]')`);
+      await page.locator('[role="status"][aria-label^="Loading"]').first().waitFor({ state: 'detached' });
       widths[path] = await baton.widthOf(page);
     }
     expect(widths).toEqual(Object.fromEntries(paths.map((path) => [path, 640])));
