@@ -37,6 +37,7 @@ describe('request rates', () => {
   it('refuse all where the counter knows without asking that the window is full', async () => {
     class Full extends RateLimiterMemory {
       override consume(): Promise<RateLimiterRes> {
+        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what the library rejects with
         return Promise.reject(new RateLimiterRes(0, 500, 0, false));
       }
     }
