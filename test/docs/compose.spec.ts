@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -18,7 +18,8 @@ type Variables = Record<string, string>;
 interface Service {
   env_file?: { path: string; required: boolean }[];
   environment: Record<string, string | number | null>;
-  ports?: { host_ip: string; published: string; target: number }[];
+  ports?: ({ host_ip: string; published: string; target: number } | string)[];
+  profiles?: string[];
   volumes?: string[];
   deploy?: { replicas: string };
   stop_grace_period?: string;
@@ -164,8 +165,10 @@ describe('docker-compose.yml', () => {
       expect([service, services[service]?.networks]).toEqual([service, ['datastores']]);
     }
     // Callers come in at one, and agents call models and tools from the other.
-    expect(services.api?.networks).toEqual(['datastores', 'default']);
-    expect(services.worker?.networks).toEqual(['datastores', 'agents']);
+    expect(services.api?.networks).toEqual(['datastores', 'default', 'observability']);
+    expect(services.worker?.networks).toEqual(['datastores', 'agents', 'observability']);
+    // Prometheus reads the processes there, and has no way out.
+    expect(networks.observability).toEqual({ internal: true });
     // AGENTS_OFFLINE=true leaves the workers no way out.
     expect(networks.agents).toEqual({ internal: '${AGENTS_OFFLINE:-false}' });
   });
@@ -304,18 +307,35 @@ describe('docker-compose.yml', () => {
     });
   });
 
-  it('publishes the two ports of the API and no other', () => {
+  it('publishes the two ports of the API and no other, and dashboards on this machine alone', () => {
     const published = Object.entries(services).flatMap(([name, { ports = [] }]) =>
-      ports.map(({ target }) => [name, target]),
+      ports.map((port) => [name, typeof port === 'string' ? port : port.target]),
     );
     expect(published).toEqual([
       ['api', 8080],
       ['api', 50051],
+      ['grafana', '127.0.0.1:${GRAFANA_PORT:-3000}:3000'],
     ]);
   });
 
+  it('starts what shows metrics and traces only if it is asked to, with as few rights as the rest', () => {
+    const extra = ['prometheus', 'grafana', 'collector', 'jaeger'];
+    const started = Object.keys(services).filter((name) => !services[name]?.profiles);
+    expect(Object.keys(services).filter((name) => !started.includes(name))).toEqual(extra);
+    for (const name of extra) {
+      expect(services[name]).toMatchObject({
+        ...{ profiles: ['observability'], read_only: true, cap_drop: ['ALL'] },
+        security_opt: ['no-new-privileges:true'],
+      });
+      for (const volume of services[name]?.volumes ?? []) {
+        const [file = ''] = volume.split(':');
+        if (file.startsWith('./')) expect([file, existsSync(join(ROOT, file))]).toEqual([file, true]);
+      }
+    }
+  });
+
   it('follows PORT with what it publishes and with the URL on cards', () => {
-    const [published] = services.api?.ports ?? [];
+    const [published] = (services.api?.ports ?? []).filter((port) => typeof port !== 'string');
     const look = (variables: Variables) => ({
       port: filledIn(published?.published ?? '', variables),
       host: filledIn(published?.host_ip ?? '', variables),

@@ -1,5 +1,5 @@
 import { ProtocolError } from '@baton/a2a';
-import type { Metrics } from '@baton/telemetry';
+import { gauge, type Metrics } from '@baton/telemetry';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Piscina } from 'piscina';
@@ -49,6 +49,12 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
+const JOBS = gauge(
+  'baton_compute_jobs',
+  'Checks of JSON schemas and searches for times of schedules in the threads of this process, by state: busy or waiting',
+  ['state'],
+);
+
 const THREAD_FILE = join(__dirname, 'compute-thread.js');
 /** Of one thread. */
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
@@ -75,7 +81,14 @@ export class ComputePool {
   private busy = 0;
   private isClosed = false;
 
-  constructor(private readonly options: ComputeOptions) {}
+  constructor(private readonly options: ComputeOptions) {
+    const { metrics } = options;
+    metrics?.onScrape(async () => {
+      const waiting = [...this.waiting.values()].reduce((sum, line) => sum + line.length, 0);
+      metrics.of(JOBS).set({ state: 'busy' }, this.busy);
+      metrics.of(JOBS).set({ state: 'waiting' }, waiting);
+    });
+  }
 
   /** Ends the threads. Running work is refused. */
   async close(): Promise<void> {

@@ -49,7 +49,7 @@ export { type JournalRecord, JournalStore, type StepRecord } from './runs/journa
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';
 export type { RunError, RunErrorRecord, RunRecord, SweepFindings } from './runs/run-sql.js';
-export { RunStore } from './runs/run.store.js';
+export { type ActiveRunCounts, RunStore } from './runs/run.store.js';
 export { type StreamClaim, StreamCountStore } from './tenants/stream-count.store.js';
 export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.store.js';
 export {

@@ -24,6 +24,12 @@ export async function openStores(poolSize = 8) {
   };
 }
 
+/** How many runs are in each state. */
+export async function countByState({ runs }: Pick<Stores, 'runs'>): Promise<Record<string, number>> {
+  const { states } = await runs.countActive(0);
+  return Object.fromEntries(Object.entries(states).map(([state, counted]) => [state, counted.runs]));
+}
+
 export type Stores = Awaited<ReturnType<typeof openStores>>;
 
 export const textMessage = (text: string, ids: Partial<Message> = {}): Message => ({

@@ -2,6 +2,7 @@ import { counter, gauge, Metrics } from './metrics.js';
 
 const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs that this process finished', ['outcome']);
 const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended');
+counter('baton_runs_requeued_total', 'Runs enqueued again', ['reason'], [{ reason: 'lease expired' }]);
 const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue by state', ['state']);
 
 describe('metrics', () => {
@@ -23,6 +24,12 @@ describe('metrics', () => {
       return Promise.resolve();
     });
     expect((await metrics.render()).body).toContain('baton_queue_depth{state="waiting"} 7');
+  });
+
+  it('shows a counter with known labels before it has counted, so that its first count is an increase', async () => {
+    expect((await new Metrics().render()).body).toContain(
+      'baton_runs_requeued_total{reason="lease expired"} 0',
+    );
   });
 
   it('can live several times in one process', () => {

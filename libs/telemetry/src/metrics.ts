@@ -18,9 +18,21 @@ function define<M>(create: (registry: Registry) => M): MetricDefinition<M> {
   return definition;
 }
 
-/** Declares a number that only grows. Call it once, beside the code that counts. */
-export const counter = <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
-  define((registry) => new Counter({ name, help, labelNames, registers: [registry] }));
+/**
+ * Declares a number that only grows. Call it once, beside the code that counts.
+ * @param known labels that begin at 0. Without them Prometheus sees the first count as a beginning, and no increase.
+ */
+export const counter = <L extends string = never>(
+  name: string,
+  help: string,
+  labelNames: L[] = [],
+  known: Record<L, string>[] = [],
+) =>
+  define((registry) => {
+    const created = new Counter({ name, help, labelNames, registers: [registry] });
+    for (const labels of known) created.inc(labels, 0);
+    return created;
+  });
 
 /** Declares a number that goes up and down. Call it once, beside the code that sets it. */
 export const gauge = <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>

@@ -9,6 +9,7 @@ import {
 } from '@baton/a2a';
 import { ConfigModule, loadEnvironment, NO_LIMITS, type TenantLimits } from '@baton/config';
 import {
+  type ActiveRunCounts,
   AgentStore,
   AuditStore,
   Database,
@@ -112,7 +113,7 @@ export function agentOf(definition: Partial<Agent['definition']> = {}, slug = 'e
 export interface FakeServices {
   ping(): Promise<void>;
   pendingMigrations(): Promise<string[]>;
-  countByState(): Promise<Record<string, number>>;
+  countActive(): Promise<ActiveRunCounts>;
   load(): Promise<WorkerLoad>;
 }
 
@@ -282,7 +283,10 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   database: {
     ping: async () => undefined,
     pendingMigrations: async () => [],
-    countByState: async () => ({ queued: 2 }),
+    countActive: async () => ({
+      states: { queued: { runs: 2, oldestSeconds: 3 } },
+      tenants: [{ tenant: 'acme', state: 'queued', runs: 2 }],
+    }),
     load: async () => ({ liveWorkers: 1, oldestWaitingSeconds: 0 }),
   },
   messaging: { ping: async () => undefined, spend: async () => ({ allowed: true, retryAfterMs: 0 }) },
@@ -327,7 +331,7 @@ function fakesModule({
     { provide: AuditStore, useValue: { list: async () => [], write: async () => undefined } },
     { provide: SecretStore, useValue: secretStore() },
     { provide: WorkerStore, useValue: { load: () => database.load() } },
-    { provide: RunStore, useValue: { countByState: () => database.countByState() } },
+    { provide: RunStore, useValue: { countActive: () => database.countActive() } },
     {
       provide: Messaging,
       useValue: {

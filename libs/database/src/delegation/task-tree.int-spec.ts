@@ -10,6 +10,7 @@ import {
   TooManyWaitingError,
 } from '../index.js';
 import {
+  countByState,
   beat,
   chunk,
   crashText,
@@ -60,7 +61,7 @@ describe('a suspended run', () => {
     const parent = await startTask(stores);
     const child = await startChild(parent);
     expect(await suspend(parent, child)).toBe(true);
-    expect(await stores.runs.countByState()).toMatchObject({ running: 1, suspended: 1 });
+    expect(await countByState(stores)).toMatchObject({ running: 1, suspended: 1 });
     expect((await stores.dispatch.readSlotUsage(1000)).inFlight).toEqual(new Map([[parent.tenantId, 1]]));
     expect(await beat(stores, [parent])).toEqual([parent.runId]);
     expect(await claim(parent)).toBeUndefined();

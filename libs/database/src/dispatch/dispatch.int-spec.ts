@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { type RunQuota, TooManyWaitingError } from '../index.js';
 import {
+  countByState,
   crashText,
   endTurn,
   newTask,
@@ -40,7 +41,7 @@ const grant = (tenantId: string, slots: number, maxInFlight: number | null = nul
   maxInFlight,
 });
 const idsOf = (runs: { runId: string }[]): string[] => runs.map(({ runId }) => runId);
-const stateOf = (state: string) => stores.runs.countByState().then((counts) => counts[state]);
+const stateOf = (state: string) => countByState(stores).then((counts) => counts[state]);
 
 describe('a new run', () => {
   it('is dispatched while fewer of its tenant are in flight than may be, and then waits', async () => {
@@ -50,7 +51,7 @@ describe('a new run', () => {
     for (let i = 0; i < 3; i++) made.push(await stores.tasks.create({ ...newTask({ tenantId }), quota }));
     expect(made.map(({ dispatched }) => dispatched)).toEqual([true, true, false]);
     expect(await stores.tasks.create({ ...newTask(), quota })).toMatchObject({ dispatched: true });
-    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 3, running: 0, suspended: 0 });
+    expect(await countByState(stores)).toEqual({ waiting: 1, queued: 3, running: 0, suspended: 0 });
   });
 
   it('waits behind those of its tenant that wait, even if there is a quota', async () => {
@@ -102,7 +103,7 @@ describe('a new run', () => {
     }
     expect(await sql(stores, 'SELECT id, status, last_sequence FROM tasks ORDER BY id')).toEqual(before);
     expect(await sql(stores, 'SELECT 1 FROM message_keys UNION ALL SELECT 1 FROM task_aliases')).toEqual([]);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 1, queued: 1, running: 0, suspended: 0 });
+    expect(await countByState(stores)).toEqual({ waiting: 1, queued: 1, running: 0, suspended: 0 });
   });
 
   it('joins the turn that its message has made before, however many wait', async () => {
@@ -117,6 +118,29 @@ describe('a new run', () => {
   });
 });
 
+it('counts the runs of all tenants by state with the age of the oldest, and names those that have the most', async () => {
+  const [busy, calm, quiet] = [randomUUID(), randomUUID(), randomUUID()];
+  await sql(
+    stores,
+    `INSERT INTO tenants (id, slug) VALUES ('${busy}', 'busy'), ('${calm}', 'calm'), ('${quiet}', 'quiet')`,
+  );
+  await accept(busy, 3);
+  await accept(busy, 1, { ...NOWHERE, maxInFlight: null });
+  await accept(calm, 2);
+  await accept(quiet, 1);
+  await sql(stores, `UPDATE runs SET created_at = now() - interval '1 hour' WHERE tenant_id = '${quiet}'`);
+  const { states, tenants } = await stores.runs.countActive(2);
+  expect(states).toMatchObject({ waiting: { runs: 7 }, suspended: { runs: 0, oldestSeconds: 0 } });
+  expect(states.waiting?.oldestSeconds).toBeGreaterThanOrEqual(3_600);
+  expect(tenants).toHaveLength(2);
+  expect(tenants).toEqual(
+    expect.arrayContaining([
+      { tenant: 'busy', state: 'waiting', runs: 4 },
+      { tenant: 'calm', state: 'waiting', runs: 2 },
+    ]),
+  );
+});
+
 describe('limits of a tenant', () => {
   it('hold exactly however many calls come at once', async () => {
     const tenantId = randomUUID();
@@ -126,7 +150,7 @@ describe('limits of a tenant', () => {
     const made = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     expect(made.filter(({ dispatched }) => dispatched)).toHaveLength(4);
     expect(made).toHaveLength(4 + 7);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 7, queued: 4, running: 0, suspended: 0 });
+    expect(await countByState(stores)).toEqual({ waiting: 7, queued: 4, running: 0, suspended: 0 });
   });
 
   it('hold for a refill that begins before another has committed', async () => {
@@ -158,7 +182,7 @@ describe('limits of a tenant', () => {
         const input = { ...newTask({ tenantId }), quota };
         await stores.tasks.create(input);
         const dispatched = await stores.dispatch.dispatch([grant(tenantId, 5, 3)], ROOMY);
-        const counts = await stores.runs.countByState();
+        const counts = await countByState(stores);
         most = Math.max(most, (counts.queued ?? 0) + (counts.running ?? 0));
         for (const run of dispatched) {
           const claimed = await stores.runs.claim(tenantId, run.runId, 'w', 60_000);
@@ -178,7 +202,7 @@ describe('dispatch', () => {
     expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 2)], ROOMY))).toEqual(runs.slice(0, 2));
     expect(idsOf(await stores.dispatch.dispatch([grant(tenantId, 9)], ROOMY))).toEqual(runs.slice(2));
     expect(await stores.dispatch.dispatch([grant(tenantId, 9)], ROOMY)).toEqual([]);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 5, running: 0, suspended: 0 });
+    expect(await countByState(stores)).toEqual({ waiting: 0, queued: 5, running: 0, suspended: 0 });
   });
 
   it('gives each run out once, however many processes do it at once', async () => {

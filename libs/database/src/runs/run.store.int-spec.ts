@@ -2,6 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { DeadLetterStore } from '../index.js';
 import {
+  countByState,
   beat,
   chunk,
   crashText,
@@ -147,7 +148,7 @@ describe('append', () => {
     expect(stored).toMatchObject({ sequence: 4, outcome: 'agent-threw', task: { metadata: { tokens: 3 } } });
     expect(stored?.task.history.at(-1)).toEqual(said);
     expect(stored?.task.status).toMatchObject({ state: TASK_STATE_FAILED, message: said });
-    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 0, running: 0, suspended: 0 });
+    expect(await countByState(stores)).toEqual({ waiting: 0, queued: 0, running: 0, suspended: 0 });
     const [row] = await sql(stores, `SELECT state, error FROM runs WHERE id = '${run.runId}'`);
     expect(row).toEqual({ state: 'failed', error: 'boom \uFFFD' });
     expect(await endTurn(stores, run, 4)).toEqual({ ok: false });
@@ -198,7 +199,7 @@ describe('leases', () => {
     await expire(runId);
     const sweeps = await Promise.all([1, 2, 3].map(() => reclaim()));
     expect(sweeps.flat()).toEqual([{ tenantId, taskId, runId, attempt: 1 }]);
-    expect(await stores.runs.countByState()).toEqual({ waiting: 0, queued: 1, running: 0, suspended: 0 });
+    expect(await countByState(stores)).toEqual({ waiting: 0, queued: 1, running: 0, suspended: 0 });
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({ attempt: 2 });
   });
 

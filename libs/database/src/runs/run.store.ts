@@ -18,6 +18,17 @@ const MAX_METADATA_CHARS = 4 * 1024 * 1024;
 /** Unless somebody says otherwise, in bytes. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
 
+/** The runs that have not ended. */
+export interface ActiveRunCounts {
+  /** Of all tenants, by state: `waiting` for a dispatch slot, `queued` for a worker, `running`, `suspended`. */
+  states: Record<
+    string,
+    { runs: number; /** Since the oldest was accepted; 0 for suspended ones. */ oldestSeconds: number }
+  >;
+  /** Of the tenants that have the most, by slug. */
+  tenants: { tenant: string; state: string; runs: number }[];
+}
+
 /** Runs: claim, append, sweep. Their leases are kept by `LeaseKeeper`. */
 @Injectable()
 export class RunStore {
@@ -210,10 +221,22 @@ export class RunStore {
     return rows.map(runOf);
   }
 
-  /** Number of waiting, queued (on the queue), running and suspended runs, for metrics. Finished ones are not counted: there is no end to them. */
-  async countByState(): Promise<Record<string, number>> {
-    const rows = await this.database.systemQuery<{ state: string; count: number }>(sql.COUNT_ACTIVE, []);
-    return { queued: 0, running: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
+  /**
+   * The runs that have not ended, for metrics. Finished ones are not counted: there is no end to them.
+   * @param maxTenants how many tenants are named: those with the most runs
+   */
+  async countActive(maxTenants: number): Promise<ActiveRunCounts> {
+    const rows = await this.database.systemQuery<sql.ActiveRow>(sql.COUNT_ACTIVE, [maxTenants]);
+    const none = { runs: 0, oldestSeconds: 0 };
+    const counts: ActiveRunCounts = {
+      states: { waiting: none, queued: none, running: none, suspended: none },
+      tenants: [],
+    };
+    for (const { tenant, state, runs, oldest } of rows) {
+      if (tenant !== null) counts.tenants.push({ tenant, state, runs });
+      else counts.states[state] = { runs, oldestSeconds: oldest ?? 0 };
+    }
+    return counts;
   }
 
   /** Reads the task of a claimed run. The claim holds even if this fails. */

@@ -1,10 +1,29 @@
-import { RunStore } from '@baton/database';
+import { releaseOf, RunStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { PlatformReadiness } from './platform-readiness.js';
 
 const QUEUE_DEPTH = gauge('baton_queue_depth', 'Runs on the queue by state', ['state']);
-const RUNS = gauge('baton_runs', 'Runs in Postgres by state', ['state']);
+const RUNS = gauge('baton_runs', 'Runs in Postgres that have not ended, by state', ['state']);
+const OLDEST_RUN = gauge(
+  'baton_oldest_run_seconds',
+  'Time since the oldest run of each state was accepted; 0 if there is none',
+  ['state'],
+);
+const TENANT_RUNS = gauge(
+  'baton_tenant_runs',
+  'Runs in Postgres that have not ended, by state, of the 20 tenants that have the most',
+  ['tenant', 'state'],
+);
+const READY = gauge(
+  'baton_ready',
+  '1 if Postgres, its migrations and the queue answer to this process, as on /readyz; else 0',
+);
+const INFO = gauge('baton_info', 'Always 1: the release of this process', ['version']);
+
+/** Tenants with figures of their own: a metric must not grow with the number of tenants. */
+const MAX_TENANTS = 20;
 
 /** Brings the gauges that describe the whole platform up to date before each scrape. */
 @Injectable()
@@ -12,6 +31,7 @@ export class PlatformGauges implements OnModuleInit {
   constructor(
     private readonly runs: RunStore,
     private readonly messaging: Messaging,
+    private readonly readiness: PlatformReadiness,
     private readonly metrics: Metrics,
   ) {}
 
@@ -22,10 +42,18 @@ export class PlatformGauges implements OnModuleInit {
       this.metrics.of(QUEUE_DEPTH).set({ state: 'active' }, active);
     });
     this.metrics.onScrape(async () => {
-      this.metrics.of(RUNS).reset();
-      for (const [state, count] of Object.entries(await this.runs.countByState())) {
-        this.metrics.of(RUNS).set({ state }, count);
+      const { states, tenants } = await this.runs.countActive(MAX_TENANTS);
+      for (const [state, { runs, oldestSeconds }] of Object.entries(states)) {
+        this.metrics.of(RUNS).set({ state }, runs);
+        if (state !== 'suspended') this.metrics.of(OLDEST_RUN).set({ state }, oldestSeconds);
       }
+      this.metrics.of(TENANT_RUNS).reset();
+      for (const { runs, ...labels } of tenants) this.metrics.of(TENANT_RUNS).set(labels, runs);
     });
+    this.metrics.onScrape(async () => {
+      const { ready } = await this.readiness.report();
+      this.metrics.of(READY).set(ready ? 1 : 0);
+    });
+    this.metrics.of(INFO).set({ version: releaseOf() }, 1);
   }
 }

@@ -21,6 +21,7 @@ const DELIVERIES = counter(
   'baton_push_deliveries_total',
   'Push notifications that were tried, by outcome: delivered, failed, ended (HTTP 410) or dead (given up)',
   ['outcome'],
+  [{ outcome: 'delivered' }, { outcome: 'failed' }, { outcome: 'ended' }, { outcome: 'dead' }],
 );
 const REQUEST = histogram(
   'baton_push_request_seconds',

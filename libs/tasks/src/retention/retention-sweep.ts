@@ -7,7 +7,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { BatchSize } from './batch-size.js';
 
-const RETENTION_DELETED = counter('baton_retention_deleted_total', 'Rows deleted by retention', ['kind']);
+const RETENTION_DELETED = counter(
+  'baton_retention_deleted_total',
+  'Rows that retention has deleted, by kind',
+  ['kind'],
+  [{ kind: 'tasks' }, { kind: 'events' }],
+);
 
 /** Maximum number of rows of one batch. A batch is one short transaction. */
 const MAX_TASKS = 500;

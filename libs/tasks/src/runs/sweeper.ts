@@ -11,7 +11,12 @@ import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReclaimGuard } from './reclaim-guard.js';
 
 const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up their attempts');
-const REQUEUED = counter('baton_runs_requeued_total', 'Runs that the sweeper enqueued again', ['reason']);
+const REQUEUED = counter(
+  'baton_runs_requeued_total',
+  'Runs that the sweeper put on the queue again: their worker has died, or the queue has lost them',
+  ['reason'],
+  [{ reason: 'lease expired' }, { reason: 'missing on the queue' }],
+);
 
 /** Rows per sweep, so that a sweep stays short. */
 const LIMIT = 500;

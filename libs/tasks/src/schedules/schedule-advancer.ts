@@ -12,9 +12,12 @@ import { Injectable } from '@nestjs/common';
 import { planFiring, timeAfter } from './firing-plan.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
 
-const SCHEDULE_FIRINGS = counter('baton_schedule_firings_total', 'Times of schedules by outcome', [
-  'outcome',
-]);
+const SCHEDULE_FIRINGS = counter(
+  'baton_schedule_firings_total',
+  'Times of schedules that have come, by outcome',
+  ['outcome'],
+  [{ outcome: 'started' }, { outcome: 'skipped' }, { outcome: 'missed' }, { outcome: 'refused' }],
+);
 
 interface Outcome {
   outcome: FiringOutcome;
