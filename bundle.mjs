@@ -103,32 +103,40 @@ const ascii = (text) =>
  * V8 would not collect old objects before they take a multiple of what a process needs. It sets that limit by the memory of
  * the machine, which a container shares with others. And it would let the space for new objects grow to 32 MB. No flag limits
  * that once a process runs, but the space does not grow by a factor of 1. With every thread V8 sets that factor to 2 again.
+ * V8 also makes the space small when it collects while a process has little to do. Then it must be able to grow again.
  */
 const RUN = `'use strict';
 const { readFileSync } = require('node:fs');
 const Module = require('node:module');
 const { join } = require('node:path');
+const { PerformanceObserver } = require('node:perf_hooks');
 const v8 = require('node:v8');
 const vm = require('node:vm');
 
+/** New objects get 4 MB twice: objects move from one half to the other. */
+const NEW_OBJECTS = 8 * 1024 * 1024;
+
 v8.setFlagsFromString('--heap-growing-percent=50');
-limitNewObjects();
-process.on('worker', (thread) => thread.once('online', stopGrowth));
+fillNewObjects();
+new PerformanceObserver(limitNewObjects).observe({ type: 'gc' });
+process.on('worker', (thread) => thread.once('online', limitNewObjects));
 const filename = join(__dirname, 'bundle.js');
 const cachePath = join(__dirname, 'bundle.cache');
 
-/** New objects get 4 MB twice: objects move from one half to the other. */
-function limitNewObjects() {
-  const size = () => v8.getHeapSpaceStatistics().find((space) => space.space_name === 'new_space').space_size;
+/** Lets the space grow at once. It grows when enough objects have outlived a collection. */
+function fillNewObjects() {
   v8.setFlagsFromString('--semi-space-growth-factor=4');
-  // The space grows when enough objects have outlived a collection.
   const alive = [];
-  while (size() < 8 * 1024 * 1024 && alive.length < 1_000) alive.push(new Array(1_000).fill(0));
-  stopGrowth();
+  while (sizeOfNewObjects() < NEW_OBJECTS && alive.length < 1_000) alive.push(new Array(1_000).fill(0));
+  limitNewObjects();
 }
 
-function stopGrowth() {
-  v8.setFlagsFromString('--semi-space-growth-factor=1');
+function limitNewObjects() {
+  v8.setFlagsFromString('--semi-space-growth-factor=' + (sizeOfNewObjects() < NEW_OBJECTS ? 2 : 1));
+}
+
+function sizeOfNewObjects() {
+  return v8.getHeapSpaceStatistics().find((space) => space.space_name === 'new_space').space_size;
 }
 
 function readCache() {
