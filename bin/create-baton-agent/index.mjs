@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Makes the folder of an agent in code. It is beside the other program of a clone that people start by name, and not in
-// `apps/`, whose code is compiled: what is here is copied as it is.
+// `apps/`, whose code is compiled: what is here is copied as it is. It is a package of its own, too (packages.mjs).
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,14 +17,9 @@ Makes the folder of an agent in code, with a test and lint. The name of the fold
 /** As the server takes it: letters, digits and hyphens. */
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-const JAVASCRIPT = {
-  scripts: { test: 'node --test', lint: 'oxlint' },
-  packages: ['@a2a-js/sdk', 'oxlint'],
-};
-const TYPESCRIPT = {
-  scripts: { test: 'node --import tsx --test *.test.ts', lint: 'oxlint && tsc' },
-  packages: ['@a2a-js/sdk', '@types/node', 'oxlint', 'tsx', 'typescript'],
-};
+const { templates, versions } = manifestOf(HERE);
+/** A released package knows the versions of what an agent needs. In a clone they are the clone's own. */
+const IN_CLONE = versions === undefined;
 
 function main() {
   const { values, positionals } = readArguments();
@@ -40,7 +35,7 @@ function main() {
   }
   if (existsSync(folder) && readdirSync(folder).length > 0)
     fail(`${name} is not empty: choose another folder.`);
-  write(folder, slug, values.javascript);
+  write(folder, slug, values.javascript ? 'javascript' : 'typescript');
   console.log(next(name, slug, values.javascript ? 'index.js' : 'index.ts'));
 }
 
@@ -56,39 +51,37 @@ function readArguments() {
   }
 }
 
-function write(folder, slug, isJavaScript) {
+function write(folder, slug, template) {
   mkdirSync(folder, { recursive: true });
-  cpSync(join(HERE, isJavaScript ? 'javascript' : 'typescript'), folder, { recursive: true });
+  cpSync(join(HERE, template), folder, { recursive: true });
   const title = slug.charAt(0).toUpperCase() + slug.slice(1).replaceAll('-', ' ');
   const file = join(folder, 'agent.yaml');
   writeFileSync(file, readFileSync(file, 'utf8').replaceAll('{{title}}', title));
-  const { scripts, packages } = isJavaScript ? JAVASCRIPT : TYPESCRIPT;
-  const manifest = {
-    name: slug,
-    version: '1.0.0',
-    private: true,
-    type: 'module',
-    scripts,
-    devDependencies: {
-      '@baton/agent': `file:${relative(folder, join(CLONE, 'libs/agents/src/author'))}`,
-      ...versionsOf(packages),
-    },
-  };
+  const { scripts, packages } = templates[template];
+  const known = versions ?? versionsOfClone(folder);
+  const devDependencies = Object.fromEntries(
+    ['@baton/agent', ...packages].map((name) => [name, known[name]]),
+  );
+  const manifest = { name: slug, version: '1.0.0', private: true, type: 'module', scripts, devDependencies };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
 /** Those that Baton itself is tested with. */
-function versionsOf(packages) {
-  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(CLONE, 'package.json'), 'utf8'));
-  const all = { ...devDependencies, ...dependencies };
-  return Object.fromEntries(packages.map((name) => [name, all[name]]));
+function versionsOfClone(folder) {
+  const { dependencies, devDependencies } = manifestOf(CLONE);
+  const author = `file:${relative(folder, join(CLONE, 'libs/agents/src/author'))}`;
+  return { ...devDependencies, ...dependencies, '@baton/agent': author };
+}
+
+function manifestOf(folder) {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 }
 
 const next = (name, slug, module) => `The agent "${slug}" is in ${name}.
 
 Run it, and keep this running. It loads the agent again when you save a file:
 
-  BATON_AGENTS_DIR=${relative('', dirname(resolve(name))) || '.'} BATON_DEV=1 npm start
+  BATON_AGENTS_DIR=${relative('', dirname(resolve(name))) || '.'} BATON_DEV=1 ${IN_CLONE ? 'npm start' : 'npx baton start'}
 
 Ask it, in a second terminal:
 

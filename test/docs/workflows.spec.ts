@@ -15,6 +15,7 @@ interface Step {
 interface Job {
   needs?: string;
   permissions?: Record<string, string>;
+  strategy?: { matrix: { include?: Record<string, string>[] } };
   steps: Step[];
 }
 interface Workflow {
@@ -60,10 +61,21 @@ describe('the release', () => {
   it('is made of a tag, after all tests, and only its job may publish and sign', () => {
     expect(on).toEqual({ push: { tags: ['v*.*.*'] } });
     expect(jobs.test?.steps.at(-1)?.run).toBe('.ci/run');
+    expect(jobs.image).toMatchObject({ needs: 'test' });
     expect(jobs.release).toMatchObject({
-      needs: 'test',
+      needs: 'image',
       permissions: { contents: 'write', packages: 'write', 'id-token': 'write', attestations: 'write' },
     });
+  });
+
+  it('has an image for amd64 and for arm64, looked at before it is published', () => {
+    const { strategy, steps = [] } = jobs.image ?? {};
+    expect(strategy?.matrix.include?.map(({ architecture }) => architecture)).toEqual(['amd64', 'arm64']);
+    const scan = steps.findIndex(({ run }) => run?.includes('--fail-on high'));
+    expect(scan).toBeGreaterThan(
+      steps.findIndex(({ uses }) => uses?.startsWith('docker/build-push-action@')),
+    );
+    expect(scan).toBeLessThan(steps.findIndex(({ uses }) => uses?.startsWith('actions/upload-artifact@')));
   });
 
   it('puts into the archive what is built, and only what there is', () => {
@@ -79,12 +91,12 @@ describe('the release', () => {
     expect(files.filter((file) => file !== 'dist' && !existsSync(join(ROOT, file)))).toEqual([]);
   });
 
-  it('signs the provenance of everything that it publishes: image, archive and bill of materials', () => {
+  it('signs the provenance of everything that it publishes: image, packages, archive and bill of materials', () => {
     const steps = jobs.release?.steps ?? [];
     const signed = steps.filter(({ uses }) => uses?.startsWith('actions/attest-build-provenance@'));
     expect(signed.map((step) => step.with?.['subject-digest'] ?? step.with?.['subject-path'])).toEqual([
       '${{ steps.image.outputs.digest }}',
-      'baton-*.tgz\nbaton-sbom.cdx.json\n',
+      'baton-*.tgz\ndist/packages/*.tgz\nbaton-sbom.cdx.json\n',
     ]);
     const bills = steps.filter(({ uses }) => uses?.startsWith('actions/attest-sbom@'));
     expect(bills).toMatchObject([{ with: { 'sbom-path': 'baton-sbom.cdx.json' } }]);

@@ -54,9 +54,7 @@ describe('npm start', () => {
     expect(demo().tenant).toBe('demo');
     expect(first.output).toContain(`URL     ${demo().url}`);
     expect(first.output).toContain(`Token   ${demo().token}`);
-    expect(first.output).toContain(
-      'Reach: this machine only. `HOST=0.0.0.0 npm start` lets your network in.',
-    );
+    expect(first.output).toContain('Reach: this machine only. HOST=0.0.0.0 lets your network in.');
     const metrics = /Metrics (http:\S+)/.exec(first.output)?.[1] ?? '';
     expect(await (await fetch(metrics)).text()).toContain('baton_live_workers 1');
     expect((await fetch(`${demo().url}/metrics`)).status).toBe(404);

@@ -38,9 +38,14 @@ export class LocalRun {
   /**
    * @param environment on top of ours, without the services the tests themselves use; undefined takes a name out
    * @param folder in which it is started, whose `.env` it reads
+   * @param program with its arguments. Default: that of `npm start`
    */
-  constructor(environment: Record<string, string | undefined>, folder = process.cwd()) {
-    this.child = spawn(process.execPath, [MAIN], {
+  constructor(
+    environment: Record<string, string | undefined>,
+    folder = process.cwd(),
+    program: readonly string[] = [MAIN],
+  ) {
+    this.child = spawn(process.execPath, program, {
       cwd: folder,
       env: { ...process.env, DATABASE_URL: '', REDIS_URL: '', ...ownPorts(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -37,7 +37,7 @@ const READS = [
     'dead-letters pushes',
     'audit',
     'config check',
-    ...['workers', 'queue', 'doctor'],
+    ...['workers', 'queue', 'doctor', 'start'],
   ],
   'master-key vault',
 ];

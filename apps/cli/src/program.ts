@@ -6,6 +6,10 @@ import type { Terminal } from './output.js';
 const COMMANDS: Readonly<
   Record<string, { summary: string; add: (program: Command, cli: Cli) => Promise<void> }>
 > = {
+  start: {
+    summary: 'run Baton on this machine with services of its own, as `npm start` does in a clone',
+    add: async (program) => (await import('./commands/start.js')).addStartCommand(program),
+  },
   tenants: {
     summary: 'tenants: create, list, set, limits, egress, usage, suspend, resume, delete, export, import',
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),

@@ -161,8 +161,8 @@ const ownOrigins = (port: string): string => `http://localhost:${port},http://12
 /** Who can reach the API, and how to change that. */
 const reachNote = (host: string): string =>
   host === LOOPBACK || host === 'localhost' || host === '::1'
-    ? 'Reach: this machine only. `HOST=0.0.0.0 npm start` lets your network in.'
-    : `Reach: everybody who reaches ${host}. \`HOST=127.0.0.1 npm start\` keeps to this machine.`;
+    ? 'Reach: this machine only. HOST=0.0.0.0 lets your network in.'
+    : `Reach: everybody who reaches ${host}. HOST=127.0.0.1 keeps to this machine.`;
 
 /** The port to use: a free one for 0, otherwise the given one. Throws StartError if it is not available. */
 export async function claimPort(port: number, host: string): Promise<number> {
