@@ -125,6 +125,9 @@ describeConsole('tasks in the console', () => {
     await approved.getByText('The tool says: signed').first().waitFor();
     expect(tools.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
     await approved.getByText(/^Approved by token:/).waitFor();
+    const calls = approved.getByRole('table', { name: 'Model calls' }).getByRole('row');
+    await calls.filter({ hasText: 'Calls desk_sign' }).getByRole('time').waitFor();
+    await calls.filter({ hasText: 'stop' }).getByRole('cell', { name: 'openai-compatible/m' }).waitFor();
 
     const refused = await ask();
     await refused.getByLabel('Reason of a refusal').fill('Page 3 is a draft');
@@ -231,6 +234,20 @@ describeConsole('tasks in the console', () => {
     expect(await theirs.content()).not.toContain('of 150');
   });
 
+  it('show the durable steps of an agent in code, to those who may change agents', async () => {
+    const id = await send('with steps');
+    await writeSteps(baton.stack.database.url, id);
+    const page = await openTask(id);
+    const steps = page.getByRole('table', { name: 'Durable steps' }).getByRole('row');
+    await steps.filter({ hasText: 'close account' }).getByRole('cell', { name: 'succeeded' }).waitFor();
+    await steps.filter({ hasText: 'send letter' }).getByText('Error: no paper <b>left</b>').waitFor();
+    await baton.expectAccessible(page);
+    const caller = await baton.stack.createToken(tenant.slug, 'tasks:read', 'agents:call');
+    const theirs = await baton.open({ token: caller, path: `/tasks/${id}` });
+    await theirs.getByRole('table', { name: 'Runs of the task' }).waitFor();
+    expect(await theirs.content()).not.toContain('send letter');
+  });
+
   it('are canceled and sent again', async () => {
     const id = await send('ask me', ASKING);
     const page = await openTask(id);
@@ -259,6 +276,31 @@ describeConsole('tasks in the console', () => {
     expect(await page.getByRole('cell', { name: 'completed', exact: true }).count()).toBe(0);
   });
 });
+
+/** Steps as an agent in code leaves them: one has ended, one has failed. */
+async function writeSteps(databaseUrl: string, taskId: string): Promise<void> {
+  const at = '2026-01-31T12:00:00.000Z';
+  const error = { name: 'Error', message: 'no paper <b>left</b>' };
+  const entries = [
+    { execution: 1, id: 1, event: 'begun', name: 'close account', kind: 'run', at },
+    { execution: 1, id: 1, event: 'ended', at, result: null },
+    { execution: 1, id: 2, event: 'begun', name: 'send letter', kind: 'run', at },
+    { execution: 1, id: 2, event: 'ended', at, error },
+  ];
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    await client.query(
+      `INSERT INTO turn_journal (tenant_id, task_id, position, run_id, attempt, value)
+       SELECT t.tenant_id, t.id, e.position, gen_random_uuid(), 1, e.value
+       FROM tasks t, json_array_elements($2::json) WITH ORDINALITY e (value, position) WHERE t.id = $1`,
+      [taskId, JSON.stringify(entries)],
+    );
+  } finally {
+    await client.end();
+  }
+}
 
 /** Lines as an agent in code writes them. */
 async function writeConsole(databaseUrl: string, taskId: string, lines: number): Promise<void> {

@@ -45,7 +45,12 @@ export {
 } from './usage/usage-hours.js';
 export { type LimitUse, type TenantUsage, UsageStore } from './tenants/usage.store.js';
 export { type ConsoleLine, type ConsoleLineRecord, ConsoleLineStore } from './runs/console-line.store.js';
-export { type JournalRecord, JournalStore, type StepRecord } from './runs/journal.store.js';
+export {
+  type JournalRecord,
+  JournalStore,
+  type ModelCallRecord,
+  type StepRecord,
+} from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';
 export type { RunError, RunErrorRecord, RunRecord, SweepFindings } from './runs/run-sql.js';

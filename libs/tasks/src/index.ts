@@ -52,6 +52,7 @@ export type {
   RunRecord,
   StoredTask,
   Schedule,
+  ModelCallRecord,
   StepRecord,
   Webhook,
 } from '@baton/database';

@@ -144,6 +144,7 @@ export interface FakeApi {
     | 'lastError'
     | 'runs'
     | 'steps'
+    | 'modelCalls'
     | 'consoleLines'
     | 'usage'
   >;
@@ -259,6 +260,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     lastError: async () => undefined,
     runs: async () => [],
     steps: async () => [],
+    modelCalls: async () => [],
     consoleLines: async () => [],
     usage: async () => ({ sums: [], isWhole: true }),
     descendants: async () => [],
@@ -430,6 +432,7 @@ function tasksModule({
           descendants: (...of: Parameters<RequestListing['descendants']>) => listing.descendants(...of),
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
           steps: (...of: Parameters<RequestListing['steps']>) => listing.steps(...of),
+          modelCalls: (...of: Parameters<RequestListing['modelCalls']>) => listing.modelCalls(...of),
           consoleLines: (...of: Parameters<RequestListing['consoleLines']>) => listing.consoleLines(...of),
           runs: (...of: Parameters<RequestListing['runs']>) => listing.runs(...of),
           usage: (...of: Parameters<RequestListing['usage']>) => listing.usage(...of),

@@ -19,6 +19,7 @@ import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../serv
 import type { ShowOptions } from '../tasks/operator.js';
 import {
   type ConsoleLineJson,
+  type ModelCallJson,
   type RequestJson,
   RequestsClient,
   type StepJson,
@@ -29,6 +30,7 @@ import { parseCount, sinceOf } from './options.js';
 
 const TITLES = ['task', 'agent', 'state', 'updated', 'context'];
 const STEP_TITLES = ['step', 'kind', 'state', 'attempts', 'started', 'ended', 'error'];
+const CALL_TITLES = ['model call', 'took', 'model', 'tokens', 'attempt', 'outcome'];
 const MAX_LISTED = 10_000;
 
 type Options = TargetOptions & JsonOption;
@@ -72,7 +74,10 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     )
     .option('--limit <number>', `most tasks to print, up to ${MAX_LISTED}`, '50')
     .action((options: ListOptions) => list(cli, options));
-  ofTask('show', 'show a task: its state, answer, usage, relations, steps, and the last error of its agent')
+  ofTask(
+    'show',
+    'show a task: its state, answer, relations, calls of models, steps, and the last error of its agent',
+  )
     .option('--tenant <slug>', 'as the operator: tenant of the task; shows no messages')
     .action(async (task: string, { tenant, ...options }: Options & { tenant?: string }) => {
       if (tenant === undefined) return show(cli, task, options);
@@ -136,7 +141,12 @@ async function show(cli: Cli, id: string, options: Options): Promise<void> {
   printFields(cli.terminal, fieldsOf(found, task));
   const text = replyText(task);
   if (text !== '') cli.terminal.out(`\n${text}`);
-  const { steps = [] } = found;
+  const { steps = [], model_calls: calls = [], currency = null } = found;
+  if (calls.length > 0) {
+    cli.terminal.out('');
+    const titles = currency === null ? CALL_TITLES : [...CALL_TITLES, currency];
+    printTable(cli.terminal, titles, calls.map(callRow(currency !== null)), '');
+  }
   if (steps.length > 0) {
     cli.terminal.out('');
     printTable(cli.terminal, STEP_TITLES, steps.map(stepRow), '');
@@ -155,6 +165,23 @@ const stepRow = ({
 }: StepJson): string[] => [
   ...[name, kind, state, String(attempts), timeOf(at), timeOf(end ?? undefined), error ?? ''],
 ];
+
+const callRow =
+  (hasPrices: boolean) =>
+  (call: ModelCallJson): string[] => [
+    timeOf(call.at ?? undefined),
+    call.ms === null ? '-' : `${(call.ms / 1000).toFixed(1)} s`,
+    call.model,
+    `${call.input_tokens} → ${call.output_tokens}`,
+    String(call.attempt),
+    outcomeOf(call),
+    ...(hasPrices ? [call.cost === null ? '-' : String(call.cost)] : []),
+  ];
+
+function outcomeOf({ error, finish, tools }: ModelCallJson): string {
+  if (error !== null) return `failed: ${error}`;
+  return tools.length > 0 ? `calls ${tools.join(', ')}` : (finish ?? '-');
+}
 
 function fieldsOf(found: WholeRequestJson, { metadata }: Task): [string, string][] {
   const { input, output } = tokenUsage(metadata);

@@ -45,6 +45,20 @@ export interface ConsoleLineJson {
   text: string;
 }
 
+/** A call of a model. */
+export interface ModelCallJson {
+  attempt: number;
+  at: string | null;
+  ms: number | null;
+  model: string;
+  finish: string | null;
+  input_tokens: number;
+  output_tokens: number;
+  cost: number | null;
+  tools: string[];
+  error: string | null;
+}
+
 /** One task. */
 export interface WholeRequestJson extends RequestJson {
   owner: string | null;
@@ -54,6 +68,9 @@ export interface WholeRequestJson extends RequestJson {
   events: number;
   task: Record<string, unknown>;
   error: RunErrorJson | null;
+  /** Unset: the server is of an earlier release. */
+  model_calls?: ModelCallJson[];
+  currency?: string | null;
   /** Only for tokens that may change agents. Unset: the server is of an earlier release. */
   steps?: StepJson[];
 }

@@ -48,6 +48,57 @@ describe('the journal of a task', () => {
     expect(await journal.read(run.tenantId, 'no-uuid')).toEqual([]);
   });
 
+  it('shows the newest calls of models without what was said, whatever a model has written', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId, runId, attempt } = run;
+    const usage = { inputTokens: 5, outputTokens: 2, reasoningTokens: 0, cachedInputTokens: 1 };
+    const call = (toolName: string) => ({ type: 'tool-call', toolCallId: 'c', toolName, input: {} });
+    const content = [{ type: 'text', text: 'secret \u0000 \ud800' }, call('a"b'), call('x'.repeat(1_000))];
+    const time = { at: '2026-01-31T12:00:00.000Z', ms: 70 };
+    const values = [
+      { kind: 'asked', at: 0 },
+      { kind: 'failed-call', model: 'o/m', usage, error: 'o failed (500).', ...time },
+      {
+        kind: 'step',
+        model: 'o/m',
+        usage,
+        finish: 'tool-calls',
+        message: { role: 'assistant', content },
+        ...time,
+      },
+      'a text \u0000',
+      // As an earlier release has written it.
+      { kind: 'step', model: 'o/m', usage, finish: 'stop', message: { role: 'assistant', content: 'ok' } },
+    ];
+    for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
+    const tokens = { inputTokens: 5, outputTokens: 2, cachedTokens: 1 };
+    const known = { runId, attempt, model: 'o/m', ...tokens, error: null, tools: [] };
+    const calls = [
+      { ...known, ...time, finish: null, error: 'o failed (500).' },
+      { ...known, ...time, finish: 'tool-calls', tools: ['a"b', '…'] },
+      { ...known, at: null, ms: null, finish: 'stop' },
+    ];
+    expect(await journal.modelCalls(tenantId, taskId, 100)).toEqual(calls);
+    expect(await journal.modelCalls(tenantId, taskId, 2)).toEqual(calls.slice(1));
+    expect(await journal.modelCalls(randomUUID(), taskId, 100)).toEqual([]);
+    expect(await journal.modelCalls(tenantId, 'no-uuid', 100)).toEqual([]);
+  });
+
+  it('shows durable steps, whatever their results are', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId } = run;
+    const at = '2026-01-31T12:00:00.000Z';
+    const step = { execution: 1, id: 1, at };
+    const entries = [
+      { ...step, event: 'begun', name: 'read', kind: 'run' },
+      { ...step, event: 'ended', result: 'zero \u0000, half \udc00, \\u0000' },
+    ];
+    for (const [i, value] of entries.entries()) await journal.append(run, i + 1, value);
+    expect(await journal.steps(tenantId, taskId)).toEqual([
+      { name: 'read', kind: 'run', state: 'succeeded', attempts: 1, startedAt: at, endedAt: at, error: null },
+    ]);
+  });
+
   it('counts towards what its tenant stores', async () => {
     const run = await startTask(stores);
     const bytes = async () => {

@@ -18,14 +18,47 @@ const READ_JOURNAL: Statement = {
   text: 'SELECT run_id, position, value FROM turn_journal WHERE tenant_id = $1 AND task_id = $2 ORDER BY position',
 };
 
+/**
+ * SQL: the entries of a task's journal as rows `e`, as Postgres can look into them: it refuses U+0000 and half of a surrogate pair
+ * in any text of a JSON value, even in one that nobody asks for. $1 tenant $2 task
+ */
+const READABLE_ENTRIES = String.raw`(
+  SELECT position, run_id, attempt,
+    regexp_replace(value::text, '\\u(0000|d[89a-f][0-9a-f]{2})', '\\ufffd', 'gi')::json AS value
+  FROM turn_journal WHERE tenant_id = $1 AND task_id = $2
+) e`;
+
 /** What the journal of an executor's task says of its steps, without their results: $1 tenant $2 task */
 const READ_STEPS: Statement = {
   name: 'journal-steps',
   text: `
 SELECT value->'execution' AS execution, value->'id' AS id, value->'event' AS event, value->'name' AS name, value->'kind' AS kind,
   value->'at' AS at, value->'error' AS error
-FROM turn_journal
-WHERE tenant_id = $1 AND task_id = $2 AND value->'execution' IS NOT NULL ORDER BY position`,
+FROM ${READABLE_ENTRIES}
+WHERE value->'execution' IS NOT NULL ORDER BY position`,
+};
+
+/** Tools of one answer that a reader is told of. */
+const MAX_TOOLS = 20;
+
+/**
+ * The newest calls of models that an llm agent's journal has, without messages: $1 tenant $2 task $3 how many.
+ * The name of a tool is what a model has written.
+ */
+const READ_MODEL_CALLS: Statement = {
+  name: 'journal-model-calls',
+  text: `
+SELECT position, run_id, attempt, value->'at' AS at, value->'ms' AS ms, value->'model' AS model, value->'finish' AS finish,
+  value->'usage' AS usage, value->'error' AS error,
+  CASE WHEN json_typeof(value->'message'->'content') = 'array' THEN (
+    SELECT json_agg(CASE WHEN length(part->>'toolName') <= 128 THEN part->'toolName' ELSE '"…"'::json END) FROM (
+      SELECT part FROM json_array_elements(value->'message'->'content') part
+      WHERE part->>'type' = 'tool-call' LIMIT ${MAX_TOOLS}
+    ) called
+  ) END AS tools
+FROM ${READABLE_ENTRIES}
+WHERE value->>'kind' IN ('step', 'failed-call') AND value->'usage' IS NOT NULL
+ORDER BY position DESC LIMIT $3`,
 };
 
 /**
@@ -90,6 +123,40 @@ export interface StepRecord {
   error: string | null;
 }
 
+interface ModelCallRow {
+  run_id: string;
+  attempt: number;
+  at: string | null;
+  ms: number | null;
+  model: string;
+  finish: string | null;
+  usage: { inputTokens: number; outputTokens: number; cachedInputTokens?: number };
+  error: string | null;
+  tools: string[] | null;
+}
+
+/** A call of a model that Baton has made for an llm agent's task. */
+export interface ModelCallRecord {
+  runId: string;
+  /** The attempt of the run that made it. */
+  attempt: number;
+  /** When it began, ISO 8601. Null: an earlier release made it. */
+  at: string | null;
+  ms: number | null;
+  /** provider/model */
+  model: string;
+  /** Why the answer ended: stop, tool-calls, length, content-filter, other. Null: the call failed. */
+  finish: string | null;
+  inputTokens: number;
+  outputTokens: number;
+  /** Those of the input tokens that came from the provider's cache. */
+  cachedTokens: number;
+  /** Names of the tools that the answer asks for, at most 20. */
+  tools: string[];
+  /** Why it failed. Null: it did not. */
+  error: string | null;
+}
+
 /** The journals of runtimes: see `TurnJournal` of libs/agents. */
 @Injectable()
 export class JournalStore {
@@ -112,6 +179,18 @@ export class JournalStore {
       steps.set(key, stepAfter(steps.get(key), row));
     }
     return [...steps.values()];
+  }
+
+  /** The newest `limit` calls of models for a task, the oldest of them first; empty if there are none. */
+  async modelCalls(tenantId: string, taskId: string, limit: number): Promise<ModelCallRecord[]> {
+    if (!isUuid(taskId)) return [];
+    const values = [tenantId, taskId, limit];
+    const rows = await this.database.tenantQuery<ModelCallRow>(tenantId, READ_MODEL_CALLS, values);
+    return rows.toReversed().map(({ run_id: runId, usage, tools, ...call }) => ({
+      ...{ runId, attempt: call.attempt, at: call.at, ms: call.ms, model: call.model, finish: call.finish },
+      ...{ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens },
+      ...{ cachedTokens: usage.cachedInputTokens ?? 0, tools: tools ?? [], error: call.error },
+    }));
   }
 
   /**

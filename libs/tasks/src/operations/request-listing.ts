@@ -4,6 +4,7 @@ import {
   ConsoleLineStore,
   type Descendant,
   JournalStore,
+  type ModelCallRecord,
   type StepRecord,
   type TaskRelations,
   TaskTreeStore,
@@ -36,6 +37,8 @@ export interface RequestFilter {
   owner?: string | undefined;
 }
 
+/** Calls of models of one task that are shown. */
+const MAX_MODEL_CALLS = 100;
 /** Tasks that one search looks at. */
 const MAX_SEARCHED = 10_000;
 
@@ -129,6 +132,11 @@ export class RequestListing {
     page: { after: number; limit: number },
   ): Promise<ConsoleLineRecord[]> {
     return this.consoles.read(tenantId, taskId, page);
+  }
+
+  /** The newest calls of models for the task, at most 100, the oldest of them first. */
+  async modelCalls(tenantId: string, taskId: string): Promise<ModelCallRecord[]> {
+    return this.journals.modelCalls(tenantId, taskId, MAX_MODEL_CALLS);
   }
 
   /** The durable steps of the task, for the agent's author. */

@@ -15,6 +15,7 @@ import type {
   TaskRelations,
   PageOfArtifacts,
   RunErrorRecord,
+  ModelCallRecord,
   StepRecord,
   RunRecord,
   StoredTask,
@@ -22,6 +23,7 @@ import type {
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor, readPage } from '../paging.js';
+import { costOf, type ModelPrices, priceOf, roundedCost } from '../usage/model-cost.js';
 
 type Json = Record<string, unknown>;
 
@@ -83,6 +85,27 @@ const step = z
     error: z.string().nullable(),
   })
   .meta({ id: 'Step' });
+const modelCall = z
+  .object({
+    run_id: z.string(),
+    attempt: z.int(),
+    at: timeSchema.nullable().describe('When it began. Null: an earlier release made it'),
+    ms: z.number().nullable().describe('How long it took'),
+    model: z.string().describe('provider/model'),
+    finish: z
+      .string()
+      .nullable()
+      .describe(
+        'Why the answer ended: `stop`, `tool-calls`, `length`, `content-filter` or `other`. Null: the call failed',
+      ),
+    input_tokens: z.number(),
+    output_tokens: z.number(),
+    cached_tokens: z.number().describe('Those of the input tokens that came from the cache of the provider'),
+    cost: z.number().nullable().describe('In `currency`. Null: the operator has set no price of the model'),
+    tools: z.array(z.string()).describe('Names of the tools that the answer asks for, at most 20'),
+    error: z.string().nullable().describe('Why it failed. Null: it did not'),
+  })
+  .meta({ id: 'ModelCall' });
 export const runAnswer = z
   .object({
     run_id: z.string(),
@@ -124,6 +147,15 @@ export const requestAnswer = requestSummary
     events: z.int().describe('Number of events in its log'),
     task: a2aSchema('The task'),
     error: runError.nullable().describe("The last error in the agent's code"),
+    model_calls: z
+      .array(modelCall)
+      .describe(
+        'The newest calls of models for the task, failed ones too: at most 100, the oldest of them first',
+      ),
+    currency: z
+      .string()
+      .nullable()
+      .describe('Of the costs in `model_calls`. Null: the operator has set no prices'),
     steps: z.array(step).optional().describe('Its durable steps, for tokens that may change agents'),
   })
   .meta({ id: 'Request' });
@@ -196,7 +228,10 @@ export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
   { owner, parentTaskId, childTaskIds, agentVersion, events }: TaskRelations,
-): Omit<z.infer<typeof requestAnswer>, 'error' | 'runs' | 'steps' | 'descendants'> => ({
+): Omit<
+  z.infer<typeof requestAnswer>,
+  'error' | 'runs' | 'steps' | 'descendants' | 'model_calls' | 'currency'
+> => ({
   ...encodeRequest(task, agentId),
   owner,
   agent_version: agentVersion,
@@ -261,6 +296,21 @@ export const encodeSteps = (steps: readonly StepRecord[]): z.infer<typeof step>[
     ...{ name, kind: kind as z.infer<typeof step>['kind'], state, attempts },
     ...{ started_at: startedAt, ended_at: endedAt, error },
   }));
+
+/** A call of a model, without what was said. */
+export function encodeModelCall(
+  call: ModelCallRecord,
+  prices: ModelPrices | undefined,
+): z.infer<typeof modelCall> {
+  const price = priceOf(call.model, prices);
+  return {
+    ...{ run_id: call.runId, attempt: call.attempt, at: call.at, ms: call.ms, model: call.model },
+    ...{ finish: call.finish, input_tokens: call.inputTokens, output_tokens: call.outputTokens },
+    cached_tokens: call.cachedTokens,
+    cost: price ? roundedCost(costOf(call, price)) : null,
+    ...{ tools: call.tools, error: call.error },
+  };
+}
 
 /** A line that an agent's code has written to its console. */
 export const encodeConsoleLine = ({ position, at, level, runId, attempt, text }: ConsoleLineRecord) => ({

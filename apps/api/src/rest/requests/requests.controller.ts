@@ -16,6 +16,7 @@ import {
   STATE_NAMES,
   stateNamed,
 } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, ArtifactPages, RequestListing } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
@@ -43,6 +44,7 @@ import {
   encodeDescendant,
   encodeEvent,
   encodeListed,
+  encodeModelCall,
   encodeRequest,
   encodeRequestWithTask,
   encodeRun,
@@ -111,6 +113,7 @@ export class RequestsController {
     private readonly listing: RequestListing,
     private readonly artifactPages: ArtifactPages,
     private readonly failures: Failures,
+    private readonly environment: Environment,
   ) {}
 
   @Describe({ id: 'listRequests', summary: 'Lists the tasks, the newest status first', answer: requestList })
@@ -162,7 +165,8 @@ export class RequestsController {
   @Describe({
     id: 'getRequest',
     summary:
-      "Shows the whole task, with its parent, its children, its durable steps and the last error in the agent's code",
+      'Shows the whole task, with its parent, its children, its runs, its calls of models, its durable steps and the last ' +
+      "error in the agent's code",
     answer: requestAnswer,
   })
   @RequireScope(...OPERATIONS.getTask.scopes)
@@ -180,11 +184,15 @@ export class RequestsController {
     const hasChildren = relations.childTaskIds.length > 0;
     const descendants = hasChildren ? await this.listing.descendants(call, id) : [];
     const error = await this.listing.lastError(call.tenantId, id);
+    const { modelPrices: prices, modelPricesCurrency } = this.environment;
+    const modelCalls = await this.listing.modelCalls(call.tenantId, id);
     const isAuthor = call.scopes.includes('agents:write') || call.scopes.includes('admin');
     return {
       ...encodeRequestWithTask(task, call.agent.id, relations),
       descendants: descendants.map(encodeDescendant),
       error: error ? encodeRunError(error, isAuthor) : null,
+      model_calls: modelCalls.map((each) => encodeModelCall(each, prices)),
+      currency: prices ? modelPricesCurrency : null,
       ...(isAuthor && { steps: encodeSteps(await this.listing.steps(call.tenantId, id)) }),
       runs: (await this.listing.runs(call.tenantId, id)).map(encodeRun),
     };

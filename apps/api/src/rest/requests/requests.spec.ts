@@ -21,7 +21,10 @@ let api: FakeApi;
 let calls: CallContext[];
 
 beforeAll(async () => {
-  api = await startFakeApi();
+  api = await startFakeApi({
+    MODEL_PRICES: JSON.stringify({ 'o/m': { input: 2, output: 10, cached: 1 } }),
+    MODEL_PRICES_CURRENCY: 'EUR',
+  });
   api.agentOfTask[ID] = 'echo';
 });
 afterAll(() => api.close());
@@ -187,6 +190,28 @@ describe('the requests of a tenant', () => {
       },
     ]);
     expect(calls[0]).toMatchObject({ tenantId: 'tenant-1', rules: { taskScope: 'tenant' } });
+  });
+
+  it('have the calls of models with what each has cost', async () => {
+    const call = {
+      ...{ runId: 'run-1', attempt: 2, at: '2026-01-31T12:00:00.000Z', ms: 1200, model: 'o/m' },
+      ...{ finish: 'tool-calls', inputTokens: 1000, outputTokens: 10, cachedTokens: 500 },
+      ...{ tools: ['desk_sign'], error: null },
+    };
+    const failed = { ...call, model: 'o/other', finish: null, tools: [], error: 'o failed (500).' };
+    api.listing.modelCalls = async () => [failed, call];
+    const [, json] = (await outcome(await ask(`/${ID}`, { token: 'reader' }))) as [number, object];
+    expect(json).toMatchObject({
+      currency: 'EUR',
+      model_calls: [
+        { model: 'o/other', cost: null, error: 'o failed (500).' },
+        {
+          ...{ run_id: 'run-1', attempt: 2, at: '2026-01-31T12:00:00.000Z', ms: 1200, model: 'o/m' },
+          ...{ finish: 'tool-calls', input_tokens: 1000, output_tokens: 10, cached_tokens: 500 },
+          ...{ cost: 0.0016, tools: ['desk_sign'], error: null },
+        },
+      ],
+    });
   });
 
   it.each([`/${UNKNOWN}`, `/${UNKNOWN}/artifacts`, `/${UNKNOWN}/events`, '/not-an-id', '/%00'])(

@@ -13,3 +13,21 @@ export function priceOf(model: string, prices: ModelPrices | undefined): ModelPr
   const [longest] = fitting.sort((a, b) => b.length - a.length);
   return longest === undefined ? undefined : prices[longest];
 }
+
+/** Tokens of calls of one model. */
+interface Tokens {
+  inputTokens: number;
+  outputTokens: number;
+  /** Those of the input tokens that came from the provider's cache. */
+  cachedTokens: number;
+}
+
+/** What tokens of a model cost, in the currency of the prices. */
+export const costOf = ({ inputTokens, outputTokens, cachedTokens }: Tokens, price: ModelPrice): number =>
+  ((inputTokens - cachedTokens) * price.input +
+    cachedTokens * (price.cached ?? price.input) +
+    outputTokens * price.output) /
+  1_000_000;
+
+/** A cost as answers have it: rounded to a millionth. */
+export const roundedCost = (cost: number): number => Math.round(cost * 1_000_000) / 1_000_000;

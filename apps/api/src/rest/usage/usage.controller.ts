@@ -12,7 +12,7 @@ import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { csvOf } from './csv.js';
-import { type ModelPrices, priceOf } from './model-cost.js';
+import { costOf, type ModelPrices, priceOf, roundedCost } from './model-cost.js';
 
 const DEFAULT_DAYS = 7;
 const HOUR_MS = 60 * 60 * 1000;
@@ -157,12 +157,7 @@ function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): 
   for (const each of sums) {
     const { key, model, inputTokens, outputTokens, cachedTokens } = each;
     const price = priceOf(model, prices);
-    const cost = price
-      ? ((inputTokens - cachedTokens) * price.input +
-          cachedTokens * (price.cached ?? price.input) +
-          outputTokens * price.output) /
-        1_000_000
-      : 0;
+    const cost = price ? costOf(each, price) : 0;
     const before = groups.get(key) ?? { ...NOTHING, key, cost: prices ? 0 : null };
     groups.set(key, {
       key,
@@ -179,7 +174,7 @@ function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): 
   }
   const rounded = ({ cost, ...group }: Group): Group => ({
     ...group,
-    cost: cost === null ? null : Math.round(cost * 1_000_000) / 1_000_000,
+    cost: cost === null ? null : roundedCost(cost),
   });
   return [...groups.values()].map(rounded);
 }

@@ -7,7 +7,7 @@ import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
-import { SimpleTable } from './simple-table';
+import { SimpleTable } from '../../components/simple-table';
 import { queueQuery } from './workers';
 
 /** What each class of runs is. */

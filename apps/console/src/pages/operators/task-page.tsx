@@ -7,7 +7,7 @@ import { ErrorView } from '../../components/error-view';
 import { textOf } from '../../components/form-button';
 import { Page } from '../../components/page';
 import { Time } from '../../components/time';
-import { SimpleTable } from './simple-table';
+import { SimpleTable } from '../../components/simple-table';
 import { workersQuery } from './workers';
 
 const route = getRouteApi('/operators/operators/task');

@@ -7,7 +7,7 @@ import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf } from '../../components/form-button';
 import { Page } from '../../components/page';
 import { Time } from '../../components/time';
-import { SimpleTable } from './simple-table';
+import { SimpleTable } from '../../components/simple-table';
 import { TenantState } from './tenants-page';
 
 const route = getRouteApi('/operators/operators/tenants/$tenant');

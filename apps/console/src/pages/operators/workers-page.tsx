@@ -4,7 +4,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { Time } from '../../components/time';
-import { SimpleTable } from './simple-table';
+import { SimpleTable } from '../../components/simple-table';
 import { workersQuery } from './workers';
 
 const MIB = 1024 * 1024;

@@ -1,4 +1,4 @@
-import { Button, Card, Code, Group, Stack, Table, Text, Title } from '@mantine/core';
+import { Button, Card, Code, Group, Stack, Table, Text } from '@mantine/core';
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -6,6 +6,7 @@ import { answerOf, api } from '../../api/client';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { Json, PartView } from '../../components/part-view';
+import { Section } from '../../components/section';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { useAgentNames } from '../agents/agent-names';
@@ -18,6 +19,7 @@ import {
   type TaskLog,
   useTaskLog,
 } from './task-log';
+import { ModelCalls, Runs, Steps } from './task-work';
 import { isTerminal, isWaiting, StateBadge, type Task } from './task-words';
 import styles from './tasks.module.css';
 
@@ -48,6 +50,8 @@ export function TaskPage() {
           <Console task={task} />
           <Artifacts events={log.events} />
           <Timeline log={log} />
+          <ModelCalls task={task} />
+          <Steps task={task} />
           <Descendants task={task} />
           <Runs task={task} />
           <Copies task={task} />
@@ -182,17 +186,6 @@ function Fault({ error }: { error: NonNullable<Task['error']> }) {
         </pre>
       )}
     </Section>
-  );
-}
-
-function Section({ title, children }: { title: string; children: React.ReactNode }) {
-  return (
-    <Stack component="section" gap="xs">
-      <Title order={2} size="h4">
-        {title}
-      </Title>
-      {children}
-    </Stack>
   );
 }
 
@@ -390,43 +383,6 @@ function Raw({ seq, events }: { seq: number; events: readonly LogEvent[] }) {
       </summary>
       {isOpen && <Json value={events.length === 1 ? events[0] : events} />}
     </details>
-  );
-}
-
-function Runs({ task: { runs } }: { task: Task }) {
-  return (
-    <Section title="Runs">
-      <Table.ScrollContainer minWidth={700} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
-        <Table aria-label="Runs of the task">
-          <Table.Thead>
-            <Table.Tr>
-              {['State', 'Attempts', 'Crashes', 'Worker', 'Accepted', 'Waits until', 'Finished'].map(
-                (title) => (
-                  <Table.Th key={title}>{title}</Table.Th>
-                ),
-              )}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {runs.map((run) => (
-              <Table.Tr key={run.run_id}>
-                <Table.Td>{run.state}</Table.Td>
-                <Table.Td>{run.attempt}</Table.Td>
-                <Table.Td>{run.crashes}</Table.Td>
-                <Table.Td>{run.worker_id ?? '–'}</Table.Td>
-                <Table.Td>
-                  <Time at={run.created_at} />
-                </Table.Td>
-                <Table.Td>{run.not_before ?? '–'}</Table.Td>
-                <Table.Td>
-                  <Time at={run.finished_at} />
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
-    </Section>
   );
 }
 

@@ -18,13 +18,30 @@ export interface Asked {
   at: number;
 }
 
+/** When a call of the model was made. Journals of earlier releases do not have it. */
+interface CallTime {
+  /** ISO 8601 */
+  at?: string;
+  /** Its duration. */
+  ms?: number;
+}
+
 /** A completed call of the model. */
-export interface ModelStep {
+export interface ModelStep extends CallTime {
   kind: 'step';
   message: AssistantModelMessage;
   finish: FinishReason;
   usage: Usage;
   model: string;
+}
+
+/** A call of the model that failed. It is for readers of the task; the conversation goes on as if it was not made. */
+export interface FailedCall extends CallTime {
+  kind: 'failed-call';
+  usage: Usage;
+  model: string;
+  /** In plain words, for the callers of the task. */
+  error: string;
 }
 
 /** A tool call that must not be repeated is about to start. */
@@ -61,7 +78,15 @@ interface Correction {
 }
 
 /** One journal entry of an llm agent. */
-export type LlmEntry = Asked | ModelStep | CallBegun | CallResult | Waiting | Answered | Correction;
+export type LlmEntry =
+  | Asked
+  | ModelStep
+  | FailedCall
+  | CallBegun
+  | CallResult
+  | Waiting
+  | Answered
+  | Correction;
 
 /** An entry with its run and position in the journal. */
 export type RecordedEntry = LlmEntry & Pick<JournalEntry, 'runId' | 'position'>;
@@ -231,10 +256,14 @@ export class Conversation {
     return (this.begun.get(toolCallId) ?? 0) > (this.recordedSteps[step - 1]?.position ?? 0);
   }
 
-  /** Tokens of the whole task, and of this turn. */
+  /** Tokens of the whole task, and of this turn. Failed calls count. */
   usage(): { task: Usage; run: Usage } {
-    const sum = (steps: readonly ModelStep[]) => steps.reduce((all, { usage }) => add(all, usage), NO_USAGE);
-    return { task: sum(this.steps()), run: sum(this.stepsOfThisRun()) };
+    const sum = (entries: readonly RecordedEntry[]) =>
+      entries.reduce(
+        (all, entry) => (entry.kind === 'step' || entry.kind === 'failed-call' ? add(all, entry.usage) : all),
+        NO_USAGE,
+      );
+    return { task: sum(this.entries), run: sum(this.ofThisRun()) };
   }
 
   /**

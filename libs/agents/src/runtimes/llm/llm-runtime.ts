@@ -18,7 +18,7 @@ import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';
 import { type LlmConfig, llmConfigSchema } from './llm-config.js';
-import { Conversation, type ModelStep, textOfStep } from './conversation.js';
+import { Conversation, type FailedCall, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
 import { ModelMetrics } from './model-usage.js';
@@ -116,7 +116,8 @@ export class LlmRuntime implements AgentRuntime {
     const answers = turn.outbound.fetchWithin(ANSWER_BOUNDS);
     const model = await openModel(config, turn.secrets, answers);
     const { budget, modelMetrics: metrics, firstPauseMs } = this;
-    const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs });
+    const onFailedCall = (call: FailedCall): Promise<void> => conversation.add(call);
+    const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs, onFailedCall });
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {

@@ -12,7 +12,7 @@ import {
 import type { AgentOutput } from '../../runtime.js';
 import type { LlmConfig } from './llm-config.js';
 import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
-import type { ModelStep } from './conversation.js';
+import type { FailedCall, ModelStep } from './conversation.js';
 import { BrokenAnswer } from './agent-failure.js';
 import type { OpenModel } from './providers.js';
 import type { Speech } from './turn-artifacts.js';
@@ -36,6 +36,8 @@ export interface CallProgress {
   /** Characters of the output so far. */
   characters: number;
   usage?: Usage;
+  /** Set when the call has failed. Unset if it was stopped. */
+  failed?: FailedCall;
 }
 
 type Part = TextStreamPart<ToolSet>;

@@ -4,9 +4,9 @@ import type { AgentOutput, Turn } from '../../runtime.js';
 import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import type { LlmConfig } from './llm-config.js';
-import type { ModelStep } from './conversation.js';
+import type { FailedCall, ModelStep } from './conversation.js';
 import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
-import { type ModelMetrics, NO_USAGE, type Usage, add, estimateTokens, tokensOf } from './model-usage.js';
+import { type ModelMetrics, NO_USAGE, type Usage, estimateTokens, tokensOf } from './model-usage.js';
 import { type ProviderFailure, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
 import { Speech } from './turn-artifacts.js';
@@ -17,10 +17,15 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 /** Estimated tokens of an answer for an agent without `maxOutputTokens`. */
 const USUAL_ANSWER_TOKENS = 1_000;
 
+/** Characters of an error that are kept with its call. */
+const MAX_ERROR = 1_000;
+
 /** Dependencies of model steps. */
 export interface StepPorts {
   budget: TokenBudget;
   metrics: ModelMetrics;
+  /** Keeps a failed call, before it is retried or ends the turn. */
+  onFailedCall: (call: FailedCall) => Promise<void>;
   /** Maximum pause before the first retry, in ms. It doubles with each retry. */
   firstPauseMs: number;
 }
@@ -48,18 +53,17 @@ export class ModelSteps {
     signal: AbortSignal,
   ): AsyncGenerator<AgentOutput, ModelStep> {
     const speech = new Speech(this.turn, number);
-    let wasted = NO_USAGE;
     for (let retries = 0; ; retries++) {
       const progress: CallProgress = { characters: 0 };
       try {
         const step = yield* this.measured(request, speech, progress, signal);
         yield* speech.end();
-        return { ...step, usage: add(step.usage, wasted) };
+        return step;
       } catch (error) {
+        if (progress.failed) await this.ports.onFailedCall(progress.failed);
         if (signal.aborted || error instanceof AgentFailure || error instanceof TokensExceeded) throw error;
         const failure = explain(error, this.model);
         await this.pauseAfter(failure, retries, signal);
-        wasted = add(wasted, progress.usage ?? NO_USAGE);
         speech.restart();
       }
     }
@@ -77,18 +81,26 @@ export class ModelSteps {
     const input = estimateInput(this.config, request);
     const room = input + (request.maxOutputTokens ?? USUAL_ANSWER_TOKENS);
     await budget.reserve(tenantId, runId, room, this.config.timeout, signal);
+    const at = new Date().toISOString();
     const began = performance.now();
     const span = this.startSpan(request);
+    const elapsed = (): number => performance.now() - began;
     let outcome = 'stopped';
+    let failed: string | undefined;
     try {
       const step = yield* callModel(this.model, this.config, request, speech, progress, signal);
       outcome = 'ok';
       span?.set({ 'gen_ai.response.finish_reasons': [step.finish] });
-      return step;
+      return { ...step, at, ms: Math.round(elapsed()) };
     } catch (error) {
-      if (!signal.aborted) outcome = explain(error, this.model).kind;
+      if (!signal.aborted) {
+        const failure = explain(error, this.model);
+        outcome = failure.kind;
+        failed = error instanceof AgentFailure ? error.message : failure.reason;
+      }
       throw error;
     } finally {
+      const ms = elapsed();
       progress.usage ??= this.estimate(progress, input);
       if (outcome !== 'ok') span?.fail(outcome);
       span?.set(usageAttributes(progress));
@@ -96,10 +108,16 @@ export class ModelSteps {
       await budget.record(tenantId, runId, { ...progress.usage, model: this.config.model });
       metrics.call({
         ...{ provider, model, outcome },
-        seconds: (performance.now() - began) / 1000,
+        seconds: ms / 1000,
         ...(progress.firstWordMs !== undefined && { firstWordSeconds: progress.firstWordMs / 1000 }),
         tokens: progress.usage,
       });
+      if (failed !== undefined) {
+        progress.failed = {
+          ...{ kind: 'failed-call', at, ms: Math.round(ms), model: this.config.model, usage: progress.usage },
+          error: failed.slice(0, MAX_ERROR),
+        };
+      }
     }
   }
 

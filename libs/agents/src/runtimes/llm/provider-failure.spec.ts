@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
+import { MemoryJournal } from '../../testing/turns.js';
 import { KEY, LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
@@ -56,6 +57,35 @@ describe('a provider that fails', () => {
     expect(await explained()).toMatch(
       /^openai takes no more requests for now \(429\).*asks to wait for 3600 s\.$/,
     );
+  });
+
+  it('leaves each failed call with its time, reason and tokens in the journal, whatever comes after it', async () => {
+    bench.provider.reply(
+      { status: 500, error: `no ${KEY}` },
+      { text: ['one ', 'two ', 'three'], fault: { kind: 'end', after: 4 } },
+      { calls: [{ name: 'weather', input: {} }] },
+      { status: 401 },
+    );
+    bench.tools.push(toolOf('weather', () => 'sun'));
+    const journal = new MemoryJournal();
+    const { status } = seen(await bench.run(bench.turn({}, { journal })));
+    expect(status).toMatchObject({ state: FAILED });
+    type Entry = { kind: string; at: string; ms: number; error?: string; usage: { outputTokens: number } };
+    const calls = journal.entries
+      .map(({ value }) => value as Entry)
+      .filter(({ kind }) => kind === 'step' || kind === 'failed-call');
+    expect(calls.map(({ kind, error }) => [kind, error])).toEqual([
+      ['failed-call', 'openai failed (500): try again later.'],
+      ['failed-call', expect.stringMatching(/^openai /)],
+      ['step', undefined],
+      ['failed-call', 'openai refused the key (401): check the secret "openai".'],
+    ]);
+    const times = calls.map(({ at }) => Date.parse(at));
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+    for (const { ms } of calls) expect(ms).toBeGreaterThanOrEqual(0);
+    // The broken answer has been paid for.
+    expect(calls[1]?.usage.outputTokens).toBeGreaterThan(0);
+    expect(JSON.stringify(journal.entries)).not.toContain(KEY);
   });
 
   it.each(['break', 'end', 'garbage', 'error'] as const)(
