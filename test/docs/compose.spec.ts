@@ -319,7 +319,7 @@ describe('docker-compose.yml', () => {
   });
 
   it('starts what shows metrics and traces only if it is asked to, with as few rights as the rest', () => {
-    const extra = ['prometheus', 'grafana', 'collector', 'jaeger'];
+    const extra = ['prometheus', 'grafana', 'collector', 'jaeger', 'loki'];
     const started = Object.keys(services).filter((name) => !services[name]?.profiles);
     expect(Object.keys(services).filter((name) => !started.includes(name))).toEqual(extra);
     for (const name of extra) {

@@ -33,6 +33,7 @@ beforeAll(async () => {
       OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20of-the-collector',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
       OTEL_BSP_SCHEDULE_DELAY: '50',
+      OTEL_METRIC_EXPORT_INTERVAL: '1000',
     },
   });
   ({ token } = await stack.createTenant());
@@ -113,6 +114,41 @@ it('shows one trace from the caller through API, queue, runs, models and tools t
   expect(JSON.stringify(collector.spans)).not.toMatch(/launch code|count 2|done/);
   expect(collector.spans.filter(({ traceId }) => traceId !== TRACE)).toEqual([]);
   expect(stack.apis[0]?.log()).toMatch(new RegExp(`"traceId":"${TRACE}".*"msg":"request"`));
+});
+
+it('sends what /metrics shows and what the log says to the same collector, by the same setting', async () => {
+  const caller = new RawCaller(stack.url(0), token);
+  await caller.call('SendMessage', sendParams(SECRET_WORDS));
+  const durations = await collector.point(
+    ({ name, attributes, value }) =>
+      name === 'baton_call_duration_seconds' &&
+      attributes.operation === 'sendMessage' &&
+      attributes.error === 'none' &&
+      value > 0,
+  );
+  expect(durations).toMatchObject({ service: 'baton-api', kind: 'histogram', temporality: 2 });
+  expect(durations.counts).toHaveLength(durations.bounds.length + 1);
+  expect(durations.counts.reduce((sum, count) => sum + count)).toBe(durations.value);
+  expect(durations.counts.every((count) => count >= 0)).toBe(true);
+  expect(durations.sum).toBeGreaterThan(0);
+  const appended = await collector.point(
+    ({ name, value }) => name === 'baton_events_appended_total' && value > 0,
+  );
+  expect(appended).toMatchObject({ service: 'baton-worker', kind: 'sum', isMonotonic: true, temporality: 2 });
+  expect(
+    await collector.point(({ name, value }) => name === 'baton_live_workers' && value > 0),
+  ).toMatchObject({
+    kind: 'gauge',
+  });
+
+  const line = await collector.log(({ message, traceId }) => message === 'request' && traceId === TRACE);
+  expect(line).toMatchObject({
+    ...{ service: 'baton-api', level: 'info', severity: 9 },
+    attributes: { tenant: TENANT, agent: 'lead', status: 200 },
+  });
+  expect(line.spanId).toBe((await collector.span(named('SendMessage', CALLER_SPAN))).spanId);
+  await collector.log(({ message, service }) => message === 'worker is ready' && service === 'baton-worker');
+  expect(JSON.stringify([collector.logs, collector.points])).not.toMatch(/launch code/);
 });
 
 it('begins a trace for a caller that sends none, and names what the caller did wrong', async () => {

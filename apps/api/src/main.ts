@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { type Environment, loadEnvironment } from '@baton/config';
 import { Database, awaitMigrations } from '@baton/database';
+import { PlatformReadiness } from '@baton/tasks';
 import {
   Logger,
   startOrExplain,
@@ -35,6 +36,7 @@ async function main(): Promise<void> {
   // It listens: /readyz says what it waits for.
   process.send?.({ type: 'ready', url, managementUrl, grpcPort });
   await awaitMigrations(app.get(Database), logger, { isAwayFine: false });
+  await app.get(PlatformReadiness, { strict: false }).untilReady();
   logger.info('api is ready', { url });
 }
 

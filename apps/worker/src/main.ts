@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Environment, loadEnvironment } from '@baton/config';
 import { Database, awaitMigrations } from '@baton/database';
-import { ActiveRuns } from '@baton/tasks';
+import { ActiveRuns, PlatformReadiness } from '@baton/tasks';
 import {
   createLogger,
   Logger,
@@ -28,11 +28,13 @@ async function main(): Promise<void> {
   process.on('unhandledRejection', (error) => {
     logger.error('unhandled promise rejection', { err: error });
   });
-  const { workerGraceMs, loopStallMs } = app.get(Environment);
+  const { workerGraceMs, loopStallMs, workerConcurrency } = app.get(Environment);
   const active = app.get(ActiveRuns, { strict: false });
   startWatchdog({ processName: 'worker', limitMs: loopStallMs, inHand: () => active.size, logger });
   stopOnSignals(logger, workerGraceMs, () => app.close());
   process.send?.({ type: 'ready' });
+  await app.get(PlatformReadiness, { strict: false }).untilReady();
+  logger.info('worker is ready', { slots: workerConcurrency });
 }
 
 /** On an old schema every claim and every sweep would fail. A Postgres that is away is waited for by whoever needs it. */

@@ -13,6 +13,7 @@ import {
   masterKey,
   masterKeys,
   milliseconds,
+  otelExporter,
   modelPrices,
   networks,
   orNone,
@@ -486,8 +487,8 @@ const everyProcess = group('Every process', {
   logLevel: setting(logLevel, 'info', 'Log level: fatal, error, warn, info, debug, trace or silent.'),
   otlpEndpoint: optional(
     url(['http:', 'https:'], 'set it to the http(s) URL of an OTLP receiver, such as http://collector:4318'),
-    'URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://collector:4318. Turns on traces ' +
-      '(docs/operating/tracing.md). Without it, nothing of OpenTelemetry is loaded.',
+    'URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://collector:4318. Turns on traces, ' +
+      'metrics and logs (docs/operating/tracing.md). Without it, nothing of OpenTelemetry is loaded.',
     { env: 'OTEL_EXPORTER_OTLP_ENDPOINT' },
   ),
   otlpTracesEndpoint: optional(
@@ -495,17 +496,52 @@ const everyProcess = group('Every process', {
     'The same for traces alone, with the whole path. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/traces.',
     { env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' },
   ),
+  otlpMetricsEndpoint: optional(
+    url(['http:', 'https:'], 'set it to the http(s) URL that takes metrics, with its path'),
+    'The same for metrics alone. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/metrics.',
+    { env: 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT' },
+  ),
+  otlpLogsEndpoint: optional(
+    url(['http:', 'https:'], 'set it to the http(s) URL that takes logs, with its path'),
+    'The same for logs alone. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/logs.',
+    { env: 'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT' },
+  ),
+  otelTracesExporter: setting(otelExporter, 'otlp', 'none: send no traces.', { env: 'OTEL_TRACES_EXPORTER' }),
+  otelMetricsExporter: setting(
+    otelExporter,
+    'otlp',
+    'none: send no metrics, such as where Prometheus reads /metrics.',
+    { env: 'OTEL_METRICS_EXPORTER' },
+  ),
+  otelLogsExporter: setting(
+    otelExporter,
+    'otlp',
+    'none: send no logs, such as where something reads standard output.',
+    { env: 'OTEL_LOGS_EXPORTER' },
+  ),
+  otelMetricsEveryMs: setting(
+    integer(1_000, 86_400_000),
+    60_000,
+    'Pause between two exports of metrics, in ms.',
+    {
+      env: 'OTEL_METRIC_EXPORT_INTERVAL',
+    },
+  ),
   otlpHeaders: optional(
     text,
     'Headers of requests to it, such as `authorization=Bearer%20key`, separated by commas.',
     { env: 'OTEL_EXPORTER_OTLP_HEADERS', secret: true },
   ),
-  otelServiceName: optional(text, 'Name of the service in traces. Default: `baton-api` or `baton-worker`.', {
-    env: 'OTEL_SERVICE_NAME',
-  }),
+  otelServiceName: optional(
+    text,
+    'Name of the service in what is sent. Default: `baton-api` or `baton-worker`.',
+    {
+      env: 'OTEL_SERVICE_NAME',
+    },
+  ),
   otelResourceAttributes: optional(
     text,
-    'Further attributes of the processes in traces, such as `deployment.environment.name=production`, separated by commas.',
+    'Further attributes of the processes in what is sent, such as `deployment.environment.name=production`, separated by commas.',
     { env: 'OTEL_RESOURCE_ATTRIBUTES' },
   ),
   otelTracesSampler: setting(
@@ -520,7 +556,7 @@ const everyProcess = group('Every process', {
     'Share of the traces that traceidratio sends, from 0 to 1. Default: 1.',
     { env: 'OTEL_TRACES_SAMPLER_ARG' },
   ),
-  otelSdkDisabled: setting(flag, false, 'Turn off traces, whatever else is set.', {
+  otelSdkDisabled: setting(flag, false, 'Turn off traces, metrics and logs by OTLP, whatever else is set.', {
     env: 'OTEL_SDK_DISABLED',
   }),
   auditStdout: setting(

@@ -65,6 +65,9 @@ export const tracesSampler = oneOf(
   'parentbased_traceidratio',
 );
 
+/** Whether OpenTelemetry sends a signal. */
+export const otelExporter = oneOf('otlp', 'none');
+
 const FRACTION_REMEDY = 'set it to a number from 0 to 1, such as 0.1';
 
 /** From 0 to 1. */

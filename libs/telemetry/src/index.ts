@@ -1,4 +1,4 @@
-export { createLogger, hideInLogs, type LogContext, Logger, NestLogger, traceIdOf } from './logger.js';
+export { createLogger, hideInLogs, type LogContext, Logger, NestLogger, traceIdsOf } from './logger.js';
 export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { Silence } from './silence.js';

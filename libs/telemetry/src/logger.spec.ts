@@ -1,4 +1,4 @@
-import { createLogger, type Logger, NestLogger } from './logger.js';
+import { createLogger, forwardLogs, hideInLogs, type Logger, NestLogger } from './logger.js';
 
 /** A logger that writes into a list of parsed lines. */
 function recording(level: 'info' | 'debug'): { logger: Logger; lines: Record<string, unknown>[] } {
@@ -30,6 +30,19 @@ describe('logger', () => {
     logger.child({ secret: 'hunter2' }).info('made');
     expect(JSON.stringify(lines)).not.toContain('hunter2');
     expect(lines).toHaveLength(2);
+  });
+
+  it('hands each line to a forwarder as it is written, and to none that is gone', () => {
+    const { logger, lines } = recording('info');
+    const forwarded: unknown[] = [];
+    forwardLogs((line) => void forwarded.push(JSON.parse(line)));
+    hideInLogs('hunter2', (line) => line.replaceAll('hunter2', '[hidden]'));
+    logger.info('said hunter2', { token: 'x' });
+    logger.debug('too fine');
+    forwardLogs(undefined);
+    logger.info('after');
+    expect(lines).toHaveLength(2);
+    expect(forwarded).toEqual([expect.objectContaining({ msg: 'said [hidden]', token: '[redacted]' })]);
   });
 
   it('keeps the message, stack and cause of an error', () => {

@@ -27,6 +27,13 @@ export function hideInLogs(value: string, redact: (line: string) => string): voi
   hidden.set(value, redact);
 }
 
+let forward: ((line: string) => void) | undefined;
+
+/** Hands every line of this process, without its secrets, to somebody else as well. Undefined: to nobody any more. */
+export function forwardLogs(to: ((line: string) => void) | undefined): void {
+  forward = to;
+}
+
 function withoutHidden(line: string): string {
   let clean = line;
   for (const redact of hidden.values()) clean = redact(clean);
@@ -88,12 +95,17 @@ export function createLogger(
     formatters: { level: (label) => ({ level: label }) },
     redact: { paths: REDACTED, censor: '[redacted]' },
   };
-  return new Logger(pino(options, { write: (line) => void destination.write(withoutHidden(line)) }));
+  const write = (line: string): void => {
+    const clean = withoutHidden(line);
+    destination.write(clean);
+    forward?.(clean);
+  };
+  return new Logger(pino(options, { write }));
 }
 
-/** The id of the trace in a valid `traceparent`, for a line of the log. */
-export const traceIdOf = (traceparent: string | null | undefined): { traceId?: string } =>
-  traceparent ? { traceId: traceparent.slice(3, 35) } : {};
+/** The ids of the trace and of the span in a valid `traceparent`, for a line of the log. */
+export const traceIdsOf = (traceparent: string | null | undefined): { traceId?: string; spanId?: string } =>
+  traceparent ? { traceId: traceparent.slice(3, 35), spanId: traceparent.slice(36, 52) } : {};
 
 /** Lets Nest write into our log. Its notes on modules and routes are `debug`: they say nothing to an operator. */
 export class NestLogger implements LoggerService {

@@ -1,4 +1,12 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  collectDefaultMetrics,
+  Counter,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValueWithName,
+  Registry,
+} from 'prom-client';
 
 const MILLISECONDS_TO_MINUTE = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60];
 
@@ -79,8 +87,18 @@ export class Metrics {
 
   /** All metrics as text, with its content type. */
   async render(): Promise<{ contentType: string; body: string }> {
+    await this.refresh();
+    return { contentType: this.registry.contentType, body: await this.registry.metrics() };
+  }
+
+  /** All metrics as data. */
+  async read(): Promise<MetricObjectWithValues<MetricValueWithName<string>>[]> {
+    await this.refresh();
+    return this.registry.getMetricsAsJSON();
+  }
+
+  private async refresh(): Promise<void> {
     for (const definition of DEFINITIONS) this.of(definition);
     await Promise.allSettled(this.refreshers.map((refresh) => refresh()));
-    return { contentType: this.registry.contentType, body: await this.registry.metrics() };
   }
 }

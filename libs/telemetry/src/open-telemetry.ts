@@ -10,64 +10,98 @@ import {
   trace,
   type Tracer as OtelTracer,
 } from '@opentelemetry/api';
+import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-proto';
+import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import {
   defaultResource,
   detectResources,
   envDetector,
+  type Resource,
   resourceFromAttributes,
 } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { hostname } from 'node:os';
 import type { Logger } from './logger.js';
-import type { Attributes, Span, SpanOptions, Tracer, TracingSettings } from './tracing.js';
+import type { Metrics } from './metrics.js';
+import { sendLogs } from './otlp-logs.js';
+import { sendMetrics } from './otlp-metrics.js';
+import type { Attributes, Endpoints, Span, SpanOptions, TelemetrySettings, Tracer } from './tracing.js';
 
 /** W3C Trace Context, version 00 and later ones, which begin the same. */
 const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/;
-/** Maximum time to send the last spans when the process stops. */
+/** Maximum time to send the last of it when the process stops. */
 const CLOSE_MS = 3_000;
 /** A tenant writes some of the values. */
 const MAX_TEXT = 1_024;
 
+/** Sends one signal, until it is closed. */
+export interface Sender {
+  /** Sends what there is, and stops. */
+  close(): Promise<unknown>;
+}
+
 /**
- * The tracer of a process, which sends its spans over OTLP (protobuf over HTTP) in batches. Spans for which there is no room are
- * dropped: telemetry never holds up a task. It is registered nowhere, so libraries that trace themselves send nothing.
+ * Sends spans, metrics and lines of the log over OTLP (protobuf over HTTP) in batches. What there is no room for is dropped:
+ * telemetry never holds up a task. Nothing is registered globally, so libraries that trace themselves send nothing.
  */
-export function openTracer(settings: TracingSettings, logger: Logger, processName: string): Tracer {
+export function openTelemetry(
+  endpoints: Endpoints,
+  settings: TelemetrySettings,
+  { logger, metrics }: { logger: Logger; metrics: Metrics },
+  processName: string,
+): { tracer?: Tracer; close: () => Promise<void> } {
   reportFailures(logger);
+  const resource = resourceOf(settings, processName);
+  const headers = headersOf(settings.otlpHeaders);
+  const senders: Sender[] = [];
+  const tracing =
+    endpoints.traces === undefined ? undefined : openTracer(endpoints.traces, headers, resource);
+  if (tracing) senders.push(tracing);
+  if (endpoints.metrics !== undefined) {
+    const exporter = new OTLPMetricExporter({ url: endpoints.metrics, headers });
+    senders.push(sendMetrics(metrics, { exporter, resource, everyMs: settings.otelMetricsEveryMs }));
+  }
+  if (endpoints.logs !== undefined) {
+    senders.push(sendLogs(new OTLPLogExporter({ url: endpoints.logs, headers }), resource));
+  }
+  const close = async (): Promise<void> => {
+    const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
+    await Promise.race([Promise.allSettled(senders.map((sender) => sender.close())), late]);
+  };
+  return { ...(tracing && { tracer: tracing.tracer }), close };
+}
+
+function resourceOf({ otelServiceName }: TelemetrySettings, processName: string): Resource {
+  const own = {
+    'service.name': `baton-${processName}`,
+    'service.namespace': 'baton',
+    'service.instance.id': `${hostname()}-${process.pid}`,
+  };
+  return defaultResource()
+    .merge(resourceFromAttributes(own))
+    .merge(detectResources({ detectors: [envDetector] }))
+    .merge(resourceFromAttributes(otelServiceName ? { 'service.name': otelServiceName } : {}));
+}
+
+function openTracer(
+  url: string,
+  headers: Record<string, string>,
+  resource: Resource,
+): Sender & { tracer: Tracer } {
   const provider = new BasicTracerProvider({
-    resource: defaultResource()
-      .merge(
-        resourceFromAttributes({
-          'service.name': `baton-${processName}`,
-          'service.namespace': 'baton',
-          'service.instance.id': `${hostname()}-${process.pid}`,
-        }),
-      )
-      .merge(detectResources({ detectors: [envDetector] }))
-      .merge(
-        resourceFromAttributes(settings.otelServiceName ? { 'service.name': settings.otelServiceName } : {}),
-      ),
+    resource,
     spanLimits: { attributeValueLengthLimit: MAX_TEXT },
-    spanProcessors: [
-      new BatchSpanProcessor(
-        new OTLPTraceExporter({ url: tracesUrl(settings), headers: headersOf(settings.otlpHeaders) }),
-      ),
-    ],
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url, headers }))],
   });
   const tracer = provider.getTracer('baton');
   return {
-    start: (name, traceparent, options) => new OpenSpan(tracer, name, contextOf(traceparent), options),
-    close: async () => {
-      const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
-      await Promise.race([provider.shutdown().catch(() => undefined), late]);
+    tracer: {
+      start: (name, traceparent, options) => new OpenSpan(tracer, name, contextOf(traceparent), options),
     },
+    close: () => provider.shutdown(),
   };
 }
-
-/** The path is that of the specification of OTLP exporters. */
-const tracesUrl = ({ otlpTracesEndpoint, otlpEndpoint = '' }: TracingSettings): string =>
-  otlpTracesEndpoint ?? `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces`;
 
 /** As OTEL_EXPORTER_OTLP_HEADERS has them: `name=value,name=value`, with escapes as in URLs. */
 function headersOf(text = ''): Record<string, string> {

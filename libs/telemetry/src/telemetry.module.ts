@@ -12,8 +12,9 @@ const loggerOf = (processName?: string): Provider => ({
 
 const tracingOf = (processName?: string): Provider => ({
   provide: Tracing,
-  useFactory: (environment: Environment, logger: Logger) => Tracing.open(environment, logger, processName),
-  inject: [Environment, Logger],
+  useFactory: (environment: Environment, logger: Logger, metrics: Metrics) =>
+    Tracing.open(environment, { logger, metrics }, processName),
+  inject: [Environment, Logger, Metrics],
 });
 
 /** Provides Logger, Metrics and Tracing to every module of a process. */

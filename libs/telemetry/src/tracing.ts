@@ -1,6 +1,7 @@
 import type { Environment } from '@baton/config';
 import type { OnApplicationShutdown } from '@nestjs/common';
 import type { Logger } from './logger.js';
+import type { Metrics } from './metrics.js';
 
 /** The value of an attribute of a span. */
 export type Attribute = string | number | boolean | readonly string[];
@@ -33,37 +34,69 @@ export interface Span {
 export interface Tracer {
   /** @param traceparent what it belongs to; unset, or no valid one: it begins a trace */
   start(name: string, traceparent: string | undefined, options?: SpanOptions): Span;
-  /** Sends what has ended, and stops. Never rejects. */
-  close(): Promise<void>;
 }
 
 /** The settings of OpenTelemetry that Baton reads itself. The SDK reads the others from the environment. */
-export type TracingSettings = Pick<
+export type TelemetrySettings = Pick<
   Environment,
-  'otlpEndpoint' | 'otlpTracesEndpoint' | 'otlpHeaders' | 'otelSdkDisabled' | 'otelServiceName'
+  | 'otlpEndpoint'
+  | 'otlpTracesEndpoint'
+  | 'otlpMetricsEndpoint'
+  | 'otlpLogsEndpoint'
+  | 'otlpHeaders'
+  | 'otelSdkDisabled'
+  | 'otelServiceName'
+  | 'otelTracesExporter'
+  | 'otelMetricsExporter'
+  | 'otelLogsExporter'
+  | 'otelMetricsEveryMs'
 >;
 
+/** What is sent to a collector, and where each goes. */
+export type Endpoints = Partial<Record<'traces' | 'metrics' | 'logs', string>>;
+
+/** The paths are those of the specification of OTLP exporters. A signal without an endpoint is not sent. */
+export function endpointsOf(settings: TelemetrySettings): Endpoints {
+  if (settings.otelSdkDisabled) return {};
+  const common = settings.otlpEndpoint?.replace(/\/+$/, '');
+  const endpoint = (signal: string, exporter: 'otlp' | 'none', own: string | undefined) => {
+    const url = own ?? (common === undefined ? undefined : `${common}/v1/${signal}`);
+    return exporter === 'none' || url === undefined ? {} : { [signal]: url };
+  };
+  return {
+    ...endpoint('traces', settings.otelTracesExporter, settings.otlpTracesEndpoint),
+    ...endpoint('metrics', settings.otelMetricsExporter, settings.otlpMetricsEndpoint),
+    ...endpoint('logs', settings.otelLogsExporter, settings.otlpLogsEndpoint),
+  };
+}
+
 /**
- * Traces of this process. Contexts are passed on as the text of `traceparent`: a run outlives its process, so its trace must be
- * in Postgres anyway. Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set. Then there is no tracer, and nothing of OpenTelemetry is
- * loaded (docs/inside/adr/0041-opentelemetry.md).
+ * Traces of this process, and what else it sends to a collector. Contexts are passed on as the text of `traceparent`: a run
+ * outlives its process, so its trace must be in Postgres anyway. Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set. Then there is no
+ * tracer, and nothing of OpenTelemetry is loaded (docs/inside/adr/0041-opentelemetry.md).
  */
 export class Tracing implements OnApplicationShutdown {
   constructor(
     /** Unset: tracing is off. */
     readonly tracer?: Tracer,
+    private readonly close?: () => Promise<void>,
   ) {}
 
   /** @param processName `api` or `worker`: the service is `baton-<process>`, unless OTEL_SERVICE_NAME names another */
-  static async open(settings: TracingSettings, logger: Logger, processName = 'process'): Promise<Tracing> {
-    const { otlpEndpoint, otlpTracesEndpoint, otelSdkDisabled } = settings;
-    if (otelSdkDisabled || (otlpEndpoint ?? otlpTracesEndpoint) === undefined) return new Tracing();
-    const { openTracer } = await import('./open-telemetry.js');
-    return new Tracing(openTracer(settings, logger, processName));
+  static async open(
+    settings: TelemetrySettings,
+    sources: { logger: Logger; metrics: Metrics },
+    processName = 'process',
+  ): Promise<Tracing> {
+    const endpoints = endpointsOf(settings);
+    if (Object.keys(endpoints).length === 0) return new Tracing();
+    const { openTelemetry } = await import('./open-telemetry.js');
+    const { tracer, close } = openTelemetry(endpoints, settings, sources, processName);
+    return new Tracing(tracer, close);
   }
 
-  /** After everything that may still end a span. */
+  /** After everything that may still end a span or write a line. */
   async onApplicationShutdown(): Promise<void> {
-    await this.tracer?.close();
+    await this.close?.();
   }
 }

@@ -108,6 +108,7 @@ export class AccessGuard extends BearerGuard {
     const log = logContextOf(request);
     log.tenantId = tenantId;
     log.agent = (request.params as { agent?: string }).agent;
+    log.tenant = await this.limits.slugOf(tenantId);
     await this.limits.assertActive(tenantId);
     await this.rates.countRequest(request.user);
     for (const some of enough) this.assertScope(some, scopes, request);

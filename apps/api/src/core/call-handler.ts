@@ -10,7 +10,7 @@ import {
   requestedTaskId,
   type SendResult,
 } from '@baton/a2a';
-import { type Span, traceIdOf, type Tracer, Tracing } from '@baton/telemetry';
+import { type Span, traceIdsOf, type Tracer, Tracing } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { CallerLeft } from '../http/body.js';
 import { Failures } from '../http/errors.js';
@@ -88,7 +88,7 @@ export class CallHandler {
     const context = span ? { ...resolved, traceparent: span.traceparent } : resolved;
     const notes = logContextOf(request);
     notes.taskId = requestedTaskId(call);
-    if (context.traceparent !== undefined) Object.assign(notes, traceIdOf(context.traceparent));
+    if (context.traceparent !== undefined) Object.assign(notes, traceIdsOf(context.traceparent));
     reply.headers(headers());
     const answered = answerContextOf(context, call);
     if (!isStreaming(call)) {

@@ -67,7 +67,10 @@ describe('a tenant over a limit', () => {
     const metrics = async () => (await fetch(`${api.managementUrl}/metrics`)).text();
     expect(await metrics()).toContain('baton_limit_exceeded_total{limit="tasksWaiting"} 1');
     expect(api.log).toContainEqual(
-      expect.objectContaining({ msg: 'request', status: 429, tenantId: 'tenant-1', limit: 'tasksWaiting' }),
+      expect.objectContaining({
+        ...{ msg: 'request', status: 429, limit: 'tasksWaiting' },
+        ...{ tenantId: 'tenant-1', tenant: 'slug of tenant-1', agent: 'echo' },
+      }),
     );
   });
 });

@@ -61,10 +61,15 @@ export interface AnswerChannel {
 /** Fields of a request's log line besides method, route, status and duration. Filled in as they become known. */
 export interface LogContext {
   tenantId?: string;
+  /** Slug. */
+  tenant?: string;
+  /** Slug. */
   agent?: string;
   taskId?: string;
   /** Of the trace that the request belongs to, if its caller has sent one or Baton sends traces. */
   traceId?: string;
+  /** Of the span of the request, or of the caller's if Baton sends no traces. */
+  spanId?: string;
   runId?: string;
   /** The JSON-RPC method, or the one that does the same as a route of HTTP+JSON or an RPC of gRPC. */
   rpcMethod?: string;

@@ -321,6 +321,7 @@ function fakesModule({
       useValue: {
         of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }),
         isNamed: async (id: string, name: string) => name === id,
+        slugOf: async (id: string) => `slug of ${id}`,
         assertActive: async (id: string) => {
           if (suspended.has(id)) {
             throw new ProtocolError('tenant-suspended', 'the tenant is suspended: unpaid bill');

@@ -1,6 +1,7 @@
 import { Database, pendingText } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
 import { WorkerWatch } from './worker-watch.js';
 
 /** A check that takes longer has failed: probes have timeouts of their own. */
@@ -36,6 +37,11 @@ export class PlatformReadiness {
       void kept.report.then(() => (kept.until = performance.now() + KEEP_MS));
     }
     return this.kept.report;
+  }
+
+  /** Resolves when this process is ready for the first time. */
+  async untilReady(): Promise<void> {
+    while (!(await this.report()).ready) await delay(KEEP_MS, undefined, { ref: false });
   }
 
   private async runChecks(): Promise<ReadinessReport> {

@@ -9,7 +9,7 @@ import {
   histogram,
   Metrics,
   type Span,
-  traceIdOf,
+  traceIdsOf,
   type Tracer,
   Tracing,
 } from '@baton/telemetry';
@@ -114,7 +114,7 @@ export class RunExecutor {
     // Made when there is something to say: most runs have nothing.
     const { tenantId, taskId, runId } = job;
     let traceparent: string | null = null;
-    const log = (): Logger => this.logger.child({ tenantId, taskId, runId, ...traceIdOf(traceparent) });
+    const log = (): Logger => this.logger.child({ tenantId, taskId, runId, ...traceIdsOf(traceparent) });
     let span: Span | undefined;
     try {
       const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
