@@ -48,7 +48,7 @@ if (!isBuilt) {
     await writeFile(file, `// Made by build.mjs.\n${types}`);
   }
   const { build } = await import('vite');
-  await build({ configFile: join(HERE, 'vite.config.ts'), logLevel: 'warn' });
+  await build({ configFile: join(HERE, 'vite.config.mts'), logLevel: 'warn' });
   for (const file of await filesOf(join(OUT, 'assets'))) {
     const bytes = await readFile(file);
     if (/\.(js|css|svg)$/.test(file) && bytes.length >= MIN_PACKED_BYTES) {

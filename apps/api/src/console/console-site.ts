@@ -12,7 +12,7 @@ import { sendPlainError } from '../http/errors.js';
 /** Where `apps/console/build.mjs` writes: `dist/console`, seen from the compiled file. */
 const BUILT = join(__dirname, '../../../../console');
 const ASSETS = '/console/assets/';
-/** Stands in the built page where the nonce of each answer goes (`apps/console/vite.config.ts`). */
+/** Stands in the built page where the nonce of each answer goes (`apps/console/vite.config.mts`). */
 const NONCE = /__CSP_NONCE__/g;
 /** Stands there where the page reads for whom it is. */
 const AUDIENCE = '__CONSOLE_AUDIENCE__';
