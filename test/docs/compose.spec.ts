@@ -60,6 +60,7 @@ const DECIDED: Readonly<Variables> = {
   DATABASE_URL: '',
   REDIS_URL: '',
   MIGRATE_DATABASE_URL: '',
+  DATABASE_DIRECT_URL: '',
   HOST: '0.0.0.0',
   PORT: '8080',
   MANAGEMENT_HOST: '0.0.0.0',

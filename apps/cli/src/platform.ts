@@ -44,7 +44,9 @@ export async function withPlatform<T>(
   work: (platform: Platform) => Promise<T>,
 ): Promise<T> {
   const environment = findEnvironment(source);
-  const catalog = new CatalogClient(environment.databaseUrl, { systemKey: environment.databaseSystemKey });
+  const catalog = new CatalogClient(environment.databaseDirectUrl, {
+    systemKey: environment.databaseSystemKey,
+  });
   try {
     return await work({
       environment,
@@ -67,7 +69,7 @@ export async function withDatabase<T>(
   work: (platform: Platform & { database: Database }) => Promise<T>,
 ): Promise<T> {
   return withPlatform(source, async (platform) => {
-    const { databaseUrl: url, databaseSystemKey: systemKey, allowRlsBypass } = platform.environment;
+    const { databaseDirectUrl: url, databaseSystemKey: systemKey, allowRlsBypass } = platform.environment;
     const database = new Database({ url, systemKey, poolSize: 2, allowRlsBypass });
     try {
       return await work({ ...platform, database });
@@ -127,7 +129,7 @@ export const START_MS = 3_000;
  * processes learn of a change only when their caches have run out
  */
 export async function withMessaging<T>(
-  { redisUrl, databaseUrl }: Environment,
+  { redisUrl, databaseDirectUrl: databaseUrl }: Environment,
   work: (messaging: Messaging, answers: boolean) => Promise<T>,
 ): Promise<T> {
   const messaging = createMessaging({ redisUrl, databaseUrl, log: Logger.silent() });

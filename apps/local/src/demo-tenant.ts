@@ -18,9 +18,11 @@ const LIFTED = Object.fromEntries(
  * the first start and kept in `demo.json`; a token that is no longer good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
  */
 export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
-  const catalog = new CatalogClient(environment.databaseUrl, { systemKey: environment.databaseSystemKey });
+  const catalog = new CatalogClient(environment.databaseDirectUrl, {
+    systemKey: environment.databaseSystemKey,
+  });
   const log = Logger.silent();
-  const { databaseUrl, redisUrl } = environment;
+  const { databaseDirectUrl: databaseUrl, redisUrl } = environment;
   const messaging = createMessaging({ databaseUrl, redisUrl, log });
   try {
     await messaging.start(MESSAGING_MS);

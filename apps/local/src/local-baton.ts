@@ -68,7 +68,7 @@ export class LocalBaton {
     });
     const environment = loadEnvironment({ ...this.source, ...variables });
     await orTell(
-      this.migrate(postgres.ownerUrl?.() ?? environment.databaseUrl, environment),
+      this.migrate(postgres.ownerUrl?.() ?? environment.databaseDirectUrl, environment),
       postgres.remedy,
     );
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);

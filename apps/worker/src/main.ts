@@ -39,7 +39,12 @@ async function main(): Promise<void> {
 
 /** On an old schema every claim and every sweep would fail. A Postgres that is away is waited for by whoever needs it. */
 async function migrated(): Promise<void> {
-  const { databaseUrl: url, databaseSystemKey: systemKey, allowRlsBypass, logLevel } = loadEnvironment();
+  const {
+    databaseDirectUrl: url,
+    databaseSystemKey: systemKey,
+    allowRlsBypass,
+    logLevel,
+  } = loadEnvironment();
   const database = new Database({ url, systemKey, poolSize: 1, allowRlsBypass });
   try {
     await awaitMigrations(database, createLogger({ logLevel }, 'worker'), { isAwayFine: true });

@@ -51,6 +51,20 @@ describe('environment', () => {
     expect(others).toEqual([]);
   });
 
+  it('sends what needs a session past a pooler', () => {
+    const DATABASE_DIRECT_URL = 'postgres://user:hunter3@db:5432/real';
+    const pooled = loadEnvironment({ DATABASE_URL, DATABASE_DIRECT_URL });
+    expect(pooled).toMatchObject({ databaseDirectUrl: DATABASE_DIRECT_URL, isDatabasePooled: true });
+    const direct = loadEnvironment({ DATABASE_URL });
+    expect(direct).toMatchObject({ databaseDirectUrl: DATABASE_URL, isDatabasePooled: false });
+    // The pooler may have another name for the database.
+    const MIGRATE_DATABASE_URL = 'postgres://owner@db/real';
+    loadEnvironment({ DATABASE_URL, DATABASE_DIRECT_URL, MIGRATE_DATABASE_URL });
+    expect(problems({ DATABASE_URL, DATABASE_DIRECT_URL, MIGRATE_DATABASE_URL: DATABASE_URL })[0]).toMatch(
+      /^MIGRATE_DATABASE_URL names the database "baton", and DATABASE_DIRECT_URL "real"/,
+    );
+  });
+
   it('needs only DATABASE_URL', () => {
     const environment = loadEnvironment({ DATABASE_URL });
     expect(environment).toMatchObject({ databaseUrl: DATABASE_URL, port: 8080, leaseMs: 3000 });

@@ -97,6 +97,10 @@ function readProcess(source: EnvironmentSource) {
     ...worker,
     ...everyProcess,
     ...masterKeysOf(everyProcess),
+    /** Where sessions last as long as their connection: DATABASE_URL, unless that leads to a pooler. */
+    databaseDirectUrl: services.databaseDirectUrl ?? services.databaseUrl,
+    /** DATABASE_URL leads to a pooler: a session there lasts for one transaction. */
+    isDatabasePooled: services.databaseDirectUrl !== undefined,
     host: api.host ?? '0.0.0.0',
     /** The URL under which callers reach the API, without a slash at the end. */
     publicUrl: api.publicUrl ?? `http://localhost:${api.port}`,
@@ -163,14 +167,22 @@ export function loadEnvironment(source: EnvironmentSource = processEnvironment()
 /** With another database, `npm run migrate` or a restore would change one that its caller does not mean. */
 function assertSameDatabase(urls: {
   databaseUrl?: string | undefined;
+  databaseDirectUrl?: string | undefined;
   migrateDatabaseUrl?: string | undefined;
 }): void {
-  const [used, owned] = [urls.databaseUrl, urls.migrateDatabaseUrl].map(
+  if (urls.databaseDirectUrl && !urls.databaseUrl) {
+    throw new EnvironmentError([
+      'DATABASE_DIRECT_URL is set, and DATABASE_URL is not: set DATABASE_URL to the pooler, or remove DATABASE_DIRECT_URL.',
+    ]);
+  }
+  // A pooler may have names of its own for databases.
+  const isDirect = urls.databaseDirectUrl !== undefined && urls.databaseDirectUrl !== urls.databaseUrl;
+  const [used, owned] = [urls.databaseDirectUrl ?? urls.databaseUrl, urls.migrateDatabaseUrl].map(
     (url) => url && new URL(url).pathname.slice(1),
   );
   if (!used || !owned || used === owned) return;
   throw new EnvironmentError([
-    `MIGRATE_DATABASE_URL names the database "${owned}", and DATABASE_URL "${used}": set both to the same database.`,
+    `MIGRATE_DATABASE_URL names the database "${owned}", and ${isDirect ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL'} "${used}": set both to the same database.`,
   ]);
 }
 

@@ -118,6 +118,12 @@ const services = group('Services', {
       'roles.',
     { secret: true },
   ),
+  databaseDirectUrl: optional(
+    postgresUrl,
+    'URL of the same database past its pooler. Set it if DATABASE_URL leads to a pooler that hands out connections for ' +
+      'one transaction, such as PgBouncer (docs/operating/postgres.md).',
+    { secret: true },
+  ),
   databaseSystemKey: optional(
     systemKey,
     'Key that a process shows the database before it works across tenants: base64 of 32 bytes (`openssl ' +
@@ -768,6 +774,7 @@ export const LOCAL_GROUPS = {
     port: api.settings.port,
     databaseUrl: { ...services.settings.databaseUrl, value: postgresUrl.optional() },
     migrateDatabaseUrl: services.settings.migrateDatabaseUrl,
+    databaseDirectUrl: services.settings.databaseDirectUrl,
     databaseSystemKey: services.settings.databaseSystemKey,
     databaseSystemKeyPrevious: services.settings.databaseSystemKeyPrevious,
     redisUrl: services.settings.redisUrl,

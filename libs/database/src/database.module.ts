@@ -74,6 +74,7 @@ const CONNECTIONS = gauge('baton_database_connections', 'Connections of this pro
           url: environment.databaseUrl,
           systemKey: environment.databaseSystemKey,
           poolSize: environment.databasePoolSize,
+          isPooled: environment.isDatabasePooled,
           allowRlsBypass: environment.allowRlsBypass,
           onAudit: environment.auditStdout ? printAuditRecord : undefined,
         }),
@@ -82,8 +83,8 @@ const CONNECTIONS = gauge('baton_database_connections', 'Connections of this pro
     {
       provide: CatalogClient,
       // Readers of the catalog cache what they read: a quarter of the other pool is enough.
-      useFactory: ({ databaseUrl, databaseSystemKey, databasePoolSize, auditStdout }: Environment) =>
-        new CatalogClient(databaseUrl, {
+      useFactory: ({ databaseDirectUrl, databaseSystemKey, databasePoolSize, auditStdout }: Environment) =>
+        new CatalogClient(databaseDirectUrl, {
           systemKey: databaseSystemKey,
           poolSize: Math.max(2, Math.ceil(databasePoolSize / 4)),
           onAudit: auditStdout ? printAuditRecord : undefined,

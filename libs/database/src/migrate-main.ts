@@ -32,7 +32,7 @@ async function main(): Promise<void> {
   }
   const settings = loadLocalEnvironment();
   const { databaseSystemKey: systemKey, databaseSystemKeyPrevious } = settings;
-  const url = settings.migrateDatabaseUrl ?? settings.databaseUrl;
+  const url = settings.migrateDatabaseUrl ?? settings.databaseDirectUrl ?? settings.databaseUrl;
   const keys = [systemKey, databaseSystemKeyPrevious].filter((key) => key !== undefined);
   const order = values['system-key'];
   if (order !== undefined && order !== 'enforce' && order !== 'release')

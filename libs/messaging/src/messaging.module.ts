@@ -14,7 +14,10 @@ const START_MS = 30_000;
     {
       provide: Messaging,
       inject: [Environment, Logger],
-      useFactory: async ({ redisUrl, databaseUrl }: Environment, log: Logger): Promise<Messaging> => {
+      useFactory: async (
+        { redisUrl, databaseDirectUrl: databaseUrl }: Environment,
+        log: Logger,
+      ): Promise<Messaging> => {
         const messaging = createMessaging({ redisUrl, databaseUrl, log });
         await messaging.start(START_MS);
         return messaging;

@@ -34,7 +34,9 @@ export function addBackupCommand(program: Command, cli: Cli): void {
 async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise<void> {
   const { source, terminal } = cli;
   const environment = findEnvironment(source);
-  const write = (out: Writable): Promise<Backup> => backUp(environment, out, (line) => terminal.err(line));
+  const { databaseDirectUrl: databaseUrl, databaseSystemKey } = environment;
+  const write = (out: Writable): Promise<Backup> =>
+    backUp({ databaseUrl, databaseSystemKey }, out, (line) => terminal.err(line));
   const backup = await (file === '-' ? write(standardOutput(cli)) : intoFile(terminal, file, write));
   const { manifest } = backup;
   const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
@@ -55,7 +57,7 @@ async function makeBackup(cli: Cli, file: string, { json }: JsonOption): Promise
 /** Writes into the audit log. A role that may only read makes a backup, too, and leaves no record. */
 async function record(
   { terminal }: Cli,
-  { databaseUrl: url, databaseSystemKey: systemKey, allowRlsBypass }: Environment,
+  { databaseDirectUrl: url, databaseSystemKey: systemKey, allowRlsBypass }: Environment,
   action: AuditAction,
   { createdAt, release }: Manifest,
 ): Promise<void> {
@@ -157,7 +159,7 @@ async function restore(cli: Cli, file: string, { force = false, json }: RestoreF
 }
 
 /** The same database with the role that owns the tables. Throws OperatorError if it is on another server. */
-function asOwner({ databaseUrl, migrateDatabaseUrl, databaseSystemKey }: Environment) {
+function asOwner({ databaseDirectUrl: databaseUrl, migrateDatabaseUrl, databaseSystemKey }: Environment) {
   if (migrateDatabaseUrl === undefined) return { databaseUrl, databaseSystemKey };
   if (new URL(databaseUrl).host !== new URL(migrateDatabaseUrl).host) {
     throw new OperatorError(

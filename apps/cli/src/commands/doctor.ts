@@ -89,7 +89,7 @@ function checkSettings(source: Cli['source']): Check[] {
 
 async function databaseChecks(environment: Environment): Promise<Check[]> {
   try {
-    const facts = await inspectDatabase(environment.databaseUrl, environment.databaseSystemKey);
+    const facts = await inspectDatabase(environment.databaseDirectUrl, environment.databaseSystemKey);
     const box = new SecretBox(environment);
     const newest = environment.masterKey && box.keyId;
     return [

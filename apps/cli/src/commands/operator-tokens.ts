@@ -75,7 +75,7 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
 }
 
 async function withStore<T>({ source }: Cli, work: (store: OperatorTokenStore) => Promise<T>): Promise<T> {
-  const { databaseUrl, databaseSystemKey: systemKey } = findEnvironment(source);
+  const { databaseDirectUrl: databaseUrl, databaseSystemKey: systemKey } = findEnvironment(source);
   const catalog = new CatalogClient(databaseUrl, { systemKey });
   try {
     return await work(new OperatorTokenStore(catalog));

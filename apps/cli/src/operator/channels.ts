@@ -58,7 +58,7 @@ class Channels implements Pick<
   }
 
   private async connect(): Promise<Messaging | undefined> {
-    const { redisUrl, databaseUrl } = this.environment;
+    const { redisUrl, databaseDirectUrl: databaseUrl } = this.environment;
     const messaging = createMessaging({ redisUrl, databaseUrl, log: Logger.silent() });
     return messaging.start(START_MS).then(
       () => messaging,

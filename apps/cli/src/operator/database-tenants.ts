@@ -44,14 +44,14 @@ export async function withDatabaseTenants<T>(
         delete: (...of) => lifecycle.delete(...of, OPERATOR_ACTOR),
         export: async (slug, out, options) =>
           exportTenant(
-            environment.databaseUrl,
+            environment.databaseDirectUrl,
             (await settings.beginExport(slug, OPERATOR_ACTOR)).id,
             out,
             options,
           ),
         import: async (slug, input) => {
           settings.assertSlug(slug);
-          return importTenant(environment.databaseUrl, slug, input, OPERATOR_ACTOR);
+          return importTenant(environment.databaseDirectUrl, slug, input, OPERATOR_ACTOR);
         },
       });
     });

@@ -34,6 +34,11 @@ export interface DatabaseOptions {
   systemKey?: string | undefined;
   /** Maximum number of connections of this process to Postgres. */
   poolSize: number;
+  /**
+   * The URL leads to a pooler that gives a connection for one transaction: nothing may stay on it, neither settings nor
+   * prepared statements, and it refuses settings at the start.
+   */
+  isPooled?: boolean;
   /** Also accept a role that row-level security does not bind. */
   allowRlsBypass?: boolean;
   timeouts?: DatabaseTimeouts;
@@ -78,9 +83,19 @@ const APPLIED_MIGRATIONS: Statement = {
  * A connection keeps its plans. A plan made while a table is small would later read the whole large table. So neither
  * single rows nor those of a join are found by reading all there are.
  */
-const BY_KEY = ['seqscan', 'hashjoin', 'mergejoin', 'material']
-  .map((way) => `-c enable_${way}=off`)
-  .join(' ');
+const NOT_BY_KEY = ['seqscan', 'hashjoin', 'mergejoin', 'material'].map((way) => `enable_${way}`);
+const BY_KEY = NOT_BY_KEY.map((name) => `-c ${name}=off`).join(' ');
+
+/** The settings of a connection, for one transaction. */
+const settingsOf = ({ statementMs }: DatabaseTimeouts): Statement => ({
+  name: 'transaction-settings',
+  text: `SELECT ${[
+    ...NOT_BY_KEY.map((name) => [name, 'off']),
+    ...['statement_timeout', 'idle_in_transaction_session_timeout'].map((name) => [name, statementMs]),
+  ]
+    .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+    .join(', ')}`,
+});
 
 const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
 
@@ -97,22 +112,30 @@ export class Database {
   private isBound: boolean;
   private readonly onAudit: AuditListener | undefined;
   private readonly systemKey: string | undefined;
+  /** What each transaction through a pooler begins with. */
+  private readonly settings: Statement | undefined;
 
   constructor(options: DatabaseOptions) {
-    const { url, systemKey, poolSize, allowRlsBypass = false, timeouts = TIMEOUTS, onAudit } = options;
+    const { url, systemKey, poolSize, isPooled = false, allowRlsBypass = false } = options;
+    const { timeouts = TIMEOUTS, onAudit } = options;
     this.isBound = allowRlsBypass;
+    this.settings = isPooled ? settingsOf(timeouts) : undefined;
     this.systemKey = systemKey;
     this.onAudit = onAudit;
     this.pool = new Pool({
-      ...withOptions(url, BY_KEY),
+      ...(isPooled
+        ? { connectionString: url }
+        : {
+            ...withOptions(url, BY_KEY),
+            statement_timeout: timeouts.statementMs,
+            idle_in_transaction_session_timeout: timeouts.statementMs,
+          }),
       max: poolSize,
       application_name: 'baton',
       pipeline: true,
       keepAlive: true,
       idleTimeoutMillis: 60_000,
       connectionTimeoutMillis: timeouts.connectMs,
-      statement_timeout: timeouts.statementMs,
-      idle_in_transaction_session_timeout: timeouts.statementMs,
       query_timeout: timeouts.answerMs,
       // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: (client) => this.assertBound(client),
@@ -187,12 +210,12 @@ export class Database {
 
   private async pipeline(scope: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
     const { values, ...enter } = scopeOf(scope, this.systemKey);
-    const scoped = [[enter, values] as [Statement, Values], ...calls].map(ready);
+    const before: [Statement, Values][] = this.settings ? [[this.settings, []]] : [];
+    const scoped = [...before, [enter, values] as [Statement, Values], ...calls].map(ready);
     const client = await this.connect();
     try {
-      const send = isPrepared(client, scoped) ? inOneMessage : oneByOne;
-      const [, ...results] = await send(client, scoped);
-      return results.map(({ rows }) => rows as QueryResultRow[]);
+      const results = await this.send(client, scoped);
+      return results.slice(before.length + 1).map(({ rows }) => rows as QueryResultRow[]);
     } catch (error) {
       throw plainError(error);
     } finally {
@@ -200,14 +223,26 @@ export class Database {
     }
   }
 
+  private send(client: PoolClient, calls: [Statement, Values][]): Promise<QueryResult[]> {
+    if (!this.settings) return (isPrepared(client, calls) ? inOneMessage : oneByOne)(client, calls);
+    // A statement without a name may be one that works in a transaction block only.
+    const canShare = calls.every(([{ name }]) => name !== undefined);
+    const unnamed = calls.map(([{ text }, values]): [Statement, Values] => [{ text }, values]);
+    return (canShare ? inOneMessage : oneByOne)(client, unnamed);
+  }
+
   private async transact<T>(scope: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.connect();
     try {
-      const begun = Promise.all(beginIn(scope, this.systemKey).map((statement) => client.query(statement)));
+      const { settings } = this;
+      const begin = [...beginIn(scope, this.systemKey), ...(settings ? [settings] : [])];
+      const named = <S extends Statement>(statement: S): S =>
+        settings ? { ...statement, name: undefined } : statement;
+      const begun = Promise.all(begin.map((statement) => client.query(named(statement))));
       // The following statements report its failure.
       begun.catch(() => undefined);
       const query: Transaction['query'] = async (statement, values) =>
-        (await client.query<never>(alone(statement, values))).rows;
+        (await client.query<never>(alone(named(statement), values))).rows;
       const records: AuditRecord[] = [];
       const result = await work({
         query,
@@ -248,6 +283,7 @@ interface Wire {
   stream: Client['connection']['stream'];
   /** Texts of the statements that this connection has prepared, by name. */
   parsedStatements: Readonly<Record<string, string>>;
+  parse(what: { name: string; text: string }): void;
   bind(what: { statement: string; values: Values }): void;
   describe(what: { type: 'P'; name: string }): void;
   execute(what: { portal: string }): void;
@@ -281,7 +317,7 @@ const isPrepared = (client: PoolClient, calls: readonly [Statement, Values][]): 
 };
 
 /**
- * Prepared statements up to one Sync. To Postgres this is a transaction, without BEGIN and COMMIT. It answers once, when it
+ * Statements up to one Sync: prepared ones, and those without a name. To Postgres this is a transaction, without BEGIN and COMMIT. It answers once, when it
  * has committed. For each statement of its own that ends with a Sync it would wake this process once more.
  */
 class Batch extends Query {
@@ -294,7 +330,8 @@ class Batch extends Query {
 
   /** Called by `submit`. */
   prepare(wire: Wire): void {
-    for (const [{ name = '' }, values] of this.calls) {
+    for (const [{ name = '', text }, values] of this.calls) {
+      if (name === '') wire.parse({ name, text });
       wire.bind({ statement: name, values });
       wire.describe({ type: 'P', name: '' });
       wire.execute({ portal: '' });

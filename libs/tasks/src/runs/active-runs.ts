@@ -38,7 +38,8 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     this.stopControl = await this.messaging.subscribeControl((message) => {
       if (message.type === 'run-canceled') this.stop(message.runId, 'canceled');
     });
-    const { databaseUrl, databaseSystemKey: systemKey } = this.environment;
+    // Past a pooler: a heartbeat must not wait until others give a connection back.
+    const { databaseDirectUrl: databaseUrl, databaseSystemKey: systemKey } = this.environment;
     const { leaseMs, leaseHeartbeatMs: heartbeatMs, loopStallMs } = this.environment;
     this.leases = new LeaseKeeper(
       { databaseUrl, systemKey, workerId: this.worker.id, leaseMs, heartbeatMs, loopStallMs },

@@ -53,7 +53,7 @@ export class OperatorDesk {
   async export(slug: string, options: { skipRunning: boolean }, by: Actor): Promise<Readable> {
     const { id } = await this.settings.beginExport(slug, by);
     const out = new PassThrough();
-    const written = exportTenant(this.environment.databaseUrl, id, out, options);
+    const written = exportTenant(this.environment.databaseDirectUrl, id, out, options);
     written.catch((error: unknown) => out.destroy(error as Error));
     out.on('error', () => undefined);
     await Promise.race([once(out, 'readable'), written]).catch(refuse);
@@ -63,7 +63,7 @@ export class OperatorDesk {
   /** @throws ProtocolError `invalid-params`, `conflict` */
   async import(slug: string, input: AsyncIterable<Uint8Array>, by: Actor): Promise<TenantImport> {
     this.settings.assertSlug(slug);
-    return importTenant(this.environment.databaseUrl, slug, input, by).catch(refuse);
+    return importTenant(this.environment.databaseDirectUrl, slug, input, by).catch(refuse);
   }
 }
 
