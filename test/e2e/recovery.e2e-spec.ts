@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import { TcpProxy } from '../chaos/tcp-proxy.js';
 import type { BatonProcess } from '../support/baton-process.js';
 import { DRIVERS } from '../support/index.js';
-import { startPrivatePostgres } from '../support/postgres.js';
+import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type StackOptions } from '../support/stack.js';
 import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
@@ -227,12 +227,16 @@ describe.each(DRIVERS)('on %s', (driver) => {
   });
 });
 
-describe('by itself', () => {
-  afterEach(() => stack.stop());
+describe('with a Postgres of its own', () => {
+  let postgres: PrivatePostgres;
+  beforeAll(async () => {
+    postgres = await startPrivatePostgres();
+    // A worker that is told to stop does not wait for its runs.
+    await start({ database: postgres, env: { ...AGENTS, WORKER_GRACE_MS: '1' } });
+  });
+  afterAll(() => stack.stop());
 
   it('leaves every live worker its runs when Postgres is away for longer than a lease', async () => {
-    await start({ database: await startPrivatePostgres() });
-    const postgres = stack.database as Awaited<ReturnType<typeof startPrivatePostgres>>;
     const { echoes, done } = await followMany(8);
     await postgres.stop();
     // Long enough for every lease to run out: that is what the time is about.
@@ -244,8 +248,6 @@ describe('by itself', () => {
   });
 
   it('ends a worker that is told to stop while Postgres is away for good', async () => {
-    await start({ database: await startPrivatePostgres(), env: { ...AGENTS, WORKER_GRACE_MS: '1' } });
-    const postgres = stack.database as Awaited<ReturnType<typeof startPrivatePostgres>>;
     const { echoes, done } = await followMany(8);
     const { worker } = await busiest();
     await postgres.stop();
