@@ -109,7 +109,7 @@ describe('what does not end', () => {
   });
 
   it('leaves the rest of the process alone, and its next piece of work as well', async () => {
-    const pool = poolOf(1_000);
+    const pool = poolOf(500);
     const [schema, value] = ENDLESS['a pattern']!;
     const attack = refusalOf(pool.check('attacker', schema, JSON.stringify(value)));
     let turns = 0;
@@ -134,7 +134,7 @@ describe('what does not end', () => {
   });
 
   it('does not keep another tenant waiting', async () => {
-    const pool = poolOf(1_000);
+    const pool = poolOf(500);
     const [schema, value] = ENDLESS['a pattern']!;
     const order: string[] = [];
     const attacks = Array.from({ length: 5 }, () =>
