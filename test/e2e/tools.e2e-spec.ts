@@ -1,6 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
@@ -9,7 +11,7 @@ import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { isRunning } from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { Stack, type TestTenant } from '../support/stack.js';
 
 const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 const STDIO_SERVER = join(__dirname, '../support/mcp-server/stdio-server.mjs');
@@ -34,6 +36,7 @@ let server: TestMcpServer;
 let caller: RawCaller;
 /** Calls an agent that has a program's tools as well. */
 let local: RawCaller;
+let tenant: TestTenant;
 
 beforeAll(async () => {
   [stack, provider, server] = await Promise.all([
@@ -41,20 +44,9 @@ beforeAll(async () => {
     ModelProvider.start(),
     startMcpServer({ tools: [], authorization: `Bearer ${TOKEN}` }),
   ]);
-  const { slug, token } = await stack.createTenant();
-  const secret = join(folder, 'secret');
-  writeFileSync(secret, TOKEN);
-  await stack.baton(
-    'secrets',
-    'set',
-    'desk',
-    '--tenant',
-    slug,
-    '--file',
-    secret,
-    '--origin',
-    new URL(server.url).origin,
-  );
+  tenant = await stack.createTenant();
+  const { slug, token } = tenant;
+  await setSecret('desk', TOKEN, server.url);
   const make = async (name: string, agent: object): Promise<RawCaller> => {
     const file = join(folder, `${name}.json`);
     writeFileSync(file, JSON.stringify(agent));
@@ -70,6 +62,14 @@ afterAll(async () => {
   await Promise.all([stack.stop(), provider.stop(), server.stop()]);
   rmSync(folder, { recursive: true, force: true });
 });
+
+/** @param url where it may be sent to */
+async function setSecret(name: string, value: string, url: string): Promise<void> {
+  const file = join(folder, 'secret');
+  writeFileSync(file, value);
+  const { origin } = new URL(url);
+  await stack.baton('secrets', 'set', name, '--tenant', tenant.slug, '--file', file, '--origin', origin);
+}
 
 beforeEach(() => {
   provider.reset();
@@ -249,5 +249,81 @@ describe('an agent with tools', () => {
     await caller.call('CancelTask', { id: listed.result?.tasks[0].id });
     await server.canceled('copy');
     expect((await done).status.state).toBe('TASK_STATE_CANCELED');
+  });
+});
+
+describe('the agent of docs/start/first-agent.md', () => {
+  const ROOT = join(__dirname, '../..');
+  const programs: ChildProcess[] = [];
+  afterAll(() => programs.forEach((program) => program.kill('SIGKILL')));
+
+  /** Starts a program of the page at a free port. @returns its URL, as it says it */
+  async function start(file: string, key: string): Promise<string> {
+    const program = spawn(process.execPath, [join(ROOT, file), '0', key], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    programs.push(program);
+    for await (const line of createInterface(program.stdout)) return line.slice(line.indexOf('http://'));
+    throw new Error(`${file} ended before it listened`);
+  }
+
+  it('asks before it deletes, and does what a person says', async () => {
+    const page =
+      readFileSync(join(ROOT, 'docs/start/first-agent.md'), 'utf8').split('## Without an account')[1] ?? '';
+    const [model, notes] = await Promise.all([
+      start('test/support/model-provider/main.js', 'any-key'),
+      start('test/support/mcp-server/main.js', 'any-token'),
+    ]);
+    await setSecret('openai', 'any-key', model);
+    await setSecret('notes', 'any-token', notes);
+    const file = join(folder, 'helper.yaml');
+    const yaml = (/```yaml\n([^]*?)```/.exec(page)?.[1] ?? '')
+      .replace('http://localhost:9292', new URL(model).origin)
+      .replace('http://localhost:9393', new URL(notes).origin);
+    const baton = (...args: string[]) =>
+      stack.baton(...args, '--url', stack.apis[0]!.url, '--token', tenant.token);
+
+    // A typo would let every call through.
+    writeFileSync(file, yaml.replace('delete_*', 'deleet_*'));
+    const line = yaml.split('\n').findIndex((text) => text.includes('delete_*')) + 1;
+    await expect(baton('agents', 'apply', '--check-tools', '-f', file)).rejects.toThrow(
+      `${file}:${line}: config.tools.mcp[0].approval[0]: "deleet_*" fits no tool of the MCP server "notes". ` +
+        'It has time, list_notes, add_note, delete_note.\nNothing was written.',
+    );
+    expect(await baton('agents', 'list')).not.toContain('helper');
+
+    writeFileSync(file, yaml);
+    await baton('agents', 'apply', '--check-tools', '-f', file);
+    const ask = (name: string): Promise<string> => {
+      const [, text = ''] = new RegExp(`npx baton send helper '(use ${name}.*)'`).exec(page) ?? [];
+      expect(text).not.toBe('');
+      return baton('send', 'helper', text);
+    };
+    expect(await ask('notes_add_note')).toContain('This is note 1.');
+    const waiting = async (): Promise<string> => {
+      const asked = JSON.parse(await baton('approvals', 'list', '--json')) as {
+        request_id: string;
+        approvals: { tool: string }[];
+      }[];
+      expect(asked.map(({ approvals }) => approvals.map(({ tool }) => tool))).toEqual([
+        ['notes_delete_note'],
+      ]);
+      return asked[0]!.request_id;
+    };
+
+    await ask('notes_delete_note');
+    const refused = await waiting();
+    await baton('approvals', 'reject', refused, '--reason', 'Not yet');
+    await baton('tasks', 'watch', refused);
+    expect(await baton('tasks', 'show', refused)).toContain('Not yet');
+
+    await ask('notes_delete_note');
+    const approved = await waiting();
+    await baton('approvals', 'approve', approved);
+    await baton('tasks', 'watch', approved);
+    const shown = await baton('tasks', 'show', approved);
+    expect(shown).toContain('Note 1 is gone.');
+    // Why it took what it took, in the same place.
+    expect(shown).toMatch(/openai\/any .* calls notes_delete_note/);
   });
 });

@@ -18,6 +18,7 @@ export * from './runtime.js';
 export { namedCallees, parseWholeDocument, refusedCommands } from './definition-checks.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';
 export { AgentCrash, AgentError, type ConsoleLevel } from './runtimes/executor/protocol.js';
+export { checkTools } from './tool-checks.js';
 export { calledUrls } from './called-urls.js';
 export { type SecretUse, secretUses } from './secret-uses.js';
 export { TurnSecrets } from './turn-secrets.js';

@@ -26,6 +26,7 @@ export {
 } from './tenants/tenant-settings.js';
 export { type RevokedToken, TenantTokens } from './tenants/tenant-tokens.js';
 export { newIssuer, type NewIssuer, TrustedIssuers } from './tenants/trusted-issuers.js';
+export { ToolChecks } from './tool-checks/tool-checks.js';
 export { TurnEnds } from './turns/turn-ends.js';
 export { TurnIntake } from './turns/turn-intake.js';
 export { type WebhookSpec, type WebhookTest, Webhooks } from './webhooks/webhooks.js';

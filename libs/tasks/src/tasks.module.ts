@@ -22,6 +22,7 @@ import { TenantLifecycle } from './tenants/tenant-lifecycle.js';
 import { TenantSettings } from './tenants/tenant-settings.js';
 import { TenantTokens } from './tenants/tenant-tokens.js';
 import { TrustedIssuers } from './tenants/trusted-issuers.js';
+import { ToolChecksModule } from './tool-checks/tool-checks.js';
 import { TurnsModule } from './turns/turns.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
@@ -33,6 +34,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     OutboundModule,
     PlatformModule,
     SchedulesModule,
+    ToolChecksModule,
     TurnsModule,
     WebhooksModule,
   ],
@@ -42,6 +44,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
   ],
   exports: [
     ...[CatalogModule, DeadLetters, DeadPushes, OperationsModule, PlatformModule, SchedulesModule],
+    ToolChecksModule,
     WebhooksModule,
     ...[
       TenantLifecycle,

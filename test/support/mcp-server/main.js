@@ -4,6 +4,7 @@ const { TestMcpServer } = require('./mcp-server.ts');
 const { says } = require('./script.ts');
 
 const notes = [];
+const number = { type: 'object', properties: { number: { type: 'integer' } }, required: ['number'] };
 const text = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
 const tools = [
   { name: 'time', description: 'Says what time it is, in UTC.', call: () => says(new Date().toISOString()) },
@@ -17,6 +18,13 @@ const tools = [
     description: 'Writes a note.',
     inputSchema: text,
     call: (input) => says(`This is note ${notes.push(input.text)}.`),
+  },
+  {
+    name: 'delete_note',
+    description: 'Deletes a note.',
+    inputSchema: number,
+    call: ({ number: n }) =>
+      says(notes.splice(n - 1, 1).length > 0 ? `Note ${n} is gone.` : `There is no note ${n}.`),
   },
 ];
 

@@ -54,6 +54,7 @@ import {
   TenantLifecycle,
   TenantSettings,
   TenantTokens,
+  ToolChecks,
   TrustedIssuers,
   WorkerWatch,
   Webhooks,
@@ -445,6 +446,7 @@ function tasksModule({
       },
       // The catalog is tested on a real database: rest/agents/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },
+      { provide: ToolChecks, useValue: {} },
       // The API of operators is tested on a real database: admin/admin.int-spec.ts.
       ...OPERATORS.map((provide) => ({ provide, useValue: {} })),
       ...[PlatformGauges, PlatformReadiness, WorkerWatch],

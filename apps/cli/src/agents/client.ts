@@ -43,11 +43,15 @@ export interface Written {
   agent: ShownAgent;
   /** What is allowed and fails when the agent runs. */
   warnings?: { field: string; description: string; agent?: string }[];
+  /** MCP servers that were not asked for their tools. */
+  unchecked_tools?: { field: string; description: string }[];
 }
 
 /** How a write is meant. */
 export interface Write {
   dryRun?: boolean;
+  /** With `dryRun`: ask the MCP servers for their tools. */
+  checkTools?: boolean;
   /** The expected version; null = the agent must not exist, undefined = any. */
   etag?: string | null;
 }
@@ -81,8 +85,9 @@ export class AgentsClient {
   }
 
   /** Make the agent what the document says. */
-  async put(name: string, document: unknown, { dryRun, etag }: Write = {}): Promise<Written> {
-    const path = `${pathOf(name)}${dryRun ? '?dryRun=true' : ''}`;
+  async put(name: string, document: unknown, { dryRun, checkTools, etag }: Write = {}): Promise<Written> {
+    const query = dryRun ? `?dryRun=true${checkTools ? '&checkTools=true' : ''}` : '';
+    const path = `${pathOf(name)}${query}`;
     const headers = { ...(etag === null ? { 'if-none-match': '*' } : etag && { 'if-match': etag }) };
     // A file may hold nothing, and the server says what is missing.
     const response = await this.api.open('PUT', path, { body: document ?? null, headers });

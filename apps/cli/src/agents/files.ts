@@ -23,6 +23,8 @@ export interface PlannedChange extends Change {
   document: unknown;
   /** What fails when the agent runs. */
   warnings: NonNullable<Written['warnings']>;
+  /** MCP servers that were not asked for their tools. */
+  unchecked: NonNullable<Written['unchecked_tools']>;
   /** The version that the change is based on; null = the agent is new. */
   etag: string | null;
 }
@@ -30,13 +32,18 @@ export interface PlannedChange extends Change {
 /**
  * What the files would change, checked by the server file by file; nothing is written. Throws OperatorError that
  * names every file that is wrong, and what is wrong in it.
+ * @param options `checkTools`: the server also asks the MCP servers for the tools that the files name
  */
-export async function planChanges(client: AgentsClient, paths: readonly string[]): Promise<PlannedChange[]> {
+export async function planChanges(
+  client: AgentsClient,
+  paths: readonly string[],
+  options: { checkTools?: boolean } = {},
+): Promise<PlannedChange[]> {
   const plans: PlannedChange[] = [];
   const problems: string[] = [];
   for (const file of agentFilesIn(paths)) {
     try {
-      plans.push(await planChange(client, file, plans));
+      plans.push(await planChange(client, file, plans, options.checkTools === true));
     } catch (error) {
       if (!(error instanceof OperatorError) || !error.message.startsWith(`${file}:`)) throw error;
       problems.push(error.message);
@@ -48,14 +55,13 @@ export async function planChanges(client: AgentsClient, paths: readonly string[]
 
 /** A line for everything that the server warns of. An agent that is made by another of the files is there in a moment. */
 export const warningsOf = (plans: readonly PlannedChange[]): string[] =>
-  plans.flatMap(({ file, warnings }) => {
+  plans.flatMap(({ file, warnings, unchecked }) => {
     const told = warnings.filter(({ agent }) => !plans.some(({ slug }) => slug === agent));
-    if (told.length === 0) return [];
+    if (told.length + unchecked.length === 0) return [];
     const source = new SourceFile(readText(file));
-    return told.map(
-      ({ field, description }) =>
-        `Warning: ${file}:${source.lineOf(field)}: ${field}: ${description}. It fails when the agent runs.`,
-    );
+    const line = ({ field, description }: WrongField): string =>
+      `Warning: ${file}:${source.lineOf(field)}: ${field}: ${description}.`;
+    return [...told.map((each) => `${line(each)} It fails when the agent runs.`), ...unchecked.map(line)];
   });
 
 /** Write a planned change, unless somebody else has changed the agent since. Throws OperatorError. */
@@ -70,6 +76,7 @@ async function planChange(
   client: AgentsClient,
   file: string,
   others: readonly PlannedChange[],
+  checkTools: boolean,
 ): Promise<PlannedChange> {
   const document = await readAgentFile(file);
   const slug = slugIn(file, document);
@@ -82,10 +89,10 @@ async function planChange(
   // An own agent hides an agent of the operator. It does not change it.
   const current = found?.agent.origin === 'catalog' ? found : undefined;
   const etag = current?.etag ?? null;
-  const put = () => client.put(slug, document, { dryRun: true, etag });
-  const { outcome, agent, warnings = [] } = await ofFile(file, put);
+  const put = () => client.put(slug, document, { dryRun: true, checkTools, etag });
+  const { outcome, agent, warnings = [], unchecked_tools: unchecked = [] } = await ofFile(file, put);
   const diff = diffLines(current ? agentText(current.agent) : '', agentText(agent));
-  return { file, slug, document, etag, outcome, diff, warnings, version: agent.version };
+  return { file, slug, document, etag, outcome, diff, warnings, unchecked, version: agent.version };
 }
 
 /** What the file says, or what the name in it suggests. */

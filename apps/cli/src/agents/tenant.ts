@@ -15,6 +15,7 @@ export type ServerOptions = TargetOptions & JsonOption;
 export interface ApplyOptions extends ServerOptions {
   file: string[];
   dryRun?: boolean;
+  checkTools?: boolean;
   exitCode?: boolean;
 }
 
@@ -25,11 +26,11 @@ const clientOf = (cli: Cli, options: ServerOptions): AgentsClient =>
 export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void> {
   const { terminal } = cli;
   const client = clientOf(cli, options);
-  const plans = await planChanges(client, options.file);
+  const plans = await planChanges(client, options.file, options);
   for (const warning of warningsOf(plans)) terminal.err(warning);
   const changes: Change[] = [];
   for (const plan of plans) {
-    const { document: _, etag: __, warnings: ___, ...planned } = plan;
+    const { document: _, etag: __, warnings: ___, unchecked: ____, ...planned } = plan;
     const change = options.dryRun ? planned : await writeChange(client, plan);
     changes.push(change);
     if (!options.json) terminal.out([titleOf(change, options), ...change.diff.map(indent)].join('\n'));

@@ -28,6 +28,10 @@ function addFileCommands(agents: Command, cli: Cli): void {
     .description('create or change agents from files, and show the changes')
     .requiredOption('-f, --file <path...>', 'agent files, or folders with agent files')
     .option('--dry-run', 'check everything and show the changes; write nothing')
+    .option(
+      '--check-tools',
+      'ask the MCP servers of the agents, and write nothing if a tool in a file is not there',
+    )
     .option('--exit-code', 'with --dry-run: exit code 2 if something would change')
     .option(...JSON_OPTION)
     .action(async (options: tenantCommands.ApplyOptions) => (await tenant()).applyFiles(cli, options));

@@ -88,6 +88,10 @@ export const agentWrite = z
       )
       .optional()
       .describe('What is allowed and fails when the agent runs'),
+    unchecked_tools: z
+      .array(z.object({ field: z.string(), description: z.string() }))
+      .optional()
+      .describe('With `checkTools`: the MCP servers that were not asked'),
   })
   .meta({ id: 'AgentWrite' });
 
@@ -183,6 +187,12 @@ export const etagOf = ({ id, version }: Pick<CatalogEntry, 'id' | 'version'>): s
 
 /** `?dryRun=` */
 export const DRY_RUN = flagQuery('Check the write and answer what it would do. Nothing changes');
+
+/** `?checkTools=` */
+export const CHECK_TOOLS = flagQuery(
+  'With `dryRun`: ask the MCP servers of the agent for their tools as well. 400 if one can not be used, or if a name or pattern ' +
+    'in `allow`, `approval` or `neverRepeat` fits none of its tools',
+);
 
 /**
  * The options of a write: whether it is a dry run, and `If-Match` or `If-None-Match` (RFC 9110 §13.1), which keep two people

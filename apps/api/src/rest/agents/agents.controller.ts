@@ -1,4 +1,4 @@
-import { hasScope } from '@baton/a2a';
+import { hasScope, ProtocolError } from '@baton/a2a';
 import { agentSchema, namedCallees, parseWholeDocument, refusedCommands } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
@@ -7,6 +7,7 @@ import {
   type Author,
   Catalog,
   type CatalogWrite,
+  ToolChecks,
   WorkerWatch,
   type WriteOptions,
 } from '@baton/tasks';
@@ -37,6 +38,7 @@ import {
   agentPatch,
   agentWrite,
   authorOf,
+  CHECK_TOOLS,
   DRY_RUN,
   encodeAgent,
   encodeAgentSummary,
@@ -48,6 +50,7 @@ import {
 
 type Written = z.infer<typeof agentWrite>;
 type Warning = NonNullable<Written['warnings']>[number];
+type Fault = NonNullable<Written['unchecked_tools']>[number];
 
 const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
@@ -60,6 +63,7 @@ export class AgentsController {
     private readonly bodies: BodyReader,
     private readonly environment: Environment,
     private readonly workers: WorkerWatch,
+    private readonly tools: ToolChecks,
   ) {}
 
   @Describe({ id: 'listAgents', summary: 'Lists the agents by slug, without definitions', answer: agentList })
@@ -133,11 +137,18 @@ export class AgentsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun', DRY_RUN) dryRun: boolean,
+    @Query('checkTools', CHECK_TOOLS) checksTools: boolean,
   ): Promise<Written> {
-    return this.write(request, reply, dryRun, async (author, options) => {
+    if (checksTools && !dryRun)
+      throw ProtocolError.invalidParams('checkTools', 'needs dryRun=true: write the agent after the check');
+    let unchecked: Fault[] = [];
+    const written = await this.write(request, reply, dryRun, async (author, options) => {
       const document = parseWholeDocument(await this.bodies.json(request));
-      return this.catalog.put(author, name, document, options);
+      const write = await this.catalog.put(author, name, document, options);
+      if (checksTools) unchecked = await this.tools.check(author.tenantId, write.entry.definition);
+      return write;
     });
+    return { ...written, ...(unchecked.length > 0 && { unchecked_tools: unchecked }) };
   }
 
   @Describe({

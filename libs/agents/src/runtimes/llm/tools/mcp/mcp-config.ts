@@ -94,8 +94,9 @@ export function fits(patterns: NamePatterns | undefined, name: string): boolean 
   return patterns === 'all' || patterns.some((pattern) => fitsOne(pattern, name));
 }
 
+/** Whether a pattern matches the whole name. */
 // No regular expression: one with many stars can take exponential time.
-function fitsOne(pattern: string, name: string): boolean {
+export function fitsOne(pattern: string, name: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   if (rest.length === 0) return name === pattern;
   const last = rest.pop() ?? '';

@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { type TestMcpServer, startMcpServer } from '../../../../../test/support/mcp-server/mcp-server.js';
+import { textTool } from '../../../../../test/support/mcp-server/script.js';
+import { Tenant, url } from './catalog-api.fixture.js';
+
+const SECRET = 's3cret-of-the-desk';
+
+describe('the tools of an agent that is about to be written', () => {
+  let tenant: Tenant;
+  let server: TestMcpServer;
+  beforeAll(async () => {
+    [tenant, server] = await Promise.all([
+      Tenant.create(),
+      startMcpServer({
+        tools: [textTool('add_note', 'ok'), textTool('delete_note', 'ok')],
+        authorization: `Bearer ${SECRET}`,
+      }),
+    ]);
+    await setSecret('desk', SECRET);
+    await setSecret('wrong', 'another-secret');
+  });
+  afterAll(() => server.stop());
+
+  async function setSecret(name: string, value: string): Promise<void> {
+    const response = await fetch(`${url}/v1/secrets/${name}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ value, origins: [new URL(server.url).origin] }),
+    });
+    expect(response.ok).toBe(true);
+  }
+  const desk = (more: object = {}) => ({
+    name: 'desk',
+    url: server.url,
+    connectTimeout: '50s',
+    headers: { Authorization: { secret: 'desk', prefix: 'Bearer ' } },
+    ...more,
+  });
+  const check = async (servers: object[], query = 'dryRun=true&checkTools=true') => {
+    const config = { model: 'openai/m', tools: { mcp: servers } };
+    const agent = { name: 'Clerk', description: 'Keeps notes', runtime: 'llm', config };
+    const { status, json, text } = await tenant.ask('PUT', `/clerk?${query}`, agent);
+    const { fields = [] } =
+      (json as unknown as { error?: { fields?: { field: string; description: string }[] } }).error ?? {};
+    return {
+      status,
+      json,
+      text,
+      fields: Object.fromEntries(fields.map((each) => [each.field, each.description])),
+    };
+  };
+
+  it('are there: nothing is wrong, and nothing is written', async () => {
+    const servers = [
+      desk({ allow: ['*_note'], approval: ['delete_*'], neverRepeat: ['delete_note'] }),
+      desk({ name: 'two' }),
+    ];
+    expect(await check(servers)).toMatchObject({ status: 200, json: { outcome: 'created', dry_run: true } });
+    expect((await tenant.ask('GET', '/clerk')).status).toBe(404);
+  });
+
+  it('are not there: the fault names the pattern, and the tools that there are', async () => {
+    const { status, fields, text } = await check([
+      desk({ allow: ['add_note', 'remove_*'], approval: ['delete_*', 'deleet_note'], neverRepeat: ['x'] }),
+    ]);
+    expect(status).toBe(400);
+    const there = 'It has add_note, delete_note';
+    expect(fields).toEqual({
+      'config.tools.mcp[0].allow[1]': `"remove_*" fits no tool of the MCP server "desk". ${there}`,
+      'config.tools.mcp[0].approval[1]': `"deleet_note" fits no tool of the MCP server "desk". ${there}`,
+      'config.tools.mcp[0].neverRepeat[0]': `"x" fits no tool of the MCP server "desk". ${there}`,
+    });
+    expect(text).not.toContain(SECRET);
+  });
+
+  it('cannot be asked for: the fault says why', async () => {
+    const { status, fields, text } = await check([
+      desk({ name: 'refused', headers: { Authorization: { secret: 'wrong' } } }),
+      desk({ name: 'private', url: 'http://10.0.0.1/mcp', headers: {} }),
+      desk({ name: 'keyless', headers: { Authorization: { secret: 'missing' } } }),
+    ]);
+    expect(status).toBe(400);
+    const prefix = (name: string) => `the MCP server "${name}" can't be used: `;
+    expect(fields).toMatchObject({
+      'config.tools.mcp[0].url': `${prefix('refused')}it does not accept the credentials (HTTP 401)`,
+      'config.tools.mcp[1].url': expect.stringContaining(prefix('private')),
+      'config.tools.mcp[2].url': expect.stringContaining('the secret "missing"'),
+    });
+    expect(text).not.toContain('another-secret');
+  });
+
+  it('are not asked for where only a worker may: of programs', async () => {
+    const { status, json } = await check([{ name: 'local', command: 'notes', approval: ['delete_*'] }]);
+    expect([status, json]).toMatchObject([
+      200,
+      {
+        unchecked_tools: [
+          {
+            field: 'config.tools.mcp[0].command',
+            description: 'its tools are not checked: only workers start programs',
+          },
+        ],
+      },
+    ]);
+  });
+
+  it('are checked before a write, once at a time', async () => {
+    expect(await check([desk()], 'checkTools=true')).toMatchObject({ status: 400 });
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => sockets.push(socket.on('error', () => undefined)));
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const asked = once(silent, 'connection');
+    const { port } = silent.address() as AddressInfo;
+    const first = check([desk({ url: `http://127.0.0.1:${port}/mcp`, headers: {} })]);
+    await asked;
+    const second = await check([desk()]);
+    expect([second.status, second.text]).toEqual([503, expect.stringContaining('another check of tools')]);
+    silent.close();
+    for (const socket of sockets) socket.destroy();
+    expect(Object.keys((await first).fields)).toEqual(['config.tools.mcp[0].url']);
+    expect(await check([desk()])).toMatchObject({ status: 200 });
+  });
+});

@@ -1,0 +1,64 @@
+import { type AgentDefinition, type FieldViolation, ProtocolError } from '@baton/a2a';
+import { checkTools, SecretReader, TurnSecrets } from '@baton/agents';
+import { Environment } from '@baton/config';
+import { LimitsService } from '@baton/identity';
+import { Outbound, OutboundModule } from '@baton/outbound';
+import { Logger } from '@baton/telemetry';
+import { Injectable, Module } from '@nestjs/common';
+import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
+
+/** Maximum time of a check, in ms: a server may take its time, and an agent has up to 16. */
+const CHECK_MS = 60_000;
+/** Checks of one process at a time. Each holds lists of tools of up to four servers. */
+const MAX_CHECKS = 8;
+const RETRY_AFTER_SECONDS = 5;
+
+/**
+ * Asks MCP servers whether they have the tools that an agent's definition names: with the secrets, the egress rules and the guard
+ * of the tenant's turns. A tenant has one check at a time in a process, so that slow servers hold nobody else up.
+ */
+@Injectable()
+export class ToolChecks {
+  private readonly checking = new Set<string>();
+
+  constructor(
+    private readonly secrets: SecretReader,
+    private readonly outbound: Outbound,
+    private readonly limits: LimitsService,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+  ) {}
+
+  /**
+   * @returns the servers that were not asked, and why
+   * @throws ProtocolError `invalid-params` with a violation for each fault; `unavailable` while other checks run
+   */
+  async check(
+    tenantId: string,
+    definition: Pick<AgentDefinition, 'runtime' | 'config'>,
+  ): Promise<FieldViolation[]> {
+    if (this.checking.has(tenantId) || this.checking.size >= MAX_CHECKS) {
+      const message = 'another check of tools is under way: try again when it has ended';
+      throw new ProtocolError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });
+    }
+    this.checking.add(tenantId);
+    try {
+      const ports = {
+        outbound: this.outbound.forTenant(() => this.limits.egress(tenantId)),
+        secrets: new TurnSecrets(this.secrets, tenantId),
+        environment: this.environment,
+        logger: this.logger,
+      };
+      const { faults, unchecked } = await checkTools(definition, ports, CHECK_MS);
+      if (faults.length === 0) return unchecked;
+      const message = faults.map(({ field, description }) => `${field}: ${description}`).join('; ');
+      throw new ProtocolError('invalid-params', message, { violations: faults });
+    } finally {
+      this.checking.delete(tenantId);
+    }
+  }
+}
+
+/** Checks the tools of agents before they are written. */
+@Module({ imports: [OutboundModule, RuntimePortsModule], providers: [ToolChecks], exports: [ToolChecks] })
+export class ToolChecksModule {}
