@@ -88,6 +88,16 @@ describeConsole('the console of operators', () => {
     expect(await page.content()).not.toContain(SECRET);
     await new RawCaller(baton.stack.url(0), tenant.token).call('CancelTask', { id });
     await row(page, 'canceled').waitFor();
+    // A question of an agent is the tenant's as well.
+    const { result } = await new RawCaller(baton.stack.url(0), tenant.token).call('SendMessage', {
+      ...sendParams(SECRET, { metadata: { echo: { askInput: true } } }),
+    });
+    const asking = (result as { task: { id: string } }).task.id;
+    const path = `/v1/admin/tenants/${tenant.slug}/requests/${asking}`;
+    const headers = { authorization: `Bearer ${operator}` };
+    const answer = (await (await fetch(`${management().baseURL}${path}`, { headers })).json()) as object;
+    expect(answer).toMatchObject({ state: 'input-required' });
+    expect(Object.keys(answer)).not.toContain('status_message');
   });
 
   it('shows what waits and since when, and that nobody takes it', async () => {

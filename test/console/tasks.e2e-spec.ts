@@ -26,7 +26,13 @@ describeConsole('tasks in the console', () => {
   let tools: TestMcpServer;
   beforeAll(async () => {
     [baton, provider, tools] = await Promise.all([
-      ConsoleStack.start({ env: { OUTBOUND_ALLOW: '127.0.0.1' } }),
+      ConsoleStack.start({
+        env: {
+          OUTBOUND_ALLOW: '127.0.0.1',
+          MODEL_PRICES: '{"openai-compatible/*":{"input":10000,"output":10000}}',
+          MODEL_PRICES_CURRENCY: 'EUR',
+        },
+      }),
       ModelProvider.start(),
       startMcpServer({ tools: [textTool('sign', 'signed')] }),
     ]);
@@ -124,7 +130,7 @@ describeConsole('tasks in the console', () => {
     await approved.getByText('The task has ended.').waitFor();
     await approved.getByText('The tool says: signed').first().waitFor();
     expect(tools.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
-    await approved.getByText(/^Approved by token:/).waitFor();
+    await approved.getByText('Approved by test', { exact: true }).waitFor();
     const calls = approved.getByRole('table', { name: 'Model calls' }).getByRole('row');
     await calls.filter({ hasText: 'Calls desk_sign' }).getByRole('time').waitFor();
     await calls.filter({ hasText: 'stop' }).getByRole('cell', { name: 'openai-compatible/m' }).waitFor();
@@ -138,7 +144,15 @@ describeConsole('tasks in the console', () => {
       .first()
       .waitFor();
     expect(tools.calls).toHaveLength(1);
-    await refused.getByText(/^Rejected by token:/).waitFor();
+    await refused.getByText('Rejected by test', { exact: true }).waitFor();
+    await refused.getByRole('row', { name: /^Owner test \(token:.*\)$/ }).waitFor();
+    // Names of tokens are for administrators, and for whoever has them.
+    const reader = await baton.stack.createToken(tenant.slug, 'tasks:read');
+    const theirs = await baton.open({
+      token: reader,
+      path: new URL(refused.url()).pathname.replace('/console', ''),
+    });
+    await theirs.getByText(/^Rejected by token:/).waitFor();
 
     // A lead asks the signer, and the page of its task has the whole tree.
     await createAgent('lead', { agents: ['signer'] });
@@ -151,7 +165,45 @@ describeConsole('tasks in the console', () => {
     const usage = await baton.open({ token: tenant.token, path: '/usage' });
     await usage.getByLabel('By').selectOption('agent');
     // Not the id that the API has.
-    await usage.getByRole('cell', { name: 'signer', exact: true }).waitFor();
+    const cost = usage.getByRole('row', { name: /^signer / }).getByRole('cell', { name: / EUR$/ });
+    expect(parseFloat(await cost.innerText())).toBeGreaterThan(0);
+    await usage.getByLabel('By').selectOption('owner');
+    await usage.getByRole('cell', { name: 'test', exact: true }).waitFor();
+  });
+
+  it('say in their list why they have failed', async () => {
+    provider.answer(() => ({ status: 401 }));
+    await createAgent('locked-out', {});
+    const agent = new RawCaller(baton.stack.url(0, 'locked-out'), tenant.token);
+    const { result } = await agent.call('SendMessage', sendParams('open'));
+    const { id } = (result as { task: { id: string } }).task;
+    const page = await baton.open({ token: tenant.token, path: '/tasks' });
+    await page.getByLabel('State').selectOption('failed');
+    await page.getByLabel('Since').selectOption('24h');
+    const row = page.getByRole('row').filter({ hasText: id });
+    await row.getByRole('cell', { name: /refused the key \(401\)/ }).waitFor();
+    await row.getByRole('cell', { name: 'locked-out', exact: true }).waitFor();
+    await row.getByRole('cell', { name: 'test', exact: true }).waitFor();
+    await baton.expectAccessible(page);
+    await page.getByRole('link', { name: id }).click();
+    const calls = page.getByRole('table', { name: 'Model calls' });
+    await calls.getByRole('cell', { name: /^Failed: .*\(401\)/ }).waitFor();
+  });
+
+  it('say which worker runs them', async () => {
+    provider.answer(() => ({ text: ['one ', 'two'], fault: { kind: 'stall', after: 2 } }));
+    // It stands still for as long as the test looks.
+    await createAgent('slow', { timeout: '1h', firstToken: '1h', stall: '1h' });
+    const agent = new RawCaller(baton.stack.url(0, 'slow'), tenant.token);
+    const configuration = { returnImmediately: true };
+    const { result } = await agent.call('SendMessage', { ...sendParams('think'), configuration });
+    const page = await openTask((result as { task: { id: string } }).task.id);
+    const worker = page.getByRole('row', { name: /^Worker / }).getByRole('code');
+    await worker.waitFor();
+    expect(await workersOf(baton.stack.database.url)).toContain(await worker.innerText());
+    await page.getByRole('button', { name: 'Cancel the task' }).click();
+    await page.getByText('The task has ended.').waitFor();
+    await worker.waitFor({ state: 'detached' });
   });
 
   it('are found by their text at the server, and by their context', async () => {
@@ -276,6 +328,19 @@ describeConsole('tasks in the console', () => {
     expect(await page.getByRole('cell', { name: 'completed', exact: true }).count()).toBe(0);
   });
 });
+
+/** The ids of all workers. */
+async function workersOf(databaseUrl: string): Promise<string[]> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    const { rows } = await client.query<{ id: string }>('SELECT id FROM workers');
+    return rows.map(({ id }) => id);
+  } finally {
+    await client.end();
+  }
+}
 
 /** Steps as an agent in code leaves them: one has ended, one has failed. */
 async function writeSteps(databaseUrl: string, taskId: string): Promise<void> {

@@ -48,7 +48,7 @@ export async function checkTools(
   const limit = pLimit(MAX_CONCURRENT);
   const unchecked: FieldViolation[] = [];
   const faults = await Promise.all(
-    servers.map((server, i) => {
+    servers.map(async (server, i) => {
       const field = `config.tools.mcp[${i}]`;
       if (!('command' in server)) return limit(() => faultsOf(server, field, sdk, ports, signal));
       const description = 'its tools are not checked: only workers start programs';

@@ -191,7 +191,7 @@ const agentError = runError
   .describe("The last error in the agent's code");
 const wholeLetter = tenantLetter.extend({ message: a2aSchema('The message').nullable(), error: agentError });
 const tenantRequest = requestSummary
-  .omit({ approvals: true })
+  .omit({ approvals: true, status_message: true })
   .extend({
     tenant: z.string().describe('Slug of the tenant'),
     events: z.int().describe('Number of events in its log'),
@@ -282,8 +282,8 @@ export class AdminPlatformController {
     }
     const { task, agentId, sequence } = found.stored;
     const error = encodeError(found.error);
-    // What is to be approved is the tenant's.
-    const { approvals: _, ...request } = encodeRequest(task, agentId);
+    // What is to be approved, and what the agent has said, is the tenant's.
+    const { approvals: _, status_message: __, ...request } = encodeRequest(task, agentId);
     const runs = await this.requests.runs(tenantId, id);
     return { ...request, tenant: slug, events: sequence, runs: runs.map(encodeRun), error };
   }

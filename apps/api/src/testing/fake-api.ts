@@ -455,6 +455,7 @@ function tasksModule({
       PlatformReadiness,
       WorkerWatch,
       Catalog,
+      ToolChecks,
       OperationTable,
       AgentDirectory,
       RequestListing,

@@ -4,7 +4,9 @@ import {
   type StreamItem,
   StreamResponse,
   Task,
+  shortened,
   stateName,
+  textOf,
   tokenUsage,
 } from '@baton/a2a';
 import { approvalsOf } from '@baton/agents';
@@ -44,6 +46,10 @@ export const requestSummary = z
     agent_id: z.string(),
     context_id: z.string(),
     state: stateSchema.optional(),
+    status_message: z
+      .string()
+      .optional()
+      .describe('Text of its status, such as why it has failed: its first 300 characters'),
     updated_at: timeSchema.optional(),
     created_at: timeSchema.optional().describe('In lists'),
     owner: z
@@ -207,8 +213,17 @@ export const encodeRequest = (task: Task, agentId: string): z.infer<typeof reque
   agent_id: agentId,
   context_id: task.contextId,
   state: task.status && stateName(task.status.state),
+  ...statusText(task),
   updated_at: task.status?.timestamp,
 });
+
+/** Characters of the text of a status that lists show. */
+const MAX_STATUS_TEXT = 300;
+
+function statusText({ status }: Task): Pick<z.infer<typeof requestSummary>, 'status_message'> {
+  const text = textOf(status?.message?.parts ?? []).trim();
+  return text === '' ? {} : { status_message: shortened(text, MAX_STATUS_TEXT) };
+}
 
 function encodeApprovals({ status }: Task): Pick<z.infer<typeof requestSummary>, 'approvals'> {
   const asked = approvalsOf(status) ?? [];

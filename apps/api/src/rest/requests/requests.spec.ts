@@ -214,6 +214,18 @@ describe('the requests of a tenant', () => {
     });
   });
 
+  it('say in a list why they have failed', async () => {
+    const reason = `openai refused the key (401). ${'x'.repeat(500)}`;
+    const message = agentMessage({ id: ID, contextId: 'c' }, 'm', [textPart(reason)]);
+    const status = { state: TaskState.TASK_STATE_FAILED, message, timestamp: '2026-01-31T12:00:00.000Z' };
+    api.listing.list = async () => ({
+      tasks: [{ ...stored(ID), task: sampleTask({ id: ID, status }) }],
+      more: false,
+    });
+    const [, { requests }] = (await outcome(await ask(''))) as [number, { requests: object[] }];
+    expect(requests).toMatchObject([{ state: 'failed', status_message: `${reason.slice(0, 300)}…` }]);
+  });
+
   it.each([`/${UNKNOWN}`, `/${UNKNOWN}/artifacts`, `/${UNKNOWN}/events`, '/not-an-id', '/%00'])(
     'do not have %s',
     async (path) => {

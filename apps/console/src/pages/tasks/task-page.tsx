@@ -9,6 +9,7 @@ import { Json, PartView } from '../../components/part-view';
 import { Section } from '../../components/section';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
+import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
 import { AnswerForm } from './answer-form';
 import {
@@ -94,13 +95,19 @@ function Actions({ task: { request_id: id, state } }: { task: Task }) {
 
 function Facts({ task }: { task: Task }) {
   const names = useAgentNames();
-  const { parent_id: parent } = task;
+  const nameOf = usePrincipalName();
+  const { parent_id: parent, owner } = task;
+  // The newest is the first.
+  const [run] = task.runs;
   const facts: [string, React.ReactNode][] = [
     ['State', <StateBadge key="state" state={task.state} />],
     ['Id', <Code key="id">{task.request_id}</Code>],
     ['Agent', names.get(task.agent_id) ?? task.agent_id],
     ['Context', <Code key="context">{task.context_id}</Code>],
-    ['Owner', task.owner ?? 'an earlier release made it'],
+    ['Owner', owner === null ? 'an earlier release made it' : ownerText(owner, nameOf(owner))],
+    ...(run?.state === 'running' && run.worker_id !== null
+      ? [['Worker', <Code key="worker">{run.worker_id}</Code>] as [string, React.ReactNode]]
+      : []),
     ['Updated', <Time key="updated" at={task.updated_at ?? null} />],
     ['Events', task.events],
     ...(task.agent_version === null
@@ -125,6 +132,8 @@ function Facts({ task }: { task: Task }) {
     </Table>
   );
 }
+
+const ownerText = (key: string, name: string): string => (name === key ? key : `${name} (${key})`);
 
 const TaskLink = ({ id }: { id: string }) => (
   <Link to="/tasks/$id" params={{ id }} className={styles.link}>
@@ -279,7 +288,7 @@ interface Entry {
   seq: number;
   title: string;
   /** Who has decided on a call that needed approval. */
-  decision?: string | undefined;
+  approval?: Approval | undefined;
   at: string | undefined;
   parts: NonNullable<Message['parts']>;
   raw: LogEvent[];
@@ -292,9 +301,14 @@ interface Approval {
   at: string | null;
 }
 
-function decisionOf({ approved, by }: Approval): string {
-  if (by === null) return 'Nobody has answered in time';
-  return `${approved ? 'Approved' : 'Rejected'} by ${by}`;
+function Decision({ of: { approved, by } }: { of: Approval }) {
+  const nameOf = usePrincipalName();
+  if (by === null) return <Text size="sm">Nobody has answered in time</Text>;
+  return (
+    <Text size="sm" title={by}>
+      {approved ? 'Approved' : 'Rejected'} by {nameOf(by)}
+    </Text>
+  );
 }
 
 /** One entry for each event, but one for all pieces of an artifact that come after each other. */
@@ -310,9 +324,8 @@ function entriesOf(events: readonly LogEvent[]): Entry[] {
       const title = `${kindOf(artifact) ?? 'Artifact'}: ${artifact.name ?? artifact.artifactId}`;
       const parts = kindOf(artifact) === undefined ? [] : (artifact.parts ?? []);
       const approval = artifact.metadata?.['baton.approval'] as Approval | undefined;
-      const decision = approval && decisionOf(approval);
       const at = approval?.at ?? undefined;
-      entries.push({ seq, title, decision, at, parts, raw: [event], artifactId: artifact.artifactId });
+      entries.push({ seq, title, approval, at, parts, raw: [event], artifactId: artifact.artifactId });
     } else if (statusUpdate) {
       const { state = '', timestamp, message: said } = statusUpdate.status;
       const title = state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
@@ -349,13 +362,13 @@ function Timeline({ log: { events, state, error } }: { log: TaskLog }) {
         </Button>
       )}
       <ol className={styles.timeline} aria-label="Events of the task">
-        {shown.map(({ seq, title, decision, at, parts, raw }) => (
+        {shown.map(({ seq, title, approval, at, parts, raw }) => (
           <li key={seq}>
             <Group gap="xs">
               <Text size="sm" fw={600}>
                 {seq} · {title}
               </Text>
-              {decision !== undefined && <Text size="sm">{decision}</Text>}
+              {approval && <Decision of={approval} />}
               {at !== undefined && (
                 <Text size="sm" span>
                   <Time at={at} />

@@ -28,6 +28,10 @@ export const isTerminal = (state: string | undefined): boolean =>
 export const isWaiting = (state: string | undefined): boolean =>
   state === 'input-required' || state === 'auth-required';
 
+/** Why a task has ended badly or waits, as its status says. Undefined: it goes on, has completed, or does not say it. */
+export const reasonOf = ({ state, status_message: text }: ListedTask): string | undefined =>
+  state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? text : undefined;
+
 /** The word is the state; the colour only helps. */
 export function StateBadge({ state }: { state?: TaskState | undefined }) {
   return (

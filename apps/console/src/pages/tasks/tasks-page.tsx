@@ -10,7 +10,16 @@ import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { useAgentNames } from '../agents/agent-names';
 import { queryOf, readFilters, SINCE, type TaskFilters } from './filters';
-import { durationText, isTerminal, lengthOf, type ListedTask, STATES, StateBadge } from './task-words';
+import { usePrincipalName } from '../../session/principal-names';
+import {
+  durationText,
+  isTerminal,
+  lengthOf,
+  type ListedTask,
+  reasonOf,
+  STATES,
+  StateBadge,
+} from './task-words';
 import styles from './tasks.module.css';
 
 const route = getRouteApi('/app/tasks');
@@ -22,7 +31,7 @@ const SEARCH_REFRESH_MS = 30_000;
 /** The next page is read when so few rows are left below. */
 const ROWS_AHEAD = 50;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const TITLES = ['State', 'Task', 'Agent', 'Context', 'Owner', 'Age', 'Duration', 'Usage'];
+const TITLES = ['State', 'Task', 'Agent', 'Reason', 'Context', 'Owner', 'Age', 'Duration', 'Usage'];
 
 /** The tasks that the caller sees, the newest status first: live, and however many there are. */
 export function TasksPage() {
@@ -199,6 +208,7 @@ function TaskTable({
   });
   const items = rows.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
+  const nameOf = usePrincipalName();
   useEffect(() => {
     if (last >= tasks.length - ROWS_AHEAD) readMore?.();
   }, [last, tasks.length, readMore]);
@@ -230,7 +240,7 @@ function TaskTable({
                 className={styles.row}
                 style={{ height: ROW_PX, transform: `translateY(${start}px)` }}
               >
-                <Cells task={task} agent={names.get(task.agent_id) ?? task.agent_id} />
+                <Cells task={task} agent={names.get(task.agent_id) ?? task.agent_id} nameOf={nameOf} />
               </div>
             )
           );
@@ -240,7 +250,15 @@ function TaskTable({
   );
 }
 
-function Cells({ task, agent }: { task: ListedTask; agent: string }) {
+function Cells({
+  task,
+  agent,
+  nameOf,
+}: {
+  task: ListedTask;
+  agent: string;
+  nameOf: (owner: string) => string;
+}) {
   const { request_id: id, context_id: context, owner, usage, created_at: createdAt, state } = task;
   const length = isTerminal(state) ? lengthOf(task) : undefined;
   return (
@@ -254,6 +272,9 @@ function Cells({ task, agent }: { task: ListedTask; agent: string }) {
         </Link>
       </div>
       <div role="cell">{agent}</div>
+      <div role="cell" title={reasonOf(task)}>
+        {reasonOf(task) ?? '–'}
+      </div>
       <div role="cell">
         <Link
           to="/tasks"
@@ -266,7 +287,9 @@ function Cells({ task, agent }: { task: ListedTask; agent: string }) {
           {context}
         </Link>
       </div>
-      <div role="cell">{owner ?? '–'}</div>
+      <div role="cell" title={owner ?? undefined}>
+        {owner ? nameOf(owner) : '–'}
+      </div>
       <div role="cell">
         {createdAt === undefined ? '–' : durationText(Date.now() - Date.parse(createdAt))}
       </div>

@@ -18,6 +18,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
+import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
 
 type Usage = components['schemas']['Usage'];
@@ -101,6 +102,7 @@ function Download({ by, days }: { by: Key; days: string }) {
 function UsageTable({ usage }: { usage: Usage }) {
   const { by, currency, usage: rows, unpriced_models: unpriced, complete } = usage;
   const names = useAgentNames();
+  const principalName = usePrincipalName();
   if (rows.length === 0) {
     return (
       <EmptyState title="Nothing was used in this time" command={'npx baton send echo "Hello"'}>
@@ -108,8 +110,12 @@ function UsageTable({ usage }: { usage: Usage }) {
       </EmptyState>
     );
   }
-  // An agent that is deleted, or that the caller may not read, has its id only.
-  const nameOf = (key: string): string => (by === 'agent' ? (names.get(key) ?? key) : key);
+  // An agent that is deleted, or that the caller may not read, has its id only. So has a token.
+  const nameOf = (key: string): string => {
+    if (by === 'agent') return names.get(key) ?? key;
+    if (by === 'token' && key !== '') return principalName(`token:${key}`).replace(/^token:/, '');
+    return by === 'owner' ? principalName(key) : key;
+  };
   const money = currency === null ? undefined : moneyIn(currency);
   return (
     <Stack gap="xs">
