@@ -54,7 +54,7 @@ export const histogram = <L extends string = never>(name: string, help: string, 
 
 const LIMIT_EXCEEDED = counter(
   'baton_limit_exceeded_total',
-  'Requests refused and runs failed because of a limit',
+  'Requests that were refused and runs that have failed because of a limit of their tenant',
   ['limit'],
 );
 

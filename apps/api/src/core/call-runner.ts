@@ -21,7 +21,7 @@ import type { Exchange, RequestContext } from './request-context.js';
 
 const STREAM_RESUMES = counter(
   'baton_stream_resumes_total',
-  'Streams that went on after an event that their caller had',
+  'Streams that callers have resumed after the last event that they had',
 );
 
 /**

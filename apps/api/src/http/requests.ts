@@ -6,16 +6,16 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
 /** Of a stream: the time to its first frame. */
-const REQUEST_DURATION = histogram('baton_request_duration_seconds', 'Duration of HTTP requests', [
-  'route',
-  'method',
-  'status',
-]);
+const REQUEST_DURATION = histogram(
+  'baton_request_duration_seconds',
+  'Duration of HTTP requests; of a stream, the time to its first frame',
+  ['route', 'method', 'status'],
+);
 
 /** Of a stream: the time to its first frame. Operations and kinds of errors are few, whatever a caller writes. */
 const CALL_DURATION = histogram(
   'baton_call_duration_seconds',
-  'Duration of calls of A2A operations, in any binding',
+  'Duration of calls of A2A operations in any binding; of a stream, the time to its first frame',
   ['operation', 'error'],
 );
 

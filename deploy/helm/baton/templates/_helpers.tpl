@@ -37,7 +37,7 @@ app.kubernetes.io/component: {{ . }}
 {{- end -}}
 
 {{- define "baton.image" -}}
-{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{ .Values.image.repository }}:{{ default (printf "v%s" .Chart.AppVersion) .Values.image.tag }}
 {{- end -}}
 
 {{/* What every process is told. The chart decides addresses and ports: they belong to the pods. */}}

@@ -9,7 +9,10 @@ import { type Backoff, retryTransient } from '../core/retry.js';
 import { LogReader, type TaskKey, type LogPage } from './log-reader.js';
 
 /** Streams, and calls that wait for the end of a turn. */
-const TASK_WATCHES = gauge('baton_task_watches', 'Readers of task logs in this process');
+const TASK_WATCHES = gauge(
+  'baton_task_watches',
+  'Streams and waiting calls of this process that follow the log of a task',
+);
 /** Measured with status events: they have a time. */
 const EVENT_LAG = histogram(
   'baton_event_lag_seconds',

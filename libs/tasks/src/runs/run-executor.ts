@@ -40,7 +40,11 @@ const RUN_START = histogram(
   'baton_run_start_seconds',
   'Time from the acceptance of a turn to its start on a worker',
 );
-const RUNS_FINISHED = counter('baton_runs_finished_total', 'Runs that this process finished', ['outcome']);
+const RUNS_FINISHED = counter(
+  'baton_runs_finished_total',
+  'Runs that this process has ended, by the state of their task',
+  ['outcome'],
+);
 
 const RUN_SECONDS = histogram('baton_run_seconds', 'Time from the claim of a run to its end on this worker', [
   'outcome',
@@ -49,7 +53,11 @@ const FIRST_OUTPUT = histogram(
   'baton_run_first_output_seconds',
   'Time from the call of an agent to its first output',
 );
-const CLAIMS = counter('baton_runs_claimed_total', 'Runs that this process claimed, by attempt', ['attempt']);
+const CLAIMS = counter(
+  'baton_runs_claimed_total',
+  'Runs that this worker has begun, by attempt: more than 1 after a crash or a suspension',
+  ['attempt'],
+);
 const SLOTS = gauge('baton_worker_slots', 'Slots of this worker by state', ['state']);
 
 /** The sum of these pauses is longer than a restart of Postgres. After them the run is left to the sweeper. */

@@ -10,7 +10,10 @@ import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReclaimGuard } from './reclaim-guard.js';
 
-const DEAD_LETTERS = counter('baton_dead_letters_total', 'Runs that used up their attempts');
+const DEAD_LETTERS = counter(
+  'baton_dead_letters_total',
+  'Runs that have killed their worker on every attempt: their tasks have failed',
+);
 const REQUEUED = counter(
   'baton_runs_requeued_total',
   'Runs that the sweeper put on the queue again: their worker has died, or the queue has lost them',

@@ -66,8 +66,16 @@ const FIRST_WORD = histogram('baton_model_first_word_seconds', 'Time from a mode
   'provider',
   'model',
 ]);
-const TOKENS = counter('baton_model_tokens_total', 'Model tokens', ['provider', 'model', 'kind']);
-const RETRIES = counter('baton_model_retries_total', 'Repeated model calls', ['provider', 'model', 'reason']);
+const TOKENS = counter(
+  'baton_model_tokens_total',
+  'Tokens of models: those of prompts (input) and of answers (output)',
+  ['provider', 'model', 'kind'],
+);
+const RETRIES = counter('baton_model_retries_total', 'Model calls that were repeated, by the reason', [
+  'provider',
+  'model',
+  'reason',
+]);
 
 /** The figures of one model call. */
 interface ModelCallFigures {
