@@ -23,7 +23,7 @@ const linuxIt = process.platform === 'linux' ? it : it.skip;
 
 describe('npm start', () => {
   const home = temporaryHome();
-  // It finds its ports itself. No other test lets it.
+  // It finds its ports itself.
   const ports = { PORT: '0', MANAGEMENT_PORT: undefined, GRPC_PORT: undefined };
   const environment = { BATON_HOME: home.path, ...ports };
   const runs: LocalRun[] = [];
@@ -224,6 +224,33 @@ describe('npm start with a Postgres, a Redis and agents that it is given', () =>
       expect(await run.exited).toBe(0);
       // It is stopped by whoever has started it: `drop` fails where nothing answers.
       await database.drop();
+    }
+  });
+});
+
+describe('npm start beside another that starts at the same time', () => {
+  const homes = [temporaryHome(), temporaryHome()];
+  afterAll(() => homes.forEach((home) => home.remove()));
+
+  it('finds ports of its own', async () => {
+    const databases = await Promise.all(homes.map(() => createDatabase()));
+    const runs = homes.map(
+      (home, i) =>
+        new LocalRun({
+          BATON_HOME: home.path,
+          ...{ PORT: '0', MANAGEMENT_PORT: undefined, GRPC_PORT: undefined },
+          DATABASE_URL: databases[i]!.url,
+          PATH: '',
+        }),
+    );
+    try {
+      await Promise.all(runs.map((run) => run.ready()));
+      const found = runs.flatMap(({ output }) => output.match(/(?<=(?:Metrics|gRPC) +\S*:)\d+/g) ?? []);
+      expect(new Set(found).size).toBe(4);
+    } finally {
+      for (const run of runs) run.signal('SIGTERM');
+      expect(await Promise.all(runs.map((run) => run.exited))).toEqual([0, 0]);
+      await Promise.all(databases.map((database) => database.drop()));
     }
   });
 });

@@ -18,10 +18,7 @@ export function temporaryHome(): { path: string; remove(): void } {
 const FIRST_PORT = 20_000;
 let started = 0;
 
-/**
- * Ports for one `npm start`. It looks for free ones before it migrates, and listens after that: two that start at the same time
- * would find the same.
- */
+/** Ports for one `npm start`. It finds free ones itself, but starts its API again when another takes them first: that costs time. */
 function ownPorts() {
   const port = FIRST_PORT + (process.pid % 1_000) * 10 + (started++ % 5) * 2;
   return { MANAGEMENT_PORT: String(port), GRPC_PORT: String(port + 1) };

@@ -23,6 +23,9 @@ const MANAGEMENT_PORT = 9090;
 /** The gRPC port, or any free one if it is taken. */
 const GRPC_PORT = 50_051;
 
+/** How often the API is started when others take its ports. */
+const MAX_TRIES = 3;
+
 const QUICK_MIGRATION_MS = 15_000;
 
 /** What came up, for the person at the terminal. */
@@ -53,9 +56,6 @@ export class LocalBaton {
     await stopLeftoverApps(this.home, this.local.workers);
     const host = this.source.HOST?.trim() || LOOPBACK;
     const port = await claimPort(this.local.port, host);
-    const managementPort =
-      this.source.MANAGEMENT_PORT?.trim() || String(await getPort({ port: MANAGEMENT_PORT, host: LOOPBACK }));
-    const grpcPort = this.source.GRPC_PORT?.trim() || String(await getPort({ port: GRPC_PORT, host }));
     const postgres = postgresService(this.local, this.home);
     const redis = redisService(this.local, this.home);
     await this.launch(postgres.supervised);
@@ -63,8 +63,6 @@ export class LocalBaton {
     const variables = this.variables(postgres.url() ?? '', redis.url() ?? '', {
       HOST: host,
       PORT: String(port),
-      MANAGEMENT_PORT: managementPort,
-      GRPC_PORT: grpcPort,
     });
     const environment = loadEnvironment({ ...this.source, ...variables });
     await orTell(
@@ -77,9 +75,9 @@ export class LocalBaton {
     const workers = numbers.map((number) =>
       workerProcess(this.home, environment, variables, number, (text) => this.events.say(text)),
     );
-    await Promise.all([this.launch(workers), this.launch([apiProcess(this.home, environment, variables)])]);
-    const metrics = `http://${environment.managementHost}:${managementPort}/metrics`;
-    const grpc = `${new URL(demo.url).hostname}:${grpcPort}`;
+    const [ports] = await Promise.all([this.launchApi(environment, variables, host), this.launch(workers)]);
+    const metrics = `http://${environment.managementHost}:${ports.MANAGEMENT_PORT}/metrics`;
+    const grpc = `${new URL(demo.url).hostname}:${ports.GRPC_PORT}`;
     return { demo, grpc, metrics, notes: [postgres.note, redis.note, this.agentsNote(), reachNote(host)] };
   }
 
@@ -105,6 +103,41 @@ export class LocalBaton {
     const row = processes.map((process) => new Supervisor(process, this.events));
     this.rows.unshift(row);
     await Promise.all(row.map((supervisor) => supervisor.start()));
+  }
+
+  /**
+   * Starts the API on free ports. Another `npm start` may take one of them before the API listens: then the API gets other ones.
+   * @returns its ports
+   */
+  private async launchApi(
+    environment: Environment,
+    variables: Record<string, string>,
+    host: string,
+  ): Promise<{ MANAGEMENT_PORT: string; GRPC_PORT: string }> {
+    for (let tries = 1; ; tries++) {
+      const chosen: [port: number, host: string][] = [];
+      const choose = async (setting: string | undefined, port: number, at: string): Promise<string> => {
+        if (setting?.trim()) return setting.trim();
+        const free = await getPort({ port, host: at });
+        chosen.push([free, at]);
+        return String(free);
+      };
+      const ports = {
+        MANAGEMENT_PORT: await choose(this.source.MANAGEMENT_PORT, MANAGEMENT_PORT, LOOPBACK),
+        GRPC_PORT: await choose(this.source.GRPC_PORT, GRPC_PORT, host),
+      };
+      try {
+        await this.launch([apiProcess(this.home, environment, { ...variables, ...ports })]);
+        return ports;
+      } catch (error) {
+        const areFree = Promise.all(chosen.map(([port, at]) => claimPort(port, at)));
+        const isTaken = await areFree.then(
+          () => false,
+          () => true,
+        );
+        if (!isTaken || tries === MAX_TRIES) throw error;
+      }
+    }
   }
 
   private async migrate(ownerUrl: string, { databaseSystemKey: systemKey }: Environment): Promise<void> {
