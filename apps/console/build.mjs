@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { apiDocuments } from './api-documents.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -52,7 +52,9 @@ if (!isBuilt) {
   for (const file of await filesOf(join(OUT, 'assets'))) {
     const bytes = await readFile(file);
     if (/\.(js|css|svg)$/.test(file) && bytes.length >= MIN_PACKED_BYTES) {
+      // Browsers take the second one over TLS alone. It is a sixth smaller.
       await writeFile(`${file}.gz`, gzipSync(bytes, { level: 9 }));
+      await writeFile(`${file}.br`, brotliCompressSync(bytes));
     }
   }
   await writeFile(STAMP, stamp);

@@ -118,6 +118,10 @@ describeConsole('sign-in to the console', () => {
       headers: { 'if-none-match': etag, 'accept-encoding': 'gzip' },
     });
     expect([etag === '', again.status]).toEqual([false, 304]);
+    const smaller = await rawRequest(baton.url + asset, {
+      headers: { 'accept-encoding': 'gzip, deflate, br' },
+    });
+    expect(smaller.headers['content-encoding']).toBe('br');
     const plain = await fetch(baton.url + asset, { headers: { 'accept-encoding': 'identity' } });
     expect([plain.headers.get('content-encoding'), await plain.text()]).toEqual([null, await file.text()]);
     for (const path of ['none.js', '..%2findex.html', '..%2f..%2fapps%2fapi%2fsrc%2fmain.js', '%2e%2e']) {

@@ -73,19 +73,18 @@ export class ConsoleSite {
   }
 
   /**
-   * Answers with an asset. Its name has the hash of its content, so browsers keep it for good. Browsers that take gzip get the
-   * file that the build has packed.
+   * Answers with an asset. Its name has the hash of its content, so browsers keep it for good. They get the smallest file that
+   * the build has packed and they can unpack.
    */
   async sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const [path = ''] = (request.raw.url ?? '').split('?', 1);
     // Loaded with the first asset: most processes never serve one.
     const { send } = await import('@fastify/send');
     const options = { root: join(BUILT, 'assets'), dotfiles: 'deny', index: false, maxAge: YEAR_MS } as const;
-    const isPacked =
-      /\bgzip\b/.test(request.headers['accept-encoding'] ?? '') && /\.(js|css|svg)$/.test(path);
     const name = path.slice(ASSETS.length - 1);
     const open = (file: string) => send(request.raw, file, { ...options, immutable: true });
-    const packed = isPacked ? await open(`${name}.gz`) : undefined;
+    const packing = packingOf(name, request.headers['accept-encoding']);
+    const packed = packing && (await open(name + packing.ending));
     const file = packed && packed.type !== 'error' ? packed : await open(name);
     if (file.type !== 'file') {
       file.stream.destroy();
@@ -94,14 +93,19 @@ export class ConsoleSite {
     }
     vary(reply, 'Accept-Encoding');
     reply.status(file.statusCode).headers(file.headers);
-    if (file === packed) {
-      reply.headers({ 'content-encoding': 'gzip', 'content-type': typeOf(name) });
+    if (packing && file === packed) {
+      reply.headers({ 'content-encoding': packing.encoding, 'content-type': typeOf(name) });
     }
     await reply.send(file.stream);
   }
 
+  /** A text file of the console that is not among its assets. */
+  readFile(name: string): Promise<string> {
+    return readFile(join(BUILT, name), 'utf8');
+  }
+
   /** Headers of the page: it runs and shows nothing but what comes from here, and nobody frames it. */
-  private headers(nonce: string, audience: ConsoleAudience): Record<string, string> {
+  headers(nonce: string, audience: ConsoleAudience) {
     const { consoleOidcIssuer: issuer, consoleOidcOrigins: origins } = this.environment;
     // Operators sign in with their tokens alone.
     const isOidc = issuer !== undefined && audience === 'tenants';
@@ -128,6 +132,16 @@ export class ConsoleSite {
     };
   }
 }
+
+/** What the build packs files with (`apps/console/build.mjs`), the smallest first, and how their names end. */
+const PACKINGS = [
+  { encoding: 'br', ending: '.br', accepted: /\bbr\b/ },
+  { encoding: 'gzip', ending: '.gz', accepted: /\bgzip\b/ },
+] as const;
+
+/** How an asset is packed for a browser that accepts these encodings. Undefined: not at all. */
+const packingOf = (name: string, accepts = '') =>
+  /\.(js|css|svg)$/.test(name) ? PACKINGS.find(({ accepted }) => accepted.test(accepts)) : undefined;
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',

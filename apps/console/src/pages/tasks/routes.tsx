@@ -1,12 +1,17 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { appRoute } from '../../shell/app-route';
 import { readFilters } from './filters';
+import { TasksPage } from './tasks-page';
+import { tasksQuery } from './tasks-query';
 
+// Most people see this page first: it is in the first file, and its list is asked for while the caller is.
 const tasksRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/tasks',
   validateSearch: readFilters,
-  component: lazyRouteComponent(() => import('./tasks-page'), 'TasksPage'),
+  loader: ({ context, location }) =>
+    void context.queryClient.prefetchInfiniteQuery(tasksQuery(readFilters(location.search))),
+  component: TasksPage,
 });
 
 const taskRoute = createRoute({

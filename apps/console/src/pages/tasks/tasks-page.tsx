@@ -4,12 +4,12 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef } from 'react';
-import { answerOf, api } from '../../api/client';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { useAgentNames } from '../agents/agent-names';
-import { queryOf, readFilters, SINCE, type TaskFilters } from './filters';
+import { readFilters, SINCE, type TaskFilters } from './filters';
+import { readTasks, tasksQuery } from './tasks-query';
 import { usePrincipalName } from '../../session/principal-names';
 import {
   durationText,
@@ -73,28 +73,16 @@ export function TasksPage() {
 
 /** Pages as they are scrolled to. The first page is read again and again, and its tasks are the latest word. */
 function useTasks(filters: TaskFilters) {
-  const key = JSON.stringify(filters);
-  const read = (cursor: string, signal: AbortSignal) =>
-    answerOf(
-      api.GET('/v1/requests', {
-        params: { query: { ...queryOf(filters, Date.now()), ...(cursor !== '' && { cursor }) } },
-        signal,
-      }),
-    );
-  const pages = useInfiniteQuery({
-    queryKey: ['tasks', key],
-    queryFn: ({ pageParam, signal }) => read(pageParam, signal),
-    initialPageParam: '',
-    getNextPageParam: ({ next_cursor: next }) => next ?? undefined,
-    staleTime: Infinity,
-    gcTime: 0,
-  });
+  const pages = useInfiniteQuery(tasksQuery(filters));
+  const [first] = pages.data?.pages ?? [];
   const newest = useQuery({
-    queryKey: ['tasks-newest', key],
-    queryFn: ({ signal }) => read('', signal),
+    queryKey: ['tasks-newest', JSON.stringify(filters)],
+    queryFn: ({ signal }) => readTasks(filters, '', signal),
     refetchInterval: filters.text === undefined ? REFRESH_MS : SEARCH_REFRESH_MS,
     enabled: pages.isSuccess,
-    staleTime: 0,
+    // The first page is the latest word until then.
+    ...(first && { initialData: first, initialDataUpdatedAt: pages.dataUpdatedAt }),
+    staleTime: REFRESH_MS,
     gcTime: 0,
   });
   const tasks = useMemo(() => {
