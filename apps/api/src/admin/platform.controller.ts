@@ -145,8 +145,15 @@ const queueAnswer = z
               'Why a run is where it is: it waits for a dispatch slot, backs off after a crash, is queued for a worker, ' +
                 'runs, or is suspended until other tasks, a time or a person',
             ),
-          runs: z.int(),
-          oldest_at: timeSchema.nullable().describe('When the oldest of them was accepted'),
+          runs: z.int().describe('Counted up to 10,000'),
+          more: z
+            .boolean()
+            .describe(
+              'Whether there may be more runs than were counted. `waiting` and `backoff` are counted together',
+            ),
+          oldest_at: timeSchema
+            .nullable()
+            .describe('When the oldest of them was accepted; of those that were counted if there are more'),
           oldest_seconds: z.number().describe('For how long that was ago. 0: there is none'),
         }),
       )
@@ -163,8 +170,8 @@ const queueAnswer = z
       .object({ waiting: z.int(), active: z.int() })
       .nullable()
       .describe('Entries of the queue. Null: its server does not answer'),
-    dead_letters: z.int().describe('Runs that used up their attempts and were not sent again'),
-    dead_pushes: z.int().describe('Push configs that were given up'),
+    dead_letters: z.int().describe('Runs that used up their attempts and were not sent again, up to 10,000'),
+    dead_pushes: z.int().describe('Push configs that were given up, up to 10,000'),
     slots: z.int().describe('Runs that the live workers can execute at once'),
   })
   .meta({ id: 'Queue' });
@@ -235,8 +242,9 @@ export class AdminPlatformController {
   async showQueue(): Promise<z.infer<typeof queueAnswer>> {
     const { classes, oldestWaiting, jobs, deadLetters, deadPushes, slots } = await this.desk.readQueue();
     return {
-      classes: classes.map(({ class: name, runs, oldestAt, oldestSeconds }) => ({
-        ...{ class: name, runs, oldest_at: oldestAt?.toISOString() ?? null, oldest_seconds: oldestSeconds },
+      classes: classes.map(({ class: name, runs, more, oldestAt, oldestSeconds }) => ({
+        ...{ class: name, runs, more },
+        ...{ oldest_at: oldestAt?.toISOString() ?? null, oldest_seconds: oldestSeconds },
       })),
       oldest_waiting: oldestWaiting && {
         ...{ tenant: oldestWaiting.tenant, request_id: oldestWaiting.taskId },

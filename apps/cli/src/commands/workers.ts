@@ -40,11 +40,14 @@ export function addQueueCommand(program: Command, cli: Cli): void {
       printFields(
         cli.terminal,
         [
-          ...queue.classes.map(({ class: name, runs, oldestAt, oldestSeconds }): [string, string] => [
+          ...queue.classes.map(({ class: name, runs, more, oldestAt, oldestSeconds }): [string, string] => [
             name,
-            oldestAt === null
-              ? String(runs)
-              : `${runs}, the oldest since ${formatTime(oldestAt)} (${Math.round(oldestSeconds)} s)`,
+            [
+              more ? `${runs} or more` : String(runs),
+              ...(oldestAt === null
+                ? []
+                : [`the oldest since ${formatTime(oldestAt)} (${Math.round(oldestSeconds)} s)`]),
+            ].join(', '),
           ]),
           ['slots', String(slots)],
           ['oldest waiting', oldest ? `task ${oldest.taskId} of ${oldest.tenant}` : '-'],

@@ -73,6 +73,8 @@ type WorkerJson = Pick<KnownWorker, 'id' | 'host' | 'pid' | 'concurrency' | 'run
 
 interface QueueJson {
   classes: (Pick<QueueState['classes'][number], 'class' | 'runs'> & {
+    /** Not said by earlier releases: they counted all. */
+    more?: boolean;
     oldest_at: string | null;
     oldest_seconds: number;
   })[];
@@ -166,8 +168,9 @@ export class RemoteOperations implements PlatformOperations {
     const queue = await this.api.call<QueueJson>('GET', 'admin/queue');
     const { classes, oldest_waiting: oldest, slots } = queue;
     return {
-      classes: classes.map(({ class: name, runs, oldest_at: at, oldest_seconds: oldestSeconds }) => ({
-        ...{ class: name, runs, oldestSeconds, oldestAt: at === null ? null : new Date(at) },
+      classes: classes.map(({ class: name, runs, more = false, oldest_at: at, oldest_seconds: seconds }) => ({
+        ...{ class: name, runs, more },
+        ...{ oldestAt: at === null ? null : new Date(at), oldestSeconds: seconds },
       })),
       oldestWaiting: oldest && {
         ...{ tenant: oldest.tenant, taskId: oldest.request_id, acceptedAt: new Date(oldest.accepted_at) },

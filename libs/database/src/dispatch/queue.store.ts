@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
+import { WAITING } from './dispatch.store.js';
 
 /**
  * Why a run is where it is: `waiting` for a dispatch slot, in `backoff` after a crash, `queued` for a worker, `running`, or
@@ -9,10 +10,18 @@ import { Database, type Statement } from '../connection/database.js';
 export const RUN_CLASSES = ['waiting', 'backoff', 'queued', 'running', 'suspended'] as const;
 export type RunClass = (typeof RUN_CLASSES)[number];
 
+/** What is counted of each kind. So an answer costs no more when a million runs wait. */
+export const MAX_COUNTED = 10_000;
+/** Tenants whose oldest waiting runs are looked up. */
+const MAX_TENANTS = 10_000;
+
 /** The runs of one class, of all tenants. */
 export interface RunsOfClass {
   class: RunClass;
+  /** At most `MAX_COUNTED`. */
   runs: number;
+  /** Whether there may be more than that. */
+  more: boolean;
   /** When the oldest of them was accepted. Null: there is none. */
   oldestAt: Date | null;
   /** For how long that was ago, in seconds, by the clock of Postgres. */
@@ -32,9 +41,9 @@ export interface QueueState {
   /** All classes, in the order of `RUN_CLASSES`. */
   classes: RunsOfClass[];
   oldestWaiting: WaitingRun | null;
-  /** Runs that used up their attempts and were not sent again. */
+  /** Runs that used up their attempts and were not sent again, counted up to `MAX_COUNTED`. */
   deadLetters: number;
-  /** Push configs that were given up. */
+  /** Push configs that were given up, counted up to `MAX_COUNTED`. */
   deadPushes: number;
   /** Runs that the live workers can execute at once. */
   slots: number;
@@ -42,36 +51,69 @@ export interface QueueState {
 
 // The statements have no name: they are planned for the tables as they are.
 
-const CLASSES: Statement = {
+/** A waiting run is in backoff as long as it is not due. */
+const CLASS_OF_WAITING = `CASE WHEN not_before > clock_timestamp() THEN 'backoff' ELSE 'waiting' END`;
+const COLUMNS = 'tenant_id, task_id, created_at';
+const some = (runClass: string, condition: string): string =>
+  `(SELECT ${runClass} AS class, ${COLUMNS} FROM runs WHERE ${condition} LIMIT ${MAX_COUNTED + 1})`;
+
+/**
+ * Some runs of each class, and besides the oldest waiting run of each tenant: `is_head`. The index of waiting runs leads from
+ * tenant to tenant, however many runs wait.
+ */
+const SEEN = `RECURSIVE heads AS (
+  (SELECT ${CLASS_OF_WAITING} AS class, ${COLUMNS}, 1 AS n FROM runs WHERE ${WAITING}
+   ORDER BY tenant_id, created_at, id LIMIT 1)
+  UNION ALL
+  SELECT next.*, h.n + 1 FROM heads h, LATERAL (
+    SELECT ${CLASS_OF_WAITING}, ${COLUMNS} FROM runs WHERE ${WAITING} AND tenant_id > h.tenant_id
+    ORDER BY tenant_id, created_at, id LIMIT 1
+  ) next WHERE h.n < ${MAX_TENANTS}
+), seen AS MATERIALIZED (
+  SELECT class, ${COLUMNS}, true AS is_head FROM heads
+  UNION ALL
+  SELECT class, ${COLUMNS}, false FROM (
+    ${some(CLASS_OF_WAITING, WAITING)}
+    UNION ALL
+    ${some(`'queued'`, `state = 'queued' AND enqueued_at IS NOT NULL`)}
+    UNION ALL
+    ${some(`'running'`, `state = 'running'`)}
+    UNION ALL
+    ${some(`'suspended'`, `state = 'suspended'`)}
+  ) counted
+)`;
+
+/** The classes that have runs, and the oldest run that no worker has yet. */
+export const READ_QUEUE: Statement = {
   text: `
-SELECT class, count(*)::int AS runs, min(created_at) AS "oldestAt",
-  greatest(0, extract(epoch FROM clock_timestamp() - min(created_at)))::float8 AS "oldestSeconds"
-FROM (
-  SELECT CASE WHEN enqueued_at IS NOT NULL THEN 'queued'
-    WHEN not_before > clock_timestamp() THEN 'backoff' ELSE 'waiting' END AS class, created_at
-  FROM runs WHERE state = 'queued'
-  UNION ALL
-  SELECT state, created_at FROM runs WHERE state = 'running'
-  UNION ALL
-  SELECT state, created_at FROM runs WHERE state = 'suspended'
-) r GROUP BY class`,
+WITH ${SEEN}
+SELECT
+  (SELECT json_agg(c) FROM (
+     SELECT class, count(*) FILTER (WHERE NOT is_head)::int AS runs, min(created_at) AS "oldestAt",
+       greatest(0, extract(epoch FROM clock_timestamp() - min(created_at)))::float8 AS "oldestSeconds"
+     FROM seen GROUP BY class) c) AS classes,
+  (SELECT json_build_object('tenant', t.slug, 'taskId', s.task_id, 'acceptedAt', s.created_at)
+   FROM seen s JOIN tenants t ON t.id = s.tenant_id
+   WHERE s.class IN ('waiting', 'backoff', 'queued') ORDER BY s.created_at LIMIT 1) AS oldest`,
 };
 
-const OLDEST: Statement = {
-  text: `
-SELECT t.slug AS tenant, r.task_id AS "taskId", r.created_at AS "acceptedAt"
-FROM runs r JOIN tenants t ON t.id = r.tenant_id
-WHERE r.state = 'queued' ORDER BY r.created_at LIMIT 1`,
-};
+const countUpToMax = (rows: string): string =>
+  `(SELECT count(*)::int FROM (SELECT FROM ${rows} LIMIT ${MAX_COUNTED}) n)`;
 
 /** $1 how long ago a live worker may have given a sign of life, in ms */
 const REST: Statement = {
   text: `
-SELECT (SELECT count(*)::int FROM dead_letters WHERE redelivered_at IS NULL) AS "deadLetters",
-  (SELECT count(*)::int FROM push_configs WHERE state = 'dead') AS "deadPushes",
+SELECT ${countUpToMax('dead_letters WHERE redelivered_at IS NULL')} AS "deadLetters",
+  ${countUpToMax(`push_configs WHERE state = 'dead'`)} AS "deadPushes",
   (SELECT coalesce(sum(concurrency), 0)::int FROM workers
    WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS slots`,
 };
+
+/** Times are texts in JSON. */
+interface QueueRow {
+  classes: { class: RunClass; runs: number; oldestAt: string; oldestSeconds: number }[] | null;
+  oldest: { tenant: string; taskId: string; acceptedAt: string } | null;
+}
 
 type Rest = Pick<QueueState, 'deadLetters' | 'deadPushes' | 'slots'>;
 
@@ -82,17 +124,23 @@ export class QueueStore {
 
   /** @param liveMs how long ago a live worker may have given its last sign of life */
   async read(liveMs: number): Promise<QueueState> {
-    const [classes = [], [oldest] = [], [rest] = []] = (await this.database.systemQueries([
-      [CLASSES, []],
-      [OLDEST, []],
+    const [[row] = [], [rest] = []] = (await this.database.systemQueries([
+      [READ_QUEUE, []],
       [REST, [liveMs]],
-    ])) as [RunsOfClass[], WaitingRun[], Rest[]] & QueryResultRow[][];
-    const none = { runs: 0, oldestAt: null, oldestSeconds: 0 };
+    ])) as [QueueRow[], Rest[]] & QueryResultRow[][];
+    const found = new Map((row?.classes ?? []).map((each) => [each.class, each]));
+    const counted = (...classes: RunClass[]): number =>
+      classes.reduce((sum, name) => sum + (found.get(name)?.runs ?? 0), 0);
     return {
-      classes: RUN_CLASSES.map(
-        (name) => classes.find((each) => each.class === name) ?? { class: name, ...none },
-      ),
-      oldestWaiting: oldest ?? null,
+      classes: RUN_CLASSES.map((name) => {
+        const { runs = 0, oldestAt = null, oldestSeconds = 0 } = found.get(name) ?? {};
+        // These two are counted together: whether a run backs off is in no index.
+        const isWaiting = name === 'waiting' || name === 'backoff';
+        const more = (isWaiting ? counted('waiting', 'backoff') : runs) > MAX_COUNTED;
+        const oldest = { oldestAt: oldestAt === null ? null : new Date(oldestAt), oldestSeconds };
+        return { class: name, runs: Math.min(runs, MAX_COUNTED), more, ...oldest };
+      }),
+      oldestWaiting: row?.oldest ? { ...row.oldest, acceptedAt: new Date(row.oldest.acceptedAt) } : null,
       ...{ deadLetters: rest?.deadLetters ?? 0, deadPushes: rest?.deadPushes ?? 0, slots: rest?.slots ?? 0 },
     };
   }
