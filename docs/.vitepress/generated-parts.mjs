@@ -7,7 +7,8 @@ const COMPILED = new URL('../../dist/apps/api/src/', import.meta.url);
 /** What the site adds at the end of a page: on GitHub a reader has the folder, or the running server. */
 const PARTS = {
   'inside/adr/README.md': () => decisions().map(({ text, link }) => `- [${text}](${link}.md)`),
-  'reference/openapi.md': operations,
+  'reference/openapi.md': () => operations('tenants', 'Any token of the tenant.'),
+  'reference/openapi-operators.md': () => operations('operators', 'A token of an operator.'),
 };
 
 /** The text of a page with the part that is made for it, or undefined if there is none. */
@@ -26,15 +27,18 @@ export const decisions = () =>
       link: name.replace(/\.md$/, ''),
     }));
 
-/** Every operation of the REST API, from the compiled routes. */
-function operations() {
+/**
+ * Every operation of an API, from the compiled routes. @param audience whose API it is
+ * @param token whose token an operation takes that asks for no scope
+ */
+function operations(audience, token) {
   if (!existsSync(new URL('openapi/document.js', COMPILED))) {
     throw new Error('The REST API is not compiled: run `npm run build` in the folder of Baton first');
   }
-  const { paths, components } = JSON.parse(apiDocuments().tenants);
+  const { paths, components } = JSON.parse(apiDocuments()[audience]);
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, operation]) =>
-      operationOf(`${method.toUpperCase()} ${path}`, operation, components),
+      operationOf(`${method.toUpperCase()} ${path}`, operation, components, token),
     ),
   );
 }
@@ -43,13 +47,17 @@ function operationOf(
   name,
   { summary, description, security, parameters = [], requestBody, responses },
   components,
+  token,
 ) {
   const scopes = (security ?? []).flatMap(({ token = [] }) => token.map((scope) => `\`${scope}\``));
   const taken = parameters.map((parameter) => resolved(parameter, components));
   return [
     ...['', `## \`${name}\``, '', summary ?? ''],
     ...(description ? ['', description] : []),
-    ...['', scopes.length > 0 ? `Scope: ${scopes.join(' or ')}.` : 'Any token, or none.'],
+    ...[
+      '',
+      scopes.length > 0 ? `Scope: ${scopes.join(' or ')}.` : security?.length > 0 ? token : 'No token.',
+    ],
     ...(taken.length > 0 ? ['', '| Parameter | In | Meaning |', '| --- | --- | --- |'] : []),
     ...taken.map(
       (each) => `| \`${each.name}\` | ${each.in} | ${(each.description ?? '').replaceAll('|', '\\|')} |`,
