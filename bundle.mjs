@@ -36,6 +36,7 @@ const EXTERNAL = [
   // Whoever needs them first loads them.
   '@ai-sdk/*',
   '@bufbuild/*',
+  '@bull-board/*',
   '@grpc/*',
   '@modelcontextprotocol/*',
   '@opentelemetry/exporter-*',

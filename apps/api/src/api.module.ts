@@ -6,6 +6,7 @@ import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
+import { BullBoardModule } from './bull-board/bull-board.controller.js';
 import { ConsoleModule } from './console/console.controller.js';
 import { CardsModule } from './cards/cards.controller.js';
 import { GrpcModule } from './grpc/grpc.module.js';
@@ -36,6 +37,7 @@ import { RestModule } from './rest/rest.module.js';
     OpenApiModule,
     HealthModule,
     ConsoleModule,
+    BullBoardModule,
   ],
 })
 export class ApiModule {

@@ -1,3 +1,5 @@
+import type { BoardAnswer } from './queue-board.js';
+
 /** The server of the queue and the channels does not answer; the same call may succeed a moment later. */
 export class MessagingUnavailableError extends Error {
   override readonly name = 'MessagingUnavailableError';
@@ -149,5 +151,10 @@ export abstract class Messaging {
   abstract ping(): Promise<void>;
   /** Runs on the queue: waiting, and those that a worker has and that are not yet claimed. */
   abstract queueDepth(): Promise<{ waiting: number; active: number }>;
+  /**
+   * What Bull Board shows of the queues, for reading alone. @param path below its page, such as `/api/queues`
+   * @returns undefined: there is no such path. Rejects fast (≤ 2 s) when the server is away.
+   */
+  abstract readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined>;
   abstract close(): Promise<void>;
 }

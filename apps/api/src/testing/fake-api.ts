@@ -68,6 +68,7 @@ import { CardsModule } from '../cards/cards.controller.js';
 import { GrpcModule } from '../grpc/grpc.module.js';
 import { HttpJsonModule } from '../http-json/http-json.controller.js';
 import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
+import { BullBoardModule } from '../bull-board/bull-board.controller.js';
 import { ConsoleModule } from '../console/console.controller.js';
 import { HealthModule } from '../health/health.controller.js';
 import { HttpModule } from '../http/http.module.js';
@@ -208,6 +209,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       OpenApiModule,
       HealthModule,
       ConsoleModule,
+      BullBoardModule,
     ],
   })
     .overrideModule(TasksModule)

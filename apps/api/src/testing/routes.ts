@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { AdminModule } from '../admin/admin.module.js';
+import { BullBoardModule } from '../bull-board/bull-board.controller.js';
 import { CardsModule } from '../cards/cards.controller.js';
 import { ConsoleModule } from '../console/console.controller.js';
 import { HealthModule } from '../health/health.controller.js';
@@ -56,6 +57,7 @@ const ALL_ROUTES: readonly Route[] = [
   CardsModule,
   HealthModule,
   ConsoleModule,
+  BullBoardModule,
 ].flatMap(routesOfModule);
 /** Those of the public port. */
 export const ROUTES: readonly Route[] = ALL_ROUTES.filter(({ isManagement }) => !isManagement);

@@ -55,7 +55,7 @@ export function QueuePage() {
                   </Text>
                   <Text size="xs">{CLASSES[each.class]}</Text>
                 </>,
-                NUMBER.format(each.runs),
+                `${NUMBER.format(each.runs)}${each.more ? ' or more' : ''}`,
                 each.oldest_at === null ? '–' : lengthOf(each.oldest_seconds),
                 <Time key="since" at={each.oldest_at} />,
               ],
@@ -78,7 +78,10 @@ export function QueuePage() {
             The live workers have {NUMBER.format(data.slots)} slots.{' '}
             {data.jobs
               ? `The queue has ${NUMBER.format(data.jobs.waiting)} waiting and ${NUMBER.format(data.jobs.active)} active jobs.`
-              : 'The server of the queue does not answer: runs wait in Postgres.'}
+              : 'The server of the queue does not answer: runs wait in Postgres.'}{' '}
+            <Anchor href="/bull-board" underline="always">
+              Look at single jobs in Bull Board
+            </Anchor>
           </Text>
           <Text>
             {NUMBER.format(data.dead_letters)} dead runs, {NUMBER.format(data.dead_pushes)} dead push

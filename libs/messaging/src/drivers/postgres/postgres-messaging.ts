@@ -32,6 +32,7 @@ import {
   type Unsubscribe,
 } from '../../messaging.js';
 import { RateCounters } from '../../rate-counters.js';
+import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
 import { PushQueue, TickQueue } from '../../queues.js';
 import { RunQueue } from '../../run-queue.js';
 import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
@@ -66,6 +67,7 @@ export class PostgresMessaging extends Messaging {
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
   private queues: Queues | undefined;
+  private board: Promise<QueueBoard> | undefined;
 
   /** @param namespace start of the names of the queue and the channels */
   constructor(
@@ -184,6 +186,13 @@ export class PostgresMessaging extends Messaging {
 
   override queueDepth(): Promise<{ waiting: number; active: number }> {
     return this.ask(READ_MS, () => this.started.runs.depth());
+  }
+
+  override async readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined> {
+    const { runs, ticks, pushes } = this.started;
+    this.board ??= QueueBoard.over([runs, ticks, pushes].map(({ source }) => source));
+    const board = await this.board;
+    return this.ask(READ_MS, () => board.read(path, query));
   }
 
   override async close(): Promise<void> {

@@ -22,6 +22,7 @@ import {
 } from '../../channels.js';
 import { RateCounters } from '../../rate-counters.js';
 import { NEWS, type Pace, PushQueue, TickQueue } from '../../queues.js';
+import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
 import { RUNS, RunQueue } from '../../run-queue.js';
 import { RedisChannels, consumerOptions, RedisConnection } from './redis-connection.js';
 
@@ -45,6 +46,7 @@ export class RedisMessaging extends Messaging {
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
+  private board: Promise<QueueBoard> | undefined;
   private underWay = 0;
 
   /**
@@ -164,6 +166,12 @@ export class RedisMessaging extends Messaging {
 
   override queueDepth(): Promise<{ waiting: number; active: number }> {
     return this.connection.ask(READ_MS, () => this.queue.depth());
+  }
+
+  override async readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined> {
+    this.board ??= QueueBoard.over([this.queue, this.ticks, this.pushes].map(({ source }) => source));
+    const board = await this.board;
+    return this.connection.ask(READ_MS, () => board.read(path, query));
   }
 
   override async close(): Promise<void> {
