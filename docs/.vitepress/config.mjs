@@ -54,6 +54,7 @@ export default defineConfig({
   title: 'Baton',
   description: 'A durable, multi-tenant server for agents that speak the Agent2Agent protocol (A2A)',
   base: process.env.DOCS_BASE ?? '/',
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${process.env.DOCS_BASE ?? '/'}icon.svg` }]],
   outDir: '../dist/docs',
   cleanUrls: true,
   rewrites: { 'README.md': 'index.md', 'inside/adr/README.md': 'inside/adr/index.md' },

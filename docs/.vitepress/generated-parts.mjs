@@ -49,15 +49,11 @@ function operationOf(
   components,
   token,
 ) {
-  const scopes = (security ?? []).flatMap(({ token = [] }) => token.map((scope) => `\`${scope}\``));
   const taken = parameters.map((parameter) => resolved(parameter, components));
   return [
     ...['', `## \`${name}\``, '', summary ?? ''],
-    ...(description ? ['', description] : []),
-    ...[
-      '',
-      scopes.length > 0 ? `Scope: ${scopes.join(' or ')}.` : security?.length > 0 ? token : 'No token.',
-    ],
+    // The description says which scopes are enough.
+    ...['', description ?? (security?.length > 0 ? token : 'No token.')],
     ...(taken.length > 0 ? ['', '| Parameter | In | Meaning |', '| --- | --- | --- |'] : []),
     ...taken.map(
       (each) => `| \`${each.name}\` | ${each.in} | ${(each.description ?? '').replaceAll('|', '\\|')} |`,

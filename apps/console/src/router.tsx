@@ -1,4 +1,5 @@
-import { createRouter } from '@tanstack/react-router';
+import { Anchor } from '@mantine/core';
+import { createRouter, Link } from '@tanstack/react-router';
 import { queryClient } from './api/query-client';
 import { EmptyState } from './components/empty-state';
 import { ErrorView } from './components/error-view';
@@ -40,7 +41,12 @@ export const router = createRouter({
   context: { queryClient },
   defaultErrorComponent: ({ error, reset }) => <ErrorView error={error} retry={reset} />,
   defaultNotFoundComponent: () => (
-    <EmptyState title="There is no such page">Choose one from the navigation.</EmptyState>
+    <EmptyState title="There is no such page">
+      The address may have a typing error.{' '}
+      <Anchor component={Link} to="/" underline="always">
+        Go to the first page
+      </Anchor>
+    </EmptyState>
   ),
 });
 

@@ -18,7 +18,7 @@ export function EmptyState({
       </Title>
       <Text ta="center">{children}</Text>
       {command !== undefined && (
-        <Code block maw="100%" tabIndex={0}>
+        <Code block maw="100%" tabIndex={0} style={{ whiteSpace: 'pre-wrap' }}>
           {command}
         </Code>
       )}

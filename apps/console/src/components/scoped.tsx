@@ -22,7 +22,8 @@ export function ScopedPage({
         children
       ) : (
         <EmptyState title="Your token may not see this page">
-          It needs the scope {scopes.join(' or ')}. Ask an administrator of your tenant for a token with it.
+          It needs the scope {scopes.join(' or ')}. Ask an administrator of your tenant for a token that has
+          it.
         </EmptyState>
       )}
     </Page>

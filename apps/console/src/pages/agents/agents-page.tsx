@@ -11,7 +11,7 @@ export function AgentsPage() {
   const { can } = useCaller();
   const { data, error, refetch } = useQuery(agentsQuery);
   const actions = can('agents:write') && (
-    <Button component={Link} to="/agents/new" size="xs">
+    <Button component={Link} to="/agents/new">
       New agent
     </Button>
   );

@@ -46,7 +46,12 @@ export function WorkersPage() {
                   {worker.host}, process {worker.pid}
                   <Text size="xs">{worker.id}</Text>
                 </>,
-                <Badge key="state" variant="outline" color={worker.alive ? undefined : 'red'}>
+                <Badge
+                  key="state"
+                  variant="outline"
+                  miw="max-content"
+                  color={worker.alive ? undefined : 'red'}
+                >
                   {worker.alive ? 'alive' : 'silent'}
                 </Badge>,
                 `${worker.running} of ${worker.concurrency}`,

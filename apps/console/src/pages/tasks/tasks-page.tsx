@@ -1,4 +1,4 @@
-import { Button, Group, NativeSelect, Text, TextInput } from '@mantine/core';
+import { Anchor, Button, Group, NativeSelect, Text, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
@@ -7,6 +7,7 @@ import { useEffect, useMemo, useRef } from 'react';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
+import { useCaller } from '../../session/caller';
 import { useAgentNames } from '../agents/agent-names';
 import { readFilters, SINCE, type TaskFilters } from './filters';
 import { readTasks, tasksQuery } from './tasks-query';
@@ -139,12 +140,14 @@ function Filters({ filters }: { filters: TaskFilters }) {
         />
         <TextInput
           label="Agent"
+          w="10rem"
           placeholder="slug or id"
           defaultValue={filters.agent ?? ''}
           onChange={({ currentTarget }) => changeLater({ agent: currentTarget.value })}
         />
         <TextInput
           label="Context"
+          w="10rem"
           description={filters.agent === undefined ? 'Needs an agent' : undefined}
           disabled={filters.agent === undefined}
           defaultValue={filters.context ?? ''}
@@ -152,6 +155,7 @@ function Filters({ filters }: { filters: TaskFilters }) {
         />
         <TextInput
           label="Owner"
+          w="10rem"
           placeholder="token:…"
           defaultValue={filters.owner ?? ''}
           onChange={({ currentTarget }) => changeLater({ owner: currentTarget.value })}
@@ -167,12 +171,23 @@ function Filters({ filters }: { filters: TaskFilters }) {
 }
 
 function NoTasks({ hasFilters }: { hasFilters: boolean }) {
+  const { can } = useCaller();
   if (hasFilters) {
     return <EmptyState title="No task is like this">Change a filter, or clear all of them.</EmptyState>;
   }
   return (
     <EmptyState title="No tasks yet" command={'npx baton send echo "Hello"'}>
-      A task begins when somebody sends a message to an agent. Send one, and it appears here.
+      A task begins when somebody sends a message to an agent. Send one
+      {can('agents:call') && (
+        <>
+          {' in the '}
+          <Anchor component={Link} to="/playground" underline="always">
+            Playground
+          </Anchor>{' '}
+          or in a terminal
+        </>
+      )}
+      , and it appears here.
     </EmptyState>
   );
 }
