@@ -38,11 +38,7 @@ export default defineConfig({
     // Nothing is inlined: the policy of the page allows no code in it.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // A page that is not the first one is one file or two, in place of a dozen small ones.
-    rollupOptions: {
-      input: [`${HERE}index.html`, `${HERE}src/first-reads.ts`],
-      output: { experimentalMinChunkSize: 20_000 },
-    },
+    rollupOptions: { input: [`${HERE}index.html`, `${HERE}src/first-reads.ts`] },
     chunkSizeWarningLimit: 1_500,
     reportCompressedSize: false,
   },
