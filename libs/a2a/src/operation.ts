@@ -209,13 +209,16 @@ export type UnaryOperations = {
     signal: AbortSignal,
   ) => Promise<Results[K]>;
 };
-/** The use cases that answer with a stream. They throw before the first item what goes wrong before it. */
+/**
+ * The use cases that answer with a stream. They throw before the first item what goes wrong before it. Items that have come
+ * together are yielded together, because each turn of a generator costs as much as an item. The first one comes alone.
+ */
 export type StreamingOperations = {
   [K in StreamingOperationName]: (
     call: CallContext,
     request: Requests[K],
     signal: AbortSignal,
-  ) => AsyncGenerator<StreamItem>;
+  ) => AsyncGenerator<readonly StreamItem[]>;
 };
 /** Every use case by name. */
 export type Operations = UnaryOperations & StreamingOperations;

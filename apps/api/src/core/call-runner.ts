@@ -131,7 +131,7 @@ export class CallRunner {
     { operation, request }: OperationCall<K>,
     context: RequestContext,
     signal: AbortSignal,
-  ): AsyncGenerator<StreamItem> {
+  ): AsyncGenerator<readonly StreamItem[]> {
     return this.streaming[operation](context, request, signal);
   }
 }
@@ -144,7 +144,7 @@ function assertNotRefused({ signal }: AbortController): void {
 /** A separate function, so that a stream does not keep its first task in memory. */
 function noteTask(
   operation: StreamingOperationName,
-  first: StreamItem | undefined,
+  [first]: readonly StreamItem[] = [],
   request: CallRequest,
 ): void {
   if (first) logContextOf(request).taskId ??= answeredTaskId(operation, first);
@@ -160,12 +160,12 @@ function abortedWhenGone(reply: CallReply): AbortController {
 }
 
 /** A stream whose first item is already read: an earlier error can still be a plain JSON answer. */
-class PeekedItems implements AsyncIterableIterator<StreamItem> {
-  private first: Promise<IteratorResult<StreamItem>> | undefined;
+class PeekedItems implements AsyncIterableIterator<readonly StreamItem[]> {
+  private first: Promise<IteratorResult<readonly StreamItem[]>> | undefined;
 
   /** @param onFurther called for each further item: the first one, which may be large, has then reached its reader */
   constructor(
-    private readonly items: AsyncGenerator<StreamItem>,
+    private readonly items: AsyncGenerator<readonly StreamItem[]>,
     private readonly onFurther: () => void,
   ) {}
 
@@ -173,7 +173,7 @@ class PeekedItems implements AsyncIterableIterator<StreamItem> {
    * Start the stream and wait at most `ms` for its first item, which stays in the stream. Rejects when the
    * stream fails before it. Undefined: nothing yet (a resumed stream may have nothing new), or nothing at all.
    */
-  async peek(ms: number): Promise<StreamItem | undefined> {
+  async peek(ms: number): Promise<readonly StreamItem[] | undefined> {
     this.first = this.items.next();
     if (ms === Infinity) return valueOf(await this.first);
     let timer: NodeJS.Timeout | undefined;
@@ -187,14 +187,14 @@ class PeekedItems implements AsyncIterableIterator<StreamItem> {
     }
   }
 
-  next(): Promise<IteratorResult<StreamItem>> {
+  next(): Promise<IteratorResult<readonly StreamItem[]>> {
     if (!this.first) this.onFurther();
     const next = this.first ?? this.items.next();
     this.first = undefined;
     return next;
   }
 
-  return(): Promise<IteratorResult<StreamItem>> {
+  return(): Promise<IteratorResult<readonly StreamItem[]>> {
     return this.items.return(undefined);
   }
 
@@ -203,5 +203,7 @@ class PeekedItems implements AsyncIterableIterator<StreamItem> {
   }
 }
 
-const valueOf = (result: IteratorResult<StreamItem> | undefined): StreamItem | undefined =>
+const valueOf = (
+  result: IteratorResult<readonly StreamItem[]> | undefined,
+): readonly StreamItem[] | undefined =>
   result === undefined || result.done === true ? undefined : result.value;

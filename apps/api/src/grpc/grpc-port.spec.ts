@@ -184,9 +184,9 @@ describe('a shutdown', () => {
         _: CallContext,
         __: unknown,
         signal: AbortSignal,
-      ): AsyncGenerator<StreamItem> {
-        yield taskItem();
-        yield statusItem(2, TaskState.TASK_STATE_WORKING);
+      ): AsyncGenerator<StreamItem[]> {
+        yield [taskItem()];
+        yield [statusItem(2, TaskState.TASK_STATE_WORKING)];
         await new Promise<void>((over) => signal.addEventListener('abort', () => over()));
       },
       listTasks: () =>

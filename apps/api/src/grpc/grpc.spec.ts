@@ -220,13 +220,13 @@ describe('A2A 1.0 over gRPC', () => {
 
 describe('a stream over gRPC', () => {
   const serve = (
-    source: (context: CallContext, asked: unknown, signal: AbortSignal) => AsyncGenerator<StreamItem>,
+    source: (context: CallContext, asked: unknown, signal: AbortSignal) => AsyncGenerator<StreamItem[]>,
   ) => void Object.assign(api.operations, { sendStreamingMessage: source, subscribeToTask: source });
 
   it('has a message for each event, and the sequence of the last one in its trailers', async () => {
     serve(async function* () {
-      yield taskItem();
-      yield statusItem(2, TaskState.TASK_STATE_COMPLETED);
+      yield [taskItem()];
+      yield [statusItem(2, TaskState.TASK_STATE_COMPLETED)];
     });
     const { messages, end } = grpc.stream('SendStreamingMessage', { message }, ECHO);
     expect((await end).status).toBe('OK');
@@ -240,7 +240,7 @@ describe('a stream over gRPC', () => {
 
   it('has the sequence in each event for callers of the extension, and goes on after it', async () => {
     serve(async function* ({ lastEventId = 0 }) {
-      yield statusItem(lastEventId + 1, TaskState.TASK_STATE_COMPLETED);
+      yield [statusItem(lastEventId + 1, TaskState.TASK_STATE_COMPLETED)];
     });
     const resumed = grpc.stream(
       'SubscribeToTask',
@@ -262,7 +262,7 @@ describe('a stream over gRPC', () => {
     });
     expect((await grpc.stream('SendStreamingMessage', { message }, ECHO).end).status).toBe('NOT_FOUND');
     serve(async function* () {
-      yield taskItem();
+      yield [taskItem()];
       throw new Error('secret');
     });
     const late = grpc.stream('SendStreamingMessage', { message }, ECHO);
@@ -274,7 +274,7 @@ describe('a stream over gRPC', () => {
   function serveSilence(): Promise<void> {
     return new Promise((resolve) => {
       serve(async function* (_context, _asked, signal) {
-        yield taskItem();
+        yield [taskItem()];
         await new Promise<void>((over) => signal.addEventListener('abort', () => over()));
         resolve();
       });
@@ -313,7 +313,7 @@ describe('a stream over gRPC', () => {
         const item = statusItem(sequence, TaskState.TASK_STATE_WORKING);
         const { value } = item.payload as unknown as { value: { metadata: object } };
         value.metadata = { large };
-        yield item;
+        yield [item];
       }
       over = true;
     });

@@ -73,7 +73,7 @@ describe('health', () => {
 
   it('counts queue, runs, streams and requests for Prometheus', async () => {
     api.operations.sendStreamingMessage = async function* () {
-      yield taskItem();
+      yield [taskItem()];
       await new Promise(() => undefined);
     };
     const leaving = new AbortController();

@@ -315,7 +315,7 @@ describe('A2A 0.3 over HTTP+JSON', () => {
 });
 
 describe('a stream over HTTP+JSON', () => {
-  const serve = (source: (context: CallContext) => AsyncGenerator<StreamItem>): void =>
+  const serve = (source: (context: CallContext) => AsyncGenerator<StreamItem[]>): void =>
     void Object.assign(api.operations, { sendStreamingMessage: source, subscribeToTask: source });
   const stream = (path: string, headers: Record<string, string> = {}, verb = 'POST') => {
     const type = { authorization: 'Bearer caller', 'content-type': 'application/json' };
@@ -325,8 +325,8 @@ describe('a stream over HTTP+JSON', () => {
 
   it('has a bare frame for each event, under its sequence', async () => {
     serve(async function* () {
-      yield taskItem();
-      yield statusItem(2, TaskState.TASK_STATE_COMPLETED);
+      yield [taskItem()];
+      yield [statusItem(2, TaskState.TASK_STATE_COMPLETED)];
     });
     const current = await stream('message:stream');
     expect(current.headers.get('content-type')).toBe('text/event-stream');
@@ -346,7 +346,7 @@ describe('a stream over HTTP+JSON', () => {
     ['v1/tasks/t:subscribe', 'GET'],
   ])('%s by %s goes on after Last-Event-ID', async (path, verb) => {
     serve(async function* ({ lastEventId = 0 }) {
-      yield statusItem(lastEventId + 1, TaskState.TASK_STATE_COMPLETED);
+      yield [statusItem(lastEventId + 1, TaskState.TASK_STATE_COMPLETED)];
     });
     expect(await (await stream(path, { 'last-event-id': '7' }, verb)).text()).toMatch(/^id: 8\ndata: /);
     const refused = await stream(path, { 'last-event-id': 'x' }, verb);
@@ -361,7 +361,7 @@ describe('a stream over HTTP+JSON', () => {
     const refused = await stream('message:stream', { accept: 'text/event-stream' });
     expect([refused.status, ((await refused.json()) as Json).error.status]).toEqual([404, 'NOT_FOUND']);
     serve(async function* () {
-      yield taskItem();
+      yield [taskItem()];
       throw new Error('secret');
     });
     const failed = await (await stream('message:stream')).text();

@@ -14,7 +14,7 @@ beforeAll(async () => {
   });
   api.operations.getTask = async () => sampleTask();
   api.operations.sendStreamingMessage = async function* () {
-    yield taskItem();
+    yield [taskItem()];
   };
 });
 afterAll(() => api.close());

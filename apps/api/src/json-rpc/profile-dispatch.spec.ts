@@ -24,9 +24,9 @@ beforeEach(() => {
   api.operations.getTask = task;
   api.operations.cancelTask = task;
   api.operations.sendStreamingMessage = async function* (call) {
-    yield { ...taskItem(), payload: { $case: 'task', value: await task(call) } };
-    yield statusItem(2, TaskState.TASK_STATE_WORKING);
-    yield statusItem(3, TaskState.TASK_STATE_COMPLETED);
+    yield [{ ...taskItem(), payload: { $case: 'task', value: await task(call) } }];
+    yield [statusItem(2, TaskState.TASK_STATE_WORKING)];
+    yield [statusItem(3, TaskState.TASK_STATE_COMPLETED)];
   };
 });
 
@@ -125,8 +125,8 @@ describe('arbiter', () => {
   it('A-26 A-27 A-29 streams envelopes under event: message', async () => {
     const submitted = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
     api.operations.sendStreamingMessage = async function* () {
-      yield { sequence: 1, payload: { $case: 'task', value: sampleTask({ status: submitted }) } };
-      yield statusItem(2, TaskState.TASK_STATE_COMPLETED);
+      yield [{ sequence: 1, payload: { $case: 'task', value: sampleTask({ status: submitted }) } }];
+      yield [statusItem(2, TaskState.TASK_STATE_COMPLETED)];
     };
     const response = await api.rpc(rpc('message/stream', message()), {}, ARBITER);
     const records = (await response.text()).trim().split('\n\n');
@@ -216,7 +216,7 @@ describe('orloj', () => {
 
   it('O-10 tells of a stream that fails under event: error', async () => {
     api.operations.sendStreamingMessage = async function* () {
-      yield taskItem();
+      yield [taskItem()];
       throw new Error('no more');
     };
     const body = { ...legacySend(), method: 'tasks/sendSubscribe' };

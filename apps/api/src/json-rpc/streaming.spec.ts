@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => api.close());
 
 /** Makes `SendStreamingMessage` and `SubscribeToTask` yield what the generator yields. */
-function serve(source: (signal: AbortSignal) => AsyncGenerator<StreamItem>): AbortSignal[] {
+function serve(source: (signal: AbortSignal) => AsyncGenerator<StreamItem[]>): AbortSignal[] {
   const signals: AbortSignal[] = [];
   const run = (_call: unknown, _request: unknown, signal: AbortSignal) => {
     signals.push(signal);
@@ -21,15 +21,15 @@ function serve(source: (signal: AbortSignal) => AsyncGenerator<StreamItem>): Abo
   return signals;
 }
 
-async function* whole(): AsyncGenerator<StreamItem> {
-  yield taskItem();
-  yield statusItem(2, TaskState.TASK_STATE_WORKING);
-  yield statusItem(3, TaskState.TASK_STATE_COMPLETED);
+async function* whole(): AsyncGenerator<StreamItem[]> {
+  yield [taskItem()];
+  yield [statusItem(2, TaskState.TASK_STATE_WORKING)];
+  yield [statusItem(3, TaskState.TASK_STATE_COMPLETED)];
 }
 
 /** The task, and then nothing until the signal aborts. */
-async function* open(signal: AbortSignal): AsyncGenerator<StreamItem> {
-  yield taskItem(7);
+async function* open(signal: AbortSignal): AsyncGenerator<StreamItem[]> {
+  yield [taskItem(7)];
   await aborted(signal);
 }
 
@@ -95,7 +95,7 @@ describe('a stream', () => {
   it('is refused as a plain JSON answer when it fails before its first item', async () => {
     serve(async function* () {
       throw ProtocolError.taskNotFound('task-1');
-      yield taskItem();
+      yield [taskItem()];
     });
     const response = await api.rpc(request.subscribe);
     expect(response.headers.get('content-type')).toMatch(/^application\/json/);
@@ -108,7 +108,7 @@ describe('a stream', () => {
     const refuse = () =>
       serve(async function* () {
         throw ProtocolError.taskNotFound('task-1');
-        yield taskItem();
+        yield [taskItem()];
       });
     const typeOf = (response: Response) => response.headers.get('content-type')!.split(';')[0];
     const framed = async (body: object) => {
@@ -154,7 +154,7 @@ describe('a stream', () => {
 
   it('says in a last frame what went wrong in the middle, and nothing of our insides', async () => {
     serve(async function* () {
-      yield taskItem();
+      yield [taskItem()];
       throw new Error('connection to 10.0.0.3 lost');
     });
     const text = await (await api.rpc(request.stream)).text();
@@ -178,7 +178,7 @@ describe('a stream', () => {
     const seen: unknown[] = [];
     api.operations.subscribeToTask = async function* (call) {
       seen.push(call.lastEventId);
-      yield taskItem();
+      yield [taskItem()];
     };
     await (await api.rpc(request.subscribe, { 'last-event-id': '41' })).text();
     await (await api.rpc(request.subscribe)).text();
@@ -200,7 +200,7 @@ describe('a stream', () => {
     let produced = 0;
     const big = sampleTask({ metadata: { filler: 'x'.repeat(50_000) } });
     const signals = serve(async function* (signal) {
-      while (!signal.aborted) yield { sequence: (produced += 1), payload: { $case: 'task', value: big } };
+      while (!signal.aborted) yield [{ sequence: (produced += 1), payload: { $case: 'task', value: big } }];
     });
     const upload = httpRequest(`${api.url}/agents/echo`, { method: 'POST', headers: HEADERS });
     const response = await new Promise<IncomingMessage>((resolve) => {

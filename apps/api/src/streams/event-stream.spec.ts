@@ -86,16 +86,16 @@ function open(response: SlowResponse, options: Partial<StreamOptions> = {}) {
 
 const item = (sequence: number): StreamItem => ({ sequence, payload: {} as StreamItem['payload'] });
 
-async function* items(count: number, seen: number[] = []): AsyncGenerator<StreamItem> {
+async function* items(count: number, seen: number[] = []): AsyncGenerator<StreamItem[]> {
   for (let sequence = 1; sequence <= count; sequence += 1) {
     seen.push(sequence);
-    yield item(sequence);
+    yield [item(sequence)];
   }
 }
 
 /** One item, and then silence until the signal aborts. */
-async function* silentAfterOne(signal: AbortSignal): AsyncGenerator<StreamItem> {
-  yield item(1);
+async function* silentAfterOne(signal: AbortSignal): AsyncGenerator<StreamItem[]> {
+  yield [item(1)];
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
 }
 
@@ -153,6 +153,34 @@ describe('SSE stream', () => {
     expect([...response.text.matchAll(/id: (\d+)/g)].map(([, id]) => Number(id))).toEqual(seen);
     expect(seen).toHaveLength(50);
   });
+
+  it.each(['takes them late', 'leaves'])(
+    'writes no more of items that came together than fit, and its reader %s',
+    async (what) => {
+      const response = new SlowResponse(0);
+      const { stream } = open(response, { bufferBytes: 100 });
+      const encoded: number[] = [];
+      const noted: StreamEncoding = {
+        ...encoding,
+        item: (one) => {
+          encoded.push(one.sequence);
+          return encoding.item(one);
+        },
+      };
+      const all = Array.from({ length: 50 }, (_, i) => i + 1);
+      async function* together(): AsyncGenerator<StreamItem[]> {
+        yield all.map(item);
+      }
+      const done = stream.pipe(together(), noted);
+      for (let n = 0; n < 100; n += 1) await turn();
+      expect(encoded.length).toBeLessThan(10);
+      if (what === 'leaves') response.leave();
+      else response.drain();
+      await expect(done).resolves.toBe(what === 'leaves' ? 'caller-left' : 'completed');
+      if (what === 'leaves') expect(encoded.length).toBeLessThan(10);
+      else expect(encoded).toEqual(all);
+    },
+  );
 
   it('hands a large frame over in pieces, each a sign of life of its reader', async () => {
     const response = new SlowResponse();
@@ -224,8 +252,8 @@ describe('SSE stream', () => {
   });
 
   it('ends with an error frame when its source fails', async () => {
-    async function* failing(): AsyncGenerator<StreamItem> {
-      yield item(1);
+    async function* failing(): AsyncGenerator<StreamItem[]> {
+      yield [item(1)];
       throw new Error('no more');
     }
     const response = new SlowResponse();
@@ -237,7 +265,7 @@ describe('SSE stream', () => {
   it('says nothing to a source that fails because the stream was closed', async () => {
     const response = new SlowResponse();
     const { stream, caller } = open(response);
-    async function* failing(): AsyncGenerator<StreamItem> {
+    async function* failing(): AsyncGenerator<StreamItem[]> {
       yield* silentAfterOne(caller.signal);
       throw new Error('aborted');
     }

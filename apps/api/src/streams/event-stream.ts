@@ -119,17 +119,20 @@ export class EventStream {
    * Write frames until the source ends or fails, the caller leaves or falls behind, or `close` is called.
    * Resolves when the reader has taken them, or will take no more.
    */
-  async pipe(items: AsyncIterable<StreamItem>, encoding: StreamEncoding): Promise<StreamEnd> {
+  async pipe(items: AsyncIterable<readonly StreamItem[]>, encoding: StreamEncoding): Promise<StreamEnd> {
     const { signal } = this.caller;
     signal.addEventListener('abort', () => this.onAbort(encoding), { once: true });
     try {
-      for await (const item of items) {
-        if (this.end) break;
-        for (const { sequence, data } of encoding.item(item)) {
-          this.lastSequence = sequence;
-          this.buffer.add(data);
+      for await (const together of items) {
+        for (const item of together) {
+          if (this.end) break;
+          for (const { sequence, data } of encoding.item(item)) {
+            this.lastSequence = sequence;
+            this.buffer.add(data);
+          }
+          if (this.buffer.isFull) await this.buffer.taken();
         }
-        if (this.buffer.isFull) await this.buffer.taken();
+        if (this.end) break;
       }
       this.finish('completed');
     } catch (error) {
@@ -351,7 +354,7 @@ export class EventStreams {
   }
 
   /** Streams to the target. Resolves when the stream is over, however it ended. */
-  async send(items: AsyncIterable<StreamItem>, target: StreamTarget): Promise<void> {
+  async send(items: AsyncIterable<readonly StreamItem[]>, target: StreamTarget): Promise<void> {
     const { writer, caller, request } = target;
     const { sseBufferBytes: bufferBytes, sseStallMs: stallMs } = this.environment;
     const log = logContextOf(request);

@@ -51,7 +51,9 @@ export class SendOperations {
       const { id } = turn.snapshot.task;
       const seen = new SeenTurn(turn.snapshot);
       if (!turnIsOver(turn.snapshot.task)) {
-        for await (const event of this.finder.follow(call, id, turn.watch)) seen.apply(event);
+        for await (const events of this.finder.follow(call, id, turn.watch)) {
+          for (const event of events) seen.apply(event);
+        }
       }
       if (seen.result) {
         const task = await this.finder.withHistory(call, seen.result.task, historyLength);
@@ -91,7 +93,7 @@ export class SendOperations {
     call: CallContext,
     request: SendMessageRequest,
     signal: AbortSignal,
-  ): AsyncGenerator<StreamItem> {
+  ): AsyncGenerator<readonly StreamItem[]> {
     const watching = new AbortController();
     const unlink = abortWith(signal, watching);
     try {

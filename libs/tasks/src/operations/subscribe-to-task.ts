@@ -30,13 +30,13 @@ export class SubscribeOperation {
     call: CallContext,
     request: SubscribeToTaskRequest,
     signal: AbortSignal,
-  ): AsyncGenerator<StreamItem> {
+  ): AsyncGenerator<readonly StreamItem[]> {
     const opening = await this.open(call, request.id);
     yield* yieldFirst(opening);
     if (opening.isOver) return;
-    for await (const event of this.follow(call, request.id, opening, signal)) {
-      if (call.rules.subscribe === 'replay' && liesInThePast(event, opening.head)) continue;
-      yield event;
+    for await (const events of this.follow(call, request.id, opening, signal)) {
+      if (call.rules.subscribe !== 'replay') yield events;
+      else yield events.filter((event) => !liesInThePast(event, opening.head));
     }
   }
 
@@ -62,7 +62,7 @@ export class SubscribeOperation {
     id: string,
     { taskId, cursor, head }: SubscriptionOpening,
     signal: AbortSignal,
-  ): AsyncGenerator<TaskEvent> {
+  ): AsyncGenerator<TaskEvent[]> {
     const watching = new AbortController();
     const unlink = abortWith(signal, watching);
     try {

@@ -108,13 +108,13 @@ export class TaskFinder {
     return { ...task, history: historyTail(history, historyLength) };
   }
 
-  /** The events of a watch. If the log is deleted while it is read, the error says so. */
+  /** The events of a watch, as they come. If the log is deleted while it is read, the error says so. */
   async *follow(
     call: CallContext,
     id: string,
     watch: TaskWatch,
     ends?: OperationRules['streamEnds'],
-  ): AsyncGenerator<WatchedEvent> {
+  ): AsyncGenerator<WatchedEvent[]> {
     try {
       yield* watch.events(ends);
     } catch (error) {
@@ -137,8 +137,8 @@ export interface Opening {
 }
 
 /** Yield the first item and drop the reference to it: a stream may last for hours, and a task may be large. */
-export function* yieldFirst(opening: Opening): Generator<StreamItem> {
+export function* yieldFirst(opening: Opening): Generator<StreamItem[]> {
   const { first } = opening;
   opening.first = undefined;
-  if (first) yield first;
+  if (first) yield [first];
 }

@@ -107,7 +107,7 @@ describe('the relay', () => {
     const watch = await relay.watch({ tenantId: 'tenant', taskId }, head, head, end.signal);
     const sequences = async (): Promise<number[]> => {
       const seen: number[] = [];
-      for await (const { sequence } of watch.events()) seen.push(sequence);
+      for await (const events of watch.events()) seen.push(...events.map(({ sequence }) => sequence));
       return seen;
     };
     return [sequences()];
@@ -153,7 +153,7 @@ describe('the relay', () => {
       const watch = await relay.watch({ tenantId: 'tenant', taskId: 'task' }, 0, 1, end.signal);
       messaging.signal('task', tasks.appendAt(minuteAgo, 'task', TASK_STATE_COMPLETED));
       let seen = 0;
-      for await (const { sequence } of watch.events()) seen = sequence;
+      for await (const events of watch.events()) seen = events.at(-1)?.sequence ?? 0;
       expect(seen).toBe(2);
       const { body } = await metrics.render();
       expect(body).toMatch(/^baton_event_lag_seconds_count 1$/m);

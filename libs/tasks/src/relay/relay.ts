@@ -286,22 +286,20 @@ export class TaskWatch {
   }
 
   /**
-   * Every event after the cursor, in order, each once. Returns after the event that ends the turn, or when
-   * the signal aborts. While Postgres is away the reader waits. Rejects when the log can't be read for another reason,
+   * Every event after the cursor, in order, each once, as many at a time as have come. Returns after the event that ends the
+   * turn, or when the signal aborts. While Postgres is away the reader waits. Rejects when the log can't be read for another reason,
    * and with `LogDeletedError` when it is no longer there.
    * @param ends `with-task`: go on over interruptions until the task has ended
    */
-  async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent> {
+  async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent[]> {
     while (!this.signal.aborted) {
-      const events: WatchedEvent[] = this.stale ? await this.readLog() : this.takePending();
-      for (const event of events) {
-        // oxlint-disable-next-line typescript/no-unnecessary-condition -- it may abort between two events
-        if (this.signal.aborted) return;
-        this.cursor = event.sequence;
-        if (event.sequence > this.headAtStart) this.onLive?.(event);
-        yield event;
-        if (this.isLast(event, ends)) return;
-      }
+      const read: WatchedEvent[] = this.stale ? await this.readLog() : this.takePending();
+      const last = read.findIndex((event) => this.isLast(event, ends));
+      const events = last === -1 ? read : read.slice(0, last + 1);
+      for (const event of events) if (event.sequence > this.headAtStart) this.onLive?.(event);
+      this.cursor = events.at(-1)?.sequence ?? this.cursor;
+      if (events.length > 0) yield events;
+      if (last !== -1) return;
       if (!this.stale && this.pending.length === 0) await this.news();
     }
   }

@@ -44,7 +44,7 @@ beforeEach(() => {
       statusItem(2, TaskState.TASK_STATE_WORKING),
       statusItem(3, TaskState.TASK_STATE_COMPLETED),
     ];
-    yield* log.filter(({ sequence }) => sequence > (call.lastEventId ?? 0));
+    yield log.filter(({ sequence }) => sequence > (call.lastEventId ?? 0));
   };
 });
 
