@@ -2,7 +2,7 @@
 // One API and one worker with `echo`, and precise coverage of both. Counts what runs during each of several messages, after a
 // first one that fills the caches. So periodic work (sweeps, clocks) does not count.
 // LIST=1 prints the files.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire, SourceMap } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -75,7 +75,8 @@ class Inspected {
     const functions = new Set();
     for (const { url, functions: all } of result.filter(({ url }) => url.includes('/dist/'))) {
       const path = fileURLToPath(url.startsWith('file:') ? url : `file://${url}`);
-      if (!path.startsWith(DIST)) continue;
+      // What starts a bundle has no source of its own, and so no map.
+      if (!path.startsWith(DIST) || !existsSync(`${path}.map`)) continue;
       if (!this.#bundles.has(path)) this.#bundles.set(path, new Bundle(path));
       for (const { functionName, ranges } of all) {
         const [{ count, startOffset }] = ranges;
