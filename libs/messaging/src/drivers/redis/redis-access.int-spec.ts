@@ -1,0 +1,71 @@
+import { Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
+import { DRIVERS, type PrivateRedis, startPrivateRedis } from '../../../../../test/support/index.js';
+import { Inbox } from '../../inbox.fixture.js';
+import { Installation, signalOf, someRun } from '../../installation.fixture.js';
+import type { ControlMessage, RunJob, TaskSignal } from '../../messaging.js';
+
+const withRedis = DRIVERS.includes('redis') ? describe : describe.skip;
+
+/** As in docs/operating/redis.md, with `baton` for the namespace. */
+const rightsIn = (namespace: string): string[] => [
+  `~${namespace}:*`,
+  `&${namespace}:*`,
+  '+@read +@write +@connection +@scripting +@pubsub +@transaction -@dangerous +info +time',
+];
+
+withRedis('messaging as a user of Redis with few rights', () => {
+  let redis: PrivateRedis;
+  let administrator: Redis;
+  beforeAll(async () => {
+    redis = await startPrivateRedis();
+    administrator = new Redis(redis.url);
+  });
+  afterAll(async () => {
+    administrator.disconnect();
+    await redis.remove();
+  });
+
+  it('hands out runs, carries signals and counts', async () => {
+    const url = new URL(redis.url);
+    [url.username, url.password] = ['baton', 'secret'];
+    const installation = await Installation.on('redis', url.toString());
+    try {
+      const rights = rightsIn(installation.options.namespace ?? '')
+        .join(' ')
+        .split(' ');
+      await administrator.call('ACL', 'SETUSER', 'baton', 'on', '>secret', ...rights);
+      const [api, worker] = await Promise.all([installation.process(), installation.process()]);
+      const [tenantId, taskId] = [randomUUID(), randomUUID()];
+      const [runs, signals, control] = [
+        new Inbox<RunJob>(),
+        new Inbox<TaskSignal>(),
+        new Inbox<ControlMessage>(),
+      ];
+      worker.consumeRuns(10, async (job) => runs.push(job));
+      await api.subscribeTask(tenantId, taskId, signals.push);
+      await api.subscribeControl(control.push);
+      await api.enqueueRuns([someRun(), someRun()]);
+      await api.enqueueNewRuns([someRun()]);
+      await worker.publishTask(tenantId, taskId, signalOf(1));
+      await worker.publishControl({ type: 'catalog-changed', tenantId: null });
+      await Promise.all([runs.reach(3), signals.reach(1), control.reach(1)]);
+      expect((await api.spend('key', 1, 60)).allowed).toBe(true);
+      expect((await worker.spend('key', 1, 60)).allowed).toBe(false);
+      await api.queueDepth();
+      // Nothing was asked that the user may not ask.
+      expect(await administrator.call('ACL', 'LOG')).toEqual([]);
+      const user = new Redis(url.toString());
+      for (const [command, ...values] of [
+        ['flushall'],
+        ['keys', '*'],
+        ['get', 'other'],
+        ['publish', 'other', ''],
+      ])
+        await expect(user.call(command!, ...values)).rejects.toThrow('NOPERM');
+      user.disconnect();
+    } finally {
+      await installation.close();
+    }
+  });
+});
