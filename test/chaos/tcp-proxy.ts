@@ -17,6 +17,7 @@ export class TcpProxy {
 
   private constructor(
     private readonly server: Server,
+    private target: number,
     /** Where it listens on the loopback interface. */
     readonly port: number,
   ) {}
@@ -25,8 +26,8 @@ export class TcpProxy {
     const server = createServer({ noDelay: true });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();
-    const proxy = new TcpProxy(server, typeof address === 'object' && address ? address.port : 0);
-    server.on('connection', (socket) => proxy.accept(socket, targetPort));
+    const proxy = new TcpProxy(server, targetPort, typeof address === 'object' && address ? address.port : 0);
+    server.on('connection', (socket) => proxy.accept(socket));
     return proxy;
   }
 
@@ -43,6 +44,12 @@ export class TcpProxy {
     else for (const pipe of this.pipes) pipe.pump();
   }
 
+  /** Cuts every connection there is, and leads new ones to another server. */
+  leadTo(port: number): void {
+    this.target = port;
+    this.cut();
+  }
+
   /** Cut every connection there is. */
   cut(): void {
     for (const pipe of this.pipes) pipe.destroy();
@@ -53,13 +60,13 @@ export class TcpProxy {
     this.cut();
   }
 
-  private accept(near: Socket, targetPort: number): void {
+  private accept(near: Socket): void {
     near.on('error', () => undefined);
     if (this.current.mode === 'refuse') {
       near.resetAndDestroy();
       return;
     }
-    const far = connect({ port: targetPort, host: '127.0.0.1', noDelay: true });
+    const far = connect({ port: this.target, host: '127.0.0.1', noDelay: true });
     far.on('error', () => undefined);
     const pipes = [new Pipe(near, far, () => this.current), new Pipe(far, near, () => this.current)];
     for (const pipe of pipes) this.pipes.add(pipe);

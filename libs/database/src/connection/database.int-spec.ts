@@ -192,6 +192,27 @@ describe('a lost connection', () => {
     await stores.database.ping();
   });
 
+  it('is closed when it leads to a standby: the next one may lead to the primary', async () => {
+    const url = new URL(stores.url);
+    url.searchParams.set('options', '-c default_transaction_read_only=on');
+    const database = new Database({ url: url.toString(), poolSize: 1 });
+    const process = async (): Promise<unknown> =>
+      database.systemQuery({ text: 'SELECT pg_backend_pid() AS pid' }, []);
+    const write = { text: `DELETE FROM task_messages` };
+    try {
+      for (const refused of [
+        async () => database.systemQuery(write, []),
+        async () => database.inSystem(async (transaction) => transaction.query(write, [])),
+      ]) {
+        const before = await process();
+        await expect(refused()).rejects.toThrow(/^Postgres is not available: .*read-only transaction/);
+        expect(await process()).not.toEqual(before);
+      }
+    } finally {
+      await database.close();
+    }
+  });
+
   it('a server that is not there is one plain sentence', async () => {
     const database = new Database({ url: 'postgres://nobody@127.0.0.1:1/none', poolSize: 1 });
     await expect(database.ping()).rejects.toThrow(/^Postgres is not available: .*ECONNREFUSED/);
@@ -231,7 +252,9 @@ it('keeps its own settings beside those of the URL', async () => {
 it('tells deadlocks and restarts from errors that stay', () => {
   const withCode = (code: string): Error => Object.assign(new Error('refused'), { code });
   expect(
-    ['40P01', '40001', '57P01', '57P03', '08006', '53300', 'ECONNRESET'].map(withCode).every(isTransient),
+    ['40P01', '40001', '25006', 'CERT_HAS_EXPIRED', '57P01', '57P03', '08006', '53300', 'ECONNRESET']
+      .map(withCode)
+      .every(isTransient),
   ).toBe(true);
   expect(['23505', '22P02', '42601'].map(withCode).some(isTransient)).toBe(false);
   expect(isTransient(new Error('outer', { cause: withCode('57P01') }))).toBe(true);

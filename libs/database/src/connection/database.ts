@@ -17,7 +17,7 @@ import {
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { migrationNames } from './migrations-folder.js';
 import { assertBound, beginIn, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
-import { plainError } from './transient.js';
+import { isReadOnly, plainError } from './transient.js';
 
 declare module 'pg' {
   /** Missing in the types of this package. */
@@ -213,13 +213,15 @@ export class Database {
     const before: [Statement, Values][] = this.settings ? [[this.settings, []]] : [];
     const scoped = [...before, [enter, values] as [Statement, Values], ...calls].map(ready);
     const client = await this.connect();
+    let refused: unknown;
     try {
       const results = await this.send(client, scoped);
       return results.slice(before.length + 1).map(({ rows }) => rows as QueryResultRow[]);
     } catch (error) {
+      refused = error;
       throw plainError(error);
     } finally {
-      release(client);
+      release(client, refused);
     }
   }
 
@@ -233,6 +235,7 @@ export class Database {
 
   private async transact<T>(scope: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await this.connect();
+    let refused: unknown;
     try {
       const { settings } = this;
       const begin = [...beginIn(scope, this.systemKey), ...(settings ? [settings] : [])];
@@ -259,10 +262,11 @@ export class Database {
       if (this.onAudit) records.forEach(this.onAudit);
       return result;
     } catch (error) {
+      refused = error;
       await client.query('ROLLBACK').catch(() => undefined);
       throw plainError(error);
     } finally {
-      release(client);
+      release(client, refused);
     }
   }
 
@@ -387,9 +391,12 @@ function assertCommitted(result: QueryResult | undefined): void {
   if (result?.command !== 'COMMIT') throw new Error('The transaction was rolled back');
 }
 
-/** Give the connection back, unless a transaction is left open on it. */
-function release(client: PoolClient): void {
-  client.release(client.getTransactionStatus() !== 'I');
+/**
+ * Give the connection back, unless a transaction is left open on it, or it leads to a server that is no primary any more: the
+ * next one may lead to the new primary.
+ */
+function release(client: PoolClient, refused: unknown): void {
+  client.release(client.getTransactionStatus() !== 'I' || isReadOnly(refused));
 }
 
 /** The `options` of a URL would replace ours. So both are sent, ours last. */

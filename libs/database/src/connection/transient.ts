@@ -29,8 +29,12 @@ const CONNECTION_CODES = new Set([
 const CONNECTION_MESSAGE =
   /^(Connection terminated|Query read timeout|timeout expired|timeout exceeded when trying to connect|Client (has encountered a connection error|was closed))/;
 
-/** SQLSTATEs of a server that is going away, coming up or full. */
-const CONNECTION_STATE = /^(08|53|57P0[1-5])/;
+/** Node.js refuses the server's certificate. Runs wait until the operator has mended it, as in any outage. */
+const CERTIFICATE_CODE =
+  /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_|UNABLE_TO_(GET_ISSUER|VERIFY))/;
+
+/** SQLSTATEs of a server that is going away, coming up or full, or that is read-only: a standby until it is promoted. */
+const CONNECTION_STATE = /^(08|53|57P0[1-5]|25006)/;
 
 /** Deadlock, serialization failure, lock or statement timeout; and the like from Prisma. */
 const RETRYABLE_CODES = new Set(['40001', '40P01', '55P03', '57014', 'P2024', 'P2028', 'P2034']);
@@ -68,7 +72,12 @@ const isError = (value: unknown): value is Error => value instanceof Error || ty
 
 const isConnectionError = (error: Error): boolean => {
   const code = codeOf(error);
-  return CONNECTION_CODES.has(code) || CONNECTION_STATE.test(code) || CONNECTION_MESSAGE.test(error.message);
+  return (
+    CONNECTION_CODES.has(code) ||
+    CONNECTION_STATE.test(code) ||
+    CERTIFICATE_CODE.test(code) ||
+    CONNECTION_MESSAGE.test(error.message)
+  );
 };
 
 /**
@@ -92,6 +101,9 @@ const COLLISION_CODES = new Set(['40001', '40P01']);
 export const isRolledBack = (error: unknown): boolean =>
   !isTransient(error) || (isError(error) && COLLISION_CODES.has(codeOf(error)));
 
+/** Whether the server refused a write because it is a standby, or was made one. */
+export const isReadOnly = (error: unknown): boolean => isError(error) && codeOf(error) === '25006';
+
 /** Whether a statement waited longer for a lock than it may (`lock_timeout`). */
 export const isLockTimeout = (error: unknown): boolean => isError(error) && codeOf(error) === '55P03';
 
@@ -114,6 +126,9 @@ export function isUnstorable(error: unknown): boolean {
 export function plainError(error: unknown): unknown {
   if (!isError(error) || !isConnectionError(error)) return error;
   // Prisma puts the reason last.
-  const reason = error.message.trim().split('\n').at(-1) || codeOf(error);
+  const said = error.message.trim().split('\n').at(-1) || codeOf(error);
+  const reason = CERTIFICATE_CODE.test(codeOf(error))
+    ? `its certificate is refused (${said}): name the file of its CA in the URL (sslrootcert), and a host of the certificate`
+    : said;
   return new DatabaseUnavailableError(`Postgres is not available: ${reason}`, { cause: error });
 }

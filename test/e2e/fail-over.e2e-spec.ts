@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import { Database } from '../../libs/database/src/index.js';
+import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/standby.js';
+import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
+
+const STREAMS = 10;
+const CHUNKS = 20;
+const SENDERS = 4;
+const REFUSED = /^Postgres is not available: its certificate is refused \(.+\): name the file of its CA/;
+
+describe('Postgres with a standby, over TLS', () => {
+  let postgres: ReplicatedPostgres;
+  let stack: Stack;
+  let token: string;
+
+  beforeAll(async () => {
+    postgres = await startReplicatedPostgres();
+    // Postgres carries the queue and the signals as well.
+    stack = await Stack.start({ driver: 'postgres', workers: 2, database: postgres });
+    ({ token } = await stack.createTenant());
+  });
+  afterAll(() => stack.stop());
+
+  it('is reached by every connection through TLS', async () => {
+    const client = new Client({ connectionString: postgres.url });
+    await client.connect();
+    const { rows } = await client.query(`SELECT application_name AS name, bool_and(ssl) AS ssl
+      FROM pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE datname = 'baton' AND usename = 'baton' GROUP BY 1`);
+    await client.end();
+    expect(rows).toEqual(rows.map(({ name }: { name: string }) => ({ name, ssl: true })));
+    expect(rows.map(({ name }: { name: string }) => name)).toEqual(
+      expect.arrayContaining(['baton', 'baton-messaging', 'baton-runs']),
+    );
+  });
+
+  it.each([
+    ['with a certificate of another CA', () => ({ sslrootcert: postgres.otherCaFile }), REFUSED],
+    ['under a name that the certificate does not have', () => ({ host: 'localhost' }), REFUSED],
+    ['if the file of the CA is not there', () => ({ sslrootcert: '/nowhere/ca.crt' }), /'\/nowhere\/ca.crt'/],
+  ])('is refused %s, and says why', async (_, parameters, reason) => {
+    const url = new URL(postgres.url);
+    for (const [name, value] of Object.entries(parameters())) url.searchParams.set(name, value);
+    const database = new Database({ url: url.toString(), poolSize: 1 });
+    try {
+      await expect(database.ping()).rejects.toThrow(reason);
+    } finally {
+      await database.close();
+    }
+  });
+
+  it('loses, doubles and reorders nothing when the primary dies and the standby is promoted', async () => {
+    const url = () => stack.url(0);
+    const caller = new RawCaller(url(), token);
+    let begun = 0;
+    let all: () => void;
+    const everybodySpeaks = new Promise<void>((resolve) => (all = resolve));
+    const metadata = { echo: { chunks: CHUNKS, delayMs: 200 } };
+    const read = async (_: unknown, n: number): Promise<Frame[]> => {
+      let seen = 0;
+      const onFrame = (): void => {
+        if (++seen === 3 && ++begun === STREAMS) all();
+      };
+      return followToCompletion(caller, sendParams(`task ${n}`, { metadata }), { again: url, onFrame });
+    };
+    const reading = Promise.all(Array.from({ length: STREAMS }, read));
+    // Whoever fails early says why.
+    await Promise.race([everybodySpeaks, reading]);
+
+    // They send one message after another. What is not accepted they send again, as clients do.
+    const sent: string[] = [];
+    let isOver = false;
+    const accepted = async (params: object): Promise<string> => {
+      for (;;) {
+        const answer: RpcAnswer | undefined = await caller.call('SendMessage', params).catch(() => undefined);
+        if (answer?.result) return answer.result.task.id as string;
+        await delay(50);
+      }
+    };
+    const sending = Array.from({ length: SENDERS }, async () => {
+      while (!isOver) {
+        const { message } = sendParams(randomUUID());
+        sent.push(await accepted({ message, configuration: { returnImmediately: true } }));
+      }
+    });
+    const reach = async (count: number): Promise<void> => {
+      while (sent.length < count) await Promise.race([delay(20), ...sending]);
+    };
+    await reach(10);
+
+    await postgres.crashPrimary();
+    // As when the name of the service leads to the standby before it is the primary.
+    postgres.leadToStandby();
+    await expect(caller.call('SendMessage', sendParams('refused'))).resolves.toMatchObject({
+      error: { code: expect.any(Number) },
+    });
+    const before = sent.length;
+    postgres.promoteStandby();
+    await reach(before + 10);
+    isOver = true;
+    await Promise.all(sending);
+
+    for (const [n, frames] of (await reading).entries()) {
+      expect([frames[0]?.id, increasing(frames), completes(frames.at(-1))]).toEqual([1, true, true]);
+      expect(textsOf(frames)).toEqual(Array(CHUNKS).fill(`task ${n}`));
+    }
+    // Each message is one task, and each task ends.
+    expect(new Set(sent).size).toBe(sent.length);
+    for (const id of sent) {
+      const end = async (): Promise<string> =>
+        (await caller.call('GetTask', { id })).result?.status.state as string;
+      let state = await end();
+      while (/SUBMITTED|WORKING/.test(state)) {
+        await delay(50);
+        state = await end();
+      }
+      expect([id, state]).toEqual([id, 'TASK_STATE_COMPLETED']);
+    }
+  });
+});
