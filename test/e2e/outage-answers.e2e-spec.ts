@@ -1,3 +1,4 @@
+import { waitUntil } from '../../apps/local/src/services/service-process.js';
 import { DRIVERS } from '../support/index.js';
 import { startPrivatePostgres } from '../support/postgres.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
@@ -11,6 +12,8 @@ it.each(DRIVERS)('while Postgres is away callers are told when to ask again, on 
     const [api] = stack.apis;
     await database.stop();
     const headers = { authorization: `Bearer ${token}` };
+    // Its answer may be a second old.
+    await waitUntil(async () => (await fetch(`${api!.url}/readyz`)).status === 503, Infinity);
     for (const path of [
       '/v1/requests',
       '/v1/agents',

@@ -107,5 +107,7 @@ function parseRecord(text: string): SseRecord {
     else if (field === '') record.comment = value!;
     else if (field === 'event' || field === 'id') record[field] = value!;
   }
+  // A heartbeat just before an event is no part of it.
+  if (record.data !== undefined) delete record.comment;
   return record;
 }

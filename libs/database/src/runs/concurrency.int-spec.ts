@@ -86,7 +86,12 @@ async function work(
     async () => stores.runs.failPoisoned(10, (await stores.runs.lookForWork(60_000)).at, crashText),
     // As if the pauses after their crashes were over.
     async () => {
-      await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
+      // It leaves rows alone that others have: the platform's statements lock runs in an order of their own.
+      await sql(
+        stores,
+        `UPDATE runs SET not_before = now() - interval '1 ms'
+         WHERE id IN (SELECT id FROM runs WHERE not_before IS NOT NULL FOR UPDATE SKIP LOCKED)`,
+      );
       await stores.dispatch.dispatch([{ tenantId: tasks[0]!.tenantId, slots: 10, maxInFlight: null }], 10);
     },
     async () => stores.runs.takeStaleQueued(0, 10),
