@@ -45,4 +45,18 @@ describe('request rates', () => {
     const refused = { allowed: false, retryAfterMs: 500 };
     expect(await Promise.all(spend(rates, 3, 1))).toEqual([refused, refused, refused]);
   });
+
+  it('of a burst are counted by the process alone after one question without an answer', async () => {
+    const asked: number[] = [];
+    class Away extends RateLimiterMemory {
+      override consume(_key: string, points = 1): Promise<RateLimiterRes> {
+        asked.push(points);
+        return Promise.reject(new Error('away'));
+      }
+    }
+    const all = spend(new RateCounters((rate) => new Away(rate), silent), 40, 10);
+    const allowed = (await Promise.all(all)).map((spending) => spending.allowed);
+    expect(allowed).toEqual(Array.from({ length: 40 }, (_, i) => i < 10));
+    expect(asked).toEqual([1]);
+  });
 });

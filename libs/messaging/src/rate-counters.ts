@@ -52,17 +52,29 @@ export class RateCounters {
   }
 
   private async spendAll(limiters: Limiters, key: string, first: Answer): Promise<void> {
-    for (let asking = [first]; asking.length > 0; asking = limiters.waiting.get(key) ?? []) {
-      limiters.waiting.set(key, []);
-      const { granted, retryAfterMs } = await this.consume(limiters, key, asking.length);
+    const { own, waiting } = limiters;
+    let isAway = false;
+    for (let asking = [first]; asking.length > 0; asking = waiting.get(key) ?? []) {
+      waiting.set(key, []);
+      const count = asking.length;
+      // Who has waited for a question without an answer has waited long enough.
+      const shared = isAway ? undefined : await this.askShared(limiters, key, count);
+      isAway = shared === undefined;
+      const { granted, retryAfterMs } =
+        shared ?? (await outcomeOf(own.consume(key, count), own.points, count));
       for (const [i, answer] of asking.entries()) {
         answer(i < granted ? { allowed: true, retryAfterMs: 0 } : { allowed: false, retryAfterMs });
       }
     }
-    limiters.waiting.delete(key);
+    waiting.delete(key);
   }
 
-  private async consume({ shared, own }: Limiters, key: string, count: number): Promise<Outcome> {
+  /** Undefined: the shared counter does not answer. */
+  private async askShared(
+    { shared, own }: Limiters,
+    key: string,
+    count: number,
+  ): Promise<Outcome | undefined> {
     try {
       return await outcomeOf(
         within(SPEND_MS, shared.consume(key, count), 'no answer in time'),
@@ -71,7 +83,7 @@ export class RateCounters {
       );
     } catch (error) {
       this.log.warn('request rates are not shared: each process counts alone', error);
-      return outcomeOf(own.consume(key, count), own.points, count);
+      return undefined;
     }
   }
 
