@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js';
-import { randomUUID } from 'node:crypto';
+import { v7 as uuid } from 'uuid';
 import type { Actor, AuditOutcome, AuditRecord, NewAuditRecord } from './audit-records.js';
 
 /** Longest name of a target. Callers choose some of them. */
@@ -44,14 +44,14 @@ RETURNING ${AUDIT_COLUMNS}`,
 /** Lets this transaction delete records: a trigger refuses it to all others. */
 export const MAY_DELETE_AUDIT = { text: `SET LOCAL baton.audit = 'delete'` };
 
-/** The values of `RECORD`. */
+/** The values of `RECORD`. Ids grow with time: they order the records of one millisecond. */
 export function auditValues(
   tenantId: string,
   { action, target, by, outcome = 'ok', detail = {} }: NewAuditRecord,
 ): readonly unknown[] {
   const source = by.source ?? (by.address === undefined ? null : sourceOf(by.address));
   return [
-    ...[tenantId, randomUUID(), by.kind, by.key, source, by.requestId ?? null],
+    ...[tenantId, uuid(), by.kind, by.key, source, by.requestId ?? null],
     ...[action, target.kind, storable(target.name).slice(0, MAX_NAME), outcome, detailJson(detail)],
   ];
 }

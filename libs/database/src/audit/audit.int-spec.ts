@@ -142,12 +142,19 @@ describe('the log', () => {
     expect(seen.map(({ tenantId }) => tenantId)).toEqual([PLATFORM, theirs, mine]);
   });
 
+  it('is read latest first, also when many records share a millisecond', async () => {
+    const tenantId = randomUUID();
+    const names = Array.from({ length: 20 }, (_, number) => String(number));
+    for (const name of names) await setSecret(tenantId, name);
+    expect((await all(tenantId)).map(({ target }) => target.name)).toEqual(names.reverse());
+  });
+
   it('is filtered by action and time, and read page by page', async () => {
     const tenantId = randomUUID();
     for (const name of ['a', 'b', 'c']) await setSecret(tenantId, name);
     await audit.write(tenantId, { action: 'agent.update', target: { kind: 'agent', name: 'd' }, by: BY });
     const names = (records: AuditRecord[]) => records.map(({ target }) => target.name);
-    expect(names(await all(tenantId, { action: 'secret' })).sort()).toEqual(['a', 'b', 'c']);
+    expect(names(await all(tenantId, { action: 'secret' }))).toEqual(['c', 'b', 'a']);
     expect(names(await all(tenantId, { action: 'agent.update' }))).toEqual(['d']);
     expect(await all(tenantId, { action: 'agent.upd' })).toEqual([]);
     const pages: string[] = [];
@@ -157,7 +164,7 @@ describe('the log', () => {
       pages.push(...names(page));
       after = page.at(-1);
     }
-    expect([...pages].sort()).toEqual(['a', 'b', 'c', 'd']);
+    expect([...pages]).toEqual(['d', 'c', 'b', 'a']);
     const [{ at } = { at: new Date() }] = await all(tenantId);
     expect(await all(tenantId, { from: new Date(at.getTime() + 1) })).toEqual([]);
     expect(await all(tenantId, { until: new Date(at.getTime() + 1) })).toHaveLength(4);
