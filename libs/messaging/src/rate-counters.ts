@@ -58,7 +58,7 @@ export class RateCounters {
       waiting.set(key, []);
       const count = asking.length;
       // Who has waited for a question without an answer has waited long enough.
-      const shared = isAway ? undefined : await this.askShared(limiters, key, count);
+      const shared: Outcome | undefined = isAway ? undefined : await this.askShared(limiters, key, count);
       isAway = shared === undefined;
       const { granted, retryAfterMs } =
         shared ?? (await outcomeOf(own.consume(key, count), own.points, count));
