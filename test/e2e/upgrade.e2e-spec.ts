@@ -239,6 +239,8 @@ describe.each(DRIVERS)('the release before this one on %s', (driver) => {
     await traffic.end();
     expect(traffic.failures).toEqual([]);
     expect((await client.query(NOT_WHOLE)).rows).toEqual([]);
+    // A worker that is replaced costs its runs nothing.
+    expect((await client.query('SELECT id FROM runs WHERE deaths > 0')).rows).toEqual([]);
     await stop(workerAgain);
     await stop(apiAgain);
   });
