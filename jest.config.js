@@ -39,8 +39,8 @@ const withServices = {
 };
 
 module.exports = {
-  // Tests with processes wait for more than half of their time: four files at once also where there are two cores, or one.
-  maxWorkers: Math.max(4, availableParallelism() - 1),
+  // Tests with processes wait for more than half of their time: five files at once also where there are two cores, or one.
+  maxWorkers: Math.max(5, availableParallelism() - 1),
   testSequencer: '<rootDir>/test/support/jest/sequencer.js',
   // Longer than the longest limit of a test.
   reporters: ['default', ['<rootDir>/test/support/jest/hang-reporter.js', { minutes: 20 }]],

@@ -1,11 +1,50 @@
+const { existsSync } = require('node:fs');
+const { join } = require('node:path');
 const { default: Sequencer } = require('@jest/test-sequencer');
 
-const ORDER = ['e2e', 'integration', 'unit'];
+const ROOT = join(__dirname, '../../..');
+
+/** Files that take long, most of it waiting. Any of them alone at the end would leave the cores idle. The longest is first. */
+const LONG = [
+  'test/e2e/upgrade.e2e-spec.ts',
+  'test/e2e/watchdog.e2e-spec.ts',
+  'test/e2e/large-turns.e2e-spec.ts',
+  'test/e2e/recovery.e2e-spec.ts',
+  'test/isolation/rights.e2e-spec.ts',
+  'test/e2e/local.e2e-spec.ts',
+  'test/chaos/chaos.e2e-spec.ts',
+  'test/e2e/faults.e2e-spec.ts',
+  'test/console/tasks.e2e-spec.ts',
+  'test/console/operators.e2e-spec.ts',
+  'test/console/tenant-pages.e2e-spec.ts',
+  'test/e2e/fairness.e2e-spec.ts',
+  'test/isolation/isolation.e2e-spec.ts',
+  'test/e2e/packages.e2e-spec.ts',
+  'test/e2e/limits.e2e-spec.ts',
+  'test/e2e/steps.e2e-spec.ts',
+  'test/interop/interop.e2e-spec.ts',
+  'test/console/playground.e2e-spec.ts',
+  'test/fuzz/fuzz.e2e-spec.ts',
+  'test/e2e/hostile-peers.e2e-spec.ts',
+].map((file) => join(ROOT, file));
+
+/** Then by project. */
+const PROJECTS = ['e2e', 'integration', 'unit'];
 
 /** The long files first: the short ones fill what is left of the cores at the end. */
 module.exports = class extends Sequencer {
+  constructor(options) {
+    super(options);
+    const missing = LONG.find((file) => !existsSync(file));
+    if (missing)
+      throw new Error(`${missing} is in the list of test/support/jest/sequencer.js, but does not exist.`);
+  }
+
   sort(tests) {
-    const rank = ({ context }) => ORDER.indexOf(context.config.displayName.name);
+    const rank = ({ path, context }) => {
+      const index = LONG.indexOf(path);
+      return index >= 0 ? index : LONG.length + PROJECTS.indexOf(context.config.displayName.name);
+    };
     return [...super.sort(tests)].sort((a, b) => rank(a) - rank(b));
   }
 };
