@@ -1,13 +1,13 @@
 // A Baton of several API and worker processes, everything durable, on a Postgres and a Redis of its own.
 import { execFile, fork } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { Target } from './client.mjs';
+import { temporaryFolder } from './temporary-folder.mjs';
 
 const run = promisify(execFile);
 
@@ -19,7 +19,7 @@ const run = promisify(execFile);
 export async function startCluster({ dist, driver = 'redis', apis, workers, env: settings = {} }) {
   const root = resolve(dist ?? fileURLToPath(new URL('../dist', import.meta.url)));
   const services = createRequire(import.meta.url)(`${root}/apps/local/src/services/index.js`);
-  const home = await mkdtemp(join(tmpdir(), 'baton-cluster-'));
+  const home = await temporaryFolder();
   const postgres = await services.startPostgres(join(home, 'postgres'));
   const redis =
     driver === 'redis'

@@ -37,8 +37,12 @@ export async function tenantsOf(client, others) {
   return rows.map(({ id }) => id);
 }
 
-/** `tasks` tasks of `events` events each, the oldest of them a hundred days old; every fifth has failed. */
-export async function fillTenant(client, tenantId, tasks, events, note) {
+/**
+ * `tasks` tasks of `events` events each, the oldest of them a hundred days old; every fifth has failed.
+ * @param note is told how many events there are
+ * @param chunk payload of the events between the first two and the last: `full`, or the shortest that a worker could write
+ */
+export async function fillTenant(client, tenantId, tasks, events, note, chunk = 'full') {
   for (let from = 1; from <= tasks; from += SLICE) {
     const to = Math.min(tasks, from + SLICE - 1);
     await client.query(
@@ -47,7 +51,7 @@ export async function fillTenant(client, tenantId, tasks, events, note) {
          CASE i % 7 WHEN 0 THEN '${LONG_CONTEXT}' ELSE 'context-' || i / 20 END AS context_id
        FROM generate_series(${from}, ${to}) i, LATERAL (SELECT interval '100 days' * (${tasks} + 1 - i) / ${tasks} AS age) a`,
     );
-    await insertTasks(client, tenantId, events);
+    await insertTasks(client, tenantId, events, chunk);
     await client.query('DROP TABLE made');
     note(to * events);
   }
@@ -72,8 +76,14 @@ const MESSAGE = `json_build_object('messageId', id, 'taskId', id, 'contextId', c
   'parts', '[{"text":"What is there to say?"}]'::json)`;
 const ARTIFACT = `json_build_object('artifactId', 'reply', 'parts', '[{"text":"Sixty characters of an answer that is replaced bit by bit."}]'::json)`;
 
+const IDS = `'taskId', id, 'contextId', context_id`;
+const CHUNKS = {
+  full: `json_build_object('artifactUpdate', json_build_object(${IDS}, 'artifact', ${ARTIFACT}, 'append', false))`,
+  short: `'{"artifactUpdate":{"artifact":{"artifactId":"reply","parts":[{"text":"bit"}]}}}'::json`,
+};
+
 /** The tasks of the table `made`, each with its message, its run and its log. */
-async function insertTasks(client, tenantId, events) {
+async function insertTasks(client, tenantId, events, chunk = 'full') {
   await client.query(
     `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence,
        artifacts, artifacts_sequence, attempt, created_at)
@@ -90,15 +100,14 @@ async function insertTasks(client, tenantId, events) {
      SELECT $1, run_id, id, 'succeeded', 1, 1, '{}', at FROM made`,
     [tenantId],
   );
-  const ids = `'taskId', id, 'contextId', context_id`;
   await client.query(
     `INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, created_at)
      SELECT $1, id, s, least(s - 1, 1), CASE s
        WHEN 1 THEN json_build_object('task', json_build_object('id', id, 'contextId', context_id, 'status',
          ${status(`'TASK_STATE_SUBMITTED'`)}, 'history', json_build_array(${MESSAGE})))
-       WHEN 2 THEN json_build_object('statusUpdate', json_build_object(${ids}, 'status', ${status(`'TASK_STATE_WORKING'`)}))
-       WHEN $2::int THEN json_build_object('statusUpdate', json_build_object(${ids}, 'status', ${status(STATES)}))
-       ELSE json_build_object('artifactUpdate', json_build_object(${ids}, 'artifact', ${ARTIFACT}, 'append', false))
+       WHEN 2 THEN json_build_object('statusUpdate', json_build_object(${IDS}, 'status', ${status(`'TASK_STATE_WORKING'`)}))
+       WHEN $2::int THEN json_build_object('statusUpdate', json_build_object(${IDS}, 'status', ${status(STATES)}))
+       ELSE ${CHUNKS[chunk]}
      END, at FROM made, generate_series(1, $2::int) s`,
     [tenantId, events],
   );

@@ -3,15 +3,16 @@
 // two indexes.
 // TASKS (1000000) of EVENTS (3) each, CLIENTS (8), SECONDS (15) before and after, DRIVER (redis if there is one).
 import { spawn } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Target } from './client.mjs';
 import { connect, fillTenant, tenantsOf } from './fill.mjs';
 import { quantile } from './load.mjs';
+import { temporaryFolder } from './temporary-folder.mjs';
 
 const require = createRequire(import.meta.url);
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -38,7 +39,7 @@ CREATE INDEX "task_events_bench_idx" ON "task_events"("tenant_id", "created_at")
 
 const released = await releasedBuild();
 if (!released) throw new Error(`No commit ${RELEASED.commit} here: this needs the history of git.`);
-const home = await mkdtemp(join(tmpdir(), 'baton-bench-'));
+const home = await temporaryFolder();
 const postgres = await startPostgres(join(home, 'postgres'));
 const redis =
   process.env.DRIVER !== 'postgres' &&

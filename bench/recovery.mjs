@@ -2,12 +2,13 @@
 // ROUNDS (10). RUNS (50): active runs of the killed worker. With Redis, if installed, then on Postgres alone.
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { cpus, tmpdir } from 'node:os';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { quantile } from './load.mjs';
+import { temporaryFolder } from './temporary-folder.mjs';
 
 const require = createRequire(import.meta.url);
 const dist = (path) => fileURLToPath(new URL(`../dist/${path}`, import.meta.url));
@@ -20,7 +21,7 @@ const CHUNK_MS = 100;
 /** Long enough for the next worker to start; what is left of a round is canceled. */
 const CHUNKS = 1_200;
 
-const home = await mkdtemp(join(tmpdir(), 'baton-bench-'));
+const home = await temporaryFolder();
 const postgres = await startPostgres(join(home, 'postgres'));
 const redis = findRedisBinary() && (await startRedis(findRedisBinary(), join(home, 'redis')));
 const table = {};

@@ -3,9 +3,8 @@
 import { fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import http from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -14,12 +13,13 @@ import { Target } from './client.mjs';
 import { TABLES as SDK_TABLES } from './sdk-server.mjs';
 import { TABLES as BARE_TABLES } from './skeletons/bare.mjs';
 import { TABLES as HONEST_TABLES } from './skeletons/honest.mjs';
+import { temporaryFolder } from './temporary-folder.mjs';
 
 const MAIN = fileURLToPath(new URL('../dist/apps/local/src/main.js', import.meta.url));
 
 /** Baton with everything durable: embedded Postgres with fsync, Redis if there is one, API and workers as processes. */
 export async function startBaton({ workers, env: more = {} }) {
-  const home = await mkdtemp(join(tmpdir(), 'baton-bench-'));
+  const home = await temporaryFolder();
   const managementPort = await freePort();
   const env = {
     ...process.env,
@@ -100,7 +100,7 @@ function sideOf(target, own, children) {
 
 /** A Postgres with these tables, a Redis if wanted, and how processes find them. */
 async function ownServices({ tables, redis }) {
-  const home = await mkdtemp(join(tmpdir(), 'baton-bench-'));
+  const home = await temporaryFolder();
   const env = {};
   const pids = {};
   const running = [];

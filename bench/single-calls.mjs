@@ -2,12 +2,13 @@
 import pageToken from '../dist/libs/a2a/src/page-token.js';
 import { message } from './caller.mjs';
 import { LONG_CONTEXT } from './fill.mjs';
+import { oneByOne, quantile, range } from './load.mjs';
 
 const SAMPLE = 500;
 const pick = (list) => list[Math.floor(Math.random() * list.length)];
 
 /** The scenarios for one Baton, with tasks of its own. */
-export async function scenarios({ caller, client, demo, events, hugeTask, huge }) {
+async function scenarios({ caller, client, demo, events, hugeTask, huge }) {
   const { rows: tasks } = await client.query(
     'SELECT id, status_at FROM tasks WHERE tenant_id = $1 AND last_sequence = $2 ORDER BY random() LIMIT $3',
     [demo, events, SAMPLE],
@@ -63,3 +64,38 @@ export async function scenarios({ caller, client, demo, events, hugeTask, huge }
     },
   ];
 }
+
+/** Each scenario on an almost empty Baton and on a full one, in turns. @returns its name, and the medians of all rounds of each */
+export async function inTurns(sides, rounds, calls) {
+  const results = [];
+  const listed = await Promise.all(sides.map(scenarios));
+  for (const [s, { name }] of listed[0].entries()) {
+    const values = sides.map(() => []);
+    for (let round = -1; round < rounds; round++) {
+      for (const [i, side] of listed.entries()) {
+        const { call, before } = side[s];
+        await before?.(calls);
+        const p50 = quantile(await oneByOne(call, calls), 0.5);
+        if (round >= 0) values[i].push(p50);
+      }
+    }
+    results.push({ name, values });
+    process.stderr.write(`${name}\n`);
+  }
+  return results;
+}
+
+const show = ({ min, median, max }, digits = 1) =>
+  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
+
+/** The rows of a table about results of `inTurns`. */
+export const compared = (results) =>
+  Object.fromEntries(
+    results.map(({ name, values: [small, full] }) => {
+      const ratio = full.map((value, round) => value / small[round]);
+      return [
+        name,
+        { 'almost empty': show(range(small)), full: show(range(full)), ratio: show(range(ratio), 2) },
+      ];
+    }),
+  );

@@ -4,9 +4,8 @@
 import { cpus } from 'node:os';
 import { Caller } from './caller.mjs';
 import { connect, fillHuge, fillTenant, tenantsOf } from './fill.mjs';
-import { oneByOne, quantile, range } from './load.mjs';
 import { measureRetention } from './retention-load.mjs';
-import { scenarios } from './single-calls.mjs';
+import { compared, inTurns } from './single-calls.mjs';
 import { startBaton } from './servers.mjs';
 
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
@@ -34,47 +33,15 @@ async function prepare(name, tasks, huge) {
   return { name, baton, client, caller, demo, others, events: EVENTS, hugeTask, huge };
 }
 
-async function measure(sides) {
-  const results = [];
-  const listed = await Promise.all(sides.map(scenarios));
-  for (const [s, { name }] of listed[0].entries()) {
-    const values = sides.map(() => []);
-    for (let round = -1; round < ROUNDS; round++) {
-      for (const [i, side] of listed.entries()) {
-        const { call, before } = side[s];
-        await before?.(CALLS);
-        const p50 = quantile(await oneByOne(call, CALLS), 0.5);
-        if (round >= 0) values[i].push(p50);
-      }
-    }
-    results.push({ name, values });
-    process.stderr.write(`${name}\n`);
-  }
-  return results;
-}
-
-const show = ({ min, median, max }, digits = 1) =>
-  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
-
 const sides = [await prepare('small', 500, 1_000), await prepare('full', TASKS, HUGE)];
 try {
-  const results = await measure(sides);
+  const results = await inTurns(sides, ROUNDS, CALLS);
   console.log(
     `\n${cpus().length} cores, ${cpus()[0].model.trim()}, Node ${process.version}, ${ROUNDS} rounds of ${CALLS} calls, ` +
       `${TASKS.toLocaleString('en')} tasks of ${EVENTS} events and one of ${HUGE.toLocaleString('en')}; p50 in ms, median (min–max)\n`,
   );
-  console.table(
-    Object.fromEntries(
-      results.map(({ name, values: [small, full] }) => {
-        const ratio = full.map((value, round) => value / small[round]);
-        return [
-          name,
-          { 'almost empty': show(range(small)), full: show(range(full)), ratio: show(range(ratio), 2) },
-        ];
-      }),
-    ),
-  );
-  await measureRetention(sides[1], number('SECONDS', 20));
+  console.table(compared(results));
+  await measureRetention(sides[1], sides[1].others.slice(0, 2), number('SECONDS', 20));
 } finally {
   for (const { baton, client, caller } of sides) {
     caller.close();

@@ -3,9 +3,10 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { type RunningPostgres, startPostgres } from '../../apps/local/src/services/index.js';
+import type { RunningPostgres } from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { DRIVERS } from '../support/index.js';
+import { startTestPostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { textsOf } from '../support/streams.js';
@@ -53,13 +54,13 @@ async function onDatabase<T>(work: (client: Client) => Promise<T>): Promise<T> {
 }
 
 it('Postgres goes back to a minute before a disaster, and Baton goes on from there', async () => {
-  postgres = await startPostgres(server, { settings: ARCHIVING });
+  postgres = await startTestPostgres(server, { settings: ARCHIVING });
   const { url } = postgres;
   await migrate(url);
   await postgres.process.stop();
   expect(existsSync(data)).toBe(true);
   execFileSync('cp', ['-a', data, base]);
-  postgres = await startPostgres(server, { settings: ARCHIVING, at: url });
+  postgres = await startTestPostgres(server, { settings: ARCHIVING, at: url });
 
   stack = await Stack.start({ driver: DRIVERS[0]!, env, database: database(url) });
   const tenant: TestTenant = await stack.createTenant();
@@ -85,7 +86,7 @@ it('Postgres goes back to a minute before a disaster, and Baton goes on from the
   rmSync(data, { recursive: true });
   execFileSync('cp', ['-a', base, data]);
   execFileSync('cp', ['-a', join(data, 'PG_VERSION'), join(data, 'recovery.signal')]);
-  postgres = await startPostgres(server, {
+  postgres = await startTestPostgres(server, {
     settings: {
       shared_buffers: '64MB',
       restore_command: `cp ${archive}/%f %p`,

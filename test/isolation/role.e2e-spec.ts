@@ -3,8 +3,9 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type RunningPostgres, startPostgres } from '../../apps/local/src/services/index.js';
+import type { RunningPostgres } from '../../apps/local/src/services/index.js';
 import { startProcess } from '../support/baton-process.js';
+import { startTestPostgres } from '../support/postgres.js';
 
 const MIGRATE = join(__dirname, '../../dist/libs/database/src/migrate-main.js');
 
@@ -15,7 +16,7 @@ describe.each(['SUPERUSER', 'BYPASSRLS'])('a role with %s', (attribute) => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'baton-role-'));
     chmodSync(folder, 0o711);
-    postgres = await startPostgres(join(folder, 'postgres'), {
+    postgres = await startTestPostgres(join(folder, 'postgres'), {
       settings: { fsync: 'off', shared_buffers: '32MB' },
       roleAttributes: attribute,
     });

@@ -3,8 +3,9 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { type RunningPostgres, startPostgres } from '../../apps/local/src/services/index.js';
+import type { RunningPostgres } from '../../apps/local/src/services/index.js';
 import { dropDatabase } from './database.js';
+import { startTestPostgres } from './postgres.js';
 
 // Autovacuum comes at once and takes as long as it can.
 const BUSY_AUTOVACUUM = {
@@ -20,7 +21,7 @@ describe('the database of a test', () => {
   let postgres: RunningPostgres;
   beforeAll(async () => {
     chmodSync(folder, 0o711);
-    postgres = await startPostgres(folder, { settings: BUSY_AUTOVACUUM, roleAttributes: 'CREATEDB' });
+    postgres = await startTestPostgres(folder, { settings: BUSY_AUTOVACUUM, roleAttributes: 'CREATEDB' });
   });
   afterAll(async () => {
     await postgres.process.stop(5000);

@@ -2,12 +2,29 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startPostgres } from '../../apps/local/src/services/index.js';
+import {
+  type PostgresOptions,
+  type RunningPostgres,
+  startPostgres,
+} from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import type { TestDatabase } from './database.js';
 
+/** Folder with the `bin` of a release that `npm run test:postgres` has fetched. */
+export const programsOf = (release: string): string =>
+  join(__dirname, '../../.baton/postgres-releases', release, 'native');
+
+/** The release that the tests run on, and its programs. Default: the one that npm has installed. */
+const release = process.env.TEST_POSTGRES;
+export const programs = release === undefined ? undefined : programsOf(release);
+
+/** As `startPostgres`, with the release that the tests run on. */
+export const startTestPostgres = (folder: string, options: PostgresOptions = {}): Promise<RunningPostgres> =>
+  startPostgres(folder, programs === undefined ? options : { programs, ...options });
+
 /** The password is random, so nothing is gained by 4,096 rounds, which a client needs 5 ms for at each connection. */
-export const CHEAP_LOGINS = { scram_iterations: '1' };
+export const CHEAP_LOGINS: Record<string, string> =
+  release !== undefined && Number(release) < 16 ? {} : { scram_iterations: '1' };
 
 /**
  * Keeps a copy of a Postgres that is stopped and whose database is migrated: each private Postgres starts from it. Not if
@@ -30,20 +47,22 @@ export interface PrivatePostgres extends TestDatabase {
   restart(): Promise<void>;
 }
 
-export async function startPrivatePostgres(): Promise<PrivatePostgres> {
+/** @param options.programs of another release than the tests run on */
+export async function startPrivatePostgres(options: { programs?: string } = {}): Promise<PrivatePostgres> {
   const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
-  const seed = process.env.TEST_POSTGRES_SEED;
+  const isOther = options.programs !== undefined && options.programs !== programs;
+  const seed = isOther ? undefined : process.env.TEST_POSTGRES_SEED;
   if (seed) copyFolder(seed, folder);
   chmodSync(folder, 0o711);
   const settings = { shared_buffers: '64MB' };
-  let running = await startPostgres(folder, { settings });
+  let running = await startTestPostgres(folder, { settings, ...options });
   const { url } = running;
   if (!seed) await migrate(url);
   return {
     url,
     stop: () => running.process.stop(5000),
     restart: async () => {
-      running = await startPostgres(folder, { settings, at: url });
+      running = await startTestPostgres(folder, { settings, at: url, ...options });
     },
     drop: async () => {
       await running.process.stop(5000);

@@ -1,10 +1,10 @@
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findRedisBinary, startPostgres, startRedis } from '../../apps/local/src/services/index.js';
+import { findRedisBinary, startRedis } from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { asAdministrator, TEMPLATE } from './database.js';
-import { CHEAP_LOGINS, keepSeed } from './postgres.js';
+import { CHEAP_LOGINS, keepSeed, startTestPostgres } from './postgres.js';
 
 const PREFIX = 'baton-test-';
 
@@ -32,12 +32,12 @@ export async function startServices(): Promise<() => Promise<void>> {
   };
   try {
     const options = { settings: NOT_DURABLE, roleAttributes: 'CREATEDB' };
-    const first = await startPostgres(join(folder, 'postgres'), options);
+    const first = await startTestPostgres(join(folder, 'postgres'), options);
     running.push(first.process);
     await migrate(first.url);
     await first.process.stop(5000);
     keepSeed(join(folder, 'postgres'), join(folder, 'seed'));
-    const postgres = await startPostgres(join(folder, 'postgres'), { ...options, at: first.url });
+    const postgres = await startTestPostgres(join(folder, 'postgres'), { ...options, at: first.url });
     running.push(postgres.process);
     process.env.TEST_DATABASE_URL = postgres.url;
     await asAdministrator(`CREATE DATABASE ${TEMPLATE} TEMPLATE baton`);

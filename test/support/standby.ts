@@ -7,11 +7,10 @@ import {
   readableFolder,
   unprivilegedAccount,
 } from '../../apps/local/src/services/postgres-files.js';
-import { startPostgres } from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { TcpProxy } from '../chaos/tcp-proxy.js';
 import type { TestDatabase } from './database.js';
-import { CHEAP_LOGINS } from './postgres.js';
+import { CHEAP_LOGINS, programs, startTestPostgres } from './postgres.js';
 
 /** For 127.0.0.1, signed by itself, valid for a hundred years. */
 const CERTIFICATE = `-----BEGIN CERTIFICATE-----
@@ -63,11 +62,11 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   if (seed) execFileSync('cp', ['-a', `${seed}/.`, first]);
   const settings = { shared_buffers: '64MB', wal_level: 'replica', max_wal_senders: '10', ...CHEAP_LOGINS };
   // Once with the log of writes that a standby reads. The copy is then the base backup.
-  const plain = await startPostgres(first, { settings });
+  const plain = await startTestPostgres(first, { settings });
   if (!seed) await migrate(plain.url);
   await plain.process.stop(60_000);
   const state = readableFolder(first, account);
-  const { postgres } = postgresBinaries(account, state);
+  const { postgres } = postgresBinaries(account, state, programs);
   const data = join(state, 'data');
   execFileSync(postgres, ['--single', '-D', data, 'postgres'], {
     ...ids,
@@ -90,14 +89,14 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   if (state !== first) throw new Error('Postgres may not enter the folder for temporary files.');
 
   const secured = { ...settings, ssl: 'on' };
-  const primary = await startPostgres(first, {
+  const primary = await startTestPostgres(first, {
     settings: { ...secured, synchronous_standby_names: '*' },
     at: plain.url,
   });
   const { username, password, port } = new URL(plain.url);
   const standbyData = join(second, 'data');
   put(join(standbyData, 'standby.signal'), '');
-  const standby = await startPostgres(second, {
+  const standby = await startTestPostgres(second, {
     settings: {
       ...secured,
       primary_conninfo: `host=127.0.0.1 port=${port} user=${username} password=${password} sslmode=disable`,

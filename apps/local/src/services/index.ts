@@ -1,2 +1,2 @@
-export { type RunningPostgres, startPostgres } from './postgres.js';
+export { type PostgresOptions, type RunningPostgres, startPostgres } from './postgres.js';
 export { findRedisBinary, type RunningRedis, startRedis } from './redis.js';

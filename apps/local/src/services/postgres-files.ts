@@ -40,9 +40,13 @@ function installedFolder(): string {
 /**
  * The programs, readable for `account`. Where it may not enter the folder of the clone (say, below /root), they
  * are copied to `readable` once.
+ * @param installed folder with their `bin`
  */
-export function postgresBinaries(account: Account | undefined, readable: string): PostgresBinaries {
-  const installed = installedFolder();
+export function postgresBinaries(
+  account: Account | undefined,
+  readable: string,
+  installed = installedFolder(),
+): PostgresBinaries {
   if (!account || canReach(join(installed, 'bin', 'postgres'), account)) return within(installed);
   const copy = join(readable, 'programs');
   if (!existsSync(copy)) {

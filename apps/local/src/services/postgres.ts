@@ -32,6 +32,8 @@ export interface PostgresOptions {
   separateOwner?: boolean;
   /** Brings it back under the URL it had before. */
   at?: string;
+  /** Folder with the `bin` of another Postgres, of any release. Default: the one that npm has installed. */
+  programs?: string;
 }
 
 // Durable (fsync and synchronous_commit stay on); no replicas, so the log of writes need not serve any.
@@ -58,7 +60,7 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
   mkdirSync(folder, { recursive: true });
   const account = unprivilegedAccount();
   const state = readableFolder(folder, account);
-  const binaries = postgresBinaries(account, state);
+  const binaries = postgresBinaries(account, state, options.programs);
   const pidFile = join(folder, 'process.json');
   await stopLeftover(pidFile, 'SIGINT');
 
@@ -99,16 +101,20 @@ async function create(
   data: string,
   passwordFile: string,
   account: Account | undefined,
-  { roleAttributes = '', settings }: PostgresOptions,
+  { roleAttributes = '', settings, programs }: PostgresOptions,
 ): Promise<void> {
   // Made beside and renamed, so that a start that was broken off is never taken for a whole cluster.
   const partial = `${data}.partial`;
   rmSync(partial, { recursive: true, force: true });
   mkdirSync(partial, { mode: 0o700 });
   if (account) chownSync(partial, account.uid, account.gid);
-  const flags = ['--no-instructions', '--encoding=UTF8', '--locale=C', '--locale-provider=builtin'];
-  const authentication = ['--builtin-locale=C.UTF-8', '--username=postgres', '--auth=reject'];
-  await run(binaries.initdb, ['-D', partial, ...flags, ...authentication], account);
+  // Releases before 17 have no locale of their own.
+  const locale =
+    programs === undefined
+      ? ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
+      : ['--locale=C.UTF-8'];
+  const flags = ['--no-instructions', '--encoding=UTF8', '--username=postgres', '--auth=reject'];
+  await run(binaries.initdb, ['-D', partial, ...flags, ...locale], account);
 
   const password = randomBytes(18).toString('base64url');
   writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
