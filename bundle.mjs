@@ -183,7 +183,9 @@ const programs = PROGRAMS.filter(
   ({ main }) => folders.length === 0 || folders.some((folder) => main.startsWith(`${folder}/`)),
 );
 
-for (const { main, args = [], env = {} } of programs) {
+await Promise.all(programs.map(bundle));
+
+async function bundle({ main, args = [], env = {} }) {
   const entry = `${ROOT}/dist/${main}.js`;
   const folder = dirname(entry);
   const outfile = `${folder}/bundle.js`;

@@ -46,5 +46,5 @@ describe('under faults', () => {
     expect(struck.sort()).toEqual(
       FAULT_NAMES.filter((name) => DRIVERS.some((d) => faultsOn(d).includes(name))).sort(),
     );
-  }, 600_000);
+  });
 });

@@ -18,7 +18,7 @@ const EVENTS = Number(process.env.PUSH_EVENTS ?? 240);
 /** Of each task: `submitted`, `working` and `completed` to each of two webhooks, and all six events to the config sent with it. */
 const TASKS = Math.ceil(EVENTS / 12);
 /** As other tests have, and more for more events. */
-const TIMEOUT_MS = 5 * 60_000 + EVENTS * 40;
+const TIMEOUT_MS = 15 * 60_000 + EVENTS * 40;
 const PROGRAM = join(__dirname, 'push-receiver.mjs');
 /** Requests of one worker at one time: as many can be under way when something is killed. */
 const CONCURRENCY = 8;

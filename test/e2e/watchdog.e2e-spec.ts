@@ -9,8 +9,6 @@ import { Stack } from '../support/stack.js';
 const STALL_MS = 5000;
 const FREEZES = `--require ${join(__dirname, '../support/freeze.fixture.cjs')}`;
 
-jest.setTimeout(600_000);
-
 describe('a process whose event loop stands still', () => {
   let stack: Stack;
 

@@ -6,6 +6,8 @@ const DIST = join(__dirname, '../../dist');
 // For a process that hangs: one that ends is told at once.
 const START_TIMEOUT_MS = 4 * 60_000;
 const END_TIMEOUT_MS = 4 * 60_000;
+/** A process that gets no CPU for 15 seconds would kill itself. Where the CPU is scarce, this is no fault. */
+const STALL_MS = '120000';
 
 /** A Baton process of a test: a real one, from the build. */
 export interface BatonProcess {
@@ -46,6 +48,7 @@ export async function startProcess(
       PORT: '0',
       MANAGEMENT_PORT: '0',
       UNAUTHENTICATED_PER_SECOND: '0',
+      LOOP_STALL_MS: STALL_MS,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

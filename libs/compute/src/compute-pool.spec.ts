@@ -104,8 +104,11 @@ describe('what does not end', () => {
     expect(['computeTime', 'computeMemory']).toContain(
       await refusalOf(pool.check('tenant', schema, JSON.stringify(value))),
     );
-    // The thread that replaces it works.
-    expect(await pool.check('tenant', { type: 'object' }, '1')).toBe('the value must be object');
+    // The thread that replaces it works, as soon as it gets enough of the CPU.
+    let next: unknown;
+    do next = await refusalOf(pool.check('tenant', { type: 'object' }, '1'));
+    while (next === 'computeTime');
+    expect(next).toBe('the value must be object');
   });
 
   it('leaves the rest of the process alone, and its next piece of work as well', async () => {

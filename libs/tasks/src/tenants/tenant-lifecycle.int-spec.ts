@@ -60,7 +60,11 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     await client.connect();
     await client.query(`SET baton.tenant = 'system'`);
     runtime = new HeldRuntime();
-    const settings: Record<string, string> = redisUrl === undefined ? {} : { REDIS_URL: redisUrl };
+    const settings: Record<string, string> = {
+      // The counter of stored bytes removes the rows of tenants without this limit.
+      LIMIT_STORED_BYTES: String(2 ** 40),
+      ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+    };
     worker = await (await compileWorker(testDatabase.url, () => runtime, settings)).init();
     tenants = worker.get(TenantStore, { strict: false });
     removal = worker.get(TenantRemovalStore, { strict: false });
