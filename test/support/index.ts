@@ -1,2 +1,9 @@
 export { createDatabase, type TestDatabase } from './database.js';
-export { createRedisUrl, DRIVERS, type PrivateRedis, startPrivateRedis } from './redis.js';
+export {
+  createRedisUrl,
+  DRIVERS,
+  type PrivateRedis,
+  startPrivateRedis,
+  startTlsRedis,
+  type TlsRedis,
+} from './redis.js';

@@ -1,7 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import getPort from 'get-port';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { CERTIFICATE, KEY, OTHER_CERTIFICATE } from './certificates.js';
 import { findRedisBinary, type RunningRedis, startRedis } from '../../apps/local/src/services/index.js';
 
 /** The messaging drivers that can be tested here: Redis only where there is one. */
@@ -33,11 +35,12 @@ export interface PrivateRedis extends RunningRedis {
   remove(): Promise<void>;
 }
 
-export async function startPrivateRedis(): Promise<PrivateRedis> {
+/** @param settings lines of its configuration */
+export async function startPrivateRedis(settings: readonly string[] = []): Promise<PrivateRedis> {
   const binary = findRedisBinary();
   if (!binary) throw new Error('There is no Redis here: ask DRIVERS first.');
   const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
-  let running = await startRedis(binary, folder);
+  let running = await startRedis(binary, folder, { settings });
   const { url } = running;
   return {
     url,
@@ -53,11 +56,48 @@ export async function startPrivateRedis(): Promise<PrivateRedis> {
       await redis.flushall().finally(() => redis.disconnect());
     },
     restart: async () => {
-      running = await startRedis(binary, folder, { at: url });
+      running = await startRedis(binary, folder, { at: url, settings });
     },
     remove: async () => {
       await running.process.stop(5000);
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A private Redis behind TLS. */
+export interface TlsRedis extends PrivateRedis {
+  /** `rediss://`, without the CA. */
+  tlsUrl: string;
+  caFile: string;
+  /** A CA that has not signed the certificate of this server. */
+  otherCaFile: string;
+}
+
+export async function startTlsRedis(): Promise<TlsRedis> {
+  const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
+  const [caFile, keyFile, otherCaFile] = ['server.crt', 'server.key', 'other.crt'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  writeFileSync(caFile, CERTIFICATE);
+  writeFileSync(keyFile, KEY, { mode: 0o600 });
+  writeFileSync(otherCaFile, OTHER_CERTIFICATE);
+  const port = await getPort({ host: '127.0.0.1' });
+  const redis = await startPrivateRedis([
+    `tls-port ${port}`,
+    `tls-cert-file "${caFile}"`,
+    `tls-key-file "${keyFile}"`,
+    `tls-ca-cert-file "${caFile}"`,
+    'tls-auth-clients no',
+  ]);
+  const { password } = new URL(redis.url);
+  const { remove } = redis;
+  return Object.assign(redis, {
+    tlsUrl: `rediss://:${password}@127.0.0.1:${port}`,
+    ...{ caFile, otherCaFile },
+    remove: async () => {
+      await remove();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  });
 }

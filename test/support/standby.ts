@@ -9,37 +9,9 @@ import {
 } from '../../apps/local/src/services/postgres-files.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { TcpProxy } from '../chaos/tcp-proxy.js';
+import { CERTIFICATE, KEY, OTHER_CERTIFICATE } from './certificates.js';
 import type { TestDatabase } from './database.js';
 import { CHEAP_LOGINS, programs, startTestPostgres } from './postgres.js';
-
-/** For 127.0.0.1, signed by itself, valid for a hundred years. */
-const CERTIFICATE = `-----BEGIN CERTIFICATE-----
-MIIBijCCATCgAwIBAgIUdk9ZRAYM+6QUwU5OiMdIXxaxuywwCgYIKoZIzj0EAwIw
-ETEPMA0GA1UEAwwGc2VydmVyMCAXDTI2MTEyMzA1NDQwMFoYDzIxMjYxMDMwMDU0
-NDAwWjARMQ8wDQYDVQQDDAZzZXJ2ZXIwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
-AAQvXVUFxKQvSkZb6pyAkW2iMUdOiz2uvZynetiYWCbNnSlOOKKDziN2gks2+BJN
-p5Y1RK5AHUVLW0syL7wK3QKFo2QwYjAdBgNVHQ4EFgQUUMd3xcWTNGpkdHUvlUHn
-Y6kdxncwHwYDVR0jBBgwFoAUUMd3xcWTNGpkdHUvlUHnY6kdxncwDwYDVR0TAQH/
-BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0gAMEUCIFFIfJXt
-d1DzIN8svxT6QDJL0a8ZjBQ2H3nu3z83maF5AiEArIIXbSVuE2OwN1711HjYp9Ae
-h3k+rBXgmcCpJ8y3cHs=
------END CERTIFICATE-----`;
-const KEY = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgimOkiW1/njJKCDY2
-/6kefl+b5oF2QPjmO/cetd2EjXihRANCAAQvXVUFxKQvSkZb6pyAkW2iMUdOiz2u
-vZynetiYWCbNnSlOOKKDziN2gks2+BJNp5Y1RK5AHUVLW0syL7wK3QKF
------END PRIVATE KEY-----`;
-const OTHER_CERTIFICATE = `-----BEGIN CERTIFICATE-----
-MIIBiTCCAS6gAwIBAgIUcKWCApykcnpiImf8j0zFagImTbMwCgYIKoZIzj0EAwIw
-EDEOMAwGA1UEAwwFb3RoZXIwIBcNMjYxMTIzMDU0NDAwWhgPMjEyNjEwMzAwNTQ0
-MDBaMBAxDjAMBgNVBAMMBW90aGVyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
-67XLm7d6lbzAP9QR6XDNGYpCPGp8EhPj3hacbH2/mu7R3C2gk9zHHRFhShenhzF7
-tHYJGmWygjMXqys3dK6htKNkMGIwHQYDVR0OBBYEFLl15/ewm2d0kmdGabx/jo4Y
-I1MsMB8GA1UdIwQYMBaAFLl15/ewm2d0kmdGabx/jo4YI1MsMA8GA1UdEwEB/wQF
-MAMBAf8wDwYDVR0RBAgwBocEfwAAATAKBggqhkjOPQQDAgNJADBGAiEAk2hZMIEb
-QxopSWOYGkBscNzcfTMNjrJKDPEoE6ZtYvECIQCvYMM+chXR3jTi+IWAfSLEqYPM
-/Qm2DA2fi9Z3K8ueSw==
------END CERTIFICATE-----`;
 
 /** A Postgres whose commits wait for a streaming standby, both behind one address, as an operator has them. */
 export interface ReplicatedPostgres extends TestDatabase {

@@ -102,6 +102,18 @@ describe('environment', () => {
     expect(problem).not.toContain('hunter2');
   });
 
+  it.each([
+    ['redis://:hunter2@host?sentinel=main', 'set it to a Redis URL with no other parameters than'],
+    ['redis://:hunter2@host?cacert=/ca.pem', 'let it begin with rediss://'],
+    ['rediss://:hunter2@host?cert=/cert.pem', 'give it both cert and key'],
+    ['redis://:hunter2@host/first', 'let it end with the number of a database'],
+    ['redis://:hunter2@host?family=5', 'set its parameter family to 4 or 6'],
+  ])('says what is wrong with %s', (url, remedy) => {
+    const [problem] = problems({ DATABASE_URL, REDIS_URL: url });
+    expect(problem).toContain(`REDIS_URL is not valid: ${remedy}`);
+    expect(problem).not.toContain('hunter2');
+  });
+
   it('takes every setting with the name of a secret for one', () => {
     const names = SETTING_NAMES.filter((name) => /_(KEY|PASSWORD|SECRET|TOKEN)(_|$)/.test(name));
     expect(names).toContain('POSTGRES_PASSWORD');

@@ -23,6 +23,7 @@ import {
   port,
   publishedKeys,
   pushMode,
+  redisUrl,
   shortFlag,
   signingKey,
   systemKey,
@@ -89,11 +90,6 @@ const postgresUrl = url(
   'set it to a Postgres URL such as postgres://user:password@host:5432/baton',
 );
 
-const redisUrl = url(
-  ['redis:', 'rediss:'],
-  'set it to a Redis URL such as redis://host:6379, or leave it out to use Postgres for messaging',
-);
-
 const publicUrl = url(['http:', 'https:'], 'set it to the http(s) URL that callers use').transform((value) =>
   value.replace(/\/+$/, ''),
 );
@@ -145,7 +141,8 @@ const services = group('Services', {
   ),
   redisUrl: optional(
     redisUrl,
-    'URL of Redis, such as redis://localhost:6379. Carries the queue and the signals between processes. ' +
+    'URL of Redis, such as redis://localhost:6379, or rediss:// for TLS (docs/operating/redis.md). Carries the queue ' +
+      'and the signals between processes. ' +
       'Without it, Postgres does both, at a lower rate. `docker compose` always uses its own.',
     { secret: true },
   ),

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { EGRESS_PATTERN_REMEDY, parseEgressPattern } from './egress-pattern.js';
+import { parseRedisUrl } from './redis-url.js';
 
 // The kinds of values that a setting can have. Each reads text. Its error says what to set instead, and never holds the
 // value, which may be a secret.
@@ -98,6 +99,15 @@ export function url(schemes: readonly string[], remedy: string) {
   const matches = (value: string) => URL.canParse(value) && schemes.includes(new URL(value).protocol);
   return z.string({ error: remedy }).refine(matches, { error: remedy });
 }
+
+/** URL of Redis, with the parameters that parseRedisUrl knows. */
+export const redisUrl = z.string().superRefine((value, context) => {
+  try {
+    parseRedisUrl(value);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: (error as Error).message });
+  }
+});
 
 /** Entries with commas between them. Spaces around an entry and empty entries do not count. */
 const list = z.string().transform((value) =>

@@ -5,7 +5,11 @@ require('../../../test/support/resolve-typescript.js');
 
 require.extensions['.ts'] = (module, file) => {
   const { code } = transformFileSync(file, {
-    jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
+    jsc: {
+      target: 'es2022',
+      parser: { syntax: 'typescript', decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata: true },
+    },
     module: { type: 'commonjs' },
   });
   module._compile(code, file);

@@ -30,12 +30,13 @@ function isExecutable(file: string): boolean {
 
 /**
  * Starts a Redis of our own on a free port of the loopback interface, with its data in `folder`, and waits until
- * it answers. Throws with the end of its log if it does not. `at` brings it back under the URL it had before.
+ * it answers. Throws with the end of its log if it does not. `at` brings it back under the URL it had before, `settings` are
+ * further lines of its configuration.
  */
 export async function startRedis(
   binary: string,
   folder: string,
-  options: { databases?: number; at?: string } = {},
+  options: { databases?: number; at?: string; settings?: readonly string[] } = {},
 ): Promise<RunningRedis> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const pidFile = join(folder, 'process.json');
@@ -56,6 +57,7 @@ export async function startRedis(
     'save ""',
     'maxmemory-policy noeviction',
     `databases ${options.databases ?? 16}`,
+    ...(options.settings ?? []),
   ];
   writeFileSync(configuration, settings.join('\n'), { mode: 0o600 });
 

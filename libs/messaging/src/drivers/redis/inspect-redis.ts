@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { MessagingUnavailableError } from '../../messaging.js';
 import { within, reasonOf } from '../../channels.js';
+import { redisReasonOf, redisServer } from './redis-server.js';
 
 const ANSWER_MS = 5_000;
 
@@ -24,20 +25,22 @@ export interface RedisFacts {
 
 /** Asks a Redis what an operator must know to mend it. It writes one key, for a second. Rejects if it does not answer. */
 export async function inspectRedis(url: string, namespace = 'baton'): Promise<RedisFacts> {
-  const redis = new Redis(url, {
+  const { address, options } = redisServer(url);
+  const redis = new Redis({
+    ...options,
     ...{ lazyConnect: true, connectionName: 'baton-doctor', maxRetriesPerRequest: 0 },
     ...{ connectTimeout: ANSWER_MS, retryStrategy: () => null },
   });
   // Of the connection; the command says only that there is none.
   let reason: unknown;
   redis.on('error', (error: unknown) => (reason = error));
-  const { host, port, path } = redis.options;
-  const address = path ?? `${host}:${port}`;
   try {
     await within(ANSWER_MS, redis.connect(), 'no answer in time');
     return { address, ...(await within(ANSWER_MS, factsOf(redis, namespace), 'no answer in time')) };
   } catch (error) {
-    throw new MessagingUnavailableError(`Redis at ${address} does not answer: ${reasonOf(reason ?? error)}`);
+    throw new MessagingUnavailableError(
+      `Redis at ${address} does not answer: ${redisReasonOf(reason ?? error)}`,
+    );
   } finally {
     redis.disconnect();
   }

@@ -1,7 +1,8 @@
 import type { ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import { within, type QuietLog, reasonOf, ChannelListeners } from '../../channels.js';
+import { within, type QuietLog, ChannelListeners } from '../../channels.js';
 import { MessagingUnavailableError, type Unsubscribe } from '../../messaging.js';
+import { isCertificateRefused, redisReasonOf, type RedisServer } from './redis-server.js';
 
 /** After this time without a due answer the connection counts as dead and is replaced. */
 const SILENCE_MS = 5_000;
@@ -13,9 +14,9 @@ const reconnectDelay = (tries: number): number => Math.min(50 * 2 ** Math.min(tr
  * Options of a consumer's connections: BullMQ wants them to wait for the server without end.
  * @param readMs how long a read of an empty queue lasts; the connection is silent for so long
  */
-export function consumerOptions(url: string, readMs: number): ConnectionOptions {
+export function consumerOptions({ options }: RedisServer, readMs: number): ConnectionOptions {
   return {
-    url,
+    ...options,
     maxRetriesPerRequest: null,
     retryStrategy: reconnectDelay,
     socketTimeout: readMs + SILENCE_MS,
@@ -32,11 +33,12 @@ export class RedisConnection {
   private gathered: Redis['stream'] | undefined;
 
   constructor(
-    url: string,
+    { address, options }: RedisServer,
     private readonly purpose: string,
     private readonly log: QuietLog,
   ) {
-    this.client = new Redis(url, {
+    this.client = new Redis({
+      ...options,
       lazyConnect: true,
       connectionName: `baton-${purpose}`,
       // No command waits for a server that is away, neither before nor after it is sent.
@@ -48,9 +50,8 @@ export class RedisConnection {
       socketTimeout: SILENCE_MS,
       retryStrategy: reconnectDelay,
     });
-    const { host, port, path } = this.client.options;
-    this.address = path ?? `${host}:${port}`;
-    this.client.on('error', (error: unknown) => (this.lastError = error));
+    this.address = address;
+    this.client.on('error', (error: unknown) => this.noteError(error));
     this.client.on('close', () => this.markLost());
     this.client.on('ready', () => this.markFound());
   }
@@ -85,7 +86,7 @@ export class RedisConnection {
 
   /** The error for this; it never contains the password of the URL. */
   away(reason: unknown = this.lastError): Error {
-    const text = reasonOf(reason);
+    const text = redisReasonOf(reason);
     // ioredis's error when the connection is broken and it has not noticed yet.
     const plain = text.startsWith("Stream isn't writeable") ? 'connection lost' : text;
     const answered = reason instanceof Error && reason.name === 'ReplyError';
@@ -112,6 +113,14 @@ export class RedisConnection {
   close(): void {
     this.client.removeAllListeners('close');
     this.client.disconnect();
+  }
+
+  private noteError(error: unknown): void {
+    this.lastError = error;
+    // An operator must act. `markLost` knows no more than that the connection is gone.
+    if (isCertificateRefused(error)) {
+      this.log.warn(`Redis is not available (${this.purpose})`, redisReasonOf(error));
+    }
   }
 
   private markLost(): void {

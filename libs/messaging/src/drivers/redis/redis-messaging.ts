@@ -25,6 +25,7 @@ import { NEWS, type Pace, PushQueue, TickQueue } from '../../queues.js';
 import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
 import { RUNS, RunQueue } from '../../run-queue.js';
 import { RedisChannels, consumerOptions, RedisConnection } from './redis-connection.js';
+import { redisServer } from './redis-server.js';
 
 /** Events travel with their signal up to this size. */
 const SIGNAL_BYTES = 64 * 1024;
@@ -50,7 +51,7 @@ export class RedisMessaging extends Messaging {
   private underWay = 0;
 
   /**
-   * @param url `redis://` or `rediss://`
+   * @param url as in docs/operating/redis.md. Throws if a file that it names can't be read
    * @param namespace prefix of every key and channel
    */
   constructor(
@@ -61,8 +62,9 @@ export class RedisMessaging extends Messaging {
     super();
     this.log = new QuietLog(log);
     this.reconnects = new ReconnectListeners(this.log);
-    this.connection = new RedisConnection(url, 'producer', this.log);
-    this.subscriber = new RedisConnection(url, 'subscriber', this.log);
+    const server = redisServer(url);
+    this.connection = new RedisConnection(server, 'producer', this.log);
+    this.subscriber = new RedisConnection(server, 'subscriber', this.log);
     this.channels = new RedisChannels(this.subscriber, () => this.reconnects.call(), this.log);
     this.rates = new RateCounters(
       (rate) =>
@@ -81,7 +83,7 @@ export class RedisMessaging extends Messaging {
       producer: this.connection.client,
       prefix: namespace,
     };
-    const consumer = (pace: Pace) => consumerOptions(url, pace.drainDelay * 1_000);
+    const consumer = (pace: Pace) => consumerOptions(server, pace.drainDelay * 1_000);
     this.queue = new RunQueue({ ...driver, name: 'runs', consumer: consumer(RUNS) }, this.log);
     this.ticks = new TickQueue({ ...driver, name: 'ticks', consumer: consumer(NEWS) }, this.log);
     this.pushes = new PushQueue({ ...driver, name: 'pushes', consumer: consumer(NEWS) }, this.log);
