@@ -61,6 +61,7 @@ const DECIDED: Readonly<Variables> = {
   REDIS_URL: '',
   MIGRATE_DATABASE_URL: '',
   DATABASE_DIRECT_URL: '',
+  DATABASE_REPLICA_URL: '',
   HOST: '0.0.0.0',
   PORT: '8080',
   MANAGEMENT_HOST: '0.0.0.0',

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { Database } from '../../libs/database/src/index.js';
+import { readGauge } from '../support/gauges.js';
 import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/standby.js';
@@ -20,7 +21,8 @@ describe('Postgres with a standby, over TLS', () => {
   beforeAll(async () => {
     postgres = await startReplicatedPostgres();
     // Postgres carries the queue and the signals as well.
-    stack = await Stack.start({ driver: 'postgres', workers: 2, database: postgres });
+    const env = { DATABASE_REPLICA_URL: postgres.standbyUrl };
+    stack = await Stack.start({ driver: 'postgres', workers: 2, database: postgres, env });
     ({ token } = await stack.createTenant());
   });
   afterAll(() => stack.stop());
@@ -50,6 +52,25 @@ describe('Postgres with a standby, over TLS', () => {
     } finally {
       await database.close();
     }
+  });
+
+  /** Lists until an answer comes from that server. */
+  async function listBy(server: 'replica' | 'primary'): Promise<string[]> {
+    const counted = (): Promise<number> =>
+      readGauge(stack.apis[0]!.managementUrl, `baton_list_reads_total{server="${server}"}`);
+    const before = await counted();
+    for (;;) {
+      const answer = await new RawCaller(stack.url(0), token).call('ListTasks', {});
+      const tasks = (answer.result?.tasks ?? []) as { id: string }[];
+      if ((await counted()) > before) return tasks.map(({ id }) => id);
+    }
+  }
+
+  it('is asked for lists at the standby', async () => {
+    const caller = new RawCaller(stack.url(0), token);
+    const { id } = (await caller.call('SendMessage', sendParams('hello'))).result!.task as { id: string };
+    let listed: string[] = [];
+    while (!listed.includes(id)) listed = await listBy('replica');
   });
 
   it('loses, doubles and reorders nothing when the primary dies and the standby is promoted', async () => {
@@ -107,6 +128,8 @@ describe('Postgres with a standby, over TLS', () => {
       expect([frames[0]?.id, increasing(frames), completes(frames.at(-1))]).toEqual([1, true, true]);
       expect(textsOf(frames)).toEqual(Array(CHUNKS).fill(`task ${n}`));
     }
+    // The standby is the primary now, and no standby.
+    expect(await listBy('primary')).not.toEqual([]);
     // Each message is one task, and each task ends.
     expect(new Set(sent).size).toBe(sent.length);
     for (const id of sent) {

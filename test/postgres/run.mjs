@@ -9,8 +9,11 @@ const RUNS = [
   ['e2e', 'test/e2e/(backup|oldest-postgres|pgbouncer|recovery|retention|unmigrated)'],
 ];
 
-/** What a release lacks. Postgres 14 cannot be asked at once what a session has read, so nothing can be said of plans. */
-const LEFT_OUT = { 14: 'connection/plans' };
+/**
+ * What does not hold on a release. Before 17, Postgres keeps the plan of a small table until ANALYZE has seen it grow
+ * (docs/operating/postgres.md), and 14 cannot be asked at once what a session has read.
+ */
+const LEFT_OUT = { 14: 'connection/plans', 15: 'connection/plans', 16: 'connection/plans' };
 
 const [release, ...more] = process.argv.slice(2);
 if (!(release in RELEASES)) {

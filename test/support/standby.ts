@@ -15,6 +15,8 @@ import { CHEAP_LOGINS, programs, startTestPostgres } from './postgres.js';
 
 /** A Postgres whose commits wait for a streaming standby, both behind one address, as an operator has them. */
 export interface ReplicatedPostgres extends TestDatabase {
+  /** The standby itself, past the address. */
+  standbyUrl: string;
   /** A CA that has not signed the certificate of these servers. */
   otherCaFile: string;
   /** Ends the primary as a power cut does. */
@@ -22,9 +24,13 @@ export interface ReplicatedPostgres extends TestDatabase {
   /** Has the address lead to the standby, which is read-only until it is promoted. */
   leadToStandby(): void;
   promoteStandby(): void;
+  /** Ends the standby, and starts it again under its URL. */
+  stopStandby(): Promise<void>;
+  restartStandby(): Promise<void>;
 }
 
-export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
+/** @param isSynchronous whether commits wait for the standby. The role `baton` may pause what the standby replays. */
+export async function startReplicatedPostgres({ isSynchronous = true } = {}): Promise<ReplicatedPostgres> {
   const root = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
   chmodSync(root, 0o711);
   const [first, second] = [join(root, 'first'), join(root, 'second')];
@@ -40,10 +46,12 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const state = readableFolder(first, account);
   const { postgres } = postgresBinaries(account, state, programs);
   const data = join(state, 'data');
-  execFileSync(postgres, ['--single', '-D', data, 'postgres'], {
+  execFileSync(postgres, ['--single', '-D', data, 'baton'], {
     ...ids,
     cwd: '/',
-    input: 'ALTER ROLE baton REPLICATION\n',
+    input:
+      'ALTER ROLE baton REPLICATION\n' +
+      'GRANT EXECUTE ON FUNCTION pg_wal_replay_pause(), pg_wal_replay_resume() TO baton\n',
     stdio: ['pipe', 'ignore', 'ignore'],
   });
   appendFileSync(join(data, 'pg_hba.conf'), 'host replication baton 127.0.0.1/32 scram-sha-256\n');
@@ -62,25 +70,25 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
 
   const secured = { ...settings, ssl: 'on' };
   const primary = await startTestPostgres(first, {
-    settings: { ...secured, synchronous_standby_names: '*' },
+    settings: { ...secured, synchronous_standby_names: isSynchronous ? '*' : '' },
     at: plain.url,
   });
   const { username, password, port } = new URL(plain.url);
   const standbyData = join(second, 'data');
   put(join(standbyData, 'standby.signal'), '');
-  const standby = await startTestPostgres(second, {
-    settings: {
-      ...secured,
-      primary_conninfo: `host=127.0.0.1 port=${port} user=${username} password=${password} sslmode=disable`,
-    },
-  });
+  const following = {
+    ...secured,
+    primary_conninfo: `host=127.0.0.1 port=${port} user=${username} password=${password} sslmode=disable`,
+  };
+  let standby = await startTestPostgres(second, { settings: following });
+  const standbyUrl = standby.url;
   const address = await TcpProxy.start(Number(port));
   const url = new URL(address.through(plain.url));
   url.searchParams.set('sslmode', 'verify-full');
   url.searchParams.set('sslrootcert', caFile);
   return {
     url: url.toString(),
-    otherCaFile,
+    ...{ standbyUrl, otherCaFile },
     crashPrimary: async () => {
       primary.process.kill();
       await primary.process.exited;
@@ -92,6 +100,10 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
         cwd: '/',
         stdio: 'ignore',
       }),
+    stopStandby: () => standby.process.stop(5000),
+    restartStandby: async () => {
+      standby = await startTestPostgres(second, { settings: following, at: standbyUrl });
+    },
     drop: async () => {
       address.close();
       await Promise.all([standby.process.stop(5000), primary.process.stop(5000)]);

@@ -120,6 +120,17 @@ const services = group('Services', {
       'one transaction, such as PgBouncer (docs/operating/postgres.md).',
     { secret: true },
   ),
+  databaseReplicaUrl: optional(
+    postgresUrl,
+    'URL of a streaming standby of the same database. Lists, usage and the audit log are read there while it keeps up ' +
+      '(docs/operating/postgres.md).',
+    { secret: true },
+  ),
+  databaseReplicaMaxLagMs: setting(
+    integer(100, 3_600_000),
+    2_000,
+    'How far the standby of DATABASE_REPLICA_URL may be behind, in ms. If it is further behind, DATABASE_URL serves.',
+  ),
   databaseSystemKey: optional(
     systemKey,
     'Key that a process shows the database before it works across tenants: base64 of 32 bytes (`openssl ' +

@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { gauge, Logger, Metrics } from '@baton/telemetry';
+import { counter, gauge, Logger, Metrics } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 import { AgentStore } from './catalog/agent.store.js';
@@ -19,6 +19,7 @@ import { PushConfigStore } from './push/push-config.store.js';
 import { RetentionStore } from './retention/retention.store.js';
 import { DeadPushStore } from './push/dead-push.store.js';
 import { PushDeliveryStore } from './push/push-delivery.store.js';
+import { ReadReplica } from './connection/read-replica.js';
 import { RowSecurityError } from './connection/row-security.js';
 import { RunStore } from './runs/run.store.js';
 import { ScheduleStore } from './schedules/schedule.store.js';
@@ -63,22 +64,54 @@ const CONNECTIONS = gauge('baton_database_connections', 'Connections of this pro
   'state',
 ]);
 
+const LIST_READS = counter(
+  'baton_list_reads_total',
+  'Reads that a standby may answer (DATABASE_REPLICA_URL), by the server that has answered',
+  ['server'],
+  [{ server: 'replica' }, { server: 'primary' }],
+);
+
+/** The database of the process, with its replica if one is set. */
+function openDatabase(environment: Environment, logger: Logger, metrics: Metrics): Database {
+  const { databaseReplicaUrl, databaseReplicaMaxLagMs: maxLagMs } = environment;
+  const options = {
+    systemKey: environment.databaseSystemKey,
+    poolSize: environment.databasePoolSize,
+    isPooled: environment.isDatabasePooled,
+    allowRlsBypass: environment.allowRlsBypass,
+  };
+  const onAudit = environment.auditStdout ? printAuditRecord : undefined;
+  if (databaseReplicaUrl === undefined) {
+    return new Database({ ...options, url: environment.databaseUrl, onAudit });
+  }
+  const reads = metrics.of(LIST_READS);
+  const onChange = (reason: string | undefined): void =>
+    reason === undefined
+      ? logger.info('the replica of Postgres serves lists')
+      : logger.warn('the primary serves lists: the replica of Postgres cannot', { reason });
+  return new Database({
+    ...options,
+    ...{ url: environment.databaseUrl, onAudit },
+    replica: (primary) =>
+      new ReadReplica({
+        ...{ primary, maxLagMs, onChange },
+        standby: new Database({ ...options, url: databaseReplicaUrl, timeouts: REPLICA_TIMEOUTS }),
+        onRead: (server) => reads.inc({ server }),
+      }),
+  });
+}
+
+/** Short: the primary answers as well. */
+const REPLICA_TIMEOUTS = { connectMs: 2_000, statementMs: 8_000, answerMs: 10_000 };
+
 /** The stores of a process and their connections. The connections are closed last. */
 @Global()
 @Module({
   providers: [
     {
       provide: Database,
-      useFactory: (environment: Environment) =>
-        new Database({
-          url: environment.databaseUrl,
-          systemKey: environment.databaseSystemKey,
-          poolSize: environment.databasePoolSize,
-          isPooled: environment.isDatabasePooled,
-          allowRlsBypass: environment.allowRlsBypass,
-          onAudit: environment.auditStdout ? printAuditRecord : undefined,
-        }),
-      inject: [Environment],
+      useFactory: openDatabase,
+      inject: [Environment, Logger, Metrics],
     },
     {
       provide: CatalogClient,

@@ -14,6 +14,7 @@ import {
   checkMasterKey,
   checkNode,
   checkRedis,
+  checkReplica,
   fault,
   ok,
   sentence,
@@ -65,12 +66,13 @@ async function allChecks(source: Cli['source']): Promise<Check[]> {
     if (error instanceof EnvironmentError) return [...checks, notAsked('The settings above are not valid')];
     return [...checks, notAsked(explain(error).sentence)];
   }
-  const [ofDatabase, ofRedis, disk] = await Promise.all([
+  const [ofDatabase, ofReplica, ofRedis, disk] = await Promise.all([
     databaseChecks(environment),
+    replicaChecks(environment),
     redisChecks(environment),
     diskCheck('Disk', source.BATON_HOME ?? '.baton'),
   ]);
-  return [...checks, ...ofDatabase, ...ofRedis, ...disk];
+  return [...checks, ...ofDatabase, ...ofReplica, ...ofRedis, ...disk];
 }
 
 const notAsked = (found: string): Check =>
@@ -108,6 +110,17 @@ async function databaseChecks(environment: Environment): Promise<Check[]> {
         'Start Postgres, correct DATABASE_URL, and look at the firewall and at pg_hba.conf.',
       ),
     ];
+  }
+}
+
+async function replicaChecks(environment: Environment): Promise<Check[]> {
+  if (environment.databaseReplicaUrl === undefined) return [];
+  try {
+    const facts = await inspectDatabase(environment.databaseReplicaUrl, environment.databaseSystemKey);
+    return [checkReplica(facts, environment)];
+  } catch (error) {
+    const remedy = 'Start the standby, or correct DATABASE_REPLICA_URL. Until then the primary serves lists.';
+    return [warning('Replica', explain(error).sentence, remedy)];
   }
 }
 

@@ -9,6 +9,7 @@ import {
   checkMasterKey,
   checkNode,
   checkRedis,
+  checkReplica,
 } from './checks.js';
 
 const GIB = 2 ** 30;
@@ -37,6 +38,24 @@ const wrong = (checks: readonly Check[]): string[] =>
 const ofDatabase = (changes: Partial<DatabaseFacts>, settings: Partial<Environment> = {}) =>
   wrong(checkDatabase({ ...facts, ...changes }, Object.assign({}, environment, settings)));
 const ofRedis = (changes: Partial<RedisFacts>) => wrong(checkRedis({ ...redis, ...changes }));
+
+describe('the check of a replica', () => {
+  const ofReplica = (changes: Partial<DatabaseFacts>) =>
+    wrong([checkReplica({ ...facts, isReadOnly: true, ...changes }, environment)]);
+
+  it('finds nothing wrong with a standby', () => {
+    expect(ofReplica({})).toEqual([]);
+  });
+
+  it('names a server that is none, and one that isolates no tenants', () => {
+    expect(ofReplica({ isReadOnly: false })).toEqual([
+      expect.stringMatching(/^warning Replica: Let DATABASE_REPLICA_URL name a streaming standby/),
+    ]);
+    expect(ofReplica({ rowSecurity: 'Row-level security does not bind: ENABLE it.' })).toEqual([
+      'fault Replica: ENABLE it.',
+    ]);
+  });
+});
 
 describe('the checks of a database', () => {
   it('find nothing wrong with a good one', () => {

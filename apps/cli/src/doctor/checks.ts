@@ -72,6 +72,22 @@ function checkPostgres({ version, versionNumber, host, database, isReadOnly, byt
   );
 }
 
+/** The standby of DATABASE_REPLICA_URL. */
+export function checkReplica(facts: DatabaseFacts, environment: Environment): Check {
+  const name = 'Replica';
+  const { version, host, isReadOnly } = facts;
+  const found = `${version} at ${host}`;
+  if (!isReadOnly) {
+    return warning(
+      name,
+      `${found} is no standby, so the primary serves lists`,
+      'Let DATABASE_REPLICA_URL name a streaming standby, or remove it (docs/operating/postgres.md).',
+    );
+  }
+  const security = checkRowSecurity(facts, environment);
+  return security.status === 'fault' ? { ...security, name } : ok(name, `${found} is a standby`);
+}
+
 function checkRole({ role, ownsTables, refusedTables }: DatabaseFacts): Check {
   const name = 'Role';
   if (refusedTables.length > 0) {

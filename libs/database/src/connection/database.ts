@@ -43,7 +43,12 @@ export interface DatabaseOptions {
   allowRlsBypass?: boolean;
   timeouts?: DatabaseTimeouts;
   onAudit?: AuditListener | undefined;
+  /** Makes what answers `lists`: see there. */
+  replica?: ((primary: Database) => Reads & { close(): Promise<void> }) | undefined;
 }
+
+/** Statements of one tenant, under its row-level security. */
+export type Reads = Pick<Database, 'tenantQuery' | 'tenantQueries'>;
 
 /** In milliseconds. */
 interface DatabaseTimeouts {
@@ -74,6 +79,10 @@ export interface Transaction {
   record(record: NewAuditRecord): Promise<void>;
 }
 
+/** SQL of what a database and its standbys have in common, and no other database has. */
+export const DATABASE_IDENTITY = `(SELECT system_identifier::text FROM pg_control_system()) || '/' ||
+  (SELECT oid::text FROM pg_database WHERE datname = current_database())`;
+const LOG_POSITION = `SELECT pg_current_wal_lsn()::text AS position, ${DATABASE_IDENTITY} AS identity`;
 const MIGRATIONS_EXIST: Statement = { text: `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found` };
 const APPLIED_MIGRATIONS: Statement = {
   text: 'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
@@ -108,6 +117,12 @@ const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, ans
  * A lost connection rejects with `DatabaseUnavailableError`; see `isTransient`.
  */
 export class Database {
+  /**
+   * For lists, history and sums, which may be a little old. A read that must show what its caller has just done, or that
+   * decides what is written, asks the database itself. This is the database itself, too, if it has no replica.
+   */
+  readonly lists: Reads;
+  private readonly replica: { close(): Promise<void> } | undefined;
   private readonly pool: Pool;
   private isBound: boolean;
   private readonly onAudit: AuditListener | undefined;
@@ -122,6 +137,9 @@ export class Database {
     this.settings = isPooled ? settingsOf(timeouts) : undefined;
     this.systemKey = systemKey;
     this.onAudit = onAudit;
+    const replica = options.replica?.(this);
+    this.replica = replica;
+    this.lists = replica ?? this;
     this.pool = new Pool({
       ...(isPooled
         ? { connectionString: url }
@@ -182,6 +200,13 @@ export class Database {
     await this.pool.query('SELECT 1').catch(rethrowPlain);
   }
 
+  /** The end of the log of writes, which has everything that was committed before. Rejects at a standby. */
+  async logPosition(): Promise<{ position: string; identity: string }> {
+    type Row = { position: string; identity: string };
+    const { rows } = await this.pool.query<Row>(LOG_POSITION).catch(rethrowPlain);
+    return rows[0] ?? { position: '', identity: '' };
+  }
+
   /** Names of the migrations that this version of the code needs and the database does not have. */
   async pendingMigrations(): Promise<string[]> {
     const [exists] = await this.systemQuery<{ found: boolean }>(MIGRATIONS_EXIST, []);
@@ -198,7 +223,7 @@ export class Database {
 
   /** Close every connection once it is idle. */
   async close(): Promise<void> {
-    if (!this.pool.ending) await this.pool.end();
+    await Promise.all([this.pool.ending ? undefined : this.pool.end(), this.replica?.close()]);
   }
 
   /** Once is enough: every connection has the same role. */

@@ -316,6 +316,8 @@ export interface TaskFilter {
   includeArtifacts: boolean;
   /** True: do not count the total. */
   uncounted?: boolean;
+  /** True: a replica may answer, as `Database.lists` says. */
+  mayLag?: boolean;
   /** Grants memory for large tasks; unset = none. */
   memory?: ReadMemory | undefined;
 }

@@ -178,7 +178,8 @@ export class TaskStore {
   async list(filter: TaskFilter): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
     const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
     const count = filter.uncounted ? [] : [countStatement(filter)];
-    const [rows = [], [counted] = []] = await this.database.tenantQueries(filter.tenantId, [page, ...count]);
+    const reads = filter.mayLag ? this.database.lists : this.database;
+    const [rows = [], [counted] = []] = await reads.tenantQueries(filter.tenantId, [page, ...count]);
     const { pageSize } = filter;
     const tasks = await this.readAll(rows.slice(0, pageSize) as TaskRow[], filter);
     const { total = null } = (counted ?? {}) as { total?: number | null };
@@ -205,7 +206,7 @@ export class TaskStore {
       const size = Math.min(SEARCH_SLICE, maxSearched - searched);
       const [statement, values] = searchStatement({ ...filter, after: next }, text, size);
       type SearchRow = { status_at: Date; id: string; matches: boolean };
-      const rows = await this.database.tenantQuery<SearchRow>(tenantId, statement, values);
+      const rows = await this.database.lists.tenantQuery<SearchRow>(tenantId, statement, values);
       for (const { status_at: statusAt, id, matches } of rows) {
         searched += 1;
         next = { statusAt, taskId: id };
@@ -220,7 +221,7 @@ export class TaskStore {
 
   private async readFound(tenantId: string, ids: readonly string[]): Promise<StoredTask[]> {
     const [statement, values] = foundStatement(tenantId, ids);
-    const rows = await this.database.tenantQuery<TaskRow>(tenantId, statement, values);
+    const rows = await this.database.lists.tenantQuery<TaskRow>(tenantId, statement, values);
     return this.readAll(rows, { tenantId, historyLength: 0 });
   }
 
@@ -236,7 +237,7 @@ export class TaskStore {
   ): Promise<{ tasks: number; cursor?: CountCursor }> {
     const [statement, values] = countSliceStatement(filter, cursor, limit);
     type SliceRow = { tasks: number; status_at: string; id: string };
-    const [row] = await this.database.tenantQuery<SliceRow>(filter.tenantId, statement, values);
+    const [row] = await this.database.lists.tenantQuery<SliceRow>(filter.tenantId, statement, values);
     const tasks = row?.tasks ?? 0;
     if (row && tasks === limit) {
       return { tasks, cursor: { state: cursor.state, after: { statusAt: row.status_at, taskId: row.id } } };

@@ -54,7 +54,7 @@ export class AuditStore {
     const rows =
       tenantId === undefined
         ? await this.database.systemQuery<AuditRow>(LIST_ALL, values)
-        : await this.database.tenantQuery<AuditRow>(tenantId, LIST, values);
+        : await this.database.lists.tenantQuery<AuditRow>(tenantId, LIST, values);
     return rows.map(auditRecordOf);
   }
 }

@@ -226,7 +226,7 @@ export class UsageHoursStore {
     const values = [tenantId, since, until, most, agentId, agentIds, ...owner];
     // One row without sums says that there are none.
     type Row = { live: number; key: string | null } & Omit<UsageSums, 'key'> & QueryResultRow;
-    const rows = await this.database.tenantQuery<Row>(tenantId, reportStatement(by), values);
+    const rows = await this.database.lists.tenantQuery<Row>(tenantId, reportStatement(by), values);
     const [first] = rows;
     const isWhole = (first?.live ?? 0) <= most && rows.length <= MAX_ROWS;
     const sums = rows

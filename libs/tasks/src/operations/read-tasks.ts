@@ -49,6 +49,7 @@ export class ReadOperations {
     const { tasks, total, more } = await this.tasks.list({
       ...listed,
       uncounted: known !== undefined,
+      mayLag: true,
       pageSize,
       after: request.pageToken ? decodePageToken(request.pageToken) : undefined,
       historyLength: request.historyLength,

@@ -67,7 +67,7 @@ export class RequestListing {
     filter: RequestFilter = {},
   ): Promise<{ tasks: StoredTask[]; more: boolean }> {
     const { limit, after } = page;
-    const shown = { historyLength: 0, includeArtifacts: false, uncounted: true };
+    const shown = { historyLength: 0, includeArtifacts: false, uncounted: true, mayLag: true };
     return this.tasks.list({ ...seenBy(caller), ...filter, pageSize: limit, after, ...shown });
   }
 
