@@ -1,6 +1,8 @@
 import fc from 'fast-check';
+import { once } from 'node:events';
+import { MessageChannel } from 'node:worker_threads';
 import { OUTCOMES, type TaskSignal } from './messaging.js';
-import { decodeSignal, encodeSignal, SignalDecoder } from './channels.js';
+import { decodeSignal, encodeSignal, SignalDecoder, within } from './channels.js';
 
 const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json });
 
@@ -65,4 +67,27 @@ describe('a task signal on the wire', () => {
       expect(() => decodeSignal(text)).toThrow();
     },
   );
+});
+
+describe('a time limit', () => {
+  it('ends what takes longer', async () => {
+    await expect(within(5, new Promise(() => undefined), 'no answer in time')).rejects.toThrow(
+      'no answer in time',
+    );
+  });
+
+  it('takes an answer that came in time, if this process was too busy to read it', async () => {
+    const { port1, port2 } = new MessageChannel();
+    try {
+      const message = once(port1, 'message');
+      // From here Node.js goes on with timers.
+      await new Promise(setImmediate);
+      const answer = within(5, message, 'no answer in time');
+      port2.postMessage('here');
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+      expect(await answer).toEqual(['here']);
+    } finally {
+      port1.close();
+    }
+  });
 });

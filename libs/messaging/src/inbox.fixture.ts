@@ -36,7 +36,9 @@ export class Inbox<T> {
  */
 export async function inTime<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = new AbortController();
-  const timer = delay(ms, undefined, { signal: late.signal }).then(() => {
+  const timer = delay(ms, undefined, { signal: late.signal }).then(async () => {
+    // Timers that fire together with this one have their say first.
+    await new Promise(setImmediate);
     throw new Error(`Not done within ${ms} ms`);
   });
   timer.catch(() => undefined);
