@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Configuration } from 'oidc-provider';
+import { KEEPS_CONNECTIONS } from './server-options.js';
 
 /** What its users ask for access to: `resource` (RFC 8707). */
 export const RESOURCE = 'urn:test:baton';
@@ -49,7 +50,7 @@ export class OpenIdProvider {
 
   /** Listens, again at the port that it had. */
   async listen(): Promise<void> {
-    const server = createServer((request, response) => {
+    const server = createServer(KEEPS_CONNECTIONS, (request, response) => {
       this.asked.push(request.url ?? '');
       this.handler?.(request, response);
     });

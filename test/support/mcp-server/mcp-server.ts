@@ -9,6 +9,7 @@ import { EventEmitter, once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ReceivedCall, ScriptedTool } from './script.js';
+import { KEEPS_CONNECTIONS } from '../server-options.js';
 
 export interface McpServerOptions {
   tools: ScriptedTool[];
@@ -53,7 +54,7 @@ export class TestMcpServer {
 
   /** Listen; after `stop` on the same port again. */
   async start(): Promise<this> {
-    const listener = http.createServer((request, response) => {
+    const listener = http.createServer(KEEPS_CONNECTIONS, (request, response) => {
       this.answer(request, response).catch((error: unknown) => response.destroy(error as Error));
     });
     this.listener = listener;

@@ -7,6 +7,7 @@ import { google } from './google.js';
 import { openaiChat } from './openai-chat.js';
 import { openaiResponses } from './openai-responses.js';
 import type { Dialect, ModelRequest, ProviderEvent, Reply } from './reply.js';
+import { KEEPS_CONNECTIONS } from '../server-options.js';
 
 export type { ModelRequest, Reply } from './reply.js';
 
@@ -48,7 +49,7 @@ export class ModelProvider {
 
   /** @param key the key that callers must show; unset: none is asked for */
   static async start({ port = 0, key }: { port?: number; key?: string } = {}): Promise<ModelProvider> {
-    const server = http.createServer();
+    const server = http.createServer(KEEPS_CONNECTIONS);
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
     return new ModelProvider(server, key);

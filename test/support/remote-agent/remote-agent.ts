@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { handleRest, methodOf } from './rest-handler.js';
 import { ScriptedExecutor, text } from './scripted-executor.js';
 import { Disk, SurvivingTasks } from './surviving-tasks.js';
+import { KEEPS_CONNECTIONS } from '../server-options.js';
 
 const LISTEN_TRIES = 50;
 
@@ -57,7 +58,7 @@ export class RemoteAgent {
   private constructor(private readonly options: RemoteAgentOptions) {
     this.disk = options.disk ?? new Disk();
     this.store = new SurvivingTasks(this.disk);
-    this.http = createServer((request, response) => {
+    this.http = createServer(KEEPS_CONNECTIONS, (request, response) => {
       this.answer(request, response).catch(() => response.destroy());
     });
   }

@@ -3,6 +3,7 @@ import { openStores, sql, type Stores } from '../stores.fixture.js';
 import { MAX_COUNTED, QueueStore, READ_QUEUE, type RunClass, type RunsOfClass } from './queue.store.js';
 
 const FLOOD = 100_000;
+const SLICE = 10_000;
 const MINUTE_S = 60;
 
 let stores: Stores;
@@ -25,13 +26,17 @@ async function fill(slug: string, runs: number, ageSeconds: number, columns: obj
     ...{ state: `'queued'`, enqueued_at: 'NULL', not_before: 'NULL' },
     ...columns,
   };
-  await sql(
-    stores,
-    `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, enqueued_at, not_before, created_at)
-     SELECT t.id, gen_random_uuid(), gen_random_uuid(), ${state}, 1, ${enqueued_at}, ${not_before},
-       now() - interval '1 second' * (${ageSeconds} + i) FROM tenants t, generate_series(0, ${runs - 1}) i
-     WHERE t.slug = '${slug}'`,
-  );
+  // In slices: a statement has 15 seconds.
+  for (let first = 0; first < runs; first += SLICE) {
+    const last = Math.min(first + SLICE, runs) - 1;
+    await sql(
+      stores,
+      `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, enqueued_at, not_before, created_at)
+       SELECT t.id, gen_random_uuid(), gen_random_uuid(), ${state}, 1, ${enqueued_at}, ${not_before},
+         now() - interval '1 second' * (${ageSeconds} + i) FROM tenants t, generate_series(${first}, ${last}) i
+       WHERE t.slug = '${slug}'`,
+    );
+  }
   return tenantId;
 }
 

@@ -13,7 +13,13 @@ describe('MCP tools of a command', () => {
   beforeEach(() => {
     bench.stdioAllow = `NOTES_TOKEN= ${process.execPath} ${STDIO_SERVER}`;
   });
-  const notes = { name: 'notes', command: process.execPath, args: [STDIO_SERVER, 'extra'] };
+  const notes = {
+    name: 'notes',
+    command: process.execPath,
+    args: [STDIO_SERVER, 'extra'],
+    // A process starts slowly where the CPU is scarce.
+    connectTimeout: '5m',
+  };
   const answer = async (opened: OpenTools, name: string): Promise<unknown> =>
     JSON.parse(String((await call(opened, name)).content));
 
