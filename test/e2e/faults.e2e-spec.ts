@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import { Client } from 'pg';
 import type { BatonProcess } from '../support/baton-process.js';
 import { DRIVERS } from '../support/index.js';
@@ -125,6 +126,41 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
       for await (const frame of caller.stream('SubscribeToTask', { id }, 0)) frames.push(frame);
       expect(completes(frames.at(-1))).toBe(true);
       expect(textsOf(frames)).toEqual(['kept']);
+    });
+
+    it('accepts tasks while Redis is full, lets streams go on, and runs the tasks when it has room', async () => {
+      const administrator = new Redis(stack.redis!.url);
+      const ids: string[] = [];
+      const all = await followAll(
+        () => stack.url(0),
+        async () => {
+          await administrator.config('SET', 'maxmemory', '1');
+          for (const n of [1, 2, 3]) {
+            const params = { ...sendParams(`kept ${n}`), configuration: { returnImmediately: true } };
+            ids.push((await caller.call('SendMessage', params)).result!.task.id as string);
+          }
+          const readiness = async () =>
+            (await (await fetch(`${stack.apis[0]!.managementUrl}/readyz`)).json()) as Record<string, unknown>;
+          let report = await readiness();
+          // An answer is kept for a second.
+          while (!JSON.stringify(report).includes('OOM')) report = await readiness();
+          expect(report).toMatchObject({
+            ready: true,
+            warnings: [expect.stringMatching(/^messaging \(redis\) refuses to write \(OOM .+wait$/)],
+          });
+        },
+      );
+      // The streams end without any room.
+      expectWhole(all);
+      const states = await Promise.all(ids.map(async (id) => (await caller.call('GetTask', { id })).result));
+      expect(states.map((task) => task?.status.state)).toEqual(ids.map(() => 'TASK_STATE_SUBMITTED'));
+      await administrator.config('SET', 'maxmemory', '0');
+      administrator.disconnect();
+      for (const [n, id] of ids.entries()) {
+        const frames: Frame[] = [];
+        for await (const frame of caller.stream('SubscribeToTask', { id }, 0)) frames.push(frame);
+        expect([completes(frames.at(-1)), textsOf(frames)]).toEqual([true, [`kept ${n + 1}`]]);
+      }
     });
   }
 });

@@ -149,6 +149,8 @@ export abstract class Messaging {
   abstract onReconnect(listener: () => void): Unsubscribe;
   /** Rejects with a plain reason if the server does not answer. */
   abstract ping(): Promise<void>;
+  /** Why the server answers and yet refuses to write, such as while it is full. Undefined: it writes, or is away. */
+  abstract refusal(): Promise<string | undefined>;
   /** Runs on the queue: waiting, and those that a worker has and that are not yet claimed. */
   abstract queueDepth(): Promise<{ waiting: number; active: number }>;
   /**

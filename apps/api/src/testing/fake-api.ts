@@ -343,6 +343,7 @@ function fakesModule({
       useValue: {
         driver: 'postgres',
         ping: () => messaging.ping(),
+        refusal: async () => undefined,
         spend: (...spent: Parameters<Messaging['spend']>) => messaging.spend(...spent),
         subscribeControl: async (listener: (message: ControlMessage) => void) => {
           listeners.add(listener);

@@ -130,6 +130,11 @@ describe('the checks of Redis', () => {
       { writes: 'READONLY You can’t write' },
       /^fault Redis writes: Let REDIS_URL name the primary/,
     ],
+    [
+      'is full',
+      { writes: "OOM command not allowed when used memory > 'maxmemory'." },
+      /^fault Redis writes: Raise maxmemory/,
+    ],
     ['could not save', { isSaving: false }, /^warning Redis disk: Look at the log of Redis/],
     ['lives in the future', { clockOffsetMs: 90_000 }, /^fault Clock of Redis: Let NTP/],
   ])('find that it %s', (_, changes, line) => {

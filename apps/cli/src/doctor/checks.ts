@@ -190,7 +190,9 @@ export function checkRedis(facts: RedisFacts): Check[] {
       : fault(
           'Redis writes',
           `are refused: ${writes}`,
-          'Let REDIS_URL name the primary, mend what Redis says, or give its user the rights to write.',
+          /OOM/.test(writes)
+            ? 'Raise maxmemory, or remove what is not of Baton. Tasks are accepted and wait meanwhile.'
+            : 'Let REDIS_URL name the primary, mend what Redis says, or give its user the rights to write.',
         ),
     checkPolicy(policy, memory),
     isSaving

@@ -55,6 +55,7 @@ export class PlatformReadiness {
       Promise.all(Object.entries(probes).map(async ([name, probe]) => [name, await check(probe)] as const)),
       // Without Postgres the warning fails; the check of Postgres reports it.
       check(async () => warnings.push(...(await this.workersWarning()))),
+      check(async () => warnings.push(...(await this.refusalWarning()))),
     ]);
     const ready = outcomes.every(([, text]) => text === 'ok');
     return { ready, checks: Object.fromEntries(outcomes), warnings: [...warnings] };
@@ -65,6 +66,13 @@ export class PlatformReadiness {
     if (liveWorkers > 0) return [];
     const age = oldestWaitingSeconds > 0 ? `; the oldest for ${oldestWaitingSeconds.toFixed(0)} s` : '';
     return [`no worker is alive: tasks are accepted and wait${age}`];
+  }
+
+  private async refusalWarning(): Promise<string[]> {
+    const reason = await this.messaging.refusal();
+    return reason === undefined
+      ? []
+      : [`messaging (${this.messaging.driver}) refuses to write (${reason}): tasks are accepted and wait`];
   }
 
   private async assertMigrated(): Promise<void> {

@@ -179,6 +179,11 @@ export class PostgresMessaging extends Messaging {
     return this.reconnects.add(listener);
   }
 
+  /** The process itself has no use for a Postgres that refuses to write: the check of Postgres says so. */
+  override refusal(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
   override async ping(): Promise<void> {
     if (!this.listener.connected) throw this.away('no connection for notifications');
     await this.ask(READ_MS, () => this.connection.pool.query('SELECT 1'));

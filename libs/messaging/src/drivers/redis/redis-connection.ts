@@ -74,6 +74,15 @@ export class RedisConnection {
     await this.ask(PING_MS, () => this.client.ping());
   }
 
+  /** Why the server refuses to write this key. Undefined: it writes it, for a second, or it is away. */
+  async refusal(key: string): Promise<string | undefined> {
+    if (!this.connected) return undefined;
+    return within(PING_MS, this.client.set(key, '1', 'PX', 1_000), 'no answer in time').then(
+      () => undefined,
+      (error: unknown) => (isReply(error) ? redisReasonOf(error) : undefined),
+    );
+  }
+
   /** What the command answers; rejects with a plain reason if it does not within `ms`, at once if nobody is there. */
   async ask<T>(ms: number, command: () => Promise<T>): Promise<T> {
     if (!this.connected) throw this.away();
@@ -89,9 +98,8 @@ export class RedisConnection {
     const text = redisReasonOf(reason);
     // ioredis's error when the connection is broken and it has not noticed yet.
     const plain = text.startsWith("Stream isn't writeable") ? 'connection lost' : text;
-    const answered = reason instanceof Error && reason.name === 'ReplyError';
     return new MessagingUnavailableError(
-      `Redis at ${this.address} ${answered ? 'answers' : 'does not answer'}: ${plain}`,
+      `Redis at ${this.address} ${isReply(reason) ? 'answers' : 'does not answer'}: ${plain}`,
     );
   }
 
@@ -135,6 +143,9 @@ export class RedisConnection {
     this.lastError = 'connection lost';
   }
 }
+
+/** Whether the server has answered, with an error. */
+const isReply = (error: unknown): boolean => error instanceof Error && error.name === 'ReplyError';
 
 const BATCH = 1_000;
 const HEARTBEAT_MS = 5_000;

@@ -166,6 +166,10 @@ export class RedisMessaging extends Messaging {
     return this.connection.ping();
   }
 
+  override refusal(): Promise<string | undefined> {
+    return this.connection.refusal(`${this.namespace}:writable`);
+  }
+
   override queueDepth(): Promise<{ waiting: number; active: number }> {
     return this.connection.ask(READ_MS, () => this.queue.depth());
   }
