@@ -247,6 +247,15 @@ describeConsole('tasks in the console', () => {
     await baton.expectAccessible(page);
   });
 
+  it('show when each event was stored, pieces of artifacts included', async () => {
+    const page = await openTask(await send('with times'));
+    const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
+    await events.filter({ hasText: 'Artifact: ' }).first().getByRole('time').waitFor();
+    await page.getByText('The task has ended.').waitFor();
+    await events.last().getByRole('time').waitFor();
+    expect(await events.count()).toBe(await events.getByRole('time').count());
+  });
+
   it('are taken up again where they were when the connection is cut', async () => {
     const id = await send('ask me', ASKING);
     const page = await openTask(id);

@@ -35,6 +35,11 @@ const REST: Readonly<Record<string, RestRequest>> = {
     kinds: TASKS,
     path: `/v1/requests/<id>/artifacts?cursor=${Buffer.from('2.1').toString('base64url')}`,
   },
+  'GET /v1/requests/:id/event-times': {
+    scope: 'tasks:read',
+    kinds: [...TASKS, 'cursor'],
+    path: '/v1/requests/<id>/event-times?since_seq=1',
+  },
   'GET /v1/requests/:id/logs': {
     scope: 'agents:write',
     kinds: TASKS,

@@ -264,6 +264,7 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.call('listRequests');
     await tenant.call('getRequest', { names: task });
     await tenant.call('listConsoleLines', { names: task });
+    await tenant.call('listEventTimes', { names: task });
     await tenant.call('listArtifacts', { names: task });
     await tenant.call('streamEvents', { names: task });
     await tenant.call('cancelRequest', { names: task });

@@ -96,7 +96,7 @@ describe('baton tasks', () => {
     const { out } = await baton('tasks list --state failed');
     expect(out).toMatch(
       new RegExp(
-        `^TASK +AGENT +STATE +UPDATED +CONTEXT\\n${failed}  echo +failed +\\d{4}-.*[+-]\\d\\d:\\d\\d`,
+        `^TASK +AGENT +STATE +UPDATED +CONTEXT +REASON\\n${failed}  echo +failed +\\d{4}-.*[+-]\\d\\d:\\d\\d  \\S+ +no luck$`,
       ),
     );
     expect(await baton('tasks list --agent nobody')).toMatchObject({ code: 3, out: '' });
@@ -150,6 +150,8 @@ describe('baton tasks', () => {
     expect(out).toMatch(
       new RegExp(`${time}     1  task +${id} submitted\\n${time.slice(1)}     2  status +working$`),
     );
+    const ended = (await baton(`tasks logs ${await makeEnded(TaskState.TASK_STATE_COMPLETED)}`)).out;
+    expect(ended).toMatch(new RegExp(`\\n${time.slice(1)}     3  artifact  reply: hello\\n`));
     const lines = (await baton(`tasks logs ${id} --after 1 --json`)).out.split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { sequence: number }).sequence)).toEqual([2]);
     expect((await baton(`tasks logs ${id} --after 2`)).out).toBe('');

@@ -148,6 +148,7 @@ export interface FakeApi {
     | 'steps'
     | 'modelCalls'
     | 'consoleLines'
+    | 'eventTimes'
     | 'usage'
   >;
   /** A page of a task's artifacts. */
@@ -265,6 +266,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     steps: async () => [],
     modelCalls: async () => [],
     consoleLines: async () => [],
+    eventTimes: async () => ({ times: [], more: false }),
     usage: async () => ({ sums: [], isWhole: true }),
     descendants: async () => [],
     search: async () => ({ tasks: [], searched: 0 }),
@@ -439,6 +441,7 @@ function tasksModule({
           steps: (...of: Parameters<RequestListing['steps']>) => listing.steps(...of),
           modelCalls: (...of: Parameters<RequestListing['modelCalls']>) => listing.modelCalls(...of),
           consoleLines: (...of: Parameters<RequestListing['consoleLines']>) => listing.consoleLines(...of),
+          eventTimes: (...of: Parameters<RequestListing['eventTimes']>) => listing.eventTimes(...of),
           runs: (...of: Parameters<RequestListing['runs']>) => listing.runs(...of),
           usage: (...of: Parameters<RequestListing['usage']>) => listing.usage(...of),
         },

@@ -16,12 +16,15 @@ const eventRecord = ({ sequence, payload }: NumberedEvent): unknown => ({
   event: StreamResponse.toJSON({ payload }),
 });
 
-/** When an event was written, as far as it says so. */
-export function eventTime({ payload }: NumberedEvent): string {
+/** The time in the status of an event. Undefined: it has none, as events of artifacts. */
+export function statusTime({ payload }: NumberedEvent): Date | undefined {
   const status =
     payload.$case === 'task' || payload.$case === 'statusUpdate' ? payload.value.status : undefined;
-  return status?.timestamp ? formatTime(new Date(status.timestamp)) : ' '.repeat(TIME_WIDTH);
+  return status?.timestamp ? new Date(status.timestamp) : undefined;
 }
+
+/** A time at the beginning of a line: as wide if it is not known. */
+export const timeColumn = (at: Date | undefined): string => (at ? formatTime(at) : ' '.repeat(TIME_WIDTH));
 
 const TIME_WIDTH = formatTime(new Date()).length;
 

@@ -2,7 +2,7 @@ import { isTerminal, Task, tokenUsage } from '@baton/a2a';
 import type { Command } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NumberedEvent } from '../call/agent-client.js';
-import { eventTime, printEvent, replyText } from '../call/describe.js';
+import { printEvent, replyText, statusTime, timeColumn } from '../call/describe.js';
 import { follow } from '../call/follow.js';
 import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
 import { errorOf } from '../operator/remote-operations.js';
@@ -28,7 +28,7 @@ import {
 import { assertDone, LOST, parseSequence, printEvents } from './call.js';
 import { parseCount, sinceOf } from './options.js';
 
-const TITLES = ['task', 'agent', 'state', 'updated', 'context'];
+const TITLES = ['task', 'agent', 'state', 'updated', 'context', 'reason'];
 const STEP_TITLES = ['step', 'kind', 'state', 'attempts', 'started', 'ended', 'error'];
 const CALL_TITLES = ['model call', 'took', 'model', 'tokens', 'attempt', 'outcome'];
 const MAX_LISTED = 10_000;
@@ -130,7 +130,15 @@ const rowOf =
     state,
     updated_at: at,
     context_id: context,
-  }: RequestJson): string[] => [...[id, slugs.get(agent) ?? agent, state ?? '-', timeOf(at), context]];
+    status_message: text = '',
+  }: RequestJson): string[] => [
+    ...[id, slugs.get(agent) ?? agent, state ?? '-', timeOf(at), context],
+    isExplained(state) ? text : '',
+  ];
+
+/** Whether the text of the status is a reason: of an end that is no success, or of a wait. */
+const isExplained = (state: string | undefined): boolean =>
+  state !== undefined && !['submitted', 'working', 'completed'].includes(state);
 
 const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
 
@@ -224,14 +232,23 @@ async function logs(cli: Cli, id: string, options: LogsOptions): Promise<void> {
   const after = parseSequence(options.after);
   const client = clientOf(cli, options);
   const { events: head } = await client.get(id);
+  let times: Map<number, Date> | undefined = new Map<number, Date>();
   const print = (event: NumberedEvent): void => {
-    if (options.json) printEvent(terminal, event, true);
-    else printEvent({ ...terminal, out: (line) => terminal.out(`${eventTime(event)}  ${line}`) }, event);
+    if (options.json) return printEvent(terminal, event, true);
+    const at = times?.get(event.sequence ?? 0) ?? statusTime(event);
+    printEvent({ ...terminal, out: (line) => terminal.out(`${timeColumn(at)}  ${line}`) }, event);
   };
   const log = options.follow
     ? followed(cli, id, after, options)
     : upTo(head, after < head ? client.subscribe(id, after) : nothing());
-  await printEvents(log, print, id);
+  const timed = async function* (events: AsyncIterable<NumberedEvent>): AsyncGenerator<NumberedEvent> {
+    for await (const event of events) {
+      const { sequence = 0 } = event;
+      if (!options.json && times?.has(sequence) === false) times = await client.eventTimes(id, sequence - 1);
+      yield event;
+    }
+  };
+  await printEvents(timed(log), print, id);
   const { error } = await client.get(id);
   if (error && !options.json) printRunError(terminal, errorOf(error));
 }

@@ -12,6 +12,8 @@ export interface RequestJson {
   context_id: string;
   state?: string;
   updated_at?: string;
+  /** Text of its status. */
+  status_message?: string;
   /** The calls that wait for a person. */
   approvals?: ApprovalJson[];
 }
@@ -118,6 +120,19 @@ export class RequestsClient {
       const { payload } = StreamResponse.fromJSON(item);
       if (payload) yield { sequence: seq, payload };
     }
+  }
+
+  /**
+   * When events were stored, by their sequence: the next ones after a sequence, up to 1,000. Undefined: the server is
+   * of an earlier release.
+   */
+  async eventTimes(id: string, after: number): Promise<Map<number, Date> | undefined> {
+    type Page = { times: { seq: number; at: string }[] };
+    const path = `${pathOf(id)}/event-times?since_seq=${String(after)}`;
+    const page = await this.api.call<Page>('GET', path).catch((error: unknown): undefined => {
+      if (!(error instanceof RefusedError) || error.status !== 404) throw error;
+    });
+    return page && new Map(page.times.map(({ seq, at }) => [seq, new Date(at)]));
   }
 
   /** @throws OperatorError, also if the task cannot be canceled */

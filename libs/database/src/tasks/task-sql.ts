@@ -324,6 +324,14 @@ SELECT sequence, attempt, payload::text AS json FROM task_events
 WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4`,
 };
 
+/** $1 tenant $2 task $3 after $4 limit */
+export const EVENT_TIMES: Statement = {
+  name: 'task-event-times',
+  text: `
+SELECT sequence, created_at AS at FROM task_events
+WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4`,
+};
+
 /**
  * $1 tenant $2 task $3 after $4 limit $5 bytes. Event by event, since how large one is shows only when it is read
  * (Postgres knows how large it is compressed, which says little): the page ends with the one that reaches $5.

@@ -169,6 +169,20 @@ describe('reading', () => {
     expect(await read(2 ** 50, 2 ** 50)).toEqual([]);
   });
 
+  it('tells when events were stored', async () => {
+    const run = await startTask(stores);
+    const before = new Date();
+    await stores.runs.append(run, { afterSequence: 2, events: ['a', 'b'].map((text) => chunk(run, text)) });
+    const times = await stores.tasks.eventTimes(run.tenantId, run.taskId, 2, 100);
+    expect(times.map(({ sequence }) => sequence)).toEqual([3, 4]);
+    const isNow = ({ at }: { at: Date }) => Math.abs(at.getTime() - before.getTime()) < 60_000;
+    expect(times.every(isNow)).toBe(true);
+    expect(await stores.tasks.eventTimes(run.tenantId, run.taskId, 0, 1)).toHaveLength(1);
+    expect(await stores.tasks.eventTimes(randomUUID(), run.taskId, 0, 100)).toEqual([]);
+    expect(await stores.tasks.eventTimes(run.tenantId, 'x', 0, 100)).toEqual([]);
+    expect(await stores.tasks.eventTimes(run.tenantId, run.taskId, 2 ** 50, 100)).toEqual([]);
+  });
+
   it('reads its log page by page, each of a bounded size', async () => {
     const run = await startTask(stores);
     // Compressed it is next to nothing: what counts is what a reader holds.

@@ -292,6 +292,18 @@ export class TaskStore {
     return rows.map(taskEvent);
   }
 
+  /** When the events after `after` were stored, in order, at most `limit`. */
+  async eventTimes(
+    tenantId: string,
+    taskId: string,
+    after: number,
+    limit: number,
+  ): Promise<{ sequence: number; at: Date }[]> {
+    if (!isUuid(taskId)) return [];
+    const values = [tenantId, taskId, Math.min(after, MAX_INT), limit];
+    return this.database.tenantQuery<{ sequence: number; at: Date }>(tenantId, sql.EVENT_TIMES, values);
+  }
+
   /**
    * The next events after `after`, in order: at most `limit`, and no more after `bytes` of JSON. `more`: whether
    * there may be events after them.

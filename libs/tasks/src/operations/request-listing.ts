@@ -39,6 +39,8 @@ export interface RequestFilter {
 
 /** Calls of models of one task that are shown. */
 const MAX_MODEL_CALLS = 100;
+/** Events of one page of times. */
+const MAX_TIMES = 1_000;
 /** Tasks that one search looks at. */
 const MAX_SEARCHED = 10_000;
 
@@ -132,6 +134,19 @@ export class RequestListing {
     page: { after: number; limit: number },
   ): Promise<ConsoleLineRecord[]> {
     return this.consoles.read(tenantId, taskId, page);
+  }
+
+  /**
+   * When the events after a sequence were stored, in order, at most 1,000. The events themselves do not say it.
+   * @returns `more`: whether there may be further ones
+   */
+  async eventTimes(
+    tenantId: string,
+    taskId: string,
+    after: number,
+  ): Promise<{ times: { sequence: number; at: Date }[]; more: boolean }> {
+    const times = await this.tasks.eventTimes(tenantId, taskId, after, MAX_TIMES);
+    return { times, more: times.length === MAX_TIMES };
   }
 
   /** The newest calls of models for the task, at most 100, the oldest of them first. */

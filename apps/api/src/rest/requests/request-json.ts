@@ -182,6 +182,11 @@ export const artifactPage = z.object({
   next_cursor: nextCursor,
 });
 
+export const eventTimes = z.object({
+  request_id: z.string(),
+  times: z.array(z.object({ seq: z.int(), at: timeSchema }).meta({ id: 'EventTime' })),
+  more: z.boolean(),
+});
 export const consolePage = z.object({
   request_id: z.string(),
   lines: z.array(

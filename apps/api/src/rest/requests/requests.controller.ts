@@ -50,6 +50,7 @@ import {
   encodeRun,
   encodeRunError,
   encodeSteps,
+  eventTimes,
   readArtifactCursor,
   readConsoleCursor,
   requestAnswer,
@@ -232,14 +233,7 @@ export class RequestsController {
     @Query('cursor', CURSOR) cursor: string | undefined,
   ): Promise<z.infer<typeof consolePage>> {
     const after = readConsoleCursor(cursor);
-    const exchange = { request, reply };
-    const call = await this.contextFor('getTask', id, exchange);
-    // Whoever does not see the task does not see its console.
-    await this.runner.run(
-      { operation: 'getTask', request: { tenant: '', id, historyLength: 0 } },
-      call,
-      exchange,
-    );
+    const call = await this.callerWhoSees(id, { request, reply });
     const found = await this.listing.consoleLines(call.tenantId, id, { after, limit: limit + 1 });
     const { page, nextCursor } = pageOf(found, ({ position }) => String(position), {
       limit,
@@ -269,6 +263,26 @@ export class RequestsController {
     const call = await this.contextFor('subscribeToTask', id, { request, reply });
     const after = lastEventId(request) ?? since;
     await this.streamLog({ ...call, lastEventId: after }, id, { request, reply });
+  }
+
+  @Describe({
+    id: 'listEventTimes',
+    summary:
+      'Lists when the events after a number were stored, at most 1,000 of them. With `more`, ask again with the last `seq`',
+    answer: eventTimes,
+  })
+  @RequireScope(...OPERATIONS.getTask.scopes)
+  @Get(':id/event-times')
+  async eventTimes(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+    @Query('since_seq', SINCE) since: number,
+  ): Promise<z.infer<typeof eventTimes>> {
+    const call = await this.callerWhoSees(id, { request, reply });
+    const { times, more } = await this.listing.eventTimes(call.tenantId, id, since);
+    const each = times.map(({ sequence, at }) => ({ seq: sequence, at: at.toISOString() }));
+    return { request_id: id, times: each, more };
   }
 
   @Describe({
@@ -363,6 +377,17 @@ export class RequestsController {
       traceparent: traceparent(request),
       memory: this.memory.leaseFor(tenantId, reply.raw, access === 'read'),
     };
+  }
+
+  /** The context of a call of somebody who sees the task. Throws `task-not-found` for everybody else. */
+  private async callerWhoSees(id: string, exchange: Exchange): Promise<RequestContext> {
+    const call = await this.contextFor('getTask', id, exchange);
+    await this.runner.run(
+      { operation: 'getTask', request: { tenant: '', id, historyLength: 0 } },
+      call,
+      exchange,
+    );
+    return call;
   }
 
   private streamLog(context: RequestContext, id: string, exchange: HttpExchange): Promise<void> {

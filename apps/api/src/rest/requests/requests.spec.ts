@@ -364,6 +364,24 @@ describe('the console of a request', () => {
   });
 });
 
+describe('the times of the events of a request', () => {
+  it('are read after a number, by those who see the task', async () => {
+    const asked: unknown[] = [];
+    api.listing.eventTimes = async (...of) => {
+      asked.push(of);
+      return { times: [{ sequence: 2, at: new Date('2026-01-31T12:00:00.250Z') }], more: true };
+    };
+    expect(await outcome(await ask(`/${ID}/event-times?since_seq=1`, { token: 'reader' }))).toEqual([
+      200,
+      { request_id: ID, times: [{ seq: 2, at: '2026-01-31T12:00:00.250Z' }], more: true },
+    ]);
+    expect(asked).toEqual([['tenant-1', ID, 1]]);
+    expect((await ask(`/${ID}/event-times?since_seq=x`, { token: 'reader' })).status).toBe(400);
+    expect((await ask(`/${UNKNOWN}/event-times`, { token: 'reader' })).status).toBe(404);
+    expect(asked).toHaveLength(1);
+  });
+});
+
 describe('the log of a request', () => {
   const records = async (path: string, headers = {}) =>
     (await (await ask(`/${ID}/events${path}`, { headers })).text()).trim().split('\n\n');

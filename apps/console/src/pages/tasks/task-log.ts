@@ -40,6 +40,8 @@ export interface LogEvent {
 
 export interface TaskLog {
   events: readonly LogEvent[];
+  /** When events were stored, by their sequence. It comes a moment after the event. */
+  times: ReadonlyMap<number, string>;
   /** `live`: it grows. `cut`: the stream has broken off and is taken up again. `ended`: the task has ended. */
   state: 'live' | 'cut' | 'ended';
   error: unknown;
@@ -53,16 +55,20 @@ const MAX_EVENTS = 5_000;
 /** Events of one burst are shown together. */
 const FRAME_MS = 50;
 
+/** Between two questions for the times of events, in ms. */
+const TIMES_PAUSE_MS = 1_000;
+const EMPTY: TaskLog = { events: [], times: new Map(), state: 'live', error: undefined };
+
 /** Follows the log of a task from its beginning, over cuts of the connection, until the task has ended. */
 export function useTaskLog(id: string): TaskLog {
   const queryClient = useQueryClient();
-  const [log, setLog] = useState<TaskLog>({ events: [], state: 'live', error: undefined });
+  const [log, setLog] = useState<TaskLog>(EMPTY);
   useEffect(() => {
     const abort = new AbortController();
     const follower = new Follower(id, abort.signal, setLog, () =>
       queryClient.invalidateQueries({ queryKey: ['task', id] }),
     );
-    setLog({ events: [], state: 'live', error: undefined });
+    setLog(EMPTY);
     void follower.follow();
     return () => abort.abort();
   }, [id, queryClient]);
@@ -73,6 +79,10 @@ class Follower {
   private events: LogEvent[] = [];
   private last = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private shown = EMPTY;
+  /** Up to this event the times are known. */
+  private timed = 0;
+  private isTiming = false;
 
   constructor(
     private readonly id: string,
@@ -133,7 +143,40 @@ class Follower {
   private tell(state: TaskLog['state'], error?: unknown): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    if (!this.signal.aborted) this.show({ events: this.events, state, error });
+    this.update({ ...this.shown, events: this.events, state, error });
+    void this.readTimes();
+  }
+
+  private update(log: TaskLog): void {
+    this.shown = log;
+    if (!this.signal.aborted) this.show(log);
+  }
+
+  /** Asks when the new events were stored: a stream does not say it. Without an answer, the next events ask again. */
+  private async readTimes(): Promise<void> {
+    if (this.isTiming) return;
+    this.isTiming = true;
+    try {
+      while (this.timed < this.last && !this.signal.aborted) {
+        const first = this.events[0]?.seq ?? 1;
+        const { times, more } = await answerOf(
+          api.GET('/v1/requests/{id}/event-times', {
+            params: { path: { id: this.id }, query: { since_seq: Math.max(this.timed, first - 1) } },
+            signal: this.signal,
+          }),
+        );
+        this.timed = times.at(-1)?.seq ?? this.last;
+        this.update({
+          ...this.shown,
+          times: new Map([...this.shown.times, ...times.map(({ seq, at }) => [seq, at] as const)]),
+        });
+        if (!more) await new Promise((resolve) => setTimeout(resolve, TIMES_PAUSE_MS));
+      }
+    } catch {
+      // The log itself tells of connections that are gone.
+    } finally {
+      this.isTiming = false;
+    }
   }
 }
 

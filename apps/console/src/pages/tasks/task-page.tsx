@@ -345,7 +345,7 @@ const LOG_STATES = {
   ended: 'The task has ended.',
 } as const;
 
-function Timeline({ log: { events, state, error } }: { log: TaskLog }) {
+function Timeline({ log: { events, times, state, error } }: { log: TaskLog }) {
   const entries = useMemo(() => entriesOf(events), [events]);
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole ? entries : entries.slice(-SHOWN_ENTRIES);
@@ -362,7 +362,7 @@ function Timeline({ log: { events, state, error } }: { log: TaskLog }) {
         </Button>
       )}
       <ol className={styles.timeline} aria-label="Events of the task">
-        {shown.map(({ seq, title, approval, at, parts, raw }) => (
+        {shown.map(({ seq, title, approval, at = times.get(seq), parts, raw }) => (
           <li key={seq}>
             <Group gap="xs">
               <Text size="sm" fw={600}>
