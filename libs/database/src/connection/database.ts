@@ -16,7 +16,7 @@ import {
 } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { migrationNames } from './migrations-folder.js';
-import { assertBound, beginIn, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
+import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { isReadOnly, plainError } from './transient.js';
 
 declare module 'pg' {
@@ -180,9 +180,17 @@ export class Database {
     return this.pipeline(SYSTEM_SCOPE, calls);
   }
 
-  /** Several statements in one transaction and one round trip, as the tenant. @returns the rows of each */
-  async tenantQueries(tenantId: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
-    return this.pipeline(tenantScope(tenantId), calls);
+  /**
+   * Several statements in one transaction and one round trip, as the tenant.
+   * @param plans `generic`: all of them find rows by their keys, so each connection plans them once, for any values
+   * @returns the rows of each
+   */
+  async tenantQueries(
+    tenantId: string,
+    calls: readonly [Statement, Values][],
+    plans: Plans = 'for the values',
+  ): Promise<QueryResultRow[][]> {
+    return this.pipeline(tenantScope(tenantId), calls, plans);
   }
 
   /** A transaction as the tenant. Commits when `work` resolves, rolls back when it rejects. */
@@ -233,8 +241,12 @@ export class Database {
     this.isBound = true;
   }
 
-  private async pipeline(scope: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
-    const { values, ...enter } = scopeOf(scope, this.systemKey);
+  private async pipeline(
+    scope: string,
+    calls: readonly [Statement, Values][],
+    plans: Plans = 'for the values',
+  ): Promise<QueryResultRow[][]> {
+    const { values, ...enter } = scopeOf(scope, this.systemKey, plans);
     const before: [Statement, Values][] = this.settings ? [[this.settings, []]] : [];
     const scoped = [...before, [enter, values] as [Statement, Values], ...calls].map(ready);
     const client = await this.connect();

@@ -1,7 +1,10 @@
 import { TaskState } from '@baton/a2a';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
+import { HEARTBEAT } from '../runs/leases/lease-sql.js';
+import { APPEND, CLAIM, NOTE_AGENT_VERSIONS } from '../runs/run-sql.js';
 import { RunStore } from '../runs/run.store.js';
+import { CREATE } from '../tasks/turn-acceptance.js';
 import { TaskStore } from '../tasks/task.store.js';
 import { RetentionStore } from '../retention/retention.store.js';
 import { chunk, endTurn, newTask, type Stores, openStores, textMessage } from '../stores.fixture.js';
@@ -191,3 +194,44 @@ describe.each(['before the first ANALYZE', 'after an ANALYZE'])(
     });
   },
 );
+
+it('a plan kept from a small table finds each row of a group by its key, however small it was', async () => {
+  for (const way of ['seqscan', 'hashjoin', 'mergejoin', 'material'])
+    await client.query(`SET enable_${way} = off`);
+  await client.query(`SET plan_cache_mode = 'force_generic_plan'`);
+  for (const table of ['tasks', 'runs']) {
+    await client.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
+  }
+  const tenantId = randomUUID();
+  const scans: string[] = [];
+  let filled = 0;
+  // Nobody has analyzed an empty table.
+  for (const size of [0, 2, 3, 10, 30, 100, 300, 1_000]) {
+    await client.query(
+      `WITH task AS (
+         INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence, artifacts_sequence)
+         SELECT $1, gen_random_uuid(), 'echo', i, md5(i::text)::uuid, 3, '{}', now(), 1, 1 FROM generate_series(1, $2::int) i
+         RETURNING tenant_id, id
+       )
+       INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, finished_at)
+       SELECT tenant_id, gen_random_uuid(), id, 'succeeded', 1, now() FROM task`,
+      [tenantId, size - filled],
+    );
+    filled = size;
+    if (size > 0) await client.query('ANALYZE tasks, runs');
+    for (const { name, text } of [CREATE, CLAIM, APPEND, NOTE_AGENT_VERSIONS, HEARTBEAT]) {
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+        `EXPLAIN (GENERIC_PLAN, COSTS OFF) ${text}`,
+      );
+      const lines = rows.map((row) => row['QUERY PLAN'].trim());
+      for (const [i, line] of lines.entries()) {
+        const [, index] = /Scan using (\S+) on (?:tasks|runs)\b/.exec(line) ?? [];
+        // The new tasks are counted with runs that wait or are at work.
+        if (!index || (name === CREATE.name && /_(out|waiting)_idx/.test(index))) continue;
+        scans.push(`${size} rows, ${name}: ${index}, ${lines[i + 1]}`);
+      }
+    }
+  }
+  expect(scans.filter((scan) => scan.includes(': runs_pkey')).length).toBeGreaterThan(8 * 6);
+  expect(scans.filter((scan) => !/: \w+_pkey, Index Cond: .*\bid = /.test(scan))).toEqual([]);
+});

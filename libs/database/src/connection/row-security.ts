@@ -49,13 +49,32 @@ export const beginIn = (scope: string, systemKey: string | undefined, mode = '')
     : [{ text: `BEGIN ${mode}; SET LOCAL baton.tenant = '${scope}'` }];
 
 /**
+ * What prepared statements are planned for. `for the values`: Postgres plans them anew at least five times on each connection, and
+ * then each time while it finds plans for the values at hand cheaper. `generic`: once. To plan a statement that writes a group
+ * takes longer than the group.
+ */
+export type Plans = 'generic' | 'for the values';
+
+/**
  * The prepared statement that enters a scope for the rest of a transaction.
  * @param systemKey DATABASE_SYSTEM_KEY
+ * @param plans of the statements of a tenant
  */
-export const scopeOf = (scope: string, systemKey: string | undefined): QueryConfig & { values: string[] } =>
-  scope === SYSTEM_SCOPE
-    ? systemScope(systemKey)
-    : { name: 'tenant-scope', text: `SELECT set_config('baton.tenant', $1, true)`, values: [scope] };
+export function scopeOf(
+  scope: string,
+  systemKey: string | undefined,
+  plans: Plans,
+): QueryConfig & { values: string[] } {
+  if (scope === SYSTEM_SCOPE) return systemScope(systemKey);
+  const enter = `SELECT set_config('baton.tenant', $1, true)`;
+  return plans === 'generic'
+    ? {
+        name: 'tenant-scope-generic',
+        text: `${enter}, set_config('plan_cache_mode', 'force_generic_plan', true)`,
+        values: [scope],
+      }
+    : { name: 'tenant-scope', text: enter, values: [scope] };
+}
 
 /**
  * The role of DATABASE_URL is not bound by row-level security. The message is one plain sentence with the remedy,

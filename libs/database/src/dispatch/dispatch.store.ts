@@ -70,8 +70,6 @@ SELECT pg_advisory_xact_lock(key) FROM (
 ) k`,
 };
 
-// The statements below have no name: they are planned for the tables as they are, not as they once were.
-
 interface SlotUsageRow {
   slots: number;
   /** Runs in flight, by tenant. */
@@ -86,6 +84,7 @@ interface SlotUsageRow {
  * Steps from tenant to tenant through the index of waiting runs, however many runs wait.
  */
 export const READ_SLOT_USAGE: Statement = {
+  name: 'dispatch-read-slot-usage',
   text: `
 WITH RECURSIVE waiting AS (
   (SELECT tenant_id, 1 AS n FROM runs WHERE ${WAITING} AND ${DUE} AND tenant_id > $2 ORDER BY tenant_id LIMIT 1)
@@ -107,7 +106,8 @@ SELECT
 
 /**
  * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock: $1 tenants $2 how many of each
- * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together.
+ * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together. It has no name: it is planned
+ * for the tables as they are, not as they once were.
  */
 const DISPATCH: Statement = {
   text: `

@@ -180,9 +180,9 @@ WITH held AS (
   UPDATE runs r SET state = 'running', attempt = r.attempt + (r.state = 'queued')::int, worker_id = held.worker_id,
     lease_expires_at = ${leaseEnd('held.lease_ms')}
   FROM held
-  WHERE r.tenant_id = held.tenant_id AND r.id = held.run_id AND r.tenant_id = ANY($1) AND r.id = ANY($2)
-    AND (r.state = 'queued' AND r.enqueued_at IS NOT NULL
-      OR held.again AND r.state = 'running' AND r.worker_id = held.worker_id)
+  WHERE r.tenant_id = ${keyOfTenant('held.tenant_id')} AND r.id = held.run_id
+    AND CASE r.state WHEN 'queued' THEN r.enqueued_at IS NOT NULL
+      WHEN 'running' THEN held.again AND r.worker_id = held.worker_id ELSE false END
   RETURNING r.tenant_id, r.id, r.attempt, r.start_sequence, r.extensions, r.traceparent, r.error_detail, r.created_at,
     held.id AS task_id, held.state <> ${WORKING} AS started
 ), task AS (
@@ -238,8 +238,8 @@ WITH task AS (
     $9::text[], $10::timestamptz[], $11::text[], $12::boolean[], $13::text[], $14::text[], $15::text[], $16::text[])
     WITH ORDINALITY AS k(tenant_id, task_id, run_id, attempt, head, events, bytes, state, status, status_at, metadata, ends, artifacts, outcome,
       run_state, error, batch)
-  WHERE t.tenant_id = k.tenant_id AND t.id = k.task_id AND t.active_run_id = k.run_id AND t.attempt = k.attempt
-    AND t.tenant_id = ANY($1) AND t.id = ANY($2) AND t.last_sequence = k.head AND t.state NOT IN (${TERMINAL_STATES})
+  WHERE t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = k.task_id AND t.active_run_id = k.run_id AND t.attempt = k.attempt
+    AND t.last_sequence = k.head AND t.state NOT IN (${TERMINAL_STATES})
   RETURNING t.tenant_id, t.id, t.open_bytes, t.child_tasks, t.push_configs, t.attempt, k.run_id, k.head, k.ends, k.run_state, k.error,
     k.batch
 ), event AS (
@@ -257,8 +257,7 @@ WITH task AS (
   FROM unnest($22::int[], $23::text[]) AS m(n, message), task WHERE task.batch = ($18::int[])[m.n]
 ), run AS (
   UPDATE runs r SET state = task.run_state, error = task.error, finished_at = now(), lease_expires_at = NULL
-  FROM task WHERE task.ends AND r.tenant_id = task.tenant_id AND r.id = task.run_id
-    AND r.tenant_id = ANY($1) AND r.id = ANY($3)
+  FROM task WHERE task.ends AND r.tenant_id = ${keyOfTenant('task.tenant_id')} AND r.id = task.run_id
 ), ${GROUP_USAGE_CTE}
 SELECT id, push_configs, child_tasks FROM task`,
 };
@@ -303,7 +302,7 @@ export const NOTE_AGENT_VERSIONS: Statement = {
   text: `
 UPDATE runs r SET agent_version = k.version
 FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[]) AS k(tenant_id, run_id, attempt, version)
-WHERE r.tenant_id = k.tenant_id AND r.id = k.run_id AND r.attempt = k.attempt AND r.tenant_id = ANY($1) AND r.id = ANY($2)`,
+WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.attempt = k.attempt`,
 };
 
 /** What the sweeps have to do. All but the first two are checked again when the work is taken. */

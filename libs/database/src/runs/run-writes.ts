@@ -129,7 +129,7 @@ export class RunWrites {
     if (claims.length > 0) calls.push(claimStatement(tenantId, claims, working));
     if (batches.length > 0) calls.push(appendStatement(tenantId, batches));
     if (versions.length > 0) calls.push(versionStatement(versions));
-    const answers = await this.database.tenantQueries(tenantId, calls);
+    const answers = await this.database.tenantQueries(tenantId, calls, 'generic');
     const answerOf = <Row extends QueryResultRow>(statement: Statement): Row[] =>
       (answers[calls.findIndex(([called]) => called === statement)] ?? []) as Row[];
     const claimed = new Map(answerOf<ClaimedRow>(CLAIM).map((row) => [row.run_id, row]));

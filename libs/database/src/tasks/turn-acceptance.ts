@@ -106,7 +106,7 @@ export async function acceptTurns<Row extends QueryResultRow>(
   const calls = quota.exact ? [lock, write] : [write];
   const { maxStoredBytes = null } = quota;
   if (maxStoredBytes === null && !hasExtras(extras)) {
-    const answers = await database.tenantQueries(tenantId, calls);
+    const answers = await database.tenantQueries(tenantId, calls, 'generic');
     return (answers.at(-1) ?? []) as Row[];
   }
   try {

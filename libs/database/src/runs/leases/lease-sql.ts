@@ -5,6 +5,9 @@ import type { Statement } from '../../connection/database.js';
 export const leaseEnd = (milliseconds: string): string =>
   `clock_timestamp() + ${milliseconds} * interval '1 millisecond'`;
 
+/** As CASE, so that Postgres finds the run by its key. It would else read all runs of the tenant that are at work, for each of them. */
+const IS_RUNNING = `CASE r.state WHEN 'running' THEN true ELSE false END`;
+
 /**
  * $1 tenants $2 runs $3 attempts (0 = whichever the worker has) $4 worker $5 lease in ms. Returns the runs that another
  * worker has. It never waits for a lock: one locked row must not cost the worker all other leases. Every row is found
@@ -18,7 +21,7 @@ WITH k AS (
 ), held AS (
   SELECT r.tenant_id, r.id FROM k, LATERAL (
     SELECT r.tenant_id, r.id FROM runs r
-    WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.state = 'running'
+    WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND ${IS_RUNNING}
       AND r.worker_id = $4 AND k.attempt IN (0, r.attempt)
     FOR NO KEY UPDATE SKIP LOCKED
   ) r
@@ -29,6 +32,6 @@ WITH k AS (
 SELECT k.run_id, k.attempt FROM k
 WHERE k.attempt > 0 AND k.attempt IS DISTINCT FROM (
   SELECT r.attempt FROM runs r
-  WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.state = 'running' AND r.worker_id = $4
+  WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND ${IS_RUNNING} AND r.worker_id = $4
 )`,
 };
