@@ -12,7 +12,7 @@ import {
   TERMINAL_STATES,
 } from '../tasks/task-row.js';
 import { GROUP_USAGE_CTE } from '../tenants/usage.store.js';
-import { leaseEnd } from './leases/lease-sql.js';
+import { hasState, leaseEnd } from './leases/lease-sql.js';
 
 /** An error in an agent's code. Its details are for the agent's author, not for callers. */
 export interface RunError {
@@ -49,8 +49,8 @@ export const NOTE_ERROR: Statement = {
 export const GIVE_UP: Statement = {
   name: 'run-give-up',
   text: `
-UPDATE runs SET error_detail = $4, lease_expires_at = clock_timestamp()
-WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3 AND state = 'running'`,
+UPDATE runs r SET error_detail = $4, lease_expires_at = clock_timestamp()
+WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3 AND ${hasState('running')}`,
 };
 
 /** The last error of a task, of whichever of its turns: $1 tenant $2 task */
@@ -284,15 +284,15 @@ SELECT ${taskColumns('NULL', true)}, t.parent_task_id, t.push_configs, r.start_s
    WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
 FROM runs r, tasks t
 WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = ${TASK_OF_RUN}
-  AND r.tenant_id = ${keyOfTenant('$1')} AND r.id = $2 AND r.worker_id = $3 AND r.state = 'running'`,
+  AND r.tenant_id = ${keyOfTenant('$1')} AND r.id = $2 AND r.worker_id = $3 AND ${hasState('running')}`,
 };
 
 /** $1 tenant $2 run $3 attempt */
 export const RETURN_TO_QUEUE: Statement = {
   name: 'run-return-to-queue',
   text: `
-UPDATE runs SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()
-WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3 AND state = 'running'
+UPDATE runs r SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()
+WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3 AND ${hasState('running')}
 RETURNING id`,
 };
 
@@ -371,15 +371,15 @@ RETURNING ${RUN_COLUMNS}, r.enqueued_at IS NULL AS waits`,
 /** $1 tenant $2 run */
 export const IS_SUSPECT: Statement = {
   name: 'run-is-suspect',
-  text: `SELECT id FROM runs r WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND state = 'queued' AND ${SUSPECT}`,
+  text: `SELECT id FROM runs r WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND ${hasState('queued')} AND ${SUSPECT}`,
 };
 
 /** Off the queue for a while: $1 tenant $2 run $3 how long in ms */
 export const POSTPONE: Statement = {
   name: 'run-postpone',
   text: `
-UPDATE runs SET enqueued_at = NULL, not_before = clock_timestamp() + $3::int * interval '1 millisecond'
-WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND state = 'queued' AND enqueued_at IS NOT NULL`,
+UPDATE runs r SET enqueued_at = NULL, not_before = clock_timestamp() + $3::int * interval '1 millisecond'
+WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND ${hasState('queued')} AND enqueued_at IS NOT NULL`,
 };
 
 /** $1 age in ms $2 limit */

@@ -1,3 +1,4 @@
+import { hasState } from '../runs/leases/lease-sql.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
@@ -287,7 +288,7 @@ WITH held AS (
 ), run AS (
   UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
   FROM task WHERE r.tenant_id = ${keyOfTenant('$1')} AND r.id = (SELECT active_run_id FROM held)
-    AND r.state IN ('queued', 'running', 'suspended')
+    AND ${hasState('queued', 'running', 'suspended')}
 ), ${USAGE_CTE}
 SELECT held.state, held.active_run_id AS run_id, held.parent_task_id, held.child_tasks, held.push_configs, held.owner, task.last_sequence AS sequence
 FROM held LEFT JOIN task ON true`,

@@ -2,6 +2,7 @@ import { TaskState, USAGE } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
+import { keyOfTenant } from '../connection/row-security.js';
 import type { ListedTasks } from '../tasks/task-list.js';
 import { ALL_STATES, TERMINAL_STATES } from '../tasks/task-row.js';
 
@@ -70,7 +71,8 @@ INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, calls, input_tokens, output_to
 SELECT $1, date_trunc('hour', clock_timestamp(), 'UTC'), coalesce(t.agent_id, ''), ${ownerOf('t.owner')}, left($3, 200), 1,
   $4::bigint, $5::bigint, least($6::bigint, $4::bigint)
 FROM (SELECT) AS call
-LEFT JOIN runs r ON r.tenant_id = $1 AND r.id = $2 LEFT JOIN tasks t ON t.tenant_id = $1 AND t.id = r.task_id
+LEFT JOIN runs r ON r.tenant_id = ${keyOfTenant('$1')} AND r.id = $2
+LEFT JOIN tasks t ON t.tenant_id = ${keyOfTenant('$1')} AND t.id = r.task_id
 ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`,
 };
 

@@ -5,8 +5,12 @@ import type { Statement } from '../../connection/database.js';
 export const leaseEnd = (milliseconds: string): string =>
   `clock_timestamp() + ${milliseconds} * interval '1 millisecond'`;
 
-/** As CASE, so that Postgres finds the run by its key. It would else read all runs of the tenant that are at work, for each of them. */
-const IS_RUNNING = `CASE r.state WHEN 'running' THEN true ELSE false END`;
+/**
+ * SQL of the condition that the run `r`, found by its key, has one of these states. As CASE: Postgres would else read all
+ * active runs of the tenant, because their index has few entries.
+ */
+export const hasState = (...states: ('queued' | 'running' | 'suspended')[]): string =>
+  `CASE WHEN r.state IN (${states.map((state) => `'${state}'`).join(', ')}) THEN true ELSE false END`;
 
 /**
  * $1 tenants $2 runs $3 attempts (0 = whichever the worker has) $4 worker $5 lease in ms. Returns the runs that another
@@ -21,7 +25,7 @@ WITH k AS (
 ), held AS (
   SELECT r.tenant_id, r.id FROM k, LATERAL (
     SELECT r.tenant_id, r.id FROM runs r
-    WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND ${IS_RUNNING}
+    WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND ${hasState('running')}
       AND r.worker_id = $4 AND k.attempt IN (0, r.attempt)
     FOR NO KEY UPDATE SKIP LOCKED
   ) r
@@ -32,6 +36,6 @@ WITH k AS (
 SELECT k.run_id, k.attempt FROM k
 WHERE k.attempt > 0 AND k.attempt IS DISTINCT FROM (
   SELECT r.attempt FROM runs r
-  WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND ${IS_RUNNING} AND r.worker_id = $4
+  WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND ${hasState('running')} AND r.worker_id = $4
 )`,
 };
