@@ -103,9 +103,11 @@ describe('environment', () => {
   });
 
   it.each([
-    ['redis://:hunter2@host?sentinel=main', 'set it to a Redis URL with no other parameters than'],
+    ['redis://:hunter2@host?sentinal=main', 'set it to a Redis URL with no other parameters than'],
     ['redis://:hunter2@host?cacert=/ca.pem', 'let it begin with rediss://'],
     ['rediss://:hunter2@host?cert=/cert.pem', 'give it both cert and key'],
+    ['redis://:hunter2@host?hosts=two:26379', 'give it the parameter sentinel'],
+    ['redis://:hunter2@host?sentinel=main&hosts=two', 'set its parameter hosts to names with ports'],
     ['redis://:hunter2@host/first', 'let it end with the number of a database'],
     ['redis://:hunter2@host?family=5', 'set its parameter family to 4 or 6'],
   ])('says what is wrong with %s', (url, remedy) => {

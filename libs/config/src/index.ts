@@ -27,6 +27,6 @@ export {
   NO_LIMITS,
   type TenantLimits,
 } from './limits.js';
-export { parseRedisUrl, type RedisAddress } from './redis-url.js';
+export { parseRedisUrl, type RedisHost } from './redis-url.js';
 export { isBatonSecret } from './settings.js';
 export type { ModelPrice } from './values.js';

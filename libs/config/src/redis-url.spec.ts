@@ -20,6 +20,21 @@ describe('REDIS_URL', () => {
         tls: { cacert: '/a/ca.pem', cert: '/a/cert.pem', key: '/a/key.pem' },
       },
     ],
+    [
+      'rediss://user:secret@one/2?sentinel=main&hosts=two:26380,[::1]:26379&sentinelUser=u&sentinelPassword=p%26q',
+      {
+        ...{ host: 'one', port: 26_379, db: 2, family: 0, username: 'user', password: 'secret', tls: {} },
+        sentinel: {
+          name: 'main',
+          hosts: [
+            { host: 'one', port: 26_379 },
+            { host: 'two', port: 26_380 },
+            { host: '::1', port: 26_379 },
+          ],
+          ...{ username: 'u', password: 'p&q' },
+        },
+      },
+    ],
   ])('reads %s', (url, address) => {
     expect(parseRedisUrl(url)).toEqual(address);
   });

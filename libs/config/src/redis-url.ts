@@ -1,7 +1,11 @@
-/** Where Redis is and how to sign in, as REDIS_URL says it (docs/operating/redis.md). */
-export interface RedisAddress {
+/** A server. */
+export interface RedisHost {
   host: string;
   port: number;
+}
+
+/** Where Redis is and how to sign in, as REDIS_URL says it (docs/operating/redis.md). */
+export interface RedisAddress extends RedisHost {
   db: number;
   /** 4, 6, or 0 for both. */
   family: number;
@@ -9,12 +13,17 @@ export interface RedisAddress {
   password?: string;
   /** Files in PEM. Set if the URL begins with `rediss:`. */
   tls?: { cacert?: string; cert?: string; key?: string };
+  /** Ask these Sentinels where the primary is that they know by this name. Otherwise `host` and `port` are its own. */
+  sentinel?: { name: string; hosts: RedisHost[]; username?: string; password?: string };
 }
 
 const REMEDY =
   'set it to a Redis URL such as redis://host:6379, or leave it out to use Postgres for messaging';
 
-const PARAMETERS = ['cacert', 'cert', 'key', 'db', 'family'] as const;
+const PARAMETERS = [
+  ...['cacert', 'cert', 'key', 'db', 'family'],
+  ...['sentinel', 'hosts', 'sentinelUser', 'sentinelPassword'],
+];
 
 /** Reads REDIS_URL. Throws an Error that says what to set instead, without any value of the URL. */
 export function parseRedisUrl(text: string): RedisAddress {
@@ -35,20 +44,55 @@ export function parseRedisUrl(text: string): RedisAddress {
   }
   const family = Number(parameters.get('family') ?? 0);
   if (![0, 4, 6].includes(family)) throw new Error('set its parameter family to 4 or 6');
+  const sentinelName = parameters.get('sentinel');
+  if (!sentinelName && ['hosts', 'sentinelUser', 'sentinelPassword'].some((name) => parameters.has(name))) {
+    throw new Error(
+      'give it the parameter sentinel, the name of the primary: hosts and sentinel… are for Sentinel',
+    );
+  }
   const db = Number(url.pathname.slice(1) || (parameters.get('db') ?? 0));
   if (!Number.isSafeInteger(db) || db < 0)
     throw new Error('let it end with the number of a database, such as /0');
   const [username, password] = [url.username, url.password].map(decoded);
+  const first = {
+    host: bare(url.hostname) || '127.0.0.1',
+    port: Number(url.port || (sentinelName ? 26_379 : 6379)),
+  };
+  const [user, secret] = ['sentinelUser', 'sentinelPassword'].map((name) => parameters.get(name));
   return {
-    host: url.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1',
-    port: Number(url.port || 6379),
+    ...first,
     db,
     family,
     ...(username && { username }),
     ...(password && { password }),
     ...(isTls && { tls: { ...(cacert && { cacert }), ...(cert && key && { cert, key }) } }),
+    ...(sentinelName && {
+      sentinel: {
+        name: sentinelName,
+        hosts: [first, ...hostsOf(parameters.get('hosts') ?? '')],
+        ...(user && { username: user }),
+        ...(secret && { password: secret }),
+      },
+    }),
   };
 }
+
+/** Reads `one:26379,two:26379`. */
+function hostsOf(list: string): RedisHost[] {
+  return list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean)
+    .map((entry) => {
+      const [, host, port] = /^(\[[\da-f:.]+\]|[\w.-]+):(\d{1,5})$/i.exec(entry) ?? [];
+      if (!host || !port)
+        throw new Error('set its parameter hosts to names with ports, such as two:26379,three:26379');
+      return { host: bare(host), port: Number(port) };
+    });
+}
+
+/** An IPv6 address without its brackets. */
+const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
 
 function decoded(part: string): string {
   try {

@@ -29,7 +29,9 @@ export async function inspectRedis(url: string, namespace = 'baton'): Promise<Re
   const redis = new Redis({
     ...options,
     ...{ lazyConnect: true, connectionName: 'baton-doctor', maxRetriesPerRequest: 0 },
-    ...{ connectTimeout: ANSWER_MS, retryStrategy: () => null },
+    ...{ connectTimeout: ANSWER_MS, retryStrategy: () => null, sentinelRetryStrategy: () => null },
+    // It asks on, and says that writes are refused.
+    reconnectOnError: null,
   });
   // Of the connection; the command says only that there is none.
   let reason: unknown;

@@ -1,4 +1,4 @@
-import { parseRedisUrl } from '@baton/config';
+import { parseRedisUrl, type RedisHost } from '@baton/config';
 import type { RedisOptions } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import { reasonOf } from '../../channels.js';
@@ -10,20 +10,41 @@ export interface RedisServer {
   options: RedisOptions;
 }
 
+/** A Sentinel that is silent for so long is passed over. */
+const SENTINEL_MS = 2_000;
+
+const COMMON: RedisOptions = {
+  // After a fail-over the old primary is a replica: a connection to it must go, so that the next one finds the new primary.
+  reconnectOnError: (error) => error.message.includes('READONLY'),
+};
+
+const textOf = ({ host, port }: RedisHost): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
 /**
  * Reads the URL and the files that it names (docs/operating/redis.md). Throws an Error that says what to do if a file can't
  * be read.
  */
 export function redisServer(url: string): RedisServer {
-  const { tls, ...options } = parseRedisUrl(url);
-  const { host, port } = options;
+  const { tls: files, sentinel, ...single } = parseRedisUrl(url);
+  const tls = files && {
+    tls: {
+      ...fileOf('ca', 'cacert', files),
+      ...fileOf('cert', 'cert', files),
+      ...fileOf('key', 'key', files),
+    },
+  };
+  if (!sentinel) return { address: textOf(single), options: { ...single, ...tls, ...COMMON } };
+  const { host: _, port: __, ...account } = single;
   return {
-    address: `${host.includes(':') ? `[${host}]` : host}:${port}`,
+    address: `${sentinel.name} of Sentinel (${sentinel.hosts.map(textOf).join(', ')})`,
     options: {
-      ...options,
-      ...(tls && {
-        tls: { ...fileOf('ca', 'cacert', tls), ...fileOf('cert', 'cert', tls), ...fileOf('key', 'key', tls) },
-      }),
+      ...{ ...account, ...tls, ...COMMON },
+      ...{ sentinels: sentinel.hosts, name: sentinel.name },
+      ...(sentinel.username && { sentinelUsername: sentinel.username }),
+      ...(sentinel.password && { sentinelPassword: sentinel.password }),
+      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls.tls }),
+      sentinelCommandTimeout: SENTINEL_MS,
+      sentinelRetryStrategy: (tries) => Math.min(50 * tries, 1_000),
     },
   };
 }
@@ -58,5 +79,10 @@ export function redisReasonOf(error: unknown): string {
   if (isCertificateRefused(error)) {
     return `its certificate is refused (${said}): name the file of its CA in the URL (cacert), and a host of the certificate`;
   }
-  return said;
+  if (!said.startsWith('All sentinels are unreachable')) return said;
+  // ioredis adds when it tries again, and an error of a Sentinel if there was one.
+  const reason = /Last error: (.*)/.exec(said)?.[1] ?? '';
+  return reason === '' || reason.includes('No such master')
+    ? 'no Sentinel knows a primary of this name: correct the parameter sentinel of the URL'
+    : `no Sentinel answers: ${reason}`;
 }
