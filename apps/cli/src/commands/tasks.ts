@@ -16,6 +16,7 @@ import {
   printValue,
 } from '../output.js';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { EventTimes } from '../tasks/event-times.js';
 import type { ShowOptions } from '../tasks/operator.js';
 import {
   type ConsoleLineJson,
@@ -232,10 +233,10 @@ async function logs(cli: Cli, id: string, options: LogsOptions): Promise<void> {
   const after = parseSequence(options.after);
   const client = clientOf(cli, options);
   const { events: head } = await client.get(id);
-  let times: Map<number, Date> | undefined = new Map<number, Date>();
+  const times = new EventTimes((sequence) => client.eventTimes(id, sequence));
+  let at: Date | undefined;
   const print = (event: NumberedEvent): void => {
     if (options.json) return printEvent(terminal, event, true);
-    const at = times?.get(event.sequence ?? 0) ?? statusTime(event);
     printEvent({ ...terminal, out: (line) => terminal.out(`${timeColumn(at)}  ${line}`) }, event);
   };
   const log = options.follow
@@ -243,8 +244,7 @@ async function logs(cli: Cli, id: string, options: LogsOptions): Promise<void> {
     : upTo(head, after < head ? client.subscribe(id, after) : nothing());
   const timed = async function* (events: AsyncIterable<NumberedEvent>): AsyncGenerator<NumberedEvent> {
     for await (const event of events) {
-      const { sequence = 0 } = event;
-      if (!options.json && times?.has(sequence) === false) times = await client.eventTimes(id, sequence - 1);
+      if (!options.json) at = (await times.of(event)) ?? statusTime(event);
       yield event;
     }
   };
